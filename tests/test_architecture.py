@@ -108,7 +108,7 @@ def test_imports_point_from_the_site_to_the_employees_to_the_tools(top: str) -> 
 
 
 @pytest.mark.parametrize("top", FLOORS)
-def test_every_folder_has_a_floor_and_imports_only_from_below_it(top: str) -> None:
+def test_every_folder_has_a_layer_and_imports_only_from_below_it(top: str) -> None:
     offences = []
     for module in modules():
         if not is_within(module.name, top) or module.name == top:
@@ -126,7 +126,7 @@ def test_every_folder_has_a_floor_and_imports_only_from_below_it(top: str) -> No
     assert_none(offences, f"inside {top} a file imports only from its own folder or from a floor below")
 
 
-def test_there_are_few_floors_and_each_is_named_by_folders() -> None:
+def test_there_are_few_layers_and_each_is_named_by_folders() -> None:
     names = [name for floors in FLOORS.values() for folders in floors for name in folders]
     assert_none([name for name in names if "." in name], "a floor names folders, never a part of one")
     assert all(len(floors) <= MAX_FLOORS for floors in FLOORS.values())
@@ -265,7 +265,7 @@ def catches_everything(node: ast.AST) -> bool:
     return any(part is None or ast.unparse(part) in {"Exception", "BaseException"} for part in flat)
 
 
-def test_only_the_named_places_catch_everything() -> None:
+def test_only_the_listed_places_catch_everything() -> None:
     found = []
     for module in product():
         nodes = [(name, node) for name, function in module.functions for node in ast.walk(function)]
@@ -292,7 +292,7 @@ def count_climbs(node: ast.AST) -> int:
     return 0
 
 
-def test_nothing_outside_the_project_is_read() -> None:
+def test_code_reads_nothing_outside_the_project() -> None:
     offences = []
     for module in product():
         depth = len(module.path.relative_to(ROOT).parts)

@@ -55,7 +55,7 @@ def is_empty_mapping(value: ast.expr | None) -> bool:
     return isinstance(value, ast.Call) and not value.args and find_name(value.func) in MAPPINGS
 
 
-def test_no_function_remembers_what_it_read() -> None:
+def test_no_function_caches_what_it_read() -> None:
     offences = [offence for module in product() for offence in list_cached_reads(module)]
     assert_none(offences, f"what the database, files or the clock decide is remembered in a Cache of {HOME}")
 

@@ -45,7 +45,7 @@ def start(tmp_path: Path, program: str, *arguments: str, **variables: str) -> Fo
     return fork_server(settings.BASE_DIR).start([sys.executable, str(file), *arguments], variables)
 
 
-def test_it_has_its_own_variables_arguments_session_and_none_of_our_modules(tmp_path: Path) -> None:
+def test_a_forked_process_has_its_own_variables_arguments_session_and_none_of_our_modules(tmp_path: Path) -> None:
     process = start(tmp_path, PRINTS_STATE, "one", "two", GADGET_QUEUE="x")
     state = json.loads(process.stdout.read())
     assert process.wait(10) == 3
@@ -59,7 +59,7 @@ def test_it_has_its_own_variables_arguments_session_and_none_of_our_modules(tmp_
     assert len(state["files"]) == 4, "input, output, errors, and the folder that is listed"
 
 
-def test_its_starter_gets_the_exit_code(tmp_path: Path) -> None:
+def test_the_exit_code_is_returned_to_the_starter(tmp_path: Path) -> None:
     process = start(tmp_path, WAITS)
     assert process.stdout.readline() == "here\n"
     assert process.poll() is None
@@ -69,7 +69,7 @@ def test_its_starter_gets_the_exit_code(tmp_path: Path) -> None:
     assert process.wait(10) == -signal.SIGKILL
 
 
-def test_it_ends_with_its_starter(tmp_path: Path) -> None:
+def test_a_forked_process_ends_with_its_starter(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(WAITS)
     command = [sys.executable, "-c", STARTS, str(program)]

@@ -36,7 +36,7 @@ def read(text: str) -> Module:
     return Module(ROOT / "agents" / "example.py", "agents.example", text, ast.parse(text))
 
 
-def test_folders_that_import_each_other_are_one_knot_and_one_floor() -> None:
+def test_folders_that_import_each_other_are_one_knot_and_one_layer() -> None:
     arrows = {"web": {"runs"}, "runs": {"cards"}, "cards": {"people", "runs"}, "people": set(), "alone": set()}
     graph = {folder: frozenset(below) for folder, below in arrows.items()}
     assert find_knots(graph) == [frozenset({"runs", "cards"})]
@@ -58,7 +58,7 @@ def test_comments_for_people_and_docstrings_are_counted() -> None:
     assert count_lines([SOURCE, "\n\n"]) == 11
 
 
-def test_the_way_has_a_line_for_each_visit_of_a_module() -> None:
+def test_the_write_path_has_a_line_for_each_visit_of_a_module() -> None:
     entered = (("b.py", "find"), ("b.py", "find"), ("b.py", "store"), ("c.py", "send"), ("b.py", "find"))
     hops = [Hop("a.py", module, function) for module, function in entered]
     assert list_way("task", hops).lines == ("b.py find (2 times), store", "c.py send", "b.py find")
@@ -69,7 +69,7 @@ def test_lengths_have_a_median_a_tail_and_a_longest() -> None:
     assert describe_lengths([*range(1, 20), 57]) == "10.5 / 55 / 57"
 
 
-def test_a_page_shows_pictures_in_markdown_and_html(tmp_path: Path) -> None:
+def test_pictures_of_a_page_are_found_in_markdown_and_html(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(
         '![A run](run.png) [a link](other.png)\n<img alt="" src="card.png">\n![far](https://example.com/x.png)',
@@ -78,7 +78,7 @@ def test_a_page_shows_pictures_in_markdown_and_html(tmp_path: Path) -> None:
     assert find_shown(page) == {tmp_path / "run.png", tmp_path / "card.png"}
 
 
-def test_the_table_has_columns() -> None:
+def test_the_table_has_aligned_columns() -> None:
     assert format_figures([Figure("knots", "13", "0"), Figure("hops", "1,579")]).splitlines() == [
         "         now  aim",
         "knots     13  0",

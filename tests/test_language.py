@@ -133,7 +133,7 @@ def test_the_glossary_has_few_words_each_once() -> None:
 
 
 @pytest.mark.parametrize("word", [word for word, *_ in glossary()])
-def test_a_word_of_the_glossary_is_in_the_code(word: str) -> None:
+def test_each_word_of_the_glossary_exists_in_the_code(word: str) -> None:
     name = next(code for each, code, *_ in glossary() if each == word)
     assert resolve(name) is not None
 
@@ -264,7 +264,7 @@ def test_each_word_means_one_thing(word: str) -> None:
     assert_none(offences, f"{word!r} means one thing; the last table of the glossary has the words for others")
 
 
-def test_an_http_response_is_no_answer() -> None:
+def test_an_http_response_is_not_called_answer() -> None:
     offences = [f"{module.place}:{line}" for module in modules() for line in find_http_answers(module.tree)]
     assert_none(offences, "HTTP has responses")
 
@@ -301,7 +301,7 @@ def test_no_function_is_named_by_a_bare_participle() -> None:
     assert_none(offences, "a function is a verb: `show_card`, not `shown`")
 
 
-def test_every_class_has_a_name_of_its_own() -> None:
+def test_every_class_has_a_unique_name() -> None:
     named = [(node.name, place(module, node)) for module, node in definitions() if isinstance(node, ast.ClassDef)]
     assert_none(repeated_names(each for each in named if each[0] not in NAMED_BY_OTHERS), "one name, one class")
 
@@ -309,7 +309,7 @@ def test_every_class_has_a_name_of_its_own() -> None:
 # Docstrings
 
 
-def test_docstrings_say_what_first() -> None:
+def test_docstrings_start_with_what_the_code_does() -> None:
     offences = [
         f"{place(module, node)} {ast.get_docstring(node)}"
         for module, node in definitions()
@@ -386,6 +386,6 @@ def test_the_checks_find_faults() -> None:
         ("from agents.runs import events\nfrom agents.runs.events import publish", "imported whole and in parts"),
     ],
 )
-def test_another_style_of_import_is_found(source: str, fault: str) -> None:
+def test_another_style_of_import_is_detected(source: str, fault: str) -> None:
     faults = import_faults(ast.parse(source), frozenset({"agents.runs.events"}))
     assert any(fault in each for each in faults)

@@ -10,7 +10,9 @@ from tests import node
 
 
 @pytest.mark.parametrize(("ci", "outcome"), [("true", pytest.fail.Exception), ("", pytest.skip.Exception)])
-def test_without_npm_the_reason_is_told(monkeypatch: pytest.MonkeyPatch, ci: str, outcome: type[BaseException]) -> None:
+def test_missing_npm_fails_in_ci_and_skips_elsewhere(
+    monkeypatch: pytest.MonkeyPatch, ci: str, outcome: type[BaseException]
+) -> None:
     monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
     monkeypatch.setenv("CI", ci)
     with pytest.raises(outcome, match="These tests need npm"):

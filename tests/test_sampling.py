@@ -27,7 +27,7 @@ def test_without_a_word_the_usual_sample_is_taken(monkeypatch: pytest.MonkeyPatc
     assert sampling.describe() == "sample: usual"
 
 
-def test_a_word_takes_the_same_sample_again_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_word_always_takes_the_same_sample_in_the_same_order(monkeypatch: pytest.MonkeyPatch) -> None:
     first = take(monkeypatch, "one")
     assert first == take(monkeypatch, "one")
     assert first == tuple(sorted(first))
@@ -42,7 +42,7 @@ def test_sets_with_different_names_are_sampled_independently(monkeypatch: pytest
     assert len({take(monkeypatch, "one", str(name)) for name in range(20)}) > 1
 
 
-def test_a_sample_of_few_items_has_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sample_of_few_items_is_not_empty(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(sampling.SAMPLE_VARIABLE, "one")
     assert len(sampling.take_sample("ab", 4, "few")) == 1
 

@@ -57,7 +57,7 @@ def let_pass(time: timedelta) -> None:
 
 
 class TestPerAccountAndAddress:
-    def test_after_so_many_wrong_passwords_the_right_one_is_refused(self, world: World) -> None:
+    def test_the_right_password_is_refused_after_too_many_wrong_ones(self, world: World) -> None:
         assert guess("viewer", MAX_FOR_ACCOUNT, HOME) == [WRONG] * MAX_FOR_ACCOUNT
         response = log_in("viewer")
         assert response.status_code == LOCKED
@@ -65,23 +65,23 @@ class TestPerAccountAndAddress:
         assert 800 < int(response["Retry-After"]) <= 901
         assert log_in("operator").status_code == OK
 
-    def test_one_fewer_is_forgiven_by_the_right_one(self, world: World) -> None:
+    def test_a_success_one_guess_before_the_limit_resets_the_count(self, world: World) -> None:
         for _ in range(2):
             guess("viewer", MAX_FOR_ACCOUNT - 1, HOME)
             assert log_in("viewer").status_code == OK
 
-    def test_a_stranger_elsewhere_locks_nobody_out(self, world: World) -> None:
+    def test_guesses_from_another_address_do_not_lock_out_the_user(self, world: World) -> None:
         guess("viewer", MAX_FOR_ACCOUNT + 1, STRANGER)
         assert log_in("viewer", address=HOME).status_code == OK
 
-    def test_it_ends_a_quarter_of_an_hour_after_the_first_try_however_often_one_tries(self, world: World) -> None:
+    def test_the_lock_ends_15_minutes_after_the_first_try_even_if_guessing_continues(self, world: World) -> None:
         guess("viewer", MAX_FOR_ACCOUNT, HOME)
         let_pass(WINDOW - timedelta(seconds=20))
         assert guess("viewer", 3, HOME) == [LOCKED] * 3
         let_pass(timedelta(seconds=20))
         assert log_in("viewer").status_code == OK
 
-    def test_the_admin_counts_with_it(self, world: World) -> None:
+    def test_the_login_page_of_the_admin_shares_the_limit(self, world: World) -> None:
         for _ in range(MAX_FOR_ACCOUNT):
             nobody().post("/admin/login/", {"username": "admin", "password": "wrong"}, REMOTE_ADDR=HOME)
         assert log_in("admin").status_code == LOCKED
@@ -90,35 +90,35 @@ class TestPerAccountAndAddress:
 
 
 class TestPerAddress:
-    def test_many_names_with_one_guess_each_are_slowed(self, world: World) -> None:
+    def test_one_guess_at_each_of_many_names_is_limited(self, world: World) -> None:
         responses = [guess(f"name{number}")[0] for number in range(25)]
         assert responses == [WRONG] * MAX_FROM_ADDRESS + [LOCKED] * (25 - MAX_FROM_ADDRESS)
         assert log_in("viewer", address=STRANGER).status_code == LOCKED
         assert log_in("viewer", address=HOME).status_code == OK
 
-    def test_the_right_password_of_ones_own_account_resets_nothing(self, world: World) -> None:
+    def test_logging_in_with_the_right_password_does_not_reset_the_limit(self, world: World) -> None:
         for number in range(MAX_FROM_ADDRESS - 1):
             guess(f"name{number}")
             assert log_in("outsider", address=STRANGER).status_code == OK
         assert guess("another") == [WRONG]
         assert guess("another") == [LOCKED]
 
-    def test_all_addresses_of_an_ipv6_network_are_one(self, world: World) -> None:
+    def test_all_addresses_of_an_ipv6_network_share_one_limit(self, world: World) -> None:
         responses = [guess(f"name{number}", address=f"2001:db8:7::{number + 1:x}")[0] for number in range(21)]
         assert responses == [WRONG] * 20 + [LOCKED]
         assert guess("name", address="2001:db8:7:1::1") == [WRONG]
 
-    def test_ipv4_clients_of_a_part_that_listens_on_ipv6_are_not_one(self, world: World) -> None:
+    def test_ipv4_clients_of_an_ipv6_listener_do_not_share_one_limit(self, world: World) -> None:
         responses = [guess(f"name{number}", address="::ffff:192.0.2.1")[0] for number in range(21)]
         assert responses == [WRONG] * 20 + [LOCKED]
         assert guess("name", address="::ffff:192.0.2.2") == [WRONG]
 
-    def test_a_refused_name_leaves_no_row(self, world: World) -> None:
+    def test_a_refused_attempt_with_a_new_name_stores_no_row(self, world: World) -> None:
         for number in range(30):
             guess(f"name{number}")
         assert AccessAttempt.objects.count() == MAX_FROM_ADDRESS + 1
 
-    def test_what_is_over_is_deleted(self, world: World) -> None:
+    def test_expired_attempts_are_deleted(self, world: World) -> None:
         guess("viewer")
         let_pass(WINDOW)
         guess("operator", address=HOME)
@@ -126,7 +126,7 @@ class TestPerAddress:
 
 
 class TestKnownBrowser:
-    def test_a_locked_out_person_logs_in_from_a_browser_of_an_earlier_login(self, world: World) -> None:
+    def test_a_locked_out_person_can_log_in_from_a_browser_they_used_before(self, world: World) -> None:
         known = nobody()
         assert log_in("viewer", address=STRANGER, client=known).status_code == OK
         known.post("/logout/")
@@ -136,7 +136,7 @@ class TestKnownBrowser:
         assert log_in("viewer", address=STRANGER).status_code == LOCKED
         assert log_in("viewer", address=STRANGER, client=known).status_code == OK
 
-    def test_it_opens_no_other_account(self, world: World) -> None:
+    def test_the_cookie_of_a_known_browser_does_not_open_another_account(self, world: World) -> None:
         known = nobody()
         log_in("viewer", address=STRANGER, client=known)
         known.post("/logout/")
@@ -145,7 +145,7 @@ class TestKnownBrowser:
         known.cookies[build_cookie_name("operator")] = known.cookies[build_cookie_name("viewer")].value
         assert log_in("operator", address=STRANGER, client=known).status_code == LOCKED
 
-    def test_it_has_its_own_limit_from_every_address(self, world: World) -> None:
+    def test_a_known_browser_has_its_own_limit_from_every_address(self, world: World) -> None:
         known = nobody()
         log_in("viewer", client=known)
         known.post("/logout/")
@@ -153,13 +153,15 @@ class TestKnownBrowser:
         assert responses == [WRONG] * MAX_FROM_KNOWN_BROWSER + [LOCKED] * 2
         assert log_in("viewer", address=HOME).status_code == OK
 
-    def test_a_forged_cookie_is_none(self, world: World) -> None:
+    def test_a_forged_cookie_does_not_bypass_the_lock(self, world: World) -> None:
         guess("viewer", MAX_FOR_ACCOUNT)
         client = nobody()
         client.cookies[build_cookie_name("viewer")] = '["viewer","mark"]'
         assert log_in("viewer", address=STRANGER, client=client).status_code == LOCKED
 
-    def test_the_cookie_is_for_the_server_alone(self, world: World, settings: Settings) -> None:
+    def test_the_cookie_is_hidden_from_scripts_and_does_not_name_its_user(
+        self, world: World, settings: Settings
+    ) -> None:
         settings.SESSION_COOKIE_SECURE = True
         client = nobody()
         log_in("viewer", client=client)
@@ -169,7 +171,7 @@ class TestKnownBrowser:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_guesses_at_the_same_moment_pass_no_limit_together(settings: Settings) -> None:
+def test_simultaneous_guesses_do_not_exceed_the_limit(settings: Settings) -> None:
     world_with_passwords(settings)
 
     def one_guess(_: int) -> int:
@@ -184,9 +186,7 @@ def test_guesses_at_the_same_moment_pass_no_limit_together(settings: Settings) -
 
 
 @pytest.mark.django_db(transaction=True)
-def test_nobody_waits_for_a_transaction_in_which_a_password_is_hashed(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_password_is_never_hashed_inside_a_transaction(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """SQLite has one writer at a time, and hashing waits for its turn."""
     world = world_with_passwords(settings)
     links = invite(world), create_reset_link(world, "operator")
@@ -204,14 +204,14 @@ def test_nobody_waits_for_a_transaction_in_which_a_password_is_hashed(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_nobody_holds_a_connection_while_a_password_is_hashed() -> None:
+def test_the_database_connection_is_released_while_a_password_is_hashed() -> None:
     connection.ensure_connection()
     hashing.BoundedPasswordHasher().encode(PASSWORD, "salt", iterations=1)
     assert connection.connection is None
 
 
 class TestCostOfPasswords:
-    def test_few_are_hashed_at_a_time_and_a_few_more_wait(self) -> None:
+    def test_few_passwords_are_hashed_at_a_time_and_a_few_more_wait(self) -> None:
         limit, leave = ThreadLimit(most_at_once=1, most_waiting=1, max_wait_s=10), Event()
         inside = [Event(), Event()]
 
@@ -233,14 +233,14 @@ class TestCostOfPasswords:
             first.result(10)
             second.result(10)
 
-    def test_nobody_waits_long(self) -> None:
+    def test_waiting_for_a_slot_ends_after_the_time_limit(self) -> None:
         limit = ThreadLimit(most_at_once=1, most_waiting=1, max_wait_s=0.01)
         with limit.holding_slot(), pytest.raises(TooBusy), limit.holding_slot():
             pass
         with limit.holding_slot():
             pass
 
-    def test_a_login_that_finds_no_turn_is_told_when_to_come_back_and_counts_no_try(
+    def test_a_login_without_a_free_slot_says_when_to_retry_and_counts_no_attempt(
         self, world: World, settings: Settings, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         real_hashing(settings)
@@ -253,7 +253,7 @@ class TestCostOfPasswords:
                 assert "Try again in a few seconds" in response.content.decode()
         assert not AccessAttempt.objects.filter(failures_since_start__gt=0).exists()
 
-    def test_a_flood_of_strangers_keeps_nobody_out_of_a_known_browser(
+    def test_a_flood_of_strangers_does_not_block_a_known_browser(
         self, world: World, settings: Settings, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         real_hashing(settings)
@@ -268,7 +268,9 @@ class TestCostOfPasswords:
             assert log_in("viewer", client=known).status_code == OK
             assert log_in("viewer").status_code == 429
 
-    def test_a_real_login_with_real_hashing(self, world: World, settings: Settings) -> None:
+    def test_a_login_with_the_real_hasher_succeeds_and_a_wrong_password_fails(
+        self, world: World, settings: Settings
+    ) -> None:
         real_hashing(settings)
         user = User.objects.get(username="viewer")
         user.set_password(PASSWORD)
@@ -278,7 +280,7 @@ class TestCostOfPasswords:
         assert log_in("viewer").status_code == OK
 
     @pytest.mark.parametrize("username", ["viewer", "nobody-of-this-name", "switched-off"])
-    def test_every_login_hashes_one_password_so_that_its_time_tells_nothing(
+    def test_every_login_hashes_one_password_so_that_timing_reveals_nothing(
         self, world: World, settings: Settings, username: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         real_hashing(settings)
@@ -310,6 +312,6 @@ def real_hashing(settings: Settings) -> None:
     settings.PASSWORD_HASHERS = [f"{hashing.__name__}.BoundedPasswordHasher", *settings.PASSWORD_HASHERS]
 
 
-def test_every_limit_is_what_the_documents_say() -> None:
+def test_every_limit_equals_the_documented_one() -> None:
     assert (MAX_FOR_ACCOUNT, MAX_FROM_ADDRESS, MAX_FROM_KNOWN_BROWSER) == (8, 20, 8)
     assert timedelta(minutes=15) == limits.WINDOW

@@ -31,7 +31,7 @@ def test_every_page_of_an_organization_leads_to_the_admin(root: User, path: str)
     assert (response.status_code, response["Location"]) == (302, "/admin/")
 
 
-def test_a_form_is_refused_and_not_redirected(root: User) -> None:
+def test_a_posted_form_is_refused_and_not_redirected(root: User) -> None:
     client = Client()
     client.force_login(root)
     assert client.post("/", {"task": "Anything"}).status_code == 403

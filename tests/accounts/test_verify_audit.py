@@ -72,13 +72,15 @@ def verify(*arguments: str) -> str:
     return told.getvalue()
 
 
-def test_untouched_chains_hold(organizations: tuple[Organization, Organization]) -> None:
+def test_untouched_chains_are_reported_as_intact(organizations: tuple[Organization, Organization]) -> None:
     told = verify()
     assert "acme: the chain is intact" in told
     assert "globex: the chain is intact" in told
 
 
-def test_a_changed_entry_is_named_and_the_others_still_hold(organizations: tuple[Organization, Organization]) -> None:
+def test_a_changed_entry_is_reported_and_the_other_chains_stay_intact(
+    organizations: tuple[Organization, Organization],
+) -> None:
     AuditEntry.objects.filter(organization=organizations[0], seq=2).update(actor="somebody else")
     told = StringIO()
     with pytest.raises(CommandError, match="1 of 2"):
@@ -89,7 +91,7 @@ def test_a_changed_entry_is_named_and_the_others_still_hold(organizations: tuple
 
 
 @pytest.mark.parametrize("seq", [1, 3])
-def test_a_removed_entry_is_noticed_at_either_end(organizations: tuple[Organization, Organization], seq: int) -> None:
+def test_a_removed_entry_is_detected_at_either_end(organizations: tuple[Organization, Organization], seq: int) -> None:
     AuditEntry.objects.filter(organization=organizations[0], seq=seq).delete()
     with pytest.raises(CommandError):
         verify("--organization", "acme")
@@ -101,7 +103,7 @@ def test_an_unknown_organization_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("key_id", [None, ""], ids=["as signed", "as unsigned"])
-def test_a_chain_that_was_computed_anew_without_the_key_does_not_hold(
+def test_a_chain_recomputed_without_the_key_is_invalid(
     organizations: tuple[Organization, Organization], key_id: str | None
 ) -> None:
     forge(organizations[0], key_id)
@@ -110,7 +112,7 @@ def test_a_chain_that_was_computed_anew_without_the_key_does_not_hold(
         assert f"entry {seq} was changed" in told or f"entry {seq} is not signed" in told
 
 
-def test_an_entry_that_is_added_without_the_key_does_not_hold(
+def test_an_entry_added_without_the_key_is_invalid(
     organizations: tuple[Organization, Organization],
 ) -> None:
     last = AuditEntry.objects.get(organization=organizations[0], seq=3)
@@ -122,7 +124,9 @@ def test_an_entry_that_is_added_without_the_key_does_not_hold(
     assert "entry 4 is not signed" in problems_of("--organization", "acme")
 
 
-def test_a_signature_for_something_else_is_none_of_the_audit(organizations: tuple[Organization, Organization]) -> None:
+def test_a_signature_of_other_data_is_not_accepted_as_one_of_the_audit(
+    organizations: tuple[Organization, Organization],
+) -> None:
     row = AuditEntry.objects.get(organization=organizations[0], seq=3)
     row.hash = signatures.sign("another purpose", canonical_json(fields_of(row)), row.key_id) or ""
     row.save()
@@ -131,7 +135,7 @@ def test_a_signature_for_something_else_is_none_of_the_audit(organizations: tupl
 
 
 class TestPrintedHeads:
-    def test_a_cut_end_shows_only_against_a_printed_head(
+    def test_a_truncated_end_is_detected_only_with_a_printed_head(
         self, organizations: tuple[Organization, Organization]
     ) -> None:
         acme, globex = organizations
@@ -148,7 +152,7 @@ class TestPrintedHeads:
         append(acme)
         assert "head: entry 3 of acme differs from the printed head" in problems_of("--head", printed[0])
 
-    def test_the_head_of_an_organization_that_is_gone_is_missed(
+    def test_a_printed_head_of_a_deleted_organization_is_reported(
         self, organizations: tuple[Organization, Organization]
     ) -> None:
         printed = head_of(organizations[0])
@@ -156,13 +160,13 @@ class TestPrintedHeads:
         assert "no longer exists" in problems_of("--head", printed)
 
     @pytest.mark.parametrize("text", ["acme", "acme:3", "acme:3:xyz", "acme:-3:" + "0" * 64, ""])
-    def test_another_form_is_refused(self, text: str) -> None:
+    def test_a_malformed_head_is_refused(self, text: str) -> None:
         with pytest.raises(CommandError, match="must be ORGANIZATION:NUMBER:HASH"):
             verify("--head", text)
 
 
 class TestChangingTheKey:
-    def test_old_entries_hold_under_the_old_key_and_new_ones_are_signed_with_the_first(
+    def test_old_entries_verify_with_the_old_key_and_new_ones_are_signed_with_the_first_key(
         self, organizations: tuple[Organization, Organization], settings: Settings
     ) -> None:
         (old,) = settings.GADGET_AUDIT_KEYS
@@ -173,7 +177,7 @@ class TestChangingTheKey:
         assert f"signed with the key {old_id}: 3 entries, from 1 to 3" in told
         assert f"signed with the key {signatures.get_current_key_id()} (the current key): 2 entries, from 4" in told
 
-    def test_without_the_old_key_its_entries_do_not_hold(
+    def test_entries_of_a_removed_key_do_not_verify(
         self, organizations: tuple[Organization, Organization], settings: Settings
     ) -> None:
         old_id = signatures.get_current_key_id()

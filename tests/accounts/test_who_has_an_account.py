@@ -17,7 +17,7 @@ def world() -> World:
     return make_world()
 
 
-def test_many_invitations_do_not_tell_either_and_then_a_free_name_is_refused_like_a_taken_one(world: World) -> None:
+def test_repeated_invitations_do_not_reveal_accounts_and_a_free_name_is_refused_like_a_taken_one(world: World) -> None:
     for _ in range(invitations.MAX_TRIES_TOGETHER // invitations.MAX_TRIES):
         client = open_link(invite(world))
         for _ in range(invitations.MAX_TRIES):

@@ -39,7 +39,7 @@ def finance(world: World) -> ApproverGroup:
     return make_group(world, "Finance", "approver", "admin")
 
 
-def test_a_rule_for_everything_needs_only_a_name(world: World, admin: Client) -> None:
+def test_a_rule_for_every_card_needs_only_a_name(world: World, admin: Client) -> None:
     rule = added(admin, ApprovalRule, new_rule(world))
     (terms,) = load_rules(world.acme)
     assert (terms.name, terms.needed, terms.group, terms.conditions) == ("payments", 1, None, ())
@@ -73,7 +73,7 @@ def test_each_part_of_a_rule_is_stored_and_shown_again(world: World, admin: Clie
         ("prefix", "reports/", "reports/"),
     ],
 )
-def test_a_condition_is_a_sentence_that_reads_the_same_again(
+def test_a_condition_survives_a_round_trip_through_its_sentence(
     world: World, admin: Client, comparison: str, typed: str, stored: Any
 ) -> None:
     blanks = {"condition_param": "amount", "condition_comparison": comparison, "condition_value": typed}
@@ -92,15 +92,13 @@ def test_a_condition_is_a_sentence_that_reads_the_same_again(
         ({"tool": UPDATE, "condition_param": "nonsense"}, "nonsense"),
     ],
 )
-def test_a_condition_that_cannot_be_used_is_refused(
-    world: World, admin: Client, changes: dict[str, str], reason: str
-) -> None:
+def test_an_unusable_condition_is_refused(world: World, admin: Client, changes: dict[str, str], reason: str) -> None:
     (message,) = refusal(admin, ApprovalRule, new_rule(world, **{**GREAT, **changes}))["condition_param"]
     assert reason in message
     added(admin, ApprovalRule, new_rule(world, **GREAT))
 
 
-def test_conditions_that_three_blanks_cannot_hold_stay_as_they_are(world: World, admin: Client) -> None:
+def test_conditions_with_more_than_three_values_stay_unchanged(world: World, admin: Client) -> None:
     stored = [{"param": "q", "rule": "max_length", "value": 9, "otherwise": "ask"}]
     for conditions in (stored, stored * 2, ["nonsense"]):
         rule = make_rule(world, name=f"rule {len(ApprovalRule.objects.all())}", conditions=conditions)
@@ -113,7 +111,7 @@ def test_conditions_that_three_blanks_cannot_hold_stay_as_they_are(world: World,
     "Approval rules that nobody can meet are refused, and weaker ones are confirmed",
     "agents/admin/approval_rule_forms.py",
 )
-def test_a_rule_that_needs_more_people_than_there_are_is_refused(
+def test_a_rule_that_needs_more_people_than_exist_is_refused(
     world: World, admin: Client, finance: ApproverGroup
 ) -> None:
     found = refusal(admin, ApprovalRule, new_rule(world, needed="3"))
@@ -125,7 +123,7 @@ def test_a_rule_that_needs_more_people_than_there_are_is_refused(
     added(admin, ApprovalRule, new_rule(world, name="later", needed="2", group=finance.pk, is_active=""))
 
 
-def test_people_who_cannot_approve_do_not_make_a_rule_possible(world: World, admin: Client) -> None:
+def test_people_who_cannot_approve_do_not_count_toward_a_rule(world: World, admin: Client) -> None:
     group = make_group(world, "Finance", "viewer", "operator", "approver")
     sent = new_rule(world, group=group.pk)
     User.objects.filter(username="approver").update(is_active=False)
@@ -135,7 +133,7 @@ def test_people_who_cannot_approve_do_not_make_a_rule_possible(world: World, adm
 
 
 @pytest.mark.parametrize("needed", ["0", "11", "-1", "many", ""])
-def test_a_rule_needs_1_to_10_people(world: World, admin: Client, needed: str) -> None:
+def test_a_rule_requires_1_to_10_people(world: World, admin: Client, needed: str) -> None:
     assert set(refusal(admin, ApprovalRule, new_rule(world, needed=needed))) == {"needed"}
     for number in range(8):
         user = User.objects.create_user(f"approver {number}")
@@ -143,7 +141,7 @@ def test_a_rule_needs_1_to_10_people(world: World, admin: Client, needed: str) -
     assert added(admin, ApprovalRule, new_rule(world, needed="10")).needed == 10
 
 
-def test_an_escalation_has_a_time_and_two_groups(world: World, admin: Client, finance: ApproverGroup) -> None:
+def test_an_escalation_requires_a_time_and_two_groups(world: World, admin: Client, finance: ApproverGroup) -> None:
     board = make_group(world, "Board", "admin")
     whole = {"group": finance.pk, "escalate_hours": "4", "second_group": board.pk}
     for left_out, field in (
@@ -162,7 +160,7 @@ def test_an_escalation_has_a_time_and_two_groups(world: World, admin: Client, fi
     added(admin, ApprovalRule, new_rule(world, **whole))
 
 
-def test_an_escalation_to_nobody_is_refused(world: World, admin: Client, finance: ApproverGroup) -> None:
+def test_an_escalation_to_an_empty_group_is_refused(world: World, admin: Client, finance: ApproverGroup) -> None:
     board = make_group(world, "Board", "viewer")
     whole = {"group": finance.pk, "escalate_hours": "4", "second_group": board.pk}
     found = refusal(admin, ApprovalRule, new_rule(world, **whole))
@@ -181,20 +179,20 @@ def test_an_escalation_to_nobody_is_refused(world: World, admin: Client, finance
         ({"level": "highest"}, "level"),
     ],
 )
-def test_a_rule_is_for_cards_that_there_can_be(
+def test_a_rule_for_cards_that_cannot_exist_is_refused(
     world: World, admin: Client, changes: dict[str, str], field: str
 ) -> None:
     assert set(refusal(admin, ApprovalRule, new_rule(world, **changes))) == {field}
     added(admin, ApprovalRule, new_rule(world, tool=DELETE, level="destructive"))
 
 
-def test_a_tool_that_is_gone_stays_in_its_rule(world: World, admin: Client) -> None:
+def test_a_removed_tool_stays_in_its_rule(world: World, admin: Client) -> None:
     rule = make_rule(world, tool="gone.tool", category="gone")
     saved(admin, rule, needed="2")
     assert (rule.tool, rule.category, rule.needed) == ("gone.tool", "gone", 2)
 
 
-def test_a_name_is_taken_once_in_an_organization(world: World, admin: Client, finance: ApproverGroup) -> None:
+def test_a_name_is_unique_within_an_organization(world: World, admin: Client, finance: ApproverGroup) -> None:
     make_rule(world)
     ApprovalRule.objects.create(organization=world.globex, name="theirs")
     assert set(refusal(admin, ApprovalRule, new_rule(world))) == {"name"}
@@ -224,19 +222,19 @@ def test_rows_of_another_organization_are_refused(world: World, admin: Client, f
 # Weaker rules
 
 
-def test_a_stricter_rule_asks_nothing(world: World, admin: Client, finance: ApproverGroup) -> None:
+def test_a_stricter_rule_is_saved_without_confirmation(world: World, admin: Client, finance: ApproverGroup) -> None:
     rule = make_rule(world, tool=UPDATE)
     saved(admin, rule, needed="2", group=finance.pk, excludes_requesters="on", tool="")
     assert (rule.needed, rule.group, rule.tool) == (2, finance, "")
 
 
-def test_fewer_people_are_confirmed(world: World, admin: Client) -> None:
+def test_requiring_fewer_people_needs_confirmation(world: World, admin: Client) -> None:
     rule = make_rule(world, needed=2)
     assert asked(admin, rule, needed="1") == "From now on, “payments” needs 1 instead of 2 approvals."
     assert rule.needed == 1
 
 
-def test_switching_off_is_confirmed_and_nothing_after_that(world: World, admin: Client) -> None:
+def test_switching_off_a_rule_needs_confirmation_and_later_changes_do_not(world: World, admin: Client) -> None:
     rule = make_rule(world, needed=2)
     assert asked(admin, rule, is_active=None).startswith("From now on, “payments” no longer applies.")
     assert load_rules(world.acme) == []
@@ -245,7 +243,7 @@ def test_switching_off_is_confirmed_and_nothing_after_that(world: World, admin: 
     assert len(load_rules(world.acme)) == 1
 
 
-def test_other_people_are_confirmed(world: World, admin: Client, finance: ApproverGroup) -> None:
+def test_changing_who_approves_needs_confirmation(world: World, admin: Client, finance: ApproverGroup) -> None:
     board = make_group(world, "Board", "admin")
     rule = make_rule(world, group=finance, excludes_requesters=True)
     assert "people of Board count" in asked(admin, rule, group=board.pk)
@@ -253,7 +251,9 @@ def test_other_people_are_confirmed(world: World, admin: Client, finance: Approv
     assert "even if they asked for the call" in asked(admin, rule, excludes_requesters=None)
 
 
-def test_an_escalation_is_confirmed_unless_it_comes_later(world: World, admin: Client, finance: ApproverGroup) -> None:
+def test_a_changed_escalation_needs_confirmation_unless_it_comes_later(
+    world: World, admin: Client, finance: ApproverGroup
+) -> None:
     board = make_group(world, "Board", "admin")
     rule = make_rule(world, group=finance)
     sentence = asked(admin, rule, escalate_hours="4", second_group=board.pk)
@@ -264,14 +264,16 @@ def test_an_escalation_is_confirmed_unless_it_comes_later(world: World, admin: C
 
 
 @pytest.mark.parametrize("changes", [{"tool": UPDATE}, {"level": "destructive"}, GREAT, {"category": "data"}])
-def test_fewer_cards_are_confirmed_and_more_are_not(world: World, admin: Client, changes: dict[str, str]) -> None:
+def test_covering_fewer_cards_needs_confirmation_and_covering_more_does_not(
+    world: World, admin: Client, changes: dict[str, str]
+) -> None:
     rule = make_rule(world)
     assert "will match fewer cards" in asked(admin, rule, **changes)
     saved(admin, rule, **(dict.fromkeys(changes, "") | {"condition_comparison": "minimum"}))
     assert (rule.tool, rule.level, rule.category, rule.conditions) == ("", "", "", [])
 
 
-def test_deleting_a_rule_says_what_follows(world: World, admin: Client) -> None:
+def test_deleting_a_rule_states_the_consequences(world: World, admin: Client) -> None:
     rule = make_rule(world)
     path = address(rule, "delete")
     sentence = "From now on, this rule no longer applies."

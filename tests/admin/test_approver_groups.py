@@ -39,7 +39,7 @@ def finance(world: World) -> ApproverGroup:
 # Groups
 
 
-def test_a_group_has_members_of_its_organization_alone(world: World, admin: Client) -> None:
+def test_a_group_accepts_only_members_of_its_organization(world: World, admin: Client) -> None:
     Membership.objects.create(organization=world.globex, user=world.users["admin"], role=Role.ADMIN)
     ours, theirs = world.member("approver"), Membership.objects.get(user=world.users["outsider"])
     sent = {"organization": world.acme.pk, "name": "Finance", "members": [ours.pk]}
@@ -52,7 +52,7 @@ def test_a_group_has_members_of_its_organization_alone(world: World, admin: Clie
     assert "members" in faults(admin.post(path, filled_form(admin, path, members=[theirs.pk])))
 
 
-def test_emptying_a_group_names_the_rules_that_nobody_can_meet(
+def test_emptying_a_group_lists_the_rules_that_nobody_can_meet(
     world: World, admin: Client, finance: ApproverGroup
 ) -> None:
     make_rule(world, needed=2, group=finance)
@@ -63,7 +63,7 @@ def test_emptying_a_group_names_the_rules_that_nobody_can_meet(
     saved(admin, finance, members=[world.member("admin").pk])
 
 
-def test_adding_people_to_a_group_that_a_rule_names_is_confirmed(world: World, admin: Client) -> None:
+def test_adding_people_to_a_group_used_by_a_rule_needs_confirmation(world: World, admin: Client) -> None:
     finance, board = make_group(world, "Finance", "admin"), make_group(world, "Board")
     make_rule(world, group=finance)
     make_rule(world, name="late", group=board, escalate_hours=4, second_group=finance)
@@ -75,7 +75,7 @@ def test_adding_people_to_a_group_that_a_rule_names_is_confirmed(world: World, a
 
 
 @feature("The gate", "A group that an approval rule names is not deleted", "agents/admin/approval_rules.py")
-def test_a_group_that_a_rule_names_is_not_deleted(world: World, admin: Client, finance: ApproverGroup) -> None:
+def test_a_group_used_by_a_rule_cannot_be_deleted(world: World, admin: Client, finance: ApproverGroup) -> None:
     board = make_group(world, "Board", "admin")
     rule = make_rule(world, group=finance, escalate_hours=4, second_group=board)
     for group in (finance, board):
@@ -100,7 +100,7 @@ def new_deputy(world: World, **changes: Any) -> dict[str, Any]:
     return {**sent, **{name: time.strftime("%Y-%m-%dT%H:%M:%S") for name, time in times.items()}, **changes}
 
 
-def test_a_deputy_counts_and_the_audit_says_so(world: World, admin: Client) -> None:
+def test_adding_a_deputy_is_recorded_in_the_audit_and_gives_the_right_to_approve(world: World, admin: Client) -> None:
     row = added(admin, Deputy, new_deputy(world))
     (other,) = load_voters(world.acme.pk)[world.users["admin"].pk].deputy_for
     assert other.name == "approver"
@@ -110,7 +110,7 @@ def test_a_deputy_counts_and_the_audit_says_so(world: World, admin: Client) -> N
     assert AuditEntry.objects.latest("seq").action == "deputy_deleted"
 
 
-def test_a_deputy_is_another_member_of_the_same_organization(world: World, admin: Client) -> None:
+def test_a_deputy_must_be_another_member_of_the_same_organization(world: World, admin: Client) -> None:
     assert set(refusal(admin, Deputy, new_deputy(world, deputy=world.member("approver").pk))) == {"deputy"}
     theirs = Membership.objects.get(user=world.users["outsider"])
     assert set(refusal(admin, Deputy, new_deputy(world, deputy=theirs.pk))) == {"deputy"}
@@ -131,12 +131,12 @@ def test_a_deputy_is_another_member_of_the_same_organization(world: World, admin
         {"ends_at": ""},
     ],
 )
-def test_a_deputy_has_a_time(world: World, admin: Client, times: dict[str, str]) -> None:
+def test_a_deputy_needs_a_valid_period(world: World, admin: Client, times: dict[str, str]) -> None:
     assert set(refusal(admin, Deputy, new_deputy(world, **times))) == {"ends_at"}
     added(admin, Deputy, new_deputy(world, starts_at="2999-01-01T00:00", ends_at="2999-01-02T00:00"))
 
 
-def test_a_deputy_ends_early_and_the_people_stay(world: World, admin: Client) -> None:
+def test_ending_a_deputy_early_keeps_both_people(world: World, admin: Client) -> None:
     row = make_deputy(world)
     Deputy.objects.update(starts_at=timezone.now().replace(microsecond=0) - timedelta(hours=2))
     over = (timezone.now() - timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%S")
@@ -149,7 +149,7 @@ def test_a_deputy_ends_early_and_the_people_stay(world: World, admin: Client) ->
 # Scope
 
 
-def test_an_admin_of_another_organization_is_offered_none_of_this(
+def test_an_admin_of_another_organization_cannot_choose_these_groups_or_deputies(
     world: World, admin: Client, finance: ApproverGroup
 ) -> None:
     sent = new_rule(world, organization=world.acme.pk)

@@ -45,13 +45,13 @@ def asked(client: Client, row: Model, **changes: Any) -> list[str]:
     return list(consequences(response).values())
 
 
-def test_a_harmless_change_asks_nothing_and_shows_nothing(world: World, admin: Client) -> None:
+def test_a_harmless_change_is_saved_without_confirmation(world: World, admin: Client) -> None:
     path = address(world.employee, "change")
     assert b"confirmed" not in admin.get(path).content
     assert admin.post(path, filled_form(admin, path, job_title="Clerk")).status_code == 302
 
 
-def test_tools_that_destroy_are_named(world: World, admin: Client) -> None:
+def test_granting_destructive_tools_lists_them_for_confirmation(world: World, admin: Client) -> None:
     Grant.objects.filter(employee=world.employee).exclude(tool=SEARCH).delete()
     (sentence,) = asked(admin, world.employee, allowed_tools=[SEARCH, UPDATE, DELETE])
     assert "Delete record" in sentence
@@ -64,7 +64,7 @@ def test_tools_that_destroy_are_named(world: World, admin: Client) -> None:
     assert set(kept) == {"allowed_tools"}
 
 
-def test_a_tick_is_bound_to_its_sentence(world: World, admin: Client) -> None:
+def test_a_ticked_box_confirms_only_its_own_sentence(world: World, admin: Client) -> None:
     Grant.objects.filter(employee=world.employee).delete()
     path = address(world.employee, "change")
     sent = confirmed(admin, path, filled_form(admin, path, allowed_tools=[DELETE]))
@@ -73,7 +73,7 @@ def test_a_tick_is_bound_to_its_sentence(world: World, admin: Client) -> None:
     assert not world.employee.grants.exists()
 
 
-def test_another_server_that_reads_everything_is_named(world: World, admin: Client, real: ModelProvider) -> None:
+def test_moving_to_another_server_lists_who_reads_everything(world: World, admin: Client, real: ModelProvider) -> None:
     (sentence,) = asked(admin, world.employee, provider=real.pk, model="gpt")
     assert sentence == f"From now on, Real receives the instructions of {world.employee.name} and everything it reads."
     world.employee.provider = real
@@ -83,9 +83,7 @@ def test_another_server_that_reads_everything_is_named(world: World, admin: Clie
     assert world.employee.name in sentence
 
 
-def test_a_key_that_does_not_come_back_with_the_question_is_not_lost_in_silence(
-    world: World, admin: Client, real: ModelProvider
-) -> None:
+def test_a_key_missing_from_the_confirmed_form_is_reported(world: World, admin: Client, real: ModelProvider) -> None:
     world.employee.provider = real
     world.employee.is_active = False
     world.employee.save()
@@ -102,20 +100,22 @@ def test_a_key_that_does_not_come_back_with_the_question_is_not_lost_in_silence(
     assert real.base_url == "https://one.example/v1"
 
 
-def test_a_script_that_becomes_a_model_is_asked_about(world: World, admin: Client) -> None:
+def test_replacing_a_script_by_a_model_needs_confirmation(world: World, admin: Client) -> None:
     provider = world.employee.provider
     (sentence,) = asked(admin, provider, kind="openai", base_url="https://one.example/v1")
     assert world.employee.name in sentence
 
 
-def test_switching_a_provider_off_says_whose_runs_end(world: World, admin: Client, real: ModelProvider) -> None:
+def test_switching_off_a_provider_lists_the_employees_whose_runs_end(
+    world: World, admin: Client, real: ModelProvider
+) -> None:
     world.employee.provider = real
     world.employee.save()
     (sentence,) = asked(admin, real, is_active=None)
     assert world.employee.name in sentence
 
 
-def test_giving_up_four_eyes_and_making_an_admin_are_confirmed(world: World, admin: Client) -> None:
+def test_disabling_four_eyes_and_creating_an_admin_need_confirmation(world: World, admin: Client) -> None:
     world.acme.four_eyes = True
     world.acme.save()
     (sentence,) = asked(admin, world.acme, four_eyes=None)
@@ -134,7 +134,7 @@ def test_giving_up_four_eyes_and_making_an_admin_are_confirmed(world: World, adm
     assert Membership.objects.get(user__username="ada").role == "admin"
 
 
-def test_whoever_may_only_look_is_shown_no_question(world: World, admin: Client) -> None:
+def test_a_person_with_read_access_sees_no_confirmation(world: World, admin: Client) -> None:
     own = admin.get(address(world.member("admin"), "change"))
     assert own.status_code == 200
     assert b"confirmed" not in own.content

@@ -62,7 +62,7 @@ def told(response: Any) -> str:
     return " ".join(str(message) for message in get_messages(response.wsgi_request))
 
 
-class TestGiving:
+class TestAddingCredentials:
     def test_known_services_are_offered_with_their_fields(self, admin: Client) -> None:
         choice = admin.get(address(Credential, "add")).content.decode()
         for service in ("google.cse", "github", "slack", "other"):
@@ -73,7 +73,7 @@ class TestGiving:
             assert 'type="password"' in str(form[name])
             assert 'autocomplete="off"' in str(form[name])
 
-    def test_values_are_kept_encrypted_and_the_audit_names_fields_alone(self, world: World, admin: Client) -> None:
+    def test_values_are_encrypted_and_the_audit_contains_only_field_names(self, world: World, admin: Client) -> None:
         sent = {"organization": world.acme.pk, "value_token": TOKEN, "value_signing_secret": SECRET}
         assert admin.post(add("slack"), sent).status_code == 302
         assert kept("slack") == {"token": TOKEN, "signing_secret": SECRET}
@@ -85,7 +85,7 @@ class TestGiving:
             cursor.execute("SELECT fields FROM accounts_credential")
             assert TOKEN not in cursor.fetchone()[0]
 
-    def test_any_further_service_takes_names_and_values(self, world: World, admin: Client) -> None:
+    def test_an_unknown_service_accepts_any_names_and_values(self, world: World, admin: Client) -> None:
         sent = {"organization": world.acme.pk, "service": "crm.eu", "name_1": "user", "value_1": "me", "name_3": "key"}
         assert "value_3" in faults(admin.post(add("other"), sent))
         response = admin.post(add("other"), {**sent, "value_3": TOKEN})
@@ -105,7 +105,7 @@ class TestGiving:
             ({}, "__all__"),
         ],
     )
-    def test_what_is_wrong_is_said_without_what_was_typed(
+    def test_errors_do_not_repeat_the_typed_values(
         self, world: World, admin: Client, sent: dict[str, str], field: str
     ) -> None:
         response = admin.post(add("other"), {"organization": world.acme.pk, "service": "crm", **sent})
@@ -128,7 +128,7 @@ class TestGiving:
             ("database", "word"),
         ],
     )
-    def test_common_value_is_refused_because_it_would_be_hidden_everywhere(
+    def test_a_common_value_is_refused_because_it_would_be_masked_everywhere(
         self, world: World, admin: Client, value: str, kind: str
     ) -> None:
         for sent in ({"value_token": value}, {"value_token": TOKEN, "value_signing_secret": value}):
@@ -139,7 +139,7 @@ class TestGiving:
         assert "hide this" in str(faults(admin.post(add("other"), free)))
         assert not Credential.objects.exists()
 
-    def test_common_value_is_accepted_in_field_that_holds_no_secret(self, world: World, admin: Client) -> None:
+    def test_a_common_value_is_accepted_in_a_field_that_is_not_secret(self, world: World, admin: Client) -> None:
         fields = {"username": "gadgetbot", "base_url": "https://crm.example.com", "customer_id": "1234567890"}
         named = dict(zip(("name_1", "name_2", "name_3"), fields, strict=True))
         given = dict(zip(("value_1", "value_2", "value_3"), fields.values(), strict=True))
@@ -148,16 +148,16 @@ class TestGiving:
         assert admin.post(add("other"), sent).status_code == 302
         assert kept("crm") == {**fields, "password": "hunter22"}
 
-    def test_one_row_for_each_service(self, world: World, admin: Client, github: Credential) -> None:
+    def test_a_second_row_for_a_service_is_refused(self, world: World, admin: Client, github: Credential) -> None:
         again = {"organization": world.acme.pk, "value_token": "another-token"}
         assert "already" in str(faults(admin.post(add("github"), again))["__all__"])
         assert kept("github") == {"token": TOKEN}
 
-    def test_another_organizations_credentials_for_it_do_not_count(self, world: World, admin: Client) -> None:
+    def test_credentials_of_another_organization_do_not_count_as_duplicates(self, world: World, admin: Client) -> None:
         Credential.objects.create(organization=world.globex, service="github", fields="{}")
         assert admin.post(add("github"), {"organization": world.acme.pk, "value_token": TOKEN}).status_code == 302
 
-    def test_a_superuser_is_asked_for_what_this_organizations_sources_need(self, world: World) -> None:
+    def test_a_superuser_is_asked_for_the_fields_that_the_sources_of_this_organization_need(self, world: World) -> None:
         for owner, kind in ((world.acme, "bearer"), (world.globex, "basic")):
             Source.objects.create(organization=owner, kind="openapi", name="crm", authentication=kind)
         row = Credential.objects.create(organization=world.acme, service="crm", fields="{}")
@@ -165,13 +165,13 @@ class TestGiving:
         form = world.client("root").get(address(row, "change")).context["adminform"].form
         assert [name for name in form.fields if name.startswith("value_")] == ["value_token"]
 
-    def test_so_many_and_not_more(self, world: World, admin: Client) -> None:
+    def test_the_number_of_credentials_is_limited(self, world: World, admin: Client) -> None:
         rows = [Credential(organization=world.acme, service=f"s{number}", fields="{}") for number in range(50)]
         Credential.objects.bulk_create(rows)
         told = str(faults(admin.post(add("github"), {"organization": world.acme.pk, "value_token": TOKEN})))
         assert "50 services" in told
 
-    def test_only_for_an_organization_of_ones_own(self, world: World, admin: Client) -> None:
+    def test_credentials_cannot_be_added_to_another_organization(self, world: World, admin: Client) -> None:
         sent = {"organization": world.globex.pk, "value_token": TOKEN}
         assert "organization" in faults(admin.post(add("github"), sent))
         for username in ("viewer", "operator", "approver"):
@@ -179,8 +179,8 @@ class TestGiving:
         assert not Credential.objects.exists()
 
 
-class TestChanging:
-    def test_what_is_left_empty_stays(self, world: World, admin: Client) -> None:
+class TestChangingCredentials:
+    def test_an_empty_field_keeps_its_value(self, world: World, admin: Client) -> None:
         Credential.objects.create(
             organization=world.acme, service="slack", fields=json.dumps({"token": TOKEN, "signing_secret": SECRET})
         )
@@ -191,13 +191,13 @@ class TestChanging:
         entry = AuditEntry.objects.get(organization=world.acme)
         assert (entry.action, entry.payload["fields"]) == ("credential_changed", {"token": "set"})
 
-    def test_saving_nothing_changes_nothing(self, world: World, admin: Client, github: Credential) -> None:
+    def test_saving_unchanged_values_changes_nothing(self, world: World, admin: Client, github: Credential) -> None:
         path = address(github, "change")
         assert admin.post(path, filled_form(admin, path)).status_code == 302
         assert (kept("github"), version(world)) == ({"token": TOKEN}, 0)
         assert not AuditEntry.objects.exists()
 
-    def test_a_field_can_be_forgotten_but_not_the_last_one(self, world: World, admin: Client) -> None:
+    def test_a_field_can_be_removed_unless_it_is_the_last_one(self, world: World, admin: Client) -> None:
         fields = json.dumps({"user": "somebody", "key": TOKEN})
         path = address(Credential.objects.create(organization=world.acme, service="crm", fields=fields), "change")
         assert admin.post(
@@ -209,7 +209,9 @@ class TestChanging:
         both = filled_form(admin, path, forget_key="on", value_key=TOKEN)
         assert {"forget_key", "value_key"} == set(faults(admin.post(path, both)))
 
-    def test_deleting_asks_first_and_is_recorded(self, world: World, admin: Client, github: Credential) -> None:
+    def test_deleting_credentials_asks_for_confirmation_and_is_audited(
+        self, world: World, admin: Client, github: Credential
+    ) -> None:
         path = address(github, "delete")
         assert "Are you sure" in admin.get(path).content.decode()
         assert Credential.objects.exists()
@@ -219,7 +221,7 @@ class TestChanging:
         entry = AuditEntry.objects.get()
         assert (entry.action, entry.payload["fields"]) == ("credential_deleted", {"token": "removed"})
 
-    def test_one_that_cannot_be_read_can_be_set_again(
+    def test_unreadable_credentials_can_be_replaced(
         self, admin: Client, github: Credential, settings: Settings
     ) -> None:
         settings.GADGET_ENCRYPTION_KEYS = ["bmV3LWtleS1uZXcta2V5LW5ldy1rZXktbmV3LWtleSE="]
@@ -229,7 +231,7 @@ class TestChanging:
         assert admin.post(path, filled_form(admin, path, value_token="fresh-token")).status_code == 302
         assert kept("github") == {"token": "fresh-token"}
 
-    def test_another_organizations_are_not_there(self, world: World, github: Credential) -> None:
+    def test_credentials_of_another_organization_are_not_found(self, world: World, github: Credential) -> None:
         outsider = world.client("outsider")
         assert TOKEN not in outsider.get(address(github, "list")).content.decode()
         for page in ("change", "delete", "history"):
@@ -238,8 +240,8 @@ class TestChanging:
         assert kept("github") == {"token": TOKEN}
 
 
-class TestNoPlaceShowsAValue:
-    def test_no_page_no_message_and_no_history(self, world: World, admin: Client, github: Credential) -> None:
+class TestSecretValues:
+    def test_are_absent_from_pages_messages_and_history(self, world: World, admin: Client, github: Credential) -> None:
         path = address(github, "change")
         seen = [admin.post(path, filled_form(admin, path, value_token=SECRET), follow=True).content.decode()]
         seen += [admin.get(address(github, page)).content.decode() for page in ("list", "change", "history", "delete")]
@@ -257,7 +259,7 @@ class TestNoPlaceShowsAValue:
         "Credentials are entered in the admin and never shown again, not even on an error page",
         "agents/admin/credentials.py",
     )
-    def test_no_error_page_of_debug(
+    def test_are_absent_from_the_debug_error_page(
         self, world: World, settings: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
         """Whatever breaks while a value is at hand."""

@@ -30,7 +30,7 @@ def admin(world: World) -> Client:
     "Tasks go only to colleagues in the grant, chosen in the employee's form",
     "agents/admin/delegates.py",
 )
-def test_names_become_ids_in_the_grant_and_come_back_as_they_were(world: World, admin: Client) -> None:
+def test_names_are_stored_as_ids_in_the_grant_and_shown_as_names_again(world: World, admin: Client) -> None:
     kim, lee = create_colleague(world, "Kim"), create_colleague(world, "Lee")
     path = address(world.employee, "change")
     response = admin.post(path, filled_form(admin, path, allowed_tools=[SEARCH, DELEGATE], delegates="Kim\nLee\nKim"))
@@ -45,14 +45,14 @@ def test_names_become_ids_in_the_grant_and_come_back_as_they_were(world: World, 
 
 
 @pytest.mark.parametrize("name", ["Nobody", "Dana", "Hank"])
-def test_others_than_colleagues_are_refused(world: World, admin: Client, name: str) -> None:
+def test_only_colleagues_can_be_delegates(world: World, admin: Client, name: str) -> None:
     """Dana is the employee itself, and Hank works for another organization."""
     path = address(world.employee, "change")
     response = admin.post(path, filled_form(admin, path, allowed_tools=[DELEGATE], delegates=name))
     assert "delegates" in faults(response)
 
 
-def test_a_name_that_another_organization_has_too_means_the_colleague(world: World, admin: Client) -> None:
+def test_an_ambiguous_name_means_the_colleague_in_the_same_organization(world: World, admin: Client) -> None:
     kim = create_colleague(world, "Kim")
     Employee.objects.create(organization=world.globex, name="Kim", provider=world.others_employee.provider)
     path = address(world.employee, "change")
@@ -61,7 +61,7 @@ def test_a_name_that_another_organization_has_too_means_the_colleague(world: Wor
     assert Grant.objects.get(employee=world.employee, tool=DELEGATE).delegates == [kim.pk]
 
 
-def test_names_need_the_tool(world: World, admin: Client) -> None:
+def test_delegates_require_the_delegate_tool(world: World, admin: Client) -> None:
     create_colleague(world, "Kim")
     path = address(world.employee, "change")
     response = admin.post(path, filled_form(admin, path, allowed_tools=[SEARCH], delegates="Kim"))

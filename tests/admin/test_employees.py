@@ -45,7 +45,7 @@ def new_employee(world: World, **changes: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def test_tools_are_offered_by_category_with_their_level(world: World, admin: Client) -> None:
+def test_tools_are_listed_by_category_with_their_level(world: World, admin: Client) -> None:
     form = admin.get(address(world.employee, "change")).context["adminform"].form
     groups = dict(form.fields["allowed_tools"].choices)
     assert {"analysis", "content", "data", "report", "utility"} <= set(groups)
@@ -56,17 +56,17 @@ def test_tools_are_offered_by_category_with_their_level(world: World, admin: Cli
     assert set(form.initial["allowed_tools"]) == {SEARCH, UPDATE, DELETE}
 
 
-def test_a_new_employee_has_ten_passes_for_a_task(admin: Client) -> None:
+def test_a_new_employee_has_ten_passes_per_task(admin: Client) -> None:
     form = admin.get(address(Employee, "add")).context["adminform"].form
     assert form["max_passes"].value() == 10
 
 
-def test_the_mode_says_what_it_does_to_the_ticked_tools(admin: Client) -> None:
+def test_the_mode_explains_its_effect_on_the_ticked_tools(admin: Client) -> None:
     html = admin.get(address(Employee, "add")).content.decode()
     assert "The employee gets only the ticked tools that belong to this mode." in html
 
 
-def test_modes_that_tools_name_are_choices_and_any_other_is_an_error(world: World, admin: Client) -> None:
+def test_modes_named_by_tools_are_offered_and_any_other_is_refused(world: World, admin: Client) -> None:
     path = address(world.employee, "change")
     assert [mode for mode, _ in admin.get(path).context["adminform"].form.fields["mode"].choices] == ["general"]
     toolbox = get_installed_toolbox()
@@ -87,7 +87,7 @@ def test_modes_that_tools_name_are_choices_and_any_other_is_an_error(world: Worl
     assert faults(response)["mode"] == ["No tool names the mode 'sales' any more. Choose another one."]
 
 
-def test_a_version_is_pinned_and_released_in_the_form(world: World, admin: Client) -> None:
+def test_a_version_can_be_pinned_and_unpinned_in_the_form(world: World, admin: Client) -> None:
     path, pin = address(world.employee, "change"), f"{SEARCH}@1.0"
     allowed = [SEARCH, "data.getStats"]
     assert admin.post(path, filled_form(admin, path, allowed_tools=allowed, pinned_versions=pin)).status_code == 302
@@ -107,7 +107,7 @@ def test_a_version_is_pinned_and_released_in_the_form(world: World, admin: Clien
     assert set(world.employee.grants.values_list("version", flat=True)) == {""}
 
 
-def test_ticked_tools_become_grants_and_unticked_ones_end(world: World, admin: Client) -> None:
+def test_ticked_tools_are_granted_and_unticked_ones_are_revoked(world: World, admin: Client) -> None:
     path = address(world.employee, "change")
     response = admin.post(path, filled_form(admin, path, allowed_tools=[SEARCH, "data.getStats"]))
     assert response.status_code == 302, faults(response)
@@ -122,7 +122,7 @@ def test_only_exact_names_of_the_catalog_are_granted(world: World, admin: Client
     assert set(world.employee.grants.values_list("tool", flat=True)) == {SEARCH, UPDATE, DELETE}
 
 
-def test_a_grant_of_a_tool_that_is_gone_stays_until_it_is_unticked(world: World, admin: Client) -> None:
+def test_a_grant_of_a_removed_tool_stays_until_it_is_unticked(world: World, admin: Client) -> None:
     world.employee.grants.create(tool="crm.gone")
     path = address(world.employee, "change")
     assert admin.post(path, filled_form(admin, path, job_title="Steward")).status_code == 302
@@ -139,7 +139,7 @@ def test_a_new_employee_has_no_tools_by_default(world: World, admin: Client) -> 
     assert not made.grants.exists()
 
 
-def test_another_organizations_provider_cannot_be_chosen(world: World, admin: Client) -> None:
+def test_a_provider_of_another_organization_cannot_be_chosen(world: World, admin: Client) -> None:
     foreign = world.others_employee.provider_id
     told = faults(admin.post(address(Employee, "add"), new_employee(world, provider=foreign)))
     assert "provider" in told
@@ -148,14 +148,14 @@ def test_another_organizations_provider_cannot_be_chosen(world: World, admin: Cl
     assert not Employee.objects.filter(organization=world.acme, provider_id=foreign).exists()
 
 
-def test_an_admin_of_both_still_cannot_mix_them(world: World, admin: Client) -> None:
+def test_an_admin_of_two_organizations_cannot_mix_their_rows(world: World, admin: Client) -> None:
     Membership.objects.create(organization=world.globex, user=world.users["admin"], role=Role.ADMIN)
     foreign = world.others_employee.provider_id
     told = faults(admin.post(address(Employee, "add"), new_employee(world, provider=foreign)))
     assert "another organization" in told["provider"][0]
 
 
-def test_an_employee_is_not_made_in_another_organization_nor_moved_there(world: World, admin: Client) -> None:
+def test_an_employee_cannot_be_created_in_or_moved_to_another_organization(world: World, admin: Client) -> None:
     told = faults(admin.post(address(Employee, "add"), new_employee(world, organization=world.globex.pk)))
     assert "organization" in told
     path = address(world.employee, "change")
@@ -164,14 +164,14 @@ def test_an_employee_is_not_made_in_another_organization_nor_moved_there(world: 
     assert world.employee.organization == world.acme
 
 
-def test_an_employee_on_a_real_model_needs_the_models_name(world: World, admin: Client) -> None:
+def test_an_employee_with_a_real_model_needs_the_name_of_the_model(world: World, admin: Client) -> None:
     real = ModelProvider.objects.create(organization=world.acme, name="Real", kind=ProviderKind.OPENAI)
     told = faults(admin.post(address(Employee, "add"), new_employee(world, provider=real.pk, model="")))
     assert "model" in told
 
 
 @pytest.mark.parametrize("name", ["", "no_such_script", "../scripts/clerk", "clerk.yaml", "clerk/", "clerk; rm"])
-def test_an_employee_with_a_script_needs_the_name_of_a_file_of_the_installation(
+def test_a_scripted_employee_needs_the_name_of_an_installed_script(
     world: World, admin: Client, settings: Settings, tmp_path: Path, name: str
 ) -> None:
     settings.GADGET_SCRIPTS_DIR = tmp_path / "scripts"
@@ -181,19 +181,19 @@ def test_an_employee_with_a_script_needs_the_name_of_a_file_of_the_installation(
     assert admin.post(address(Employee, "add"), new_employee(world)).status_code == 302
 
 
-def test_a_script_with_a_fault_is_refused_with_its_place(world: World, admin: Client) -> None:
+def test_a_faulty_script_is_refused_with_the_place_of_the_fault(world: World, admin: Client) -> None:
     name = write_script("scripts: [{task: '(', answer: x}]")
     told = faults(admin.post(address(Employee, "add"), new_employee(world, model=name)))
     assert "The script is wrong: scripts[0].task" in told["model"][0]
 
 
-def test_the_hint_names_a_model_that_such_a_provider_has(world: World, admin: Client) -> None:
+def test_the_hint_names_a_model_of_the_chosen_kind_of_provider(world: World, admin: Client) -> None:
     local = ModelProvider.objects.create(organization=world.acme, name="Local", kind=ProviderKind.OLLAMA)
     told = faults(admin.post(address(Employee, "add"), new_employee(world, provider=local.pk, model="")))
     assert "e.g. qwen3" in told["model"][0]
 
 
-def test_settings_of_the_model_are_kept_and_recorded(world: World, admin: Client) -> None:
+def test_model_settings_are_stored_and_audited(world: World, admin: Client) -> None:
     path = address(world.employee, "change")
     given = {"temperature": "0.2", "max_tokens": "900", "num_ctx": "16384", "extra_body": '{"top_p": 0.9}'}
     response = admin.post(path, filled_form(admin, path, **given))
@@ -232,7 +232,7 @@ def test_settings_of_the_model_are_kept_and_recorded(world: World, admin: Client
         ("extra_body", '{"a": "' + "x" * 10_000 + '"}', "at most 10000"),
     ],
 )
-def test_settings_that_no_model_takes_are_refused_in_plain_words(
+def test_unsupported_model_settings_are_refused_in_plain_words(
     world: World, admin: Client, field: str, value: str, words: str
 ) -> None:
     path = address(world.employee, "change")
@@ -241,7 +241,7 @@ def test_settings_that_no_model_takes_are_refused_in_plain_words(
     assert not AuditEntry.objects.exists()
 
 
-def test_example_tasks_are_written_one_per_line(world: World, admin: Client) -> None:
+def test_example_tasks_are_entered_one_per_line(world: World, admin: Client) -> None:
     path = address(world.employee, "change")
     sent = filled_form(admin, path, example_tasks="Tidy up.\n\n  Count them. \nTidy up.")
     assert admin.post(path, sent).status_code == 302
@@ -249,7 +249,7 @@ def test_example_tasks_are_written_one_per_line(world: World, admin: Client) -> 
     assert world.employee.example_tasks == ["Tidy up.", "Count them."]
 
 
-def test_a_change_is_recorded_with_what_was_before(world: World, admin: Client) -> None:
+def test_a_change_is_audited_with_the_previous_values(world: World, admin: Client) -> None:
     path = address(world.employee, "change")
     admin.post(path, filled_form(admin, path, allowed_tools=[SEARCH]))
     entry = AuditEntry.objects.get(organization=world.acme)
@@ -259,20 +259,20 @@ def test_a_change_is_recorded_with_what_was_before(world: World, admin: Client) 
     assert audit.verify(world.acme.pk) == []
 
 
-def test_nothing_is_recorded_when_nothing_changed(world: World, admin: Client) -> None:
+def test_saving_an_unchanged_form_records_nothing(world: World, admin: Client) -> None:
     path = address(world.employee, "change")
     assert admin.post(path, filled_form(admin, path)).status_code == 302
     assert not AuditEntry.objects.exists()
 
 
-def test_an_employee_that_worked_cannot_be_deleted(world: World, admin: Client) -> None:
+def test_an_employee_with_runs_cannot_be_deleted(world: World, admin: Client) -> None:
     world.run()
     response = admin.post(address(world.employee, "delete"), {"post": "yes"})
     assert response.status_code in {200, 403}
     assert Employee.objects.filter(pk=world.employee.pk).exists()
 
 
-def test_deleting_an_unused_employee_is_recorded(world: World, admin: Client) -> None:
+def test_deleting_an_unused_employee_is_audited(world: World, admin: Client) -> None:
     admin.post(address(Employee, "add"), new_employee(world))
     made = Employee.objects.get(name="Robin")
     assert admin.post(address(made, "delete"), {"post": "yes"}).status_code == 302

@@ -22,7 +22,7 @@ def world() -> World:
 
 
 @pytest.mark.parametrize("username", ["admin", "root"])
-def test_history_is_never_added_to_changed_or_deleted(world: World, username: str) -> None:
+def test_history_rows_cannot_be_added_changed_or_deleted(world: World, username: str) -> None:
     rows = [row for row in one_of_each(world) if isinstance(row, HISTORY)]
     assert {type(row) for row in rows} == set(HISTORY)
     client = world.client(username)
@@ -36,7 +36,7 @@ def test_history_is_never_added_to_changed_or_deleted(world: World, username: st
         assert type(row)._default_manager.filter(pk=row.pk).exists(), row
 
 
-def test_a_records_change_grows_its_version_and_enters_its_history(world: World) -> None:
+def test_changing_a_record_increases_its_version_and_extends_its_history(world: World) -> None:
     client, record = world.client("admin"), world.records[0]
     path = address(record, "change")
     response = client.post(path, filled_form(client, path, status="inactive", score="7"))
@@ -49,7 +49,7 @@ def test_a_records_change_grows_its_version_and_enters_its_history(world: World)
     assert AuditEntry.objects.get(organization=world.acme).action == "record_changed"
 
 
-def test_history_page_names_changed_tools_and_counts_entries(world: World) -> None:
+def test_the_history_page_lists_changed_tools_and_counts_entries(world: World) -> None:
     client, path = world.client("admin"), address(world.employee, "change")
     before = set(world.employee.grants.values_list("tool", flat=True))
     tools = sorted(before - {SEARCH} | {"utility.now"})
@@ -60,14 +60,14 @@ def test_history_page_names_changed_tools_and_counts_entries(world: World) -> No
     assert "1 entry" in " ".join(told.split())
 
 
-def test_own_password_is_changed_on_our_page_alone(world: World) -> None:
+def test_a_password_can_be_changed_only_on_our_page(world: World) -> None:
     client = world.client("admin")
     for page in ("password_change/", "password_change/done/"):
         response = client.post(f"/admin/{page}", {"old_password": "x", "new_password1": "y", "new_password2": "y"})
         assert (response.status_code, response["Location"]) == (302, "/account/password/")
 
 
-def test_a_change_made_meanwhile_is_not_overwritten(world: World) -> None:
+def test_a_concurrent_change_is_not_overwritten(world: World) -> None:
     client, record = world.client("admin"), world.records[0]
     path = address(record, "change")
     sent = filled_form(client, path, status="inactive")
@@ -77,7 +77,7 @@ def test_a_change_made_meanwhile_is_not_overwritten(world: World) -> None:
     assert (record.status, record.phone) == ("active", "+1 555 0100")
 
 
-def test_a_new_record_obeys_the_rules_of_records(world: World) -> None:
+def test_a_new_record_must_satisfy_the_record_rules(world: World) -> None:
     client = world.client("admin")
     sent = {"organization": world.acme.pk, "name": "Initrode", "status": "active", "email": "nonsense"}
     assert "email" in faults(client.post(address(Record, "add"), sent))

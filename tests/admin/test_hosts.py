@@ -61,7 +61,7 @@ def reach_of(world: World) -> NetworkAccess:
         (" api.example.com ", "api.example.com"),
     ],
 )
-def test_a_host_is_kept_as_it_is_compared(world: World, admin: Client, typed: str, kept: str) -> None:
+def test_a_host_is_stored_in_its_normalized_form(world: World, admin: Client, typed: str, kept: str) -> None:
     assert admin.post(ADD, {"organization": world.acme.pk, "host": typed, "without_card": "on"}).status_code == 302
     assert AllowedHost.objects.get().host == kept
     assert AuditEntry.objects.get().payload["fields"]["host"] == kept
@@ -77,7 +77,7 @@ def test_a_host_is_kept_as_it_is_compared(world: World, admin: Client, typed: st
         *("ftp://api.example.com", "https://user:secret@api.example.com/", "://", "https://", "a." * 130 + "example"),
     ],
 )
-def test_what_is_no_host_is_refused(world: World, admin: Client, typed: str) -> None:
+def test_an_invalid_host_is_refused(world: World, admin: Client, typed: str) -> None:
     assert list(faults(admin.post(ADD, {"organization": world.acme.pk, "host": typed}))) == ["host"]
     assert not AllowedHost.objects.exists()
 
@@ -87,7 +87,7 @@ def test_what_is_no_host_is_refused(world: World, admin: Client, typed: str) -> 
     "Hosts of a private network are allowed one by one, after a confirmation",
     "agents/admin/hosts.py",
 )
-def test_a_private_network_is_confirmed_and_leaving_it_is_not(world: World, admin: Client) -> None:
+def test_opening_a_private_network_needs_confirmation_and_closing_it_does_not(world: World, admin: Client) -> None:
     sent = {"organization": world.acme.pk, "host": "wiki.internal", "may_be_private": "on"}
     assert admin.post(ADD, confirmed(admin, ADD, sent)).status_code == 302
     row = AllowedHost.objects.get()
@@ -97,7 +97,7 @@ def test_a_private_network_is_confirmed_and_leaving_it_is_not(world: World, admi
     assert (reach_of(world).private, reach_of(world).requested) == (frozenset(), frozenset())
 
 
-class TestThePrivateNetwork:
+class TestPrivateNetwork:
     """It is the installation's: only a superuser or ALLOWED_PRIVATE_HOSTS opens it."""
 
     @pytest.fixture(autouse=True)
@@ -105,12 +105,12 @@ class TestThePrivateNetwork:
         settings.ALLOWED_PRIVATE_HOSTS = PrivateHosts()
 
     @pytest.mark.parametrize("host", ["127.0.0.1", "10.0.0.5", "wiki.internal"])
-    def test_is_not_an_admins_to_open(self, world: World, admin: Client, host: str) -> None:
+    def test_cannot_be_opened_by_an_admin(self, world: World, admin: Client, host: str) -> None:
         sent = {"organization": world.acme.pk, "host": host, "may_be_private": "on"}
         assert "Only a superuser" in faults(admin.post(ADD, sent))["may_be_private"][0]
         assert not AllowedHost.objects.exists()
 
-    def test_is_opened_by_a_superuser_and_stays_so(self, world: World, admin: Client) -> None:
+    def test_can_be_opened_by_a_superuser_and_stays_open(self, world: World, admin: Client) -> None:
         world.users["root"] = User.objects.create_superuser("root")
         root = world.client("root")
         sent = {"organization": world.acme.pk, "host": "wiki.internal", "may_be_private": "on"}
@@ -125,7 +125,7 @@ class TestThePrivateNetwork:
             in faults(admin.post(path, filled_form(admin, path, may_be_private="on"))).popitem()[1][0]
         )
 
-    def test_is_opened_by_the_setting(self, world: World, admin: Client, settings: Settings) -> None:
+    def test_can_be_opened_by_the_setting(self, world: World, admin: Client, settings: Settings) -> None:
         settings.ALLOWED_PRIVATE_HOSTS = parse_private_hosts("wiki.internal:8080,10.1.0.0/16")
         for host, port, leads_to, is_open in (
             ("wiki.internal", 8080, "192.168.7.7", True),
@@ -141,7 +141,7 @@ class TestThePrivateNetwork:
         sent = {"organization": world.acme.pk, "host": "10.2.0.9", "may_be_private": "on"}
         assert "may_be_private" in faults(admin.post(ADD, sent))
 
-    def test_a_tick_of_an_admin_from_before_opens_nothing(self, world: World, settings: Settings) -> None:
+    def test_stays_closed_despite_an_earlier_tick_by_an_admin(self, world: World, settings: Settings) -> None:
         AllowedHost.objects.create(organization=world.acme, host="127.0.0.1", may_be_private=True)
         bump_tools_version(world.acme.pk)
         server, here = HostPort("127.0.0.1", 6379), ip_address("127.0.0.1")
@@ -150,7 +150,7 @@ class TestThePrivateNetwork:
         bump_tools_version(world.acme.pk)
         assert reach_of(world).allows_private(server, here)
 
-    def test_is_no_sources_either(self, world: World, admin: Client) -> None:
+    def test_cannot_be_opened_by_an_admin_for_a_source(self, world: World, admin: Client) -> None:
         where = f"{address(Source, 'add')}?kind=mcp_http"
         sent = {
             "organization": world.acme.pk,
@@ -165,13 +165,13 @@ class TestThePrivateNetwork:
         assert not AllowedHost.objects.exists()
 
 
-def test_a_host_is_there_once_however_it_is_written(world: World, admin: Client) -> None:
+def test_a_host_is_stored_once_however_it_is_written(world: World, admin: Client) -> None:
     for typed, status in (("api.example.com", 302), ("https://API.example.com/", 200)):
         assert admin.post(ADD, {"organization": world.acme.pk, "host": typed}).status_code == status
     assert AllowedHost.objects.count() == 1
 
 
-def test_what_is_deleted_is_not_reached_any_more(world: World, admin: Client) -> None:
+def test_a_deleted_host_is_no_longer_reachable(world: World, admin: Client) -> None:
     row = AllowedHost.objects.create(organization=world.acme, host="api.example.com")
     assert admin.post(address(row, "delete"), {"post": "yes"}).status_code == 302
     Organization.objects.get(pk=world.acme.pk)

@@ -83,7 +83,7 @@ def saved(world: World, admin: Client, *rows: Row, **more: Any) -> Any:
 
 
 @feature("The gate", "Limits are edited as sentences in the employee's form", "agents/admin/tool_limits.py")
-def test_sentences_become_limits_and_come_back_as_they_were(world: World, admin: Client) -> None:
+def test_sentences_are_stored_as_limits_and_shown_as_sentences_again(world: World, admin: Client) -> None:
     rows = [RAISED, LIMIT, COUNT, SUM, STATUS, ORIGIN, AFTER]
     response = saved(world, admin, *rows)
     assert response.status_code == 302, faults(response)
@@ -111,7 +111,7 @@ def test_sentences_become_limits_and_come_back_as_they_were(world: World, admin:
     assert "At most 20 calls per hour" in str(entry.payload)
 
 
-def test_every_sentence_is_on_the_page_without_a_script(world: World, admin: Client) -> None:
+def test_every_sentence_is_on_the_page_without_javascript(world: World, admin: Client) -> None:
     saved(world, admin, COUNT, LIMIT)
     html = " ".join(admin.get(address(world.employee, "change")).content.decode().split())
     assert 'name="limits-0-most" value="20"' in html
@@ -124,7 +124,7 @@ def test_every_sentence_is_on_the_page_without_a_script(world: World, admin: Cli
         assert f'name="limits-{number}-sentence" value="{kind}"' in html
 
 
-def test_an_empty_sentence_is_no_limit_and_a_removed_one_is_gone(world: World, admin: Client) -> None:
+def test_an_empty_sentence_sets_no_limit_and_a_removed_one_deletes_its_limit(world: World, admin: Client) -> None:
     saved(world, admin, STATUS, LIMIT)
     path = address(world.employee, "change")
     empty = {"sentence": "sum", "tool": "", "param": " ", "most": "", "period": "hour", "otherwise": "ask"}
@@ -149,7 +149,7 @@ def test_an_empty_sentence_is_no_limit_and_a_removed_one_is_gone(world: World, a
         ("text", "equals", '""', ""),
     ],
 )
-def test_values_are_read_by_the_type_of_their_parameter(
+def test_values_are_parsed_by_the_type_of_their_parameter(
     world: World, admin: Client, param: str, comparison: str, value: str, stored: Any
 ) -> None:
     response = saved(world, admin, compare(SEARCH, param, comparison, value))
@@ -161,7 +161,7 @@ def test_values_are_read_by_the_type_of_their_parameter(
     assert Grant.objects.get(employee=world.employee, tool=SEARCH).conditions == [condition]
 
 
-def test_the_employees_page_tells_them_as_sentences(world: World, admin: Client) -> None:
+def test_the_page_of_the_employee_shows_limits_as_sentences(world: World, admin: Client) -> None:
     saved(world, admin, STATUS, ORIGIN, COUNT, SUM, AFTER)
     html = admin.get(f"/employees/{world.employee.pk}/").content.decode()
     for sentence in (
@@ -211,20 +211,20 @@ def test_the_employees_page_tells_them_as_sentences(world: World, admin: Client)
         (level("data.getStats", "write"), "has a limit, but is not ticked"),
     ],
 )
-def test_a_sentence_that_cannot_be_kept_says_why(world: World, admin: Client, row: Row, why: str) -> None:
+def test_an_invalid_sentence_is_refused_with_the_reason(world: World, admin: Client, row: Row, why: str) -> None:
     response = saved(world, admin, row)
     assert "limits" in faults(response)
     assert why in response.content.decode()
     assert not Grant.objects.exclude(conditions=[], level="").exists()
 
 
-def test_a_refused_form_keeps_what_was_typed(world: World, admin: Client) -> None:
+def test_a_refused_form_keeps_the_typed_values(world: World, admin: Client) -> None:
     html = " ".join(saved(world, admin, add_up(SEARCH, "color", "500", "minute")).content.decode().split())
     for part in ('value="color"', 'value="500"', '<option value="minute" selected>'):
         assert part in html
 
 
-def test_loosening_a_limit_asks_first_and_tightening_does_not(world: World, admin: Client) -> None:
+def test_loosening_a_limit_needs_confirmation_and_tightening_does_not(world: World, admin: Client) -> None:
     saved(world, admin, LIMIT)
     assert saved(world, admin, LIMIT, STATUS).status_code == 302
     response = saved(world, admin, STATUS)
@@ -234,13 +234,13 @@ def test_loosening_a_limit_asks_first_and_tightening_does_not(world: World, admi
     assert Grant.objects.get(employee=world.employee, tool=SEARCH).conditions != []
 
 
-def test_a_limit_goes_with_its_tool_without_a_question(world: World, admin: Client) -> None:
+def test_removing_a_tool_removes_its_limit_without_confirmation(world: World, admin: Client) -> None:
     saved(world, admin, LIMIT)
     response = saved(world, admin, allowed_tools=[UPDATE, DELETE])
     assert response.status_code == 302, faults(response)
 
 
-def test_limits_of_a_tool_that_is_not_installed_any_more_stay(world: World, admin: Client) -> None:
+def test_limits_of_an_uninstalled_tool_stay(world: World, admin: Client) -> None:
     kept = {"param": "to", "rule": "equals", "value": "me", "otherwise": "ask"}
     world.employee.grants.create(tool="crm.gone", level="write", conditions=[kept])
     path = address(world.employee, "change")
@@ -251,7 +251,7 @@ def test_limits_of_a_tool_that_is_not_installed_any_more_stay(world: World, admi
 
 
 @feature("The gate", "More tools than a request may contain are refused, with the number", "agents/admin/employees.py")
-def test_more_tools_than_a_request_may_name_are_refused_with_the_count(world: World, admin: Client) -> None:
+def test_more_tools_than_a_request_may_contain_are_refused_with_the_count(world: World, admin: Client) -> None:
     toolbox = get_installed_toolbox()
     names = [f"sample.number{number}" for number in range(MAX_TOOLS + 1)]
     for name in names:

@@ -56,7 +56,7 @@ def rows_of(world: World) -> list[tuple[Model, dict[str, Any], dict[str, Any]]]:
     "Connected sources", "A form of the admin never overwrites a concurrent edit", "agents/admin/edit_conflicts.py"
 )
 @pytest.mark.parametrize("which", [0, 1, 2], ids=["source", "employee", "organization"])
-def test_the_second_save_is_refused_keeps_what_was_typed_and_is_meant_when_repeated(
+def test_the_second_save_is_refused_with_its_values_kept_and_accepted_when_repeated(
     world: World, admin: Client, which: int
 ) -> None:
     row, first, second = rows_of(world)[which]
@@ -80,7 +80,7 @@ def test_the_second_save_is_refused_keeps_what_was_typed_and_is_meant_when_repea
     assert getattr(row, field) == before
 
 
-def test_what_both_have_changed_alike_is_no_matter(admin: Client, source: Source) -> None:
+def test_identical_changes_by_both_admins_are_saved(admin: Client, source: Source) -> None:
     path = address(source, "change")
     late = filled_form(admin, path, file=None, timeout_s=11, scopes="all")
     assert admin.post(path, filled_form(admin, path, file=None, timeout_s=11)).status_code == 302
@@ -89,8 +89,8 @@ def test_what_both_have_changed_alike_is_no_matter(admin: Client, source: Source
     assert (source.timeout_s, source.scopes) == (11, "all")
 
 
-class TestOfTools:
-    def test_what_this_person_has_not_touched_stays(self, admin: Client, source: Source) -> None:
+class TestConcurrentToolChanges:
+    def test_tools_that_this_admin_left_alone_stay_unchanged(self, admin: Client, source: Source) -> None:
         path = tools_page(source)
         late = form_on(admin.get(path))
         ids = {row.tool: row.pk for row in source.tools.all()}
@@ -104,7 +104,7 @@ class TestOfTools:
         "Saving a page of tools writes only the changed ones, and reports concurrent edits",
         "agents/admin/source_choices.py",
     )
-    def test_what_both_have_changed_is_told_and_then_meant(self, admin: Client, source: Source) -> None:
+    def test_a_conflicting_change_is_reported_and_saved_when_repeated(self, admin: Client, source: Source) -> None:
         path = tools_page(source)
         late = form_on(admin.get(path))
         pk = source.tools.get(tool="pets.cats").pk
@@ -117,7 +117,7 @@ class TestOfTools:
         assert admin.post(path, kept).status_code == 302
         assert source.tools.get(pk=pk).level == "destructive"
 
-    def test_what_comes_back_shows_the_others_as_they_are_now(self, admin: Client, source: Source) -> None:
+    def test_the_returned_form_shows_current_values_for_all_other_tools(self, admin: Client, source: Source) -> None:
         path = tools_page(source)
         late = form_on(admin.get(path))
         cats, dogs = (source.tools.get(tool=f"pets.{name}").pk for name in ("cats", "dogs"))

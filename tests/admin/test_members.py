@@ -35,7 +35,7 @@ def root(world: World) -> Client:
     return world.client("root")
 
 
-def test_a_superuser_adds_a_member_with_a_new_account(world: World, root: Client) -> None:
+def test_a_superuser_can_add_a_member_with_a_new_account(world: World, root: Client) -> None:
     response = root.post(address(Membership, "add"), new_member(world.acme))
     assert response.status_code == 302, faults(response)
     user = User.objects.get(username="newbie")
@@ -48,13 +48,13 @@ def test_a_superuser_adds_a_member_with_a_new_account(world: World, root: Client
 
 
 @pytest.mark.parametrize("password", ["", "short", "password1234"])
-def test_a_first_password_must_be_good(world: World, root: Client, password: str) -> None:
+def test_a_weak_first_password_is_refused(world: World, root: Client, password: str) -> None:
     assert "password" in faults(root.post(address(Membership, "add"), new_member(world.acme, password=password)))
     assert not User.objects.filter(username="newbie").exists()
 
 
 @pytest.mark.parametrize("username", ["newbie", "outsider", "viewer", "admin", "a name that cannot be"])
-def test_an_admin_is_led_to_the_invitations_whether_the_account_exists_or_not(
+def test_an_admin_is_sent_to_the_invitations_whether_or_not_the_account_exists(
     world: World, admin: Client, username: str
 ) -> None:
     before = list(User.objects.values_list("username", "password")), Membership.objects.count()
@@ -67,18 +67,18 @@ def test_an_admin_is_led_to_the_invitations_whether_the_account_exists_or_not(
     assert (list(User.objects.values_list("username", "password")), Membership.objects.count()) == before
 
 
-def test_whoever_is_no_admin_is_not_led_anywhere(world: World) -> None:
+def test_a_person_who_is_not_an_admin_is_sent_to_the_login(world: World) -> None:
     assert world.client("operator").get(address(Membership, "add"))["Location"].startswith("/admin/login/")
 
 
-def test_a_superuser_adds_an_account_that_exists_and_leaves_its_password(world: World, root: Client) -> None:
+def test_adding_an_existing_account_keeps_its_password(world: World, root: Client) -> None:
     assert "password" in faults(root.post(address(Membership, "add"), new_member(world.acme, username="stranger")))
     sent = new_member(world.acme, username="stranger", password="")
     assert root.post(address(Membership, "add"), sent).status_code == 302
     assert "username" in faults(root.post(address(Membership, "add"), sent))
 
 
-def test_a_superuser_adds_somebody_who_is_a_member_elsewhere(world: World, root: Client) -> None:
+def test_a_superuser_can_add_a_member_of_another_organization(world: World, root: Client) -> None:
     sent = new_member(world.acme, username="outsider", password="")
     assert root.post(address(Membership, "add"), sent).status_code == 302
     assert world.users["outsider"].memberships.count() == 2
@@ -93,7 +93,7 @@ def test_an_admin_of_two_organizations_acts_in_that_of_the_member(world: World, 
     assert member.role == "operator"
 
 
-def test_who_becomes_admin_may_come_in_and_who_ceases_may_not(world: World, admin: Client) -> None:
+def test_becoming_an_admin_opens_the_admin_and_losing_the_role_closes_it(world: World, admin: Client) -> None:
     member = world.member("approver")
     path = address(member, "change")
     made_admin = confirmed(admin, path, filled_form(admin, path, role="admin"))
@@ -108,7 +108,7 @@ def test_who_becomes_admin_may_come_in_and_who_ceases_may_not(world: World, admi
     assert not world.users["approver"].is_staff
 
 
-def test_the_last_admin_stays_even_for_a_superuser(world: World, root: Client) -> None:
+def test_even_a_superuser_cannot_remove_the_last_admin(world: World, root: Client) -> None:
     last = world.member("admin")
     path = address(last, "change")
     response = root.post(path, confirmed(root, path, filled_form(root, path, role="viewer")), follow=True)
@@ -120,7 +120,7 @@ def test_the_last_admin_stays_even_for_a_superuser(world: World, root: Client) -
     assert not AuditEntry.objects.exists()
 
 
-def test_the_audit_tells_it_as_it_does_for_the_page_of_users(world: World, admin: Client) -> None:
+def test_member_changes_are_audited_as_on_the_users_page(world: World, admin: Client) -> None:
     member = world.member("viewer")
     path = address(member, "change")
     assert admin.post(path, filled_form(admin, path, role="operator")).status_code == 302
@@ -131,14 +131,14 @@ def test_the_audit_tells_it_as_it_does_for_the_page_of_users(world: World, admin
     assert (deleted.action, deleted.payload["fields"]) == ("membership_deleted", {"role": "operator"})
 
 
-def test_nobody_changes_or_removes_the_own_membership(world: World, admin: Client) -> None:
+def test_nobody_can_change_or_remove_their_own_membership(world: World, admin: Client) -> None:
     own = world.member("admin")
     assert admin.post(address(own, "change"), {"role": "viewer"}).status_code == 403
     assert admin.post(address(own, "delete"), {"post": "yes"}).status_code == 403
     assert world.member("admin").role == Role.ADMIN
 
 
-def test_a_posted_field_that_the_form_does_not_have_changes_nothing(world: World, admin: Client) -> None:
+def test_posted_fields_that_the_form_does_not_have_are_ignored(world: World, admin: Client) -> None:
     member = world.member("viewer")
     path = address(member, "change")
     sent = filled_form(
@@ -150,7 +150,7 @@ def test_a_posted_field_that_the_form_does_not_have_changes_nothing(world: World
     assert not User.objects.filter(is_superuser=True).exists()
 
 
-def test_an_admin_changes_how_the_organization_decides_but_not_its_plan(world: World, admin: Client) -> None:
+def test_an_admin_can_change_the_decision_settings_but_not_the_plan(world: World, admin: Client) -> None:
     path = address(world.acme, "change")
     sent = {"name": "Acme Ltd", "four_eyes": "on", "card_days": 3, "currency": "USD", **LIMITS}
     sent |= {"slug": "globex-2", "plan_features": "everything"}
@@ -161,7 +161,7 @@ def test_an_admin_changes_how_the_organization_decides_but_not_its_plan(world: W
     assert (world.acme.slug, world.acme.plan_features) == ("acme", [])
 
 
-def test_only_a_superuser_founds_an_organization_and_nobody_deletes_one(
+def test_only_a_superuser_creates_an_organization_and_nobody_deletes_one(
     world: World, admin: Client, root: Client
 ) -> None:
     sent = {

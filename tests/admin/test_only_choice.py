@@ -45,18 +45,18 @@ def options(world: World, model: type[Model], name: str = "organization") -> lis
 
 
 @pytest.mark.parametrize("model", FORMS)
-def test_the_only_organization_is_chosen_already(world: World, model: type[Model]) -> None:
+def test_the_only_organization_is_preselected(world: World, model: type[Model]) -> None:
     assert options(world, model) == [("Acme", True)]
 
 
-def test_the_only_membership_of_a_new_token_too(world: World) -> None:
+def test_the_only_membership_is_preselected_for_a_new_token(world: World) -> None:
     ((name, is_selected),) = options(world, ApiToken, "membership")
     assert is_selected
     assert "admin" in name
 
 
 @pytest.mark.parametrize("model", FORMS)
-def test_among_several_the_person_chooses(world: World, model: type[Model]) -> None:
+def test_a_person_with_several_organizations_has_to_choose_one(world: World, model: type[Model]) -> None:
     second = Organization.objects.create(name="Second", slug="second")
     Membership.objects.create(organization=second, user=world.users["admin"], role=Role.ADMIN)
     update_admin_access(world.users["admin"])

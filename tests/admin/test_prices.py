@@ -40,7 +40,7 @@ PRICES = {
 
 
 @feature("Costs, budgets, long runs", "Prices of models in the admin, one per line", "agents/admin/prices.py")
-def test_lines_become_prices_and_come_back_as_they_were(admin: Client, provider: ModelProvider) -> None:
+def test_lines_are_stored_as_prices_and_shown_as_lines_again(admin: Client, provider: ModelProvider) -> None:
     path = address(provider, "change")
     assert admin.post(path, filled_form(admin, path, prices=LINES)).status_code == 302
     provider.refresh_from_db()
@@ -76,7 +76,7 @@ def test_lines_become_prices_and_come_back_as_they_were(admin: Client, provider:
         ("<b>: 1", "&lt;b&gt;"),
     ],
 )
-def test_a_faulty_line_is_named_in_plain_words(admin: Client, provider: ModelProvider, line: str, told: str) -> None:
+def test_a_faulty_line_is_reported_in_plain_words(admin: Client, provider: ModelProvider, line: str, told: str) -> None:
     path = address(provider, "change")
     response = admin.post(path, filled_form(admin, path, prices=f"*: 1 1\n{line}"))
     assert "prices" in faults(response)
@@ -85,7 +85,7 @@ def test_a_faulty_line_is_named_in_plain_words(admin: Client, provider: ModelPro
     assert provider.prices == {}
 
 
-def test_a_budget_of_money_needs_a_price(world: World, admin: Client, provider: ModelProvider) -> None:
+def test_a_cost_budget_requires_a_price(world: World, admin: Client, provider: ModelProvider) -> None:
     path = address(world.employee, "change")
     asked = filled_form(admin, path, month_cost="12.5", month_tokens="100000", context_tokens="20000")
     assert "month_cost" in faults(admin.post(path, asked))
@@ -96,7 +96,9 @@ def test_a_budget_of_money_needs_a_price(world: World, admin: Client, provider: 
     assert world.employee.context_tokens == 20_000
 
 
-def test_taking_the_price_from_a_budget_is_confirmed(world: World, admin: Client, provider: ModelProvider) -> None:
+def test_removing_a_price_that_a_budget_needs_requires_confirmation(
+    world: World, admin: Client, provider: ModelProvider
+) -> None:
     ModelProvider.objects.filter(pk=provider.pk).update(prices=PRICES)
     Employee.objects.filter(pk=world.employee.pk).update(month_cost=1)
     path = address(provider, "change")
@@ -105,7 +107,7 @@ def test_taking_the_price_from_a_budget_is_confirmed(world: World, admin: Client
     assert admin.post(path, filled_form(admin, path, prices="*: 1 1")).status_code == 302
 
 
-def test_the_currency_is_a_code_and_budgets_are_the_admins(world: World, admin: Client) -> None:
+def test_the_currency_must_be_a_code_and_only_admins_edit_budgets(world: World, admin: Client) -> None:
     path = address(world.acme, "change")
     for wrong in ("", "EURO", "€", "12A"):
         assert "currency" in faults(admin.post(path, filled_form(admin, path, currency=wrong)))
@@ -116,7 +118,7 @@ def test_the_currency_is_a_code_and_budgets_are_the_admins(world: World, admin: 
     assert (organization.currency, organization.month_tokens) == ("USD", 5)
 
 
-def test_who_is_not_counted_is_said(world: World, admin: Client, provider: ModelProvider) -> None:
+def test_employees_without_counted_cost_are_listed(world: World, admin: Client, provider: ModelProvider) -> None:
     ModelProvider.objects.filter(organization=world.globex).update(kind=ProviderKind.OPENAI)
     path = address(world.acme, "change")
     response = admin.post(path, filled_form(admin, path, month_cost="10"))

@@ -45,7 +45,7 @@ def strip(url: str) -> str:
     "agents/admin/provider_addresses.py",
     whole_file=True,
 )
-def test_address_without_scheme_is_saved_with_the_one_that_works(world: World, admin: Client) -> None:
+def test_an_address_without_a_scheme_is_saved_with_the_one_that_works(world: World, admin: Client) -> None:
     with ModelServer() as server:
         page = add(world, admin, strip(server.url))
         assert server.requests == []
@@ -54,14 +54,14 @@ def test_address_without_scheme_is_saved_with_the_one_that_works(world: World, a
     assert f"{strip(server.url)} answers via http." in html.unescape(page.content.decode())
 
 
-def test_server_that_wants_a_key_answers_too(world: World, admin: Client) -> None:
+def test_a_server_that_wants_a_key_counts_as_reachable(world: World, admin: Client) -> None:
     with ModelServer() as server:
         server.models = Response(status=401, body='{"error": {"message": "no key"}}')
         add(world, admin, f" {strip(server.url)} ")
     assert ModelProvider.objects.get(name="New").base_url == server.url
 
 
-def test_address_where_nothing_answers_is_kept_as_typed(world: World, admin: Client) -> None:
+def test_an_unreachable_address_is_kept_as_typed(world: World, admin: Client) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         typed = f"127.0.0.1:{unused.getsockname()[1]}"
@@ -73,7 +73,7 @@ def test_address_where_nothing_answers_is_kept_as_typed(world: World, admin: Cli
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_address_with_scheme_is_saved_as_typed_without_a_try(world: World, admin: Client, scheme: str) -> None:
+def test_an_address_with_a_scheme_is_saved_without_a_connection(world: World, admin: Client, scheme: str) -> None:
     with ModelServer() as server:
         typed = f"{scheme}://{strip(server.url)}"
         add(world, admin, typed)
@@ -81,7 +81,7 @@ def test_address_with_scheme_is_saved_as_typed_without_a_try(world: World, admin
     assert ModelProvider.objects.get(name="New").base_url == typed
 
 
-def test_private_address_is_refused_before_a_try(world: World, admin: Client, settings: Settings) -> None:
+def test_a_private_address_is_refused_without_a_connection(world: World, admin: Client, settings: Settings) -> None:
     settings.PRIVATE_PROVIDERS = PrivateHosts()
     with ModelServer() as server:
         page = add(world, admin, strip(server.url))
@@ -89,7 +89,7 @@ def test_private_address_is_refused_before_a_try(world: World, admin: Client, se
         assert server.connections == 0
 
 
-def test_same_server_typed_without_scheme_asks_for_no_new_key(world: World, admin: Client) -> None:
+def test_the_same_server_typed_without_a_scheme_needs_no_new_key(world: World, admin: Client) -> None:
     with ModelServer() as server:
         provider = ModelProvider.objects.create(
             organization=world.acme, name="Real", kind=ProviderKind.OPENAI, base_url=server.url, api_key="sk-0123456789"
@@ -101,7 +101,7 @@ def test_same_server_typed_without_scheme_asks_for_no_new_key(world: World, admi
     assert (provider.base_url, provider.api_key) == (server.url, "sk-0123456789")
 
 
-def test_limit_on_whole_response_may_be_left_out(world: World, admin: Client) -> None:
+def test_the_limit_on_the_whole_response_is_optional(world: World, admin: Client) -> None:
     add(world, admin, "https://models.example.com/v1")
     provider = ModelProvider.objects.get(name="New")
     assert (provider.timeout_s, provider.answer_timeout_s) == (60, 1_800)
@@ -111,7 +111,7 @@ def test_limit_on_whole_response_may_be_left_out(world: World, admin: Client) ->
     assert provider.answer_timeout_s == 7_200
 
 
-def test_connection_test_tells_of_server_that_drops_tools(world: World, admin: Client) -> None:
+def test_the_connection_test_reports_a_server_that_drops_tools(world: World, admin: Client) -> None:
     with ModelServer() as server:
         server.pages = {"/props": '{"chat_template_caps": {"supports_tools": false}}'}
         provider = ModelProvider.objects.create(

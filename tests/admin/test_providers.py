@@ -39,7 +39,7 @@ def provider(world: World) -> ModelProvider:
     )
 
 
-def test_a_key_is_kept_encrypted_and_recorded_without_its_value(world: World, admin: Client) -> None:
+def test_a_key_is_encrypted_and_audited_without_its_value(world: World, admin: Client) -> None:
     sent = {
         "organization": world.acme.pk,
         "name": "New",
@@ -77,7 +77,7 @@ def test_an_empty_field_keeps_the_key(admin: Client, provider: ModelProvider) ->
 
 
 @pytest.mark.parametrize("key", ["127.0.0.1", "localhost", "123456789", "anything"])
-def test_common_value_is_refused_as_key(admin: Client, provider: ModelProvider, key: str) -> None:
+def test_a_common_value_is_refused_as_a_key(admin: Client, provider: ModelProvider, key: str) -> None:
     path = address(provider, "change")
     wrong = faults(admin.post(path, filled_form(admin, path, new_key=key)))
     assert "Leave it empty if the server needs no key." in str(wrong["new_key"])
@@ -85,7 +85,7 @@ def test_common_value_is_refused_as_key(admin: Client, provider: ModelProvider, 
     assert provider.api_key == KEY
 
 
-def test_a_key_can_be_replaced_and_forgotten(admin: Client, provider: ModelProvider) -> None:
+def test_a_key_can_be_replaced_and_removed(admin: Client, provider: ModelProvider) -> None:
     path = address(provider, "change")
     assert admin.post(path, filled_form(admin, path, new_key="another-key-1")).status_code == 302
     provider.refresh_from_db()
@@ -95,7 +95,7 @@ def test_a_key_can_be_replaced_and_forgotten(admin: Client, provider: ModelProvi
     assert provider.api_key == ""
 
 
-def test_a_key_is_never_sent_to_an_address_that_it_was_not_given_for(admin: Client, provider: ModelProvider) -> None:
+def test_a_key_is_not_sent_to_an_address_it_was_not_entered_for(admin: Client, provider: ModelProvider) -> None:
     path = address(provider, "change")
     moved = filled_form(admin, path, base_url="https://two.example/v1")
     assert "new_key" in faults(admin.post(path, moved))
@@ -106,7 +106,7 @@ def test_a_key_is_never_sent_to_an_address_that_it_was_not_given_for(admin: Clie
     assert (provider.base_url, provider.api_key) == ("https://two.example/v1", "for-two")
 
 
-def test_a_script_cannot_be_written_here(world: World, admin: Client) -> None:
+def test_a_script_cannot_be_entered_here(world: World, admin: Client) -> None:
     path = address(world.employee.provider, "change")
     assert "script" not in admin.get(path).context["adminform"].form.fields
     script = "scripts:\n  - task: hello\n    answer: Hello.\n"
@@ -129,35 +129,35 @@ class TestPrivateAddresses:
             *("http://169.254.169.254/latest", "http://[::ffff:127.0.0.1]/", "localhost/v1"),
         ],
     )
-    def test_are_not_saved(self, world: World, admin: Client, typed: str) -> None:
+    def test_are_refused_for_a_provider(self, world: World, admin: Client, typed: str) -> None:
         sent = {"organization": world.acme.pk, "name": "New", "kind": "openai", "base_url": typed, "timeout_s": 60}
         for active in ({"is_active": "on"}, {}):
             refused = admin.post(address(ModelProvider, "add"), {**sent, **active})
             assert "is not allowed" in faults(refused)["base_url"][0]
         assert not ModelProvider.objects.filter(name="New").exists()
 
-    def test_are_not_saved_for_a_provider_that_is_off(self, admin: Client, provider: ModelProvider) -> None:
+    def test_are_refused_even_for_an_inactive_provider(self, admin: Client, provider: ModelProvider) -> None:
         ModelProvider.objects.filter(pk=provider.pk).update(is_active=False, api_key="")
         path = address(provider, "change")
         moved = filled_form(admin, path, base_url="http://10.0.0.5/v1")
         assert "is not allowed" in faults(admin.post(path, moved))["base_url"][0]
 
-    def test_are_offered_with_the_setting_that_allows_them(self, admin: Client) -> None:
+    def test_are_suggested_only_with_the_setting_that_allows_them(self, admin: Client) -> None:
         html = admin.get(address(ModelProvider, "add")).content.decode()
         assert "need the setting ALLOWED_PRIVATE_HOSTS" in html
         assert "e.g. http://localhost" not in html
 
-    def test_are_not_the_default_of_ollama_either(self, world: World, admin: Client) -> None:
+    def test_are_not_suggested_for_ollama_either(self, world: World, admin: Client) -> None:
         sent = {"organization": world.acme.pk, "name": "New", "kind": "ollama", "timeout_s": 60, "is_active": "on"}
         assert "base_url" in faults(admin.post(address(ModelProvider, "add"), sent))
 
-    def test_are_not_asked_by_testing_a_connection(self, admin: Client, provider: ModelProvider) -> None:
+    def test_are_not_contacted_by_the_connection_test(self, admin: Client, provider: ModelProvider) -> None:
         with ModelServer() as server:
             ModelProvider.objects.filter(pk=provider.pk).update(base_url=server.url)
             assert "has a private address" in tried(admin, provider)
             assert server.connections == 0
 
-    def test_that_the_installation_allows_are_saved_and_asked(
+    def test_are_saved_and_contacted_if_the_installation_allows_them(
         self, world: World, admin: Client, settings: Settings
     ) -> None:
         with ModelServer() as server:
@@ -167,21 +167,21 @@ class TestPrivateAddresses:
             assert saved.status_code == 302, faults(saved)
             assert "Connection to New works." in tried(admin, ModelProvider.objects.get(name="New"))
 
-    def test_can_be_switched_off(self, admin: Client, provider: ModelProvider) -> None:
+    def test_do_not_prevent_switching_off_a_provider(self, admin: Client, provider: ModelProvider) -> None:
         ModelProvider.objects.filter(pk=provider.pk).update(base_url="http://10.0.0.5/v1")
         path = address(provider, "change")
         assert "base_url" in faults(admin.post(path, filled_form(admin, path)))
         assert admin.post(path, filled_form(admin, path, is_active=None)).status_code == 302
 
 
-class TestTheConnection:
-    def test_is_tried_and_told(self, admin: Client, provider: ModelProvider) -> None:
+class TestConnectionTest:
+    def test_reports_success_and_failure(self, admin: Client, provider: ModelProvider) -> None:
         with ModelServer() as server:
             ModelProvider.objects.filter(pk=provider.pk).update(base_url=server.url)
             assert "Connection to Real works." in tried(admin, provider)
         assert "Connection to Real failed" in tried(admin, provider)
 
-    def test_calls_nobody_unless_a_form_of_ours_asks(self, world: World, provider: ModelProvider) -> None:
+    def test_connects_only_when_our_own_form_asks_for_it(self, world: World, provider: ModelProvider) -> None:
         page = f"/admin/employees/modelprovider/{provider.pk}/"
         admin = nobody(needs_csrf=True)
         admin.force_login(world.users["admin"])
@@ -192,7 +192,7 @@ class TestTheConnection:
             assert admin.post(f"{page}test-connection/").status_code == 403
             assert server.connections == 0
 
-    def test_says_what_is_wrong_with_a_script(self, admin: Client, provider: ModelProvider) -> None:
+    def test_explains_faults_of_a_script(self, admin: Client, provider: ModelProvider) -> None:
         ModelProvider.objects.filter(pk=provider.pk).update(kind=ProviderKind.SCRIPTED)
         Employee.objects.create(
             organization=provider.organization, name="Uma", provider=provider, model=write_script("nonsense: [")
@@ -201,7 +201,7 @@ class TestTheConnection:
         Employee.objects.filter(name="Uma").update(model="")
         assert "Connection to Real failed: No script is named" in tried(admin, provider)
 
-    def test_is_nobody_elses_business(self, world: World, provider: ModelProvider) -> None:
+    def test_is_denied_to_outsiders(self, world: World, provider: ModelProvider) -> None:
         address = f"/admin/employees/modelprovider/{provider.pk}/test-connection/"
         assert world.client("outsider").post(address).status_code in (302, 403, 404)
         assert not AuditEntry.objects.exists()
@@ -214,7 +214,7 @@ def tried(admin: Client, provider: ModelProvider) -> str:
     return html.unescape(response.content.decode())
 
 
-def test_ollama_is_tested_with_the_models_of_its_active_employees(world: World, admin: Client) -> None:
+def test_tries_ollama_with_the_models_of_its_active_employees(world: World, admin: Client) -> None:
     with OllamaServer() as ollama:
         provider = ModelProvider.objects.create(
             organization=world.acme, name="Local", kind=ProviderKind.OLLAMA, base_url=ollama.url

@@ -36,7 +36,7 @@ def read(response: Any) -> str:
     return unescape(response.content.decode())
 
 
-def test_a_new_rule_is_simulated_as_its_form_is_filled_in_and_not_saved(world: World, admin: Client) -> None:
+def test_a_new_rule_is_simulated_from_its_form_without_being_saved(world: World, admin: Client) -> None:
     finance = make_group(world, "Finance", "approver", "admin")
     assert 'name="_simulate"' in read(admin.get(address(ApprovalRule, "add")))
     condition = {"condition_param": "record_id", "condition_comparison": "prefix", "condition_value": "7"}
@@ -66,7 +66,7 @@ def test_a_changed_rule_is_simulated_without_confirming_its_consequences(world: 
     assert rule.needed == 2
 
 
-def test_a_rule_that_is_switched_off_is_simulated_as_removed(world: World, admin: Client) -> None:
+def test_a_switched_off_rule_is_simulated_as_removed(world: World, admin: Client) -> None:
     rule = make_rule(world)
     path = address(rule, "change")
     page = read(admin.post(path, {**filled_form(admin, path, is_active=None), **SIMULATE}))
@@ -77,7 +77,7 @@ def test_a_rule_that_is_switched_off_is_simulated_as_removed(world: World, admin
     assert rule.is_active
 
 
-def test_the_page_that_deletes_a_rule_leads_to_the_simulator(world: World, admin: Client) -> None:
+def test_the_delete_page_of_a_rule_links_to_the_simulator(world: World, admin: Client) -> None:
     rule = make_rule(world)
     page = read(admin.get(address(rule, "delete")))
     link = page.split('href="/simulator/?', 1)[1].split('"', 1)[0]
@@ -86,13 +86,13 @@ def test_the_page_that_deletes_a_rule_leads_to_the_simulator(world: World, admin
     assert "/simulator/?" not in read(admin.get(address(rule, "delete")))
 
 
-def test_a_wrong_form_shows_its_errors_instead(world: World, admin: Client) -> None:
+def test_an_invalid_form_shows_its_errors_instead_of_a_simulation(world: World, admin: Client) -> None:
     response = admin.post(address(ApprovalRule, "add"), new_rule(world, needed="9", **SIMULATE))
     assert "needed" in faults(response)
     assert RESULT not in read(response)
 
 
-def test_a_rule_of_another_organization_than_the_active_one_is_not_simulated(world: World) -> None:
+def test_a_rule_of_an_inactive_organization_is_not_simulated(world: World) -> None:
     member = Membership.objects.create(organization=world.globex, user=world.users["admin"], role=Role.ADMIN)
     client = world.client("admin")
     sent = {**new_rule(world), **SIMULATE}

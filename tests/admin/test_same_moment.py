@@ -55,7 +55,7 @@ def added(world: World, model: type[Model], values: dict[str, Any], query: str =
     return world.client("admin").post(path, {"organization": world.acme.pk, **values})
 
 
-def test_credentials_for_the_same_service(world: World) -> None:
+def test_the_second_credentials_for_a_service_are_refused(world: World) -> None:
     response = meanwhile(
         lambda: Credential(organization=world.acme, service="github", fields='{"token": "the-first-ones"}'),
         lambda: added(world, Credential, {"value_token": "the-second-ones"}, "?for=github"),
@@ -66,7 +66,7 @@ def test_credentials_for_the_same_service(world: World) -> None:
     assert not AuditEntry.objects.exists()
 
 
-def test_rules_for_the_same_tool(world: World) -> None:
+def test_the_second_rule_for_a_tool_is_refused(world: World) -> None:
     response = meanwhile(
         lambda: ToolRule(organization=world.acme, tool="data.getStats", stopped_by="operator"),
         lambda: added(world, ToolRule, {"tool": "data.getStats", "level": "write"}),
@@ -77,7 +77,7 @@ def test_rules_for_the_same_tool(world: World) -> None:
     assert not AuditEntry.objects.exists()
 
 
-def test_approval_rules_of_the_same_name(world: World) -> None:
+def test_the_second_approval_rule_of_a_name_is_refused(world: World) -> None:
     response = meanwhile(
         lambda: ApprovalRule(organization=world.acme, name="payments", needed=2),
         lambda: added(world, ApprovalRule, {"name": "payments", "needed": "1"}),
@@ -88,7 +88,7 @@ def test_approval_rules_of_the_same_name(world: World) -> None:
     assert not AuditEntry.objects.exists()
 
 
-def test_providers_of_the_same_name(world: World) -> None:
+def test_the_second_provider_of_a_name_is_refused(world: World) -> None:
     values = {"name": "Local", "kind": "openai", "base_url": "http://localhost:9", "timeout_s": "30"}
     response = meanwhile(
         lambda: ModelProvider(organization=world.acme, name="Local", kind="ollama"),
@@ -99,7 +99,7 @@ def test_providers_of_the_same_name(world: World) -> None:
     assert ModelProvider.objects.get(name="Local").kind == "ollama"
 
 
-def test_sources_of_the_same_name(world: World) -> None:
+def test_the_second_source_of_a_name_is_refused(world: World) -> None:
     response = meanwhile(
         lambda: Source(organization=world.acme, kind="mcp_http", name="pets", address="https://first.example"),
         lambda: world.client("admin").post(add(), values(world, address="https://second.example")),
@@ -110,7 +110,7 @@ def test_sources_of_the_same_name(world: World) -> None:
     assert not AuditEntry.objects.exists()
 
 
-def test_the_same_host(world: World) -> None:
+def test_the_second_row_of_a_host_is_refused(world: World) -> None:
     response = meanwhile(
         lambda: AllowedHost(organization=world.acme, host="wiki.example", without_card=False),
         lambda: added(world, AllowedHost, {"host": "wiki.example", "without_card": "on"}),
@@ -121,7 +121,7 @@ def test_the_same_host(world: World) -> None:
     assert not AuditEntry.objects.exists()
 
 
-def test_the_same_tool_for_the_same_employee(world: World) -> None:
+def test_the_second_grant_of_a_tool_to_an_employee_is_refused(world: World) -> None:
     client, path = world.client("admin"), address(world.employee, "change")
     form = filled_form(client, path)
     form["allowed_tools"] = [*form["allowed_tools"], "data.getStats"]

@@ -19,20 +19,20 @@ def world() -> World:
     return make_admin_world()
 
 
-def test_every_model_of_ours_is_scoped() -> None:
+def test_every_model_of_the_project_is_scoped() -> None:
     ours = [model for model in admin.site._registry if model.__module__.startswith(("agents.", "tools."))]
     assert set(ours) == set(SCOPED)
     assert set(SCOPED) <= set(PATH_TO_ORGANIZATION)
 
 
-def test_every_row_that_can_be_chosen_is_scoped() -> None:
+def test_every_selectable_row_is_scoped() -> None:
     for model in SCOPED:
         for field in model._meta.get_fields():
             if isinstance(field, ForeignKey) and field.editable:
                 assert field.related_model in PATH_TO_ORGANIZATION, f"{model.__name__}.{field.name}"
 
 
-def test_every_filter_over_a_foreign_key_offers_only_own_rows(world: World) -> None:
+def test_every_filter_over_a_foreign_key_offers_only_rows_of_the_organization(world: World) -> None:
     client = world.client("outsider")
     one_of_each(world)
     for model in SCOPED:
@@ -41,7 +41,7 @@ def test_every_filter_over_a_foreign_key_offers_only_own_rows(world: World) -> N
         assert "Dana" not in body, model
 
 
-def test_an_admin_sees_the_own_rows(world: World) -> None:
+def test_an_admin_sees_the_rows_of_their_organization(world: World) -> None:
     rows = one_of_each(world)
     assert {type(row) for row in rows} == set(SCOPED), "one_of_each has a row of every registered model"
     client = world.client("admin")
@@ -51,7 +51,7 @@ def test_an_admin_sees_the_own_rows(world: World) -> None:
         assert client.get(address(row, "history")).status_code == 200, row
 
 
-def test_an_admin_of_another_organization_sees_none_of_them(world: World) -> None:
+def test_an_admin_of_another_organization_sees_none_of_the_rows(world: World) -> None:
     client = world.client("outsider")
     for row in one_of_each(world):
         listed = client.get(address(row, "list"))
@@ -65,7 +65,7 @@ def test_an_admin_of_another_organization_sees_none_of_them(world: World) -> Non
         assert type(row)._default_manager.filter(pk=row.pk).exists()
 
 
-def test_a_filter_in_the_address_reaches_no_other_organization(world: World) -> None:
+def test_a_filter_in_the_address_does_not_reach_another_organization(world: World) -> None:
     one_of_each(world)
     client = world.client("outsider")
     response = client.get(f"/admin/runs/run/?organization__id__exact={world.acme.pk}")
@@ -74,14 +74,14 @@ def test_a_filter_in_the_address_reaches_no_other_organization(world: World) -> 
 
 
 @pytest.mark.parametrize("username", ["viewer", "operator", "approver", "stranger"])
-def test_who_is_no_admin_does_not_come_in(world: World, username: str) -> None:
+def test_people_who_are_not_admins_are_sent_to_the_login(world: World, username: str) -> None:
     client = world.client(username)
     for path in ("/admin/", "/admin/runs/run/", "/admin/employees/employee/add/"):
         assert client.get(path).status_code == 302
         assert client.get(path)["Location"].startswith("/admin/login/")
 
 
-def test_a_former_admin_who_is_still_let_in_sees_nothing(world: World) -> None:
+def test_a_former_admin_with_staff_access_sees_no_rows(world: World) -> None:
     User.objects.filter(username="approver").update(is_staff=True)
     world.users["approver"].user_permissions.set(Permission.objects.all())
     client = world.client("approver")
@@ -90,7 +90,7 @@ def test_a_former_admin_who_is_still_let_in_sees_nothing(world: World) -> None:
         assert client.get(address(row, "change")).status_code == 403, row
 
 
-def test_accounts_are_for_superusers_alone(world: World) -> None:
+def test_only_superusers_can_open_the_pages_of_accounts(world: World) -> None:
     world.users["admin"].user_permissions.set(Permission.objects.all())
     client = world.client("admin")
     target = world.users["viewer"]
@@ -100,7 +100,7 @@ def test_accounts_are_for_superusers_alone(world: World) -> None:
     assert client.get("/admin/auth/group/").status_code == 404
 
 
-def test_a_superuser_sees_everything(world: World) -> None:
+def test_a_superuser_sees_the_rows_of_all_organizations(world: World) -> None:
     root = User.objects.create_superuser("root", password="not-used-here")
     world.users["root"] = root
     client = world.client("root")

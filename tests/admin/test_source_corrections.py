@@ -45,9 +45,9 @@ def save(admin: Client, django_capture_on_commit_callbacks: Capture) -> Callable
     return saved
 
 
-class TestReadingAnew:
+class TestReadingAgain:
     @feature("Connected sources", "Saving corrected settings of a source imports it again", "agents/admin/sources.py")
-    def test_what_could_not_be_read_is_read_once_it_is_corrected(
+    def test_a_corrected_source_that_could_not_be_read_is_read(
         self, connect: Callable[..., Any], save: Callable[..., Any], outside: Outside
     ) -> None:
         page = connect(address=f"{outside.url}/openapi.json", is_private=False)
@@ -58,20 +58,24 @@ class TestReadingAnew:
         assert page.context["total"] == 3
         assert source.problem == ""
 
-    def test_another_timeout_reads_nothing(self, save: Callable[..., Any], pets: Source, outside: Outside) -> None:
+    def test_changing_only_the_timeout_does_not_read_again(
+        self, save: Callable[..., Any], pets: Source, outside: Outside
+    ) -> None:
         asked = len(outside.received)
         page = save(pets, timeout_s=7)
         assert "lines" not in page.context
         assert len(outside.received) == asked
 
-    def test_another_account_is_asked(self, save: Callable[..., Any], pets: Source, outside: Outside) -> None:
+    def test_changing_the_account_reads_again(self, save: Callable[..., Any], pets: Source, outside: Outside) -> None:
         outside.replies.append(Reply(content=described({"/pets": PATHS["/pets"]}).encode()))
         page = save(pets, asks=True, authentication="bearer")
         assert page.context["described"] == 2
 
 
-class TestWithoutAnAddressOfItsOperations:
-    def test_it_is_found_again(self, save: Callable[..., Any], pets: Source, outside: Outside) -> None:
+class TestSourceWithoutBaseAddress:
+    def test_finds_the_address_again_in_its_description(
+        self, save: Callable[..., Any], pets: Source, outside: Outside
+    ) -> None:
         outside.replies.append(Reply(content=described(PATHS).encode()))
         before = pets.base_url
         save(pets, base_url="")
@@ -82,7 +86,7 @@ class TestWithoutAnAddressOfItsOperations:
         "Tools of an API without a server address are withheld",
         "tools/connections/connected_tools.py",
     )
-    def test_its_tools_are_withheld_and_the_pages_say_so(
+    def test_withholds_its_tools_and_says_so_on_the_pages(
         self, admin: Client, save: Callable[..., Any], pets: Source, outside: Outside
     ) -> None:
         admin.post(tools_page(pets), chosen(pets, "listPets"))
@@ -100,7 +104,7 @@ class TestWithoutAnAddressOfItsOperations:
         assert "1 of 3 tools enabled. Shown: 3 of 3 tools" in page
 
 
-class TestAddressesThatAreNeverReached:
+class TestUnreachableAddresses:
     @feature("Connected sources", "Forms refuse addresses that tools can never contact", "agents/admin/hosts.py")
     @pytest.mark.parametrize("where", NEVER)
     @pytest.mark.parametrize("field", ["address", "base_url", "token_url"])
@@ -111,30 +115,30 @@ class TestAddressesThatAreNeverReached:
         assert "Tools can never reach it." in told[field][0]
 
     @pytest.mark.parametrize("typed", [*NEVER, "169.254.169.254"])
-    def test_are_refused_as_hosts(self, world: World, admin: Client, typed: str) -> None:
+    def test_are_refused_as_allowed_hosts(self, world: World, admin: Client, typed: str) -> None:
         sent = {"organization": world.acme.pk, "host": typed, "may_be_private": "on"}
         assert list(faults(admin.post(address(AllowedHost, "add"), sent))) == ["host"]
 
 
-class TestPrograms:
-    def test_the_kind_is_shown_to_admins_with_the_reason_why_not(self, admin: Client) -> None:
+class TestProgramsForAdmins:
+    def test_the_choice_shows_the_kind_with_the_reason_why_it_is_unavailable(self, admin: Client) -> None:
         page = text_of(admin.get(address(Source, "add")))
         assert "MCP server as a local program" in page
         assert "Only a superuser of this installation can connect programs" in page
         assert "python manage.py createsuperuser" in page
 
-    def test_its_address_says_the_same(self, admin: Client) -> None:
+    def test_opening_the_form_by_its_address_shows_the_reason_too(self, admin: Client) -> None:
         response = admin.get(add("mcp_stdio"))
         assert response.status_code == 403
         assert "Only a superuser of this installation" in text_of(response)
 
-    def test_a_superuser_reads_no_such_thing(self, world: World) -> None:
+    def test_a_superuser_sees_no_such_reason(self, world: World) -> None:
         User.objects.filter(username="root").update(is_staff=True)
         assert "Only a superuser" not in text_of(world.client("root").get(address(Source, "add")))
 
 
-class TestWords:
-    def test_a_question_is_no_error(self, world: World, admin: Client) -> None:
+class TestWording:
+    def test_a_confirmation_page_is_not_called_an_error(self, world: World, admin: Client) -> None:
         sent = values(world, address="http://127.0.0.1:9/openapi.json", may_be_private="on")
         page = text_of(admin.post(add(), sent))
         assert "Not saved yet. Confirm the consequences below." in page
@@ -149,14 +153,14 @@ class TestWords:
         "templates/django/admin/login.html",
     )
     @pytest.mark.parametrize("who", ["viewer", "operator", "approver"])
-    def test_whoever_may_not_come_in_is_told_who_they_are(self, world: World, who: str) -> None:
+    def test_a_person_without_access_to_the_admin_is_told_their_account_name(self, world: World, who: str) -> None:
         page = text_of(world.client(who).get(address(Source, "list"), follow=True))
         assert f"You are logged in as {who}, an account without access to the admin." in page
 
-    def test_a_stranger_is_told_nothing_of_the_kind(self) -> None:
+    def test_a_stranger_is_not_told_an_account_name(self) -> None:
         assert "You are logged in as" not in text_of(Client().get("/admin/", follow=True))
 
-    def test_the_list_marks_what_works_and_what_does_not(self, admin: Client, pets: Source) -> None:
+    def test_the_list_shows_which_sources_work(self, admin: Client, pets: Source) -> None:
         for change, state in (
             ({}, "connected"),
             ({"problem": "It answers with 500."}, "failed"),

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.django_db
 
 
 class TestDangers:
-    def test_credentials_that_go_elsewhere_are_confirmed(self, admin: Client, pets: Source) -> None:
+    def test_sending_credentials_elsewhere_needs_confirmation(self, admin: Client, pets: Source) -> None:
         Source.objects.update(authentication="bearer")
         Credential.objects.create(organization=pets.organization, service="pets", fields='{"token": "of-pets"}')
         path = address(pets, "change")
@@ -38,7 +38,7 @@ class TestDangers:
     @pytest.mark.parametrize(
         "change", [{"authentication": "bearer"}, {"service": "payments", "authentication": "basic"}]
     )
-    def test_other_credentials_are_confirmed(
+    def test_using_other_credentials_needs_confirmation(
         self, world: World, admin: Client, pets: Source, change: dict[str, str]
     ) -> None:
         path = address(pets, "change")
@@ -56,7 +56,7 @@ class TestDangers:
         "Credentials go only to the description's own server, unless an admin sets another one",
         "tools/connections/descriptions.py",
     )
-    def test_a_description_does_not_send_credentials_elsewhere(
+    def test_a_description_cannot_send_credentials_to_another_server(
         self, connect: Callable[..., Any], outside: Outside
     ) -> None:
         text = described(PATHS, servers=[{"url": "https://elsewhere.example/v1"}]).encode()
@@ -74,7 +74,7 @@ class TestDangers:
         connect(address=f"{outside.url}/openapi.json", authentication="bearer")
         assert Source.objects.get().base_url == f"{outside.url}/v1"
 
-    def test_a_network_that_is_private_is_let_go_again(self, admin: Client, pets: Source) -> None:
+    def test_access_to_a_private_network_can_be_withdrawn(self, admin: Client, pets: Source) -> None:
         path = address(pets, "change")
         sent = filled_form(admin, path, file=None)
         assert sent["may_be_private"] == "on"
@@ -84,7 +84,7 @@ class TestDangers:
         assert admin.post(path, {name: value for name, value in sent.items() if name != "may_be_private"}).status_code
         assert not AllowedHost.objects.get().may_be_private
 
-    def test_a_program_is_confirmed_and_out_of_an_admins_reach(self, world: World, admin: Client) -> None:
+    def test_a_program_needs_confirmation_and_admins_cannot_change_it(self, world: World, admin: Client) -> None:
         root, sent = world.client("root"), values(world, command_line="true --really", variables="KEY=token")
         assert root.post(add("mcp_stdio"), confirmed(root, add("mcp_stdio"), sent)).status_code == 302
         source = Source.objects.get()
@@ -101,11 +101,11 @@ class TestDangers:
         assert Source.objects.values().get() == before
 
     @pytest.mark.parametrize("line", ["KEY", "=token", "KEY=", "1KEY=token", "KEY=to ken", "KEY=TOKEN"])
-    def test_variables_name_fields(self, world: World, line: str) -> None:
+    def test_each_variable_must_name_a_field(self, world: World, line: str) -> None:
         sent = values(world, command_line="true", variables=line)
         assert list(faults(world.client("root").post(add("mcp_stdio"), sent))) == ["variables"]
 
-    def test_the_audit_holds_no_document(self, connect: Callable[..., Any], outside: Outside) -> None:
+    def test_the_audit_does_not_contain_the_document(self, connect: Callable[..., Any], outside: Outside) -> None:
         text = described(PATHS, info={"title": "Pets", "version": "1", "description": "marker-in-the-document"})
         connect(is_private=False, file=SimpleUploadedFile("api.json", text.encode()))
         assert "marker-in-the-document" not in json.dumps(list(AuditEntry.objects.values_list("payload", flat=True)))
@@ -115,7 +115,7 @@ class TestDeleting:
     @feature(
         "Connected sources", "Deleting a source removes the grants and rules of its tools", "agents/admin/sources.py"
     )
-    def test_takes_away_who_may_use_its_tools(self, world: World, admin: Client, pets: Source) -> None:
+    def test_removes_the_grants_and_rules_of_its_tools(self, world: World, admin: Client, pets: Source) -> None:
         admin.post(tools_page(pets), chosen(pets, "listPets"))
         Grant.objects.create(employee=world.employee, tool="pets.listPets")
         ToolRule.objects.create(organization=world.acme, tool="pets.listPets", level="write")

@@ -37,7 +37,7 @@ def to_test(source: Source) -> str:
 
 
 @feature("Connected sources", "A worker tests a program while the page waits", "agents/admin/sources.py")
-def test_one_that_works_is_said_to(world: World, root: Client) -> None:
+def test_a_working_program_is_reported_with_its_number_of_tools(world: World, root: Client) -> None:
     source = connect(world, CLOCK)
     assert f'action="{to_test(source)}"' in text_of(root.get(address(source, "change")))
     response = root.post(to_test(source))
@@ -51,7 +51,7 @@ def test_one_that_works_is_said_to(world: World, root: Client) -> None:
     assert "Refresh" not in page
 
 
-def test_one_that_does_not_says_why(world: World, root: Client) -> None:
+def test_a_failing_program_is_reported_with_the_reason(world: World, root: Client) -> None:
     source = connect(world, [sys.executable, "-c", "raise SystemExit('no such clock')"])
     response = root.post(to_test(source))
     sources.refresh_source_by_id(source.pk)
@@ -61,7 +61,7 @@ def test_one_that_does_not_says_why(world: World, root: Client) -> None:
     assert "works." not in page
 
 
-def test_one_that_is_switched_off_is_not_run(world: World, root: Client) -> None:
+def test_a_switched_off_program_is_not_started(world: World, root: Client) -> None:
     source = connect(world, CLOCK)
     Source.objects.update(is_active=False)
     response = root.post(to_test(source), follow=True)

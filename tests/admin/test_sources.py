@@ -69,9 +69,9 @@ def pets(connect: Callable[..., Any], outside: Outside) -> Source:
     return Source.objects.get()
 
 
-class TestConnecting:
+class TestConnectingASource:
     @feature("Connected sources", "Only superusers can connect programs", "agents/admin/sources.py")
-    def test_programs_are_for_superusers_alone(self, world: World, admin: Client) -> None:
+    def test_programs_are_offered_only_to_superusers(self, world: World, admin: Client) -> None:
         assert "kind=mcp_stdio" not in text_of(admin.get(address(Source, "add")))
         assert "kind=mcp_stdio" in text_of(world.client("root").get(address(Source, "add")))
         sent = values(world, command_line="true")
@@ -88,7 +88,7 @@ class TestConnecting:
             ("mcp_stdio", {"command_line", "variables"}, {"address", "may_be_private", "authentication"}),
         ],
     )
-    def test_a_form_has_what_its_kind_needs(
+    def test_each_form_has_the_fields_of_its_kind(
         self, world: World, kind: str, there: set[str], not_there: set[str]
     ) -> None:
         fields = set(world.client("root").get(add(kind)).context["adminform"].form.fields)
@@ -98,7 +98,7 @@ class TestConnecting:
     @feature(
         "Connected sources", "An API is imported when it is saved, from an address or a file", "agents/admin/sources.py"
     )
-    def test_an_api_is_described_at_once(self, connect: Callable[..., Any], outside: Outside) -> None:
+    def test_an_api_is_read_when_it_is_saved(self, connect: Callable[..., Any], outside: Outside) -> None:
         outside.replies.append(Reply(content=described(PATHS).encode()))
         page = text_of(connect(address=f"{outside.url}/openapi.json"))
         assert "3 of 3 tools" in page
@@ -107,20 +107,20 @@ class TestConnecting:
         assert AllowedHost.objects.get().may_be_private
         assert AuditEntry.objects.filter(action="source_added").count() == 1
 
-    def test_an_api_from_a_file(self, connect: Callable[..., Any], outside: Outside) -> None:
+    def test_an_api_can_be_read_from_an_uploaded_file(self, connect: Callable[..., Any], outside: Outside) -> None:
         text = described(PATHS, servers=[{"url": outside.url}]).encode()
         connect(is_private=False, file=SimpleUploadedFile("api.json", text))
         assert Source.objects.get().tools.count() == 3
         assert Source.objects.get().base_url == outside.url
         assert not outside.received
 
-    def test_an_mcp_server(self, connect: Callable[..., Any]) -> None:
+    def test_the_tools_of_an_mcp_server_are_listed_without_a_level(self, connect: Callable[..., Any]) -> None:
         with older_server() as server:
             page = text_of(connect("mcp_http", address=server.url("works")))
         assert "<code>pets.save</code>" in page
         assert "Choose a level" in page
 
-    def test_a_private_address_names_the_box_that_allows_it(
+    def test_a_refused_private_address_names_the_option_that_allows_it(
         self, connect: Callable[..., Any], outside: Outside
     ) -> None:
         page = text_of(connect(address=f"{outside.url}/openapi.json", is_private=False))
@@ -137,7 +137,7 @@ class TestConnecting:
             (Reply(302, headers={"Location": "http://10.0.0.1/"}), "redirect"),
         ],
     )
-    def test_failures_are_told_in_words(
+    def test_failures_are_explained_in_words(
         self, connect: Callable[..., Any], outside: Outside, reply: Reply, told: str
     ) -> None:
         outside.replies.append(reply)
@@ -147,7 +147,7 @@ class TestConnecting:
     @feature(
         "Connected sources", "A worker imports large descriptions while the page waits", "agents/employees/sources.py"
     )
-    def test_what_is_large_is_read_by_a_worker_while_the_page_waits(
+    def test_a_large_description_is_read_by_a_worker_while_the_page_waits(
         self, connect: Callable[..., Any], outside: Outside, admin: Client
     ) -> None:
         large = described(PATHS, info={"title": "Large", "version": "1", "description": "x" * 2_000_000}).encode()
@@ -176,25 +176,25 @@ class TestConnecting:
             ({"address": "https://api.example.com", "authentication": "oauth2"}, "token_url"),
         ],
     )
-    def test_what_is_wrong_stands_beside_its_field(
+    def test_each_error_is_shown_beside_its_field(
         self, world: World, admin: Client, more: dict[str, str], field: str
     ) -> None:
         assert list(faults(admin.post(add(), values(world, **more)))) == [field]
 
-    def test_a_name_is_the_organizations_once(self, world: World, admin: Client, pets: Source) -> None:
+    def test_a_name_is_unique_within_an_organization(self, world: World, admin: Client, pets: Source) -> None:
         again = admin.post(add(), values(world, address="https://api.example.com"))
         assert "already exists" in str(faults(again))
         elsewhere = values(world, organization=world.globex.pk, address="https://api.example.com")
         assert "organization" in faults(admin.post(add(), elsewhere))
 
 
-class TestCredentials:
+class TestCredentialsOfSources:
     @feature(
         "Connected sources",
         "Missing credentials are named, with a link to their form",
         "agents/admin/missing_credentials.py",
     )
-    def test_what_is_missing_is_told_with_the_form_for_it(
+    def test_missing_credentials_are_reported_with_a_link_to_their_form(
         self, world: World, connect: Callable[..., Any], outside: Outside, admin: Client
     ) -> None:
         outside.replies.append(Reply(content=described(PATHS).encode()))
@@ -211,7 +211,7 @@ class TestCredentials:
         assert json.loads(Credential.objects.get(service="pets").fields).keys() == {"username", "password"}
         assert admin.get(tools_page(Source.objects.get())).context["missing_credentials"] is None
 
-    def test_another_organizations_sources_are_not_offered(self, world: World, pets: Source) -> None:
+    def test_sources_of_another_organization_are_not_offered(self, world: World, pets: Source) -> None:
         Source.objects.update(authentication="bearer", service="of-acme")
         choice = f"{address(Credential, 'add')}"
         assert "of-acme" in text_of(world.client("admin").get(choice))
@@ -220,8 +220,8 @@ class TestCredentials:
         assert "value_token" not in form.fields
 
 
-class TestChoosing:
-    def test_ticked_tools_are_offered_and_the_audit_says_so(self, admin: Client, pets: Source) -> None:
+class TestChoosingTools:
+    def test_ticked_tools_are_enabled_and_audited(self, admin: Client, pets: Source) -> None:
         assert admin.post(tools_page(pets), chosen(pets, "listPets")).status_code == 302
         assert offered(pets) == {"pets.listPets"}
         entry = AuditEntry.objects.filter(action="source_changed").get()
@@ -241,18 +241,20 @@ class TestChoosing:
             ("method=NONSENSE", {"listPets", "addPet", "dropToy"}),
         ],
     )
-    def test_filters(self, admin: Client, pets: Source, query: str, found: set[str]) -> None:
+    def test_each_filter_selects_the_matching_tools(
+        self, admin: Client, pets: Source, query: str, found: set[str]
+    ) -> None:
         page = admin.get(f"{tools_page(pets)}?{query}")
         assert {line.row.tool.partition(".")[2] for line in page.context["rows"]} == found
 
-    def test_all_that_is_shown_is_ticked_at_once(self, admin: Client, pets: Source) -> None:
+    def test_one_box_ticks_all_tools_that_are_shown(self, admin: Client, pets: Source) -> None:
         assert admin.post(tools_page(pets), {**chosen(pets), "every": "all"}).status_code == 302
         assert len(offered(pets)) == 3
         assert admin.post(tools_page(pets), {**chosen(pets), "every": "none"}).status_code == 302
         assert offered(pets) == set()
 
     @feature("Connected sources", "A level below the inferred one needs confirmation", "agents/admin/source_choices.py")
-    def test_a_level_below_what_was_inferred_is_confirmed(self, admin: Client, pets: Source) -> None:
+    def test_a_level_below_the_inferred_one_needs_confirmation(self, admin: Client, pets: Source) -> None:
         sent = chosen(pets, "addPet", addPet="read")
         page = admin.post(tools_page(pets), sent)
         ((key, sentence),) = page.context["consequences"].items()
@@ -271,7 +273,7 @@ class TestChoosing:
         "agents/admin/source_choices.py",
     )
     @pytest.mark.parametrize("how", ["tick", "all"])
-    def test_a_level_that_was_sent_before_its_tool_was_chosen_is_confirmed(
+    def test_a_low_level_sent_before_its_tool_is_enabled_needs_confirmation(
         self, admin: Client, pets: Source, how: str
     ) -> None:
         path, row = tools_page(pets), pets.tools.get(tool="pets.addPet")
@@ -286,11 +288,11 @@ class TestChoosing:
         assert "pets.addPet" in offered(pets)
         assert admin.post(path, form_on(admin.get(path))).status_code == 302, "what was confirmed is not asked again"
 
-    def test_a_raised_level_asks_nothing(self, admin: Client, pets: Source) -> None:
+    def test_a_raised_level_needs_no_confirmation(self, admin: Client, pets: Source) -> None:
         assert admin.post(tools_page(pets), chosen(pets, "listPets", listPets="write")).status_code == 302
         assert pets.tools.get(tool="pets.listPets").effective_level == "write"
 
-    def test_what_changed_while_it_was_looked_at_is_not_accepted(self, admin: Client, pets: Source) -> None:
+    def test_a_definition_that_changed_while_it_was_reviewed_is_not_accepted(self, admin: Client, pets: Source) -> None:
         sent = chosen(pets, "listPets")
         SourceTool.objects.filter(tool="pets.listPets").update(hash="another")
         page = admin.post(tools_page(pets), sent)
@@ -302,7 +304,7 @@ class TestChoosing:
         "An MCP tool needs a level, and a changed one needs a separate confirmation",
         "agents/admin/source_choices.py",
     )
-    def test_what_was_accepted_and_changed_is_accepted_by_a_tick_of_its_own(self, admin: Client, pets: Source) -> None:
+    def test_a_changed_definition_is_accepted_by_its_own_box(self, admin: Client, pets: Source) -> None:
         admin.post(tools_page(pets), chosen(pets, "listPets"))
         row = pets.tools.get(tool="pets.listPets")
         SourceTool.objects.filter(pk=row.pk).update(hash="another")
@@ -312,7 +314,7 @@ class TestChoosing:
         admin.post(tools_page(pets), {**chosen(pets, "listPets", "dropToy"), f"accept-{row.pk}": "on"})
         assert offered(pets) == {"pets.dropToy", "pets.listPets"}
 
-    def test_a_tool_of_a_server_needs_a_level(self, connect: Callable[..., Any], admin: Client) -> None:
+    def test_a_tool_of_an_mcp_server_needs_a_level(self, connect: Callable[..., Any], admin: Client) -> None:
         with older_server() as server:
             connect("mcp_http", address=server.url("works"))
         source = Source.objects.get()
@@ -322,12 +324,12 @@ class TestChoosing:
         assert offered(source) == {"pets.save"}
 
     @pytest.mark.parametrize("level", ["admin", "READ", "\0"])
-    def test_a_level_that_does_not_exist(self, admin: Client, pets: Source, level: str) -> None:
+    def test_an_unknown_level_is_refused(self, admin: Client, pets: Source, level: str) -> None:
         sent = chosen(pets, "listPets", listPets=level)
         assert "is not a level" in text_of(admin.post(tools_page(pets), sent))
         assert offered(pets) == set()
 
-    def test_rows_of_another_source_are_not_touched(self, world: World, admin: Client, pets: Source) -> None:
+    def test_rows_of_another_source_stay_unchanged(self, world: World, admin: Client, pets: Source) -> None:
         other = Source.objects.create(organization=world.globex, kind="openapi", name="other")
         row = SourceTool.objects.create(
             source=other, key="GET /", tool="other.x", definition={}, hash="1", inferred_level="read"
@@ -337,9 +339,11 @@ class TestChoosing:
         assert offered(other) == set()
 
 
-class TestScope:
+class TestAccessToSources:
     @pytest.mark.parametrize("page", ["test/", "refresh/", "tools/"])
-    def test_strangers_find_nothing(self, world: World, pets: Source, outside: Outside, page: str) -> None:
+    def test_strangers_cannot_open_a_source_or_connect_it(
+        self, world: World, pets: Source, outside: Outside, page: str
+    ) -> None:
         asked, path = len(outside.received), f"/admin/connections/source/{pets.pk}/{page}"
         assert world.client("outsider").post(path).status_code == 404
         assert world.client("operator").post(path).status_code == 302
@@ -348,31 +352,31 @@ class TestScope:
         assert len(outside.received) == asked
 
     @pytest.mark.parametrize("page", ["test/", "refresh/"])
-    def test_asking_needs_a_click(self, admin: Client, pets: Source, page: str) -> None:
+    def test_connecting_requires_a_post(self, admin: Client, pets: Source, page: str) -> None:
         assert admin.get(f"/admin/connections/source/{pets.pk}/{page}").status_code == 405
 
-    def test_deleted_meanwhile(self, admin: Client, pets: Source) -> None:
+    def test_a_deleted_source_is_not_found(self, admin: Client, pets: Source) -> None:
         sent = chosen(pets, "listPets")
         assert admin.post(address(pets, "delete"), {"post": "yes"}).status_code == 302
         assert admin.post(tools_page(pets), sent).status_code == 404
         assert admin.post(f"/admin/connections/source/{pets.pk}/test/").status_code == 404
         assert not SourceTool.objects.exists()
 
-    def test_what_is_switched_off_is_not_asked(self, admin: Client, pets: Source, outside: Outside) -> None:
+    def test_a_switched_off_source_is_not_contacted(self, admin: Client, pets: Source, outside: Outside) -> None:
         Source.objects.update(is_active=False)
         asked = len(outside.received)
         admin.post(f"/admin/connections/source/{pets.pk}/refresh/")
         assert len(outside.received) == asked
 
 
-class TestGranting:
+class TestGrantingTools:
     @feature(
         "Connected sources",
         "A granted tool that cannot be used now shows the reason",
         "tools/connections/unavailable_tools.py",
     )
     @feature("Connected sources", "The catalog shows each tool's source and filters by it", "agents/web/views/tools.py")
-    def test_a_tool_is_granted_shown_with_its_source_and_told_when_it_cannot_be_used(
+    def test_a_tool_is_shown_with_its_source_and_a_reason_when_it_cannot_be_used(
         self, world: World, admin: Client, pets: Source
     ) -> None:
         admin.post(tools_page(pets), chosen(pets, "listPets"))

@@ -38,20 +38,20 @@ def test_a_new_token_is_shown_once_and_opens_the_api(world: World, admin: Client
     assert secret not in str(AuditEntry.objects.get().payload)
 
 
-def test_they_are_called_by_their_name(admin: Client) -> None:
+def test_tokens_are_called_by_their_name(admin: Client) -> None:
     html = admin.get("/admin/").content.decode()
     assert "API tokens" in html
     assert "Api tokens" not in html
 
 
-def test_nobody_makes_a_token_in_another_persons_name(world: World, admin: Client) -> None:
+def test_nobody_can_create_a_token_in_the_name_of_another_person(world: World, admin: Client) -> None:
     for name in ("approver", "outsider"):
         sent = {"membership": world.member(name).pk, "name": "Not mine"}
         assert "membership" in faults(admin.post(address(ApiToken, "add"), sent))
     assert not ApiToken.objects.exists()
 
 
-def test_an_admin_revokes_a_members_token_for_good(world: World, admin: Client) -> None:
+def test_an_admin_can_revoke_the_token_of_a_member_for_good(world: World, admin: Client) -> None:
     token, secret = issue_token(world.member("operator"), "Laptop")
     path = address(token, "change")
     assert admin.post(path, {"revoke": "on"}).status_code == 302

@@ -157,25 +157,25 @@ def nothing_changes(target: Target) -> Iterator[None]:
     assert state_of_everything() == before
 
 
-def test_only_health_is_open() -> None:
+def test_only_the_health_routes_need_no_login() -> None:
     assert {route.path for route in ROUTES if route.is_open} == OPEN_PATHS
 
 
 @pytest.mark.usefixtures("nothing_changes")
 @pytest.mark.parametrize("route", [route for route in ROUTES if not route.is_open], ids=named)
-class TestWhoHasNoAccess:
-    def test_nobody_logged_in(self, route: Route, target: Target) -> None:
+class TestRequestsWithoutAccess:
+    def test_without_a_login_are_refused(self, route: Route, target: Target) -> None:
         assert problem(ask(nobody(), route, target), 401)["code"] == "login_required"
 
-    def test_wrong_token(self, route: Route, target: Target) -> None:
+    def test_with_a_wrong_token_are_refused(self, route: Route, target: Target) -> None:
         response = ask(nobody(), route, target, authorization="Bearer gadget_wrong")
         assert problem(response, 401)["code"] == "login_required"
         assert response["WWW-Authenticate"] == "Bearer"
 
-    def test_member_of_nothing(self, route: Route, target: Target) -> None:
+    def test_of_an_account_without_a_membership_are_refused(self, route: Route, target: Target) -> None:
         assert problem(ask(target.world.client("stranger"), route, target), 403)["code"] == "forbidden"
 
-    def test_another_organizations_member(self, route: Route, target: Target) -> None:
+    def test_of_a_member_of_another_organization_find_nothing(self, route: Route, target: Target) -> None:
         response = ask(target.world.client("outsider"), route, target)
         if route.path in ("/api/asks", "/api/asks/cancel") and route.changes:
             problem(response, 403)
@@ -195,14 +195,14 @@ class TestWhoHasNoAccess:
 
 @pytest.mark.usefixtures("nothing_changes")
 @pytest.mark.parametrize("route", [route for route in ROUTES if route.changes], ids=named)
-class TestWhoMayNotChange:
-    def test_viewer(self, route: Route, target: Target) -> None:
+class TestRequestsWithoutTheRole:
+    def test_of_a_viewer_are_refused(self, route: Route, target: Target) -> None:
         problem(ask(target.world.client("viewer"), route, target), 404 if route.path in OF_OWN else 403)
 
-    def test_browser_without_csrf_token(self, route: Route, target: Target) -> None:
+    def test_of_a_browser_without_the_csrf_token_are_refused(self, route: Route, target: Target) -> None:
         assert problem(ask(target.world.client("admin", needs_csrf=True), route, target), 403)["code"] == "csrf"
 
-    def test_other_methods_decide_nothing(self, route: Route, target: Target) -> None:
+    def test_with_other_http_methods_decide_nothing(self, route: Route, target: Target) -> None:
         path, client = route.path.format(**target.ids), target.world.client("admin")
         for method in ("get", "head", "options", "put", "patch", "delete"):
             response = getattr(client, method)(path)
@@ -212,28 +212,28 @@ class TestWhoMayNotChange:
 
 @pytest.mark.usefixtures("nothing_changes")
 @pytest.mark.parametrize("route", [route for route in ROUTES if route.path in DECIDING and route.changes], ids=named)
-def test_operator_decides_nothing(route: Route, target: Target) -> None:
+def test_of_an_operator_cannot_decide(route: Route, target: Target) -> None:
     problem(ask(target.world.client("operator"), route, target), 403)
 
 
-def test_the_deciding_routes_exist() -> None:
+def test_cover_every_deciding_route() -> None:
     assert not DECIDING - {route.path for route in ROUTES}
 
 
 @pytest.mark.parametrize("route", [route for route in ROUTES if not route.changes and not route.is_open], ids=named)
-def test_viewer_reads(route: Route, target: Target) -> None:
+def test_a_viewer_can_read_every_route(route: Route, target: Target) -> None:
     assert ask(target.world.client("viewer"), route, target).status_code == 200
 
 
 @pytest.mark.usefixtures("nothing_changes")
 @pytest.mark.parametrize("route", [route for route in ROUTES if "{" in route.path], ids=named)
-def test_what_is_no_id_is_not_there(route: Route, target: Target) -> None:
+def test_an_invalid_id_is_not_found(route: Route, target: Target) -> None:
     client = target.world.client("admin")
     for wrong in ("0", "99999999", "9" * 30, str(2**63), "-1", "abc", "1.0", "１", "%00", "1%00", "null"):  # noqa: RUF001
         problem(ask(client, route, target, dict.fromkeys(target.ids, wrong)), 404)
 
 
-def test_a_user_who_is_switched_off_is_nobody(target: Target) -> None:
+def test_a_deactivated_user_counts_as_nobody(target: Target) -> None:
     client = target.world.client("admin")
     assert client.get("/api/runs").status_code == 200
     target.world.users["admin"].is_active = False
@@ -241,7 +241,7 @@ def test_a_user_who_is_switched_off_is_nobody(target: Target) -> None:
     problem(client.get("/api/runs"), 401)
 
 
-def test_a_role_that_was_taken_away_is_gone_at_once(target: Target) -> None:
+def test_a_removed_role_is_lost_at_once(target: Target) -> None:
     client = target.world.client("approver")
     member = target.world.member("approver")
     member.role = "viewer"
@@ -249,7 +249,7 @@ def test_a_role_that_was_taken_away_is_gone_at_once(target: Target) -> None:
     problem(post(client, f"/api/approvals/{target.card.pk}/deny", {"digest": target.card.digest}), 403)
 
 
-def test_the_world_is_as_the_other_tests_believe(target: Target) -> None:
+def test_the_fixture_contains_what_the_other_tests_assume(target: Target) -> None:
     assert target.card.status == ApprovalStatus.PENDING
     assert Run.objects.filter(status=RunStatus.WAITING).exists()
     assert ToolCall.objects.filter(status=CallStatus.OUTCOME_UNKNOWN).exists()

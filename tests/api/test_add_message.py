@@ -19,7 +19,7 @@ def world() -> World:
 
 
 @pytest.mark.parametrize("status", [RunStatus.QUEUED, RunStatus.WAITING, RunStatus.SUCCEEDED, RunStatus.FAILED])
-def test_a_message_is_kept_and_shown(world: World, status: RunStatus) -> None:
+def test_a_message_is_stored_and_shown(world: World, status: RunStatus) -> None:
     run = world.run(status)
     if status == RunStatus.WAITING:
         world.card(run)
@@ -31,27 +31,27 @@ def test_a_message_is_kept_and_shown(world: World, status: RunStatus) -> None:
     assert Event.objects.get(run=run, type="message_added").payload["text"] == "Leave out Initech."
 
 
-def test_a_run_that_has_ended_takes_up_its_work_again(world: World) -> None:
+def test_a_message_resumes_an_ended_run(world: World) -> None:
     run = world.run(RunStatus.SUCCEEDED)
     shown = post(world.client("operator"), f"/api/runs/{run.pk}/messages", {"text": "And the others?"}).json()
     assert (shown["status"], shown["exit_reason"], shown["finished_at"]) == ("queued", "", None)
 
 
-def test_a_cancelled_run_takes_no_message(world: World) -> None:
+def test_a_cancelled_run_refuses_messages(world: World) -> None:
     run = world.run(RunStatus.CANCELLED, exit_reason="cancelled")
     problem(post(world.client("operator"), f"/api/runs/{run.pk}/messages", {"text": "Go on."}), 409)
 
 
 @pytest.mark.parametrize("text", ["", "  ", "x" * 20_001, "a\x00b", None, ["a"]])
-def test_a_wrong_text_is_refused(world: World, text: Any) -> None:
+def test_an_invalid_text_is_refused(world: World, text: Any) -> None:
     run = world.run()
     response = post(world.client("operator"), f"/api/runs/{run.pk}/messages", {"text": text})
     assert problem(response, 422)["field"] == "text"
     assert Message.objects.filter(run=run).count() == 1
 
 
-class TestAnIdOfTheClient:
-    def test_a_message_sent_again_is_added_once(self, world: World) -> None:
+class TestClientMessageId:
+    def test_sent_twice_adds_the_message_once(self, world: World) -> None:
         run, client = world.run(RunStatus.SUCCEEDED), world.client("operator")
         message = {"text": "And the others?", "client_message_id": "m-1"}
         responses = [post(client, f"/api/runs/{run.pk}/messages", message) for _ in range(3)]
@@ -61,7 +61,9 @@ class TestAnIdOfTheClient:
 
     @pytest.mark.django_db(transaction=True)
     @pytest.mark.parametrize(("action", "status"), [("messages", RunStatus.SUCCEEDED), ("continue", RunStatus.FAILED)])
-    def test_of_twelve_at_once_one_is_added(self, world: World, action: str, status: RunStatus) -> None:
+    def test_sent_twelve_times_at_once_adds_the_message_once(
+        self, world: World, action: str, status: RunStatus
+    ) -> None:
         run, codes = world.run(status), list[int]()
         message = {"text": "And the others?"} if action == "messages" else {}
 
@@ -73,20 +75,20 @@ class TestAnIdOfTheClient:
         assert codes == [200] * 12
         assert Message.objects.filter(run=run).count() == 2
 
-    def test_without_one_each_request_is_a_message(self, world: World) -> None:
+    def test_left_out_makes_each_request_a_new_message(self, world: World) -> None:
         run, client = world.run(), world.client("operator")
         for _ in range(2):
             post(client, f"/api/runs/{run.pk}/messages", {"text": "Hurry."})
         assert Message.objects.filter(run=run).count() == 3
 
-    def test_it_is_answered_after_the_run_was_cancelled(self, world: World) -> None:
+    def test_sent_again_after_the_cancellation_returns_the_first_response(self, world: World) -> None:
         run, client = world.run(), world.client("operator")
         message = {"text": "Hurry.", "client_message_id": "m-1"}
         post(client, f"/api/runs/{run.pk}/messages", message)
         post(client, f"/api/runs/{run.pk}/cancel")
         assert post(client, f"/api/runs/{run.pk}/messages", message).status_code == 200
 
-    def test_it_belongs_to_one_text_of_one_person_in_one_run(self, world: World) -> None:
+    def test_is_bound_to_one_text_of_one_person_in_one_run(self, world: World) -> None:
         run, other, client = world.run(), world.run(), world.client("operator")
         message = {"text": "Hurry.", "client_message_id": "m-1"}
         post(client, f"/api/runs/{run.pk}/messages", message)
@@ -96,7 +98,7 @@ class TestAnIdOfTheClient:
         assert [each.text for each in Message.objects.filter(run=run)[1:]] == ["Hurry."]
 
     @pytest.mark.parametrize("wrong", ["x" * 201, "a\x00", "\ud800", None, 7])
-    def test_a_wrong_one_is_named(self, world: World, wrong: Any) -> None:
+    def test_that_is_invalid_is_reported(self, world: World, wrong: Any) -> None:
         run = world.run()
         message = {"text": "Hurry.", "client_message_id": wrong}
         response = post(world.client("operator"), f"/api/runs/{run.pk}/messages", message)

@@ -25,7 +25,7 @@ def approve(world: World, card: Approval, username: str = "approver", **body: An
     return post(world.client(username), f"/api/approvals/{card.pk}/approve", {"digest": card.digest, **body})
 
 
-def test_an_approved_call_may_start(world: World) -> None:
+def test_approving_a_card_allows_its_call_to_start(world: World) -> None:
     card = world.card()
     response = approve(world, card)
     assert response.status_code == 200, response.content
@@ -36,7 +36,7 @@ def test_an_approved_call_may_start(world: World) -> None:
     assert Run.objects.get(pk=card.run_id).status == RunStatus.QUEUED
 
 
-def test_costs_the_same_however_much_else_waits(world: World) -> None:
+def test_the_number_of_queries_is_independent_of_other_waiting_cards(world: World) -> None:
     client, asked = world.client("approver"), []
     for _ in range(3):
         card = world.card()
@@ -49,14 +49,14 @@ def test_costs_the_same_however_much_else_waits(world: World) -> None:
     assert asked[1] == asked[2] <= 20, asked
 
 
-def test_another_digest_is_not_the_card_that_was_shown(world: World) -> None:
+def test_another_digest_is_refused_as_stale(world: World) -> None:
     card = world.card()
     response = post(world.client("approver"), f"/api/approvals/{card.pk}/approve", {"digest": "0" * 64})
     assert problem(response, 412)["code"] == "stale_digest"
     assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.PENDING
 
 
-def test_a_decided_card_says_who_decided(world: World) -> None:
+def test_a_second_decision_is_refused_with_the_name_of_the_first_decider(world: World) -> None:
     card = world.card()
     approve(world, card)
     again = problem(approve(world, card, "admin"), 409)
@@ -66,7 +66,7 @@ def test_a_decided_card_says_who_decided(world: World) -> None:
     assert again["approval_status"] == "approved"
 
 
-def test_the_same_decision_again_get_the_same_response(world: World) -> None:
+def test_the_same_decision_sent_again_gets_the_same_response(world: World) -> None:
     card = world.card()
     first = approve(world, card, decision_id="click-1")
     second = approve(world, card, decision_id="click-1")
@@ -76,20 +76,20 @@ def test_the_same_decision_again_get_the_same_response(world: World) -> None:
     problem(approve(world, card, "admin", decision_id="click-1"), 409)
 
 
-def test_an_expired_card_is_gone(world: World) -> None:
+def test_an_expired_card_is_refused_as_expired(world: World) -> None:
     card = world.card()
     Approval.objects.filter(pk=card.pk).update(expires_at=Now() - timedelta(seconds=1))
     assert problem(approve(world, card), 410)["code"] == "expired"
 
 
-def test_grace_is_told(world: World) -> None:
+def test_the_response_contains_the_grace_period(world: World) -> None:
     shown = approve(world, world.card(), grace_s=60).json()
     assert shown["status"] == "approved"
     assert shown["start_after"] > shown["decided_at"]
 
 
 @pytest.mark.parametrize("confirm", ["", "acme corp", "Initech"])
-def test_a_destructive_card_is_confirmed_by_typing(world: World, confirm: str) -> None:
+def test_approving_a_destructive_card_requires_the_typed_confirmation(world: World, confirm: str) -> None:
     card = world.destructive_card()
     assert problem(approve(world, card, confirm=confirm), 422)["field"] == "confirm"
     assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.PENDING
@@ -110,13 +110,13 @@ def test_a_destructive_card_is_confirmed_by_typing(world: World, confirm: str) -
         ("parms", {}),
     ],
 )
-def test_a_wrong_field_is_named(world: World, field: str, value: Any) -> None:
+def test_an_invalid_field_is_reported(world: World, field: str, value: Any) -> None:
     card = world.card()
     assert problem(approve(world, card, **{field: value}), 422)["field"] == field
     assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.PENDING
 
 
-def test_who_started_the_run_may_not_decide_under_four_eyes(world: World) -> None:
+def test_the_two_person_rule_refuses_the_person_who_started_the_run(world: World) -> None:
     world.acme.four_eyes = True
     world.acme.save()
     card = world.card()

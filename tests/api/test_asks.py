@@ -64,7 +64,7 @@ def list_ids(client: Client, query: str = "") -> list[str]:
     return [item["id"] for item in client.get(f"/api/asks{query}").json()["items"]]
 
 
-def test_agent_takes_back_the_asks_of_one_session(world: World, agent: Agent) -> None:
+def test_an_agent_can_withdraw_the_asks_of_one_session(world: World, agent: Agent) -> None:
     mine = [agent.ask(effect_key=f"session:1:{number}", action=f"deploy.{number}") for number in range(3)]
     kept = [agent.ask(effect_key="session:2:0"), agent.ask(effect_key="SESSION:1:0", action="x"), agent.ask(action="y")]
     others = Agent(world, name="Server").ask(effect_key="session:1:9", action="z")
@@ -76,7 +76,7 @@ def test_agent_takes_back_the_asks_of_one_session(world: World, agent: Agent) ->
     assert post(agent.client, "/api/asks/cancel", {"effect_key_prefix": "session:1:"}).json() == {"cancelled": 0}
 
 
-def test_agent_that_looks_for_the_response_is_not_silent(world: World, agent: Agent) -> None:
+def test_an_agent_that_polls_for_the_response_is_not_reported_as_silent(world: World, agent: Agent) -> None:
     ask = agent.ask()
     Ask.objects.update(last_asked_at=Now() - timedelta(hours=1))
     lately = Ask.objects.filter(pk=ask["id"], last_asked_at__gt=Now() - timedelta(minutes=1))
@@ -86,12 +86,12 @@ def test_agent_that_looks_for_the_response_is_not_silent(world: World, agent: Ag
     assert lately.exists()
 
 
-def test_short_beginning_of_effect_keys_is_refused(agent: Agent) -> None:
+def test_a_short_prefix_of_effect_keys_is_refused(agent: Agent) -> None:
     problem(post(agent.client, "/api/asks/cancel", {"effect_key_prefix": "s"}), 422)
     problem(post(agent.client, "/api/asks/cancel", {"effect_key_prefix": ""}), 422)
 
 
-class TestWhoSeesWhat:
+class TestVisibilityOfAsks:
     def test_an_agent_sees_the_asks_of_its_own_key(self, world: World, agent: Agent) -> None:
         own, others = agent.ask(), Agent(world, name="Server").ask()
         assert list_ids(agent.client) == [own["id"]]
@@ -100,24 +100,24 @@ class TestWhoSeesWhat:
             send = agent.client.post if path else agent.client.get
             problem(send(f"/api/asks/{others['id']}{path}", body, content_type="application/json"), 404)
 
-    def test_a_member_sees_those_of_the_organization(self, world: World, agent: Agent) -> None:
+    def test_a_member_sees_the_asks_of_the_organization(self, world: World, agent: Agent) -> None:
         asks = [agent.ask(), Agent(world, name="Server").ask()]
         assert list_ids(world.client("viewer")) == [each["id"] for each in reversed(asks)]
         assert list_ids(world.client("outsider")) == []
         problem(world.client("outsider").get(f"/api/asks/{asks[0]['id']}"), 404)
 
-    def test_nobody_else_sees_any(self, agent: Agent) -> None:
+    def test_nobody_else_sees_an_ask(self, agent: Agent) -> None:
         agent.ask()
         problem(nobody().get("/api/asks"), 401)
 
-    def test_only_an_agent_asks(self, world: World, agent: Agent) -> None:
+    def test_only_an_agent_can_make_an_ask(self, world: World, agent: Agent) -> None:
         operator = world.client("operator")
         assert "Only an agent key" in problem(post(operator, "/api/asks", {"action": "deploy"}), 403)["detail"]
         ask = agent.ask()
         problem(post(operator, f"/api/asks/{ask['id']}/cancel"), 403)
         assert agent.get(ask)["status"] == "waiting"
 
-    def test_the_list_can_be_of_one_effect(self, agent: Agent) -> None:
+    def test_the_list_can_be_filtered_by_effect(self, agent: Agent) -> None:
         asks = [agent.ask(effect_key=key) for key in ("a", "", "b")]
         assert list_ids(agent.client, "?effect_key=b") == [asks[2]["id"]]
         assert list_ids(agent.client, "?effect_key=c") == []
@@ -131,13 +131,13 @@ def pick(ask: dict[str, Any], *names: str) -> list[Any]:
     return [ask[name] for name in names]
 
 
-class TestDecision:
-    def test_before_it_nothing_is_told(self, agent: Agent) -> None:
+class TestDecisionOfAnAsk:
+    def test_is_empty_before_it_is_made(self, agent: Agent) -> None:
         ask = agent.ask()
         assert pick(ask, *DECISION) == ["waiting", "", "", None, None]
         assert ask["decided_at"] is None
 
-    def test_an_approval_comes_with_a_receipt_for_the_agent_alone(self, world: World, agent: Agent) -> None:
+    def test_includes_a_receipt_for_the_agent_alone(self, world: World, agent: Agent) -> None:
         ask = agent.ask()
         card = decide(world, ask, approves=True)
         told = agent.get(ask)
@@ -149,7 +149,7 @@ class TestDecision:
         shown = world.client("approver").get(f"/api/asks/{ask['id']}").json()
         assert pick(shown, "status", "decided_by", "receipt") == ["approved", "approver", None]
 
-    def test_until_it_can_no_longer_be_undone_nothing_is_told(self, world: World, agent: Agent) -> None:
+    def test_stays_hidden_while_it_can_still_be_undone(self, world: World, agent: Agent) -> None:
         ask = agent.ask()
         card = decide(world, ask, approves=True, grace_s=60)
         told = agent.get(ask)
@@ -158,14 +158,14 @@ class TestDecision:
         Approval.objects.filter(pk=card.pk).update(start_after=Now() - timedelta(seconds=1))
         assert pick(agent.get(ask), "status", "decided_by") == ["approved", "approver"]
 
-    def test_a_denial_is_told_with_its_reason(self, world: World, agent: Agent) -> None:
+    def test_includes_the_reason_of_a_denial(self, world: World, agent: Agent) -> None:
         ask = agent.ask()
         decide(world, ask, approves=False, reason="Not on Fridays.")
         told = agent.get(ask)
         assert pick(told, *DECISION) == ["denied", "approver", "Not on Fridays.", None, None]
         assert told["decided_at"] is not None
 
-    def test_a_redeemed_approval_has_no_receipt_any_more(self, world: World, agent: Agent) -> None:
+    def test_includes_no_receipt_once_it_is_redeemed(self, world: World, agent: Agent) -> None:
         ask = agent.ask()
         decide(world, ask, approves=True)
         receipt = agent.get(ask)["receipt"]
@@ -177,7 +177,7 @@ class TestDecision:
 
 
 @pytest.mark.parametrize("levels", [100, 470, 900])
-def test_params_that_are_nested_too_deeply_are_refused(agent: Agent, levels: int) -> None:
+def test_params_nested_too_deeply_are_refused(agent: Agent, levels: int) -> None:
     params = '{"a":' * levels + "1" + "}" * levels  # as text: encoding it would go too deep here, too
     body = f'{{"action": "deploy", "level": "write", "params": {params}}}'
     response = agent.client.post("/api/asks", body, content_type="application/json")

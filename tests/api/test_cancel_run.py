@@ -15,7 +15,7 @@ def world() -> World:
     return make_world()
 
 
-def test_a_waiting_run_is_cancelled_with_its_cards(world: World) -> None:
+def test_cancelling_a_waiting_run_cancels_its_cards(world: World) -> None:
     card = world.card()
     response = post(world.client("operator"), f"/api/runs/{card.run_id}/cancel")
     assert response.status_code == 200
@@ -25,12 +25,12 @@ def test_a_waiting_run_is_cancelled_with_its_cards(world: World) -> None:
     assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.CANCELLED
 
 
-def test_a_queued_run_is_cancelled(world: World) -> None:
+def test_a_queued_run_can_be_cancelled(world: World) -> None:
     run = world.run(RunStatus.QUEUED)
     assert post(world.client("operator"), f"/api/runs/{run.pk}/cancel").json()["status"] == "cancelled"
 
 
-def test_a_cancelled_runs_card_cannot_be_approved(world: World) -> None:
+def test_a_card_of_a_cancelled_run_cannot_be_approved(world: World) -> None:
     card = world.card()
     post(world.client("operator"), f"/api/runs/{card.run_id}/cancel")
     response = post(world.client("approver"), f"/api/approvals/{card.pk}/approve", {"digest": card.digest})
@@ -38,7 +38,7 @@ def test_a_cancelled_runs_card_cannot_be_approved(world: World) -> None:
 
 
 @pytest.mark.parametrize("status", [RunStatus.SUCCEEDED, RunStatus.FAILED])
-def test_a_run_that_has_ended_stays_as_it_is(world: World, status: RunStatus) -> None:
+def test_an_ended_run_stays_unchanged(world: World, status: RunStatus) -> None:
     run = world.run(status)
     problem(post(world.client("operator"), f"/api/runs/{run.pk}/cancel"), 409)
     assert world.client("viewer").get(f"/api/runs/{run.pk}").json()["status"] == status

@@ -18,7 +18,7 @@ def world() -> World:
 
 
 @pytest.mark.parametrize(("body", "expected"), [({"max_passes": 3}, 4), ({}, 11), (None, 11)])
-def test_more_passes(world: World, body: dict[str, int] | None, expected: int) -> None:
+def test_continuing_adds_passes(world: World, body: dict[str, int] | None, expected: int) -> None:
     run = world.run(RunStatus.SUCCEEDED, exit_reason="max_passes")
     response = post(world.client("operator"), f"/api/runs/{run.pk}/continue", body)
     assert response.status_code == 200
@@ -27,14 +27,14 @@ def test_more_passes(world: World, body: dict[str, int] | None, expected: int) -
 
 
 @pytest.mark.parametrize("wrong", [0, 101, -1, "many", 1.5])
-def test_a_wrong_number_is_named(world: World, wrong: Any) -> None:
+def test_an_invalid_number_of_passes_is_reported(world: World, wrong: Any) -> None:
     run = world.run(RunStatus.SUCCEEDED)
     response = post(world.client("operator"), f"/api/runs/{run.pk}/continue", {"max_passes": wrong})
     assert problem(response, 422)["field"] == "max_passes"
 
 
 @pytest.mark.parametrize("status", [RunStatus.CANCELLED, RunStatus.WAITING, RunStatus.QUEUED])
-def test_only_what_has_ended_by_itself_goes_on(world: World, status: RunStatus) -> None:
+def test_only_a_run_that_ended_on_its_own_can_continue(world: World, status: RunStatus) -> None:
     run = world.run(status)
     problem(post(world.client("operator"), f"/api/runs/{run.pk}/continue"), 409)
 

@@ -25,7 +25,7 @@ def statuses(*cards: Approval) -> list[str]:
     return [Approval.objects.get(pk=card.pk).status for card in cards]
 
 
-def test_one_outcome_for_each_in_their_order(world: World) -> None:
+def test_outcomes_are_returned_in_the_order_of_the_decisions(world: World) -> None:
     approved, denied, stale, decided = (world.card() for _ in range(4))
     destructive = world.destructive_card()
     client = world.client("approver")
@@ -54,13 +54,13 @@ def test_one_outcome_for_each_in_their_order(world: World) -> None:
     ]
 
 
-def test_destructive_cards_may_be_denied_together(world: World) -> None:
+def test_destructive_cards_can_be_denied_together(world: World) -> None:
     card = world.destructive_card()
     response = post(world.client("approver"), "/api/approvals/decide", {"decisions": [item(card, "deny")]})
     assert [outcome["status"] for outcome in response.json()["outcomes"]] == [200]
 
 
-def test_one_card_twice_is_decided_once(world: World) -> None:
+def test_the_second_decision_of_one_card_is_refused(world: World) -> None:
     card = world.card()
     body = {"decisions": [item(card, "approve"), item(card, "deny")]}
     response = post(world.client("approver"), "/api/approvals/decide", body)
@@ -77,7 +77,7 @@ def test_one_card_twice_is_decided_once(world: World) -> None:
         ({"confirm": "Acme Corp"}, "decisions.0.confirm"),
     ],
 )
-def test_a_wrong_field_is_named_and_nothing_decided(world: World, change: dict[str, Any], field: str) -> None:
+def test_an_invalid_field_is_reported_and_nothing_is_decided(world: World, change: dict[str, Any], field: str) -> None:
     card = world.card()
     body = {"decisions": [{**item(card, "approve"), **change}]}
     assert problem(post(world.client("approver"), "/api/approvals/decide", body), 422)["field"] == field
@@ -85,6 +85,6 @@ def test_a_wrong_field_is_named_and_nothing_decided(world: World, change: dict[s
 
 
 @pytest.mark.parametrize("count", [0, 201])
-def test_at_least_one_and_at_most_200(world: World, count: int) -> None:
+def test_fewer_than_1_or_more_than_200_decisions_are_refused(world: World, count: int) -> None:
     body = {"decisions": [{"approval_id": "1", "action": "deny", "digest": "0"}] * count}
     assert problem(post(world.client("approver"), "/api/approvals/decide", body), 422)["field"] == "decisions"

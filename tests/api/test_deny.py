@@ -42,13 +42,13 @@ def test_a_denied_card_cannot_be_approved(world: World) -> None:
     assert problem(response, 409)["approval_status"] == "denied"
 
 
-def test_the_same_decision_again_get_the_same_response(world: World) -> None:
+def test_the_same_decision_sent_again_gets_the_same_response(world: World) -> None:
     card = world.card()
     first, second = deny(world, card, decision_id="1"), deny(world, card, decision_id="1")
     assert first.json() == second.json()
 
 
-def test_another_digest_denies_nothing(world: World) -> None:
+def test_another_digest_is_refused_as_stale(world: World) -> None:
     card = world.card()
     problem(deny(world, card, digest="0" * 64), 412)
     assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.PENDING
@@ -57,5 +57,5 @@ def test_another_digest_denies_nothing(world: World) -> None:
 @pytest.mark.parametrize(
     ("field", "value"), [("reason", "x" * 2_001), ("reason", "\x00"), ("digest", None), ("confirm", "x")]
 )
-def test_a_wrong_field_is_named(world: World, field: str, value: Any) -> None:
+def test_an_invalid_field_is_reported(world: World, field: str, value: Any) -> None:
     assert problem(deny(world, world.card(), **{field: value}), 422)["field"] == field

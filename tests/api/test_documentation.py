@@ -23,7 +23,7 @@ def operations(document: dict[str, Any]) -> list[dict[str, Any]]:
     return [operation for path in document["paths"].values() for operation in path.values()]
 
 
-def test_the_routes_are_those_of_the_contract(document: dict[str, Any]) -> None:
+def test_the_documented_routes_are_those_of_the_contract(document: dict[str, Any]) -> None:
     assert {(method, path) for path, methods in document["paths"].items() for method in methods} == {
         ("get", "/api/health"),
         ("get", "/api/ready"),
@@ -67,7 +67,7 @@ def test_the_routes_are_those_of_the_contract(document: dict[str, Any]) -> None:
     }
 
 
-def test_every_operation_is_described(document: dict[str, Any]) -> None:
+def test_every_operation_is_described_with_its_statuses(document: dict[str, Any]) -> None:
     names = {tag["name"] for tag in document["tags"]}
     for operation in operations(document):
         assert operation["summary"]
@@ -83,19 +83,19 @@ def test_operation_ids_are_unique_and_short(document: dict[str, Any]) -> None:
     assert all(re.fullmatch(r"[a-z_]{4,30}", each) for each in ids)
 
 
-def test_problems_are_problem_documents(document: dict[str, Any]) -> None:
+def test_error_responses_are_problem_documents(document: dict[str, Any]) -> None:
     for operation in operations(document):
         for status, response in operation["responses"].items():
             kind = "application/json" if status.startswith("2") else "application/problem+json"
             assert list(response["content"]) == [kind]
 
 
-def test_references_lead_somewhere(document: dict[str, Any]) -> None:
+def test_every_reference_resolves(document: dict[str, Any]) -> None:
     references = set(re.findall(r"'\$ref': '#/components/schemas/(\w+)'", str(document)))
     assert references <= document["components"]["schemas"].keys()
 
 
-def test_both_ways_to_log_in_are_described(document: dict[str, Any]) -> None:
+def test_both_login_methods_are_described(document: dict[str, Any]) -> None:
     schemes = document["components"]["securitySchemes"]
     assert schemes["BearerToken"]["scheme"] == "bearer"
     assert schemes["SessionCookie"]["in"] == "cookie"
@@ -109,7 +109,7 @@ def test_ids_are_strings(document: dict[str, Any]) -> None:
     assert document["components"]["schemas"]["NewRun"]["properties"]["employee_id"]["type"] == "string"
 
 
-def test_ids_in_responses_have_an_example_of_an_id(document: dict[str, Any]) -> None:
+def test_ids_in_responses_have_an_example(document: dict[str, Any]) -> None:
     for shape in ("RunDetail", "RunSummary", "ToolCallSummary", "ToolCallDetail", "ApprovalDetail", "EmployeeSummary"):
         ids = {
             name: field
@@ -120,14 +120,14 @@ def test_ids_in_responses_have_an_example_of_an_id(document: dict[str, Any]) -> 
         assert all(field["examples"] == ["1"] for field in ids.values()), shape
 
 
-def test_limits_are_told(document: dict[str, Any]) -> None:
+def test_limits_of_fields_are_described(document: dict[str, Any]) -> None:
     schemas = document["components"]["schemas"]
     assert schemas["NewRun"]["properties"]["task"]["maxLength"] == 20_000
     assert schemas["DenyRequest"]["properties"]["reason"]["maxLength"] == 2_000
     assert schemas["ApproveRequest"]["properties"]["grace_s"]["maximum"] == 60
 
 
-def test_the_page_works_offline_under_the_strict_policy() -> None:
+def test_the_page_works_offline_under_the_strict_security_policy() -> None:
     response = Client().get("/api/docs")
     page = response.content.decode()
     assert "'unsafe-inline'" not in response["Content-Security-Policy"]
@@ -141,20 +141,20 @@ def test_the_page_works_offline_under_the_strict_policy() -> None:
     assert all(re.match(r"#|/(?!/)", address) for address in re.findall(r"""(?:src|href|action)="([^"]*)""", page))
 
 
-def test_the_look_of_the_page_stands_above_that_of_the_library() -> None:
+def test_our_styles_override_those_of_the_library() -> None:
     sheet = finders.find("css/api.css")
     assert sheet
     (imported,) = re.findall(r"""@import url\("\.\./([^"]+)"\) layer\(""", Path(sheet).read_text())
     assert finders.find(imported)
 
 
-def test_examples_of_parameters_stand_where_openapi_has_them(document: dict[str, Any]) -> None:
+def test_examples_of_parameters_are_placed_where_openapi_expects_them(document: dict[str, Any]) -> None:
     for operation in operations(document):
         for parameter in operation["parameters"]:
             assert "examples" not in parameter
 
 
-def test_an_id_to_be_given_has_no_invented_example_but_says_where_it_is_found(document: dict[str, Any]) -> None:
+def test_an_id_parameter_says_where_to_find_it_and_has_no_invented_example(document: dict[str, Any]) -> None:
     listed = {path for path, methods in document["paths"].items() if "get" in methods}
     given = [one for operation in operations(document) for one in operation["parameters"] if one["in"] == "path"]
     assert {one["name"] for one in given} == {

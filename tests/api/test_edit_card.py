@@ -23,7 +23,7 @@ def edit(world: World, card: Approval, params: Any) -> Any:
     return post(world.client("approver"), f"/api/approvals/{card.pk}/approve", body)
 
 
-def test_the_edited_card_waits_and_the_old_one_points_to_it(world: World) -> None:
+def test_an_edited_card_waits_and_the_old_one_links_to_it(world: World) -> None:
     card = world.card()
     response = edit(world, card, change(world.records[0], "+1 555 0199"))
     assert response.status_code == 200, response.content
@@ -40,7 +40,7 @@ def test_the_edited_card_waits_and_the_old_one_points_to_it(world: World) -> Non
     assert call.model_params == change(world.records[0], "+1 555 0100")
 
 
-def test_the_old_digest_approves_nothing_any_more(world: World) -> None:
+def test_the_old_digest_is_refused_after_an_edit(world: World) -> None:
     card = world.card()
     new = edit(world, card, change(world.records[0], "+1 555 0199")).json()["next_approval_id"]
     client = world.client("approver")
@@ -63,7 +63,7 @@ INVALID_PARAMS: list[Any] = [
 ]
 
 
-def test_invalid_params_leave_the_card_as_it_is(world: World) -> None:
+def test_invalid_params_leave_the_card_unchanged(world: World) -> None:
     card = world.card()
     for params in INVALID_PARAMS:
         assert "params" in problem(edit(world, card, params), 422)["field"]
@@ -71,21 +71,21 @@ def test_invalid_params_leave_the_card_as_it_is(world: World) -> None:
     assert Approval.objects.count() == 1
 
 
-def test_a_tool_that_is_not_granted_any_more_cannot_be_edited(world: World) -> None:
+def test_a_card_of_a_tool_that_is_no_longer_granted_cannot_be_edited(world: World) -> None:
     card = world.card()
     Grant.objects.filter(tool=UPDATE).delete()
     problem(edit(world, card, change(world.records[0], "+1 555 0199")), 422)
     assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.PENDING
 
 
-def test_another_digest_edits_nothing(world: World) -> None:
+def test_an_edit_with_another_digest_is_refused(world: World) -> None:
     card = world.card()
     body = {"digest": "0" * 64, "params": change(world.records[0], "+1 555 0199")}
     problem(post(world.client("approver"), f"/api/approvals/{card.pk}/approve", body), 412)
     assert Approval.objects.count() == 1
 
 
-def test_not_a_number_is_no_number(world: World) -> None:
+def test_nan_is_refused_as_a_number(world: World) -> None:
     card = world.card()
     body = f'{{"digest": "{card.digest}", "params": {{"record_id": "1", "changes": {{"score": NaN}}}}}}'
     client = world.client("approver")

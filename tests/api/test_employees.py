@@ -25,7 +25,7 @@ def colleagues(world: World, count: int) -> None:
         mate.grants.create(tool=SEARCH)
 
 
-def test_an_employee_has_the_promised_fields(world: World) -> None:
+def test_an_employee_has_the_documented_fields(world: World) -> None:
     shown = world.client("viewer").get(f"/api/employees/{world.employee.pk}").json()
     assert shown.pop("figures") == {
         "days": 30, "passes": 0, "input_tokens": 0, "output_tokens": 0, "cost": 0.0, "tools": []
@@ -44,7 +44,7 @@ def test_an_employee_has_the_promised_fields(world: World) -> None:
     }
 
 
-def test_one_tells_what_it_did_and_nothing_of_others(world: World) -> None:
+def test_the_detail_page_counts_only_calls_of_this_employee(world: World) -> None:
     count_calls(world.employee, UPDATE, succeeded=3, failed=1, approved=4)
     count_calls(world.others_employee, SEARCH, succeeded=9)
     count_passes(world.employee, passes=2, input_tokens=30, output_tokens=5, cost_micros=250_000)
@@ -53,7 +53,7 @@ def test_one_tells_what_it_did_and_nothing_of_others(world: World) -> None:
     assert figures == {"days": 30, "passes": 2, "input_tokens": 30, "output_tokens": 5, "cost": 0.25}
 
 
-def test_the_list_holds_those_of_the_organization(world: World) -> None:
+def test_the_list_contains_only_employees_of_the_organization(world: World) -> None:
     client = world.client("viewer")
     colleagues(world, 2)
     items = client.get("/api/employees").json()["items"]
@@ -62,13 +62,13 @@ def test_the_list_holds_those_of_the_organization(world: World) -> None:
     assert items[0] == {key: value for key, value in shown.items() if key != "figures"}
 
 
-def test_pages_go_on_where_the_last_one_ended(world: World) -> None:
+def test_pages_continue_after_the_last_item(world: World) -> None:
     colleagues(world, 4)
     seen = [item["name"] for items in pages(world.client("viewer"), "/api/employees", 2) for item in items]
     assert seen == ["Dana", "Mate 2", "Mate 3", "Mate 4", "Mate 5"]
 
 
-def test_the_number_of_queries_does_not_grow(world: World) -> None:
+def test_the_number_of_queries_is_independent_of_the_number_of_employees(world: World) -> None:
     client, counts = world.client("viewer"), []
     for _ in range(2):
         colleagues(world, 3)
@@ -78,5 +78,5 @@ def test_the_number_of_queries_does_not_grow(world: World) -> None:
     assert counts[0] == counts[1] <= 5
 
 
-def test_a_wrong_cursor_is_named(world: World) -> None:
+def test_an_invalid_cursor_is_reported(world: World) -> None:
     assert problem(world.client("viewer").get("/api/employees?cursor=x"), 422)["field"] == "cursor"

@@ -35,17 +35,17 @@ def unreachable_database() -> Iterator[None]:
     connection.settings_dict.update(known)
 
 
-def test_health_asks_nothing_of_the_database() -> None:
+def test_health_does_not_query_the_database() -> None:
     response = Client().get("/api/health")
     assert (response.status_code, response.json()) == (200, {"status": "ok"})
 
 
-def test_health_answers_head() -> None:
+def test_health_supports_the_head_method() -> None:
     assert Client().head("/api/health").status_code == 200
 
 
 @pytest.mark.django_db(transaction=True)
-def test_ready_names_redis_when_it_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ready_reports_an_unreachable_redis(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settings, "REDIS_URL", "redis://127.0.0.1:1/0")
     response = Client().get("/api/ready")
     told = {"status": "ready", "degraded": ["redis"], "workers_alive": None, "workers_seen": None}
@@ -53,7 +53,7 @@ def test_ready_names_redis_when_it_is_away(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_folder_of_files_that_hangs_is_not_the_databases_fault(
+def test_a_hanging_files_folder_is_not_reported_as_a_database_failure(
     redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     responses = threading.Event()
@@ -64,7 +64,7 @@ def test_a_folder_of_files_that_hangs_is_not_the_databases_fault(
     assert (response.status_code, response.json()["degraded"]) == (200, [WORKER, SWEEPER, "files"])
 
 
-def test_a_question_that_is_never_answered_takes_only_a_few_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unanswered_check_occupies_only_a_few_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writability, "RESTART_AFTER_S", 0.0)
     responses, asked = threading.Event(), list[int]()
 
@@ -83,7 +83,7 @@ def test_a_question_that_is_never_answered_takes_only_a_few_threads(monkeypatch:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_ready_names_the_parts_without_a_sign_of_life(redis_url: str) -> None:
+def test_ready_lists_parts_without_a_sign_of_life(redis_url: str) -> None:
     assert Client().get("/api/ready").json()["degraded"] == [WORKER, SWEEPER]
     pulse = SignOfLife(WORKER, "worker-of-this-test")
     pulse.start()
@@ -96,7 +96,7 @@ def test_ready_names_the_parts_without_a_sign_of_life(redis_url: str) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_ready_counts_the_workers_and_those_that_vanished(redis_url: str) -> None:
+def test_ready_counts_the_workers_and_the_missing_ones(redis_url: str) -> None:
     here, left, lost = (SignOfLife(WORKER, f"{name}-of-this-test") for name in ("here", "left", "lost"))
     for pulse in (here, left):
         pulse.start()
@@ -111,7 +111,7 @@ def test_ready_counts_the_workers_and_those_that_vanished(redis_url: str) -> Non
 
 
 @pytest.mark.django_db(transaction=True)
-def test_workers_that_replace_killed_ones_are_counted_in_their_stead(redis_url: str) -> None:
+def test_replacements_of_killed_workers_are_counted_instead_of_them(redis_url: str) -> None:
     lost = [SignOfLife(WORKER, f"lost{number}-of-this-test") for number in (1, 2)]
     for pulse in lost:
         kill(pulse, redis_url)
@@ -136,7 +136,7 @@ def kill(pulse: SignOfLife, redis_url: str) -> None:
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("unreachable_database")
-def test_without_the_database_nothing_is_ready() -> None:
+def test_ready_fails_without_the_database_and_health_does_not() -> None:
     response = Client().get("/api/ready")
     assert problem(response, 503)["code"] == "database_away"
     assert response["Retry-After"]

@@ -34,7 +34,7 @@ def listed(world: World, **query: Any) -> list[str]:
     return [item["id"] for item in response.json()["items"]]
 
 
-def test_a_card_has_the_promised_fields(world: World) -> None:
+def test_a_card_has_the_documented_fields(world: World) -> None:
     card = world.card()
     shown = world.client("viewer").get("/api/approvals").json()["items"][0]
     assert shown.keys() >= FIELDS
@@ -48,7 +48,7 @@ def test_a_card_has_the_promised_fields(world: World) -> None:
     assert shown["decided_by"] is None
 
 
-def test_a_card_names_its_values_from_outside(world: World) -> None:
+def test_a_card_lists_its_values_from_outside(world: World) -> None:
     card = world.card()
     path, source = "changes.phone", {"tool": "web.fetchPage", "title": "Read", "call_id": 7, "run_id": 3}
     found = Sighting(path, path, "+1 555 0100", SeenIn.OUTSIDE, stands_out=True, **source)  # type: ignore[arg-type]
@@ -59,19 +59,19 @@ def test_a_card_names_its_values_from_outside(world: World) -> None:
     assert shown == [{**where, "value": "+1 555 0100", "stands_out": True}]
 
 
-def test_one_card_is_shown_as_in_the_list(world: World) -> None:
+def test_a_single_card_is_shown_as_in_the_list(world: World) -> None:
     card = world.card()
     client = world.client("viewer")
     assert client.get(f"/api/approvals/{card.pk}").json() == client.get("/api/approvals").json()["items"][0]
 
 
-def test_a_destructive_card_says_what_must_be_typed(world: World) -> None:
+def test_a_destructive_card_includes_the_text_to_type(world: World) -> None:
     card = world.destructive_card()
     shown = world.client("viewer").get(f"/api/approvals/{card.pk}").json()
     assert (shown["level"], shown["confirm"]) == ("destructive", "Acme Corp")
 
 
-def test_filters(world: World) -> None:
+def test_each_filter_selects_the_matching_cards(world: World) -> None:
     waiting, destructive = world.card(), world.destructive_card()
     denied = world.card()
     post(world.client("approver"), f"/api/approvals/{denied.pk}/deny", {"digest": denied.digest})
@@ -85,13 +85,13 @@ def test_filters(world: World) -> None:
     assert listed(world, kind="unknown") == []
 
 
-def test_pages_hold_each_card_once(world: World) -> None:
+def test_pages_contain_each_card_once(world: World) -> None:
     cards = [str(world.card().pk) for _ in range(5)]
     seen = [item["id"] for items in pages(world.client("viewer"), "/api/approvals", 2) for item in items]
     assert seen == cards[::-1]
 
 
-class TestTheOrder:
+class TestOrderOfCards:
     """Waiting cards come in call order, so that a client which approves from the top keeps that order."""
 
     @pytest.fixture
@@ -103,12 +103,12 @@ class TestTheOrder:
         made[1] = decisions.edit(approver, made[1].pk, Decision(digest), change(world.records[0], "+1 555 0199"))
         return [str(card.pk) for card in made]
 
-    def test_is_that_of_the_calls_for_what_waits(self, world: World, cards: list[str]) -> None:
+    def test_is_call_order_for_waiting_cards(self, world: World, cards: list[str]) -> None:
         assert max(cards, key=int) == cards[1]
         assert listed(world, status="pending") == cards
         assert listed(world, status="pending", order="oldest") == cards
 
-    def test_is_newest_first_for_all_else_unless_asked(self, world: World, cards: list[str]) -> None:
+    def test_is_newest_first_for_all_other_cards_unless_requested(self, world: World, cards: list[str]) -> None:
         every = [str(pk) for pk in Approval.objects.order_by("pk").values_list("pk", flat=True)]
         assert listed(world) == listed(world, order="newest") == every[::-1]
         assert listed(world, status="pending", order="newest") == sorted(cards, key=int, reverse=True)
@@ -116,7 +116,7 @@ class TestTheOrder:
         assert listed(world, order="oldest") == [cards[0], replaced, *cards[1:]]
 
     @pytest.mark.parametrize("query", ["status=pending", "status=pending&order=newest", "order=oldest", ""])
-    def test_holds_from_page_to_page(self, world: World, cards: list[str], query: str) -> None:
+    def test_is_the_same_across_pages(self, world: World, cards: list[str], query: str) -> None:
         client = world.client("viewer")
         whole = [item["id"] for item in client.get(f"/api/approvals?{query}").json()["items"]]
         assert set(cards) <= set(whole)
@@ -124,7 +124,7 @@ class TestTheOrder:
             parts = pages(client, "/api/approvals", limit, query)
             assert [item["id"] for items in parts for item in items] == whole
 
-    def test_holds_while_cards_are_decided_in_between(self, world: World, cards: list[str]) -> None:
+    def test_survives_decisions_between_pages(self, world: World, cards: list[str]) -> None:
         client, seen = world.client("approver"), []
         for items in pages(client, "/api/approvals", 1, "status=pending"):
             for item in items:
@@ -132,7 +132,7 @@ class TestTheOrder:
                 post(client, f"/api/approvals/{item['id']}/approve", {"digest": item["digest"]})
         assert seen == cards
 
-    def test_of_another_organization_is_no_place_to_go_on_from(self, world: World, cards: list[str]) -> None:
+    def test_ignores_cursors_of_another_organization(self, world: World, cards: list[str]) -> None:
         Approval.objects.filter(pk=cards[0]).update(organization=world.globex)
         for unknown in (cards[0], "999999"):
             query = f"status=pending&cursor={encode_cursor(unknown)}"
@@ -152,11 +152,11 @@ class TestTheOrder:
         ("limit=1000", "limit"),
     ],
 )
-def test_a_wrong_query_is_named(world: World, query: str, field: str) -> None:
+def test_an_invalid_query_is_reported(world: World, query: str, field: str) -> None:
     assert problem(world.client("viewer").get(f"/api/approvals?{query}"), 422)["field"] == field
 
 
-def test_the_number_of_queries_does_not_grow(world: World) -> None:
+def test_the_number_of_queries_is_independent_of_the_number_of_cards(world: World) -> None:
     client, counts = world.client("viewer"), []
     for _ in range(2):
         for _ in range(3):

@@ -23,7 +23,7 @@ def ids(response: dict[str, list[dict[str, str]]]) -> list[str]:
     return [item["id"] for item in response["items"]]
 
 
-def test_newest_first_without_tool_calls(world: World) -> None:
+def test_runs_are_listed_newest_first_without_tool_calls(world: World) -> None:
     older, newer = world.run(), world.run(RunStatus.SUCCEEDED)
     response = world.client("viewer").get("/api/runs").json()
     assert ids(response) == [str(newer.pk), str(older.pk)]
@@ -32,7 +32,7 @@ def test_newest_first_without_tool_calls(world: World) -> None:
     assert "tool_calls" not in response["items"][0]
 
 
-def test_pages_hold_each_run_once_while_new_ones_come(world: World) -> None:
+def test_pages_contain_each_run_once_while_new_runs_appear(world: World) -> None:
     runs = [str(world.run().pk) for _ in range(5)]
     seen = []
     for items in pages(world.client("viewer"), "/api/runs", limit=2):
@@ -47,13 +47,13 @@ def test_a_full_last_page_ends_the_list(world: World) -> None:
     assert world.client("viewer").get("/api/runs?limit=2").json()["next_cursor"] is None
 
 
-def test_filter_by_status(world: World) -> None:
+def test_the_list_can_be_filtered_by_status(world: World) -> None:
     world.run()
     done = world.run(RunStatus.SUCCEEDED)
     assert ids(world.client("viewer").get("/api/runs?status=succeeded").json()) == [str(done.pk)]
 
 
-def test_filter_by_employee(world: World) -> None:
+def test_the_list_can_be_filtered_by_employee(world: World) -> None:
     mine = world.run()
     world.employee = Employee.objects.create(organization=world.acme, name="Erin", provider=world.employee.provider)
     world.run()
@@ -63,19 +63,19 @@ def test_filter_by_employee(world: World) -> None:
 
 
 @pytest.mark.parametrize("text", ["100% of", "100%", "_under", "Ünïcode", "phone"])
-def test_text_is_searched_as_it_is_written(world: World, text: str) -> None:
+def test_the_search_text_is_matched_literally(world: World, text: str) -> None:
     wanted = world.run(task="Call 100% of them by PHONE, say _under, and Ünïcode.")
     world.run(task="Something else with 100 and under.")
     assert ids(world.client("viewer").get("/api/runs", {"q": text}).json()) == [str(wanted.pk)]
 
 
-def test_the_title_is_searched_too(world: World) -> None:
+def test_the_search_matches_titles(world: World) -> None:
     wanted = world.run(title="Quarterly tidying")
     world.run()
     assert ids(world.client("viewer").get("/api/runs?q=quarterly").json()) == [str(wanted.pk)]
 
 
-def test_a_search_without_hits_ends_in_time_and_its_cursor_leads_on(
+def test_a_search_without_hits_stops_in_time_and_continues_from_its_cursor(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(paging, "BATCH", 2)
@@ -103,11 +103,11 @@ def test_a_search_without_hits_ends_in_time_and_its_cursor_leads_on(
         (f"q={'x' * 201}", "q"),
     ],
 )
-def test_a_wrong_query_is_named(world: World, query: str, field: str) -> None:
+def test_an_invalid_query_is_reported(world: World, query: str, field: str) -> None:
     assert problem(world.client("viewer").get(f"/api/runs?{query}"), 422)["field"] == field
 
 
-def test_the_number_of_queries_does_not_grow(world: World) -> None:
+def test_the_number_of_queries_is_independent_of_the_number_of_runs(world: World) -> None:
     client, counts = world.client("viewer"), []
     for _ in range(2):
         for _ in range(4):

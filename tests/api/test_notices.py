@@ -32,7 +32,7 @@ def test_a_member_reads_their_own_notices(world: World) -> None:
 @feature(
     "The gate", "REST lists notices without addresses or codes, and sends failed ones again", "agents/api/notices.py"
 )
-def test_neither_an_address_nor_a_code_is_shown(world: World) -> None:
+def test_addresses_and_codes_are_not_shown(world: World) -> None:
     delivery = make_failed_delivery(world.member("viewer"), NoticeKind.CODE)
     Channel.objects.filter(pk=delivery.channel_id).update(code="47114711")
     delivery.channel.refresh_from_db()
@@ -42,7 +42,7 @@ def test_neither_an_address_nor_a_code_is_shown(world: World) -> None:
     assert delivery.channel.label in text
 
 
-def test_filters_choose_by_status_and_kind(world: World) -> None:
+def test_notices_can_be_filtered_by_status_and_kind(world: World) -> None:
     make_failed_delivery(world.member("viewer"))
     client = world.client("viewer")
     found = [
@@ -52,7 +52,7 @@ def test_filters_choose_by_status_and_kind(world: World) -> None:
     assert found == [1, 0, 1, 0]
 
 
-def test_a_failed_notice_is_sent_again_by_its_member_or_an_admin(world: World) -> None:
+def test_a_failed_notice_can_be_resent_by_its_member_or_an_admin(world: World) -> None:
     for asker in ("viewer", "admin"):
         delivery = make_failed_delivery(world.member("viewer"))
         response = post(world.client(asker), f"/api/notices/{delivery.pk}/retry")
@@ -63,7 +63,7 @@ def test_a_failed_notice_is_sent_again_by_its_member_or_an_admin(world: World) -
         delivery.channel.delete()
 
 
-def test_nobody_else_sends_it_again(world: World) -> None:
+def test_nobody_else_can_resend_a_notice(world: World) -> None:
     delivery = make_failed_delivery(world.member("viewer"))
     for asker in ("approver", "outsider"):
         problem(post(world.client(asker), f"/api/notices/{delivery.pk}/retry"), 404)

@@ -23,7 +23,7 @@ def run_with_events(world: World, count: int) -> Run:
     return run
 
 
-def test_all_events_in_order(world: World) -> None:
+def test_all_events_are_returned_in_order(world: World) -> None:
     run = run_with_events(world, 300)
     events = world.client("viewer").get(f"/api/runs/{run.pk}/events").json()
     assert [event["seq"] for event in events] == list(range(1, 301))
@@ -32,7 +32,7 @@ def test_all_events_in_order(world: World) -> None:
     assert events[0]["created_at"].endswith("Z")
 
 
-def test_only_those_after_a_number(world: World) -> None:
+def test_the_after_parameter_returns_only_later_events(world: World) -> None:
     run = run_with_events(world, 5)
     client = world.client("viewer")
     assert [event["seq"] for event in client.get(f"/api/runs/{run.pk}/events?after=3").json()] == [4, 5]
@@ -40,7 +40,7 @@ def test_only_those_after_a_number(world: World) -> None:
 
 
 @pytest.mark.parametrize("after", ["-1", "x", str(2**31), "9" * 30, "%00", "1.5"])
-def test_a_wrong_number_is_named(world: World, after: str) -> None:
+def test_an_invalid_number_is_reported(world: World, after: str) -> None:
     run = run_with_events(world, 1)
     response = world.client("viewer").get(f"/api/runs/{run.pk}/events?after={after}")
     assert problem(response, 422)["field"] == "after"

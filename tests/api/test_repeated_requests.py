@@ -58,16 +58,16 @@ def list_fields(document: dict[str, Any], part: Any) -> set[str]:
     return names.union(*(list_fields(document, each) for each in part.values()))
 
 
-def test_each_post_is_recognised_or_harmless(bodies: dict[str, set[str]]) -> None:
+def test_each_post_is_recognized_or_harmless(bodies: dict[str, set[str]]) -> None:
     assert set(bodies) == set(RECOGNISED) | set(HARMLESS)
     assert not set(RECOGNISED) & set(HARMLESS)
 
 
 @pytest.mark.parametrize(("path", "field"), RECOGNISED.items())
-def test_body_of_recognised_post_takes_the_id(bodies: dict[str, set[str]], path: str, field: str) -> None:
+def test_the_body_of_a_recognized_post_has_the_id(bodies: dict[str, set[str]], path: str, field: str) -> None:
     assert field in bodies[path]
 
 
 @pytest.mark.parametrize("path", HARMLESS)
-def test_harmless_post_takes_no_id(bodies: dict[str, set[str]], path: str) -> None:
+def test_the_body_of_a_harmless_post_has_no_id(bodies: dict[str, set[str]], path: str) -> None:
     assert not {name for name in bodies[path] if name.startswith("client_") or name == "decision_id"}

@@ -18,7 +18,7 @@ def world() -> World:
 
 
 @pytest.mark.parametrize(("outcome", "status"), [("succeeded", "succeeded"), ("not_done", "failed")])
-def test_a_person_says_what_happened(world: World, outcome: str, status: str) -> None:
+def test_a_person_can_report_what_happened(world: World, outcome: str, status: str) -> None:
     call = world.unknown_call()
     path = f"/api/tool_calls/{call.pk}/resolve"
     response = post(world.client("approver"), path, {"outcome": outcome, "reason": "I looked at the record."})
@@ -27,7 +27,7 @@ def test_a_person_says_what_happened(world: World, outcome: str, status: str) ->
     assert response.json()["run_id"] == str(call.run_id)
 
 
-def test_only_an_unknown_outcome_is_settled_and_only_once(world: World) -> None:
+def test_an_unknown_outcome_is_settled_once_and_no_other_status_can_be(world: World) -> None:
     client, body = world.client("approver"), {"outcome": "succeeded", "reason": "I looked."}
     done = world.call(world.run())
     problem(post(client, f"/api/tool_calls/{done.pk}/resolve", body), 409)
@@ -37,14 +37,14 @@ def test_only_an_unknown_outcome_is_settled_and_only_once(world: World) -> None:
     assert ToolCall.objects.get(pk=call.pk).status == CallStatus.SUCCEEDED
 
 
-def test_no_other_call_is_settled(world: World) -> None:
+def test_settling_one_call_leaves_other_unknown_calls_open(world: World) -> None:
     call, other = world.unknown_call(), world.unknown_call()
     body = {"outcome": "succeeded", "reason": "I looked."}
     assert post(world.client("approver"), f"/api/tool_calls/{call.pk}/resolve", body).status_code == 200
     assert ToolCall.objects.get(pk=other.pk).status == CallStatus.OUTCOME_UNKNOWN
 
 
-def test_a_late_effect_stands_on_its_call_and_is_acknowledged(world: World) -> None:
+def test_a_late_effect_is_shown_on_its_call_and_can_be_acknowledged(world: World) -> None:
     call = world.late_call()
     client, path = world.client("approver"), f"/api/tool_calls/{call.pk}"
     shown = client.get(path).json()
@@ -66,7 +66,7 @@ def test_a_late_effect_stands_on_its_call_and_is_acknowledged(world: World) -> N
     ("field", "value"),
     [("outcome", "maybe"), ("outcome", None), ("reason", ""), ("reason", "x" * 2_001), ("reason", "\x00")],
 )
-def test_a_wrong_field_is_named(world: World, field: str, value: Any) -> None:
+def test_an_invalid_field_is_reported(world: World, field: str, value: Any) -> None:
     call = world.unknown_call()
     body = {"outcome": "succeeded", "reason": "I looked.", field: value}
     response = post(world.client("approver"), f"/api/tool_calls/{call.pk}/resolve", body)

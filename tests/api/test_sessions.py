@@ -21,11 +21,11 @@ def task(world: World) -> dict[str, str]:
     return {"employee_id": str(world.employee.pk), "task": "Search."}
 
 
-def test_reading_needs_no_csrf_token(world: World) -> None:
+def test_reading_requires_no_csrf_token(world: World) -> None:
     assert world.client("viewer", needs_csrf=True).get("/api/runs").status_code == 200
 
 
-def test_changing_needs_the_csrf_token(world: World) -> None:
+def test_changing_requires_the_csrf_token(world: World) -> None:
     client = world.client("operator", needs_csrf=True)
     assert problem(post(client, "/api/runs", task(world)), 403)["code"] == "csrf"
     assert not Run.objects.exists()
@@ -34,18 +34,18 @@ def test_changing_needs_the_csrf_token(world: World) -> None:
     assert post(client, "/api/runs", task(world), **{"x-csrftoken": token}).status_code == 201
 
 
-def test_a_form_of_another_page_changes_nothing(world: World) -> None:
+def test_a_form_posted_from_another_site_is_refused(world: World) -> None:
     response = world.client("operator", needs_csrf=True).post(
         "/api/runs", task(world), headers={"origin": "https://evil.example"}
     )
     assert problem(response, 403)["code"] == "csrf"
 
 
-def test_a_form_is_no_json(world: World) -> None:
+def test_a_form_body_is_refused_instead_of_json(world: World) -> None:
     problem(world.client("operator").post("/api/runs", task(world)), 415)
 
 
-def test_a_member_of_several_sees_one_organization_at_a_time(world: World) -> None:
+def test_a_member_of_several_organizations_sees_one_at_a_time(world: World) -> None:
     run = world.run()
     user = world.users["operator"]
     Membership.objects.create(organization=world.globex, user=user, role=Role.VIEWER)
@@ -59,14 +59,14 @@ def test_a_member_of_several_sees_one_organization_at_a_time(world: World) -> No
     problem(post(client, f"/api/runs/{run.pk}/cancel"), 403)
 
 
-def test_a_membership_that_ended_falls_back_to_another(world: World) -> None:
+def test_an_ended_membership_falls_back_to_another_organization(world: World) -> None:
     user = world.users["operator"]
     member = load_session_member(user, {ACTIVE_ORGANIZATION: world.globex.pk})
     assert member is not None
     assert member.organization == world.acme
 
 
-def test_only_ones_own_organizations_can_be_switched_to(world: World) -> None:
+def test_a_user_can_switch_only_to_their_own_organizations(world: World) -> None:
     user = world.users["operator"]
     session: dict[str, int] = {}
     assert switch_organization(user, session, world.globex.pk) is None
@@ -76,7 +76,7 @@ def test_only_ones_own_organizations_can_be_switched_to(world: World) -> None:
     assert session == {ACTIVE_ORGANIZATION: world.acme.pk}
 
 
-def test_memberships_are_read_afresh(world: World) -> None:
+def test_memberships_are_reloaded_on_each_request(world: World) -> None:
     user = world.users["operator"]
     assert load_session_member(user, {}) is not None
     user.is_active = False

@@ -23,7 +23,7 @@ def world() -> World:
     return make_world()
 
 
-def test_a_run_has_the_promised_fields(world: World) -> None:
+def test_a_run_has_the_documented_fields(world: World) -> None:
     run = world.run(RunStatus.SUCCEEDED)
     call = world.call(run, params={"region": "EU"})
     shown = world.client("viewer").get(f"/api/runs/{run.pk}").json()
@@ -36,14 +36,14 @@ def test_a_run_has_the_promised_fields(world: World) -> None:
     assert shown["tool_calls"][0]["duration_ms"] == 12
 
 
-def test_calls_stand_in_the_order_in_which_they_were_asked_for(world: World) -> None:
+def test_calls_are_listed_in_request_order(world: World) -> None:
     run = world.run()
     asked = [str(world.call(run).pk) for _ in range(3)]
     shown = world.client("viewer").get(f"/api/runs/{run.pk}").json()
     assert [call["id"] for call in shown["tool_calls"]] == asked
 
 
-def test_a_large_result_is_shortened_and_says_so(world: World) -> None:
+def test_a_shortened_result_is_flagged_as_such(world: World) -> None:
     run = world.run()
     call = world.call(run, result=success(["x" * 100] * 100))
     client = world.client("viewer")
@@ -55,7 +55,7 @@ def test_a_large_result_is_shortened_and_says_so(world: World) -> None:
     assert whole["data"] == ["x" * 100] * 100
 
 
-def test_a_call_names_its_newest_card(world: World) -> None:
+def test_a_call_links_to_its_newest_card(world: World) -> None:
     first = world.card()
     run = Run.objects.get(pk=first.run_id)
     first.status = "superseded"
@@ -66,7 +66,7 @@ def test_a_call_names_its_newest_card(world: World) -> None:
     assert [call["approval_id"] for call in shown["tool_calls"]] == [str(first.pk)]
 
 
-def test_a_repeated_call_names_the_one_whose_result_counts(world: World) -> None:
+def test_a_repeated_call_links_to_the_call_with_the_result(world: World) -> None:
     run = world.run()
     first = world.call(run)
     world.call(run, SEARCH, status=CallStatus.DUPLICATE, duplicate_of=first, result=None, content="")
@@ -75,7 +75,7 @@ def test_a_repeated_call_names_the_one_whose_result_counts(world: World) -> None
     assert shown["tool_calls"][1]["result"] is None
 
 
-def test_the_number_of_queries_does_not_grow(world: World) -> None:
+def test_the_number_of_queries_is_independent_of_the_number_of_calls(world: World) -> None:
     run, client, counts = world.run(), world.client("viewer"), []
     for _ in range(2):
         for _ in range(3):
@@ -87,7 +87,7 @@ def test_the_number_of_queries_does_not_grow(world: World) -> None:
     assert counts[0] == counts[1] <= 6
 
 
-def test_head_answers_like_get(world: World) -> None:
+def test_the_head_method_returns_the_status_without_a_body(world: World) -> None:
     run = world.run()
     response = world.client("viewer").head(f"/api/runs/{run.pk}")
     assert response.status_code == 200

@@ -21,7 +21,7 @@ def body(world: World, **more: Any) -> dict[str, Any]:
     return {"employee_id": str(world.employee.pk), "task": "Find companies in the EU.", **more}
 
 
-def test_a_new_run_is_queued_and_answered_whole(world: World) -> None:
+def test_a_new_run_is_queued_and_returned_in_full(world: World) -> None:
     response = post(world.client("operator"), "/api/runs", body(world))
     assert response.status_code == 201
     run = response.json()
@@ -39,7 +39,7 @@ def test_a_new_run_is_queued_and_answered_whole(world: World) -> None:
     assert Event.objects.filter(run=stored, type="run_started").count() == 1
 
 
-def test_the_same_request_again_returns_the_same_run(world: World) -> None:
+def test_the_same_request_sent_again_returns_the_same_run(world: World) -> None:
     client, again = world.client("operator"), body(world, client_request_id="order-4711")
     first, second = post(client, "/api/runs", again), post(client, "/api/runs", again)
     assert (first.status_code, second.status_code) == (201, 200)
@@ -47,7 +47,7 @@ def test_the_same_request_again_returns_the_same_run(world: World) -> None:
     assert Run.objects.count() == 1
 
 
-def test_another_organizations_request_id_is_another_run(world: World) -> None:
+def test_a_request_id_of_another_organization_starts_another_run(world: World) -> None:
     first = post(world.client("operator"), "/api/runs", body(world, client_request_id="1"))
     others = {"employee_id": str(world.others_employee.pk), "task": "Search.", "client_request_id": "1"}
     second = post(world.client("outsider"), "/api/runs", others)
@@ -78,7 +78,7 @@ def test_another_organizations_request_id_is_another_run(world: World) -> None:
         ("tsak", "misspelt"),
     ],
 )
-def test_a_wrong_field_is_named(world: World, field: str, value: Any) -> None:
+def test_an_invalid_field_is_reported(world: World, field: str, value: Any) -> None:
     response = problem(post(world.client("operator"), "/api/runs", body(world, **{field: value})), 422)
     assert response["code"] == "invalid"
     assert response["field"] == field
@@ -86,13 +86,13 @@ def test_a_wrong_field_is_named(world: World, field: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize("field", ["employee_id", "task"])
-def test_a_missing_field_is_named(world: World, field: str) -> None:
+def test_a_missing_field_is_reported(world: World, field: str) -> None:
     whole = body(world)
     del whole[field]
     assert problem(post(world.client("operator"), "/api/runs", whole), 422)["field"] == field
 
 
-def test_all_wrong_fields_are_listed(world: World) -> None:
+def test_all_invalid_fields_are_listed(world: World) -> None:
     response = problem(post(world.client("operator"), "/api/runs", {"task": "", "client_request_id": 5}), 422)
     assert {fault["field"] for fault in response["errors"]} == {"employee_id", "task", "client_request_id"}
 
@@ -101,11 +101,11 @@ def test_a_task_of_20000_characters_is_accepted(world: World) -> None:
     assert post(world.client("operator"), "/api/runs", body(world, task="ä" * 20_000)).status_code == 201
 
 
-def test_an_employee_that_is_not_there(world: World) -> None:
+def test_an_unknown_employee_is_reported(world: World) -> None:
     problem(post(world.client("operator"), "/api/runs", body(world, employee_id="999999")), 404)
 
 
-def test_an_employee_that_is_switched_off_starts_nothing(world: World) -> None:
+def test_a_switched_off_employee_starts_nothing(world: World) -> None:
     world.employee.is_active = False
     world.employee.save()
     response = post(world.client("operator"), "/api/runs", body(world))

@@ -32,7 +32,7 @@ def get(path: str, token: str, scheme: str = "Bearer") -> Any:
     return nobody(needs_csrf=True).get(path, headers={"authorization": f"{scheme} {token}"})
 
 
-def test_a_new_token_asks_as_its_member(world: World) -> None:
+def test_a_new_token_acts_as_its_member(world: World) -> None:
     world.run()
     secret = token_of("operator", "--name", "invoices")
     assert len(get("/api/runs", secret).json()["items"]) == 1
@@ -40,7 +40,7 @@ def test_a_new_token_asks_as_its_member(world: World) -> None:
     assert get("/api/runs", secret, scheme="bearer").status_code == 200
 
 
-def test_only_the_hash_is_kept(world: World) -> None:
+def test_only_the_hash_of_a_token_is_stored(world: World) -> None:
     secret = token_of("operator", "--name", "invoices")
     token = ApiToken.objects.get()
     assert (token.name, token.hash) == ("invoices", hash_secret(secret))
@@ -48,7 +48,7 @@ def test_only_the_hash_is_kept(world: World) -> None:
     assert token.membership == world.member("operator")
 
 
-def test_its_making_is_in_the_audit_chain(world: World) -> None:
+def test_creating_a_token_is_audited(world: World) -> None:
     token_of("operator")
     entry = AuditEntry.objects.get(organization=world.acme)
     assert entry.action == "token_created"
@@ -56,14 +56,14 @@ def test_its_making_is_in_the_audit_chain(world: World) -> None:
     assert audit.verify(world.acme.pk) == []
 
 
-def test_a_token_changes_things_without_csrf(world: World) -> None:
+def test_a_token_can_change_things_without_csrf(world: World) -> None:
     secret = token_of("operator")
     body = {"employee_id": str(world.employee.pk), "task": "Search."}
     client = nobody(needs_csrf=True)
     assert post(client, "/api/runs", body, authorization=f"Bearer {secret}").status_code == 201
 
 
-def test_a_viewers_token_changes_nothing(world: World) -> None:
+def test_the_token_of_a_viewer_cannot_change_anything(world: World) -> None:
     body = {"employee_id": str(world.employee.pk), "task": "Search."}
     response = post(nobody(), "/api/runs", body, authorization=f"Bearer {token_of('viewer')}")
     problem(response, 403)
@@ -75,7 +75,7 @@ def test_a_revoked_token_is_refused(world: World) -> None:
     problem(get("/api/runs", secret), 401)
 
 
-def test_a_token_of_a_user_who_is_switched_off_is_refused(world: World) -> None:
+def test_a_token_of_a_deactivated_user_is_refused(world: World) -> None:
     secret = token_of("operator")
     world.users["operator"].is_active = False
     world.users["operator"].save()
@@ -88,28 +88,28 @@ def test_a_token_ends_with_its_membership(world: World) -> None:
     problem(get("/api/runs", secret), 401)
 
 
-def test_a_wrong_token_is_refused_even_beside_a_session(world: World) -> None:
+def test_a_wrong_token_is_refused_even_with_a_valid_session(world: World) -> None:
     response = world.client("admin").get("/api/runs", headers={"authorization": "Bearer wrong"})
     problem(response, 401)
 
 
 @pytest.mark.parametrize("token", ["", " ", "ä", "a" * 10_000, "gadget_\x00"])
-def test_nonsense_is_refused(world: World, token: str) -> None:
+def test_a_malformed_token_is_refused(world: World, token: str) -> None:
     problem(get("/api/runs", token), 401)
 
 
-def test_another_scheme_leaves_the_session_in_charge(world: World) -> None:
+def test_another_authorization_scheme_leaves_the_session_in_effect(world: World) -> None:
     assert world.client("viewer").get("/api/runs", headers={"authorization": "Basic eDp5"}).status_code == 200
 
 
-def test_its_last_use_is_noted(world: World) -> None:
+def test_the_last_use_of_a_token_is_recorded(world: World) -> None:
     secret = token_of("operator")
     assert ApiToken.objects.get().last_used_at is None
     get("/api/runs", secret)
     assert ApiToken.objects.get().last_used_at is not None
 
 
-def test_too_many_wrong_tokens_are_told_when_to_come_back_but_a_right_one_is_heard(world: World) -> None:
+def test_repeated_wrong_tokens_are_delayed_and_a_right_one_still_works(world: World) -> None:
     secret = token_of("operator")
     responses = [get("/api/runs", "wrong") for _ in range(70)]
     refused = [response for response in responses if response.status_code == 429]
@@ -119,7 +119,7 @@ def test_too_many_wrong_tokens_are_told_when_to_come_back_but_a_right_one_is_hea
     assert get("/api/runs", secret).status_code == 200
 
 
-def test_a_member_of_several_organizations_has_to_choose(world: World) -> None:
+def test_a_member_of_several_organizations_has_to_choose_one(world: World) -> None:
     Membership.objects.create(organization=world.globex, user=world.users["operator"], role=Role.VIEWER)
     with pytest.raises(CommandError, match="acme, globex"):
         token_of("operator")
@@ -138,13 +138,13 @@ def test_a_member_of_several_organizations_has_to_choose(world: World) -> None:
         (["operator", "--name", "x" * 81], "1 to 80 characters"),
     ],
 )
-def test_a_wrong_argument_is_named(world: World, arguments: list[str], message: str) -> None:
+def test_an_invalid_argument_is_reported(world: World, arguments: list[str], message: str) -> None:
     with pytest.raises(CommandError, match=message):
         token_of(*arguments)
     assert not ApiToken.objects.exists()
 
 
-def test_no_token_for_a_user_who_is_switched_off(world: World) -> None:
+def test_no_token_is_issued_to_a_deactivated_user(world: World) -> None:
     world.users["operator"].is_active = False
     world.users["operator"].save()
     with pytest.raises(CommandError, match="is inactive"):

@@ -23,7 +23,7 @@ def world() -> World:
     return make_world()
 
 
-def test_every_tool_of_the_installation_has_the_promised_fields(world: World) -> None:
+def test_every_installed_tool_has_the_documented_fields(world: World) -> None:
     items = world.client("viewer").get("/api/tools?limit=200").json()["items"]
     assert [item["name"] for item in items] == sorted(tool.name for tool in get_installed_toolbox().tools())
     search = next(item for item in items if item["name"] == SEARCH)
@@ -45,7 +45,7 @@ def test_every_tool_of_the_installation_has_the_promised_fields(world: World) ->
 @feature(
     "Figures and metrics", "Figures by tool, and tokens and cost of an employee, over REST", "agents/api/statistics.py"
 )
-def test_figures_tell_what_was_counted_in_this_organization(world: World) -> None:
+def test_figures_count_only_this_organization(world: World) -> None:
     count_calls(
         world.employee, SEARCH, succeeded=2, approved=4, denied=1, cost_micros=1_500_000, within_10=2, slowest_ms=8
     )
@@ -69,12 +69,12 @@ def test_figures_tell_what_was_counted_in_this_organization(world: World) -> Non
     }  # fmt: skip
 
 
-def test_pages_hold_each_tool_once(world: World) -> None:
+def test_pages_contain_each_tool_once(world: World) -> None:
     seen = [item["name"] for items in pages(world.client("viewer"), "/api/tools", 3) for item in items]
     assert seen == sorted(tool.name for tool in get_installed_toolbox().tools())
 
 
-def test_a_disabled_tool_is_shown_as_such(world: World) -> None:
+def test_a_disabled_tool_is_shown_as_disabled(world: World) -> None:
     get_installed_toolbox().disable(SEARCH)
     try:
         items = world.client("viewer").get("/api/tools?limit=200").json()["items"]
@@ -83,7 +83,7 @@ def test_a_disabled_tool_is_shown_as_such(world: World) -> None:
     assert [item["name"] for item in items if not item["is_enabled"]] == [SEARCH]
 
 
-def test_one_query_adds_up_all_tools_and_no_call_is_read(world: World) -> None:
+def test_one_query_sums_up_all_tools_without_reading_calls(world: World) -> None:
     client = world.client("viewer")
     with CaptureQueriesContext(connection) as queries:
         client.get("/api/tools")
@@ -91,5 +91,5 @@ def test_one_query_adds_up_all_tools_and_no_call_is_read(world: World) -> None:
     assert not any("runs_toolcall" in query["sql"] for query in queries)
 
 
-def test_a_wrong_cursor_is_named(world: World) -> None:
+def test_an_invalid_cursor_is_reported(world: World) -> None:
     assert problem(world.client("viewer").get("/api/tools?cursor=%FF"), 422)["field"] == "cursor"

@@ -25,7 +25,7 @@ def approved(world: World, **body: Any) -> Approval:
     return card
 
 
-def test_the_call_waits_for_a_new_card(world: World) -> None:
+def test_undoing_an_approval_creates_a_new_card(world: World) -> None:
     card = approved(world, grace_s=60)
     response = post(world.client("approver"), f"/api/approvals/{card.pk}/undo")
     assert response.status_code == 200, response.content
@@ -35,19 +35,19 @@ def test_the_call_waits_for_a_new_card(world: World) -> None:
     assert ToolCall.objects.get(pk=card.tool_call_id).status == CallStatus.AWAITING_APPROVAL
 
 
-def test_only_the_one_who_decided(world: World) -> None:
+def test_only_the_person_who_decided_can_undo(world: World) -> None:
     card = approved(world, grace_s=60)
     response = post(world.client("admin"), f"/api/approvals/{card.pk}/undo")
     assert response.status_code in (403, 409)
     assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.APPROVED
 
 
-def test_a_card_that_waits_has_nothing_to_undo(world: World) -> None:
+def test_a_waiting_card_cannot_be_undone(world: World) -> None:
     card = world.card()
     problem(post(world.client("approver"), f"/api/approvals/{card.pk}/undo", {}), 409)
 
 
-def test_a_call_that_has_started_goes_on(world: World) -> None:
+def test_a_started_call_cannot_be_undone(world: World) -> None:
     card = approved(world)
     Approval.objects.filter(pk=card.pk).update(status="consumed", consumed_at=card.requested_at)
     ToolCall.objects.filter(pk=card.tool_call_id).update(
@@ -57,7 +57,7 @@ def test_a_call_that_has_started_goes_on(world: World) -> None:
 
 
 @feature("The inbox", "Many approvals are undone with one request", "agents/approvals/bulk.py")
-def test_many_get_one_outcome_each(world: World) -> None:
+def test_each_card_of_a_bulk_undo_gets_its_own_outcome(world: World) -> None:
     cards = [approved(world, grace_s=60) for _ in range(2)]
     waiting = world.card()
     ids = [str(card.pk) for card in (cards[0], waiting, cards[1])]
@@ -68,7 +68,7 @@ def test_many_get_one_outcome_each(world: World) -> None:
     assert {Approval.objects.get(pk=card.pk).status for card in cards} == {ApprovalStatus.SUPERSEDED}
 
 
-def test_nobody_undoes_many_of_somebody_else(world: World) -> None:
+def test_nobody_can_undo_the_decisions_of_another_person_in_bulk(world: World) -> None:
     card = approved(world, grace_s=60)
     for who, status in (("admin", 409), ("outsider", 404)):
         response = post(world.client(who), "/api/approvals/undo", {"approval_ids": [str(card.pk)]})

@@ -51,7 +51,7 @@ def end_time() -> None:
     "agents/approvals/attention.py",
 )
 @pytest.mark.parametrize("action", ["approve", "deny", "edit"])
-def test_another_person_decides_only_after_the_warning(world: World, card: Approval, action: str) -> None:
+def test_another_person_can_decide_only_after_a_warning(world: World, card: Approval, action: str) -> None:
     for known in ("", "operator"):
         with pytest.raises(Claimed, match="approver has taken this card") as refused:
             decide_as_admin(world, card, action, known)
@@ -62,13 +62,13 @@ def test_another_person_decides_only_after_the_warning(world: World, card: Appro
 
 
 @pytest.mark.parametrize("action", ["approve", "deny", "edit"])
-def test_without_a_claim_nobody_is_warned(world: World, action: str) -> None:
+def test_nobody_is_warned_without_a_claim(world: World, action: str) -> None:
     card = world.card()
     decide_as_admin(world, card, action)
     assert Approval.objects.get(pk=card.pk).status != ApprovalStatus.PENDING
 
 
-def test_expired_card_cannot_be_taken(world: World) -> None:
+def test_an_expired_card_cannot_be_claimed(world: World) -> None:
     card = world.card()
     assert "Take for 15 min" in world.client("approver").get(f"/approvals/{card.pk}/").content.decode()
     Approval.objects.filter(pk=card.pk).update(expires_at=timezone.now() - timedelta(seconds=1))
@@ -77,12 +77,12 @@ def test_expired_card_cannot_be_taken(world: World) -> None:
     assert "Take for 15 min" not in world.client("approver").get(f"/approvals/{card.pk}/").content.decode()
 
 
-def test_its_own_person_is_not_warned(world: World, card: Approval) -> None:
+def test_the_claimant_is_not_warned(world: World, card: Approval) -> None:
     decided = decisions.approve(world.member("approver"), card.pk, decisions.Decision(card.digest))
     assert decided.status == ApprovalStatus.APPROVED
 
 
-def test_it_ends_after_fifteen_minutes(world: World, card: Approval) -> None:
+def test_a_claim_ends_after_15_minutes(world: World, card: Approval) -> None:
     left = Claim.objects.get().until - timezone.now()
     assert timedelta(minutes=14) < left <= timedelta(minutes=15)
     end_time()
@@ -91,7 +91,7 @@ def test_it_ends_after_fifteen_minutes(world: World, card: Approval) -> None:
 
 
 @pytest.mark.parametrize("folder", ["templates", "static/js"])
-def test_only_one_place_says_how_long_it_lasts(folder: str) -> None:
+def test_the_duration_of_a_claim_is_stated_in_one_place(folder: str) -> None:
     files = [path for path in (ROOT / folder).rglob("*") if path.suffix in {".html", ".js"}]
     repeated = [str(path) for path in files if f"{attention.CLAIM_MINUTES} min" in path.read_text(encoding="utf-8")]
     assert len(files) > 20
@@ -100,18 +100,18 @@ def test_only_one_place_says_how_long_it_lasts(folder: str) -> None:
 
 
 @pytest.mark.parametrize("content", [None, 7, [], {}, {"looking_at": "7"}, {"looking_at": True}, {"looking_at": 0}])
-def test_anything_else_than_the_id_of_a_card_is_no_look(content: object) -> None:
+def test_a_view_report_without_a_card_id_is_ignored(content: object) -> None:
     assert attention.Look.read("ada", content) is None
     assert attention.Look.read("ada", {"looking_at": 7}) == attention.Look("ada", "7")
 
 
-def test_it_holds_for_the_card_that_replaces_it(world: World, card: Approval) -> None:
+def test_a_claim_carries_over_to_the_replacing_card(world: World, card: Approval) -> None:
     edited = decide_as_admin(world, card, "edit", "approver")
     with pytest.raises(Claimed):
         decide_as_admin(world, edited, "approve")
 
 
-def test_nobody_takes_a_card_of_another_person_until_it_is_released(world: World, card: Approval) -> None:
+def test_a_claimed_card_cannot_be_claimed_by_another_person_until_it_is_released(world: World, card: Approval) -> None:
     admin = world.member("admin")
     with pytest.raises(Claimed):
         attention.take(admin, card.pk)
@@ -122,7 +122,7 @@ def test_nobody_takes_a_card_of_another_person_until_it_is_released(world: World
     assert Claim.objects.get().user.get_username() == "admin"
 
 
-def test_each_card_is_released_alone_and_no_other_organization_sees_either(world: World, card: Approval) -> None:
+def test_cards_are_released_one_by_one_and_only_within_the_organization(world: World, card: Approval) -> None:
     other = world.card()
     attention.take(world.member("approver"), other.pk)
     attention.release(world.member("approver"), card.pk)
@@ -130,19 +130,19 @@ def test_each_card_is_released_alone_and_no_other_organization_sees_either(world
     assert attention.find_claims(world.globex.pk) == {}
 
 
-def test_the_claim_of_somebody_who_may_decide_no_more_warns_nobody(world: World, card: Approval) -> None:
+def test_a_claim_of_a_person_who_can_no_longer_decide_warns_nobody(world: World, card: Approval) -> None:
     Membership.objects.filter(pk=world.member("approver").pk).update(role=Role.OPERATOR)
     assert attention.find_claims(world.acme.pk) == {}
     assert decide_as_admin(world, card, "approve").status == ApprovalStatus.APPROVED
 
 
-def test_taking_it_again_renews_it(world: World, card: Approval) -> None:
+def test_claiming_again_renews_the_claim(world: World, card: Approval) -> None:
     Claim.objects.update(until=timezone.now() + timedelta(seconds=5))
     attention.take(world.member("approver"), card.pk)
     assert Claim.objects.get().until > timezone.now() + timedelta(minutes=14)
 
 
-def test_only_approvers_take_waiting_cards_of_their_organization(world: World) -> None:
+def test_only_approvers_can_claim_waiting_cards_of_their_organization(world: World) -> None:
     card = world.card()
     with pytest.raises(Forbidden):
         attention.take(world.member("operator"), card.pk)
@@ -154,7 +154,7 @@ def test_only_approvers_take_waiting_cards_of_their_organization(world: World) -
     assert not Claim.objects.exists()
 
 
-def test_a_bulk_decision_leaves_it_out(world: World, card: Approval) -> None:
+def test_a_bulk_decision_skips_a_claimed_card(world: World, card: Approval) -> None:
     free = world.card()
     body = {
         "decisions": [{"approval_id": str(each.pk), "action": "deny", "digest": each.digest} for each in (card, free)]
@@ -163,7 +163,7 @@ def test_a_bulk_decision_leaves_it_out(world: World, card: Approval) -> None:
     assert [(each["status"], each["code"]) for each in outcomes] == [(409, "claimed"), (200, "")]
 
 
-def test_rest_names_its_person_and_takes_the_decision_with_that_name(world: World, card: Approval) -> None:
+def test_rest_names_the_claimant_and_accepts_the_decision_with_that_name(world: World, card: Approval) -> None:
     client = world.client("admin")
     address = f"/api/approvals/{card.pk}"
     assert client.get(address).json()["claimed_by"] == "approver"
@@ -176,15 +176,15 @@ def test_rest_names_its_person_and_takes_the_decision_with_that_name(world: Worl
     assert client.get(address).json()["claimed_by"] == ""
 
 
-class TestPages:
-    def test_a_card_is_taken_and_released_by_plain_forms(self, world: World) -> None:
+class TestClaimsOnPages:
+    def test_a_card_is_claimed_and_released_by_plain_forms(self, world: World) -> None:
         card, client = world.card(), world.client("approver")
         assert client.post(f"/approvals/{card.pk}/take/")["Location"] == f"/approvals/{card.pk}/"
         assert b"has taken this card" in client.get(f"/approvals/{card.pk}/").content
         client.post(f"/approvals/{card.pk}/release/")
         assert b"has taken this card" not in client.get(f"/approvals/{card.pk}/").content
 
-    def test_a_form_from_before_the_claim_is_refused_and_the_next_one_decides(self, world: World) -> None:
+    def test_a_form_loaded_before_the_claim_is_refused_once(self, world: World) -> None:
         card, client = world.card(), world.client("admin")
         attention.take(world.member("approver"), card.pk)
         refused = client.post(f"/approvals/{card.pk}/approve/", {"digest": card.digest})
@@ -193,7 +193,7 @@ class TestPages:
         client.post(f"/approvals/{card.pk}/approve/", {"digest": card.digest, "despite_claim_of": "approver"})
         assert Approval.objects.get().status == ApprovalStatus.APPROVED
 
-    def test_the_list_says_who_has_taken_a_card(self, world: World, card: Approval) -> None:
+    def test_the_list_names_the_claimant_of_a_card(self, world: World, card: Approval) -> None:
         assert self._count_taken(world.client("admin")) == 1
         end_time()
         assert self._count_taken(world.client("admin")) == 0

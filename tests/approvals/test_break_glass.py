@@ -69,7 +69,7 @@ def log_in(member: Membership) -> Client:
     return client
 
 
-def test_an_admin_approves_alone_and_the_call_runs(
+def test_the_call_runs_after_an_admin_approves_alone(
     workshop: Workshop, recorder: Recorder, card: Approval, ada: Membership
 ) -> None:
     with pytest.raises(Forbidden):
@@ -84,7 +84,7 @@ def test_an_admin_approves_alone_and_the_call_runs(
     "An admin approves alone in an emergency, and all admins are notified",
     "agents/approvals/break_glass.py",
 )
-def test_card_audit_and_a_notice_tell_of_it(workshop: Workshop, card: Approval, ada: Membership) -> None:
+def test_the_card_the_audit_and_a_notice_report_it(workshop: Workshop, card: Approval, ada: Membership) -> None:
     break_glass(ada, card)
     workshop.drive(card.run)
     card.refresh_from_db()
@@ -95,11 +95,13 @@ def test_card_audit_and_a_notice_tell_of_it(workshop: Workshop, card: Approval, 
     assert Notice.objects.get(kind=NoticeKind.BREAK_GLASS).approval_id == card.pk
 
 
-def test_nobody_chooses_not_to_hear_of_it() -> None:
+def test_nobody_can_opt_out_of_its_notice() -> None:
     assert NoticeKind.BREAK_GLASS not in CHOSEN_KINDS
 
 
-def test_an_ordinary_approval_breaks_no_glass(workshop: Workshop, recorder: Recorder, ada: Membership) -> None:
+def test_an_ordinary_approval_is_not_recorded_as_break_glass(
+    workshop: Workshop, recorder: Recorder, ada: Membership
+) -> None:
     workshop.play(asking(call("probe.effect", name="pay")))
     card = workshop.card(workshop.work())
     workshop.approve(card, by=ada)
@@ -109,7 +111,7 @@ def test_an_ordinary_approval_breaks_no_glass(workshop: Workshop, recorder: Reco
     assert not Notice.objects.filter(kind=NoticeKind.BREAK_GLASS).exists()
 
 
-def test_it_is_off_by_default(card: Approval, ada: Membership) -> None:
+def test_break_glass_is_off_by_default(card: Approval, ada: Membership) -> None:
     assert not Organization._meta.get_field("break_glass").default
     Organization.objects.update(break_glass=False)
     with pytest.raises(Forbidden, match="does not allow"):
@@ -122,12 +124,12 @@ def test_a_short_reason_is_refused(card: Approval, ada: Membership, reason: str)
         break_glass(ada, card, reason)
 
 
-def test_only_admins_break_the_glass(workshop: Workshop, card: Approval, ada: Membership) -> None:
+def test_only_admins_can_use_break_glass(workshop: Workshop, card: Approval, ada: Membership) -> None:
     with pytest.raises(Forbidden, match="only admins"):
         break_glass(add_member(workshop, "ben"), card)
 
 
-def test_an_admin_who_asked_for_the_call_or_edited_it_does_not(
+def test_an_admin_who_requested_or_edited_the_call_cannot_use_it(
     workshop: Workshop, card: Approval, ada: Membership
 ) -> None:
     edited = decisions.edit(ada, card.pk, decisions.Decision(card.digest), card.params | {"name": "less"})
@@ -138,14 +140,14 @@ def test_an_admin_who_asked_for_the_call_or_edited_it_does_not(
     assert break_glass(zoe, edited).status == ApprovalStatus.APPROVED
 
 
-def test_it_needs_another_admin_who_is_told(workshop: Workshop, card: Approval, ada: Membership) -> None:
+def test_it_requires_another_admin_who_is_notified(workshop: Workshop, card: Approval, ada: Membership) -> None:
     Membership.objects.filter(role=Role.ADMIN).exclude(pk=ada.pk).update(role=Role.APPROVER)
     with pytest.raises(Forbidden, match="no other admin"):
         break_glass(ada, card)
 
 
 @pytest.mark.parametrize("how", ["no address", "unconfirmed", "no mail server"])
-def test_another_admin_who_cannot_be_reached_does_not_count(
+def test_an_unreachable_admin_does_not_count_as_another_admin(
     card: Approval, ada: Membership, settings: Settings, how: str
 ) -> None:
     if how == "no address":
@@ -158,7 +160,7 @@ def test_another_admin_who_cannot_be_reached_does_not_count(
         break_glass(ada, card)
 
 
-def test_the_notice_goes_at_once_to_whoever_was_an_admin_then(card: Approval, ada: Membership) -> None:
+def test_the_notice_is_sent_at_once_to_everyone_who_was_an_admin_then(card: Approval, ada: Membership) -> None:
     zoe = Membership.objects.get(user__username="zoe")
     NoticeChoices.objects.create(membership=zoe, quiet_from=time(0), quiet_until=time(23, 59))
     break_glass(ada, card)
@@ -170,7 +172,7 @@ def test_the_notice_goes_at_once_to_whoever_was_an_admin_then(card: Approval, ad
     assert delivery.status == DeliveryStatus.SHOWN
 
 
-def test_a_destructive_card_needs_its_confirmation_too(
+def test_a_destructive_card_requires_the_typed_confirmation_too(
     workshop: Workshop, recorder: Recorder, ada: Membership, card: Approval
 ) -> None:
     Approval.objects.filter(pk=card.pk).update(level="destructive")
@@ -179,7 +181,7 @@ def test_a_destructive_card_needs_its_confirmation_too(
     assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.PENDING
 
 
-def test_an_admin_who_is_switched_off_or_elsewhere_is_not_told(card: Approval, ada: Membership) -> None:
+def test_deactivated_admins_and_those_of_other_organizations_are_not_notified(card: Approval, ada: Membership) -> None:
     User.objects.filter(username="zoe").update(is_active=False)
     Membership.objects.filter(role=Role.ADMIN, user__is_active=True).exclude(pk=ada.pk).update(role=Role.APPROVER)
     elsewhere = Organization.objects.create(name="Globex", slug="globex")
@@ -189,7 +191,9 @@ def test_an_admin_who_is_switched_off_or_elsewhere_is_not_told(card: Approval, a
         break_glass(ada, card)
 
 
-def test_it_is_refused_where_an_ordinary_approval_does(workshop: Workshop, recorder: Recorder, ada: Membership) -> None:
+def test_it_is_refused_where_an_ordinary_approval_is_possible(
+    workshop: Workshop, recorder: Recorder, ada: Membership
+) -> None:
     make_rule(workshop, name="one approver", needed=1, tool="probe.effect")
     workshop.play(asking(call("probe.effect", name="pay")))
     card = workshop.card(workshop.work())
@@ -198,7 +202,7 @@ def test_it_is_refused_where_an_ordinary_approval_does(workshop: Workshop, recor
 
 
 @pytest.mark.parametrize("what", ["everything", "the employee", "the tool"])
-def test_it_overrides_no_stop(workshop: Workshop, card: Approval, ada: Membership, what: str) -> None:
+def test_it_does_not_override_a_stop(workshop: Workshop, card: Approval, ada: Membership, what: str) -> None:
     if what == "everything":
         Organization.objects.update(stopped_at=Now())
     elif what == "the employee":
@@ -209,12 +213,12 @@ def test_it_overrides_no_stop(workshop: Workshop, card: Approval, ada: Membershi
         break_glass(ada, card)
 
 
-def test_a_stop_of_something_else_does_not_matter(workshop: Workshop, card: Approval, ada: Membership) -> None:
+def test_a_stop_of_something_else_does_not_prevent_it(workshop: Workshop, card: Approval, ada: Membership) -> None:
     ToolRule.objects.create(organization=workshop.organization, tool="probe.other", stopped_at=Now())
     assert break_glass(ada, card).status == ApprovalStatus.APPROVED
 
 
-def test_it_overrides_no_expiry_and_no_change(card: Approval, ada: Membership) -> None:
+def test_it_does_not_override_expiry_or_drift(card: Approval, ada: Membership) -> None:
     with pytest.raises(StaleDigest):
         break_glass(ada, card, digest="0" * 64)
     Approval.objects.filter(pk=card.pk).update(expires_at=card.requested_at)
@@ -222,7 +226,9 @@ def test_it_overrides_no_expiry_and_no_change(card: Approval, ada: Membership) -
         break_glass(ada, card)
 
 
-def test_replay_knows_it_and_finds_one_by_a_requester(workshop: Workshop, card: Approval, ada: Membership) -> None:
+def test_replay_recognizes_it_and_reports_one_by_a_requester(
+    workshop: Workshop, card: Approval, ada: Membership
+) -> None:
     break_glass(ada, card)
     (row,) = read_ruled(CallFilter(workshop.organization.pk))
     assert find_problem(row) == ""
@@ -250,7 +256,7 @@ class TestWithOneAdmin:
         Organization.objects.update(break_glass_address=self.ADDRESS)
         return ada
 
-    def test_the_address_is_told(self, card: Approval, alone: Membership, mail: MailServer) -> None:
+    def test_the_break_glass_address_is_notified(self, card: Approval, alone: Membership, mail: MailServer) -> None:
         break_glass(alone, card)
         read_everything()
         while spread_notices() or send_next(ChannelKind.EMAIL):
@@ -258,7 +264,7 @@ class TestWithOneAdmin:
         (told,) = [each for each in mail.received if each.recipient == self.ADDRESS]
         assert told.subject.startswith("Break-glass: an admin approved alone: ")
 
-    def test_it_is_told_of_nothing_else_and_no_admin_removes_it(
+    def test_the_break_glass_address_gets_no_other_notices_and_admins_cannot_remove_it(
         self, card: Approval, alone: Membership, mail: MailServer
     ) -> None:
         channel = find_break_glass_channel(card.organization)
@@ -269,7 +275,7 @@ class TestWithOneAdmin:
         spread_notices()
         assert not Delivery.objects.filter(channel=channel).exists()
 
-    def test_only_a_superuser_sets_it(self, ada: Membership) -> None:
+    def test_only_a_superuser_can_set_the_break_glass_address(self, ada: Membership) -> None:
         update_admin_access(ada.user)
         client, path = log_in(ada), f"/admin/accounts/organization/{ada.organization_id}/change/"
         assert 'name="break_glass"' in client.get(path).content.decode()
@@ -277,29 +283,29 @@ class TestWithOneAdmin:
         User.objects.filter(pk=ada.user_id).update(is_superuser=True)
         assert 'name="break_glass_address"' in client.get(path).content.decode()
 
-    def test_without_a_mail_server_it_does_not_count(self, card: Approval, alone: Membership) -> None:
+    def test_the_break_glass_address_does_not_count_without_a_mail_server(
+        self, card: Approval, alone: Membership
+    ) -> None:
         with pytest.raises(Forbidden, match="no break-glass address"):
             break_glass(alone, card)
 
 
-class TestDoors:
+class TestBreakGlassForm:
     """Only the card's own page breaks the glass: no token, no bulk, no REST."""
 
-    def test_the_page_offers_the_form_to_an_admin_alone(
-        self, workshop: Workshop, card: Approval, ada: Membership
-    ) -> None:
+    def test_is_offered_only_to_an_admin(self, workshop: Workshop, card: Approval, ada: Membership) -> None:
         assert "Break glass" in self._read_page(ada, card)
         assert "Break glass" not in self._read_page(add_member(workshop, "ben"), card)
         Organization.objects.update(break_glass=False)
         assert "Break glass" not in self._read_page(ada, card)
 
-    def test_rest_has_no_field_for_it(self, card: Approval, ada: Membership) -> None:
+    def test_has_no_counterpart_in_rest(self, card: Approval, ada: Membership) -> None:
         client, body = log_in(ada), {"digest": card.digest, "reason": REASON, "breaks_glass": True}
         assert client.post(f"/api/approvals/{card.pk}/approve", body, "application/json").status_code == 422
         item = body | {"approval_id": str(card.pk), "action": "approve"}
         assert client.post("/api/approvals/decide", {"decisions": [item]}, "application/json").status_code == 422
 
-    def test_a_token_opens_no_page(self, card: Approval, ada: Membership) -> None:
+    def test_cannot_be_opened_with_a_token(self, card: Approval, ada: Membership) -> None:
         token = issue_token(ada, "script")
         body = {"digest": card.digest, "reason": REASON}
         response = Client().post(
@@ -308,14 +314,14 @@ class TestDoors:
         assert response.status_code == 302
         assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.PENDING
 
-    def test_a_refused_reason_comes_back_in_its_open_form(self, card: Approval, ada: Membership) -> None:
+    def test_shows_a_refused_reason_again(self, card: Approval, ada: Membership) -> None:
         body = {"digest": card.digest, "reason": "too     few     letters"}
         html = log_in(ada).post(f"/approvals/{card.pk}/break-glass/", body).content.decode()
         form = html.partition('<details class="break-glass surface" open>')[2].partition("</details>")[0]
         assert "too     few     letters</textarea>" in form
         assert "at least 20 characters" in html
 
-    def test_the_form_approves_and_the_card_says_so(self, workshop: Workshop, card: Approval, ada: Membership) -> None:
+    def test_approves_the_card_and_says_so(self, workshop: Workshop, card: Approval, ada: Membership) -> None:
         client = log_in(ada)
         body = {"digest": card.digest, "reason": "short"}
         assert client.post(f"/approvals/{card.pk}/break-glass/", body).status_code == 422
@@ -324,7 +330,7 @@ class TestDoors:
         assert "by break-glass" in client.get(f"/approvals/{card.pk}/").content.decode()
         assert "by break-glass" in client.get("/approvals/?history=1").content.decode()
 
-    def test_the_form_sent_twice_has_its_first_response(self, card: Approval, ada: Membership) -> None:
+    def test_returns_the_first_response_when_it_is_sent_twice(self, card: Approval, ada: Membership) -> None:
         client, path = log_in(ada), f"/approvals/{card.pk}/break-glass/"
         (decision_id,) = set(re.findall(r'name="decision_id" value="(\w+)"', self._read_page(ada, card)))
         body = {"digest": card.digest, "reason": REASON, "decision_id": decision_id}

@@ -34,7 +34,7 @@ def statuses(cards: list[Approval]) -> list[str]:
     return [Approval.objects.get(pk=card.pk).status for card in cards]
 
 
-def test_each_call_ends_with_the_reason_its_own_event_and_audit_entry(workshop: Workshop) -> None:
+def test_each_call_ends_with_the_reason_an_event_and_an_audit_entry(workshop: Workshop) -> None:
     cards = ask(workshop, 3)
     assert deny(workshop, cards) == [200, 200, 200]
     ended = ToolCall.objects.filter(pk__in=[card.tool_call_id for card in cards])
@@ -46,7 +46,7 @@ def test_each_call_ends_with_the_reason_its_own_event_and_audit_entry(workshop: 
     assert again(cards[0].run).status == RunStatus.QUEUED
 
 
-def test_one_more_card_costs_one_more_statement(workshop: Workshop) -> None:
+def test_each_additional_card_adds_one_statement(workshop: Workshop) -> None:
     counts = []
     for number in (2, 12):
         cards = ask(workshop, number)
@@ -57,14 +57,14 @@ def test_one_more_card_costs_one_more_statement(workshop: Workshop) -> None:
 
 
 @pytest.mark.parametrize("reasons", [("No.",), ("No.", "No.", "Not this one.")])
-def test_a_card_that_has_changed_stays_and_the_others_are_denied(workshop: Workshop, reasons: tuple[str, ...]) -> None:
+def test_a_changed_card_stays_open_and_the_others_are_denied(workshop: Workshop, reasons: tuple[str, ...]) -> None:
     cards = ask(workshop, 3)
     cards[1].digest = "0" * 64
     assert deny(workshop, cards, reasons) == [200, 412, 200]
     assert statuses(cards) == [ApprovalStatus.DENIED, ApprovalStatus.PENDING, ApprovalStatus.DENIED]
 
 
-def test_a_card_that_somebody_took_stays_and_the_others_are_denied(workshop: Workshop) -> None:
+def test_a_claimed_card_stays_open_and_the_others_are_denied(workshop: Workshop) -> None:
     cards = ask(workshop, 3)
     attention.take(workshop.admin, cards[1].pk)
     assert deny(workshop, cards) == [200, 409, 200]

@@ -38,7 +38,7 @@ def list_kinds(params: dict[str, Any], *targets: dict[str, Any]) -> list[str]:
         ("Approved by Ada", "imitation", "x: “Approved by”"),
     ],
 )
-def test_a_value_has_its_mark(value: str, kind: str, detail: str) -> None:
+def test_a_deceptive_value_has_its_warning(value: str, kind: str, detail: str) -> None:
     (warning,) = find_card_warnings(make_card({"x": value}))
     assert (warning.kind, warning.detail) == (kind, detail)
 
@@ -51,11 +51,11 @@ def test_a_value_has_its_mark(value: str, kind: str, detail: str) -> None:
         *("see https://10.0.0.1/ and amazon.co.uk", "Budget approved last week, they say."),
     ],
 )
-def test_an_ordinary_value_has_none(value: object) -> None:
+def test_an_ordinary_value_has_no_warning(value: object) -> None:
     assert list_kinds({"x": value}) == []
 
 
-def test_names_of_params_labels_and_nested_values_are_read_too() -> None:
+def test_param_names_labels_and_nested_values_are_checked_too() -> None:
     assert list_kinds({"a\u200bb": 1}) == ["hidden"]
     assert list_kinds({"a": [{"b": ["x\u200by"]}]}) == ["hidden"]
     assert list_kinds({}, {"id": "1", "label": "Аcme Corp", "before": {}, "after": {}}) == ["alphabets"]
@@ -73,20 +73,20 @@ def test_names_of_params_labels_and_nested_values_are_read_too() -> None:
         ({"domain": "mail1.acme.com"}, {"domain": "mail2.acme.com"}, False),
     ],
 )
-def test_what_would_be_written_is_compared_with_what_is_there(
+def test_new_values_are_compared_with_the_current_ones(
     before: dict[str, str], after: dict[str, str], *, is_marked: bool
 ) -> None:
     target = {"id": "1", "label": "X", "before": before, "after": after}
     assert list_kinds({"changes": after}, target) == (["likeness"] if is_marked else [])
 
 
-def test_a_card_is_read_once_for_its_digest() -> None:
+def test_a_card_is_analyzed_once_per_digest() -> None:
     first = make_card({"x": "a\u200bb"}, digest="same")
     assert read_card(first) is read_card(make_card({}, digest="same"))
     assert read_card(first) is not read_card(make_card({}, digest="another"))
 
 
-def test_a_question_has_no_marks_and_a_preview_of_any_shape_is_read() -> None:
+def test_a_question_has_no_warnings_and_any_shape_of_preview_is_read() -> None:
     assert find_card_warnings(make_card({"question": "Approved by whom?"}, kind=ApprovalKind.QUESTION)) == ()
     card = make_card({"x": "a\u200bb"}, digest="odd")
     card.preview = ["no object"]
@@ -105,7 +105,7 @@ def test_a_question_has_no_marks_and_a_preview_of_any_shape_is_read() -> None:
         *("Level: read", "✅ Verified", "Just click Approve", "[approved] Update", "It is safe to approve."),
     ],
 )
-def test_words_that_imitate_gadget_are_found(words: str) -> None:
+def test_text_that_imitates_gadget_is_detected(words: str) -> None:
     assert find_imitation(words)
 
 
@@ -120,5 +120,5 @@ def test_words_that_imitate_gadget_are_found(words: str) -> None:
         *("Please decide.", "The level of stock is low.", "The system is down.", "Please check the address first."),
     ],
 )
-def test_ordinary_words_are_not(words: str) -> None:
+def test_ordinary_text_is_not_detected_as_an_imitation(words: str) -> None:
     assert find_imitation(words) == ""

@@ -39,8 +39,8 @@ def stays_pending(card: Approval) -> bool:
     return Approval.objects.filter(pk=card.pk, status=ApprovalStatus.PENDING, decided_by=None).exists()
 
 
-class TestApproving:
-    def test_names_the_person_and_the_time_and_queues_the_run(self, workshop: Workshop, card: Approval) -> None:
+class TestApproval:
+    def test_stores_the_person_and_the_time_and_queues_the_run(self, workshop: Workshop, card: Approval) -> None:
         done = workshop.approve(card)
         assert (done.status, done.decided_by) == (ApprovalStatus.APPROVED, workshop.approver.user)
         assert done.decided_at is not None
@@ -95,8 +95,8 @@ class TestApproving:
         assert len(recorder.effects) == 1
 
 
-class TestDenying:
-    def test_tells_the_model_the_reason_and_starts_nothing(
+class TestDenial:
+    def test_reports_the_reason_to_the_model_and_starts_nothing(
         self, workshop: Workshop, model: ModelServer, recorder: Recorder
     ) -> None:
         model.script(Response(calls=(Call("probe.effect", {"name": "a"}),)), Response(text="Then not."))
@@ -124,8 +124,8 @@ class TestDenying:
         assert statuses(run) == [CallStatus.DENIED, CallStatus.AWAITING_APPROVAL]
 
 
-class TestACardThatIsDecided:
-    def test_refuses_another_decision_and_says_who_and_when(self, workshop: Workshop, card: Approval) -> None:
+class TestADecidedCard:
+    def test_refuses_another_decision_and_names_who_decided_and_when(self, workshop: Workshop, card: Approval) -> None:
         workshop.deny(card)
         for decide in (workshop.approve, workshop.deny):
             with pytest.raises(AlreadyDecided) as refused:
@@ -140,22 +140,26 @@ class TestACardThatIsDecided:
             workshop.deny(card)
         assert statuses(card.run) == [CallStatus.APPROVED]
 
-    def test_answers_the_same_decision_of_the_same_person_again(self, workshop: Workshop, card: Approval) -> None:
+    def test_returns_the_first_response_for_the_same_decision_of_the_same_person(
+        self, workshop: Workshop, card: Approval
+    ) -> None:
         first = workshop.approve(card, decision_id="d-1")
         assert workshop.approve(card, decision_id="d-1") == first
         assert len(payloads(card.run, "approval_decided")) == 1
 
-    def test_answers_it_even_after_the_start(self, workshop: Workshop, card: Approval, recorder: Recorder) -> None:
+    def test_returns_the_first_response_even_after_the_start(
+        self, workshop: Workshop, card: Approval, recorder: Recorder
+    ) -> None:
         workshop.approve(card, decision_id="d-1")
         workshop.drive(card.run)
         assert workshop.approve(card, decision_id="d-1").status == ApprovalStatus.CONSUMED
         assert sum(recorder.effects.values()) == 1
 
-    def test_answers_a_repeated_denial(self, workshop: Workshop, card: Approval) -> None:
+    def test_returns_the_first_response_for_a_repeated_denial(self, workshop: Workshop, card: Approval) -> None:
         workshop.deny(card, decision_id="d-1")
         assert workshop.deny(card, decision_id="d-1").status == ApprovalStatus.DENIED
 
-    def test_refuses_the_same_decision_id_of_another_person_or_act(self, workshop: Workshop, card: Approval) -> None:
+    def test_refuses_a_reused_decision_id_of_another_person_or_action(self, workshop: Workshop, card: Approval) -> None:
         workshop.approve(card, decision_id="d-1")
         with pytest.raises(AlreadyDecided):
             workshop.approve(card, by=workshop.admin, decision_id="d-1")
@@ -188,27 +192,27 @@ class TestACardThatCannotBeDecided:
             assert refused.value.extra["digest"] == card.digest
         assert stays_pending(card)
 
-    def test_that_has_expired_says_so_even_before_the_sweeper_notices(self, workshop: Workshop, card: Approval) -> None:
+    def test_that_has_expired_is_refused_even_before_the_sweeper_runs(self, workshop: Workshop, card: Approval) -> None:
         expire_card(card)
         for decide in (workshop.approve, workshop.deny):
             with pytest.raises(Expired):
                 decide(card)
         assert stays_pending(card)
 
-    def test_that_was_replaced_names_the_next_one(self, workshop: Workshop, card: Approval) -> None:
+    def test_that_was_replaced_links_to_the_next_one(self, workshop: Workshop, card: Approval) -> None:
         new_card = workshop.edit(card, {"name": "b"})
         with pytest.raises(AlreadyDecided) as refused:
             workshop.approve(card)
         assert refused.value.extra["approval_status"] == ApprovalStatus.SUPERSEDED
         assert refused.value.extra["next_approval_id"] == str(new_card.pk)
 
-    def test_of_a_cancelled_run_is_a_conflict(self, workshop: Workshop, card: Approval) -> None:
+    def test_of_a_cancelled_run_is_refused_as_a_conflict(self, workshop: Workshop, card: Approval) -> None:
         workshop.cancel(card.run)
         with pytest.raises(AlreadyDecided) as refused:
             workshop.approve(card)
         assert refused.value.extra["approval_status"] == ApprovalStatus.CANCELLED
 
-    def test_is_classified_as_decided_before_expired_before_stale(self, workshop: Workshop) -> None:
+    def test_is_reported_as_decided_before_expired_before_stale(self, workshop: Workshop) -> None:
         workshop.play(asking(EFFECT, call("probe.effect", name="b")))
         decided, expired = workshop.cards(workshop.work())
         workshop.deny(decided)
@@ -219,7 +223,7 @@ class TestACardThatCannotBeDecided:
         with pytest.raises(Expired):
             workshop.approve(expired, digest="0" * 64)
 
-    def test_of_an_unknown_outcome_is_neither_approved_nor_denied(self, workshop: Workshop) -> None:
+    def test_of_an_unknown_outcome_can_be_neither_approved_nor_denied(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.failingEffect", code="NETWORK_ERROR")))
         run = workshop.work()
         workshop.approve(workshop.card(run))
@@ -243,7 +247,7 @@ class TestACardThatCannotBeDecided:
             ("decision_id", {"decision_id": "a\0b"}),
         ],
     )
-    def test_says_which_field_is_beyond_its_limit(
+    def test_reports_the_field_that_exceeds_its_limit(
         self, workshop: Workshop, card: Approval, field: str, wrong: dict[str, Any]
     ) -> None:
         for decide in (workshop.approve, workshop.deny):
@@ -252,10 +256,10 @@ class TestACardThatCannotBeDecided:
             assert refused.value.extra["field"] == field
         assert stays_pending(card)
 
-    def test_may_give_a_reason_of_2000_characters(self, workshop: Workshop, card: Approval) -> None:
+    def test_accepts_a_reason_of_2000_characters(self, workshop: Workshop, card: Approval) -> None:
         assert workshop.deny(card, "x" * 2000).status == ApprovalStatus.DENIED
 
-    def test_whose_call_no_longer_awaits_it_approves_nothing(self, workshop: Workshop, card: Approval) -> None:
+    def test_of_a_call_that_no_longer_awaits_approval_is_refused(self, workshop: Workshop, card: Approval) -> None:
         ToolCall.objects.filter(pk=card.tool_call_id).update(status=CallStatus.APPROVED)
         with pytest.raises(Conflict):
             workshop.approve(card)
@@ -263,7 +267,7 @@ class TestACardThatCannotBeDecided:
 
 
 class TestADestructiveCall:
-    def test_is_confirmed_with_the_name_of_its_target(self, workshop: Workshop) -> None:
+    def test_requires_the_name_of_its_target_as_confirmation(self, workshop: Workshop) -> None:
         record = workshop.record(name="Acme  Corp")
         workshop.play(asking(call("data.bulkDelete", record_ids=[str(record.pk)])))
         run = workshop.work()
@@ -278,13 +282,13 @@ class TestADestructiveCall:
         assert workshop.drive(run).status == RunStatus.SUCCEEDED
         assert not type(record).objects.filter(pk=record.pk).exists()
 
-    def test_with_many_targets_is_confirmed_with_their_number(self, workshop: Workshop) -> None:
+    def test_with_many_targets_requires_their_number(self, workshop: Workshop) -> None:
         for number in range(3):
             workshop.record(name=f"Record {number}")
         workshop.play(asking(call("data.bulkDelete", filters={"region": "EU"})))
         assert decisions.make_confirmation_phrase(workshop.card(workshop.work())) == "3"
 
-    def test_without_a_target_is_confirmed_with_the_name_of_the_tool(self, workshop: Workshop) -> None:
+    def test_without_a_target_requires_the_name_of_the_tool(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.doom", name="a")))
         card = workshop.card(workshop.work())
         assert decisions.make_confirmation_phrase(card) == "probe.doom"
@@ -294,12 +298,12 @@ class TestADestructiveCall:
         card = workshop.card(workshop.work())
         assert workshop.deny(card).status == ApprovalStatus.DENIED
 
-    def test_of_a_lower_level_needs_no_confirmation(self, workshop: Workshop, card: Approval) -> None:
+    def test_of_a_lower_level_requires_no_confirmation(self, workshop: Workshop, card: Approval) -> None:
         assert decisions.make_confirmation_phrase(card) == ""
 
 
-class TestDecidingMany:
-    def test_gives_one_outcome_for_each_and_continues_after_a_refusal(self, workshop: Workshop) -> None:
+class TestBulkDecision:
+    def test_returns_one_outcome_for_each_and_continues_after_a_refusal(self, workshop: Workshop) -> None:
         workshop.play(
             asking(EFFECT, call("probe.effect", name="b"), call("probe.effect", name="c"), call("probe.doom", name="d"))
         )
@@ -318,14 +322,14 @@ class TestDecidingMany:
         assert [outcome.status for outcome in outcomes] == [200, 200, 412, 422, 404]
         assert statuses(run) == ["approved", "denied", "awaiting_approval", "awaiting_approval"]
 
-    def test_denies_destructive_ones_too(self, workshop: Workshop) -> None:
+    def test_denies_destructive_cards_too(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.doom", name="d")))
         card = workshop.card(workshop.work())
         (outcome,) = bulk.decide_many(workshop.approver, [(card.pk, "deny", decisions.Decision(card.digest))])
         assert outcome.status == 200
 
 
-def test_no_card_is_decided_while_its_run_is_being_cancelled(workshop: Workshop, recorder: Recorder) -> None:
+def test_a_card_cannot_be_decided_while_its_run_is_being_cancelled(workshop: Workshop, recorder: Recorder) -> None:
     recorder.hold("slow")
     workshop.play(asking(EFFECT, call("probe.gate", name="slow")))
     run = workshop.submit()
@@ -355,7 +359,7 @@ def test_viewers_and_operators_cannot_decide(workshop: Workshop, card: Approval)
     assert stays_pending(card)
 
 
-def test_a_card_expires_after_the_organizations_number_of_days(workshop: Workshop) -> None:
+def test_a_card_expires_after_the_number_of_days_of_the_organization(workshop: Workshop) -> None:
     workshop.organization.card_days = 2
     workshop.organization.save()
     workshop.play(asking(EFFECT))

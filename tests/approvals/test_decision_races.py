@@ -30,7 +30,7 @@ def count_outcome(act: Callable[[], object], outcomes: Counter[str]) -> None:
         outcomes["done"] += 1
 
 
-def test_of_fifty_concurrent_approvals_one_counts_and_the_effect_happens_once(
+def test_one_of_fifty_concurrent_approvals_counts_and_the_effect_happens_once(
     workshop: Workshop, recorder: Recorder
 ) -> None:
     workshop.play(asking(call("probe.effect", name="a")))
@@ -45,7 +45,7 @@ def test_of_fifty_concurrent_approvals_one_counts_and_the_effect_happens_once(
     assert len(payloads(run, "approval_decided")) == 1
 
 
-def test_fifty_approvals_with_one_decision_id_all_get_the_same_response(workshop: Workshop, recorder: Recorder) -> None:
+def test_fifty_approvals_with_one_decision_id_get_the_same_response(workshop: Workshop, recorder: Recorder) -> None:
     workshop.play(asking(call("probe.effect", name="a")))
     run = workshop.work()
     card = workshop.card(run)
@@ -57,7 +57,7 @@ def test_fifty_approvals_with_one_decision_id_all_get_the_same_response(workshop
 
 
 @pytest.mark.parametrize("round_", range(3))
-def test_approving_against_denying_has_one_outcome(workshop: Workshop, recorder: Recorder, round_: int) -> None:
+def test_a_race_of_approval_and_denial_has_one_outcome(workshop: Workshop, recorder: Recorder, round_: int) -> None:
     workshop.play(asking(call("probe.effect", name="a")))
     run = workshop.work()
     card = workshop.card(run)
@@ -74,7 +74,7 @@ def test_approving_against_denying_has_one_outcome(workshop: Workshop, recorder:
 
 
 @pytest.mark.parametrize("round_", range(3))
-def test_deciding_against_expiry_and_cancelling_has_one_outcome(
+def test_a_race_of_decision_expiry_and_cancellation_has_one_outcome(
     workshop: Workshop, recorder: Recorder, round_: int
 ) -> None:
     workshop.play(asking(call("probe.effect", name="a")))
@@ -112,7 +112,7 @@ def test_deciding_against_expiry_and_cancelling_has_one_outcome(
     assert decided.count("approved") + decided.count("denied") + decided.count("expired") <= 1
 
 
-def test_an_expired_card_cannot_be_approved_and_expires_once(workshop: Workshop, recorder: Recorder) -> None:
+def test_a_race_of_approval_and_expiry_expires_the_card_once(workshop: Workshop, recorder: Recorder) -> None:
     workshop.play(asking(call("probe.effect", name="a")))
     run = workshop.work()
     card = workshop.card(run)
@@ -134,7 +134,7 @@ def test_an_expired_card_cannot_be_approved_and_expires_once(workshop: Workshop,
     assert not recorder.effects
 
 
-def test_editing_against_approving_leaves_one_card_or_one_start(workshop: Workshop, recorder: Recorder) -> None:
+def test_a_race_of_edit_and_approval_leaves_one_card_or_one_start(workshop: Workshop, recorder: Recorder) -> None:
     workshop.play(asking(call("probe.effect", name="a")))
     run = workshop.work()
     card = workshop.card(run)
@@ -148,7 +148,7 @@ def test_editing_against_approving_leaves_one_card_or_one_start(workshop: Worksh
     assert len(workshop.cards(run)) == (run.status == RunStatus.WAITING)
 
 
-def test_an_undo_against_the_start_leaves_one_card_or_one_start(workshop: Workshop, recorder: Recorder) -> None:
+def test_a_race_of_undo_and_start_leaves_one_card_or_one_start(workshop: Workshop, recorder: Recorder) -> None:
     workshop.play(asking(call("probe.effect", name="a")))
     run = workshop.work()
     card = workshop.card(run)
@@ -161,7 +161,7 @@ def test_an_undo_against_the_start_leaves_one_card_or_one_start(workshop: Worksh
     assert undone or outcomes == {"Conflict": 1}
 
 
-def test_ten_edits_at_once_make_one_new_card(workshop: Workshop) -> None:
+def test_ten_concurrent_edits_create_one_new_card(workshop: Workshop) -> None:
     workshop.play(asking(call("probe.effect", name="a")))
     run = workshop.work()
     card = workshop.card(run)

@@ -59,14 +59,16 @@ def decision(card: Approval, **more: object) -> decisions.Decision:
     return decisions.Decision(digest=card.digest, **more)  # type: ignore[arg-type]
 
 
-class TestACardAskedAgain:
+class TestARepeatedCard:
     @feature(
         "The inbox",
         "A card that asks for something already done says who did it, and can be dismissed",
         "agents/approvals/dismissals.py",
     )
     @pytest.mark.parametrize("tool", ["data.updateRecord", "probe.rename"], ids=["refusing", "previewing"])
-    def test_says_what_is_already_so_and_which_run_did_it(self, workshop: Workshop, record: Record, tool: str) -> None:
+    def test_shows_that_its_effect_exists_and_which_run_caused_it(
+        self, workshop: Workshop, record: Record, tool: str
+    ) -> None:
         params = {"to": "New"} if tool == "probe.rename" else {"changes": {"status": "inactive"}}
         record_id = record.pk if tool == "probe.rename" else str(record.pk)
         card, did = ask_again(workshop, call(tool, record_id=record_id, **params))
@@ -80,13 +82,13 @@ class TestACardAskedAgain:
         assert card.sentence.startswith("Nothing to change:")
         assert card.preview["problem"] == ""
 
-    def test_is_not_approved_in_bulk_and_its_row_says_why(self, workshop: Workshop, record: Record) -> None:
+    def test_is_refused_in_bulk_with_the_reason(self, workshop: Workshop, record: Record) -> None:
         card, _ = ask_again(workshop, deactivate(record))
         assert bulk.find_bulk_refusals(workshop.organization, [card.pk]) == {card.pk: (DONE,)}
         (outcome,) = bulk.decide_many(workshop.approver, [(card.pk, "approve", decision(card))])
         assert (outcome.status, Approval.objects.get(pk=card.pk).status) == (422, ApprovalStatus.PENDING)
 
-    def test_names_the_person_who_did_it(self, workshop: Workshop, record: Record) -> None:
+    def test_names_the_person_who_caused_the_effect(self, workshop: Workshop, record: Record) -> None:
         workshop.play(asking(deactivate(record)))
         card = workshop.card(workshop.work())
         workshop.approve(card)
@@ -103,7 +105,7 @@ class TestACardAskedAgain:
         assert done is not None
         assert (done.targets[0].label, done.targets[0].values, done.run_id) == ("Acme", (), did.pk)
 
-    def test_whose_target_became_something_else_shows_the_change(self, workshop: Workshop, record: Record) -> None:
+    def test_whose_target_has_other_values_now_shows_the_change(self, workshop: Workshop, record: Record) -> None:
         """The control."""
         workshop.play(asking(deactivate(record)))
         card = workshop.card(workshop.work())
@@ -118,7 +120,7 @@ class TestACardAskedAgain:
 
 
 class TestAWaitingCard:
-    def test_whose_target_is_already_so_can_be_dismissed_as_it_is(self, workshop: Workshop, record: Record) -> None:
+    def test_whose_effect_exists_already_can_be_dismissed(self, workshop: Workshop, record: Record) -> None:
         first, second = ask_twice(workshop, deactivate(record))
         workshop.approve(first)
         workshop.drive(first.run)
@@ -127,7 +129,7 @@ class TestAWaitingCard:
 
 
 class TestDismissing:
-    def test_runs_nothing_and_tells_the_model_the_truth(
+    def test_runs_nothing_and_reports_the_truth_to_the_model(
         self, workshop: Workshop, model: ModelServer, record: Record
     ) -> None:
         asked = Call("data.updateRecord", {"record_id": str(record.pk), "changes": {"status": "inactive"}})
@@ -144,7 +146,7 @@ class TestDismissing:
         assert calls(run)[0].attempts == 0
         assert AuditEntry.objects.get(action="card_dismissed").subject == f"approval:{card.pk}"
 
-    def test_is_final(self, workshop: Workshop, record: Record) -> None:
+    def test_cannot_be_undone(self, workshop: Workshop, record: Record) -> None:
         card, _ = ask_again(workshop, deactivate(record))
         first = dismiss(workshop.approver, card.pk, decision(card, decision_id="d-1"))
         assert dismiss(workshop.approver, card.pk, decision(card, decision_id="d-1")).status == first.status
@@ -159,7 +161,7 @@ class TestDismissing:
         with pytest.raises(Forbidden):
             dismiss(workshop.operator, card.pk, decision(card))
 
-    def test_of_a_card_that_is_no_longer_true_shows_the_new_effect(self, workshop: Workshop, record: Record) -> None:
+    def test_a_card_that_is_no_longer_true_shows_the_new_effect(self, workshop: Workshop, record: Record) -> None:
         card, _ = ask_again(workshop, deactivate(record))
         Record.objects.filter(pk=record.pk).update(status="active", version=3)
         with pytest.raises(StaleDigest):
@@ -169,7 +171,7 @@ class TestDismissing:
         assert newest.preview["targets"][0]["before"] == {"status": "active"}
 
 
-class TestFactsThatABulkChangesItself:
+class TestFactsChangedByABulk:
     def ask(self, workshop: Workshop, count: int = 8) -> list[Approval]:
         Grant.objects.get_or_create(employee=workshop.employee, tool="data.addToList")
         records = [workshop.record(name=f"Company {number}") for number in range(count)]
@@ -186,7 +188,7 @@ class TestFactsThatABulkChangesItself:
         "If the first call of a bulk creates a list, no other card of it is asked again",
         "agents/runs/engine/covered_facts.py",
     )
-    def test_bring_no_card_back(self, workshop: Workshop) -> None:
+    def test_do_not_reopen_its_own_cards(self, workshop: Workshop) -> None:
         cards = self.ask(workshop)
         assert all(card.preview["targets"][0]["after"]["list_is_new"] for card in cards)
         self.approve_together(workshop, cards)
@@ -194,20 +196,20 @@ class TestFactsThatABulkChangesItself:
         assert set(statuses(run)) == {CallStatus.SUCCEEDED}
         assert RecordList.objects.get(name="Spring").entries.count() == 8
 
-    def test_in_another_run_of_the_bulk_bring_no_card_back(self, workshop: Workshop) -> None:
+    def test_do_not_reopen_cards_of_another_run_of_the_bulk(self, workshop: Workshop) -> None:
         first = self.ask(workshop, 1)
         second = self.ask(workshop, 1)
         self.approve_together(workshop, [*first, *second])
         assert {workshop.drive(card.run).status for card in (*first, *second)} == {RunStatus.SUCCEEDED}
 
-    def test_that_others_changed_bring_the_card_back(self, workshop: Workshop) -> None:
+    def test_reopen_the_card_if_others_changed_them(self, workshop: Workshop) -> None:
         cards = self.ask(workshop)
         self.approve_together(workshop, cards)
         RecordList.objects.create(organization=workshop.organization, name="Spring")
         run = workshop.drive(cards[0].run)
         assert set(statuses(run)) == {CallStatus.AWAITING_APPROVAL}
 
-    def test_beside_a_target_that_changed_bring_that_card_back(self, workshop: Workshop) -> None:
+    def test_reopen_the_card_whose_target_changed(self, workshop: Workshop) -> None:
         cards = self.ask(workshop)
         self.approve_together(workshop, cards)
         Record.objects.filter(name="Company 3").update(version=2)
@@ -219,7 +221,7 @@ class TestFactsThatABulkChangesItself:
         [({}, {"list": "Spring"}, True), ({}, {}, False), ({"is_public": False}, {"list": "Spring"}, False)],
         ids=["about the list", "about nothing else", "a value of its own"],
     )
-    def test_are_no_values_of_the_targets_themselves(
+    def test_do_not_include_values_of_the_targets(
         self, workshop: Workshop, before: dict[str, object], other: dict[str, object], is_covered_now: bool
     ) -> None:
         first, second = self.ask(workshop, 2)

@@ -37,9 +37,9 @@ def approve_all(workshop: Workshop, *asked: dict[str, object]) -> Run:
     return run
 
 
-class TestATargetThatChanged:
+class TestAChangedTarget:
     @pytest.mark.parametrize("tool", ["probe.rename", "probe.announce"], ids=["inside", "outside"])
-    def test_sends_the_call_back_to_a_new_card(
+    def test_returns_the_call_to_a_new_card(
         self, workshop: Workshop, record: Record, recorder: Recorder, tool: str
     ) -> None:
         run = approve_all(workshop, call(tool, record_id=record.pk, to="New"))
@@ -67,7 +67,7 @@ class TestATargetThatChanged:
         assert calls(run)[0].attempts == 1
 
     @pytest.mark.parametrize("tool", ["probe.rename", "probe.announce"], ids=["inside", "outside"])
-    def test_three_times_fails_the_call(
+    def test_fails_the_call_after_three_changes(
         self, workshop: Workshop, record: Record, recorder: Recorder, tool: str
     ) -> None:
         run = approve_all(workshop, call(tool, record_id=record.pk, to="New"))
@@ -84,7 +84,7 @@ class TestATargetThatChanged:
         assert not recorder.effects
 
     @pytest.mark.parametrize("tool", ["probe.rename", "probe.announce"], ids=["inside", "outside"])
-    def test_to_nothing_shows_a_card_that_cannot_be_previewed(
+    def test_that_cannot_be_previewed_is_shown_on_the_card(
         self, workshop: Workshop, record: Record, recorder: Recorder, tool: str
     ) -> None:
         run = approve_all(workshop, call(tool, record_id=record.pk, to="New"))
@@ -94,7 +94,9 @@ class TestATargetThatChanged:
         assert "There is no record" in workshop.card(run).preview["problem"]
         workshop.deny(workshop.card(run))
 
-    def test_by_an_approved_call_of_the_same_pass_is_asked_again(self, workshop: Workshop, record: Record) -> None:
+    def test_changed_by_an_approved_call_of_the_same_pass_is_asked_again(
+        self, workshop: Workshop, record: Record
+    ) -> None:
         run = approve_all(
             workshop,
             call("probe.rename", record_id=record.pk, to="One"),
@@ -104,7 +106,7 @@ class TestATargetThatChanged:
         assert statuses(run) == [CallStatus.SUCCEEDED, CallStatus.AWAITING_APPROVAL]
         assert workshop.card(run).preview["targets"][0]["before"] == {"name": "One"}
 
-    def test_before_the_decision_is_found_at_the_start(self, workshop: Workshop, record: Record) -> None:
+    def test_changed_before_the_decision_is_detected_at_the_start(self, workshop: Workshop, record: Record) -> None:
         workshop.play(asking(call("probe.rename", record_id=record.pk, to="New")))
         run = workshop.work()
         rename_behind_its_back(record, "Acme 2")
@@ -114,7 +116,7 @@ class TestATargetThatChanged:
         record.refresh_from_db()
         assert record.name == "Acme 2"
 
-    def test_by_two_runs_at_the_same_moment_is_written_once_and_asked_again_once(
+    def test_of_two_runs_at_the_same_moment_is_written_once_and_asked_again_once(
         self, workshop: Workshop, record: Record
     ) -> None:
         first = approve_all(workshop, call("data.updateRecord", record_id=str(record.pk), changes={"score": 10}))
@@ -128,8 +130,8 @@ class TestATargetThatChanged:
         assert (record.score == 10) != (record.status == "pending")
 
 
-class TestAToolThatChanged:
-    def test_in_its_definition_is_asked_again(
+class TestAChangedTool:
+    def test_with_another_definition_is_asked_again(
         self, workshop: Workshop, record: Record, toolbox: Toolbox, recorder: Recorder
     ) -> None:
         run = approve_all(workshop, call("probe.effect", name="a"), call("probe.rename", record_id=record.pk, to="New"))
@@ -146,7 +148,7 @@ class TestAToolThatChanged:
         run = workshop.drive(run)
         assert statuses(run) == [CallStatus.SUCCEEDED] * 2
 
-    def test_only_in_its_title_or_formatting_runs(
+    def test_with_only_another_title_or_formatting_runs(
         self, workshop: Workshop, toolbox: Toolbox, recorder: Recorder
     ) -> None:
         run = approve_all(workshop, call("probe.effect", name="a"))
@@ -155,7 +157,7 @@ class TestAToolThatChanged:
         toolbox.register(type("Effect", (Effect,), same)())
         assert statuses(workshop.drive(run)) == [CallStatus.SUCCEEDED]
 
-    def test_in_its_parsing_of_params_is_asked_again(
+    def test_with_another_parsing_of_params_is_asked_again(
         self, workshop: Workshop, toolbox: Toolbox, recorder: Recorder
     ) -> None:
         run = approve_all(workshop, call("probe.effect", name="a"))
@@ -168,7 +170,7 @@ class TestAToolThatChanged:
         assert workshop.card(run).params == {"name": "A"}
         assert not recorder.effects
 
-    def test_in_its_level_is_asked_again_at_the_new_one(
+    def test_with_another_level_is_asked_again_at_that_level(
         self, workshop: Workshop, toolbox: Toolbox, recorder: Recorder
     ) -> None:
         run = approve_all(workshop, call("probe.effect", name="a"))
@@ -180,7 +182,7 @@ class TestAToolThatChanged:
         assert statuses(workshop.drive(run)) == [CallStatus.SUCCEEDED]
         assert list(recorder.effects.values()) == [1]
 
-    def test_after_an_edit_keeps_the_models_own_params(
+    def test_keeps_the_original_params_of_the_model_after_an_edit(
         self, workshop: Workshop, toolbox: Toolbox, recorder: Recorder
     ) -> None:
         workshop.play(asking(call("probe.effect", name="a")))
@@ -194,9 +196,9 @@ class TestAToolThatChanged:
         workshop.deny(workshop.card(run))
 
 
-class TestACallThatIsNowForbidden:
+class TestANowForbiddenCall:
     @pytest.mark.parametrize("tool", ["probe.rename", "probe.announce"], ids=["inside", "outside"])
-    def test_because_the_tool_was_disabled_is_rejected(
+    def test_of_a_disabled_tool_is_rejected(
         self, workshop: Workshop, record: Record, toolbox: Toolbox, recorder: Recorder, tool: str
     ) -> None:
         run = approve_all(workshop, call(tool, record_id=record.pk, to="New"))
@@ -209,25 +211,21 @@ class TestACallThatIsNowForbidden:
         assert run.status == RunStatus.SUCCEEDED
         assert not recorder.effects
 
-    def test_because_the_grant_was_taken_away_is_rejected(
-        self, workshop: Workshop, record: Record, recorder: Recorder
-    ) -> None:
+    def test_of_a_revoked_grant_is_rejected(self, workshop: Workshop, record: Record, recorder: Recorder) -> None:
         run = approve_all(workshop, call("probe.announce", record_id=record.pk))
         workshop.employee.grants.filter(tool=Announce.name).delete()
         run = workshop.drive(run)
         assert (statuses(run), error_code(calls(run)[0])) == ([CallStatus.REJECTED], "NOT_PERMITTED")
         assert not recorder.effects
 
-    def test_because_the_tool_is_gone_is_rejected(
-        self, workshop: Workshop, toolbox: Toolbox, recorder: Recorder
-    ) -> None:
+    def test_of_a_removed_tool_is_rejected(self, workshop: Workshop, toolbox: Toolbox, recorder: Recorder) -> None:
         run = approve_all(workshop, call("probe.effect", name="a"))
         toolbox.unregister("probe.effect")
         run = workshop.drive(run)
         assert (statuses(run), error_code(calls(run)[0])) == ([CallStatus.REJECTED], "TOOL_NOT_FOUND")
 
 
-def test_a_harmless_edit_of_the_employee_voids_no_card(workshop: Workshop, recorder: Recorder) -> None:
+def test_a_harmless_edit_of_the_employee_keeps_approved_cards_valid(workshop: Workshop, recorder: Recorder) -> None:
     run = approve_all(workshop, call("probe.effect", name="a"))
     workshop.employee.name, workshop.employee.instructions = "Dana Scully", "Trust no one."
     workshop.employee.save()
@@ -238,7 +236,7 @@ class TestRowsChangedInTheDatabase:
     """The digest seals the values that the card shows, whatever is changed in the rows and their hashes."""
 
     @pytest.mark.parametrize("stored_hash", ["0" * 64, None], ids=["with another hash", "with the old hash"])
-    def test_params_changed_after_the_approval_do_not_run(
+    def test_changed_params_do_not_run_after_the_approval(
         self, workshop: Workshop, recorder: Recorder, stored_hash: str | None
     ) -> None:
         run = approve_all(workshop, call("probe.effect", name="a"))
@@ -253,7 +251,7 @@ class TestRowsChangedInTheDatabase:
         workshop.approve(new_card)
         assert statuses(workshop.drive(run)) == [CallStatus.SUCCEEDED]
 
-    def test_params_of_a_transactional_tool_do_not_run_either(self, workshop: Workshop, record: Record) -> None:
+    def test_changed_params_of_a_transactional_tool_do_not_run_either(self, workshop: Workshop, record: Record) -> None:
         run = approve_all(workshop, call("probe.rename", record_id=record.pk, to="New"))
         run.tool_calls.update(params={"record_id": record.pk, "to": "Stolen", "gate": ""})
         assert statuses(workshop.drive(run)) == [CallStatus.AWAITING_APPROVAL]
@@ -261,7 +259,7 @@ class TestRowsChangedInTheDatabase:
         assert record.name == "Acme"
 
     @pytest.mark.parametrize("changed", ["call", "params", "preview", "level"])
-    def test_a_card_that_no_longer_shows_its_call_is_not_approved(self, workshop: Workshop, changed: str) -> None:
+    def test_a_card_that_differs_from_its_call_cannot_be_approved(self, workshop: Workshop, changed: str) -> None:
         workshop.play(asking(call("probe.effect", name="a")))
         run = workshop.work()
         card = workshop.card(run)
@@ -278,7 +276,7 @@ class TestRowsChangedInTheDatabase:
             workshop.approve(card)
         assert workshop.deny(card).status == ApprovalStatus.DENIED
 
-    def test_numbers_that_a_database_writes_differently_change_nothing(
+    def test_another_database_notation_of_numbers_is_not_drift(
         self, workshop: Workshop, toolbox: Toolbox, recorder: Recorder
     ) -> None:
         values = {"large": 1e23, "zero": -0.0, "small": 1e-7, "whole": 1.0, "long": 2**63 + 1}

@@ -37,8 +37,8 @@ def card(workshop: Workshop, record: Record) -> Approval:
     return workshop.card(workshop.work())
 
 
-class TestTheNextCard:
-    def test_replaces_the_old_one_with_a_new_digest(self, workshop: Workshop, card: Approval, record: Record) -> None:
+class TestAnEditedCard:
+    def test_replaces_the_old_card_with_a_new_digest(self, workshop: Workshop, card: Approval, record: Record) -> None:
         new_card = workshop.edit(card, {"record_id": record.pk, "to": "Two"})
         card.refresh_from_db()
         assert card.status == ApprovalStatus.SUPERSEDED
@@ -47,14 +47,14 @@ class TestTheNextCard:
         assert new_card.preview["targets"][0]["after"] == {"name": "Two"}
         assert new_card.why == "acme-approver edited the request.\nThis changes data."
 
-    def test_gives_the_reason_for_the_new_params(self, workshop: Workshop) -> None:
+    def test_explains_the_verdict_on_the_new_params(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.visit", host="one.example")))
         new_card = workshop.edit(workshop.card(workshop.work()), {"host": "two.example"})
         assert "one.example" not in new_card.why
         assert "Contacts two.example, not on the list of allowed hosts." in new_card.why
         assert calls(new_card.run)[0].why == "contacts two.example, not on the list of allowed hosts"
 
-    def test_gives_a_long_reason_in_full(self, workshop: Workshop) -> None:
+    def test_gives_a_long_explanation_in_full(self, workshop: Workshop) -> None:
         first, second = (
             f"{letter * 60}.{letter * 60}.{letter * 60}.{letter * 60}.{letter * 60}.example" for letter in "ab"
         )
@@ -81,14 +81,14 @@ class TestTheNextCard:
         assert requested[1]["params"]["to"] == "Two"
         assert AuditEntry.objects.get(action="card_edited").payload["params"]["to"] == "Two"
 
-    def test_refuses_the_digest_of_the_old_one(self, workshop: Workshop, card: Approval, record: Record) -> None:
+    def test_refuses_the_digest_of_the_old_card(self, workshop: Workshop, card: Approval, record: Record) -> None:
         new_card = workshop.edit(card, {"record_id": record.pk, "to": "Two"})
         with pytest.raises(StaleDigest):
             workshop.approve(new_card, digest=card.digest)
         with pytest.raises(AlreadyDecided):
             workshop.approve(card)
 
-    def test_is_the_same_for_the_same_decision_sent_again(
+    def test_is_the_same_when_the_decision_is_sent_again(
         self, workshop: Workshop, card: Approval, record: Record
     ) -> None:
         decision = decisions.Decision(digest=card.digest, decision_id="once")
@@ -100,7 +100,7 @@ class TestTheNextCard:
         assert refused.value.extra["decided_by"] == "acme-approver"
         assert workshop.cards(card.run) == [new_card]
 
-    def test_is_the_same_for_that_decision_even_after_it_was_executed(
+    def test_is_the_same_for_the_same_decision_even_after_execution(
         self, workshop: Workshop, card: Approval, record: Record
     ) -> None:
         decision = decisions.Decision(digest=card.digest, decision_id="once")
@@ -111,12 +111,12 @@ class TestTheNextCard:
         workshop.employee.grants.all().delete()
         assert decisions.edit(workshop.approver, card.pk, decision, params).pk == new_card.pk
 
-    def test_is_not_taken_away_by_undoing_the_old_one(self, workshop: Workshop, card: Approval, record: Record) -> None:
+    def test_survives_undoing_the_old_card(self, workshop: Workshop, card: Approval, record: Record) -> None:
         workshop.edit(card, {"record_id": record.pk, "to": "Two"})
         with pytest.raises(Conflict):
             workshop.undo(card)
 
-    def test_may_be_edited_and_denied_too(self, workshop: Workshop, card: Approval, record: Record) -> None:
+    def test_can_be_edited_and_denied_too(self, workshop: Workshop, card: Approval, record: Record) -> None:
         second = workshop.edit(card, {"record_id": record.pk, "to": "Two"})
         third = workshop.edit(second, {"record_id": record.pk, "to": "Three"})
         assert third.sequence == 3
@@ -125,9 +125,7 @@ class TestTheNextCard:
         record.refresh_from_db()
         assert record.name == "Acme"
 
-    def test_is_never_shown_with_the_params_of_the_old_one(
-        self, workshop: Workshop, card: Approval, record: Record
-    ) -> None:
+    def test_is_never_shown_with_the_old_params(self, workshop: Workshop, card: Approval, record: Record) -> None:
         """Somebody edits the card after the panel has read its call and before it reads the card."""
         line_of_card = list(Event.objects.filter(run=card.run_id, type="approval_requested"))
         edited: list[Approval] = []
@@ -149,8 +147,8 @@ class TestTheNextCard:
         assert "One" not in exact
 
 
-class TestTheCall:
-    def test_keeps_the_models_own_params(self, workshop: Workshop, card: Approval, record: Record) -> None:
+class TestTheCallOfAnEditedCard:
+    def test_keeps_the_original_params_of_the_model(self, workshop: Workshop, card: Approval, record: Record) -> None:
         signature = calls(card.run)[0].signature
         second = workshop.edit(card, {"record_id": record.pk, "to": "Two"})
         workshop.edit(second, {"record_id": record.pk, "to": "Three"})
@@ -158,7 +156,7 @@ class TestTheCall:
         assert (row.model_params, row.params["to"]) == ({"record_id": record.pk, "to": "One", "gate": ""}, "Three")
         assert row.signature == signature
 
-    def test_tells_the_model_that_a_person_changed_it(
+    def test_tells_the_model_that_a_person_changed_the_params(
         self, workshop: Workshop, model: ModelServer, recorder: Recorder
     ) -> None:
         model.script(Response(calls=(Call("probe.effect", {"name": "a"}),)), Response(text="Fine."))
@@ -171,13 +169,13 @@ class TestTheCall:
         assert assistant["tool_calls"][0]["function"]["arguments"] == '{"name": "a"}'
         assert recorder.arrivals == {"b": 1}
 
-    def test_gets_the_defaults_of_params_that_were_left_out(self, workshop: Workshop, card: Approval) -> None:
+    def test_gets_defaults_for_omitted_params(self, workshop: Workshop, card: Approval) -> None:
         workshop.edit(card, {"record_id": calls(card.run)[0].params["record_id"], "to": "Two"})
         assert calls(card.run)[0].params["gate"] == ""
 
 
 class TestARefusedEdit:
-    def test_with_invalid_params_leaves_the_card(self, workshop: Workshop, card: Approval) -> None:
+    def test_with_invalid_params_leaves_the_card_open(self, workshop: Workshop, card: Approval) -> None:
         for wrong in ({}, {"record_id": "x", "to": "Two"}, {"record_id": 10**9, "to": "Two"}):
             with pytest.raises(Invalid) as refused:
                 workshop.edit(card, wrong)
@@ -186,12 +184,12 @@ class TestARefusedEdit:
         assert card.status == ApprovalStatus.PENDING
         assert calls(card.run)[0].params["to"] == "One"
 
-    def test_that_changes_nothing_leaves_the_card(self, workshop: Workshop, card: Approval) -> None:
+    def test_without_changes_leaves_the_card_open(self, workshop: Workshop, card: Approval) -> None:
         with pytest.raises(Invalid):
             workshop.edit(card, calls(card.run)[0].params)
         assert workshop.cards(card.run) == [card]
 
-    def test_of_a_card_that_is_stale_decided_or_expired(
+    def test_of_a_stale_decided_or_expired_card_reports_the_reason(
         self, workshop: Workshop, card: Approval, record: Record
     ) -> None:
         params = {"record_id": record.pk, "to": "Two"}
@@ -235,14 +233,14 @@ class TestAnEditThatLosesARace:
             recorder.release("held")
         return answers[0].status_code, answers[0].json()
 
-    def test_says_who_decided_and_how(self, workshop: Workshop, held_card: Approval, recorder: Recorder) -> None:
+    def test_reports_who_decided_and_how(self, workshop: Workshop, held_card: Approval, recorder: Recorder) -> None:
         status, answer = self.edited_meanwhile(
             held_card, workshop.approver, recorder, lambda: workshop.deny(held_card, by=workshop.admin)
         )
         assert (status, answer["code"], answer["decided_by"]) == (409, "decided", "acme-admin")
         assert answer["detail"] == "the card was denied by acme-admin; the edit was not applied"
 
-    def test_says_so_even_if_the_preview_fails(
+    def test_reports_the_decision_even_if_the_preview_fails(
         self, workshop: Workshop, held_card: Approval, recorder: Recorder, record: Record
     ) -> None:
         """The approved call has removed the record, so the preview of the edit finds nothing."""
@@ -255,7 +253,7 @@ class TestAnEditThatLosesARace:
         assert (status, answer["code"]) == (409, "decided")
         assert answer["detail"] == "the card was approved by acme-admin; the edit was not applied"
 
-    def test_says_that_the_card_expired(self, workshop: Workshop, held_card: Approval, recorder: Recorder) -> None:
+    def test_reports_that_the_card_expired(self, workshop: Workshop, held_card: Approval, recorder: Recorder) -> None:
         status, answer = self.edited_meanwhile(held_card, workshop.approver, recorder, lambda: expire_card(held_card))
         assert (status, answer["detail"]) == (410, "the card has expired; the edit was not applied")
 

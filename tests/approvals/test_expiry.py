@@ -14,7 +14,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 class TestAnExpiredCard:
-    def test_ends_its_call_and_wakes_the_run(self, workshop: Workshop) -> None:
+    def test_ends_its_call_and_resumes_the_run(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.effect", name="a")))
         run = workshop.work()
         card = workshop.card(run)
@@ -68,13 +68,13 @@ class TestAnExpiredCard:
 
 
 class TestOtherCards:
-    def test_before_their_expiry_stay_open(self, workshop: Workshop) -> None:
+    def test_stay_open_before_their_expiry(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.effect", name="a")))
         run = workshop.work()
         assert sweep_once() == 0
         assert len(workshop.cards(run)) == 1
 
-    def test_that_were_decided_do_not_expire(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_do_not_expire_once_they_are_decided(self, workshop: Workshop, recorder: Recorder) -> None:
         workshop.play(asking(call("probe.effect", name="a"), call("probe.effect", name="b")))
         run = workshop.work()
         approved, denied = workshop.cards(run)
@@ -88,7 +88,7 @@ class TestOtherCards:
         with pytest.raises(AlreadyDecided):
             workshop.deny(denied)
 
-    def test_of_unknown_outcomes_never_expire(self, workshop: Workshop) -> None:
+    def test_never_expire_for_unknown_outcomes(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.failingEffect", code="NETWORK_ERROR")))
         run = workshop.work()
         workshop.approve(workshop.card(run))

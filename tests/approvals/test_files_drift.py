@@ -38,7 +38,7 @@ def approve_call(workshop: Workshop, asked: dict[str, object]) -> Run:
     return run
 
 
-def test_a_write_shows_its_change_and_makes_it(workshop: Workshop, note: Path) -> None:
+def test_an_approved_write_does_what_its_card_shows(workshop: Workshop, note: Path) -> None:
     workshop.play(asking(WRITE))
     run = workshop.work()
     card = workshop.card(run)
@@ -65,7 +65,7 @@ def test_a_file_that_changed_after_the_approval_is_asked_again(workshop: Worksho
 
 
 @pytest.mark.parametrize("asked", [WRITE, DELETE], ids=["write", "delete"])
-def test_a_file_that_changes_at_the_last_moment_is_left_alone(
+def test_a_file_that_changes_at_the_last_moment_stays_unchanged(
     workshop: Workshop, note: Path, asked: dict[str, object]
 ) -> None:
     run = approve_call(workshop, asked)
@@ -81,7 +81,7 @@ def test_a_file_that_changes_at_the_last_moment_is_left_alone(
     assert note.read_text() == "somebody else's"
 
 
-def test_a_deletion_lists_what_is_lost_and_asks_again_if_there_is_more(workshop: Workshop, note: Path) -> None:
+def test_a_deletion_lists_the_lost_files_and_asks_again_if_there_are_more(workshop: Workshop, note: Path) -> None:
     run = approve_call(workshop, DELETE)
     note.with_name("b.txt").write_text("new")
     run = workshop.drive(run)

@@ -41,21 +41,21 @@ def page_folds(world: World, card: Approval) -> bool:
         ("Short", "⟦" * 201),
     ],
 )
-def test_of_a_created_record(world: World, name: str, notes: str) -> None:
+def test_the_code_and_the_page_agree_for_a_created_record(world: World, name: str, notes: str) -> None:
     card = world.card(tool=CREATE, params={"name": name, "notes": notes})
     assert read_card(card).folds_parts == page_folds(world, card)
 
 
 @pytest.mark.parametrize("number", [1, 5, 6])
 @pytest.mark.parametrize("tool", [DELETE, "data.bulkUpdate"])
-def test_of_a_list(world: World, tool: str, number: int) -> None:
+def test_the_code_and_the_page_agree_for_a_list(world: World, tool: str, number: int) -> None:
     records = [Record.objects.create(organization=world.acme, name=f"C{n}", region="EU") for n in range(number)]
     params: dict[str, Any] = {"record_ids": [str(record.pk) for record in records]}
     card = world.card(tool=tool, params=params | ({} if tool == DELETE else {"changes": {"region": "US"}}))
     assert read_card(card).folds_parts == page_folds(world, card) == (number > 5)
 
 
-def test_a_changed_text_is_long_even_where_its_differences_are_few(world: World) -> None:
+def test_a_changed_long_text_counts_as_long_despite_few_differences(world: World) -> None:
     record = world.records[0]
     record.notes = "word " * 100
     record.save()

@@ -28,7 +28,7 @@ class TestFourEyes:
         workshop.organization.four_eyes = True
         workshop.organization.save()
 
-    def test_refuse_the_approval_of_the_person_who_started_the_run(self, workshop: Workshop) -> None:
+    def test_prevent_approval_by_the_person_who_started_the_run(self, workshop: Workshop) -> None:
         run = start_own_run(workshop)
         card = workshop.card(run)
         with pytest.raises(Forbidden) as refused:
@@ -37,16 +37,16 @@ class TestFourEyes:
         assert statuses(run) == [CallStatus.AWAITING_APPROVAL]
         assert workshop.deny(card).status == ApprovalStatus.DENIED
 
-    def test_let_another_person_decide(self, workshop: Workshop) -> None:
+    def test_allow_approval_by_another_person(self, workshop: Workshop) -> None:
         run = start_own_run(workshop)
         assert workshop.approve(workshop.card(run), by=workshop.admin).status == ApprovalStatus.APPROVED
 
-    def test_let_approvers_decide_cards_of_runs_of_others(self, workshop: Workshop) -> None:
+    def test_let_approvers_decide_cards_in_runs_of_others(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.effect", name="a")))
         run = workshop.work()
         assert workshop.deny(workshop.card(run)).status == ApprovalStatus.DENIED
 
-    def test_refuse_admins_too(self, workshop: Workshop) -> None:
+    def test_apply_to_admins_too(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.effect", name="a")))
         run, _ = actions.submit(workshop.admin, actions.Submission(workshop.employee.pk, "My own work"))
         workshop.drive(run)
@@ -54,13 +54,13 @@ class TestFourEyes:
             workshop.approve(workshop.card(run), by=workshop.admin)
 
 
-def test_without_four_eyes_an_approver_decides_own_cards(workshop: Workshop) -> None:
+def test_an_approver_can_decide_their_own_cards_without_four_eyes(workshop: Workshop) -> None:
     run = start_own_run(workshop)
     assert workshop.approve(workshop.card(run)).status == ApprovalStatus.APPROVED
 
 
 @pytest.mark.parametrize(("role", "may"), [("viewer", False), ("operator", True), ("approver", True), ("admin", True)])
-def test_operators_and_above_start_runs(workshop: Workshop, role: str, may: bool) -> None:
+def test_only_operators_and_above_can_start_runs(workshop: Workshop, role: str, may: bool) -> None:
     submission = actions.Submission(workshop.employee.pk, "Work")
     if may:
         assert actions.submit(workshop.members[role], submission)[1]
@@ -71,7 +71,7 @@ def test_operators_and_above_start_runs(workshop: Workshop, role: str, may: bool
 
 
 @pytest.mark.parametrize(("role", "may"), [("viewer", False), ("operator", False), ("approver", True), ("admin", True)])
-def test_approvers_and_above_decide(workshop: Workshop, role: str, may: bool) -> None:
+def test_only_approvers_and_above_can_decide(workshop: Workshop, role: str, may: bool) -> None:
     workshop.play(asking(call("probe.effect", name="a")))
     card = workshop.card(workshop.work())
     if may:
@@ -87,7 +87,7 @@ def test_each_role_includes_those_below_it() -> None:
         assert [role.includes(needed) for needed in order] == [lower <= higher for lower in range(4)]
 
 
-def test_a_user_has_the_role_of_the_organization_in_question(workshop: Workshop) -> None:
+def test_a_user_has_a_separate_role_in_each_organization(workshop: Workshop) -> None:
     """An admin elsewhere is a viewer here."""
     user = User.objects.create_user("guest")
     guest = Membership.objects.create(organization=workshop.organization, user=user, role=Role.VIEWER)
@@ -116,7 +116,7 @@ def remove(member: Membership) -> None:
     "agents/approvals/own_cards.py",
 )
 @pytest.mark.parametrize("lose", [demote, switch_off, remove])
-def test_who_lost_the_right_while_the_request_waited_for_the_card_decides_nothing(
+def test_a_person_who_loses_the_right_while_waiting_for_the_lock_cannot_decide(
     workshop: Workshop, lose: Callable[[Membership], None]
 ) -> None:
     workshop.play(asking(call("probe.effect", name="a")))

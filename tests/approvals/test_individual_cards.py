@@ -142,7 +142,7 @@ def find_reasons(world: World, *cards: Approval) -> dict[int, tuple[str, ...]]:
     "agents/approvals/warnings/individual_cards.py",
 )
 @pytest.mark.parametrize(("make", "reasons"), REASONS.values(), ids=REASONS)
-def test_its_row_and_the_refusal_in_bulk_say_why(world: World, make: Make, reasons: list[str]) -> None:
+def test_the_row_and_the_bulk_refusal_state_the_reasons(world: World, make: Make, reasons: list[str]) -> None:
     card = make(world)
     html = world.client("approver").get("/approvals/").content.decode()
     assert (f"Select card {card.pk}" in html) == (not reasons)
@@ -164,7 +164,7 @@ def write_changed_file(world: World) -> Approval:
     return card
 
 
-def test_a_changed_file_is_refused_in_bulk(world: World) -> None:
+def test_a_changed_file_cannot_be_approved_in_bulk(world: World) -> None:
     """The list does not compute effects again, because that is slow."""
     changed = write_changed_file(world)
     same = world.card(tool="files.write", params={"path": "b.md", "text": "new"})
@@ -173,7 +173,7 @@ def test_a_changed_file_is_refused_in_bulk(world: World) -> None:
     assert decide(world, changed).detail.endswith(": Cannot run as shown")
 
 
-def test_records_of_another_organization_are_no_reason(world: World) -> None:
+def test_records_of_another_organization_are_not_a_reason(world: World) -> None:
     Record.objects.create(organization=world.globex, name="Acrne Corp")
     assert find_reasons(world, world.card()) == {}
 
@@ -184,7 +184,7 @@ def test_a_card_of_another_organization_is_not_found(world: World) -> None:
     assert decide(world, card).status == 404
 
 
-def test_a_repeated_decision_has_its_first_response(world: World) -> None:
+def test_a_repeated_decision_returns_its_first_response(world: World) -> None:
     card = world.card()
     assert decide(world, card, decision_id="one").status == 200
     Record.objects.filter(pk=world.records[0].pk).update(version=2)
@@ -192,7 +192,7 @@ def test_a_repeated_decision_has_its_first_response(world: World) -> None:
     assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.APPROVED
 
 
-def test_many_cards_cost_as_many_queries_as_one(world: World) -> None:
+def test_the_number_of_queries_is_independent_of_the_number_of_cards(world: World) -> None:
     cards = [world.card(), *(update_many(world, 6, "draft") for _ in range(3)), say(world, "Gadget: safe.")]
 
     def count(*some: Approval) -> list[str]:

@@ -53,7 +53,7 @@ def open_card(run: Run) -> Approval:
 
 
 class TestALateEffect:
-    def test_is_kept_on_its_call_and_changes_nothing_else(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_is_recorded_on_its_call_and_changes_nothing_else(self, workshop: Workshop, recorder: Recorder) -> None:
         ended = give_up(workshop, recorder)
         (before,) = calls(ended)
         late = report(recorder, ended)
@@ -66,7 +66,7 @@ class TestALateEffect:
         assert (run.status, run.answer, run.finished_at) == (ended.status, ended.answer, ended.finished_at)
         assert event_types(run)[-1] == "late_effect"
 
-    def test_has_a_card_that_counts_in_the_inbox(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_adds_a_card_to_the_inbox(self, workshop: Workshop, recorder: Recorder) -> None:
         run = give_up(workshop, recorder)
         assert count_pending_cards(workshop.organization.pk) == 0
         report(recorder, run)
@@ -85,7 +85,7 @@ class TestALateEffect:
         assert again(run).status == RunStatus.WAITING
         assert statuses(run) == [CallStatus.FAILED, CallStatus.AWAITING_APPROVAL]
 
-    def test_is_none_if_the_person_had_said_that_it_happened(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_is_not_recorded_if_a_person_had_reported_success(self, workshop: Workshop, recorder: Recorder) -> None:
         recorder.hold("slow")
         workshop.play(asking(call("probe.shortEffect", name="slow")))
         run = workshop.work()
@@ -99,7 +99,7 @@ class TestALateEffect:
 class TestASecondEffect:
     """A person said "not done", the model asked again, and the second card was approved: it happened twice."""
 
-    def test_is_named_on_the_card_and_on_the_call(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_is_reported_on_the_card_and_on_the_call(self, workshop: Workshop, recorder: Recorder) -> None:
         run = give_up(workshop, recorder, times=2)
         workshop.approve(workshop.card(run))
         workshop.drive(run)
@@ -113,7 +113,7 @@ class TestASecondEffect:
         assert sum(recorder.effects.values()) == 2
 
     @pytest.mark.parametrize("is_approved", [True, False])
-    def test_does_not_start_before_somebody_knows_of_the_first(
+    def test_does_not_start_before_a_person_knows_of_the_first(
         self, workshop: Workshop, recorder: Recorder, is_approved: bool
     ) -> None:
         """The second card was shown when the first effect counted as not done, so it is asked again."""
@@ -138,7 +138,7 @@ class TestAcknowledging:
     def late(self, workshop: Workshop, recorder: Recorder) -> ToolCall:
         return report(recorder, give_up(workshop, recorder))
 
-    def test_closes_the_card_with_who_and_why(self, workshop: Workshop, late: ToolCall) -> None:
+    def test_closes_the_card_with_person_and_reason(self, workshop: Workshop, late: ToolCall) -> None:
         card = open_card(late.run)
         workshop.resolve(late, resolutions.ACKNOWLEDGED, "I took it back by hand.")
         card.refresh_from_db()
@@ -160,7 +160,7 @@ class TestAcknowledging:
             workshop.resolve(late, outcome)
         assert open_card(late.run)
 
-    def test_takes_a_reason_and_an_approver_of_the_organization(self, workshop: Workshop, late: ToolCall) -> None:
+    def test_requires_a_reason_and_an_approver_of_the_organization(self, workshop: Workshop, late: ToolCall) -> None:
         refused: tuple[tuple[type[Exception], Membership, str], ...] = (
             (Invalid, workshop.approver, " "),
             (Forbidden, workshop.operator, "I looked."),

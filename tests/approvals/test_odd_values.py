@@ -63,7 +63,7 @@ def test_values_that_simply_vary_are_not_odd(values: tuple[Any, ...]) -> None:
     assert find_odd("value", *values) == []
 
 
-def test_a_group_of_ten_has_at_most_three_odd_ones() -> None:
+def test_at_most_three_of_ten_values_are_odd() -> None:
     alike = [f"{name}@acme.example" for name in "abcdefg"]
     others = ["h@evil.example", "i@evil.example", "j@evil.example"]
     assert find_odd("value", *alike, *others) == others
@@ -76,6 +76,6 @@ def test_a_long_list_is_compared_up_to_its_limit() -> None:
     assert find_odd("value", *alike, [*long, "e@evil.example"]) == []
 
 
-def test_the_oddity_names_the_param_without_its_path() -> None:
+def test_the_reason_names_the_param_without_its_path() -> None:
     params = [{"values.email": f"{name}@acme.example"} for name in "abc"] + [{"values.email": "d@evil.example"}]
     assert find_oddities(params)[-1] == "email: different domain"

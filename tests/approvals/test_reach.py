@@ -37,20 +37,20 @@ def update_many(world: World, affected: int, total: int) -> Approval:
     ("affected", "total", "phrase"),
     [(6, 31, ""), (6, 30, ""), (6, 29, "6"), (5, 5, ""), (50, 300, ""), (51, 300, "51")],
 )
-def test_more_than_50_objects_or_20_percent_of_all_are_confirmed(
+def test_more_than_50_objects_or_20_percent_need_a_typed_confirmation(
     world: World, affected: int, total: int, phrase: str
 ) -> None:
     assert decisions.make_confirmation_phrase(update_many(world, affected, total)) == phrase
 
 
-def test_the_limits_are_the_organizations_own(world: World) -> None:
+def test_each_organization_has_its_own_limits(world: World) -> None:
     world.acme.confirm_count, world.acme.confirm_percent = 7, 100
     world.acme.save()
     assert decisions.make_confirmation_phrase(update_many(world, 7, 8)) == ""
     assert decisions.make_confirmation_phrase(update_many(world, 8, 8)) == "8"
 
 
-def test_it_is_approved_only_with_the_typed_count(world: World) -> None:
+def test_a_large_effect_is_approved_only_with_the_typed_count(world: World) -> None:
     card = update_many(world, 10, 12)
     approver = world.member("approver")
     with pytest.raises(Invalid) as refused:
@@ -65,7 +65,9 @@ def test_it_is_approved_only_with_the_typed_count(world: World) -> None:
     "agents/approvals/warnings/card_reading.py",
 )
 @pytest.mark.parametrize("changes", [{"notes": "a\u200bb"}, {"domain": "\u0430cme.com"}])
-def test_a_marked_card_is_refused_in_bulk_and_can_be_decided_alone(world: World, changes: dict[str, str]) -> None:
+def test_a_card_with_a_warning_is_refused_in_bulk_and_can_be_decided_alone(
+    world: World, changes: dict[str, str]
+) -> None:
     marked = world.card(params={"record_id": str(world.records[0].pk), "changes": changes})
     far, plain = update_many(world, 10, 12), world.card(params={"name": "New"}, tool="data.createRecord")
     approver = world.member("approver")
@@ -77,7 +79,7 @@ def test_a_marked_card_is_refused_in_bulk_and_can_be_decided_alone(world: World,
 
 
 @pytest.mark.parametrize(("stands_out", "status"), [(True, 422), (False, 200)])
-def test_a_destination_from_outside_is_refused_in_bulk(world: World, stands_out: bool, status: int) -> None:
+def test_a_destination_from_outside_cannot_be_approved_in_bulk(world: World, stands_out: bool, status: int) -> None:
     card = world.card(params={"record_id": str(world.records[0].pk), "changes": {"email": "a@evil.example"}})
     seen = Sighting("changes.email", "changes.email", "a@evil.example", SeenIn.OUTSIDE, stands_out)
     ToolCall.objects.filter(pk=card.tool_call_id).update(provenance=Provenance((seen,)).as_json())
@@ -86,7 +88,7 @@ def test_a_destination_from_outside_is_refused_in_bulk(world: World, stands_out:
 
 
 @pytest.mark.parametrize(("length", "status"), [(201, 422), (200, 200)])
-def test_a_shortened_value_is_refused_in_bulk(world: World, length: int, status: int) -> None:
+def test_a_shortened_value_cannot_be_approved_in_bulk(world: World, length: int, status: int) -> None:
     card = world.card(params={"name": "New", "notes": "x" * length}, tool="data.createRecord")
     items = [(card.pk, "approve", decisions.Decision(card.digest))]
     assert [outcome.status for outcome in bulk.decide_many(world.member("approver"), items)] == [status]

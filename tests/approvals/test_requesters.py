@@ -310,21 +310,21 @@ def test_a_requester_cannot_approve_on_any_interface(
     assert answered.json()["status"] == "approved"
 
 
-def test_a_denial_without_a_reason_does_not_count(workshop: Workshop) -> None:
+def test_a_person_who_denied_without_a_reason_is_not_a_requester(workshop: Workshop) -> None:
     workshop.play(asking(EFFECT), asking(call("probe.effect", name="other")))
     run = workshop.work()
     workshop.deny(workshop.card(run), "")
     assert workshop.approve(workshop.card(workshop.drive(run))).status == ApprovalStatus.APPROVED
 
 
-def test_a_denial_without_a_reason_in_a_run_below_does_not_count(workshop: Workshop) -> None:
+def test_a_person_who_denied_without_a_reason_in_a_delegated_run_is_not_a_requester(workshop: Workshop) -> None:
     run = with_a_busy_colleague(workshop, asking(call("probe.effect", name="b")))
     workshop.deny(workshop.card(workshop.drive(child_of(run))), "")
     drive_all(workshop, run)
     assert workshop.approve(workshop.card(run)).status == ApprovalStatus.APPROVED
 
 
-def test_requests_elsewhere_do_not_count(workshop: Workshop) -> None:
+def test_requests_in_other_runs_do_not_count(workshop: Workshop) -> None:
     """A message to another run and an edit of another call do not matter."""
     workshop.play(asking(EFFECT, call("probe.effect", name="b")))
     actions.add_message(workshop.approver, workshop.work().pk, "Use my account.")
@@ -336,7 +336,7 @@ def test_requests_elsewhere_do_not_count(workshop: Workshop) -> None:
         workshop.approve(workshop.card(run))
 
 
-def test_each_person_is_named_once_with_their_first_act(workshop: Workshop) -> None:
+def test_each_person_is_listed_once_with_their_first_act(workshop: Workshop) -> None:
     card = after_a_message(workshop)
     actions.add_message(workshop.approver, card.run_id, "And again.")
     actions.add_message(workshop.admin, card.run_id, "And I.")
@@ -346,7 +346,7 @@ def test_each_person_is_named_once_with_their_first_act(workshop: Workshop) -> N
     )
 
 
-def test_more_cards_cost_no_more_queries(workshop: Workshop) -> None:
+def test_the_number_of_queries_is_independent_of_the_number_of_cards(workshop: Workshop) -> None:
     workshop.play(asking(*(call("probe.effect", name=f"{number}") for number in range(9))))
     cards = workshop.cards(workshop.work()) + workshop.cards(workshop.work())
 

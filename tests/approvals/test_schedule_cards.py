@@ -35,7 +35,7 @@ def create_schedule(shop: Workshop, task: str = "Look around") -> Schedule:
     return schedules.create(shop.operator, shop.employee.pk, task, ("0 9 * * *", "UTC"))
 
 
-class TestCreating:
+class TestCreatingASchedule:
     @feature("Built-in tools", "`schedule.list`, `create`, `cancel`", "tools/office/tools/schedule.py", whole_file=True)
     def test_shows_what_starts_when_and_on_whose_behalf_and_stores_nothing(self, shop: Workshop) -> None:
         run = run_call(shop, CREATE)
@@ -55,7 +55,7 @@ class TestCreating:
         }
         assert not Schedule.objects.exists()
 
-    def test_once_approved_stores_the_schedule_which_fires(self, shop: Workshop) -> None:
+    def test_stores_the_approved_schedule_which_fires(self, shop: Workshop) -> None:
         run = run_call(shop, CREATE)
         shop.approve(shop.card(run))
         run = shop.drive(run)
@@ -79,13 +79,13 @@ class TestCreating:
             shop.operator.user,
         )
 
-    def test_once_denied_stores_nothing(self, shop: Workshop) -> None:
+    def test_stores_nothing_once_denied(self, shop: Workshop) -> None:
         run = run_call(shop, CREATE)
         shop.deny(shop.card(run))
         assert statuses(shop.drive(run)) == [CallStatus.DENIED]
         assert not Schedule.objects.exists()
 
-    def test_is_not_asked_again_only_because_time_has_passed(
+    def test_is_not_asked_again_just_because_time_has_passed(
         self, shop: Workshop, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         run = run_call(shop, call("schedule.create", task="Look", cron="*/5 * * * *"))
@@ -98,7 +98,7 @@ class TestCreating:
         card.refresh_from_db()
         assert card.sentence == sentence
 
-    def test_does_not_run_if_an_equal_schedule_was_created_meanwhile(self, shop: Workshop) -> None:
+    def test_fails_if_an_equal_schedule_was_created_meanwhile(self, shop: Workshop) -> None:
         run = run_call(shop, call("schedule.create", task="Look around", cron="0 9 * * *"))
         shop.approve(shop.card(run))
         create_schedule(shop)
@@ -117,14 +117,14 @@ class TestCreating:
             ({"cron": "0 9 * * *", "employee_id": "1"}, "INVALID_PARAMETER"),
         ],
     )
-    def test_an_impossible_schedule_is_refused_without_a_card(
+    def test_refuses_an_impossible_schedule_without_a_card(
         self, shop: Workshop, params: dict[str, str], code: str
     ) -> None:
         run = run_call(shop, call("schedule.create", **{"task": "Look", **params}))
         assert (statuses(run), error_code(last_call(run))) == ([CallStatus.REJECTED], code)
         assert not shop.cards(run)
 
-    def test_is_limited(self, shop: Workshop) -> None:
+    def test_is_limited_in_number(self, shop: Workshop) -> None:
         first = create_schedule(shop)
         Schedule.objects.bulk_create(
             Schedule(
@@ -143,8 +143,8 @@ class TestCreating:
         assert shop.card(run_call(shop, CREATE))
 
 
-class TestCancelling:
-    def test_shows_what_ends_and_ends_it(self, shop: Workshop) -> None:
+class TestCancellingASchedule:
+    def test_shows_the_schedule_and_ends_it(self, shop: Workshop) -> None:
         schedule = create_schedule(shop)
         run = run_call(shop, call("schedule.cancel", schedule_id=str(schedule.pk)))
         card = shop.card(run)
@@ -156,7 +156,7 @@ class TestCancelling:
         schedule.refresh_from_db()
         assert (schedule.state, schedule.cancelled_by, schedule.next_at) == ("cancelled", "Dana", None)
 
-    def test_works_although_it_fired_meanwhile(self, shop: Workshop) -> None:
+    def test_works_although_the_schedule_fired_meanwhile(self, shop: Workshop) -> None:
         schedule = create_schedule(shop)
         run = run_call(shop, call("schedule.cancel", schedule_id=str(schedule.pk)))
         shop.approve(shop.card(run))
@@ -164,7 +164,7 @@ class TestCancelling:
         sweep_once()
         assert statuses(shop.drive(run)) == [CallStatus.SUCCEEDED]
 
-    def test_is_asked_again_if_its_state_changed(self, shop: Workshop) -> None:
+    def test_is_asked_again_if_the_state_changed(self, shop: Workshop) -> None:
         schedule = create_schedule(shop)
         run = run_call(shop, call("schedule.cancel", schedule_id=str(schedule.pk)))
         shop.approve(shop.card(run))
@@ -172,7 +172,7 @@ class TestCancelling:
         assert statuses(shop.drive(run)) == [CallStatus.AWAITING_APPROVAL]
         assert shop.card(run).preview["targets"][0]["before"] == {"state": "paused"}
 
-    def test_a_missing_or_foreign_schedule_is_refused(self, shop: Workshop) -> None:
+    def test_refuses_a_missing_or_foreign_schedule(self, shop: Workshop) -> None:
         foreign = create_schedule(build_workshop("other"))
         for schedule_id in (str(foreign.pk), "999999999"):
             run = run_call(shop, call("schedule.cancel", schedule_id=schedule_id))
@@ -181,8 +181,8 @@ class TestCancelling:
         assert foreign.state == "active"
 
 
-class TestListing:
-    def test_lists_the_organizations_schedules_without_approval(self, shop: Workshop) -> None:
+class TestListingSchedules:
+    def test_needs_no_approval_and_shows_those_of_the_organization(self, shop: Workshop) -> None:
         create_schedule(build_workshop("other"), "Foreign")
         kept, paused, gone = create_schedule(shop), create_schedule(shop, "Rest"), create_schedule(shop, "Gone")
         schedules.pause(shop.operator, paused.pk)
@@ -196,7 +196,7 @@ class TestListing:
         assert (rows[0]["when"], rows[0]["employee"]) == ("every day at 09:00 (UTC)", "Dana")
         assert rows[1]["next_at"] is None
 
-    def test_of_none_says_so(self, shop: Workshop) -> None:
+    def test_says_so_when_there_are_none(self, shop: Workshop) -> None:
         run = run_call(shop, call("schedule.list"))
         (row,) = calls(run)
         assert row.content.startswith("There are no schedules.")

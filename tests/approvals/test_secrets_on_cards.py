@@ -35,14 +35,14 @@ def compute(tool: Telling) -> CallEffect:
     return compute_effect_here(tool, tool.check_params({"text": "a"}), CONTEXT)
 
 
-def test_the_effect_and_the_sentence_are_cleaned() -> None:
+def test_secrets_are_removed_from_the_effect_and_the_sentence() -> None:
     effect = compute(Telling())
     assert effect.sentence == "Change **at [hidden]**"
     (target,) = effect.preview.targets
     assert (target.label, target.before, target.after) == ("at [hidden]", {"key": "[hidden]"}, {"[hidden]": "new"})
 
 
-def test_the_refusal_of_a_preview_is_cleaned_too() -> None:
+def test_secrets_are_removed_from_the_error_of_a_preview() -> None:
     with pytest.raises(ToolError) as caught:
         compute(Telling(refuses=True))
     assert (caught.value.message, caught.value.expected) == ("[hidden] was refused.", "not [hidden]")

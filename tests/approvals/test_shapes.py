@@ -31,7 +31,7 @@ def make_call(**changes: Any) -> ToolCall:
         {"params": {"record_id": "1", "changes": {"phone": {"home": "+1"}}}},
     ],
 )
-def test_another_tool_definition_level_or_set_of_params_has_another_shape(changes: dict[str, Any]) -> None:
+def test_another_tool_definition_level_or_set_of_params_changes_the_shape(changes: dict[str, Any]) -> None:
     assert compute_shape(make_call(**changes)) != compute_shape(make_call())
 
 
@@ -44,5 +44,5 @@ def test_another_tool_definition_level_or_set_of_params_has_another_shape(change
         {"organization_id": 2, "run_id": 2, "pass_number": 2, "index": 2, "params_hash": "b", "signature": "b"},
     ],
 )
-def test_other_values_in_another_run_have_the_same_shape(changes: dict[str, Any]) -> None:
+def test_other_values_in_another_run_keep_the_shape(changes: dict[str, Any]) -> None:
     assert compute_shape(make_call(**changes)) == compute_shape(make_call())

@@ -84,7 +84,7 @@ class TestUndo:
         assert events[1]["next_approval_id"] == str(new_card.pk)
         assert AuditEntry.objects.get(action="decision_undone").actor == "user:acme-approver"
 
-    def test_is_refused_for_a_call_that_does_not_wait_for_its_start(self, workshop: Workshop, card: Approval) -> None:
+    def test_is_refused_for_a_call_that_is_not_waiting_to_start(self, workshop: Workshop, card: Approval) -> None:
         workshop.approve(card, grace_s=10)
         ToolCall.objects.filter(pk=card.tool_call_id).update(status=CallStatus.AWAITING_APPROVAL)
         with pytest.raises(Conflict):
@@ -108,7 +108,7 @@ class TestUndo:
         assert list(recorder.effects.values()) == [1]
         assert calls(run)[0].attempts == 1
 
-    def test_again_gives_the_same_new_card(self, workshop: Workshop, card: Approval) -> None:
+    def test_returns_the_same_new_card_when_repeated(self, workshop: Workshop, card: Approval) -> None:
         workshop.approve(card, grace_s=10)
         assert workshop.undo(card) == workshop.undo(card)
         assert len(workshop.cards(card.run)) == 1
@@ -125,19 +125,19 @@ class TestUndo:
         with pytest.raises(Conflict):
             workshop.undo(card)
 
-    def test_is_for_the_person_who_decided(self, workshop: Workshop, card: Approval) -> None:
+    def test_is_limited_to_the_person_who_decided(self, workshop: Workshop, card: Approval) -> None:
         workshop.approve(card, grace_s=10)
         with pytest.raises(Conflict):
             workshop.undo(card, by=workshop.admin)
         assert statuses(card.run) == [CallStatus.APPROVED]
 
-    def test_names_the_decision_to_undo(self, workshop: Workshop, card: Approval) -> None:
+    def test_can_name_the_decision_to_undo(self, workshop: Workshop, card: Approval) -> None:
         workshop.approve(card, grace_s=10, decision_id="d-1")
         with pytest.raises(Conflict):
             decisions.undo(workshop.approver, card.pk, "d-2")
         assert decisions.undo(workshop.approver, card.pk, "d-1").sequence == 2
 
-    def test_comes_too_late_after_the_start(self, workshop: Workshop, card: Approval, recorder: Recorder) -> None:
+    def test_is_refused_after_the_start(self, workshop: Workshop, card: Approval, recorder: Recorder) -> None:
         workshop.approve(card)
         workshop.drive(card.run)
         with pytest.raises(Conflict):
@@ -170,7 +170,7 @@ class TestAnApprovalThatDidNotStartInTime:
         assert workshop.drive(card.run).status == RunStatus.WAITING
         assert not recorder.effects
 
-    def test_is_not_asked_again_if_the_call_may_no_longer_run(self, workshop: Workshop, card: Approval) -> None:
+    def test_is_not_asked_again_if_the_call_is_now_forbidden(self, workshop: Workshop, card: Approval) -> None:
         workshop.approve(card)
         workshop.employee.grants.all().delete()
         Approval.objects.filter(pk=card.pk).update(start_after=Now() - timedelta(hours=1))
@@ -179,7 +179,7 @@ class TestAnApprovalThatDidNotStartInTime:
         assert error_code(calls(card.run)[0]) == "NOT_PERMITTED"
         assert workshop.drive(card.run).status == RunStatus.SUCCEEDED
 
-    def test_is_asked_again_by_the_driver_that_comes_too_late(
+    def test_is_asked_again_by_a_driver_that_arrives_too_late(
         self, workshop: Workshop, card: Approval, recorder: Recorder
     ) -> None:
         workshop.approve(card)
@@ -189,7 +189,7 @@ class TestAnApprovalThatDidNotStartInTime:
         assert "not used in time" in new_card.why
         assert not recorder.effects
 
-    def test_is_asked_again_once_by_two_sweeps(self, workshop: Workshop, card: Approval) -> None:
+    def test_is_asked_again_only_once_by_two_sweeps(self, workshop: Workshop, card: Approval) -> None:
         workshop.approve(card, grace_s=10)
         Approval.objects.filter(pk=card.pk).update(start_after=Now() - timedelta(hours=1))
         sweep_once()

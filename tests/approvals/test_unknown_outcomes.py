@@ -38,31 +38,31 @@ def lost(workshop: Workshop) -> Run:
     return approve_and_drive(workshop, call("probe.failingEffect", code="NETWORK_ERROR"))
 
 
-class TestAWriteThatFails:
+class TestAFailedWrite:
     @pytest.mark.parametrize("code", ["TIMEOUT", "NETWORK_ERROR", "TOOL_EXECUTION_FAILED", "OUTCOME_UNKNOWN", ""])
-    def test_without_certainty_is_unknown(self, workshop: Workshop, code: str) -> None:
+    def test_without_a_definite_error_has_an_unknown_outcome(self, workshop: Workshop, code: str) -> None:
         run = approve_and_drive(workshop, call("probe.failingEffect", code=code))
         assert run.status == RunStatus.NEEDS_ATTENTION
         assert statuses(run) == [CallStatus.OUTCOME_UNKNOWN]
 
     @pytest.mark.parametrize("code", ["NOT_FOUND", "UNAUTHORIZED", "RATE_LIMIT_EXCEEDED", "OPERATION_FAILED"])
-    def test_with_a_definite_code_has_failed(self, workshop: Workshop, code: str) -> None:
+    def test_with_a_definite_error_code_counts_as_failed(self, workshop: Workshop, code: str) -> None:
         run = approve_and_drive(workshop, call("probe.failingEffect", code=code))
         (row,) = calls(run)
         assert (run.status, row.status, error_code(row)) == (RunStatus.SUCCEEDED, CallStatus.FAILED, code)
 
-    def test_without_having_been_attempted_has_failed(self, workshop: Workshop) -> None:
+    def test_that_was_not_attempted_counts_as_failed(self, workshop: Workshop) -> None:
         run = approve_and_drive(workshop, call("probe.failingEffect", code="NETWORK_ERROR", attempted=False))
         assert (run.status, statuses(run)) == (RunStatus.SUCCEEDED, [CallStatus.FAILED])
 
-    def test_hides_the_text_of_an_exception(self, workshop: Workshop) -> None:
+    def test_does_not_show_the_text_of_an_exception(self, workshop: Workshop) -> None:
         run = approve_and_drive(workshop, call("probe.failingEffect"))
         shown_texts = [*payloads(run, "tool_result"), workshop.card(run).why]
         assert "hunter2" not in str(shown_texts)
 
 
 class TestAnApprovedRead:
-    def test_beyond_the_allowed_hosts_asks_and_is_unknown_like_a_write(self, workshop: Workshop) -> None:
+    def test_of_a_host_that_is_not_allowed_can_have_an_unknown_outcome_like_a_write(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.visit", host="example.org", code="NETWORK_ERROR")))
         run = workshop.work()
         (card,) = workshop.cards(run)
@@ -72,13 +72,13 @@ class TestAnApprovedRead:
         assert (run.status, statuses(run)) == (RunStatus.NEEDS_ATTENTION, [CallStatus.OUTCOME_UNKNOWN])
         workshop.resolve(calls(run)[0], "not_done")
 
-    def test_that_answers_has_its_result(self, workshop: Workshop) -> None:
+    def test_that_succeeds_has_its_result(self, workshop: Workshop) -> None:
         run = approve_and_drive(workshop, call("probe.visit", host="example.org"))
         assert (run.status, statuses(run)) == (RunStatus.SUCCEEDED, [CallStatus.SUCCEEDED])
 
 
 class TestAnUnknownOutcome:
-    def test_asks_with_a_card_of_its_own(self, workshop: Workshop, lost: Run) -> None:
+    def test_is_shown_on_a_card_of_its_own(self, workshop: Workshop, lost: Run) -> None:
         (card,) = workshop.cards(lost)
         approved = Approval.objects.get(run=lost, kind=ApprovalKind.APPROVAL)
         assert (card.kind, card.sequence) == (ApprovalKind.UNKNOWN, 2)
@@ -102,7 +102,7 @@ class TestAnUnknownOutcome:
         assert calls(lost)[0].attempts == 1
         assert event_types(lost).count("tool_start") == 1
 
-    def test_lets_the_approved_siblings_run(self, workshop: Workshop) -> None:
+    def test_lets_approved_sibling_calls_run(self, workshop: Workshop) -> None:
         record = workshop.record()
         run = approve_and_drive(
             workshop,
@@ -112,11 +112,11 @@ class TestAnUnknownOutcome:
         assert statuses(run) == [CallStatus.OUTCOME_UNKNOWN, CallStatus.SUCCEEDED]
         assert run.status == RunStatus.NEEDS_ATTENTION
 
-    def test_holds_no_worker_and_a_message_waits(self, workshop: Workshop, lost: Run) -> None:
+    def test_holds_no_worker_and_leaves_messages_waiting(self, workshop: Workshop, lost: Run) -> None:
         assert (lost.lease_owner, lost.lease_expires_at) == ("", None)
         assert workshop.say(lost).status == RunStatus.NEEDS_ATTENTION
 
-    def test_leaves_the_run_waiting_once_resolved_if_a_card_is_open(self, workshop: Workshop) -> None:
+    def test_leaves_the_run_waiting_after_its_resolution_if_a_card_is_open(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.failingEffect", code="NETWORK_ERROR"), call("probe.effect", name="a")))
         run = workshop.work()
         workshop.approve(workshop.card(run))
@@ -127,7 +127,7 @@ class TestAnUnknownOutcome:
 
 
 class TestResolving:
-    def test_as_succeeded_continues_with_the_persons_reason(self, workshop: Workshop, lost: Run) -> None:
+    def test_as_succeeded_continues_with_the_reason_given(self, workshop: Workshop, lost: Run) -> None:
         done = workshop.resolve(calls(lost)[0], "succeeded", "I see it in the ledger.")
         assert done.status == CallStatus.SUCCEEDED
         assert "I see it in the ledger." in done.content
@@ -157,13 +157,13 @@ class TestResolving:
         assert not workshop.cards(lost)
         assert again(lost).status == RunStatus.QUEUED
 
-    def test_twice_is_a_conflict(self, workshop: Workshop, lost: Run) -> None:
+    def test_twice_is_refused_as_a_conflict(self, workshop: Workshop, lost: Run) -> None:
         row = workshop.resolve(calls(lost)[0], "succeeded")
         with pytest.raises(Conflict):
             workshop.resolve(row, "not_done")
         assert calls(lost)[0].status == CallStatus.SUCCEEDED
 
-    def test_of_a_call_whose_outcome_is_known_is_a_conflict(self, workshop: Workshop) -> None:
+    def test_a_call_with_a_known_outcome_is_refused_as_a_conflict(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.sleep", ms=0)))
         run = workshop.work()
         with pytest.raises(Conflict):
@@ -178,7 +178,7 @@ class TestResolving:
             ("reason", "succeeded", "a\0b"),
         ],
     )
-    def test_says_which_field_is_wrong(
+    def test_reports_an_invalid_field(
         self, workshop: Workshop, lost: Run, field: str, outcome: str, reason: str
     ) -> None:
         with pytest.raises(Invalid) as refused:
@@ -186,7 +186,7 @@ class TestResolving:
         assert refused.value.extra["field"] == field
         assert statuses(lost) == [CallStatus.OUTCOME_UNKNOWN]
 
-    def test_is_for_approvers_of_the_same_organization(self, workshop: Workshop, lost: Run) -> None:
+    def test_is_limited_to_approvers_of_the_same_organization(self, workshop: Workshop, lost: Run) -> None:
         for role in ("viewer", "operator"):
             with pytest.raises(Forbidden):
                 resolutions.resolve(workshop.members[role], calls(lost)[0].pk, "succeeded", "r")

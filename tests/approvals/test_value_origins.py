@@ -35,14 +35,14 @@ def see(value: str, path: str = "changes.email", **more: object) -> Sighting:
 
 
 @feature("The gate", "Cards name values from outside, with the call that brought them", "agents/web/cards/origins.py")
-def test_a_value_from_outside_names_and_links_the_call_that_brought_it(workshop: Workshop) -> None:
+def test_a_value_from_outside_links_to_the_call_that_returned_it(workshop: Workshop) -> None:
     html = show_card(workshop, see("evil.example", stands_out=True))
     assert '<li class="stands-out">' in html
     assert '<bdi class="value">evil.example</bdi> in changes.email was first seen in' in html
     assert '<a href="/runs/3/?call=7#call-7">Read a web page</a>.' in html
 
 
-def test_a_card_without_such_values_has_no_line(workshop: Workshop) -> None:
+def test_a_card_without_outside_values_has_no_such_line(workshop: Workshop) -> None:
     html = show_card(workshop, see("office@acme.example", origin=SeenIn.OWN, title="Search records"))
     assert "From outside" not in html
     assert "your own data: <a" in html
@@ -58,14 +58,14 @@ def test_equal_values_share_a_line_and_many_are_folded(workshop: Workshop) -> No
     assert 'class="all-origins" open' in html
 
 
-def test_a_stored_value_says_so_and_limits_of_the_search_are_told(workshop: Workshop) -> None:
+def test_a_stored_value_is_labeled_and_limits_of_the_search_are_stated(workshop: Workshop) -> None:
     html = show_card(workshop, see("evil.example", is_stored=True), is_partial=True, unsearched=4)
     assert "</a>, and an earlier call stored it." in html
     assert "4 more values not listed." in html
     assert "Only the newest results were searched." in html
 
 
-def test_texts_of_others_are_escaped(workshop: Workshop) -> None:
+def test_outside_texts_are_escaped(workshop: Workshop) -> None:
     html = show_card(workshop, see(HOSTILE, title=HOSTILE, path=f"x.{HOSTILE}"))
     assert HOSTILE not in html
     assert "<script>alert" not in html

@@ -19,7 +19,7 @@ RACES = 2
     "Of fifty people who approve at once, exactly as many count as the rule needs",
     "agents/approvals/votes.py",
 )
-def test_of_fifty_voters_at_once_the_first_three_count(workshop: Workshop, recorder: Recorder) -> None:
+def test_exactly_the_first_three_of_fifty_simultaneous_voters_count(workshop: Workshop, recorder: Recorder) -> None:
     crowd = Crowd(workshop)
     for number in range(RACES):
         crowd.race(recorder, f"race {number}")

@@ -80,9 +80,7 @@ def test_a_card_waits_until_enough_people_of_the_group_have_approved(
 
 
 @feature("The gate", "The panel and REST tell of each vote and its withdrawal", "agents/runs/events.py")
-def test_the_panel_and_rest_tell_of_a_vote_and_of_its_withdrawal(
-    workshop: Workshop, card: Approval, fay: Membership
-) -> None:
+def test_the_panel_and_rest_show_a_vote_and_its_withdrawal(workshop: Workshop, card: Approval, fay: Membership) -> None:
     workshop.approve(card, by=fay)
     needed = "1 of 2: someone from Finance"
     about = {"approval_id": str(card.pk), "call_id": str(card.tool_call_id), "by": "fay"}
@@ -100,14 +98,14 @@ def test_the_panel_and_rest_tell_of_a_vote_and_of_its_withdrawal(
     assert payloads(card.run, "approval_voted")[1] == withdrawn
 
 
-def test_an_approval_that_counts_for_no_rule_is_refused(workshop: Workshop, card: Approval) -> None:
+def test_an_approval_that_no_rule_counts_is_refused(workshop: Workshop, card: Approval) -> None:
     with pytest.raises(Forbidden) as refused:
         workshop.approve(card, by=workshop.admin)
     assert refused.value.detail == "0 of 2: someone from Finance"
     assert not Vote.objects.exists()
 
 
-def test_nobody_votes_twice_and_a_repeated_request_get_the_same_response(
+def test_nobody_can_vote_twice_and_a_repeated_request_gets_the_same_response(
     workshop: Workshop, card: Approval, fay: Membership
 ) -> None:
     for _ in range(2):
@@ -118,7 +116,7 @@ def test_nobody_votes_twice_and_a_repeated_request_get_the_same_response(
     assert AuditEntry.objects.filter(action="vote_cast").count() == 1
 
 
-def test_a_vote_that_is_sent_again_gets_its_answer_although_somebody_took_the_card(
+def test_a_resent_vote_gets_its_response_even_if_the_card_was_claimed_meanwhile(
     workshop: Workshop, card: Approval, fay: Membership, fred: Membership
 ) -> None:
     workshop.approve(card, by=fay, decision_id="click-1")
@@ -127,7 +125,7 @@ def test_a_vote_that_is_sent_again_gets_its_answer_although_somebody_took_the_ca
     assert Vote.objects.count() == 1
 
 
-def test_a_vote_on_one_card_leaves_those_on_others(
+def test_a_vote_on_one_card_does_not_affect_other_cards(
     workshop: Workshop, recorder: Recorder, card: Approval, fay: Membership
 ) -> None:
     workshop.approve(card, by=fay)
@@ -137,9 +135,7 @@ def test_a_vote_on_one_card_leaves_those_on_others(
     assert set(Vote.objects.filter(withdrawn_at=None).values_list("approval", flat=True)) == {card.pk, other.pk}
 
 
-def test_a_vote_that_was_withdrawn_keeps_its_time(
-    workshop: Workshop, card: Approval, fay: Membership, fred: Membership
-) -> None:
+def test_a_withdrawn_vote_keeps_its_time(workshop: Workshop, card: Approval, fay: Membership, fred: Membership) -> None:
     workshop.approve(card, by=fay)
     workshop.undo(card, by=fay)
     withdrawn = Vote.objects.get().withdrawn_at
@@ -147,7 +143,7 @@ def test_a_vote_that_was_withdrawn_keeps_its_time(
     assert Vote.objects.get(voter=fay.user).withdrawn_at == withdrawn
 
 
-def test_a_card_for_several_people_offers_no_standing_grant(workshop: Workshop, card: Approval) -> None:
+def test_a_card_for_several_people_does_not_offer_a_standing_grant(workshop: Workshop, card: Approval) -> None:
     client = Client()
     client.force_login(workshop.approver.user)
     offer = f"/grants/new/?card={card.pk}"
@@ -156,19 +152,19 @@ def test_a_card_for_several_people_offers_no_standing_grant(workshop: Workshop, 
     assert offer in client.get(f"/approvals/{card.pk}/").content.decode()
 
 
-def test_the_first_denial_denies_whoever_it_is_by(workshop: Workshop, card: Approval, fay: Membership) -> None:
+def test_the_first_denial_decides_whoever_gives_it(workshop: Workshop, card: Approval, fay: Membership) -> None:
     workshop.approve(card, by=fay)
     assert workshop.deny(card, by=workshop.approver).status == ApprovalStatus.DENIED
 
 
-def test_an_edit_voids_all_votes(workshop: Workshop, card: Approval, fay: Membership, fred: Membership) -> None:
+def test_an_edit_discards_all_votes(workshop: Workshop, card: Approval, fay: Membership, fred: Membership) -> None:
     workshop.approve(card, by=fay)
     edited = workshop.edit(card, {"name": "other"}, by=workshop.admin)
     assert workshop.approve(edited, by=fred).status == ApprovalStatus.PENDING
 
 
 @pytest.mark.parametrize("change", ["demoted", "switched off", "left the group", "left"])
-def test_who_lost_the_right_meanwhile_does_not_count(
+def test_a_voter_who_lost_the_right_does_not_count(
     workshop: Workshop, card: Approval, fay: Membership, fred: Membership, change: str
 ) -> None:
     workshop.approve(card, by=fay)
@@ -192,7 +188,7 @@ def test_a_vote_can_be_withdrawn_while_the_card_waits(
     assert workshop.approve(card, by=fay).status == ApprovalStatus.APPROVED
 
 
-def test_each_voter_can_undo_until_the_call_starts_and_the_others_votes_stay(
+def test_each_voter_can_undo_until_the_start_and_other_votes_stay(
     workshop: Workshop, card: Approval, fay: Membership, fred: Membership
 ) -> None:
     workshop.approve(card, by=fay)
@@ -202,7 +198,7 @@ def test_each_voter_can_undo_until_the_call_starts_and_the_others_votes_stay(
     assert workshop.approve(again, by=fay).status == ApprovalStatus.APPROVED
 
 
-def test_a_deputy_decides_for_the_other_and_is_no_second_voice(
+def test_a_deputy_decides_for_their_principal_and_has_no_second_vote(
     workshop: Workshop, card: Approval, fay: Membership, fred: Membership
 ) -> None:
     now = timezone.now()
@@ -217,7 +213,7 @@ def test_a_deputy_decides_for_the_other_and_is_no_second_voice(
 
 
 @pytest.mark.parametrize("is_first", [True, False])
-def test_a_person_and_their_deputy_never_complete_a_card_that_needs_two(
+def test_a_person_and_their_deputy_cannot_complete_a_card_that_needs_two(
     workshop: Workshop, card: Approval, fay: Membership, fred: Membership, is_first: bool
 ) -> None:
     Deputy.objects.create(member=fay, deputy=fred, ends_at=timezone.now() + timedelta(hours=1))
@@ -230,7 +226,7 @@ def test_a_person_and_their_deputy_never_complete_a_card_that_needs_two(
     assert workshop.approve(card, by=second).status == ApprovalStatus.APPROVED
 
 
-def test_an_approval_that_the_person_has_not_seen_stops_theirs(
+def test_a_concurrent_approval_that_the_voter_has_not_seen_stops_theirs(
     workshop: Workshop, card: Approval, fay: Membership, fred: Membership
 ) -> None:
     workshop.approve(card, by=fay)
@@ -243,7 +239,7 @@ def test_an_approval_that_the_person_has_not_seen_stops_theirs(
     )
 
 
-def test_a_withdrawn_approval_stops_one_that_relied_on_it(
+def test_a_withdrawn_vote_stops_an_approval_that_relied_on_it(
     workshop: Workshop, card: Approval, fay: Membership, fred: Membership
 ) -> None:
     workshop.approve(card, by=fay)
@@ -262,7 +258,7 @@ def test_the_vote_of_a_deputy_who_left_does_not_count(
     assert workshop.approve(card, by=fred).status == ApprovalStatus.PENDING
 
 
-def test_rules_are_for_what_they_name(workshop: Workshop, recorder: Recorder, finance: ApproverGroup) -> None:
+def test_a_rule_applies_only_to_matching_cards(workshop: Workshop, recorder: Recorder, finance: ApproverGroup) -> None:
     other = Organization.objects.create(name="Globex", slug="globex")
     ApprovalRule.objects.create(organization=other, name="all", needed=3)
     make_rule(workshop, tool="probe.knock", group=finance)
@@ -271,14 +267,14 @@ def test_rules_are_for_what_they_name(workshop: Workshop, recorder: Recorder, fi
     assert workshop.approve(workshop.card(workshop.work())).status == ApprovalStatus.APPROVED
 
 
-def test_an_unreadable_rule_makes_no_card_easier(workshop: Workshop, card: Approval, fay: Membership) -> None:
+def test_an_unreadable_rule_does_not_relax_any_card(workshop: Workshop, card: Approval, fay: Membership) -> None:
     ApprovalRule.objects.update(conditions=["x"])
     with pytest.raises(Forbidden):
         workshop.approve(card, by=fay)
     assert standing_of(card).stuck == "payments"
 
 
-def test_a_rule_that_nobody_can_meet_any_more_says_so(
+def test_a_rule_that_nobody_can_meet_is_reported(
     workshop: Workshop, card: Approval, fay: Membership, fred: Membership
 ) -> None:
     assert not standing_of(card).stuck
@@ -286,7 +282,7 @@ def test_a_rule_that_nobody_can_meet_any_more_says_so(
     assert standing_of(card).stuck == "payments"
 
 
-def test_a_vote_for_another_person_never_becomes_the_deputys_own(
+def test_a_vote_for_another_person_never_becomes_the_vote_of_the_deputy(
     workshop: Workshop, card: Approval, fay: Membership, finance: ApproverGroup
 ) -> None:
     ben = add_member(workshop, "ben")
@@ -297,7 +293,7 @@ def test_a_vote_for_another_person_never_becomes_the_deputys_own(
     assert standing_of(card).approved_by == []
 
 
-def test_a_vote_is_withdrawn_once(workshop: Workshop, card: Approval, fay: Membership) -> None:
+def test_a_vote_can_be_withdrawn_once(workshop: Workshop, card: Approval, fay: Membership) -> None:
     workshop.approve(card, by=fay)
     workshop.undo(card, by=fay)
     with pytest.raises(Conflict):
@@ -305,7 +301,7 @@ def test_a_vote_is_withdrawn_once(workshop: Workshop, card: Approval, fay: Membe
     assert AuditEntry.objects.filter(action="vote_withdrawn").count() == 1
 
 
-def test_a_deputy_whose_principal_was_demoted_approves_in_their_own_name(
+def test_a_deputy_of_a_demoted_person_approves_in_their_own_name(
     workshop: Workshop, card: Approval, fay: Membership, fred: Membership, finance: ApproverGroup
 ) -> None:
     ben = add_member(workshop, "ben")
@@ -321,7 +317,7 @@ def test_a_deputy_whose_principal_was_demoted_approves_in_their_own_name(
 
 
 @pytest.mark.parametrize("name", ["fay", "fred"])
-def test_a_card_whose_rule_became_easier_is_approved_by_the_next_approval(
+def test_a_card_with_a_relaxed_rule_needs_one_more_approval_to_complete(
     workshop: Workshop, recorder: Recorder, card: Approval, fay: Membership, fred: Membership, name: str
 ) -> None:
     """The votes suffice already, but no vote can arrive that would notice it."""
@@ -337,7 +333,7 @@ def test_a_card_whose_rule_became_easier_is_approved_by_the_next_approval(
     assert sum(recorder.effects.values()) == 1
 
 
-def test_a_request_that_is_sent_again_does_not_finish_an_easier_rule(
+def test_a_resent_request_does_not_complete_a_card_with_a_relaxed_rule(
     workshop: Workshop, card: Approval, fay: Membership
 ) -> None:
     workshop.approve(card, by=fay, decision_id="click-1")
@@ -347,7 +343,7 @@ def test_a_request_that_is_sent_again_does_not_finish_an_easier_rule(
     assert Vote.objects.count() == 1
 
 
-def test_a_vote_that_no_rule_accepts_any_more_leaves_the_voice_free(
+def test_a_vote_that_no_rule_counts_does_not_use_up_the_right_to_vote(
     workshop: Workshop, card: Approval, fay: Membership, fred: Membership
 ) -> None:
     Deputy.objects.create(member=fay, deputy=workshop.approver, ends_at=timezone.now() + timedelta(hours=1))
@@ -358,7 +354,7 @@ def test_a_vote_that_no_rule_accepts_any_more_leaves_the_voice_free(
     assert workshop.approve(card, by=fred).status == ApprovalStatus.APPROVED
 
 
-def test_rest_says_what_a_card_still_needs_and_a_bulk_decision_that_it_only_counted(
+def test_rest_shows_the_missing_approvals_and_a_bulk_decision_reports_a_mere_vote(
     workshop: Workshop, card: Approval, fay: Membership, fred: Membership
 ) -> None:
     client = Client()

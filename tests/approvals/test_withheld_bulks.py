@@ -35,13 +35,13 @@ def renew_all() -> None:
         pass
 
 
-class TestTheRow:
+class TestTheRowOfAWithheldBulk:
     @feature(
         "The inbox",
         "After a bulk approval is undone, none of its remaining calls starts, and its cards come back one by one",
         "agents/approvals/withheld_bulks.py",
     )
-    def test_lets_no_call_of_the_bulk_start(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_prevents_the_start_of_its_calls(self, workshop: Workshop, recorder: Recorder) -> None:
         run, bulk_id = approve_together(workshop)
         approvals = list(Approval.objects.order_by("pk").values())
         withhold(workshop.approver, bulk_id)
@@ -50,7 +50,7 @@ class TestTheRow:
         assert (run.status, set(statuses(run))) == (RunStatus.WAITING, {CallStatus.APPROVED})
         assert not recorder.effects
 
-    def test_keeps_the_sweeper_from_waking_its_runs(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_keeps_the_sweeper_from_resuming_its_runs(self, workshop: Workshop, recorder: Recorder) -> None:
         run, bulk_id = approve_together(workshop)
         withhold(workshop.approver, bulk_id)
         assert workshop.drive(run).status == RunStatus.WAITING
@@ -66,9 +66,7 @@ class TestTheRow:
         assert workshop.drive(run).status == RunStatus.SUCCEEDED
         assert len(recorder.effects) == 4
 
-    def test_does_not_stand_in_the_way_of_another_approval_in_the_run(
-        self, workshop: Workshop, recorder: Recorder
-    ) -> None:
+    def test_does_not_block_another_approval_in_the_same_run(self, workshop: Workshop, recorder: Recorder) -> None:
         workshop.play(asking(*[call("probe.effect", name=str(number)) for number in range(3)]))
         run, bulk_id = workshop.work(), uuid4()
         *together, alone = workshop.cards(run)
@@ -79,7 +77,7 @@ class TestTheRow:
         assert statuses(workshop.drive(run)) == [CallStatus.APPROVED, CallStatus.APPROVED, CallStatus.SUCCEEDED]
         assert len(recorder.effects) == 1
 
-    def test_is_written_once_by_whoever_approved(self, workshop: Workshop) -> None:
+    def test_can_be_written_once_by_the_approver(self, workshop: Workshop) -> None:
         _, bulk_id = approve_together(workshop, grace_s=60)
         for member, refusal in ((workshop.operator, Forbidden), (workshop.admin, NotFound)):
             with pytest.raises(refusal):
@@ -99,8 +97,8 @@ class TestTheRow:
             bulk.decide_many(workshop.approver, [(card.pk, "approve", decisions.Decision(digest=card.digest))], bulk_id)
 
 
-class TestRenewing:
-    def test_brings_each_card_back_and_tells_how_many_had_started(self, workshop: Workshop, recorder: Recorder) -> None:
+class TestRenewingAWithheldBulk:
+    def test_restores_each_card_and_counts_the_started_ones(self, workshop: Workshop, recorder: Recorder) -> None:
         run, bulk_id = approve_together(workshop, grace_s=60)
         first = Approval.objects.filter(run=run).order_by("pk").first()
         assert first is not None
@@ -120,7 +118,7 @@ class TestRenewing:
         assert again(run).status == RunStatus.WAITING
         assert AuditEntry.objects.filter(action="decision_undone").count() == 3
 
-    def test_brings_a_late_approval_of_the_bulk_back_too(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_restores_a_late_approval_of_the_bulk_too(self, workshop: Workshop, recorder: Recorder) -> None:
         run, bulk_id = approve_together(workshop, grace_s=60)
         withhold(workshop.approver, bulk_id)
         renew_all()
@@ -132,7 +130,7 @@ class TestRenewing:
         assert renew_some()
         assert workshop.cards(run)[-1].sequence == 3
 
-    def test_renewed_cards_can_be_approved_again(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_allows_a_new_approval_of_the_cards(self, workshop: Workshop, recorder: Recorder) -> None:
         run, bulk_id = approve_together(workshop)
         withhold(workshop.approver, bulk_id)
         renew_all()

@@ -46,7 +46,7 @@ def start_now(run: Run) -> None:
     Approval.objects.filter(run=run, status=ApprovalStatus.APPROVED).update(start_after=timezone.now())
 
 
-def test_votes_of_an_undone_bulk_count_no_longer(
+def test_votes_of_an_undone_bulk_do_not_count(
     workshop: Workshop,
     recorder: Recorder,
     run: Run,
@@ -64,7 +64,7 @@ def test_votes_of_an_undone_bulk_count_no_longer(
     assert read_state(fay, bulk_id).text == "2 votes withdrawn."
 
 
-def test_votes_of_an_undone_bulk_are_withdrawn_one_by_one_and_the_panel_says_so(
+def test_votes_of_an_undone_bulk_are_withdrawn_one_by_one_and_shown_in_the_panel(
     workshop: Workshop,
     run: Run,
     fay: Membership,  # noqa: F811
@@ -86,7 +86,7 @@ def test_votes_of_an_undone_bulk_are_withdrawn_one_by_one_and_the_panel_says_so(
     assert not renew_some()
 
 
-def test_a_card_that_needed_a_vote_of_an_undone_bulk_does_not_start_and_keeps_the_other_vote(
+def test_a_card_that_needs_a_vote_of_an_undone_bulk_does_not_start_and_keeps_the_other_vote(
     workshop: Workshop,
     recorder: Recorder,
     run: Run,
@@ -105,7 +105,7 @@ def test_a_card_that_needed_a_vote_of_an_undone_bulk_does_not_start_and_keeps_th
     assert all("fay undid the approval." in card.why for card in workshop.cards(run))
 
 
-def test_a_card_with_votes_starts_although_another_person_has_undone_a_bulk_of_that_id(
+def test_a_bulk_of_the_same_id_undone_by_another_person_does_not_block_a_card(
     workshop: Workshop,
     recorder: Recorder,
     run: Run,

@@ -34,7 +34,7 @@ def call(hook: ModuleType) -> Any:
     return hook.read_call(json.dumps(CLAUDE))
 
 
-def test_an_approval_is_redeemed_before_the_call_goes_on(
+def test_an_approval_is_redeemed_before_the_call_proceeds(
     hook: ModuleType, gadget: AskServer, config: dict[str, Any], call: Any, pauses: list[float]
 ) -> None:
     gadget.statuses = ["approved"]
@@ -44,7 +44,7 @@ def test_an_approval_is_redeemed_before_the_call_goes_on(
     assert pauses == []
 
 
-def test_it_asks_again_until_somebody_has_decided(
+def test_the_hook_polls_until_the_ask_is_decided(
     hook: ModuleType, gadget: AskServer, config: dict[str, Any], call: Any, pauses: list[float]
 ) -> None:
     gadget.statuses = ["waiting", "waiting", "waiting", "approved"]
@@ -53,7 +53,7 @@ def test_it_asks_again_until_somebody_has_decided(
     assert pauses == [0.5, 0.5]
 
 
-def test_each_request_waits_at_most_until_the_assistant_gives_up(
+def test_no_request_outlasts_the_patience_of_the_assistant(
     hook: ModuleType, gadget: AskServer, config: dict[str, Any], call: Any, pauses: list[float]
 ) -> None:
     for timeout_s, most in ((60, 25), (25, 10)):
@@ -63,7 +63,7 @@ def test_each_request_waits_at_most_until_the_assistant_gives_up(
         assert most - 1 < wait_s <= most
 
 
-def test_the_ask_holds_the_whole_call(hook: ModuleType, gadget: AskServer, config: dict[str, Any]) -> None:
+def test_the_ask_contains_the_whole_call(hook: ModuleType, gadget: AskServer, config: dict[str, Any]) -> None:
     given = {"command": "make deploy", "description": "Deploy the shop"}
     call = hook.read_call(json.dumps({**CLAUDE, "tool_input": given}))
     gadget.statuses = ["denied"]
@@ -79,7 +79,7 @@ def test_the_ask_holds_the_whole_call(hook: ModuleType, gadget: AskServer, confi
     }
 
 
-def test_it_waits_no_longer_than_the_assistant(
+def test_the_hook_gives_up_before_the_assistant_does(
     hook: ModuleType, gadget: AskServer, config: dict[str, Any], call: Any, pauses: list[float]
 ) -> None:
     goes_on, reason = hook.decide({**config, "timeout_s": 15.5}, call)
@@ -100,7 +100,7 @@ def test_it_waits_no_longer_than_the_assistant(
         ("of a later version", {}, "did not approve this"),
     ],
 )
-def test_without_an_approval_the_call_does_not_go_on(
+def test_a_call_without_an_approval_is_blocked(
     hook: ModuleType,
     gadget: AskServer,
     config: dict[str, Any],
@@ -121,7 +121,7 @@ def test_without_an_approval_the_call_does_not_go_on(
     "wrong",
     [{"action": "assistant.Read"}, {"params_digest": "0"}, {"id": "7/../8"}, {"id": None}, {"id": "1" * 19}],
 )
-def test_a_response_about_something_else_blocks(
+def test_a_response_about_another_ask_blocks(
     hook: ModuleType, gadget: AskServer, config: dict[str, Any], call: Any, wrong: dict[str, Any]
 ) -> None:
     gadget.statuses, gadget.wrong = ["approved"], wrong
@@ -130,7 +130,7 @@ def test_a_response_about_something_else_blocks(
     assert gadget.paths == [ASK]
 
 
-def test_a_response_that_is_no_object_blocks(
+def test_a_response_that_is_not_an_object_blocks(
     hook: ModuleType, gadget: AskServer, config: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gadget, "answer", lambda *_: (200, b'["approved"]'))
@@ -139,7 +139,7 @@ def test_a_response_that_is_no_object_blocks(
 
 
 @pytest.mark.parametrize("redemption", [(409, ""), (200, "approved"), (200, "cancelled")])
-def test_a_receipt_that_is_not_accepted_blocks(
+def test_a_refused_receipt_blocks(
     hook: ModuleType, gadget: AskServer, config: dict[str, Any], call: Any, redemption: tuple[int, str]
 ) -> None:
     gadget.statuses, gadget.redemptions = ["approved"], [redemption]
@@ -149,7 +149,7 @@ def test_a_receipt_that_is_not_accepted_blocks(
 
 
 @pytest.mark.parametrize(("do", "goes_on"), [("allow", None), ("deny", False)])
-def test_what_the_table_decides_asks_nobody(
+def test_a_call_decided_by_the_configuration_makes_no_ask(
     hook: ModuleType, gadget: AskServer, config: dict[str, Any], call: Any, do: str, goes_on: bool | None
 ) -> None:
     assert hook.decide({**config, "default": do}, call)[0] is goes_on
@@ -180,7 +180,7 @@ def test_the_end_of_a_call_is_reported(
 
 
 @pytest.mark.parametrize(("statuses", "do"), [(["waiting"], "ask"), ([], "ask"), (["redeemed"], "allow")])
-def test_only_a_call_that_was_let_through_is_reported(
+def test_only_an_approved_call_is_reported(
     hook: ModuleType, gadget: AskServer, config: dict[str, Any], call: Any, statuses: list[str], do: str
 ) -> None:
     gadget.statuses = statuses
@@ -189,7 +189,7 @@ def test_only_a_call_that_was_let_through_is_reported(
     assert (gadget.paths == []) is (do == "allow")
 
 
-def test_the_last_second_is_left_to_the_response(
+def test_the_last_second_is_reserved_for_the_response(
     hook: ModuleType, gadget: AskServer, config: dict[str, Any], call: Any, pauses: list[float]
 ) -> None:
     waiting = hook.ask(config, call, "write")

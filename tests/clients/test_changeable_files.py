@@ -54,7 +54,7 @@ def can_change(file: Path) -> bool:
         (NOBODY, 0o1755, True),
     ],
 )
-def test_whoever_can_change_a_folder_above_can_change_it(owner: int, mode: int, changeable: bool) -> None:
+def test_whoever_can_change_a_parent_folder_can_change_the_file(owner: int, mode: int, changeable: bool) -> None:
     with tempfile.TemporaryDirectory() as top:
         file = build(top)
         os.chown(file.parent.parent, owner, owner)
@@ -63,7 +63,7 @@ def test_whoever_can_change_a_folder_above_can_change_it(owner: int, mode: int, 
 
 
 @pytest.mark.parametrize(("owner", "mode", "changeable"), [(0, 0o644, False), (0, 0o666, True), (NOBODY, 0o444, True)])
-def test_so_can_its_owner_and_whoever_may_write_it(owner: int, mode: int, changeable: bool) -> None:
+def test_the_owner_and_whoever_can_write_the_file_can_change_it(owner: int, mode: int, changeable: bool) -> None:
     with tempfile.TemporaryDirectory() as top:
         file = build(top)
         os.chown(file, owner, owner)
@@ -72,7 +72,7 @@ def test_so_can_its_owner_and_whoever_may_write_it(owner: int, mode: int, change
 
 
 @pytest.mark.parametrize(("owner", "changeable"), [(0, False), (NOBODY, True)])
-def test_so_can_the_owner_of_a_link_to_it(owner: int, changeable: bool) -> None:
+def test_the_owner_of_a_link_to_the_file_can_change_it(owner: int, changeable: bool) -> None:
     with tempfile.TemporaryDirectory() as top:
         file = build(top)
         link = Path(top) / "shared" / "hook.py"
@@ -87,7 +87,7 @@ def test_so_can_the_owner_of_a_link_to_it(owner: int, changeable: bool) -> None:
 
 
 @pytest.mark.parametrize(("owner", "changeable"), [(0, False), (NOBODY, True)])
-def test_so_can_the_owner_of_a_link_above_it(owner: int, changeable: bool) -> None:
+def test_the_owner_of_a_link_above_the_file_can_change_it(owner: int, changeable: bool) -> None:
     with tempfile.TemporaryDirectory() as top:
         file = build(top)
         link = Path(top) / "shared" / "own"
@@ -99,7 +99,7 @@ def test_so_can_the_owner_of_a_link_above_it(owner: int, changeable: bool) -> No
 
 
 @pytest.mark.parametrize(("links", "changeable"), [(39, False), (40, True)])
-def test_a_chain_of_links_is_followed_for_long_but_not_for_ever(links: int, changeable: bool) -> None:
+def test_a_chain_of_links_is_followed_up_to_a_limit(links: int, changeable: bool) -> None:
     with tempfile.TemporaryDirectory() as top:
         last = build(top)
         for number in range(links):
@@ -109,7 +109,7 @@ def test_a_chain_of_links_is_followed_for_long_but_not_for_ever(links: int, chan
         assert can_change(last) is changeable
 
 
-def test_a_loop_of_links_is_no_safe_place() -> None:
+def test_a_loop_of_links_counts_as_changeable() -> None:
     with tempfile.TemporaryDirectory() as top:
         file = build(top)
         file.unlink()
@@ -118,7 +118,7 @@ def test_a_loop_of_links_is_no_safe_place() -> None:
 
 
 @pytest.mark.parametrize(("mode", "changeable"), [(0o755, False), (0o1777, True)])
-def test_so_can_whoever_may_create_a_missing_one(mode: int, changeable: bool) -> None:
+def test_whoever_can_create_a_missing_file_can_change_it(mode: int, changeable: bool) -> None:
     with tempfile.TemporaryDirectory() as top:
         file = build(top)
         file.unlink()

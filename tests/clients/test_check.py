@@ -19,13 +19,13 @@ ASKS = "/api/asks"
 
 class TestSummary:
     @pytest.mark.usefixtures("unchangeable")
-    def test_nothing_wrong(self, check: Check) -> None:
+    def test_reports_no_problem(self, check: Check) -> None:
         found = check.run()
         assert (found.problems, [line for line in found.lines if line.startswith("PROBLEM")]) == (0, [])
         assert found.has("The hook is not verified: no call of the assistant came to it") is False
         assert found.last.startswith("The check found no problem")
 
-    def test_files_that_can_be_changed(self, check: Check) -> None:
+    def test_reports_files_that_can_be_changed(self, check: Check) -> None:
         found = check.run()
         for path in (HOOK, check.config_file.path, check.settings, "/usr/bin/python3"):
             assert found.has(f"can change {path}") is False
@@ -33,13 +33,13 @@ class TestSummary:
         assert found.last.startswith("The hook is only cooperative: this user can change 5 file(s) or variable(s)")
 
     @pytest.mark.usefixtures("unchangeable")
-    def test_a_problem(self, check: Check) -> None:
+    def test_counts_a_problem(self, check: Check) -> None:
         check.gadget.cancelled = "approved"
         found = check.run()
         assert found.has("not cancelled: it is approved") is False
         assert found.last == "The check found 1 problem(s)."
 
-    def test_a_configuration_that_counts_for_nothing(self, check: Check) -> None:
+    def test_reports_a_configuration_that_is_ignored(self, check: Check) -> None:
         check.config_file.write("{")
         found = check.run()
         assert found.has("cannot be read") is False
@@ -59,7 +59,9 @@ class TestRules:
             ({"rules": [{"input": "ls", "do": "allow"}]}, True),
         ],
     )
-    def test_calls_that_no_rule_names_are_held(self, check: Check, config: dict[str, Any], is_good: bool) -> None:
+    def test_that_name_no_call_let_it_be_asked_about_or_warn(
+        self, check: Check, config: dict[str, Any], is_good: bool
+    ) -> None:
         check.configure(**config)
         words = "calls that no rule names are not allowed" if is_good else "allows every call that no rule names"
         assert check.run().has(words) is is_good
@@ -80,7 +82,7 @@ class TestSettings:
             ("cursor", "beforeShellExecution", False),
         ],
     )
-    def test_the_events_that_hold_a_call_start_it(
+    def test_start_the_hook_for_the_events_that_hold_a_call(
         self, check: Check, assistant: str, event: str, is_installed: bool
     ) -> None:
         check.install(event, timeout=60_000 if assistant == "gemini" else 60)
@@ -88,13 +90,13 @@ class TestSettings:
         words = f"the hook is installed in {check.settings}" if is_installed else "no hook for"
         assert found.has(words) is is_installed
 
-    def test_without_one_event_for_all_calls_both_others_are_needed(self, check: Check) -> None:
+    def test_without_one_event_for_all_calls_need_both_others(self, check: Check) -> None:
         check.install("beforeShellExecution")
         assert check.run("cursor").has("no hook for beforeMCPExecution in") is False
         check.write({"hooks": {event: [ENTRY] for event in ("beforeShellExecution", "beforeMCPExecution")}})
         assert check.run("cursor").has("the hook is installed") is True
 
-    def test_one_assistant_has_names_of_its_own_for_command_and_timeout(self, check: Check) -> None:
+    def test_of_copilot_have_their_own_names_for_command_and_timeout(self, check: Check) -> None:
         entry = {"type": "command", "bash": f"python3 '{HOOK}'", "timeoutSec": 61}
         check.write({"version": 1, "hooks": {"preToolUse": [entry]}})
         assert check.run("copilot").has("preToolUse: the assistant waits 61 s") is True
@@ -110,48 +112,50 @@ class TestSettings:
             ({"timeout": "1"}, True, "the assistant waits 600 s"),
         ],
     )
-    def test_the_assistant_waits_longer_than_the_hook(
+    def test_let_the_assistant_wait_longer_than_the_hook(
         self, check: Check, entry: dict[str, Any], is_good: bool, words: str
     ) -> None:
         check.install(**entry)
         assert check.run().has(words) is is_good
 
-    def test_one_assistant_counts_milliseconds(self, check: Check) -> None:
+    def test_of_gemini_count_milliseconds(self, check: Check) -> None:
         check.install("BeforeTool", timeout=61_000)
         assert check.run("gemini").has("the assistant waits 61 s") is True
 
     @pytest.mark.parametrize(
         ("matcher", "is_good"), [(None, True), ("", True), ("*", True), (".*", True), ("Bash", False)]
     )
-    def test_it_covers_every_tool(self, check: Check, matcher: str | None, is_good: bool) -> None:
+    def test_need_a_matcher_that_covers_every_tool(self, check: Check, matcher: str | None, is_good: bool) -> None:
         check.install(matcher=matcher)
         words = "the matcher covers every tool" if is_good else f"the matcher {matcher!r} does not cover every tool"
         assert check.run().has(words) is is_good
 
-    def test_another_command_is_no_hook(self, check: Check) -> None:
+    def test_with_another_command_do_not_count_as_the_hook(self, check: Check) -> None:
         check.install(command="python3 other.py")
         assert check.run().has("no hook for PreToolUse") is False
 
     @pytest.mark.parametrize(
         "settings", ["{", "[]", {"hooks": []}, {"hooks": {"PreToolUse": 5}}, {"hooks": {"a": [5]}}]
     )
-    def test_settings_that_cannot_be_read_start_nothing(self, check: Check, settings: Any) -> None:
+    def test_that_cannot_be_read_start_nothing(self, check: Check, settings: Any) -> None:
         check.write(settings)
         assert check.run().has("no hook for PreToolUse") is False
 
     @pytest.mark.parametrize("end", ["SessionEnd", "sessionEnd"])
-    def test_event_that_ends_a_session_is_missed(self, check: Check, end: str) -> None:
+    def test_without_the_event_that_ends_a_session_are_reported(self, check: Check, end: str) -> None:
         missed = "no event tells the hook that a session ends"
         assert [line for line in check.run().lines if missed in line]
         check.write({"hooks": {event: [{"hooks": [ENTRY]}] for event in ("PreToolUse", end)}})
         assert not [line for line in check.run().lines if missed in line]
 
     @pytest.mark.parametrize("assistant", ["claude", "codex", "gemini", "cursor", "copilot"])
-    def test_version_of_the_assistant_is_told(self, hook: ModuleType, check: Check, assistant: str) -> None:
+    def test_are_read_for_the_reported_version_of_the_assistant(
+        self, hook: ModuleType, check: Check, assistant: str
+    ) -> None:
         version = hook.OWN_TOOLS[assistant].split()[0]
         assert f"note     the assistant's own tools are those of {assistant} {version}" in check.run(assistant).lines
 
-    def test_no_setting_switches_hooks_off(self, check: Check) -> None:
+    def test_that_switch_hooks_off_are_reported(self, check: Check) -> None:
         assert check.run().has("switches all hooks off") is None
         check.write({**json.loads(check.settings.read_text()), "disableAllHooks": True})
         assert check.run().has("switches all hooks off") is False
@@ -173,7 +177,7 @@ class TestEnvironment:
             (f"'{HOOK}'", False),
         ],
     )
-    def test_command_takes_nothing_from_the_environment(self, check: Check, command: str, is_good: bool) -> None:
+    def test_cannot_change_the_command_unless_it_is_a_problem(self, check: Check, command: str, is_good: bool) -> None:
         check.install(command=command)
         words = (
             "takes nothing from the environment" if is_good else "the environment can change what the command starts"
@@ -181,24 +185,24 @@ class TestEnvironment:
         assert check.run().has(words) is is_good
 
     @pytest.mark.parametrize("name", ["AGENT_HOOK_CONFIG", "PYTHONPATH", "LD_PRELOAD", "BASH_ENV", "ANYTHING"])
-    def test_each_variable_of_settings_is_named(self, check: Check, name: str) -> None:
+    def test_in_settings_is_reported_for_each_variable(self, check: Check, name: str) -> None:
         check.write({**json.loads(check.settings.read_text()), "env": {name: "x"}})
         assert check.run().has(f"{check.settings} sets {name} for the hook") is False
 
-    def test_variable_of_one_entry_is_named_too(self, check: Check) -> None:
+    def test_in_a_single_entry_is_reported_too(self, check: Check) -> None:
         entry = {"type": "command", "bash": ENTRY["command"], "env": {"PYTHONPATH": "x"}, "timeoutSec": 60}
         check.write({"hooks": {"preToolUse": [entry], "sessionStart": [{"bash": "true", "env": {"B": "y"}}]}})
         assert check.run("copilot").has(f"{check.settings} sets B, PYTHONPATH for the hook") is False
 
-    def test_settings_without_variables_are_not_named(self, check: Check) -> None:
+    def test_is_not_reported_without_variables(self, check: Check) -> None:
         assert check.run().has(f"{check.settings} sets") is None
 
     @pytest.mark.usefixtures("unchangeable")
-    def test_variable_of_settings_that_only_root_can_change_is_fine(self, check: Check) -> None:
+    def test_in_settings_that_only_root_can_change_is_fine(self, check: Check) -> None:
         check.write({**json.loads(check.settings.read_text()), "env": {"OTEL": "x"}})
         assert check.run().has(f"{check.settings} sets OTEL") is True
 
-    def test_variables_beside_a_managed_configuration_count_for_nothing(
+    def test_is_ignored_beside_a_managed_configuration(
         self, hook: ModuleType, check: Check, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(hook, "is_managed", lambda: True)
@@ -208,7 +212,7 @@ class TestEnvironment:
 
 
 class TestStartedFile:
-    def test_each_in_a_command_is_compared(self, check: Check, tmp_path: Path) -> None:
+    def test_is_compared_for_each_file_in_a_command(self, check: Check, tmp_path: Path) -> None:
         other = tmp_path / "gadget_hook_2.py"
         other.write_bytes(b"print('allow')")
         check.install(command=f"python3 '{other}'")
@@ -221,34 +225,34 @@ class TestStartedFile:
         assert found.has(f"{HOOK} is the file that Gadget serves") is True
         assert found.has(f"{other} is not the file that Gadget serves") is False
 
-    def test_where_the_command_names_none_its_own_is(self, check: Check) -> None:
+    def test_defaults_to_the_hook_itself_when_the_command_names_none(self, check: Check) -> None:
         check.install(command="python3 'gadget_hook")
         assert check.run().has(f"{HOOK} is the file that Gadget serves") is True
 
-    def test_a_changed_one_is_noticed(self, check: Check) -> None:
+    def test_is_reported_when_it_was_changed(self, check: Check) -> None:
         check.gadget.file += b"# newer"
         assert check.run().has(f"{HOOK} is not the file that Gadget serves") is False
 
-    def test_a_missing_one_is_noticed_and_hides_no_other(self, check: Check) -> None:
+    def test_is_reported_when_missing_and_hides_no_other(self, check: Check) -> None:
         entries = [{**ENTRY, "command": "python3 /nowhere/gadget_hook.py"}, ENTRY]
         check.write({"hooks": {"PreToolUse": [{"hooks": [entry]} for entry in entries]}})
         found = check.run()
         assert found.has("/nowhere/gadget_hook.py cannot be read") is False
         assert found.has(f"{HOOK} is the file that Gadget serves") is True
 
-    def test_without_the_served_file_none_can_be_compared(self, check: Check) -> None:
+    def test_cannot_be_compared_without_the_served_file(self, check: Check) -> None:
         check.gadget.file_status = 404
         assert check.run().has("the file that Gadget serves cannot be read") is False
 
 
-class TestWay:
-    def test_an_ask_is_held_and_cancelled(self, check: Check) -> None:
+class TestAskingOnce:
+    def test_creates_and_cancels_an_ask(self, check: Check) -> None:
         found = check.run()
         assert found.has("Gadget holds an ask: ask 7") is True
         assert found.has("the ask of this check was cancelled") is True
         assert check.gadget.paths[-2:] == ["POST /api/asks", "POST /api/asks/7/cancel"]
 
-    def test_one_that_is_not_held_is_a_problem(self, check: Check) -> None:
+    def test_reports_an_ask_that_is_not_held(self, check: Check) -> None:
         check.gadget.statuses = ["approved"]
         found = check.run()
         assert found.has("an ask was approved, not held: ask 7") is False
@@ -257,18 +261,18 @@ class TestWay:
         assert found.has("a second call is refused") is True
         assert check.gadget.paths[-1] == "POST /api/asks/7/outcome"
 
-    def test_with_a_person_it_lets_one_call_through(self, check: Check) -> None:
+    def test_with_a_person_lets_one_call_through(self, check: Check) -> None:
         check.gadget.statuses = ["waiting", "approved"]
         found = check.run(waits=True)
         for words in ("a person approved the ask", "lets one call through", "a second call is refused"):
             assert found.has(words) is True
         assert found.has("the ask of this check was") is None
 
-    def test_an_approval_for_several_calls_is_a_problem(self, check: Check) -> None:
+    def test_reports_an_approval_for_several_calls(self, check: Check) -> None:
         check.gadget.statuses, check.gadget.redemptions = ["waiting", "approved"], [(200, "redeemed")] * 2
         assert check.run(waits=True).has("the approval lets a second call through") is False
 
-    def test_so_is_another_refusal_of_the_second_call(self, check: Check) -> None:
+    def test_reports_an_unexpected_refusal_of_the_second_call(self, check: Check) -> None:
         check.gadget.statuses, check.gadget.redemptions = ["waiting", "approved"], [(200, "redeemed"), (500, "")]
         assert check.run(waits=True).has("Gadget answered 500") is False
 
@@ -276,14 +280,14 @@ class TestWay:
         ("status", "words"),
         [("denied", "a person denied the ask"), ("expired", "the ask was not approved: it is expired")],
     )
-    def test_no_approval_lets_nothing_through(self, check: Check, status: str, words: str) -> None:
+    def test_lets_nothing_through_without_an_approval(self, check: Check, status: str, words: str) -> None:
         check.gadget.statuses = ["waiting", status]
         found = check.run(waits=True)
         assert found.has(words) is False
         assert found.has("lets one call through") is None
         assert "POST /api/asks/7/redeem" not in check.gadget.paths
 
-    def test_nobody_decides(self, hook: ModuleType, check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_reports_that_nobody_decided(self, hook: ModuleType, check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(hook, "LONGEST_CHECK_S", 1)
         found = check.run(waits=True)
         assert found.has("nobody decided within 1 seconds") is False
@@ -301,7 +305,7 @@ print("I have finished.")
 """A program that stands for Claude Code: it calls the hook about the command of its task, or ignores it."""
 
 
-class TestLive:
+class TestLiveCheck:
     @pytest.fixture(autouse=True)
     def _short(self, hook: ModuleType, check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
         check.configure(timeout_s=15.5)  # the hook denies with a ticket at once
@@ -313,9 +317,7 @@ class TestLive:
         program.chmod(0o755)
         monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
 
-    def test_call_of_the_assistant_itself_verifies_the_hook(
-        self, check: Check, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_is_verified_by_a_call_of_the_assistant_itself(self, check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
         self.start_with(check, monkeypatch, obeys=True)
         found = check.run(lives=True)
         assert found.has("the assistant's own call was held: ask 7") is True
@@ -324,14 +326,14 @@ class TestLive:
         assert commands[-1].startswith("echo gadget-check-")
         assert check.gadget.paths[-1] == "POST /api/asks/7/cancel"
 
-    def test_assistant_that_ignores_the_hook_is_a_problem(self, check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_reports_an_assistant_that_ignores_the_hook(self, check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
         self.start_with(check, monkeypatch, obeys=False)
         found = check.run(lives=True)
         assert found.has("no call of the assistant came to Gadget") is False
         assert [line for line in found.lines if "It said: I have finished." in line]
         assert [line for line in found.lines if "The hook is not verified" in line]
 
-    def test_rule_that_decides_its_command_is_named_before_it_is_started(
+    def test_reports_a_rule_for_its_command_before_starting(
         self, check: Check, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         check.configure(rules=[{"tool": "Bash", "input": "echo .*", "do": "allow"}])
@@ -351,20 +353,20 @@ class TestCommandLine:
             ["check", "--wait"],
         ],
     )
-    def test_an_unknown_command_explains_itself(
+    def test_explains_itself_for_an_unknown_command(
         self, hook: ModuleType, capsys: pytest.CaptureFixture[str], arguments: list[str]
     ) -> None:
         assert hook.main(arguments) == 2
         assert "gadget_hook.py check ASSISTANT" in capsys.readouterr().err
 
     @pytest.mark.usefixtures("unchangeable")
-    def test_a_check_ends_with_whether_it_found_a_problem(self, hook: ModuleType, check: Check) -> None:
+    def test_exits_with_an_error_if_the_check_found_a_problem(self, hook: ModuleType, check: Check) -> None:
         assert hook.main(["check", "claude", str(check.settings)]) == 0
         check.gadget.cancelled = "waiting"
         assert hook.main(["check", "claude", str(check.settings)]) == 1
 
     @pytest.mark.usefixtures("unchangeable")
-    def test_it_waits_if_told_to(self, hook: ModuleType, check: Check) -> None:
+    def test_waits_for_a_person_only_if_asked_to(self, hook: ModuleType, check: Check) -> None:
         check.gadget.statuses = ["waiting", "approved"]
         assert hook.main(["check", "--wait", "claude", str(check.settings)]) == 0
         assert "GET /api/asks/7" in check.gadget.paths
@@ -374,13 +376,13 @@ class TestCommandLine:
         assert "GET /api/asks/7" not in check.gadget.paths
 
     @pytest.mark.usefixtures("unchangeable")
-    def test_without_a_file_it_reads_the_assistants_own_settings(
+    def test_reads_the_settings_of_the_assistant_without_a_file(
         self, hook: ModuleType, check: Check, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setitem(hook.SETTINGS, "claude", (str(check.settings),))
         assert hook.main(["check", "claude"]) == 0
 
-    def test_without_arguments_it_answers_a_call(self, config_file: ConfigFile) -> None:
+    def test_without_arguments_responds_to_a_call(self, config_file: ConfigFile) -> None:
         config_file.change(default="deny")
         given = json.dumps({"toolName": "bash", "toolArgs": "{}"})
         command = [sys.executable, "-I", str(HOOK)]

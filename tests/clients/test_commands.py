@@ -124,7 +124,7 @@ def find_command(hook: ModuleType, rules: list[dict[str, Any]], command: Any, **
 
 
 @pytest.mark.parametrize("command", SPELLED)
-def test_denied_command_is_denied_however_it_is_spelled(hook: ModuleType, command: str) -> None:
+def test_a_denied_command_is_denied_in_every_spelling(hook: ModuleType, command: str) -> None:
     assert find_command(hook, [DENY, ALLOW], command) in (["ask", "deny"] if "#" in command else ["deny"])
 
 
@@ -136,7 +136,7 @@ def test_denied_command_is_denied_however_it_is_spelled(hook: ModuleType, comman
     "rules",
     [[DENY, ALLOW], [ALLOW, DENY], [DENY, {"do": "allow"}], [DENY, {"tool": "Bash", "input": "(?s).*", "do": "allow"}]],
 )
-def test_command_that_may_hide_a_denied_one_is_never_allowed(
+def test_a_command_that_may_hide_a_denied_one_is_never_allowed(
     hook: ModuleType, rules: list[dict[str, Any]], command: str
 ) -> None:
     assert find_command(hook, rules, command) in ("ask", "deny")
@@ -144,36 +144,36 @@ def test_command_that_may_hide_a_denied_one_is_never_allowed(
     assert find_command(hook, rules, ["sh", "-c", command]) in ("ask", "deny")
 
 
-def test_default_that_allows_does_not_allow_it_either(hook: ModuleType) -> None:
+def test_an_allowing_default_does_not_allow_it_either(hook: ModuleType) -> None:
     call = hook.read_call(json.dumps({**CLAUDE, "tool_input": {"command": "true; rm x"}}))
     assert hook.find_rule({"rules": [DENY], "default": "allow"}, call)["do"] == "ask"
 
 
 @pytest.mark.parametrize("command", HARMLESS)
-def test_one_simple_command_is_allowed_beside_a_denial(hook: ModuleType, command: str) -> None:
+def test_one_simple_command_can_be_allowed_beside_a_denial(hook: ModuleType, command: str) -> None:
     assert find_command(hook, [DENY, ALLOW], command) == "allow"
     assert find_command(hook, [DENY, ALLOW], command, description="It's (all) fine; really") == "allow"
 
 
 @pytest.mark.parametrize("command", [*HIDDEN[:-8], "git status; id", "git status\nid", "git diff $(id)"])
-def test_expression_that_fits_too_much_allows_one_simple_command_only(hook: ModuleType, command: str) -> None:
+def test_a_loose_expression_allows_only_one_simple_command(hook: ModuleType, command: str) -> None:
     rules = [{"tool": "Bash", "input": "(?s).*", "do": "allow"}]
     assert find_command(hook, rules, "git status") == "allow"
     assert find_command(hook, rules, command) == "ask"
 
 
-def test_without_any_rule_about_commands_a_whole_tool_can_be_allowed(hook: ModuleType) -> None:
+def test_a_whole_tool_can_be_allowed_if_no_rule_is_about_commands(hook: ModuleType) -> None:
     assert find_command(hook, [ALLOW], "true; ls") == "allow"
     assert find(hook, [DENY, {"do": "allow"}], "Edit", {"new_string": "a; b"}) == "allow"
 
 
-def test_list_of_words_is_one_command(hook: ModuleType) -> None:
+def test_a_list_of_words_counts_as_one_command(hook: ModuleType) -> None:
     assert find_command(hook, [DENY, ALLOW], ["rm", "-rf", "/"]) == "deny"
     assert find_command(hook, [DENY, ALLOW], [["/bin/rm", "-rf", "/"]]) == "deny"
     assert find_command(hook, [DENY, ALLOW], ["ls", "-la"]) == "allow"
 
 
-class TestValues:
+class TestOtherValuesOfACommand:
     RULE = {"tool": "Bash", "input": "ls|[0-4]", "do": "allow"}
 
     @feature(
@@ -184,19 +184,19 @@ class TestValues:
     @pytest.mark.parametrize(
         "value", [5, 5.0, -1, True, False, None, [], {}, [5], [["ls", 5]], {"a": "ls"}, {"ls": 5}, {"ls": {"a": 1}}, ""]
     )
-    def test_value_that_is_no_text_must_match_too(self, hook: ModuleType, value: Any) -> None:
+    def test_must_match_even_if_they_are_not_text(self, hook: ModuleType, value: Any) -> None:
         assert find_command(hook, [self.RULE], "ls", more=value) == "ask"
 
     @pytest.mark.parametrize("value", [4, "4", [4, "ls"], {"ls": 4}, {"ls": ["ls", {"ls": 0}]}])
-    def test_one_that_matches_is_allowed(self, hook: ModuleType, value: Any) -> None:
+    def test_are_allowed_if_they_match(self, hook: ModuleType, value: Any) -> None:
         assert find_command(hook, [self.RULE], "ls", more=value) == "allow"
 
     @pytest.mark.parametrize("value", [5, "5", [5], {"a": {"b": [5]}}])
-    def test_denial_looks_at_them_too(self, hook: ModuleType, value: Any) -> None:
+    def test_are_covered_by_a_denial(self, hook: ModuleType, value: Any) -> None:
         assert find(hook, [{"input": "5", "do": "deny"}], "pay", {"amount": value}) == "deny"
 
 
-class TestFields:
+class TestFieldsOfARule:
     RULE = {"tool": "Bash", "input": {"command": "git (status|diff)", "timeout": "[0-9]+"}, "do": "allow"}
 
     @pytest.mark.parametrize(
@@ -210,10 +210,10 @@ class TestFields:
             ({}, "ask"),
         ],
     )
-    def test_each_field_has_an_expression_of_its_own(self, hook: ModuleType, given: Any, verdict: str) -> None:
+    def test_have_one_expression_each(self, hook: ModuleType, given: Any, verdict: str) -> None:
         assert find(hook, [self.RULE], "Bash", given) == verdict
 
-    def test_denial_looks_at_its_fields_alone(self, hook: ModuleType) -> None:
+    def test_are_the_only_ones_that_a_denial_checks(self, hook: ModuleType) -> None:
         rules: list[dict[str, Any]] = [{"input": {"path": "/etc/.*"}, "do": "deny"}, {"do": "allow"}]
         assert find(hook, rules, "Edit", {"path": "/etc/passwd"}) == "deny"
         assert find(hook, rules, "Edit", {"path": "a", "text": "/etc/passwd"}) == "allow"
@@ -239,7 +239,7 @@ SHOW = 'probe() { printf "%s\\0" "$@"; }; for text in "$@"; do eval "probe $text
 
 
 @pytest.mark.parametrize("shell", ["bash", "sh"])
-def test_what_it_reads_as_one_command_is_one_command_to_a_shell(hook: ModuleType, shell: str) -> None:
+def test_a_command_read_as_one_is_one_to_a_real_shell(hook: ModuleType, shell: str) -> None:
     chance = random.Random(37)
     texts = ["".join(chance.choices(PIECES, k=chance.randint(1, 12))) for _ in range(20_000)]
     read = {text: words for text in texts if (words := hook.split_simple(f"probe {text}")) is not None}
@@ -250,6 +250,6 @@ def test_what_it_reads_as_one_command_is_one_command_to_a_shell(hook: ModuleType
     assert seen == expected
 
 
-def test_a_long_text_is_read_in_time(hook: ModuleType) -> None:
+def test_a_long_text_is_parsed_in_time(hook: ModuleType) -> None:
     for text in ("a" * 500_000, "'" * 500_001, "a " * 250_000, '"\\' * 200_000, "\\a" * 200_000, "=~" * 200_000):
         hook.split_simple(text)

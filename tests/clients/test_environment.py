@@ -56,7 +56,9 @@ class TestVariables:
         "With root's configuration, the hook ignores the environment",
         "static/clients/gadget_hook.py",
     )
-    def test_own_configuration_of_the_user_counts_for_nothing(self, machine: Machine, gadget: AskServer) -> None:
+    def test_cannot_replace_the_managed_configuration_by_that_of_the_user(
+        self, machine: Machine, gadget: AskServer
+    ) -> None:
         allowing = json.dumps({"url": "http://127.0.0.1:9", "key": SECRET, "default": "allow"})
         own = machine.write_at_home(".config/gadget/hook.json", allowing)
         assert is_denied(machine, gadget)
@@ -65,13 +67,13 @@ class TestVariables:
         machine.find(CONFIG).unlink()
         assert not is_denied(machine, gadget), "without the administrator's, it counts"
 
-    def test_key_goes_to_no_other_server(self, machine: Machine, gadget: AskServer) -> None:
+    def test_cannot_send_the_key_to_another_server(self, machine: Machine, gadget: AskServer) -> None:
         with serve_asks() as other:
             for name in ("AGENT_HOOK_URL", "http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
                 assert is_denied(machine, gadget, **{name: other.address, "AGENT_HOOK_KEY": "gadget_agent_other"}), name
             assert other.sent == []
 
-    def test_modules_of_the_user_are_not_imported(self, machine: Machine, gadget: AskServer) -> None:
+    def test_cannot_import_modules_of_the_user(self, machine: Machine, gadget: AskServer) -> None:
         for name in ("json", "hashlib", "urllib", "ssl", "sitecustomize", "usercustomize"):
             machine.write_at_home(f"modules/{name}.py", ALLOWING)
             machine.write_at_home(f"{name}.py", ALLOWING)
@@ -82,14 +84,14 @@ class TestVariables:
         assert is_denied(machine, gadget, PYTHONHOME="/nowhere", PYTHONSTARTUP=f"{modules}/json.py")
         assert not is_denied(machine, gadget, f"python3 {INSTALLED}", PYTHONPATH=modules), "without -I they are"
 
-    def test_path_chooses_no_other_python(self, machine: Machine, gadget: AskServer) -> None:
+    def test_cannot_choose_another_python(self, machine: Machine, gadget: AskServer) -> None:
         for name in ("python3", "gadget_hook.py"):
             machine.write_at_home(f"bin/{name}", "#!/bin/sh\nexit 0\n").chmod(0o755)
         path = f"{machine.home}/bin:/usr/bin:/bin"
         assert is_denied(machine, gadget, PATH=path)
         assert not is_denied(machine, gadget, f"python3 {INSTALLED}", PATH=path), "a command without a path is chosen"
 
-    def test_module_beside_the_command_without_isolation_is_not_imported(
+    def test_need_isolation_to_keep_a_module_beside_the_command_from_being_imported(
         self, machine: Machine, gadget: AskServer
     ) -> None:
         machine.write_at_home("modules/hashlib.py", ALLOWING)
@@ -97,16 +99,16 @@ class TestVariables:
         assert is_denied(machine, gadget, f"{PYTHON} {INSTALLED}", PYTHONPATH=modules)
 
     @pytest.mark.parametrize("name", ["SSL_CERT_FILE", "SSL_CERT_DIR", "OPENSSL_CONF", "TMPDIR", "LC_ALL", "TZ"])
-    def test_no_other_variable_changes_the_answer(self, machine: Machine, gadget: AskServer, name: str) -> None:
+    def test_of_any_other_name_do_not_change_the_verdict(self, machine: Machine, gadget: AskServer, name: str) -> None:
         assert is_denied(machine, gadget, **{name: "/nowhere"})
 
 
 @needs_machine
-class TestFile:
+class TestManagedFile:
     @pytest.mark.parametrize(
         ("owner", "folder_mode", "mode"), [(NOBODY, 0o755, 0o600), (0, 0o777, 0o640), (0, 0o755, 0o660)]
     )
-    def test_one_that_the_user_can_change_blocks(
+    def test_that_the_user_can_change_blocks(
         self, machine: Machine, gadget: AskServer, owner: int, folder_mode: int, mode: int
     ) -> None:
         path = configure(machine, gadget, mode=mode)
@@ -117,19 +119,19 @@ class TestFile:
         assert CONFIG in errors
 
     @pytest.mark.parametrize("mode", [0o600, 0o000])
-    def test_one_that_the_user_cannot_read_blocks(self, machine: Machine, gadget: AskServer, mode: int) -> None:
+    def test_that_the_user_cannot_read_blocks(self, machine: Machine, gadget: AskServer, mode: int) -> None:
         own = machine.write_at_home(".config/gadget/hook.json", json.dumps({"default": "allow"}))
         configure(machine, gadget, mode=mode)
         assert machine.run(COMMAND.split(), json.dumps(CLAUDE), AGENT_HOOK_CONFIG=str(own))[:2] == (2, "")
 
-    def test_folder_that_the_user_cannot_enter_blocks(self, machine: Machine, gadget: AskServer) -> None:
+    def test_in_a_folder_that_the_user_cannot_enter_blocks(self, machine: Machine, gadget: AskServer) -> None:
         own = machine.write_at_home(".config/gadget/hook.json", json.dumps({"default": "allow"}))
         machine.find(CONFIG).parent.chmod(0o700)
         assert machine.run(COMMAND.split(), json.dumps(CLAUDE), AGENT_HOOK_CONFIG=str(own))[:2] == (2, "")
 
 
-class TestWithoutOne:
-    def test_address_without_a_key_does_not_get_the_key_of_the_file(
+class TestWithoutAManagedFile:
+    def test_a_variable_with_an_address_does_not_get_the_key_of_the_file(
         self, hook: ModuleType, config_file: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("AGENT_HOOK_URL", "https://other.example.com")
@@ -137,7 +139,7 @@ class TestWithoutOne:
             hook.load_config()
 
     @pytest.mark.skipif(os.geteuid() != 0, reason="only root can own it")
-    def test_managed_one_wins(
+    def test_a_managed_file_takes_precedence_once_it_exists(
         self, hook: ModuleType, config_file: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
         managed = tmp_path / "managed.json"
@@ -148,7 +150,7 @@ class TestWithoutOne:
         monkeypatch.setenv("AGENT_HOOK_KEY", "gadget_agent_other")
         assert hook.load_config()["key"] == "gadget_agent_managed"
 
-    def test_proxy_and_certificates_come_from_the_file(self, hook: ModuleType, gadget: AskServer) -> None:
+    def test_proxy_and_certificates_are_read_from_the_file(self, hook: ModuleType, gadget: AskServer) -> None:
         config = {"url": "http://gadget.invalid", "key": SECRET, "proxy": gadget.address}
         assert hook.send(config, "GET", "/api/asks/7")["id"] == "7"
         assert gadget.sent[0][1] == "http://gadget.invalid/api/asks/7"

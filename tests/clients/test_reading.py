@@ -32,7 +32,7 @@ def read(hook: ModuleType, given: Any) -> Any:
         (COPILOT, "copilot", "preToolUse", "bash"),
     ],
 )
-def test_each_assistants_call_is_understood(
+def test_the_call_of_each_assistant_is_understood(
     hook: ModuleType, given: dict[str, Any], form: str, event: str, tool: str
 ) -> None:
     call = read(hook, given)
@@ -40,7 +40,7 @@ def test_each_assistants_call_is_understood(
     assert (call.session, call.folder, call.is_over) == ("s", "/shop", False)
 
 
-def test_what_an_assistant_leaves_out_is_empty(hook: ModuleType) -> None:
+def test_omitted_values_are_empty(hook: ModuleType) -> None:
     call = read(hook, {"hook_event_name": "preToolUse", "tool_input": INPUT})
     assert (call.tool, call.folder, call.session) == ("mcp", "", "")
 
@@ -48,7 +48,7 @@ def test_what_an_assistant_leaves_out_is_empty(hook: ModuleType) -> None:
 @pytest.mark.parametrize(
     ("sent", "given"), [('{"a": 1}', {"a": 1}), ("rm -rf /", {"text": "rm -rf /"}), ("[1]", {"value": [1]})]
 )
-def test_an_input_in_a_text_is_read(hook: ModuleType, sent: str, given: Any) -> None:
+def test_an_input_encoded_as_text_is_parsed(hook: ModuleType, sent: str, given: Any) -> None:
     assert read(hook, {**COPILOT, "toolArgs": sent}).given == given
 
 
@@ -85,7 +85,7 @@ def test_any_other_input_blocks(hook: ModuleType, given: Any) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", "[" * 100_000])
-def test_what_is_not_json_blocks(hook: ModuleType, text: str) -> None:
+def test_input_that_is_not_json_blocks(hook: ModuleType, text: str) -> None:
     with pytest.raises(hook.Blocked, match="not JSON"):
         hook.read_call(text)
 
@@ -101,7 +101,7 @@ def test_what_is_not_json_blocks(hook: ModuleType, text: str) -> None:
         (COPILOT, changed(COPILOT, error="away")),
     ],
 )
-def test_a_report_is_about_the_call_before_it(hook: ModuleType, before: dict[str, Any], after: dict[str, Any]) -> None:
+def test_a_report_refers_to_the_preceding_call(hook: ModuleType, before: dict[str, Any], after: dict[str, Any]) -> None:
     assert read(hook, after).is_over
     assert read(hook, after).effect_key == read(hook, before).effect_key
 
@@ -115,7 +115,7 @@ def test_a_report_is_about_the_call_before_it(hook: ModuleType, before: dict[str
         changed(CLAUDE, tool_input={"command": "make deploy-all"}),
     ],
 )
-def test_a_different_call_has_a_key_of_its_own(hook: ModuleType, other: dict[str, Any]) -> None:
+def test_a_different_call_has_its_own_key(hook: ModuleType, other: dict[str, Any]) -> None:
     assert read(hook, other).effect_key != read(hook, CLAUDE).effect_key
 
 
@@ -141,7 +141,7 @@ def test_a_report_says_whether_the_call_failed(hook: ModuleType, after: dict[str
     assert read(hook, after).has_failed is has_failed
 
 
-def test_each_assistant_gets_its_own_form(hook: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_assistant_gets_its_own_format(hook: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     def respond(given: dict[str, Any], *, goes_on: bool) -> Any:
         hook.respond(read(hook, given), goes_on, "Why")
         written = capsys.readouterr().out

@@ -46,18 +46,22 @@ class TestOwnTools:
         "Planning tools of assistants and Gadget's own MCP tools need no approval at the hook",
         "static/clients/gadget_hook.py",
     )
-    def test_planning_asks_nobody(self, hook: ModuleType, given: dict[str, Any], tools: list[str], other: str) -> None:
+    def test_for_planning_make_no_ask(
+        self, hook: ModuleType, given: dict[str, Any], tools: list[str], other: str
+    ) -> None:
         assert {decide(hook, name_tool(given, tool)) for tool in tools} == {"allow"}
         assert decide(hook, name_tool(given, other)) == "ask"
         assert decide(hook, name_tool(given, f"{tools[0]}2")) == "ask"
 
-    def test_rules_of_people_come_first(
+    def test_are_subject_to_configured_rules_first(
         self, hook: ModuleType, given: dict[str, Any], tools: list[str], other: str
     ) -> None:
         assert decide(hook, name_tool(given, tools[0]), rules=[{"tool": tools[0], "do": "ask"}]) == "ask"
         assert decide(hook, name_tool(given, other), rules=[{"tool": other, "do": "allow"}]) == "allow"
 
-    def test_version_is_named(self, hook: ModuleType, given: dict[str, Any], tools: list[str], other: str) -> None:
+    def test_are_listed_with_the_version_of_the_assistant(
+        self, hook: ModuleType, given: dict[str, Any], tools: list[str], other: str
+    ) -> None:
         assert hook.OWN_TOOLS[read(hook, given).form][0].isdigit()
 
 
@@ -69,28 +73,26 @@ class TestOwnTools:
     ],
     ids=["cursor", "gemini"],
 )
-def test_tool_of_a_server_with_the_name_of_an_own_one_is_asked_about(
+def test_of_a_server_with_the_name_of_an_own_one_make_an_ask(
     hook: ModuleType, given: dict[str, Any], tool: str
 ) -> None:
     assert decide(hook, name_tool(given, tool)) == "ask"
 
 
-class TestGadgetsTools:
+class TestToolsOfGadget:
     @pytest.mark.parametrize(
         ("given", "prefix"),
         [(CLAUDE, "mcp__gadget__"), (CODEX, "mcp__gadget__"), (GEMINI, "mcp_gadget_"), (COPILOT, "gadget-")],
     )
     @pytest.mark.parametrize("tool", ["data.searchRecords", "data__searchRecords", "gadget.ticket", "gadget__ticket"])
-    def test_calls_pass_in_both_spellings(
-        self, hook: ModuleType, given: dict[str, Any], prefix: str, tool: str
-    ) -> None:
+    def test_pass_in_both_spellings(self, hook: ModuleType, given: dict[str, Any], prefix: str, tool: str) -> None:
         assert decide(hook, name_tool(given, prefix + tool)) == "allow"
         assert decide(hook, name_tool(given, prefix.replace("gadget", "other") + tool)) == "ask"
         assert decide(hook, name_tool(given, prefix + tool), mcp_server="") == "ask"
         assert decide(hook, name_tool(given, prefix.replace("gadget", "work") + tool), mcp_server="work") == "allow"
         assert decide(hook, name_tool(given, tool)) == "ask"
 
-    def test_cursor_says_the_address(self, hook: ModuleType) -> None:
+    def test_are_recognized_by_their_address_in_cursor(self, hook: ModuleType) -> None:
         given = name_tool(CURSOR, "data__searchRecords")
         assert decide(hook, {**given, "url": f"{ADDRESS}/mcp"}) == "allow"
         assert decide(hook, {**given, "url": "https://other.example.com/mcp"}) == "ask"
@@ -107,7 +109,7 @@ class TestGadgetsTools:
             ({"gadget__data": {"command": "sh"}}, "ask"),
         ],
     )
-    def test_another_server_under_the_name_does_not_pass(
+    def test_do_not_pass_if_another_server_has_the_name(
         self, hook: ModuleType, tmp_path: Path, servers: Any, verdict: str
     ) -> None:
         (tmp_path / ".mcp.json").write_text(json.dumps({"mcpServers": servers}))
@@ -137,7 +139,7 @@ def start(config_file: ConfigFile) -> subprocess.Popen[str]:
     "static/clients/gadget_hook.py",
 )
 @pytest.mark.parametrize("given", ENDS)
-def test_end_of_a_session_takes_its_asks_back(
+def test_the_end_of_a_session_withdraws_its_asks(
     hook: ModuleType, gadget: AskServer, config_file: ConfigFile, given: dict[str, Any]
 ) -> None:
     config_file.change(url=gadget.address)
@@ -151,14 +153,14 @@ def test_end_of_a_session_takes_its_asks_back(
     assert not read(hook, {**CLAUDE, "session_id": "other"}).effect_key.startswith(body["effect_key_prefix"])
 
 
-def test_end_of_a_session_without_a_name_takes_nothing_back(gadget: AskServer, config_file: ConfigFile) -> None:
+def test_the_end_of_a_session_without_a_name_withdraws_nothing(gadget: AskServer, config_file: ConfigFile) -> None:
     config_file.change(url=gadget.address)
     start(config_file).communicate(json.dumps({**ENDS[0], "session_id": ""}), timeout=60)
     assert gadget.sent == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_signal_takes_the_ask_back_and_blocks(
+def test_a_signal_withdraws_the_ask_and_blocks(
     hook: ModuleType, gadget: AskServer, config_file: ConfigFile, number: signal.Signals
 ) -> None:
     config_file.change(url=gadget.address)

@@ -53,7 +53,7 @@ def install(machine: Machine, assistant: str, file: str) -> str:
 
 
 @pytest.mark.parametrize(("assistant", "file"), FILES, ids=[file for _, file in FILES])
-def test_each_file_of_an_assistant_is_read(machine: Machine, assistant: str, file: str) -> None:
+def test_each_settings_file_of_an_assistant_is_read(machine: Machine, assistant: str, file: str) -> None:
     path = Path(file.replace("~", str(machine.home)))
     assert f"ok       the hook is installed in {path}\n" in install(machine, assistant, file)
 
@@ -61,7 +61,7 @@ def test_each_file_of_an_assistant_is_read(machine: Machine, assistant: str, fil
 @pytest.mark.parametrize(
     ("assistant", "file"), [("copilot", "~/.copilot/hooks.json"), ("codex", "~/.codex/hooks.toml")]
 )
-def test_file_that_the_assistant_does_not_read_counts_for_nothing(machine: Machine, assistant: str, file: str) -> None:
+def test_a_file_that_the_assistant_does_not_read_is_ignored(machine: Machine, assistant: str, file: str) -> None:
     assert "PROBLEM  no hook for" in install(machine, assistant, file)
 
 
@@ -69,7 +69,7 @@ def test_file_that_the_assistant_does_not_read_counts_for_nothing(machine: Machi
     ("file", "is_told"),
     [("/etc/codex/requirements.toml", False), ("~/.codex/hooks.json", True), ("~/.codex/config.toml", True)],
 )
-def test_hooks_of_codex_need_trust_except_in_the_managed_file(machine: Machine, file: str, is_told: bool) -> None:
+def test_hooks_of_codex_require_trust_except_in_the_managed_file(machine: Machine, file: str, is_told: bool) -> None:
     assert (TRUST in install(machine, "codex", file)) is is_told
 
 
@@ -80,7 +80,9 @@ def test_hooks_of_codex_need_trust_except_in_the_managed_file(machine: Machine, 
         ("codex", ".codex/config.toml", '[shell_environment_policy.set]\nPYTHONPATH = "/tmp"\n'),
     ],
 )
-def test_variables_in_files_of_other_forms_are_named(machine: Machine, assistant: str, file: str, text: str) -> None:
+def test_variables_in_files_of_other_formats_are_reported(
+    machine: Machine, assistant: str, file: str, text: str
+) -> None:
     path = machine.write_at_home(file, text)
     said = machine.run([*COMMAND.split(), "check", assistant])[1]
     assert f"PROBLEM  {path} sets PYTHONPATH for the hook" in said

@@ -16,7 +16,7 @@ from tests.clients.test_reading import CLAUDE
 NOBODY = 65_534
 
 
-class TestFile:
+class TestConfigurationFile:
     @pytest.mark.parametrize(
         "right",
         [
@@ -29,7 +29,7 @@ class TestFile:
             {"rules": [{"tool": "Bash", "input": "ls", "do": "ask", "level": "write"}, {"do": "deny"}]},
         ],
     )
-    def test_a_whole_one_counts(self, hook: ModuleType, config_file: ConfigFile, right: dict[str, Any]) -> None:
+    def test_is_accepted_when_complete(self, hook: ModuleType, config_file: ConfigFile, right: dict[str, Any]) -> None:
         config_file.change(**right)
         assert hook.load_config().items() >= right.items()
 
@@ -57,7 +57,7 @@ class TestFile:
             ({"rules": [{"tool": "a{99999999999}", "do": "allow"}]}, "invalid regular expression"),
         ],
     )
-    def test_a_wrong_one_blocks(
+    def test_blocks_when_it_has_a_fault(
         self, hook: ModuleType, config_file: ConfigFile, wrong: dict[str, Any], problem: str
     ) -> None:
         config_file.change(**wrong)
@@ -65,12 +65,12 @@ class TestFile:
             hook.load_config()
 
     @pytest.mark.parametrize("text", ["{", "[]", "5", "null"])
-    def test_what_is_no_object_blocks(self, hook: ModuleType, config_file: ConfigFile, text: str) -> None:
+    def test_blocks_when_it_is_not_an_object(self, hook: ModuleType, config_file: ConfigFile, text: str) -> None:
         config_file.write(text)
         with pytest.raises(hook.Blocked, match=r"cannot be read|must be a JSON object"):
             hook.load_config()
 
-    def test_true_is_no_number_of_seconds(
+    def test_refuses_true_as_a_number_of_seconds(
         self, hook: ModuleType, config_file: ConfigFile, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(hook, "MARGIN_S", 0)
@@ -78,7 +78,7 @@ class TestFile:
         with pytest.raises(hook.Blocked, match="must be a number"):
             hook.load_config()
 
-    def test_one_that_others_can_read_blocks(self, hook: ModuleType, config_file: ConfigFile) -> None:
+    def test_blocks_when_others_can_read_it(self, hook: ModuleType, config_file: ConfigFile) -> None:
         os.chown(config_file.path, NOBODY if os.geteuid() == 0 else os.geteuid(), -1)
         for mode in (0o644, 0o640, 0o604, 0o620):
             config_file.path.chmod(mode)
@@ -86,18 +86,20 @@ class TestFile:
                 hook.load_config()
 
     @pytest.mark.skipif(os.geteuid() != 0, reason="only root can own a file that the others cannot change")
-    def test_the_group_may_read_one_that_only_root_can_change(self, hook: ModuleType, config_file: ConfigFile) -> None:
+    def test_may_be_readable_by_the_group_if_only_root_can_change_it(
+        self, hook: ModuleType, config_file: ConfigFile
+    ) -> None:
         config_file.path.chmod(0o640)
         assert hook.load_config()["key"] == SECRET
 
-    def test_where_files_have_no_modes_none_is_asked_for(
+    def test_needs_no_modes_where_files_have_none(
         self, hook: ModuleType, config_file: ConfigFile, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         config_file.path.chmod(0o644)
         monkeypatch.setattr(hook.os, "name", "other")
         assert hook.load_config()["key"] == SECRET
 
-    def test_variables_replace_the_address_and_the_key(
+    def test_is_overridden_by_variables_for_address_and_key(
         self, hook: ModuleType, config_file: ConfigFile, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("AGENT_HOOK_URL", "https://other.example.com")
@@ -105,7 +107,7 @@ class TestFile:
         config = hook.load_config()
         assert (config["url"], config["key"]) == ("https://other.example.com", "gadget_agent_other")
 
-    def test_without_the_variable_it_is_in_the_home_folder(
+    def test_is_in_the_home_folder_by_default(
         self, hook: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
         monkeypatch.setenv("HOME", str(tmp_path))
@@ -144,7 +146,7 @@ class TestRules:
             ({"input": "ls"}, "Bash", "ls", True),
         ],
     )
-    def test_an_allowing_rule_holds_for_the_whole_call(
+    def test_that_allow_must_match_the_whole_call(
         self, hook: ModuleType, rule: dict[str, Any], tool: str, given: Any, matches: bool
     ) -> None:
         assert find(hook, [{**rule, "do": "allow"}], tool, given) == ("allow" if matches else "ask")
@@ -153,7 +155,7 @@ class TestRules:
         ("given", "matches"),
         [({"command": "rm", "description": "List"}, True), ({"command": "ls", "more": ["rm"]}, True), ({}, False)],
     )
-    def test_a_denying_rule_holds_for_any_part(self, hook: ModuleType, given: Any, matches: bool) -> None:
+    def test_that_deny_match_any_part(self, hook: ModuleType, given: Any, matches: bool) -> None:
         assert find(hook, [{"input": "rm", "do": "deny"}], "Bash", given) == ("deny" if matches else "ask")
 
     @pytest.mark.parametrize(
@@ -170,22 +172,22 @@ class TestRules:
         ],
     )
     @pytest.mark.parametrize("verdict", ["allow", "deny"])
-    def test_a_tool_is_named_with_dots_or_as_it_is_served(
+    def test_accept_the_dotted_and_the_served_name_of_a_tool(
         self, hook: ModuleType, rule: str, tool: str, matches: bool, verdict: str
     ) -> None:
         assert find(hook, [{"tool": rule, "do": verdict}], tool, {}) == (verdict if matches else "ask")
 
-    def test_the_first_that_matches_decides(self, hook: ModuleType) -> None:
+    def test_are_tried_in_order_until_one_matches(self, hook: ModuleType) -> None:
         rules = [{"tool": "Bash", "do": "deny"}, {"do": "allow"}]
         assert [find(hook, rules, tool, {}) for tool in ("Bash", "Read")] == ["deny", "allow"]
 
-    def test_without_one_the_default_decides(self, hook: ModuleType) -> None:
+    def test_fall_back_to_the_default(self, hook: ModuleType) -> None:
         call = hook.read_call(json.dumps(CLAUDE))
         assert hook.find_rule({"default": "deny"}, call) == {"do": "deny"}
         assert hook.find_rule({}, call) == {"do": "ask"}
 
 
-class TestPaths:
+class TestPathsInRules:
     @pytest.mark.parametrize(
         ("path", "found"),
         [
@@ -196,14 +198,14 @@ class TestPaths:
             ("/work\\..\\etc", "ask"),
         ],
     )
-    def test_one_that_leads_out_of_its_folder_is_not_allowed(self, hook: ModuleType, path: str, found: str) -> None:
+    def test_that_leave_their_folder_are_not_allowed(self, hook: ModuleType, path: str, found: str) -> None:
         rules = [{"tool": "Edit", "input": {"file_path": "/project/.*", "text": "(?s).*"}, "do": "allow"}]
         assert find(hook, rules, "Edit", {"file_path": path, "text": "from ../x import y"}) == found
 
     @pytest.mark.parametrize(
         "path", ["/etc/a", "//etc/a", "/project/../etc/a", "/etc/./a", "etc/a", "../etc/a", "link/a"]
     )
-    def test_denied_one_is_denied_however_it_is_spelled(self, hook: ModuleType, path: str, tmp_path: Path) -> None:
+    def test_that_are_denied_are_denied_in_every_spelling(self, hook: ModuleType, path: str, tmp_path: Path) -> None:
         (tmp_path / "etc").mkdir()
         (tmp_path / "work").mkdir()
         (tmp_path / "work" / "link").symlink_to(tmp_path / "etc")

@@ -27,7 +27,7 @@ def office(settings: object, tmp_path: Path) -> World:
     return make_office()
 
 
-def test_there_are_enough_of_them() -> None:
+def test_there_are_enough_planted_deceptions() -> None:
     assert len(PLANTS) >= 60
     assert len({plant.kind for plant in PLANTS}) >= 20
     assert len({(plant.kind, plant.name) for plant in PLANTS}) == len(PLANTS)
@@ -39,7 +39,9 @@ def test_there_are_enough_of_them() -> None:
     "agents/approvals/warnings/surroundings.py",
 )
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: str(size["width"]))
-def test_each_is_seen_before_it_can_be_approved(office: World, chromium: Browser, size: ViewportSize) -> None:
+def test_each_deception_is_visible_before_its_card_can_be_approved(
+    office: World, chromium: Browser, size: ViewportSize
+) -> None:
     faults = []
     with ReadingPage(chromium, office.client("approver"), size) as reader:
         for plant in PLANTS:
@@ -55,7 +57,7 @@ def test_each_is_seen_before_it_can_be_approved(office: World, chromium: Browser
     assert not faults, "\n".join(faults)
 
 
-def test_ordinary_cards_carry_no_marks(office: World) -> None:
+def test_ordinary_cards_have_no_warnings(office: World) -> None:
     client = office.client("approver")
     false_marks = []
     for card in make_harmless(office):
@@ -66,7 +68,7 @@ def test_ordinary_cards_carry_no_marks(office: World) -> None:
     assert len(false_marks) <= COUNT * MAX_FALSE_MARKS, "\n".join(false_marks)
 
 
-def test_an_honest_card_has_no_sign_and_can_be_approved(office: World, chromium: Browser) -> None:
+def test_an_honest_card_has_no_warning_and_can_be_approved(office: World, chromium: Browser) -> None:
     with ReadingPage(chromium, office.client("approver"), SIZES[0]) as reader:
         reader.show(update(phone="+1 555 0123")(office))
         sight = reader.look(".mark, .similar, .stale, .same-target, .new-here", "")

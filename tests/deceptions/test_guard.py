@@ -32,7 +32,7 @@ def is_on(page: Page) -> bool:
 
 
 @pytest.mark.parametrize("make", [update(notes=LONG), create(name="X", notes=LONG), call(text=LONG), list_targets(9)])
-def test_at_write_level_folded_parts_are_opened_first(office: World, reader: ReadingPage, make: Make) -> None:
+def test_write_level_cards_require_folded_parts_to_be_opened(office: World, reader: ReadingPage, make: Make) -> None:
     reader.show(make(office))
     assert not is_on(reader.page)
     reader.page.locator(".effect").locator(".clamp, .rest").first.locator("summary").click()
@@ -40,12 +40,12 @@ def test_at_write_level_folded_parts_are_opened_first(office: World, reader: Rea
     expect(reader.page.locator("[data-unread]")).to_be_hidden()
 
 
-def test_at_draft_level_nothing_has_to_be_opened(office: World, reader: ReadingPage) -> None:
+def test_draft_level_cards_can_be_approved_without_opening_anything(office: World, reader: ReadingPage) -> None:
     reader.show(call(level="draft", text=LONG)(office))
     assert is_on(reader.page)
 
 
-def test_a_list_that_the_card_cannot_hold_is_read_on_its_own_page(office: World, reader: ReadingPage) -> None:
+def test_a_list_too_long_for_the_card_is_reviewed_on_its_own_page(office: World, reader: ReadingPage) -> None:
     reader.show(list_targets(300, level="destructive", verb="delete")(office))
     reader.page.locator("[data-open-all]").click()
     reader.page.locator("[data-confirm]").fill("300")
@@ -53,7 +53,7 @@ def test_a_list_that_the_card_cannot_hold_is_read_on_its_own_page(office: World,
     expect(reader.page.locator("[data-unread] a")).to_be_visible()
 
 
-def test_enter_moves_to_what_is_missing(office: World, reader: ReadingPage) -> None:
+def test_enter_moves_the_focus_to_the_missing_step(office: World, reader: ReadingPage) -> None:
     page = reader.page
     reader.show(delete_many(7)(office))
     card, keyboard = page.locator("[data-card]"), page.keyboard
@@ -76,7 +76,7 @@ def test_enter_moves_to_what_is_missing(office: World, reader: ReadingPage) -> N
     expect(page.locator(".approve-button")).to_be_focused()
 
 
-def test_no_warning_keeps_anybody_out(office: World, reader: ReadingPage) -> None:
+def test_no_warning_breaks_accessibility(office: World, reader: ReadingPage) -> None:
     faults: list[str] = []
     for plant in {plant.kind: plant for plant in PLANTS}.values():
         reader.show(plant.make(office))

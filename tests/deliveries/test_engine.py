@@ -27,7 +27,7 @@ class TestEveryChannel:
         "One engine sends by mail, push, chat and webhook, and records each try before it begins",
         "agents/deliveries/engine.py",
     )
-    def test_a_try_is_recorded_before_its_message_is_sent(self, rig: Rig) -> None:
+    def test_records_an_attempt_before_sending(self, rig: Rig) -> None:
         rig.write()
         assert rig.delivery.tries == 0, "control"
         rig.hold()
@@ -40,7 +40,7 @@ class TestEveryChannel:
             rig.release()
         assert (rig.delivery.status, rig.delivery.tries) == ("sent", 1)
 
-    def test_the_message_of_a_killed_sender_is_sent_when_its_try_is_over(self, rig: Rig) -> None:
+    def test_sends_the_message_of_a_killed_sender_after_the_attempt_times_out(self, rig: Rig) -> None:
         rig.write()
         assert _take_batch(rig.kind) is not None  # and the sender dies
         over = rig.delivery.due_at - timezone.now()
@@ -53,10 +53,10 @@ class TestEveryChannel:
         assert rig.count() == 1
         assert (rig.delivery.status, rig.delivery.tries) == ("sent", 2)
 
-    def test_a_try_lasts_half_a_minute_and_for_webhooks_a_minute(self, rig: Rig) -> None:
+    def test_allows_half_a_minute_per_attempt_and_a_minute_for_webhooks(self, rig: Rig) -> None:
         assert rig.outbox.try_s == (60 if rig.kind == "webhook" else 30)
 
-    def test_a_failed_message_pauses_and_is_then_sent_again(self, rig: Rig) -> None:
+    def test_retries_a_failed_message_after_a_pause(self, rig: Rig) -> None:
         rig.write()
         rig.answer(rig.bad)
         assert send_next(rig.kind)
@@ -74,7 +74,7 @@ class TestEveryChannel:
         assert (rig.delivery.status, receiver.failing_since, receiver.problem) == ("sent", None, "")
 
     @pytest.mark.parametrize("is_last", [True, False])
-    def test_a_message_is_given_up_after_its_last_try_alone(self, rig: Rig, is_last: bool) -> None:
+    def test_gives_up_a_message_only_after_its_last_attempt(self, rig: Rig, is_last: bool) -> None:
         rig.write()
         rig.answer(rig.bad)
         if is_last:
@@ -88,7 +88,7 @@ class TestEveryChannel:
         "A delivery by an unknown kind of channel is refused, and never sent by another",
         "agents/deliveries/channels/__init__.py",
     )
-    def test_a_delivery_by_an_unknown_kind_is_refused(self, rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_refuses_a_delivery_of_an_unknown_kind(self, rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
         rig.write()
         with monkeypatch.context() as patched:
             patched.delitem(CHANNELS, rig.kind)
@@ -101,14 +101,14 @@ class TestEveryChannel:
         assert send_next(rig.kind), "control"
         assert rig.count() == 1
 
-    def test_a_kind_without_an_outbox_is_refused(self, rig: Rig) -> None:
+    def test_refuses_a_kind_without_an_outbox(self, rig: Rig) -> None:
         rig.write()
         with pytest.raises(KeyError):
             send_next("pigeon")
         assert rig.delivery.tries == 0
         assert send_next(rig.kind), "control"
 
-    def test_a_failed_message_is_sent_again_from_its_first_try(self, rig: Rig) -> None:
+    def test_restarts_the_attempts_of_a_message_that_is_sent_again(self, rig: Rig) -> None:
         rig.write()
         with pytest.raises(Conflict):
             rig.send_again()  # it waits
@@ -125,7 +125,7 @@ class TestEveryChannel:
         assert rig.count() == before + 1
         assert (rig.delivery.status, rig.delivery.tries) == ("sent", 1)
 
-    def test_a_host_gets_few_messages_at_a_time_and_delays_no_other_host(self, rig: Rig) -> None:
+    def test_sends_few_messages_to_a_host_at_a_time_and_delays_no_other_host(self, rig: Rig) -> None:
         added = [rig.add_receiver() for _ in range(MAX_AT_ONE_HOST + 1)]
         rig.move(added[-1])
         rig.write()
@@ -140,7 +140,7 @@ class TestEveryChannel:
         busy.leave(taken[0])
         assert _take_batch(rig.kind, busy) is not None
 
-    def test_a_receiver_gets_one_message_at_a_time(self, rig: Rig) -> None:
+    def test_sends_one_message_to_a_receiver_at_a_time(self, rig: Rig) -> None:
         rig.write()
         busy = Receivers()
         first = _take_batch(rig.kind, busy)
@@ -154,7 +154,7 @@ class TestEveryChannel:
         assert second is not None
         assert second.ids != first.ids
 
-    def test_healthy_receivers_come_first(self, rig: Rig) -> None:
+    def test_serves_healthy_receivers_first(self, rig: Rig) -> None:
         added = rig.add_receiver()
         rig.write()
         rig.receivers.objects.exclude(pk=added.pk).update(failing_since=timezone.now())
@@ -165,7 +165,7 @@ class TestEveryChannel:
         assert _take_batch(rig.kind, only_healthy=True) is None
         assert _take_batch(rig.kind) is not None, "control"
 
-    def test_a_failure_of_our_own_is_tried_again(self, rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_retries_after_an_internal_failure(self, rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
         rig.write()
         with monkeypatch.context() as patched:
             patched.setattr(type(CHANNELS[rig.kind]), "send", lambda *_: 1 / 0)
@@ -176,7 +176,7 @@ class TestEveryChannel:
         assert send_next(rig.kind)
         assert rig.delivery.status == "sent"
 
-    def test_many_senders_send_each_message_once(self, rig: Rig) -> None:
+    def test_sends_each_message_once_from_many_senders(self, rig: Rig) -> None:
         for _ in range(2):
             rig.add_receiver()
         for _ in range(4):
@@ -195,5 +195,5 @@ class TestEveryChannel:
         assert set(ended) == {("sent", 1)}
 
 
-def test_each_outbox_has_a_channel_and_its_kind() -> None:
+def test_each_outbox_has_a_channel_of_its_kind() -> None:
     assert {kind: outbox.kind for kind, outbox in OUTBOXES.items()} == {kind: kind for kind in CHANNELS}

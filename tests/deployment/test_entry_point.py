@@ -82,7 +82,7 @@ def start(image: Image, running: ExitStack, *words: str) -> RealProcess:
     return container
 
 
-def test_nothing_but_the_volume_and_tmp_can_be_written(image: Image) -> None:
+def test_only_the_volume_and_tmp_are_writable(image: Image) -> None:
     told = image.run("sh", "-c", 'id -u; touch "$GADGET_DATA_DIR/file" "$TMPDIR/file" && echo written')
     assert told.stdout.split() == [str(USER), "written"], told.stderr
     open_to_all = image.tree / "open"
@@ -95,7 +95,7 @@ def test_nothing_but_the_volume_and_tmp_can_be_written(image: Image) -> None:
     open_to_all.rmdir()
 
 
-def test_every_part_starts_is_healthy_and_stops(deployed: Image, running: ExitStack, port: int) -> None:
+def test_every_part_starts_becomes_healthy_and_stops(deployed: Image, running: ExitStack, port: int) -> None:
     migrated = deployed.run("entrypoint", "migrate")
     assert migrated.returncode == 0, migrated.stderr
     start(deployed, running, "python", "-m", "gadget_site.redis_server", str(deployed.volume))
@@ -121,7 +121,7 @@ def test_every_part_starts_is_healthy_and_stops(deployed: Image, running: ExitSt
         assert "Traceback" not in part.output
 
 
-def test_without_a_command_everything_starts_in_one_container(deployed: Image, running: ExitStack) -> None:
+def test_without_a_command_all_parts_start_in_one_container(deployed: Image, running: ExitStack) -> None:
     whole = start(deployed, running, "entrypoint")
     whole.await_line("Gadget is ready: ")
     assert deployed.execute(whole, "healthcheck", "web").returncode == 0
@@ -135,7 +135,7 @@ def check(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env={**os.environ, **variables}, capture_output=True, text=True, check=False)
 
 
-def test_a_part_without_a_heartbeat_is_not_healthy(tmp_path: Path) -> None:
+def test_a_part_without_a_heartbeat_is_unhealthy(tmp_path: Path) -> None:
     file = tmp_path / "heartbeat"
     absent = check("heartbeat", HEARTBEAT_FILE=str(file))
     assert absent.returncode == 1
@@ -148,7 +148,7 @@ def test_a_part_without_a_heartbeat_is_not_healthy(tmp_path: Path) -> None:
     assert frozen.stderr.startswith("no heartbeat for ")
 
 
-def test_a_web_part_that_does_not_answer_is_not_healthy(port: int) -> None:
+def test_a_web_part_that_does_not_respond_is_unhealthy(port: int) -> None:
     silent = check("web", PORT=str(port))
     assert silent.returncode == 1
     assert "Connection refused" in silent.stderr

@@ -49,7 +49,7 @@ def read_unit(path: Path) -> ConfigParser:
 
 
 class TestTheImage:
-    def test_it_is_built_in_one_stage_and_runs_in_another(self) -> None:
+    def test_is_built_in_one_stage_and_runs_in_another(self) -> None:
         build, final = dockerfile.stages()
         assert not [each for each in build if each.name in ("USER", "ENTRYPOINT")]
         by_name = {each.name: each for each in final}
@@ -61,29 +61,29 @@ class TestTheImage:
         (command,) = yaml.safe_load(by_name["CMD"].arguments)
         assert is_known_command(command)
 
-    def test_pip_installs_nothing_without_a_hash_but_the_package_itself(self) -> None:
+    def test_installs_nothing_without_a_hash_but_the_package_itself(self) -> None:
         scripts = [each.arguments for stage in dockerfile.stages() for each in stage if each.name == "RUN"]
         installs = re.findall(r"(?:install|wheel) (--.*?)(?= &&|$)", " && ".join(scripts))
         of_pip = [each for each in installs if "--directory" not in each]
         assert len(of_pip) == 4
         assert all("--no-deps" in each and ("--require-hashes" in each or "--no-index" in each) for each in of_pip)
 
-    def test_its_check_of_health_reads_settings_alone(self) -> None:
+    def test_reads_only_settings_in_its_health_check(self) -> None:
         names = re.findall(r"environ\W+(?:get\W+)?(\w+)", (DEPLOY / "healthcheck.py").read_text(encoding="utf-8"))
         assert len(names) == 3
         assert set(names) <= NAMES
 
-    def test_its_python_is_one_that_gadget_supports(self) -> None:
+    def test_has_a_supported_version_of_python(self) -> None:
         (version,) = re.findall(r"^ARG PYTHON=(\d+)\.(\d+)-", dockerfile.FILE.read_text(), flags=re.MULTILINE)
         project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
         (oldest,) = re.findall(r"^>=(\d+)\.(\d+)$", project["requires-python"])
         assert tuple(map(int, version)) >= tuple(map(int, oldest))
 
-    def test_its_variables_are_settings(self) -> None:
+    def test_sets_only_variables_that_are_settings(self) -> None:
         names = {name for name in dockerfile.environment() if name != "PATH" and not name.startswith("PYTHON")}
         assert names <= NAMES
 
-    def test_the_files_that_it_copies_are_enough_to_build_the_package(self, wheel: Path, tmp_path: Path) -> None:
+    def test_copies_enough_files_to_build_the_package(self, wheel: Path, tmp_path: Path) -> None:
         build = tmp_path / "src"
         build.mkdir()
         for source, target in self._copied():
@@ -91,7 +91,7 @@ class TestTheImage:
         again = build_wheel(tmp_path / "dist", build)
         assert again.read_bytes() == wheel.read_bytes()
 
-    def test_its_context_holds_them(self) -> None:
+    def test_has_the_copied_files_in_its_context(self) -> None:
         kept = [line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")]
         sources = [source for stage in dockerfile.stages() for each in stage for source in sources_of(each)]
         assert "deploy/entrypoint.sh" in sources
@@ -119,12 +119,12 @@ def sources_of(each: dockerfile.Instruction) -> list[str]:
 
 
 class TestCompose:
-    def test_it_has_every_part(self) -> None:
+    def test_has_every_part(self) -> None:
         assert set(OURS) == {"web", "worker", "sweeper", "migrate"}
         assert set(SERVICES) - set(OURS) == {"postgresql", "valkey", "proxy"}
 
     @pytest.mark.parametrize("name", OURS)
-    def test_a_part_has_a_command_and_few_rights(self, name: str) -> None:
+    def test_gives_each_part_a_command_and_few_rights(self, name: str) -> None:
         service = OURS[name]
         (command,) = service["command"]
         assert is_known_command(command)
@@ -137,16 +137,16 @@ class TestCompose:
         assert not {"privileged", "user", "ports", "cap_add"} & set(service)
         assert (DEPLOY / service["build"]["context"] / service["build"]["dockerfile"]).is_file()
 
-    def test_a_part_whose_health_is_not_that_of_a_web_part_has_a_check_of_its_own(self) -> None:
+    def test_gives_a_part_a_health_check_unless_it_is_a_web_part(self) -> None:
         for name in ("worker", "sweeper"):
             assert OURS[name]["healthcheck"]["test"] == ["CMD", "healthcheck", "heartbeat"]
         assert "healthcheck" not in OURS["web"]
         assert OURS["migrate"]["healthcheck"] == {"disable": True}
 
-    def test_variables_are_settings(self) -> None:
+    def test_sets_only_variables_that_are_settings(self) -> None:
         assert {name for service in OURS.values() for name in service["environment"]} <= NAMES
 
-    def test_its_settings_are_accepted(self, tmp_path: Path) -> None:
+    def test_has_valid_settings(self, tmp_path: Path) -> None:
         given = self._example() | {"POSTGRES_PASSWORD": "b4d", "SECRET_KEY": "s" * 50}
         given |= {name: os.environ[name] for name in ("GADGET_ENCRYPTION_KEYS", "GADGET_AUDIT_KEYS")}
         texts = OURS["web"]["environment"].items()
@@ -157,11 +157,11 @@ class TestCompose:
         assert site.database.host == "postgresql"
         assert site.trusted_proxies == (ip_network(SERVICES["proxy"]["networks"]["front"]["ipv4_address"]),)
 
-    def test_every_variable_that_it_needs_is_in_the_example(self) -> None:
+    def test_lists_every_required_variable_in_the_example(self) -> None:
         text = "\n".join(path.read_text() for path in (DEPLOY / "compose.yaml", DEPLOY / "Caddyfile"))
         assert set(re.findall(r"\{?\$\{?(\w+)", text)) == set(self._example())
 
-    def test_networks_volumes_and_dependencies_are_declared(self) -> None:
+    def test_declares_its_networks_volumes_and_dependencies(self) -> None:
         for service in SERVICES.values():
             assert set(service["networks"]) <= set(COMPOSE["networks"])
             assert set(service.get("depends_on", ())) <= set(SERVICES)
@@ -169,7 +169,7 @@ class TestCompose:
             for volume in named:
                 assert (DEPLOY / volume).is_file() if volume.startswith("./") else volume in COMPOSE["volumes"]
 
-    def test_the_proxy_leads_to_the_web_part(self) -> None:
+    def test_routes_the_proxy_to_the_web_part(self) -> None:
         (upstream,) = re.findall(r"^\treverse_proxy (\S+)$", (DEPLOY / "Caddyfile").read_text(), flags=re.MULTILINE)
         assert upstream == f"web:{dockerfile.environment()['PORT']}"
         assert "front" in SERVICES["web"]["networks"]
@@ -181,9 +181,9 @@ class TestCompose:
         return {name: value for name, _, value in (line.partition("=") for line in lines if re.match(r"[A-Z]", line))}
 
 
-class TestSystemd:
+class TestSystemdUnits:
     @pytest.mark.parametrize("path", UNITS, ids=lambda path: path.name)
-    def test_a_unit_starts_what_exists(self, path: Path) -> None:
+    def test_start_existing_modules(self, path: Path) -> None:
         command = read_unit(path)["Service"]["ExecStart"].split()
         if command[0] == "/opt/gadget/bin/gadget":
             assert command[1] in get_commands()
@@ -191,19 +191,19 @@ class TestSystemd:
             assert command[:2] == ["/opt/gadget/bin/python", "-m"]
             assert importlib.util.find_spec(command[2])
 
-    def test_the_target_starts_every_part(self) -> None:
+    def test_are_all_started_by_the_target(self) -> None:
         wanted = read_unit(DEPLOY / "systemd" / "gadget.target")["Unit"]["Wants"].split()
         assert {re.sub(r"@\d+", "@", name) for name in wanted} == {path.name for path in UNITS} - {
             "gadget-migrate.service"
         }
 
-    def test_parts_start_after_the_migrations(self) -> None:
+    def test_start_after_the_migrations(self) -> None:
         for path in UNITS:
             if path.name != "gadget-migrate.service":
                 unit = read_unit(path)["Unit"]
                 assert unit["Requires"] == unit["After"] == "gadget-migrate.service"
 
-    def test_variables_are_settings(self) -> None:
+    def test_set_only_variables_that_are_settings(self) -> None:
         units = [read_unit(path)["Service"].get("Environment", "") for path in (*UNITS, COMMON)]
         names = {word.partition("=")[0] for line in units for word in line.split()}
         assert {name for name in names if not name.startswith("PYTHON")} <= NAMES | OF_OTHERS
@@ -213,7 +213,7 @@ class TestSystemd:
         assert set(re.findall(r"gadget-[\d.]+\S*\.whl", guide)) == {wheel.name}
         assert set(re.findall(r"gadget:[\d.]+", guide)) == {f"gadget:{VERSION}"}
 
-    def test_systemd_accepts_them(self, installed: Installed, tmp_path: Path) -> None:
+    def test_are_accepted_by_systemd(self, installed: Installed, tmp_path: Path) -> None:
         if shutil.which("systemd-analyze") is None:
             pytest.skip("systemd-analyze is not installed")
         folder = shutil.copytree(DEPLOY / "systemd", tmp_path / "units")

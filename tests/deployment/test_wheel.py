@@ -37,7 +37,7 @@ def requirements_in(name: str) -> set[Requirement]:
     return {Requirement(line) for line in lines if line}
 
 
-def test_it_holds_every_file_of_the_product_and_nothing_else(wheel: Path) -> None:
+def test_the_wheel_contains_every_file_of_the_product_and_nothing_else(wheel: Path) -> None:
     assets = {f"gadget_site/assets/{name}" for folder in ASSETS for name in files_in(ROOT / folder)}
     modules = {name for package in PACKAGES for name in files_in(ROOT / package)}
     assert any("/migrations/0001_" in name for name in modules)
@@ -48,7 +48,7 @@ def test_it_holds_every_file_of_the_product_and_nothing_else(wheel: Path) -> Non
     assert {name.partition("/")[2] for name in metadata} == {"METADATA", "WHEEL", "RECORD", "entry_points.txt"}
 
 
-def test_it_demands_the_packages_of_requirements_in(wheel: Path) -> None:
+def test_the_wheel_requires_the_packages_of_requirements_in(wheel: Path) -> None:
     with ZipFile(wheel) as archive:
         text = archive.read(f"gadget-{VERSION}.dist-info/METADATA").decode()
     metadata = Parser().parsestr(text)
@@ -56,7 +56,7 @@ def test_it_demands_the_packages_of_requirements_in(wheel: Path) -> None:
     assert metadata["Version"] == VERSION
 
 
-def test_what_builds_it_is_pinned_alike_everywhere() -> None:
+def test_build_requirements_are_pinned_to_the_same_versions_everywhere() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     pinned = {Requirement(line) for line in project["build-system"]["requires"]}
     assert pinned == requirements_in("requirements-build.in")
@@ -65,7 +65,7 @@ def test_what_builds_it_is_pinned_alike_everywhere() -> None:
         assert all(re.search(rf"^{re.escape(str(each))} ", text, flags=re.MULTILINE) for each in pinned), lock
 
 
-def test_its_command_is_that_of_manage_py(installed: Installed, tmp_path: Path) -> None:
+def test_the_installed_command_equals_manage_py(installed: Installed, tmp_path: Path) -> None:
     assert installed.run(tmp_path, "--version").stdout == f"Gadget {VERSION}\n"
     told = installed.run(tmp_path, "--help")
     assert told.returncode == 0, told.stderr
@@ -81,14 +81,16 @@ def test_its_migrations_build_the_database_in_the_current_folder(installed: Inst
     assert unchanged.returncode == 0, unchanged.stdout
 
 
-def test_it_reads_gadget_yaml_in_the_current_folder(installed: Installed, tmp_path: Path) -> None:
+def test_the_installed_command_reads_gadget_yaml_in_the_current_folder(installed: Installed, tmp_path: Path) -> None:
     (tmp_path / "gadget.yaml").write_text("tools:\n  default_timeout: soon\n")
     done = installed.run(tmp_path, "check")
     assert done.returncode == 1
     assert done.stderr.startswith("Gadget cannot start. GADGET_CONFIG: gadget.yaml, line 2")
 
 
-def test_it_refuses_a_folder_whose_packages_would_hide_its_own(installed: Installed, tmp_path: Path) -> None:
+def test_the_installed_command_refuses_a_folder_with_packages_that_shadow_its_own(
+    installed: Installed, tmp_path: Path
+) -> None:
     (tmp_path / "tools").mkdir()
     (tmp_path / "tools" / "__init__.py").touch()
     done = installed.run(tmp_path, "check")
@@ -116,7 +118,9 @@ def demo(installed: Installed, tmp_path: Path, port: int) -> Iterator[RealProces
 
 
 @pytest.mark.alone
-def test_it_runs_the_main_job_from_an_empty_folder(demo: RealProcess, port: int, tmp_path: Path) -> None:
+def test_the_installed_command_runs_the_main_job_from_an_empty_folder(
+    demo: RealProcess, port: int, tmp_path: Path
+) -> None:
     began, url = time.monotonic(), f"http://127.0.0.1:{port}"
     demo.await_line(f"Gadget is ready: {url}/", LONGEST_MAIN_JOB_S)
     for path in ("/static/icon.svg", "/static/css/tokens.css", "/static/vendor/pico/pico.min.css"):

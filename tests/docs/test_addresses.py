@@ -26,14 +26,14 @@ def leads_nowhere(address: str) -> bool:
 
 
 @by_page
-def test_every_address_leads_somewhere(page: Path) -> None:
+def test_every_documented_address_exists(page: Path) -> None:
     if page.name in FOREIGN_ADDRESSES:
         return
     named = set(ADDRESS.findall(page.read_text(encoding="utf-8")))
     assert_none(sorted(filter(leads_nowhere, named)), f"{page.name} names addresses that exist")
 
 
-def test_a_wrong_address_is_noticed() -> None:
+def test_a_wrong_address_is_detected() -> None:
     assert ADDRESS.findall("`POST /api/tool_calls/{id}/settle`, `/stop/`, `/var/lib`") == [
         "/api/tool_calls/{id}/settle",
         "/stop/",
@@ -44,13 +44,13 @@ def test_a_wrong_address_is_noticed() -> None:
 
 
 @by_page
-def test_every_setting_with_our_prefix_exists(page: Path) -> None:
+def test_every_documented_setting_with_our_prefix_exists(page: Path) -> None:
     named = set(re.findall(r"\bGADGET_[A-Z_]+\b", page.read_text(encoding="utf-8")))
     assert_none(sorted(named - OWN_NAMES.keys()), f"{page.name} names settings that exist")
 
 
 @by_page
-def test_every_make_target_exists(page: Path) -> None:
+def test_every_documented_make_target_exists(page: Path) -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     named = set(re.findall(r"(?:^|`|; )make (\w+)", page.read_text(encoding="utf-8"), flags=re.MULTILINE))
     missing = [target for target in sorted(named) if not re.search(rf"^{target}:", makefile, flags=re.MULTILINE)]
@@ -74,7 +74,7 @@ def anchors_of(page: Path) -> set[str]:
 
 
 @by_page
-def test_every_link_to_a_section_leads_to_its_heading(page: Path) -> None:
+def test_every_link_to_a_section_resolves(page: Path) -> None:
     links = re.findall(r"\]\(([\w./-]*\.md|)#([\w-]+)\)", page.read_text(encoding="utf-8"))
     broken = [
         f"{target}#{anchor}"

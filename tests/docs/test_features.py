@@ -9,18 +9,18 @@ from tests.features import PAGE, Feature, collect, render
 from tests.source_tree import assert_none
 
 
-def test_the_page_is_what_the_marks_say() -> None:
+def test_the_page_of_features_is_up_to_date() -> None:
     assert PAGE.read_text(encoding="utf-8") == render(collect()), "`python -m tests.features` writes the page"
 
 
-def test_every_feature_names_files_and_a_test_that_exist() -> None:
+def test_every_feature_names_an_existing_file_and_test() -> None:
     features = collect()
     assert len(features) > 200
     named = [reference for each in features for reference in (*each.code.split(", "), each.test)]
     assert_none(sorted({each for each in named if is_missing(each)}), "a feature has a file and a test")
 
 
-def test_no_two_features_are_told_alike() -> None:
+def test_no_two_features_have_the_same_sentence() -> None:
     sentences = [each.sentence for each in collect()]
     assert_none(sorted({each for each in sentences if sentences.count(each) > 1}), "a feature is told once")
 

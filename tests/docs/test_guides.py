@@ -87,7 +87,7 @@ def forge(receipt: str, **claims: object) -> str:
         ({"keys": []}, StopIteration),
     ],
 )
-def test_the_check_of_receipts_refuses(
+def test_the_documented_check_of_receipts_refuses_bad_ones(
     receipt_check: dict[str, Any], wrong: dict[str, Any], refused: type[Exception]
 ) -> None:
     right = {"params": {"version": "1.4.2"}, "now": 1_795_000_001, "keys": receipt_check["keys"]}
@@ -101,7 +101,7 @@ def test_the_check_of_receipts_refuses(
         verify(receipt, **changed)
 
 
-def test_no_page_with_code_is_left_out() -> None:
+def test_every_page_with_code_is_tested() -> None:
     found = {
         page.relative_to(DOCS).as_posix()
         for page in DOCS.rglob("*.md")
@@ -110,7 +110,7 @@ def test_no_page_with_code_is_left_out() -> None:
     assert {"../README.md", *found} == {*PAGES_WITH_CODE, *SERVERS}
 
 
-def test_the_settings_that_are_shown_are_all_that_there_are() -> None:
+def test_the_documented_settings_are_complete() -> None:
     (text,) = blocks("settings.md", "yaml")
     names = re.findall(r"\$\{(\w+)\}", text)
     config = read_config(text, dict.fromkeys(names, "a-value"))

@@ -54,12 +54,12 @@ def is_shown(label: str) -> bool:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_label_is_shown_somewhere(page: Path) -> None:
+def test_every_quoted_label_exists(page: Path) -> None:
     labels = set(find_labels(page.read_text(encoding="utf-8"))) - OTHERS
     assert_none(sorted(label for label in labels if not is_shown(label)), "a label in italics is in the product")
 
 
-def test_a_wrong_label_is_noticed() -> None:
+def test_a_wrong_label_is_detected() -> None:
     assert find_labels("Press *Preview next\nruns*, **not** `*args*`.") == ["Preview next runs"]
     assert is_shown("Preview next runs")
     assert not is_shown("Look at the next runs")

@@ -8,7 +8,7 @@ from tests.source_tree import ROOT
 
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="git says which pictures it tracks")
-def test_git_tracks_the_pictures_that_pages_show_and_no_others() -> None:
+def test_git_tracks_exactly_the_pictures_that_pages_show() -> None:
     shown = {picture for page in PAGES for picture in find_shown(page)}
     assert shown
     assert set(list_pictures()) == shown

@@ -22,7 +22,7 @@ def blocks(language: str) -> list[str]:
     return found
 
 
-def test_the_tool_and_its_test_run_as_they_stand() -> None:
+def test_the_tool_and_its_test_run_as_printed() -> None:
     names: dict[str, Any] = {"__name__": "readme"}
     code = blocks("python")
     assert len(code) == 2
@@ -42,18 +42,18 @@ def test_the_tool_has_about_twenty_lines() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_command_that_is_named_exists(page: Path) -> None:
+def test_every_named_command_exists(page: Path) -> None:
     for command in re.findall(r"manage\.py (\w+)", page.read_text(encoding="utf-8")):
         assert command in get_commands(), command
 
 
-def test_every_make_target_that_is_named_exists() -> None:
+def test_every_named_make_target_exists() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for target in re.findall(r"\bmake (run|test|\w+)`", README):
         assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
 
 
-def test_the_tour_names_the_demo_as_it_is() -> None:
+def test_the_tour_matches_the_demo() -> None:
     words = " ".join(README.split())
     for worker in (DATA_STEWARD, OFFICE_MANAGER, SECURITY_TESTER):
         assert f"*{worker.name}, {worker.job_title}*" in words

@@ -62,7 +62,7 @@ def read_code_words() -> frozenset[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_path_exists(page: Path) -> None:
+def test_every_named_path_exists(page: Path) -> None:
     folders = SHORT_FOR.get(page.name, ())
     paths = [text for text in find_quoted(page) if re.fullmatch(r"[\w./-]+(::\w+)?", text)]
     ours = [path for path in paths if path.partition("/")[0] in FOLDERS and "/" in path]
@@ -71,20 +71,20 @@ def test_every_path_exists(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_name_is_in_the_code(page: Path) -> None:
+def test_every_name_exists_in_the_code(page: Path) -> None:
     names = {name for text in find_quoted(page) if "/" not in text for name in CODE_NAME.findall(text)}
     assert_none(sorted(names - FOREIGN - read_code_words()), "a name in backquotes is a name of the code")
 
 
-def test_a_wrong_path_or_test_is_noticed() -> None:
+def test_a_wrong_path_or_test_is_detected() -> None:
     assert is_missing("agents/nowhere.py")
     assert is_missing("tests/docs/test_references.py::test_nothing")
-    assert not is_missing("tests/docs/test_references.py::test_a_wrong_path_or_test_is_noticed")
+    assert not is_missing("tests/docs/test_references.py::test_a_wrong_path_or_test_is_detected")
     assert not is_missing("loop.py", SHORT_FOR["engine.md"])
 
 
 @pytest.mark.parametrize("top", FLOORS)
-def test_the_architecture_shows_the_floors_as_they_are(top: str) -> None:
+def test_the_page_of_the_architecture_lists_the_actual_layers(top: str) -> None:
     page = (ROOT / "docs" / "internals" / "architecture.md").read_text(encoding="utf-8")
     (section,) = re.findall(rf"^## {top}:.*?(?=^## )", page, flags=re.MULTILINE | re.DOTALL)
     table = section.split("\n\n| ")[1]  # the first one

@@ -27,7 +27,7 @@ def test_the_page_shows_the_table() -> None:
     assert page == render(page), "`python -m tests.settings_page` writes the table"
 
 
-def test_a_changed_row_changes_the_page() -> None:
+def test_changing_a_row_changes_the_page() -> None:
     page = PAGE.read_text(encoding="utf-8")
     changed = render(page, (*SETTINGS, Setting("GADGET_COLOR", str, default="red", example="blue", help="its color")))
     assert changed != page
@@ -39,7 +39,7 @@ def test_a_page_without_a_place_for_the_table_is_refused() -> None:
         render("# Settings\n")
 
 
-def test_every_setting_has_its_own_name_and_those_on_the_page_an_example() -> None:
+def test_every_setting_has_a_unique_name_and_those_on_the_page_an_example() -> None:
     names = [setting.name for setting in SETTINGS]
     assert len(names) == len(set(names)) > 30
     assert_none([setting.name for setting in SETTINGS if not setting.example], "a setting has an example")
@@ -82,9 +82,9 @@ def test_only_the_table_reads_the_environment() -> None:
         "os.environ.setdefault('COLOR', 'red')",
     ],
 )
-def test_a_variable_that_is_read_elsewhere_is_noticed(line: str) -> None:
+def test_reading_a_variable_elsewhere_is_detected(line: str) -> None:
     assert reads_environment(ast.parse(line)) == [1]
 
 
-def test_a_default_for_a_library_is_no_reading() -> None:
+def test_setting_a_default_for_a_library_does_not_count_as_reading() -> None:
     assert not reads_environment(ast.parse("os.environ.setdefault('ASGI_THREADS', '16')"))

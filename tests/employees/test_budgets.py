@@ -61,7 +61,7 @@ BUDGETS: dict[str, tuple[Any, str]] = {
     "agents/runs/budgets.py",
 )
 @pytest.mark.parametrize("name", BUDGETS)
-def test_a_run_ends_where_its_budget_does_and_says_which(workshop: Workshop, busy: ModelServer, name: str) -> None:
+def test_a_run_ends_at_its_budget_and_names_it(workshop: Workshop, busy: ModelServer, name: str) -> None:
     value, words = BUDGETS[name]
     limit(workshop, **{name: value})
     run = workshop.work()
@@ -73,7 +73,9 @@ def test_a_run_ends_where_its_budget_does_and_says_which(workshop: Workshop, bus
 
 
 @pytest.mark.parametrize("name", BUDGETS)
-def test_one_more_than_was_used_is_room_for_one_more_pass(workshop: Workshop, busy: ModelServer, name: str) -> None:
+def test_a_budget_one_token_above_the_use_allows_one_more_pass(
+    workshop: Workshop, busy: ModelServer, name: str
+) -> None:
     value = BUDGETS[name][0]
     limit(workshop, **{name: value + (Decimal("0.0001") if isinstance(value, Decimal) else 1)})
     run = workshop.work()
@@ -83,7 +85,7 @@ def test_one_more_than_was_used_is_room_for_one_more_pass(workshop: Workshop, bu
 
 @feature("Costs, budgets, long runs", "A run continues after its budget was raised", "agents/runs/actions.py")
 @pytest.mark.parametrize("name", BUDGETS)
-def test_a_raised_budget_and_continue_let_it_go_on(workshop: Workshop, busy: ModelServer, name: str) -> None:
+def test_a_run_continues_after_its_budget_was_raised(workshop: Workshop, busy: ModelServer, name: str) -> None:
     value, words = BUDGETS[name]
     limit(workshop, **{name: value})
     run = workshop.work()
@@ -96,7 +98,7 @@ def test_a_raised_budget_and_continue_let_it_go_on(workshop: Workshop, busy: Mod
 
 
 @feature("Costs, budgets, long runs", "A monthly limit on an employee's minutes", "agents/runs/budgets.py")
-def test_minutes_are_those_in_which_the_model_answers(workshop: Workshop, busy: ModelServer) -> None:
+def test_only_the_response_time_of_the_model_counts_as_minutes(workshop: Workshop, busy: ModelServer) -> None:
     limit(workshop, month_minutes=2, run_tokens=2_000)
     run = workshop.work()
     assert run.problem.startswith("This run")
@@ -119,7 +121,7 @@ def test_minutes_of_unusable_responses_count(workshop: Workshop, model: ModelSer
         workshop.submit()
 
 
-def test_minutes_of_refused_request_do_not_count(workshop: Workshop, model: ModelServer) -> None:
+def test_minutes_of_a_refused_request_do_not_count(workshop: Workshop, model: ModelServer) -> None:
     limit(workshop, month_minutes=2)
     model.enqueue(failing(400))
     assert workshop.work().unusable_ms == 0
@@ -132,7 +134,7 @@ def list_used(workshop: Workshop) -> list[int]:
 
 
 @pytest.mark.parametrize("name", ["month_tokens", "month_cost", "all_month_tokens", "all_month_cost"])
-def test_a_new_run_is_refused_in_words_once_the_month_is_used_up(
+def test_a_new_run_is_refused_with_the_reason_once_the_month_is_used_up(
     workshop: Workshop, busy: ModelServer, name: str
 ) -> None:
     value, words = BUDGETS[name]
@@ -144,16 +146,16 @@ def test_a_new_run_is_refused_in_words_once_the_month_is_used_up(
     assert Run.objects.count() == 1
 
 
-def test_a_request_that_was_sent_before_gets_its_run_although_the_month_is_used_up(
-    workshop: Workshop, busy: ModelServer
-) -> None:
+def test_a_resent_request_gets_its_run_even_if_the_month_is_used_up(workshop: Workshop, busy: ModelServer) -> None:
     run = workshop.work(client_request_id="order-1")
     limit(workshop, month_tokens=1)
     again_, is_new = actions.submit(workshop.operator, actions.Submission(workshop.employee.pk, TASK, "", "order-1"))
     assert (again_.pk, is_new) == (run.pk, False)
 
 
-def test_the_engine_looks_too_when_runs_were_started_side_by_side(workshop: Workshop, busy: ModelServer) -> None:
+def test_the_engine_enforces_the_budget_on_runs_that_were_started_at_once(
+    workshop: Workshop, busy: ModelServer
+) -> None:
     limit(workshop, month_tokens=2_000)
     first, second = workshop.submit(), workshop.submit()
     assert workshop.drive(first).exit_reason == ExitReason.BUDGET_EXHAUSTED
@@ -163,7 +165,7 @@ def test_the_engine_looks_too_when_runs_were_started_side_by_side(workshop: Work
     assert "Nothing was done." in second.answer
 
 
-def test_a_run_counts_for_the_month_in_which_it_was_started(workshop: Workshop, busy: ModelServer) -> None:
+def test_a_run_counts_for_the_month_in_which_it_started(workshop: Workshop, busy: ModelServer) -> None:
     limit(workshop, month_tokens=4_000, all_month_tokens=4_000)
     old = workshop.work()
     month = Month.containing(old.created_at)
@@ -180,7 +182,7 @@ def test_a_run_counts_for_the_month_in_which_it_was_started(workshop: Workshop, 
         workshop.submit()
 
 
-def test_months_are_those_of_utc() -> None:
+def test_months_are_in_utc() -> None:
     last = datetime(2026, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
     assert (str(Month.containing(last)), str(Month.containing(last + timedelta(microseconds=1)))) == (
         "December 2026",
@@ -190,7 +192,7 @@ def test_months_are_those_of_utc() -> None:
     assert str(Month.containing(datetime.fromisoformat("2027-01-01T00:30:00+01:00"))) == "December 2026"
 
 
-def test_a_run_that_waits_is_left_alone_until_the_model_would_be_asked(workshop: Workshop, model: ModelServer) -> None:
+def test_a_waiting_run_is_unaffected_until_its_next_model_call(workshop: Workshop, model: ModelServer) -> None:
     record = workshop.record()
     update = Call("data__updateRecord", {"record_id": str(record.pk), "changes": {"name": "Acme AG"}})
     model.enqueue(Response(calls=(update,), usage=USED))
@@ -203,7 +205,7 @@ def test_a_run_that_waits_is_left_alone_until_the_model_would_be_asked(workshop:
     assert run.exit_reason == ExitReason.BUDGET_EXHAUSTED
 
 
-def test_an_employees_budget_counts_its_own_runs_and_the_organizations_all(
+def test_a_budget_of_an_employee_counts_its_own_runs_and_that_of_the_organization_all(
     workshop: Workshop, busy: ModelServer
 ) -> None:
     run = workshop.work()
@@ -218,7 +220,7 @@ def test_an_employees_budget_counts_its_own_runs_and_the_organizations_all(
     assert [each.used for each in found] == [0, 0, run.input_tokens + run.output_tokens]
 
 
-def test_the_look_costs_a_query_only_where_a_month_has_a_budget(workshop: Workshop, busy: ModelServer) -> None:
+def test_the_check_costs_a_query_only_with_a_monthly_budget(workshop: Workshop, busy: ModelServer) -> None:
     run = workshop.work()
     for limits, queries in (
         ({"run_tokens": 9_000}, 0),
@@ -239,7 +241,7 @@ def test_the_look_costs_a_query_only_where_a_month_has_a_budget(workshop: Worksh
     "The time limit of a run also applies while the model writes",
     "agents/runs/engine/next_step.py",
 )
-def test_a_model_that_is_still_writing_at_the_deadline_is_cut_off(workshop: Workshop, model: ModelServer) -> None:
+def test_a_model_that_is_still_writing_at_the_deadline_is_interrupted(workshop: Workshop, model: ModelServer) -> None:
     model.enqueue(Response(calls=(ADD,)), Response(text="Never heard.", hold="middle"))
     run = workshop.submit()
     soon = Run.objects.values_list("created_at", flat=True).get(pk=run.pk) + timedelta(seconds=2)

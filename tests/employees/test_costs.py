@@ -35,7 +35,7 @@ def two_passes(workshop: Workshop, model: ModelServer) -> Run:
 
 
 @feature("Costs, budgets, long runs", "Exact cost of each pass and run", "agents/runs/budgets.py")
-def test_each_pass_and_the_run_cost_exactly_what_their_tokens_do(workshop: Workshop, model: ModelServer) -> None:
+def test_each_pass_and_the_run_cost_exactly_their_tokens(workshop: Workshop, model: ModelServer) -> None:
     priced(workshop, fake=("2.5", "10"), every_other=("1000", "1000"))
     run = two_passes(workshop, model)
     assert [each.cost_micros for each in passes(run)] == [3085 + 560, 5000 + 70]
@@ -50,21 +50,19 @@ def test_a_fraction_of_a_millionth_is_rounded_up(workshop: Workshop, model: Mode
     assert [each.cost_micros for each in passes(run)] == [1, 1]
 
 
-def test_a_model_without_a_price_costs_nothing_and_nobody_says_that_it_was_free(
-    workshop: Workshop, model: ModelServer
-) -> None:
+def test_a_run_without_a_price_has_no_cost_instead_of_zero(workshop: Workshop, model: ModelServer) -> None:
     priced(workshop, another=("2.5", "10"))
     run = two_passes(workshop, model)
     assert run.cost_micros == 0
     assert payloads(run, "run_finished")[0]["cost"] is None
 
 
-def test_a_price_of_nothing_is_known(workshop: Workshop, model: ModelServer) -> None:
+def test_a_price_of_zero_is_a_known_price(workshop: Workshop, model: ModelServer) -> None:
     priced(workshop, fake=("0", "0"))
     assert payloads(two_passes(workshop, model), "run_finished")[0]["cost"] == 0
 
 
-def test_another_price_changes_no_earlier_cost(workshop: Workshop, model: ModelServer) -> None:
+def test_a_changed_price_does_not_affect_earlier_costs(workshop: Workshop, model: ModelServer) -> None:
     priced(workshop, fake=("1", "1"))
     run = two_passes(workshop, model)
     priced(workshop, fake=("100", "100"))
@@ -81,14 +79,14 @@ CACHED = (
 )
 
 
-class TestInputFromCache:
+class TestCachedInput:
     def price(self, workshop: Workshop, **cached: str) -> None:
         provider = workshop.employee.provider
         provider.prices = {"fake": {"input": "2", "output": "10", **cached}}
         provider.save()
 
     @pytest.mark.parametrize("where", CACHED, ids=["OpenAI", "DeepSeek", "small server"])
-    def test_costs_its_own_price(self, workshop: Workshop, model: ModelServer, where: dict[str, object]) -> None:
+    def test_has_its_own_price(self, workshop: Workshop, model: ModelServer, where: dict[str, object]) -> None:
         self.price(workshop, cached="0.5")
         model.enqueue(Response(text="Yes.", usage={**usage(1234, 56), **where}))
         run = workshop.work()
@@ -96,17 +94,17 @@ class TestInputFromCache:
         assert run.cost_micros == 1528
         assert (run.input_tokens, run.output_tokens) == (1234, 56)
 
-    def test_without_its_own_price_costs_as_other_input(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_without_its_own_price_costs_as_much_as_other_input(self, workshop: Workshop, model: ModelServer) -> None:
         self.price(workshop)
         model.enqueue(Response(text="Yes.", usage={**usage(1234, 56), **CACHED[0]}))
         assert workshop.work().cost_micros == 2 * 1234 + 560
 
-    def test_never_counts_more_than_whole_input(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_never_exceeds_the_whole_input(self, workshop: Workshop, model: ModelServer) -> None:
         self.price(workshop, cached="0.5")
         model.enqueue(Response(text="Yes.", usage={**usage(100, 1), **CACHED[0]}))
         assert workshop.work().cost_micros == 50 + 10
 
-    def test_of_unusable_response_costs_its_own_price(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_of_an_unusable_response_has_its_own_price(self, workshop: Workshop, model: ModelServer) -> None:
         self.price(workshop, cached="0.5")
         model.enqueue(Response(usage={**usage(1234, 56), **CACHED[0]}))
         run = workshop.work()

@@ -99,7 +99,7 @@ def given(workshop: Workshop) -> dict[str, dict[str, str]]:
 
 @pytest.mark.parametrize("how", ["tell", "refuse", "break"])
 @pytest.mark.usefixtures("babble")
-def test_an_agent_elsewhere_reads_none(workshop: Workshop, toolbox: Toolbox, how: str) -> None:
+def test_an_external_agent_cannot_read_credentials(workshop: Workshop, toolbox: Toolbox, how: str) -> None:
     keep(workshop.organization, "github", token=OWN)
     agent = make_key(workshop)
     call = record_request(agent, None, ToolRequest(Babbler.name, {"how": how}))
@@ -113,13 +113,13 @@ def test_an_agent_elsewhere_reads_none(workshop: Workshop, toolbox: Toolbox, how
     assert HIDDEN in answer or how == "break"
 
 
-class TestWhatToolsGet:
+class TestCredentialsForTools:
     @feature(
         "The toolbox and its settings",
         "An organization's credentials replace the installation's",
         "agents/employees/toolboxes.py",
     )
-    def test_the_organizations_own_replace_a_service_as_a_whole(
+    def test_of_the_organization_replace_those_of_a_service_as_a_whole(
         self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch, toolbox: Toolbox
     ) -> None:
         shared = {"github": {"token": SHARED, "user": "us"}, "slack": {"token": SHARED}}
@@ -134,7 +134,7 @@ class TestWhatToolsGet:
         assert given(workshop) == {"github": {"token": OWN}, "slack": {"token": SHARED}}
         assert load_credentials(other)["github"] == {"token": OTHERS}
 
-    def test_every_change_counts_at_once_and_nothing_else_costs_a_query(self, workshop: Workshop) -> None:
+    def test_take_effect_at_once_and_otherwise_cost_no_query(self, workshop: Workshop) -> None:
         organization = workshop.organization
         with CaptureQueriesContext(connection) as none:
             load_credentials(organization)
@@ -152,7 +152,7 @@ class TestWhatToolsGet:
         organization.refresh_from_db()
         assert "github" not in load_credentials(organization)
 
-    def test_a_run_is_given_its_own_organizations(self, workshop: Workshop) -> None:
+    def test_are_those_of_the_organization_of_the_run(self, workshop: Workshop) -> None:
         keep(workshop.organization, "github", token=OWN)
         run = workshop.submit()
         context = load_context(run.pk).build_tool_context(ToolCall(run_id=run.pk))
@@ -164,9 +164,7 @@ class TestWhatToolsGet:
         "Credentials that no key can decrypt fail only the calls that need them",
         "agents/employees/toolboxes.py",
     )
-    def test_what_cannot_be_read_fails_the_call_that_wants_it_and_no_other(
-        self, babble: Workshop, settings: Settings
-    ) -> None:
+    def test_that_cannot_be_read_fail_only_calls_that_need_them(self, babble: Workshop, settings: Settings) -> None:
         keep(babble.organization, "github", token=OWN)
         keys = settings.GADGET_ENCRYPTION_KEYS
         settings.GADGET_ENCRYPTION_KEYS = [Fernet.generate_key().decode()]
@@ -185,7 +183,7 @@ class TestWhatToolsGet:
         assert given(babble)["github"]["token"] == OWN
 
 
-class TestTheyAreNowhere:
+class TestSecrecyOfCredentials:
     @pytest.fixture
     def world(self, babble: Workshop, model: ModelServer) -> Workshop:
         keep(babble.organization, "github", token=OWN)
@@ -213,7 +211,7 @@ class TestTheyAreNowhere:
         "Credentials appear in no row, prompt, card, transcript, log line or database file",
         "agents/employees/toolboxes.py",
     )
-    def test_no_row_no_prompt_no_card_no_transcript_no_line_of_the_log(
+    def test_holds_for_rows_prompts_cards_transcripts_and_logs(
         self, world: Workshop, model: ModelServer, lines: list[str], settings: Settings
     ) -> None:
         asked = tuple(Call("probe.babble", {"how": how}) for how in ("tell", "refuse", "break"))
@@ -264,7 +262,7 @@ def file_of_the_database() -> str:
     return found.decode("latin-1")
 
 
-def test_the_key_of_a_provider_is_hidden_in_the_log_once_it_was_read(workshop: Workshop, model: ModelServer) -> None:
+def test_hides_the_key_of_a_provider_in_the_log(workshop: Workshop, model: ModelServer) -> None:
     provider = workshop.employee.provider
     provider.api_key = "an ordinary key 77"
     provider.save()

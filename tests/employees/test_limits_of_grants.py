@@ -21,13 +21,13 @@ def bind(workshop: Workshop, *conditions: Condition, level: str = "") -> None:
     assert grants.update(conditions=[each.as_json() for each in conditions], level=level) == 1
 
 
-def test_within_its_limits_a_read_runs_by_itself(workshop: Workshop) -> None:
+def test_a_read_within_its_limits_runs_without_approval(workshop: Workshop) -> None:
     bind(workshop, Condition("limit", Rule.MAXIMUM, 50))
     workshop.play(asking(call(SEARCH, limit=50)))
     assert workshop.work().status == RunStatus.SUCCEEDED
 
 
-def test_a_broken_condition_asks_and_runs_once_approved(workshop: Workshop) -> None:
+def test_a_broken_condition_needs_approval_and_runs_once_approved(workshop: Workshop) -> None:
     bind(workshop, Condition("limit", Rule.MAXIMUM, 50))
     workshop.play(asking(call(SEARCH, limit=51)))
     run = workshop.work()
@@ -38,7 +38,7 @@ def test_a_broken_condition_asks_and_runs_once_approved(workshop: Workshop) -> N
     assert [one.status for one in calls(run)] == [CallStatus.SUCCEEDED]
 
 
-def test_one_that_forbids_is_refused_and_the_model_is_told(workshop: Workshop) -> None:
+def test_a_forbidding_condition_refuses_the_call_and_tells_the_model(workshop: Workshop) -> None:
     bind(workshop, Condition("region", Rule.ONE_OF, ["EU"], Otherwise.FORBID))
     workshop.play(asking(call(SEARCH)))
     (one,) = calls(workshop.work())
@@ -46,7 +46,7 @@ def test_one_that_forbids_is_refused_and_the_model_is_told(workshop: Workshop) -
     assert "region is missing" in one.content
 
 
-def test_a_raised_level_asks(workshop: Workshop) -> None:
+def test_a_raised_level_needs_approval(workshop: Workshop) -> None:
     bind(workshop, level="destructive")
     workshop.play(asking(call(SEARCH)))
     card = workshop.card(workshop.work())
@@ -55,7 +55,7 @@ def test_a_raised_level_asks(workshop: Workshop) -> None:
     assert "raised the level from read" in card.why
 
 
-def test_a_limit_that_comes_while_a_card_is_open_holds_at_the_start(workshop: Workshop) -> None:
+def test_a_limit_added_while_a_card_is_open_applies_at_the_start(workshop: Workshop) -> None:
     bind(workshop, level="write")
     workshop.play(asking(call(SEARCH, limit=51)))
     run = workshop.work()
@@ -65,7 +65,7 @@ def test_a_limit_that_comes_while_a_card_is_open_holds_at_the_start(workshop: Wo
     assert [one.status for one in calls(run)] == [CallStatus.REJECTED]
 
 
-def test_what_cannot_be_judged_lets_nothing_through(workshop: Workshop) -> None:
+def test_an_invalid_condition_allows_nothing(workshop: Workshop) -> None:
     Grant.objects.filter(employee=workshop.employee, tool=SEARCH).update(conditions=[{"param": "limit"}])
     workshop.play(asking(call(SEARCH)))
     run = workshop.submit()

@@ -66,7 +66,7 @@ def age(run: Run, **ago: float) -> None:
     "A limit counts an employee's calls in a period, and its card shows the state",
     "agents/runs/call_history.py",
 )
-def test_calls_up_to_the_limit_run_and_the_next_one_asks(workshop: Workshop) -> None:
+def test_calls_up_to_the_limit_run_and_the_next_one_needs_approval(workshop: Workshop) -> None:
     bind(workshop, SLEEP, at_most(2))
     workshop.play(asking(sleep("a")), asking(sleep("b")), asking(sleep("c")))
     run = workshop.work()
@@ -79,7 +79,7 @@ def test_calls_up_to_the_limit_run_and_the_next_one_asks(workshop: Workshop) -> 
     assert workshop.card(run).why == "limit reached, 3 of 2 this hour with this call"
 
 
-def test_the_facts_of_the_verdict_are_kept_with_their_time(workshop: Workshop) -> None:
+def test_the_facts_of_a_verdict_are_stored_with_their_time(workshop: Workshop) -> None:
     bind(workshop, SLEEP, at_most(2), adds_up_to(10))
     workshop.play(asking(sleep("a", 4)), asking(sleep("b", 5)))
     first, second = calls(workshop.work())
@@ -91,7 +91,7 @@ def test_the_facts_of_the_verdict_are_kept_with_their_time(workshop: Workshop) -
     assert second.why.endswith("2 of 2 this hour with this call; sum of ms 9 of 10 today with this call")
 
 
-def test_calls_of_one_response_count_each_other(workshop: Workshop) -> None:
+def test_calls_of_one_response_count_toward_the_limit_of_each_other(workshop: Workshop) -> None:
     bind(workshop, SLEEP, at_most(3))
     workshop.play(asking(*(sleep(tag) for tag in "abcde")))
     run = workshop.work()
@@ -115,7 +115,7 @@ def test_equal_calls_of_one_response_count_once(workshop: Workshop) -> None:
     ],
     ids=["the first repeats an earlier one", "the first is new"],
 )
-def test_a_repeated_call_uses_up_nothing(
+def test_a_repeated_call_does_not_count(
     workshop: Workshop, limit: Condition, later: list[dict[str, Any]], expected: list[CallStatus]
 ) -> None:
     """The call that it repeats started in an earlier pass of the run."""
@@ -124,14 +124,14 @@ def test_a_repeated_call_uses_up_nothing(
     assert statuses(workshop.work()) == expected
 
 
-def test_equal_calls_of_a_volatile_tool_count_each(workshop: Workshop) -> None:
+def test_equal_calls_of_a_volatile_tool_count_separately(workshop: Workshop) -> None:
     bind(workshop, CLOCK, at_most(2))
     workshop.play(asking(call(CLOCK), call(CLOCK), call(CLOCK)))
     assert statuses(workshop.work()) == [SUCCEEDED, SUCCEEDED, WAITING]
 
 
 @pytest.mark.parametrize(("otherwise", "status"), [(Otherwise.ASK, WAITING), (Otherwise.FORBID, REJECTED)])
-def test_a_limit_that_was_used_up_while_the_model_answered_holds(
+def test_a_limit_used_up_while_the_model_responded_applies(
     workshop: Workshop, otherwise: Otherwise, status: CallStatus
 ) -> None:
     bind(workshop, SLEEP, at_most(1, otherwise=otherwise))
@@ -148,7 +148,7 @@ def test_a_limit_that_was_used_up_while_the_model_answered_holds(
     assert "2 of 1 this hour" in calls(run)[0].why
 
 
-def test_calls_that_wait_for_a_free_slot_count(workshop: Workshop) -> None:
+def test_calls_that_wait_for_a_slot_count(workshop: Workshop) -> None:
     bind(workshop, SLEEP, at_most(20))
     workshop.play(asking(*(sleep(f"{number}", 1) for number in range(25))))
     run = workshop.work()
@@ -156,7 +156,7 @@ def test_calls_that_wait_for_a_free_slot_count(workshop: Workshop) -> None:
 
 
 @feature("The gate", "An approval over a limit lets exactly this call through", "agents/runs/engine/writes.py")
-def test_an_approval_lets_exactly_this_call_through(workshop: Workshop) -> None:
+def test_an_approval_allows_exactly_this_call(workshop: Workshop) -> None:
     bind(workshop, SLEEP, at_most(1))
     workshop.play(asking(sleep("a")), asking(sleep("b"), sleep("c")))
     run = workshop.work()
@@ -174,14 +174,14 @@ def test_an_approval_lets_exactly_this_call_through(workshop: Workshop) -> None:
     [("minute", {"seconds": 61}, True), ("minute", {"seconds": 30}, False), ("hour", {"minutes": 61}, True),
      ("hour", {"minutes": 59}, False), ("day", {"hours": 25}, True), ("day", {"hours": 23}, False)],
 )  # fmt: skip
-def test_periods_roll(workshop: Workshop, period: str, ago: dict[str, float], may_start: bool) -> None:
+def test_periods_are_rolling(workshop: Workshop, period: str, ago: dict[str, float], may_start: bool) -> None:
     bind(workshop, SLEEP, at_most(1, period))
     workshop.play(asking(sleep("a")))
     age(workshop.work(), **ago)
     assert statuses(workshop.work()) == [SUCCEEDED if may_start else WAITING]
 
 
-def test_an_approved_call_that_has_not_started_counts_for_its_employee_alone(workshop: Workshop) -> None:
+def test_an_approved_call_that_has_not_started_counts_only_for_its_employee(workshop: Workshop) -> None:
     bind(workshop, SLEEP, at_most(1))
     workshop.play(asking(sleep("a")))
     age(workshop.work(), hours=2)
@@ -198,7 +198,7 @@ def test_an_approved_call_that_has_not_started_counts_for_its_employee_alone(wor
     assert statuses(workshop.work()) == [SUCCEEDED]
 
 
-def test_an_earlier_call_without_the_param_is_no_call_with_the_same_value(workshop: Workshop) -> None:
+def test_an_earlier_call_without_the_param_does_not_count_as_the_same_value(workshop: Workshop) -> None:
     first = Condition("tag", Rule.ONLY_AFTER, {"tool": "data.searchRecords", "param": "region"})
     bind(workshop, SLEEP, first)
     workshop.play(
@@ -207,7 +207,7 @@ def test_an_earlier_call_without_the_param_is_no_call_with_the_same_value(worksh
     assert statuses(workshop.work()) == [SUCCEEDED, WAITING]
 
 
-def test_a_limit_that_forbids_refuses_and_tells_the_model(workshop: Workshop) -> None:
+def test_a_forbidding_limit_refuses_the_call_and_tells_the_model(workshop: Workshop) -> None:
     bind(workshop, SLEEP, at_most(1, "day", Otherwise.FORBID))
     workshop.play(asking(sleep("a")), asking(sleep("b")))
     _, refused = calls(workshop.work())
@@ -242,14 +242,14 @@ def test_a_sum_counts_this_call_and_the_earlier_ones(workshop: Workshop) -> None
     assert workshop.card(run).why == "limit reached, sum of ms 11 of 10 today with this call"
 
 
-def test_a_negative_number_makes_no_room_in_a_sum(workshop: Workshop) -> None:
+def test_a_negative_number_does_not_reduce_a_sum(workshop: Workshop) -> None:
     bind(workshop, SLEEP, adds_up_to(10, otherwise=Otherwise.FORBID))
     workshop.play(asking(sleep("a", -5)))
     (refused,) = calls(workshop.work())
     assert "ms is -5, but must be a number of 0 or more" in refused.content
 
 
-def test_approved_writes_count_and_one_over_the_limit_asks_again(workshop: Workshop, recorder: Recorder) -> None:
+def test_approved_writes_count_and_one_over_the_limit_needs_approval(workshop: Workshop, recorder: Recorder) -> None:
     bind(workshop, EFFECT, at_most(1))
     workshop.play(asking(call(EFFECT, name="a"), call(EFFECT, name="b")))
     run = workshop.work()
@@ -269,7 +269,7 @@ def test_approved_writes_count_and_one_over_the_limit_asks_again(workshop: Works
     assert statuses(workshop.drive(run)) == [SUCCEEDED, SUCCEEDED]
 
 
-def test_a_limit_that_forbids_holds_at_the_start_of_an_approved_write(workshop: Workshop, recorder: Recorder) -> None:
+def test_a_forbidding_limit_applies_at_the_start_of_an_approved_write(workshop: Workshop, recorder: Recorder) -> None:
     bind(workshop, EFFECT, at_most(1, otherwise=Otherwise.FORBID))
     workshop.play(asking(call(EFFECT, name="a"), call(EFFECT, name="b")))
     run = workshop.work()
@@ -279,7 +279,7 @@ def test_a_limit_that_forbids_holds_at_the_start_of_an_approved_write(workshop: 
     assert list(recorder.effects.values()) == [1]
 
 
-def test_undoing_an_approval_at_the_limit_asks_again_and_refuses_nothing(workshop: Workshop) -> None:
+def test_undoing_an_approval_at_the_limit_asks_again_instead_of_refusing(workshop: Workshop) -> None:
     bind(workshop, EFFECT, at_most(1, otherwise=Otherwise.FORBID))
     workshop.play(asking(call(EFFECT, name="a")))
     run = workshop.work()
@@ -305,7 +305,7 @@ def test_a_transactional_write_over_the_limit_changes_nothing(workshop: Workshop
     "A limit asks for another call first, for the same value, in the same run",
     "tools/toolbox/conditions.py",
 )
-def test_a_call_may_have_to_come_first_for_the_same_record(workshop: Workshop) -> None:
+def test_a_call_can_be_required_to_come_first_for_the_same_record(workshop: Workshop) -> None:
     first = Condition("record_id", Rule.ONLY_AFTER, {"tool": DETAIL, "param": "record_id"}, Otherwise.FORBID)
     bind(workshop, DETAIL)
     bind(workshop, UPDATE, first)
@@ -323,7 +323,7 @@ def test_a_call_may_have_to_come_first_for_the_same_record(workshop: Workshop) -
     assert statuses(workshop.work())[2] == WAITING, "another run has to read the record itself"
 
 
-def test_a_failed_call_does_not_count_as_having_come_first(workshop: Workshop) -> None:
+def test_a_failed_call_does_not_satisfy_a_required_first_call(workshop: Workshop) -> None:
     bind(workshop, DETAIL)
     bind(workshop, SLEEP, Condition("tag", Rule.ONLY_AFTER, {"tool": DETAIL, "param": "record_id"}))
     workshop.play(asking(call(DETAIL, record_id="987654")), asking(sleep("987654")))
@@ -343,7 +343,7 @@ def test_inner_calls_count_and_are_refused_over_the_limit(workshop: Workshop) ->
 
 
 @pytest.mark.usefixtures("composed")
-def test_the_steps_of_recipes_count_and_ask_over_the_limit(workshop: Workshop) -> None:
+def test_recipe_steps_count_and_need_approval_over_the_limit(workshop: Workshop) -> None:
     bind(workshop, DETAIL, at_most(1))
     workshop.play(asking(call("probe.recipe", record_id=workshop.record().pk, to="New")))
     run = workshop.work()
@@ -361,7 +361,7 @@ def test_a_call_refused_by_a_limit_over_history_can_be_requested_again(workshop:
     assert statuses(workshop.work()) == [SUCCEEDED, REJECTED, REJECTED]
 
 
-def test_a_ready_call_over_a_limit_that_shrank_does_not_start(workshop: Workshop) -> None:
+def test_a_ready_call_does_not_start_once_its_limit_was_lowered(workshop: Workshop) -> None:
     bind(workshop, SLEEP, at_most(5))
     workshop.play(asking(sleep("a")))
     run = workshop.submit()
@@ -374,7 +374,7 @@ def test_a_ready_call_over_a_limit_that_shrank_does_not_start(workshop: Workshop
     assert statuses(workshop.drive(run)) == [SUCCEEDED], "and it does not count itself"
 
 
-def test_a_tool_without_such_a_limit_costs_no_statement(workshop: Workshop) -> None:
+def test_a_tool_without_a_limit_over_history_costs_no_statement(workshop: Workshop) -> None:
     workshop.play(asking(sleep("a")))
     run = workshop.submit()
     with CaptureQueriesContext(connection) as captured:

@@ -27,7 +27,7 @@ def waits(guards: Guards, key: str, limit: RateLimit) -> float:
 
 
 @feature("Execution", "Rate limits are counted over all workers", "agents/platform/rate_limits.py")
-def test_workers_count_together_and_exactly(workers: list[Guards]) -> None:
+def test_workers_share_one_exact_count(workers: list[Guards]) -> None:
     limit, passed = RateLimit(10, 60), []
     start = threading.Barrier(20)
 
@@ -45,7 +45,7 @@ def test_workers_count_together_and_exactly(workers: list[Guards]) -> None:
     assert waits(workers[0], "2:sample", limit) == 0
 
 
-def test_it_lets_the_next_one_pass_exactly_when_it_said(workers: list[Guards]) -> None:
+def test_the_next_call_passes_exactly_at_the_stated_time(workers: list[Guards]) -> None:
     limit = RateLimit(1, 0.3)
     assert waits(workers[0], "1:soon", limit) == 0
     wait_s = waits(workers[1], "1:soon", limit)
@@ -54,7 +54,7 @@ def test_it_lets_the_next_one_pass_exactly_when_it_said(workers: list[Guards]) -
     assert waits(workers[1], "1:soon", limit) == 0
 
 
-def test_a_result_is_kept_for_all_until_its_time_is_over(workers: list[Guards]) -> None:
+def test_a_result_is_shared_by_all_workers_until_it_expires(workers: list[Guards]) -> None:
     first, second = (guards.cache for guards in workers)
     assert first is not None
     assert second is not None
@@ -69,7 +69,7 @@ def test_a_result_is_kept_for_all_until_its_time_is_over(workers: list[Guards]) 
     assert second.get("huge") is None
 
 
-def test_without_redis_nothing_is_kept_and_each_counts_for_itself() -> None:
+def test_without_redis_nothing_is_cached_and_each_worker_counts_alone() -> None:
     guards = connect_guards("redis://127.0.0.1:9/0")
     assert guards.cache is not None
     guards.cache.put("a", {"data": 1}, 60)

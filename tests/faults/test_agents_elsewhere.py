@@ -92,7 +92,7 @@ class Call:
 
 
 @pytest.mark.parametrize(("state", "level"), MOMENTS)
-def test_a_killed_worker_loses_and_doubles_nothing(site: Site, level: str, state: str) -> None:
+def test_killing_a_worker_neither_loses_nor_repeats_anything(site: Site, level: str, state: str) -> None:
     site.have_workers(2)
     call = Call(site, level)
     call.bring(state)
@@ -108,7 +108,9 @@ def test_a_killed_worker_loses_and_doubles_nothing(site: Site, level: str, state
         [(victim, *moment) for victim in ("client", "web") for moment in MOMENTS], 3, "killed clients and webs"
     ),
 )
-def test_a_killed_client_or_web_loses_and_doubles_nothing(site: Site, victim: str, state: str, level: str) -> None:
+def test_killing_a_client_or_the_web_neither_loses_nor_repeats_anything(
+    site: Site, victim: str, state: str, level: str
+) -> None:
     """The client waits for its call or ticket when it, or the web, goes; a worker ends the call all the same."""
     site.have_workers(1)
     web = site.have_web()
@@ -126,7 +128,7 @@ def test_a_killed_client_or_web_loses_and_doubles_nothing(site: Site, victim: st
     call.settle()
 
 
-def test_a_request_that_was_cut_off_is_recorded_once(site: Site) -> None:
+def test_an_interrupted_request_is_recorded_once(site: Site) -> None:
     """A client that repeats a write, because the answer never came, gets the first one's ticket."""
     site.have_workers(1)
     web = site.have_web()
@@ -142,7 +144,7 @@ def test_a_request_that_was_cut_off_is_recorded_once(site: Site) -> None:
     call.settle()
 
 
-def test_a_receipt_is_redeemed_once_while_the_web_is_killed(site: Site) -> None:
+def test_a_receipt_is_redeemed_once_although_the_web_is_killed(site: Site) -> None:
     """Many redemptions at once, with kills in between: at most one is accepted, and the ask is redeemed."""
     site.have_workers(1)
     site.have_web()

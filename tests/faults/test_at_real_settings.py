@@ -15,7 +15,7 @@ TIMING_SCALE = 1.0
 AT_ONCE_S = 20.0
 
 
-def test_during_a_model_call_the_run_goes_to_another_worker_at_once(site: Site) -> None:
+def test_a_run_moves_to_another_worker_at_once_during_a_model_call(site: Site) -> None:
     site.have_workers(2)
     site.model.hold()
     run = site.submit_to_model()

@@ -29,7 +29,7 @@ EACH_DENIED = 4
 
 
 @pytest.mark.alone  # a restore needs SQLite's file for itself, and threads of earlier tests may still have it open
-def test_a_backup_has_all_earlier_decisions_and_nothing_runs_twice(
+def test_a_restored_backup_has_all_earlier_decisions_and_nothing_runs_twice(
     site: Site, tmp_path: Path, settings: Settings
 ) -> None:
     settings.GADGET_FILES_DIR = Path(site.installation.environment["GADGET_DATA_DIR"]) / "files"

@@ -58,7 +58,7 @@ def attempts(run: Run) -> list[int]:
 
 class TestAnInnerCall:
     @pytest.mark.parametrize("tool", ["probe.gate", "probe.draw"])
-    def test_that_executes_fails_and_is_repeated_by_its_caller(self, composing: Site, tool: str) -> None:
+    def test_that_was_executing_fails_and_is_repeated_by_its_caller(self, composing: Site, tool: str) -> None:
         run = submit_inner(composing, tool)
         assert statuses(run) == [CallStatus.EXECUTING, CallStatus.EXECUTING]
         kill_driver(composing, run, "inner")
@@ -103,7 +103,7 @@ class TestARecipe:
         assert event_types(run).count("approval_requested") == 1
         assert_renamed_once(record)
 
-    def test_continues_after_a_card_that_outlived_every_worker(self, composing: Site) -> None:
+    def test_continues_after_a_card_although_every_worker_was_killed(self, composing: Site) -> None:
         run, record = submit_relay(composing)
         card = composing.await_card(run)
         for worker in composing.workers():
@@ -115,7 +115,7 @@ class TestARecipe:
         assert (reload(run).crash_count, composing.recorder.arrivals["first"]) == (0, 1)
         assert_renamed_once(record)
 
-    def test_waits_at_the_card_of_its_step_after_its_worker_died(self, composing: Site) -> None:
+    def test_waits_at_the_card_of_its_step_after_its_worker_was_killed(self, composing: Site) -> None:
         run, record = submit_relay(composing, "between first and second")
         composing.recorder.await_arrival("between first and second")
         kill_driver(composing, run, "between first and second")
@@ -124,7 +124,7 @@ class TestARecipe:
         assert statuses(run) == [CallStatus.SUSPENDED, DONE, CallStatus.AWAITING_APPROVAL]
         assert Record.objects.get(pk=record.pk).name == "Old"
 
-    def test_repeats_no_step_before_the_one_in_which_its_worker_died(self, composing: Site) -> None:
+    def test_repeats_only_the_step_in_which_its_worker_was_killed(self, composing: Site) -> None:
         run, record = submit_relay(composing, "third")
         composing.approve_next(run)
         composing.recorder.await_arrival("third")
@@ -140,7 +140,7 @@ class TestARecipe:
         "agents/runs/engine/ending.py",
     )
     @pytest.mark.parametrize("place", ["between first and second", "between second and third"])
-    def test_continues_between_two_steps(self, composing: Site, place: str) -> None:
+    def test_continues_after_a_kill_between_two_steps(self, composing: Site, place: str) -> None:
         """The worker dies when one step has ended and the next does not exist yet."""
         run, record = submit_relay(composing, place)
         if place == "between second and third":

@@ -69,7 +69,7 @@ def is_all_read() -> bool:
     "A killed reader of events neither loses nor repeats a delivery or a notice",
     "agents/readers/reading.py",
 )
-def test_a_killed_reader_neither_loses_nor_repeats_anything(site: Site) -> None:
+def test_killing_a_reader_neither_loses_nor_repeats_anything(site: Site) -> None:
     make_webhook(site.workshop.admin, WebhookTerms("Other", "https://example.com/x", WebhookKind.values))
     for number in range(KILLS):
         site.have_workers(1)

@@ -59,7 +59,7 @@ def approvers(site: Site, mail: MailServer) -> Iterator[list[Membership]]:
     "A mail server that hangs delays no run, and a killed sender leaves nobody untold",
     "agents/deliveries/engine.py",
 )
-def test_everybody_is_told_and_a_kill_repeats_only_what_it_hit(
+def test_everybody_is_notified_and_a_kill_repeats_only_what_it_interrupted(
     site: Site, mail: MailServer, approvers: list[Membership]
 ) -> None:
     mail.hold()
@@ -80,7 +80,7 @@ def test_everybody_is_told_and_a_kill_repeats_only_what_it_hit(
     assert 0 < repeats <= KILLS * CARDS, "each kill hit a message that had arrived"
 
 
-def test_a_mail_server_that_hangs_delays_no_run(site: Site, mail: MailServer) -> None:
+def test_a_hanging_mail_server_delays_no_run(site: Site, mail: MailServer) -> None:
     mail.hold()
     site.have_workers(1)
     first = site.submit("Pay", effect("pay"))

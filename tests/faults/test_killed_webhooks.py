@@ -48,7 +48,7 @@ def receiver(settings: Settings) -> Iterator[Receiver]:
 
 
 @feature("Agents elsewhere", "Kills of workers lose no delivery", "agents/deliveries/engine.py")
-def test_everything_is_delivered_and_a_kill_repeats_only_what_it_hit(site: Site, receiver: Receiver) -> None:
+def test_everything_is_delivered_and_a_kill_repeats_only_what_it_interrupted(site: Site, receiver: Receiver) -> None:
     terms = WebhookTerms("Other system", receiver.url, WebhookKind.values)
     _, secret = make_webhook(site.workshop.admin, terms)
     receiver.hold()

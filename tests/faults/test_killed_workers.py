@@ -26,7 +26,7 @@ def spots(site: Site) -> Spots:
 
 
 @pytest.mark.parametrize("spot", ["asking", "reading", "paying", "renaming", "waiting"])
-def test_another_worker_takes_the_run_over_and_ends_it_correctly(spots: Spots, spot: str) -> None:
+def test_another_worker_takes_over_the_run_and_finishes_it_correctly(spots: Spots, spot: str) -> None:
     site = spots.site
     site.have_workers(2)
     spots.bring(spot)
@@ -40,7 +40,7 @@ def test_another_worker_takes_the_run_over_and_ends_it_correctly(spots: Spots, s
 
 
 @pytest.mark.parametrize("spot", ["asking_again", "printing"])
-def test_a_kill_around_the_end_of_new_work_loses_and_doubles_nothing(spots: Spots, spot: str) -> None:
+def test_a_kill_near_the_end_of_new_work_neither_loses_nor_repeats_anything(spots: Spots, spot: str) -> None:
     """The worker dies up to 0.2 s after its answer or file can arrive; twenty times in the whole set."""
     site, chance = spots.site, random.Random(sampling.get_seed())
     for _ in range(20 if sampling.is_whole() else 2):
@@ -53,7 +53,7 @@ def test_a_kill_around_the_end_of_new_work_loses_and_doubles_nothing(spots: Spot
         spots.settle(spot)
 
 
-def test_another_worker_takes_over_although_the_databases_clock_was_set_back(site: Site) -> None:
+def test_another_worker_takes_over_although_the_clock_of_the_database_was_set_back(site: Site) -> None:
     """The lease of the lost worker ends in an hour; that of the living one is renewed, and stays."""
     site.have_workers(2)
     site.recorder.hold("read")
@@ -71,7 +71,7 @@ def test_another_worker_takes_over_although_the_databases_clock_was_set_back(sit
     assert site.await_status(living, RunStatus.SUCCEEDED).lease_epoch == 1
 
 
-def test_a_write_resolved_as_not_done_may_be_requested_again_with_a_new_card(site: Site) -> None:
+def test_a_write_resolved_as_not_done_can_be_requested_again_with_a_new_card(site: Site) -> None:
     site.have_workers(2)
     site.recorder.hold("pay")
     run = site.submit("Pay", effect("pay"), effect("pay"))
@@ -91,7 +91,7 @@ def test_a_write_resolved_as_not_done_may_be_requested_again_with_a_new_card(sit
 class TestBetweenDecisionAndStart:
     """The worker does not notice the decision, because it is paused before."""
 
-    def test_the_next_worker_starts_each_call_once_and_not_before_its_grace_is_over(self, site: Site) -> None:
+    def test_the_next_worker_starts_each_call_once_and_not_before_its_grace_ends(self, site: Site) -> None:
         site.have_workers(1)
         records = [site.workshop.record(name="Old"), site.workshop.record(name="Old")]
         submitted = [site.submit("Pay", effect("pay")), site.submit("Pay later", effect("pay"))]
@@ -114,7 +114,7 @@ class TestBetweenDecisionAndStart:
             assert decided.start_after is not None
             assert call.started_at >= decided.start_after
 
-    def test_an_approval_that_is_undone_meanwhile_starts_nothing(self, site: Site) -> None:
+    def test_an_approval_undone_meanwhile_starts_nothing(self, site: Site) -> None:
         site.have_workers(1)
         run = site.submit("Pay", effect("pay"))
         card = site.await_card(run)
@@ -128,7 +128,7 @@ class TestBetweenDecisionAndStart:
         assert not site.recorder.effects
 
 
-def test_a_run_cancelled_after_its_worker_died_ends_and_keeps_the_unknown_outcome_visible(site: Site) -> None:
+def test_a_run_cancelled_after_a_kill_ends_and_keeps_the_unknown_outcome_visible(site: Site) -> None:
     site.have_workers(1)
     site.recorder.hold("pay")
     run = site.submit("Pay", effect("pay"))

@@ -7,7 +7,7 @@ from tests.faults.site import Site, effect, stopping
 from tests.workshop import calls
 
 
-def test_the_result_of_an_outside_write_is_recorded_before_the_worker_ends(site: Site) -> None:
+def test_a_worker_records_the_result_of_an_outside_write_before_it_ends(site: Site) -> None:
     site.have_workers(2)
     site.recorder.hold("pay")
     run = site.submit("Pay", effect("pay"))

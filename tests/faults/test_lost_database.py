@@ -44,7 +44,7 @@ def lost_database() -> Iterator[None]:
         other.execute("ROLLBACK")
 
 
-def test_a_response_that_comes_meanwhile_is_recorded_once(site: Site) -> None:
+def test_a_response_during_the_outage_is_recorded_once(site: Site) -> None:
     site.have_workers(1)
     site.model.hold()
     run = site.submit_to_model()
@@ -80,7 +80,7 @@ def test_the_result_of_an_outside_write_is_recorded(site: Site) -> None:
     assert site.recorder.effects[call.idempotency_key] == 1
 
 
-def test_a_lock_longer_than_every_lease_and_timeout_ends_no_run(site: Site) -> None:
+def test_a_lock_longer_than_every_lease_and_timeout_does_not_end_a_run(site: Site) -> None:
     """A migration may hold such a lock. The result of a write stays known, and no worker counts as lost."""
     site.have_workers(1)
     site.model.hold()

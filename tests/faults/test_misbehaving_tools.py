@@ -130,7 +130,7 @@ def test_a_failed_outside_write_has_an_unknown_outcome(worker: Site) -> None:
     assert _write_and_settle(worker, *hows) == [CallStatus.OUTCOME_UNKNOWN] * len(hows)
 
 
-def test_an_outside_write_that_returned_has_happened_whatever_its_result(worker: Site) -> None:
+def test_an_outside_write_that_returned_counts_as_done_whatever_its_result(worker: Site) -> None:
     hows = ["is huge", "is nothing", "is no JSON", "cannot be read", "cannot be dumped", "is endless"]
     assert _write_and_settle(worker, *hows) == [CallStatus.SUCCEEDED] * len(hows)
 

@@ -39,7 +39,7 @@ def _are_titled(runs: list[Run]) -> bool:
 @feature(
     "Built-in tools", "Runs continue while many names are requested slowly", "agents/worker/jobs.py", whole_file=True
 )
-def test_a_worker_with_one_thread_drives_runs_while_it_waits_for_titles(site: Site) -> None:
+def test_a_worker_with_one_thread_drives_runs_while_titles_are_requested(site: Site) -> None:
     runs = _create_untitled_runs(site)
     _let_the_model_answer(site)
     await_that(lambda: _are_titled(runs), "all runs have titles", 20)

@@ -26,7 +26,7 @@ def _await_late_report() -> None:
     await_that(lambda: audited.all().exists(), "the late report is audited")
 
 
-def test_a_worker_that_asked_the_model_records_no_second_pass(site: Site) -> None:
+def test_a_paused_worker_in_a_model_call_records_no_second_pass(site: Site) -> None:
     site.have_workers(2)
     site.model.hold()
     run = site.submit_to_model()
@@ -42,7 +42,7 @@ def test_a_worker_that_asked_the_model_records_no_second_pass(site: Site) -> Non
     assert event_types(run).count("assistant_message") == 1
 
 
-def test_a_worker_that_executed_a_read_reports_nothing(site: Site) -> None:
+def test_a_paused_worker_in_a_read_reports_nothing(site: Site) -> None:
     site.have_workers(2)
     site.recorder.hold("read")
     run = site.submit("Read", read("read"))
@@ -76,7 +76,7 @@ class TestAWorkerInsideAnOutsideWrite:
         assert event_types(run).count("call_resolved") == 1
         assert site.recorder.effects[call.idempotency_key] == 1
 
-    def test_changes_nothing_that_a_person_has_resolved_before(self, site: Site) -> None:
+    def test_changes_nothing_that_a_person_has_resolved(self, site: Site) -> None:
         site.have_workers(2)
         site.recorder.hold("pay")
         run = site.submit("Pay", effect("pay"))
@@ -125,7 +125,7 @@ class TestAWorkerBeforeAnEffect:
         assert not site.recorder.effects
         assert (after.status, after.result) == (before.status, before.result)
 
-    def test_says_that_nothing_was_done_before_anybody_has_looked(self, site: Site) -> None:
+    def test_reports_that_nothing_was_done_before_a_person_has_looked(self, site: Site) -> None:
         run, paused_worker = self._pause_before_the_effect(site, "probe.throughTheDoor")
         self._resume(site, paused_worker)
         assert not site.recorder.effects
@@ -159,7 +159,7 @@ def test_a_worker_inside_a_transactional_write_changes_nothing_twice(site: Site)
     assert statuses(run) == [CallStatus.SUCCEEDED]
 
 
-def test_a_worker_that_claims_its_run_again_renews_the_new_lease_while_its_old_thread_hangs(site: Site) -> None:
+def test_a_worker_that_acquires_its_run_again_renews_the_new_lease_while_its_old_thread_hangs(site: Site) -> None:
     """The only worker was paused until its run was requeued; then two of its threads work on the run."""
     site.have_workers(1)
     site.recorder.hold("pay")

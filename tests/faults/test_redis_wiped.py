@@ -31,7 +31,7 @@ def _approve_over_rest(site: Site, card: Approval) -> None:
 
 
 @pytest.mark.alone
-def test_a_decision_resumes_the_run_and_the_socket_shows_it(site: Site) -> None:
+def test_a_decision_resumes_the_run_and_appears_on_the_socket(site: Site) -> None:
     site.have_workers(1, build_web_process())
     over_rest, without_a_hint = site.submit("Pay", effect("pay")), site.submit("Pay again", effect("again"))
     cards = [site.await_card(over_rest), site.await_card(without_a_hint)]

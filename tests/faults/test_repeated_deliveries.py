@@ -59,7 +59,7 @@ class Sender:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("delivery", ["d1", ""], ids=["id", "no id"])
 @pytest.mark.parametrize("kills", take_sample([2, 5, 10], 3, "kills of the web"))
-def test_fifty_deliveries_of_one_message_with_kills_start_one_run(site: Site, delivery: str, kills: int) -> None:
+def test_fifty_deliveries_of_one_message_despite_kills_start_one_run(site: Site, delivery: str, kills: int) -> None:
     site.have_workers(1)
     site.have_web()
     site.workshop.play(answer="Seen.")

@@ -48,7 +48,7 @@ def opener(site: Site) -> SocketOpener:
     return SocketOpener(site.installation, site.workshop.operator)
 
 
-def test_a_follower_resumes_by_number_after_the_web_process_was_killed(
+def test_a_subscriber_resumes_by_number_after_the_web_process_was_killed(
     site: Site, run: Run, opener: SocketOpener
 ) -> None:
     web = _ensure_web(site)
@@ -67,9 +67,7 @@ def test_a_follower_resumes_by_number_after_the_web_process_was_killed(
         assert follower.connections == 2
 
 
-def test_a_reader_that_reads_only_after_a_thousand_events_gets_each_once(
-    site: Site, run: Run, opener: SocketOpener
-) -> None:
+def test_a_slow_reader_gets_each_of_a_thousand_events_once(site: Site, run: Run, opener: SocketOpener) -> None:
     _ensure_web(site)
     with opener.open(run) as socket:
         assert next_event(socket, 10)["seq"] == 1

@@ -33,7 +33,7 @@ def submit_delegation(site: Site) -> tuple[Run, Run]:
     return run, child_of(run)
 
 
-def test_a_question_outlives_every_worker(site: Site, kim: Employee) -> None:
+def test_a_question_survives_the_loss_of_every_worker(site: Site, kim: Employee) -> None:
     site.have_workers(1)
     run = site.submit("Ask", asking(ask()))
     site.await_status(run, RunStatus.WAITING)
@@ -46,7 +46,7 @@ def test_a_question_outlives_every_worker(site: Site, kim: Employee) -> None:
     assert (reload(run).crash_count, statuses(run)) == (0, [CallStatus.SUCCEEDED])
 
 
-def test_a_question_in_the_pass_of_a_read_whose_worker_dies_is_asked_once(site: Site, kim: Employee) -> None:
+def test_a_question_beside_a_read_whose_worker_was_killed_is_asked_once(site: Site, kim: Employee) -> None:
     site.have_workers(2)
     site.recorder.hold("read")
     run = site.submit("Ask and read", asking(ask(), call("probe.gate", name="read")))
@@ -65,7 +65,7 @@ def test_a_question_in_the_pass_of_a_read_whose_worker_dies_is_asked_once(site: 
     "A task is never delegated twice, even if processes are killed",
     "agents/runs/engine/suspension.py",
 )
-def test_a_parent_gets_the_answer_although_the_worker_of_the_child_died(site: Site, kim: Employee) -> None:
+def test_a_parent_gets_the_answer_although_the_worker_of_the_child_was_killed(site: Site, kim: Employee) -> None:
     site.have_workers(2)
     run, child = submit_delegation(site)
     site.driver_of(child).kill()
@@ -77,7 +77,7 @@ def test_a_parent_gets_the_answer_although_the_worker_of_the_child_died(site: Si
     assert event_types(run).count("tool_result") == 1
 
 
-def test_a_cancelled_parent_cancels_a_child_whose_worker_died(site: Site, kim: Employee) -> None:
+def test_a_cancelled_parent_cancels_a_child_whose_worker_was_killed(site: Site, kim: Employee) -> None:
     site.have_workers(1)
     run, child = submit_delegation(site)
     site.workers()[0].kill()

@@ -17,7 +17,7 @@ def web(installation: Installation) -> Installation:
     return installation
 
 
-def test_the_api_can_be_tried_at_its_docs(web: Installation) -> None:
+def test_the_documentation_page_can_call_the_api(web: Installation) -> None:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=find_browser(), args=launch_arguments())
         page, complaints = listened(browser.new_page())
@@ -29,7 +29,7 @@ def test_the_api_can_be_tried_at_its_docs(web: Installation) -> None:
     assert not complaints
 
 
-def test_the_admin_has_its_look(web: Installation) -> None:
+def test_the_admin_is_styled(web: Installation) -> None:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=find_browser(), args=launch_arguments())
         page, complaints = listened(browser.new_page())

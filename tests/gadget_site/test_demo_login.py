@@ -47,7 +47,7 @@ def log_in(username: str, **more: str) -> tuple[int, str]:
     return response.status_code, User.objects.get(pk=pk).username if pk else ""
 
 
-def test_every_person_is_one_click_away_and_the_page_holds_no_password() -> None:
+def test_every_demo_person_can_log_in_with_one_click_and_no_password_is_on_the_page() -> None:
     html = read_login_page()
     assert offered(html) == list(PEOPLE)
     assert PASSWORD not in html
@@ -55,12 +55,12 @@ def test_every_person_is_one_click_away_and_the_page_holds_no_password() -> None
         assert log_in(name) == (302, name)
 
 
-def test_the_click_leads_to_the_page_that_was_asked_for_and_to_no_other_site() -> None:
+def test_the_click_leads_to_the_requested_page_and_to_no_other_site() -> None:
     for wanted, reached in (("/runs/", "/runs/"), ("https://evil.example/", "/"), ("", "/")):
         assert Client().post(ADDRESS, {"username": "viewer", "next": wanted})["Location"] == reached
 
 
-def test_nothing_of_it_exists_while_debug_is_off(settings: Settings) -> None:
+def test_the_buttons_are_absent_while_debug_is_off(settings: Settings) -> None:
     assert log_in("viewer") == (302, "viewer")
     settings.DEBUG = False
     assert "demo" not in read_login_page()
@@ -78,7 +78,7 @@ def test_nothing_of_it_exists_while_debug_is_off(settings: Settings) -> None:
     ],
     ids=["another machine", "another machine by IPv6", "through a proxy", "where others may reach Gadget"],
 )
-def test_nothing_of_it_exists_for_other_machines(
+def test_the_buttons_are_absent_on_other_machines(
     settings: Settings, origin: dict[str, Any], is_only_local: bool
 ) -> None:
     settings.GADGET_ONLY_LOCAL = is_only_local
@@ -90,7 +90,7 @@ def test_nothing_of_it_exists_for_other_machines(
     assert offered(read_login_page(Client(REMOTE_ADDR="::1"))) == list(PEOPLE)
 
 
-def test_nothing_of_it_exists_without_the_demos_accounts() -> None:
+def test_the_buttons_are_absent_without_demo_accounts() -> None:
     User.objects.exclude(username="viewer").delete()
     assert offered(read_login_page()) == ["viewer"]
     assert log_in("admin") == (404, "")
@@ -100,18 +100,18 @@ def test_nothing_of_it_exists_without_the_demos_accounts() -> None:
 
 
 @pytest.mark.parametrize("change", [{"email": "me@company.example"}, {"is_active": False}, {"username": "viewer2"}])
-def test_an_account_that_is_not_the_demos_own_is_not_offered(change: dict[str, object]) -> None:
+def test_an_account_not_created_by_the_demo_is_not_offered(change: dict[str, object]) -> None:
     User.objects.filter(username="viewer").update(**change)
     assert "viewer" not in "".join(offered(read_login_page()))
     assert log_in("viewer") == (404, "")
 
 
-def test_an_account_of_no_demo_organization_is_not_offered() -> None:
+def test_an_account_outside_the_demo_organizations_is_not_offered() -> None:
     User.objects.get(username="viewer").memberships.all().delete()
     assert log_in("viewer") == (404, "")
 
 
-def test_a_changed_password_closes_the_account_to_the_click() -> None:
+def test_an_account_with_a_changed_password_is_not_offered() -> None:
     user = User.objects.get(username="admin")
     user.set_password("a password of its own")
     user.save()
@@ -121,7 +121,7 @@ def test_a_changed_password_closes_the_account_to_the_click() -> None:
     assert "_auth_user_id" not in client.session
 
 
-def test_only_a_form_of_this_site_logs_in() -> None:
+def test_only_a_form_of_this_site_can_log_in() -> None:
     client = Client(enforce_csrf_checks=True)
     assert client.get(ADDRESS).status_code == 405
     assert client.post(ADDRESS, {"username": "viewer"}).status_code == 403

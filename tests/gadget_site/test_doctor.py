@@ -62,7 +62,7 @@ def pulses(redis_url: str) -> Iterator[list[SignOfLife]]:
         pulse.stop()
 
 
-def test_a_sound_installation_is_well_part_by_part(pulses: list[SignOfLife]) -> None:
+def test_a_sound_installation_passes_part_by_part(pulses: list[SignOfLife]) -> None:
     code, findings = examined()
     assert code == 1
     wrong = [finding for finding in findings if not finding["is_well"]]
@@ -88,7 +88,7 @@ def test_a_sound_installation_is_well_part_by_part(pulses: list[SignOfLife]) -> 
     }
 
 
-def test_what_is_not_running_is_missed(redis_url: str) -> None:
+def test_missing_parts_are_reported(redis_url: str) -> None:
     _, findings = examined()
     missed = {finding["subject"]: finding for finding in findings if not finding["is_well"]}
     assert missed["worker"]["text"] == "no worker is running"
@@ -96,7 +96,7 @@ def test_what_is_not_running_is_missed(redis_url: str) -> None:
     assert missed["sweeper"]["text"] == "no sweeper is running"
 
 
-def test_an_installation_with_its_own_redis_is_not_sent_to_make_run(redis_url: str, settings: Settings) -> None:
+def test_an_installation_with_its_own_redis_is_not_advised_to_use_make_run(redis_url: str, settings: Settings) -> None:
     settings.REDIS_IS_EMBEDDED = False
     _, findings = examined()
     missed = {finding["subject"]: finding for finding in findings if not finding["is_well"]}
@@ -117,12 +117,12 @@ def vanished(pulses: list[SignOfLife]) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("vanished")
-def test_a_worker_that_vanished_is_missed() -> None:
+def test_a_vanished_worker_is_reported() -> None:
     assert list_worker_findings() == ["1 running: worker1@tests", "1 of 2 workers vanished in the last ten minutes"]
 
 
 @pytest.mark.usefixtures("vanished")
-def test_a_worker_that_was_replaced_is_not_missed() -> None:
+def test_a_replaced_worker_is_not_reported() -> None:
     replacement = SignOfLife(WORKER, "worker3@tests")
     replacement.start()
     try:
@@ -138,7 +138,7 @@ def list_worker_findings() -> list[str]:
     return [finding["text"] for finding in findings if finding["subject"] == "worker"]
 
 
-def test_redis_is_asked_once_for_the_workers_and_the_sweepers(pulses: list[SignOfLife]) -> None:
+def test_redis_is_queried_once_for_workers_and_sweepers(pulses: list[SignOfLife]) -> None:
     with redis.Redis.from_url(settings.REDIS_URL) as client:
 
         def count_scans() -> int:
@@ -154,7 +154,7 @@ def test_redis_is_asked_once_for_the_workers_and_the_sweepers(pulses: list[SignO
         assert count_scans() - once == once - start
 
 
-def test_the_connections_of_all_processes_are_added_up(pulses: list[SignOfLife], settings: Settings) -> None:
+def test_the_connections_of_all_processes_are_summed_up(pulses: list[SignOfLife], settings: Settings) -> None:
     """On SQLite there is nothing to add up."""
     for workers, is_well in ((1, True), (64, False)):
         settings.GADGET_WORKERS = workers
@@ -164,7 +164,7 @@ def test_the_connections_of_all_processes_are_added_up(pulses: list[SignOfLife],
             assert finding.text.startswith(f"{workers + 2} processes * 24 connections (DATABASE_POOL)")
 
 
-def test_demo_is_recommended_with_debug_alone(settings: Settings) -> None:
+def test_the_demo_is_recommended_only_with_debug(settings: Settings) -> None:
     settings.DEBUG = True
     (finding,) = check_providers()
     assert finding.fix == "add one at /admin/, or run `python manage.py demo`"
@@ -185,7 +185,7 @@ def test_demo_is_recommended_with_debug_alone(settings: Settings) -> None:
         (["https://gadget.example.com"], ["gadget.example.com"], (), ["no proxy is trusted"]),
     ],
 )
-def test_addresses_that_do_not_fit_together_are_named(
+def test_inconsistent_addresses_are_reported(
     settings: Settings, origins: list[str], hosts: list[str], proxies: tuple[str, ...], problems: list[str]
 ) -> None:
     settings.ALLOWED_ORIGINS, settings.ALLOWED_HOSTS, settings.GADGET_TRUSTED_PROXIES = origins, hosts, proxies
@@ -197,7 +197,7 @@ def test_addresses_that_do_not_fit_together_are_named(
         assert any(each == finding for each in check_installation())
 
 
-def test_readable_file_of_keys_is_named(settings: Settings, tmp_path: Path) -> None:
+def test_a_readable_file_of_keys_is_reported(settings: Settings, tmp_path: Path) -> None:
     settings.BASE_DIR, file = tmp_path, tmp_path / ".env"
     file.write_text("SECRET_KEY=...")
     file.chmod(0o600)
@@ -209,7 +209,7 @@ def test_readable_file_of_keys_is_named(settings: Settings, tmp_path: Path) -> N
     assert any(each == finding for each in check_installation())
 
 
-def test_postgresql_says_why_it_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_refusal_of_postgresql_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     if connection.vendor == "sqlite":
         return
     presence, pool = load_presence(), cast("Any", connection)
@@ -222,7 +222,7 @@ def test_postgresql_says_why_it_refuses(monkeypatch: pytest.MonkeyPatch) -> None
     assert 'database "there-is-no-such-database" does not exist' in finding.text
 
 
-def test_connections_are_counted_against_the_slots_of_the_server() -> None:
+def test_connections_are_compared_with_the_slots_of_the_server() -> None:
     """On SQLite there are no slots."""
     if connection.vendor == "sqlite":
         return
@@ -238,7 +238,7 @@ def test_connections_are_counted_against_the_slots_of_the_server() -> None:
         assert "whose processes can hold at most 0: the other connections are dead" in dead.text
 
 
-def test_a_redis_that_is_away_is_named_and_nothing_hangs_on_it(settings: Settings) -> None:
+def test_an_unreachable_redis_is_reported_and_other_checks_still_run(settings: Settings) -> None:
     settings.REDIS_URL = "unix:///nowhere/redis.sock"
     _, findings = examined()
     missed = {finding["subject"]: finding for finding in findings if not finding["is_well"]}
@@ -247,14 +247,14 @@ def test_a_redis_that_is_away_is_named_and_nothing_hangs_on_it(settings: Setting
     assert "worker" not in missed
 
 
-def test_a_variable_that_is_not_set_is_named_with_its_service(settings: Settings) -> None:
+def test_an_unset_variable_is_reported_with_its_service(settings: Settings) -> None:
     settings.GADGET_CONFIG = read_config("services: {github: {token: '${NOBODY}'}}", {})
     (_, finding) = check_settings()
     assert finding.text == "the credentials of github in gadget.yaml are not used: NOBODY is not set"
     assert not finding.is_well
 
 
-def test_a_missing_audit_key_is_named(settings: Settings) -> None:
+def test_a_missing_audit_key_is_reported(settings: Settings) -> None:
     organization = Organization.objects.create(name="Acme", slug="acme")
     with transaction.atomic():
         audit.append(organization.pk, [audit.NewEntry("user:me", "did", "thing")])
@@ -264,7 +264,7 @@ def test_a_missing_audit_key_is_named(settings: Settings) -> None:
     assert f"the key {key_id}, which GADGET_AUDIT_KEYS does not hold" in finding.text
 
 
-def test_a_provider_that_cannot_be_reached_is_named_without_its_key(pulses: list[SignOfLife]) -> None:
+def test_an_unreachable_provider_is_reported_without_its_key(pulses: list[SignOfLife]) -> None:
     organization = Organization.objects.create(name="Acme", slug="acme")
     ModelProvider.objects.create(
         organization=organization,
@@ -293,7 +293,7 @@ def examined() -> tuple[object, list[dict[str, str]]]:
     return code, json.loads(output.getvalue())
 
 
-def test_a_mail_server_that_does_not_answer_is_named(settings: Settings) -> None:
+def test_an_unreachable_mail_server_is_reported(settings: Settings) -> None:
     with MailServer() as mail:
         mail.use_in(settings)
         assert [finding.text for finding in check_notices()] == [f"the mail server 127.0.0.1:{mail.port} answers"]
@@ -302,7 +302,7 @@ def test_a_mail_server_that_does_not_answer_is_named(settings: Settings) -> None
     assert finding.fix == "check MAIL_URL"
 
 
-def test_an_address_that_fails_is_named_by_its_member() -> None:
+def test_a_failing_address_is_reported_by_its_member() -> None:
     member = make_world().member("approver")
     add_address(member)
     Channel.objects.update(failing_since=timezone.now(), problem="the mail server answered 550")
@@ -310,7 +310,7 @@ def test_an_address_that_fails_is_named_by_its_member() -> None:
     assert finding.text == "messages to acme/approver by E-mail fail: the mail server answered 550"
 
 
-def test_a_contact_that_push_services_refuse_is_named(settings: Settings) -> None:
+def test_a_contact_that_push_services_refuse_is_reported(settings: Settings) -> None:
     settings.ALLOWED_ORIGINS, settings.DEFAULT_FROM_EMAIL = [], "gadget@localhost"
     add_address(make_world().member("approver"))
     assert len(list(check_notices())) == 1, "control: nobody is told by a browser"
@@ -321,7 +321,7 @@ def test_a_contact_that_push_services_refuse_is_named(settings: Settings) -> Non
     assert len(list(check_notices())) == 1
 
 
-def test_messages_that_wait_too_long_are_counted() -> None:
+def test_overdue_notices_are_counted() -> None:
     world = make_world()
     add_address(world.member("approver"))
     add_notice(build_card_notice(NoticeKind.CARD, world.card()))

@@ -112,7 +112,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("name", "value", "fault"), WRONG)
-def test_a_wrong_value_names_the_setting_its_fault_and_an_example(
+def test_an_invalid_value_is_reported_with_setting_fault_and_example(
     tmp_path: Path, name: str, value: str, fault: str
 ) -> None:
     with pytest.raises(SettingError) as caught:
@@ -135,12 +135,12 @@ def test_a_hidden_character_in_a_value_is_refused_without_showing_the_value(
     assert len(str(caught.value).splitlines()) == 1
 
 
-def test_a_newline_at_the_end_of_a_value_is_refused_too(tmp_path: Path) -> None:
+def test_a_trailing_newline_in_a_value_is_refused_too(tmp_path: Path) -> None:
     with pytest.raises(SettingError, match=r"^SECRET_KEY: its value contains a newline"):
         read({**PRODUCTION, "SECRET_KEY": "s" * 50 + "\n"}, tmp_path)
 
 
-def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
+def test_all_errors_are_reported_at_once(tmp_path: Path) -> None:
     with pytest.raises(SettingError) as caught:
         read({"DEBUG": "off", "PORT": "http", "TRUSTED_PROXIES": "0.0.0.0/0"}, tmp_path)
     names = [line.partition(":")[0] for line in str(caught.value).splitlines()]
@@ -153,12 +153,12 @@ def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("host", ["::1", "0.0.0.0", "gadget", "gadget.example.com", "web_1", "localhost"])
-def test_addresses_and_host_names_are_taken(tmp_path: Path, host: str) -> None:
+def test_addresses_and_host_names_are_accepted(tmp_path: Path, host: str) -> None:
     assert read({**PRODUCTION, "HOST": host}, tmp_path).host == host
 
 
 @pytest.mark.parametrize("host", ["/run/postgresql", "db.example.com", "10.0.0.5", "db1,db2", "::1"])
-def test_every_kind_of_database_host_is_taken(tmp_path: Path, host: str) -> None:
+def test_every_kind_of_database_host_is_accepted(tmp_path: Path, host: str) -> None:
     url = f"postgresql:///gadget?host={host}&sslmode=verify-full&sslrootcert=system"
     assert read({**PRODUCTION, "DATABASE_URL": url}, tmp_path).database.host == host
 
@@ -170,20 +170,20 @@ def test_keys_are_required_while_debug_is_off(tmp_path: Path, name: str) -> None
 
 
 @pytest.mark.parametrize("name", ["DATABASE_URL", "REDIS_URL"])
-def test_an_error_never_shows_a_password(tmp_path: Path, name: str) -> None:
+def test_errors_never_show_a_password(tmp_path: Path, name: str) -> None:
     with pytest.raises(SettingError) as caught:
         read({**PRODUCTION, name: "oracle://me:my-password@localhost/gadget"}, tmp_path)
     assert "my-password" not in str(caught.value)
     assert "me:***@localhost" in str(caught.value)
 
 
-def test_secret_values_are_not_shown_in_errors(tmp_path: Path) -> None:
+def test_errors_never_show_secret_values(tmp_path: Path) -> None:
     with pytest.raises(SettingError) as caught:
         read({**PRODUCTION, "GADGET_ENCRYPTION_KEYS": "my-broken-key"}, tmp_path)
     assert "my-broken-key" not in str(caught.value)
 
 
-def test_with_nothing_set_it_is_a_development_site_on_this_machine(tmp_path: Path) -> None:
+def test_without_settings_it_is_a_development_site_on_this_machine(tmp_path: Path) -> None:
     site = read({}, tmp_path)
     assert site.debug
     assert site.host == "127.0.0.1"
@@ -199,7 +199,7 @@ def covers(hosts: PrivateHosts, host: str, port: int, address: str) -> bool:
     return hosts.covers(HostPort(host, port), ip_address(address))
 
 
-def test_private_addresses_are_allowed_on_this_machine_alone_and_only_while_debug_is_on(tmp_path: Path) -> None:
+def test_private_addresses_are_allowed_only_on_this_machine_and_with_debug(tmp_path: Path) -> None:
     site = read({}, tmp_path)
     assert covers(site.allowed_private_hosts, "localhost", 11434, "127.0.0.1")
     assert covers(site.allowed_private_hosts, "localhost", 11434, "::1")
@@ -223,7 +223,7 @@ def test_private_addresses_are_allowed_on_this_machine_alone_and_only_while_debu
         ("[fd00::1]:80", "any.internal", 81, "fd00::1", False),
     ],
 )
-def test_an_entry_of_allowed_private_hosts(
+def test_each_entry_of_allowed_private_hosts_is_parsed_or_refused(
     tmp_path: Path, entry: str, host: str, port: int, address: str, is_covered: bool
 ) -> None:
     site = read({**PRODUCTION, "ALLOWED_PRIVATE_HOSTS": f"x.example, {entry}"}, tmp_path)
@@ -240,7 +240,7 @@ def test_an_entry_of_allowed_private_hosts(
         ("OPENAI_BASE_URL", "http://[::1]/v1", "::1", 80, "::1"),
     ],
 )
-def test_the_model_that_the_environment_names_may_be_private_for_providers_alone(
+def test_a_private_model_from_the_environment_is_allowed_only_for_providers(
     tmp_path: Path, variable: str, value: str, host: str, port: int, address: str
 ) -> None:
     site = read({**PRODUCTION, variable: value}, tmp_path)
@@ -250,17 +250,17 @@ def test_the_model_that_the_environment_names_may_be_private_for_providers_alone
     assert not site.allowed_private_hosts.entries
 
 
-def test_an_empty_value_counts_as_none(tmp_path: Path) -> None:
+def test_an_empty_value_counts_as_unset(tmp_path: Path) -> None:
     assert read({"PORT": "", "DATABASE_URL": " ", "DEBUG": ""}, tmp_path).port == 8000
 
 
 @pytest.mark.parametrize("variables", [{"ALLOWED_HOSTS": "gadget.example.com"}, {"HOST": "0.0.0.0"}])
-def test_debug_is_off_by_itself_once_others_may_come_in(tmp_path: Path, variables: dict[str, str]) -> None:
+def test_debug_is_off_by_default_when_others_can_connect(tmp_path: Path, variables: dict[str, str]) -> None:
     with pytest.raises(SettingError, match="required while DEBUG is off"):
         read(variables, tmp_path)
 
 
-def test_keys_are_made_once_and_kept_for_their_owner_alone(tmp_path: Path) -> None:
+def test_keys_are_created_once_and_readable_only_by_their_owner(tmp_path: Path) -> None:
     first, second = read({}, tmp_path), read({}, tmp_path)
     assert first.secret_key == second.secret_key
     assert first.encryption_keys == second.encryption_keys
@@ -269,7 +269,7 @@ def test_keys_are_made_once_and_kept_for_their_owner_alone(tmp_path: Path) -> No
         assert stat.S_IMODE((tmp_path / "var" / name).stat().st_mode) == 0o600
 
 
-def test_a_folder_that_keeps_no_keys_is_named_once(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_keep_keys_is_reported_once(tmp_path: Path) -> None:
     for name in ("secret_key", "encryption_key", "audit_key"):
         (tmp_path / "var" / name).mkdir(parents=True)
     with pytest.raises(SettingError) as caught:
@@ -278,7 +278,7 @@ def test_a_folder_that_keeps_no_keys_is_named_once(tmp_path: Path) -> None:
     assert str(caught.value) == f"GADGET_DATA_DIR: {fault}. Example: GADGET_DATA_DIR=var"
 
 
-def test_many_processes_that_start_at_once_agree_on_the_keys(tmp_path: Path) -> None:
+def test_simultaneous_first_starts_agree_on_the_keys(tmp_path: Path) -> None:
     start, found = threading.Barrier(16), set()
 
     def read_at_once() -> None:
@@ -294,7 +294,7 @@ def test_many_processes_that_start_at_once_agree_on_the_keys(tmp_path: Path) -> 
     assert len(found) == 1
 
 
-def test_postgresql_addresses_are_understood(tmp_path: Path) -> None:
+def test_postgresql_addresses_are_parsed(tmp_path: Path) -> None:
     site = read({"DATABASE_URL": "postgresql://me:p%40ss@db.example.com:5433/gadget?sslmode=require"}, tmp_path)
     address = site.database
     assert (address.user, address.password, address.host, address.port, address.name) == (
@@ -304,17 +304,17 @@ def test_postgresql_addresses_are_understood(tmp_path: Path) -> None:
     assert site.workers == 2
 
 
-def test_postgresql_may_be_reached_over_a_socket(tmp_path: Path) -> None:
+def test_postgresql_can_be_reached_over_a_socket(tmp_path: Path) -> None:
     address = read({"DATABASE_URL": "postgresql://me@/gadget?host=/run/postgresql"}, tmp_path).database
     assert (address.host, address.port, address.name) == ("/run/postgresql", "", "gadget")
 
 
-def test_a_unix_socket_of_redis_is_named_as_celery_wants_it() -> None:
+def test_a_redis_unix_socket_is_converted_to_the_form_of_celery() -> None:
     assert build_broker_url("unix:///run/redis.sock?db=3") == "redis+socket:///run/redis.sock?virtual_host=3"
     assert build_broker_url("redis://:pw@host:1/2") == "redis://:pw@host:1/2"
 
 
-def test_a_socket_never_has_a_path_that_is_too_long(tmp_path: Path) -> None:
+def test_a_socket_path_is_never_too_long(tmp_path: Path) -> None:
     deep = tmp_path / ("a" * 60) / ("b" * 60)
     deep.parent.mkdir()
     url = read({"GADGET_DATA_DIR": str(deep)}, tmp_path).redis_url
@@ -322,20 +322,20 @@ def test_a_socket_never_has_a_path_that_is_too_long(tmp_path: Path) -> None:
     assert url == read({"GADGET_DATA_DIR": str(deep)}, tmp_path).redis_url
 
 
-def test_cookies_are_for_https_alone_where_every_origin_is(tmp_path: Path) -> None:
+def test_cookies_are_secure_if_every_origin_is_https(tmp_path: Path) -> None:
     assert not read({}, tmp_path).served_over_https
     assert read({"ALLOWED_ORIGINS": "https://a.example.com"}, tmp_path).served_over_https
     assert not read({"ALLOWED_ORIGINS": "https://a.example.com,http://b.example.com"}, tmp_path).served_over_https
 
 
-def test_links_lead_to_the_first_origin_where_every_origin_is_https(tmp_path: Path) -> None:
+def test_links_use_the_first_origin_if_every_origin_is_https(tmp_path: Path) -> None:
     both = "https://a.example.com,https://b.example.com"
     assert read({"ALLOWED_ORIGINS": both}, tmp_path).origin == "https://a.example.com"
     assert read({"ALLOWED_ORIGINS": "https://a.example.com,http://b.example.com"}, tmp_path).origin == ""
     assert read({}, tmp_path).origin == ""
 
 
-def test_proxies_are_addresses_and_networks(tmp_path: Path) -> None:
+def test_proxies_are_parsed_as_addresses_and_networks(tmp_path: Path) -> None:
     proxies = read({"TRUSTED_PROXIES": "127.0.0.1, 10.0.0.0/24,2001:db8::/48"}, tmp_path).trusted_proxies
     assert [str(network) for network in proxies] == ["127.0.0.1/32", "10.0.0.0/24", "2001:db8::/48"]
     assert read({}, tmp_path).trusted_proxies == ()
@@ -356,7 +356,7 @@ def read(variables: dict[str, str], folder: Path) -> SiteSettings:
         ({"TRUSTED_PROXIES": "127.0.0.1"}, False),
     ],
 )
-def test_only_this_machine_reaches_it_until_a_setting_says_otherwise(
+def test_only_this_machine_can_connect_unless_a_setting_allows_others(
     tmp_path: Path, environ: dict[str, str], is_only_local: bool
 ) -> None:
     site = read_settings({**PRODUCTION, "GADGET_DATA_DIR": str(tmp_path), **environ}, tmp_path)
@@ -365,7 +365,7 @@ def test_only_this_machine_reaches_it_until_a_setting_says_otherwise(
 
 
 @pytest.mark.parametrize("module", ["gadget_site.web", "celery --app gadget_site.celery worker"])
-def test_every_part_names_a_wrong_setting_in_one_sentence(tmp_path: Path, module: str) -> None:
+def test_every_part_reports_an_invalid_setting_in_one_sentence(tmp_path: Path, module: str) -> None:
     environment = {"PATH": os.environ["PATH"], "GADGET_DATA_DIR": str(tmp_path), "PORT": "none"}
     command = [sys.executable, "-m", *module.split()]
     ended = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -385,12 +385,12 @@ def test_every_part_names_a_wrong_setting_in_one_sentence(tmp_path: Path, module
         ),
     ],
 )
-def test_the_settings_of_mail_belong_together(tmp_path: Path, environ: dict[str, str], fault: str) -> None:
+def test_incomplete_mail_settings_are_refused(tmp_path: Path, environ: dict[str, str], fault: str) -> None:
     with pytest.raises(SettingError, match=fault):
         read_settings(environ, tmp_path)
 
 
-def test_a_mail_server_is_encrypted_unless_its_scheme_says_plain(tmp_path: Path) -> None:
+def test_mail_is_encrypted_unless_the_scheme_says_plain(tmp_path: Path) -> None:
     def read(url: str) -> tuple[str, int, str]:
         mail = read_settings({"MAIL_URL": url, "MAIL_FROM": "gadget@example.com"}, tmp_path).mail
         return mail.encryption, mail.port, mail.password

@@ -40,7 +40,7 @@ def older(tmp_path: Path) -> Path:
 
 
 @pytest.mark.once
-def test_what_an_older_version_left_is_closed(older: Path) -> None:
+def test_open_files_of_an_older_version_are_closed(older: Path) -> None:
     database = older / "gadget.sqlite3"
     assert close_to_others(list_stored_paths(older, database)) > 0
     for name in ("gadget.sqlite3", "gadget.sqlite3-wal", "secret_key", "files/1/reports/a.txt"):
@@ -58,7 +58,7 @@ def test_links_are_not_followed(older: Path) -> None:
 
 
 @pytest.mark.once
-def test_a_database_elsewhere_is_closed_and_its_folder_is_left_alone(older: Path) -> None:
+def test_a_database_elsewhere_is_closed_and_its_folder_stays_unchanged(older: Path) -> None:
     elsewhere = older.parent / "outside" / "b.txt"
     close_to_others(list_stored_paths(older, elsewhere))
     assert mode_of(elsewhere) == 0o600
@@ -66,7 +66,7 @@ def test_a_database_elsewhere_is_closed_and_its_folder_is_left_alone(older: Path
 
 
 @pytest.mark.once
-def test_a_folder_that_all_users_share_is_left_alone(tmp_path: Path) -> None:
+def test_a_folder_shared_by_all_users_stays_unchanged(tmp_path: Path) -> None:
     tmp_path.chmod(0o1777)
     close_to_others(list_stored_paths(tmp_path, None))
     assert mode_of(tmp_path) == 0o1777
@@ -92,7 +92,7 @@ def test_a_command_creates_everything_for_its_owner_alone(tmp_path: Path) -> Non
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("redis_url")
-def test_the_doctor_names_what_is_too_open(older: Path, settings: Settings) -> None:
+def test_the_doctor_reports_files_that_are_too_open(older: Path, settings: Settings) -> None:
     settings.GADGET_DATA_DIR = older
     settings.GADGET_FILES_DIR = older / "files"
     settings.GADGET_SQLITE_FILE = None

@@ -65,23 +65,23 @@ def full_disk(browser: Client) -> Iterator[str]:
         cast("Any", connection).close_pool()
 
 
-def test_readiness_says_so(client: Client) -> None:
+def test_readiness_passes_when_saving_works(client: Client) -> None:
     assert client.get("/api/ready").status_code == 200
     assert not WriteProbe.objects.exists()
 
 
-def test_readiness_is_refused(full_disk: str, client: Client) -> None:
+def test_readiness_fails_when_nothing_can_be_saved(full_disk: str, client: Client) -> None:
     response = client.get("/api/ready")
     assert (response.status_code, response.json()["code"]) == (503, "database_away")
     assert response.json()["detail"] == full_disk
 
 
-def test_the_doctor_says_so(full_disk: str) -> None:
+def test_the_doctor_reports_that_nothing_can_be_saved(full_disk: str) -> None:
     _, findings = examined()
     assert f"nothing can be saved: {full_disk}" in [each["text"] for each in findings if not each["is_well"]]
 
 
-def test_a_page_says_what_is_wrong(world: World, browser: Client, full_disk: str) -> None:
+def test_a_page_explains_that_nothing_can_be_saved(world: World, browser: Client, full_disk: str) -> None:
     task = "Look around. " * 1500
     response = browser.post("/", {"employee": world.employee.pk, "task": task})
     text = response.content.decode()
@@ -91,14 +91,14 @@ def test_a_page_says_what_is_wrong(world: World, browser: Client, full_disk: str
     assert not Run.objects.exists()
 
 
-def test_the_api_says_what_is_wrong(world: World, browser: Client, full_disk: str) -> None:
+def test_the_api_explains_that_nothing_can_be_saved(world: World, browser: Client, full_disk: str) -> None:
     body = {"employee_id": str(world.employee.pk), "task": "Look around. " * 1500}
     response = browser.post("/api/runs", body, content_type="application/json")
     assert (response.status_code, response.json()["code"]) == (503, "database_away")
     assert response.json()["detail"].startswith(full_disk)
 
 
-def test_a_folder_that_takes_no_files_is_named(client: Client, settings: Settings, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_reported(client: Client, settings: Settings, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     settings.GADGET_FILES_DIR = tmp_path / "file" / "files"
     assert "files" in client.get("/api/ready").json()["degraded"]
@@ -106,7 +106,7 @@ def test_a_folder_that_takes_no_files_is_named(client: Client, settings: Setting
     assert "The files folder is not writable: Not a directory." in [each["text"] for each in findings]
 
 
-def test_a_full_disk_under_the_folder_is_noticed(tmp_path: Path) -> None:
+def test_a_full_disk_under_the_folder_is_reported(tmp_path: Path) -> None:
     environment = {**TEST_ENVIRONMENT, "PYTHONDONTWRITEBYTECODE": "1", "GADGET_DATA_DIR": str(tmp_path)}
     script = (
         "import os, resource; os.environ['DJANGO_SETTINGS_MODULE'] = 'gadget_site.settings'\n"
@@ -121,7 +121,7 @@ def test_a_full_disk_under_the_folder_is_noticed(tmp_path: Path) -> None:
     assert not list((tmp_path / "files").iterdir())
 
 
-def test_what_a_crash_left_is_removed() -> None:
+def test_leftovers_of_a_crashed_probe_are_removed() -> None:
     WriteProbe.objects.create(filler=b"left")
     assert not check_writability().database
     assert not WriteProbe.objects.exists()
@@ -144,7 +144,7 @@ def value_of(statement: str) -> Any:
 
 
 @pytest.mark.parametrize("room", [1_000, 200_000])
-def test_a_first_start_on_a_full_disk_says_so_in_one_sentence(tmp_path: Path, room: int) -> None:
+def test_a_first_start_on_a_full_disk_fails_with_one_sentence(tmp_path: Path, room: int) -> None:
     """No file may grow beyond this size, so that SQLite meets the end of its disk at the first or a later migration."""
     kept = {name: value for name, value in TEST_ENVIRONMENT.items() if name != "DATABASE_URL"}
     kept["PYTHONDONTWRITEBYTECODE"] = "1"  # or the next process would find halves of compiled files

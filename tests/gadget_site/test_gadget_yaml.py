@@ -58,7 +58,7 @@ WRONG = [
 
 
 @feature("The toolbox and its settings", "`gadget.yaml`, in both spellings, with `${NAME}`", "tools/config.py")
-def test_both_spellings_are_read_and_variables_filled() -> None:
+def test_both_spellings_are_read_and_variables_are_substituted() -> None:
     config = read_config(WHOLE, {"SEARCH_KEY": "k-1", "SUFFIX": "77"})
     tools = config.tools
     assert (tools.orchestrator_id, tools.default_timeout, tools.max_concurrent_calls) == ("north", 12.5, 4)
@@ -74,12 +74,12 @@ def test_both_spellings_are_read_and_variables_filled() -> None:
 
 
 @pytest.mark.parametrize("text", ["google: {cse: {apiKey: k-1, engineId: e}}", "google: {api_key: k-1, engine_id: e}"])
-def test_google_may_stand_at_the_top(text: str) -> None:
+def test_google_can_be_a_top_level_key(text: str) -> None:
     config = read_config(f"{text}\nservices: {{github: {{token: t}}}}\n", {})
     assert config.services == {"google.cse": {"api_key": "k-1", "engine_id": "e"}, "github": {"token": "t"}}
 
 
-def test_a_variable_that_is_not_set_leaves_out_its_own_service_alone() -> None:
+def test_an_unset_variable_disables_only_its_own_service() -> None:
     text = "google:\n  cse: {apiKey: '${A}', engineId: '${B}'}\nservices:\n  github: {token: '${C}', other: '${D}'}\n"
     config = read_config(text, {"A": "a", "B": "b", "C": "c"})
     assert config.services == {"google.cse": {"api_key": "a", "engine_id": "b"}}
@@ -94,7 +94,7 @@ def test_a_variable_that_is_not_set_leaves_out_its_own_service_alone() -> None:
     "tools/config.py",
 )
 @pytest.mark.parametrize("text", ["", "# nothing\n", "tools:\nservices:\n"])
-def test_what_is_left_out_has_its_default(text: str) -> None:
+def test_omitted_keys_have_defaults(text: str) -> None:
     config = read_config(text, {})
     assert config == Config()
     assert (config.tools.default_timeout, config.tools.max_concurrent_calls, config.tools.log_calls) == (30, 10, True)
@@ -107,7 +107,7 @@ def test_what_is_left_out_has_its_default(text: str) -> None:
     "tools/config.py",
 )
 @pytest.mark.parametrize(("text", "fault"), WRONG)
-def test_a_mistake_names_its_line_and_its_key(text: str, fault: str) -> None:
+def test_a_mistake_is_reported_with_line_and_key(text: str, fault: str) -> None:
     with pytest.raises(ConfigError) as caught:
         read_config(text, {})
     assert str(caught.value).startswith(fault)
@@ -121,14 +121,14 @@ def test_credentials_are_never_printed() -> None:
     assert "very-secret" not in str(caught.value)
 
 
-def test_a_wrong_file_stops_the_start(tmp_path: Path) -> None:
+def test_an_invalid_file_stops_the_start(tmp_path: Path) -> None:
     (tmp_path / "gadget.yaml").write_text("tools:\n  default_timeout: soon\n")
     with pytest.raises(SettingError) as caught:
         read_settings({"GADGET_DATA_DIR": str(tmp_path)}, tmp_path)
     assert "GADGET_CONFIG: gadget.yaml, line 2: tools.default_timeout: " in str(caught.value)
 
 
-def test_a_file_beside_manage_py_is_found_by_itself(tmp_path: Path) -> None:
+def test_a_file_beside_manage_py_is_found_automatically(tmp_path: Path) -> None:
     (tmp_path / "gadget.yaml").write_text("services:\n  github:\n    token: ${TOKEN}\n")
     site = read_settings({"GADGET_DATA_DIR": str(tmp_path), "TOKEN": "from-the-environment"}, tmp_path)
     assert site.config.environment.credentials["github"]["token"] == "from-the-environment"

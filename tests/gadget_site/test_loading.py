@@ -31,24 +31,24 @@ def started() -> dict[str, object]:
     return found
 
 
-def test_what_most_processes_never_use_is_not_loaded(started: dict[str, object]) -> None:
+def test_rarely_used_modules_are_not_loaded(started: dict[str, object]) -> None:
     loaded = started["loaded"]
     assert isinstance(loaded, list)
     assert {"tools.sources.mcp", "agents.runs.models", "celery"} <= set(loaded)
     assert not {"mcp", "tools.sources.mcp.tool", "daphne.server", "autobahn"} & set(loaded)
 
 
-def test_garbage_is_collected_from_then_on_without_what_was_loaded(started: dict[str, object]) -> None:
+def test_garbage_collection_ignores_what_was_loaded_before(started: dict[str, object]) -> None:
     assert started["collects"] is True
     assert isinstance(started["frozen"], int)
     assert started["frozen"] > 10_000
 
 
 @pytest.mark.parametrize("name", tools.sources.mcp.__all__)
-def test_each_name_of_the_package_is_found_when_it_is_asked_for(name: str) -> None:
+def test_each_name_of_the_package_is_loaded_on_demand(name: str) -> None:
     assert getattr(tools.sources.mcp, name) is not None
 
 
-def test_no_other_name_is() -> None:
+def test_an_unknown_name_of_the_package_is_an_error() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         _ = tools.sources.mcp.nothing

@@ -107,7 +107,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> dict[int | None, list[dict
     "gadget_site/logs.py",
 )
 @pytest.mark.parametrize("organization", [None, 8])
-def test_credential_that_is_a_common_value_hides_nothing_in_lines_of_others(
+def test_a_credential_that_is_a_common_value_hides_nothing_in_lines_of_others(
     rows: dict[int | None, list[dict[str, Any]]], organization: int | None
 ) -> None:
     login, failed, counted, library = rows[organization]
@@ -117,14 +117,14 @@ def test_credential_that_is_a_common_value_hides_nothing_in_lines_of_others(
     assert library["event"].startswith("request to 127.0.0.1 failed")
 
 
-def test_credential_never_hides_what_our_code_writes(rows: dict[int | None, list[dict[str, Any]]]) -> None:
+def test_a_credential_never_hides_text_of_our_own_code(rows: dict[int | None, list[dict[str, Any]]]) -> None:
     login, failed, _, _ = rows[7]
     assert (login["event"], login["logger"], login["address"]) == ("login failed", "gadget_site.web", "[hidden]")
     assert login["timestamp"].endswith("Z")
     assert failed["event"] == "request to [hidden] failed: ValueError('[hidden] [hidden]')"
 
 
-def test_canary_credential_is_in_no_line_that_may_have_it(rows: dict[int | None, list[dict[str, Any]]]) -> None:
+def test_a_canary_credential_is_in_no_line(rows: dict[int | None, list[dict[str, Any]]]) -> None:
     for_nobody, own = json.dumps(rows[None]), json.dumps(rows[7])
     assert CANARY not in for_nobody + own
     assert "hunter22" not in own
@@ -153,7 +153,7 @@ def test_no_secret_is_in_the_log(lines: tuple[str, str]) -> None:
     assert written.count("[hidden]") == 8
 
 
-def test_every_fact_is_told(lines: tuple[str, str]) -> None:
+def test_every_fact_is_logged(lines: tuple[str, str]) -> None:
     form, written = lines
     assert "north" in written
     for fact in ("asked the model", "connected to redis://:[hidden]@host:6379/0", "failed", "ValueError"):

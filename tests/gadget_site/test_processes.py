@@ -14,14 +14,14 @@ from tests.processes import Installation
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_all_parts_are_ready_and_know_of_each_other(installation: Installation) -> None:
+def test_all_parts_become_ready_and_see_each_other(installation: Installation) -> None:
     installation.start_all(workers=2)
     response = get(f"{installation.url}/api/ready")
     told = {"status": "ready", "degraded": [], "workers_alive": 2, "workers_seen": 2}
     assert (response.status, response.json()) == (200, told)
 
 
-def test_a_killed_worker_is_missed_and_a_worker_that_leaves_says_so(installation: Installation) -> None:
+def test_a_killed_worker_is_missed_and_a_stopped_one_is_not(installation: Installation) -> None:
     installation.start_web()
     worker = installation.start_worker()
     assert "worker" not in degraded(installation)

@@ -87,9 +87,7 @@ def assert_at_work(worker: RealProcess, installation: Installation, client: redi
     assert worker.is_alive, worker.output
 
 
-def test_an_element_that_is_no_message_is_dropped(
-    worker: RealProcess, installation: Installation, client: redis.Redis
-) -> None:
+def test_an_unreadable_element_is_dropped(worker: RealProcess, installation: Installation, client: redis.Redis) -> None:
     for number in range(2 * THREADS):
         tagged = (each.replace(b'"delivery_tag": "1"', b'"delivery_tag": "%d"' % number) for each in CORRUPT)
         client.rpush(installation.queue, *tagged)
@@ -108,7 +106,7 @@ def test_a_key_of_another_type_is_deleted(worker: RealProcess, installation: Ins
     assert_at_work(worker, installation, client)
 
 
-def test_no_worker_gossips_or_mingles_however_it_was_started(installation: Installation) -> None:
+def test_a_worker_neither_gossips_nor_mingles_however_it_was_started(installation: Installation) -> None:
     probe = (
         "from gadget_site.celery import app; worker = app.Worker(pool='threads');"
         "print([step.alias for step in worker.consumer.blueprint.order if getattr(step, 'enabled', True)])"
@@ -120,7 +118,7 @@ def test_no_worker_gossips_or_mingles_however_it_was_started(installation: Insta
     assert not {"Gossip", "Mingle", "Heart"} & set(re.findall(r"\w+", asked.stderr))
 
 
-def test_a_web_part_that_cannot_listen_says_so_and_fails(installation: Installation) -> None:
+def test_a_web_part_that_cannot_listen_fails_with_the_reason(installation: Installation) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         environment = {**os.environ, **installation.environment, "PORT": port}

@@ -19,7 +19,7 @@ from gadget_site.faults import SettingError
         ("GADGET_PORT", "GADGET_"),
     ],
 )
-def test_a_name_that_no_setting_has_is_refused_with_the_nearest_one(tmp_path: Path, name: str, nearest: str) -> None:
+def test_an_unknown_name_is_refused_with_the_nearest_setting(tmp_path: Path, name: str, nearest: str) -> None:
     with pytest.raises(SettingError) as caught:
         read_settings({"DEBUG": "off", name: "anything"}, tmp_path)
     assert str(caught.value).startswith(f"{name}: there is no such setting; the nearest name is {nearest}")
@@ -57,23 +57,23 @@ CORS_ALLOWED_ORIGINS DJANGO_ALLOWED_HOSTS CSRF_TRUSTED_ORIGINS THREADS WEB_CONCU
 """
 
 
-def test_common_names_that_are_only_somewhat_alike_are_let_through(tmp_path: Path) -> None:
+def test_common_names_with_some_resemblance_are_accepted(tmp_path: Path) -> None:
     assert read_settings(dict.fromkeys(INNOCENT.split(), "anything"), tmp_path).port == 8000
 
 
-def test_a_near_miss_without_a_value_is_let_through(tmp_path: Path) -> None:
+def test_a_near_miss_without_a_value_is_accepted(tmp_path: Path) -> None:
     """Compose files pass on variables that nobody has set."""
     assert read_settings({"ALLOWED_HOST": "", "TRUSTED_PROXY": ""}, tmp_path).port == 8000
 
 
-def test_a_near_miss_beside_the_setting_or_in_gadget_yaml_is_let_through(tmp_path: Path) -> None:
+def test_a_near_miss_beside_the_setting_or_in_gadget_yaml_is_accepted(tmp_path: Path) -> None:
     given = {"WORKER_THREAD": "1", "WORKER_THREADS": "7"}
     assert read_settings(given, tmp_path).worker_threads == 7
     (tmp_path / "gadget.yaml").write_text("services:\n  post:\n    host: ${ALLOWED_HOST}\n")
     assert read_settings({"ALLOWED_HOST": "a.example"}, tmp_path).config.services == {"post": {"host": "a.example"}}
 
 
-def test_names_that_kubernetes_gives_every_container_are_let_through(tmp_path: Path) -> None:
+def test_names_that_kubernetes_gives_every_container_are_accepted(tmp_path: Path) -> None:
     given = {
         "GADGET_SERVICE_HOST": "10.0.0.1",
         "GADGET_WEB_SERVICE_PORT_HTTP": "8000",
@@ -85,7 +85,7 @@ def test_names_that_kubernetes_gives_every_container_are_let_through(tmp_path: P
     assert read_settings(given, tmp_path).port == 8000
 
 
-def test_names_of_the_tests_and_of_gadget_yaml_are_let_through(tmp_path: Path) -> None:
+def test_names_of_the_tests_and_of_gadget_yaml_are_accepted(tmp_path: Path) -> None:
     (tmp_path / "gadget.yaml").write_text("services:\n  post:\n    token: ${GADGET_POST_TOKEN}\n")
     given = {"GADGET_TEST_DATABASE": "sqlite", "GADGET_TESTS_GIVEN": "1", "GADGET_POST_TOKEN": "a-token"}
     assert read_settings(given, tmp_path).config.services == {"post": {"token": "a-token"}}

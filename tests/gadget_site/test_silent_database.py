@@ -53,7 +53,7 @@ def silent_database(proxy: SilentProxy | None) -> Iterator[None]:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_readiness_is_bounded_and_hanging_requests_block_nobody(
+def test_readiness_responds_in_bounded_time_and_hanging_requests_block_nobody(
     installation: Installation, proxy: SilentProxy | None
 ) -> None:
     if proxy is not None:
@@ -82,7 +82,7 @@ def test_readiness_is_bounded_and_hanging_requests_block_nobody(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_connection_without_a_response_is_given_up() -> None:
+def test_a_silent_connection_is_abandoned() -> None:
     if connection.vendor == "sqlite":
         return
     connection.ensure_connection()
@@ -95,7 +95,7 @@ def test_a_connection_without_a_response_is_given_up() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_backup_and_a_migration_may_take_as_long_as_they_need() -> None:
+def test_a_backup_and_a_migration_have_no_time_limit() -> None:
     if connection.vendor == "sqlite":
         return
     connection.ensure_connection()
@@ -110,7 +110,7 @@ def test_a_backup_and_a_migration_may_take_as_long_as_they_need() -> None:
 
 
 @pytest.mark.once
-def test_a_link_that_is_cut_without_a_word_is_noticed(tmp_path: Path) -> None:
+def test_a_silently_cut_link_is_detected(tmp_path: Path) -> None:
     options = build_database_settings(DatabaseAddress("postgresql", "gadget", host="db"), 24)["OPTIONS"]
     assert options["connect_timeout"] <= 5
     assert options["tcp_user_timeout"] <= 10_000
@@ -120,7 +120,7 @@ def test_a_link_that_is_cut_without_a_word_is_noticed(tmp_path: Path) -> None:
 
 
 @pytest.mark.django_db
-def test_the_server_tests_silent_links_as_its_clients_do() -> None:
+def test_the_server_probes_silent_links_as_its_clients_do() -> None:
     if connection.vendor == "sqlite":
         return
     with connection.cursor() as cursor:

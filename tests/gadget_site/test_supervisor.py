@@ -40,7 +40,7 @@ time.sleep(60)
 """
 
 
-def test_lines_bear_the_name_of_their_part() -> None:
+def test_lines_are_prefixed_with_the_name_of_their_part() -> None:
     output = io.StringIO()
     supervisor = Supervisor(ROOT, PartsOutput(output))
     supervisor.start(python("web", SLEEPER))
@@ -48,7 +48,7 @@ def test_lines_bear_the_name_of_their_part() -> None:
     supervisor.stop()
 
 
-def test_a_part_that_was_killed_is_started_again() -> None:
+def test_a_killed_part_is_started_again() -> None:
     output = io.StringIO()
     supervisor = Supervisor(ROOT, PartsOutput(output))
     supervisor.start(python("web", SLEEPER))
@@ -60,7 +60,7 @@ def test_a_part_that_was_killed_is_started_again() -> None:
     assert not any(is_alive(pid) for pid in pids(output))
 
 
-def test_five_deaths_in_a_minute_are_too_many_and_the_last_lines_say_why() -> None:
+def test_five_deaths_in_a_minute_stop_everything_and_the_last_lines_say_why() -> None:
     output = io.StringIO()
     supervisor = Supervisor(ROOT, PartsOutput(output))
     supervisor.start(python("sweeper", "print('no database'); raise SystemExit(3)"))
@@ -71,7 +71,7 @@ def test_five_deaths_in_a_minute_are_too_many_and_the_last_lines_say_why() -> No
     supervisor.stop()
 
 
-def test_a_part_whose_heartbeat_has_stopped_is_replaced_as_often_as_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_whose_heartbeat_stopped_is_replaced_as_often_as_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gadget_site.management.supervisor.FROZEN_AFTER_S", 0.1)
     output = io.StringIO()
     supervisor = Supervisor(ROOT, PartsOutput(output))
@@ -94,7 +94,7 @@ def test_a_part_that_never_had_a_heartbeat_is_left_alone(monkeypatch: pytest.Mon
     supervisor.stop()
 
 
-def test_time_in_which_the_supervisor_itself_stood_still_counts_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_time_in_which_the_supervisor_was_suspended_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gadget_site.management.supervisor.FROZEN_AFTER_S", 0.3)
     monkeypatch.setattr("gadget_site.management.supervisor.CHECK_EVERY_S", 0.1)
     output = io.StringIO()
@@ -108,7 +108,7 @@ def test_time_in_which_the_supervisor_itself_stood_still_counts_for_nobody(monke
     supervisor.stop()
 
 
-def test_quiet_parts_speak_only_when_they_die() -> None:
+def test_quiet_parts_print_only_when_they_die() -> None:
     output = io.StringIO()
     supervisor = Supervisor(ROOT, PartsOutput(output))
     supervisor.start(ProcessSpec("redis", (sys.executable, "-c", "print('secret of a good night')"), is_quiet=True))
@@ -127,7 +127,7 @@ def test_a_part_that_ignores_the_polite_signal_is_killed(monkeypatch: pytest.Mon
     assert "did not stop in time; killing it" in output.getvalue()
 
 
-def test_what_a_part_started_ends_with_it() -> None:
+def test_processes_started_by_a_part_end_with_it() -> None:
     output = io.StringIO()
     supervisor = Supervisor(ROOT, PartsOutput(output))
     supervisor.start(python("web", PARENT))

@@ -128,7 +128,7 @@ def test_everything_starts_survives_a_death_and_stops_without_orphans(up: Up) ->
     assert "Traceback" not in up.output
 
 
-def test_a_start_that_is_refused_ends_with_the_reason_alone(tmp_path: Path, port: int) -> None:
+def test_a_refused_start_prints_only_the_reason(tmp_path: Path, port: int) -> None:
     keys = {"GADGET_ENCRYPTION_KEYS": KEYS[0], "GADGET_AUDIT_KEYS": KEYS[1], "SECRET_KEY": "s" * 50}
     up = Up(tmp_path / "var", port, "--demo", DEBUG="off", **keys)
     assert up.process.wait(PATIENCE_S) == 1
@@ -138,7 +138,7 @@ def test_a_start_that_is_refused_ends_with_the_reason_alone(tmp_path: Path, port
 
 
 @pytest.mark.alone
-def test_a_killed_up_takes_its_parts_with_it_and_the_next_one_starts(up: Up) -> None:
+def test_killing_up_ends_its_parts_and_the_next_one_starts(up: Up) -> None:
     up.until_said(READY)
     up.end(signal.SIGKILL)
     up.until_gone()
@@ -149,7 +149,7 @@ def test_a_killed_up_takes_its_parts_with_it_and_the_next_one_starts(up: Up) -> 
 
 
 @pytest.mark.alone
-def test_start_behind_proxy_names_the_public_address_and_logs_json_alone(tmp_path: Path, port: int) -> None:
+def test_a_start_behind_a_proxy_prints_the_public_address_and_logs_only_json(tmp_path: Path, port: int) -> None:
     up = Up(
         tmp_path / "var",
         port,
@@ -171,7 +171,7 @@ def test_start_behind_proxy_names_the_public_address_and_logs_json_alone(tmp_pat
 
 
 @pytest.mark.timeout(90)
-def test_a_port_in_use_is_said_before_anything_starts(tmp_path: Path) -> None:
+def test_a_port_in_use_is_reported_before_anything_starts(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         taken_port = taken.getsockname()[1]
         up = Up(tmp_path, taken_port, "--demo")
@@ -182,7 +182,7 @@ def test_a_port_in_use_is_said_before_anything_starts(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(90)
-def test_a_wrong_setting_ends_the_start_with_one_line(tmp_path: Path, port: int) -> None:
+def test_an_invalid_setting_ends_the_start_with_one_line(tmp_path: Path, port: int) -> None:
     up = Up(tmp_path, port, "--demo", DATABASE_URL="mysql://localhost/gadget")
     assert up.process.wait(PATIENCE_S) == 1
     up.until_said("Gadget cannot start. DATABASE_URL: 'mysql://localhost/gadget' begins with neither")

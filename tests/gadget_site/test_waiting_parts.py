@@ -77,7 +77,9 @@ def check_waiting(parts: list[RealProcess], reason: str) -> None:
         assert " ready" not in part.output, part.output
 
 
-def test_parts_on_empty_database_wait_and_start_once_it_is_migrated(installation: Installation, empty_url: str) -> None:
+def test_parts_on_an_empty_database_wait_and_start_once_it_is_migrated(
+    installation: Installation, empty_url: str
+) -> None:
     installation.variables = {"DATABASE_URL": empty_url}
     parts = start_parts(installation)
     check_waiting(parts, "The database is empty. Run: python manage.py migrate")
@@ -97,9 +99,7 @@ def test_parts_on_empty_database_wait_and_start_once_it_is_migrated(installation
     assert b"gadget_database_up 1.0" in get(f"{installation.url}/metrics").body
 
 
-def test_parts_on_database_of_version_before_wait_for_missing_migration(
-    installation: Installation, empty_url: str
-) -> None:
+def test_parts_on_an_older_database_wait_for_the_missing_migration(installation: Installation, empty_url: str) -> None:
     installation.variables = {"DATABASE_URL": empty_url}
     migrate(installation.environment)
     row = f"app = 'runs' AND name = '{NEWEST_MIGRATION}'"
@@ -113,13 +113,13 @@ def test_parts_on_database_of_version_before_wait_for_missing_migration(
         part.await_line(" ready")
 
 
-def test_migrated_database_is_ready_at_once(installation: Installation) -> None:
+def test_a_migrated_database_is_ready_at_once(installation: Installation) -> None:
     web = installation.start_web()
     assert "Waiting" not in web.output
     assert get(f"{installation.url}/api/ready").status == 200
 
 
-def test_waiting_web_part_ends_when_it_belongs_to_another_installation(
+def test_a_waiting_web_part_ends_when_it_belongs_to_another_installation(
     installation: Installation, empty_url: str
 ) -> None:
     installation.variables = {"DATABASE_URL": empty_url}

@@ -94,7 +94,7 @@ def approve(workshop: Workshop, asked: Ask, grace_s: int) -> None:
     decisions.approve(workshop.approver, card.pk, Decision(card.digest, confirm="deploy", grace_s=grace_s))
 
 
-def test_it_arrives_once_a_person_has_decided(workshop: Workshop, secret: str) -> None:
+def test_a_waiting_request_is_passed_on_once_a_person_decides(workshop: Workshop, secret: str) -> None:
     asked = make_ask(secret)
     with beside(lambda: workshop.deny(workshop.card(asked.run))):
         assert ask_for(secret, asked) == ["denied", "http.request"]
@@ -102,19 +102,19 @@ def test_it_arrives_once_a_person_has_decided(workshop: Workshop, secret: str) -
     workshop.drive(asked.run)
 
 
-def test_it_arrives_once_the_approval_cannot_be_undone(workshop: Workshop, secret: str) -> None:
+def test_a_waiting_request_is_passed_on_once_the_approval_is_final(workshop: Workshop, secret: str) -> None:
     asked = make_ask(secret)
     approve(workshop, asked, grace_s=1)
     assert ask_for(secret, asked) == ["approved", "http.request"]
 
 
-def test_it_waits_for_that_no_longer_than_it_was_told(workshop: Workshop, secret: str) -> None:
+def test_a_request_waits_no_longer_than_the_requested_time(workshop: Workshop, secret: str) -> None:
     asked = make_ask(secret)
     approve(workshop, asked, grace_s=60)
     assert ask_for(secret, asked, "0.3") == ["waiting", "http.request"]
 
 
-def test_for_a_cancelled_ask_there_is_nothing_to_wait_for(workshop: Workshop, secret: str) -> None:
+def test_a_request_for_a_cancelled_ask_does_not_wait(workshop: Workshop, secret: str) -> None:
     asked = make_ask(secret)
     approve(workshop, asked, grace_s=60)
     workshop.cancel(asked.run)
@@ -129,19 +129,19 @@ def test_a_wait_without_a_decision_ends_in_time(secret: str) -> None:
     ("method", "path"),
     [("POST", "/api/asks/{id}"), ("GET", "/api/asks"), ("POST", "/api/asks/{id}/redeem"), ("GET", "/api/asks/{id}/x")],
 )
-def test_another_request_arrives_at_once_and_whole(secret: str, method: str, path: str) -> None:
+def test_any_other_request_passes_at_once_in_full(secret: str, method: str, path: str) -> None:
     asked = make_ask(secret)
     assert ask_for(secret, asked, method=method, path=path, parts=2) == ["waiting", "http.request", "http.request"]
 
 
 @pytest.mark.parametrize("parts", [2, 5])
 @pytest.mark.parametrize("is_anonymous", [False, True])
-def test_a_body_in_parts_is_no_client_that_leaves(secret: str, parts: int, is_anonymous: bool) -> None:
+def test_a_body_in_parts_is_not_mistaken_for_a_disconnect(secret: str, parts: int, is_anonymous: bool) -> None:
     sent_by = "" if is_anonymous else secret
     assert ask_for(sent_by, make_ask(secret), "0.3", parts=parts, reads=1) == ["waiting", "http.request"]
 
 
-def test_a_client_that_leaves_within_its_body_is_not_waited_for(secret: str) -> None:
+def test_a_client_that_disconnects_within_its_body_is_not_waited_for(secret: str) -> None:
     arrived: list[Any] = []
 
     async def arrive(_scope: Any, receive: Any, _send: Any) -> None:
@@ -156,30 +156,30 @@ def test_a_client_that_leaves_within_its_body_is_not_waited_for(secret: str) -> 
     assert arrived == []
 
 
-def test_a_client_that_leaves_ends_the_wait(secret: str) -> None:
+def test_a_disconnect_ends_the_wait(secret: str) -> None:
     assert ask_for(secret, make_ask(secret), leaves=True) == []
 
 
 @pytest.mark.parametrize("wait_s", ["0", "-1", "31", "nan", "soon", ""])
-def test_a_time_that_is_not_allowed_waits_for_nothing(secret: str, wait_s: str) -> None:
+def test_an_invalid_wait_time_does_not_wait(secret: str, wait_s: str) -> None:
     asked = make_ask(secret)
     assert ask_for(secret, asked, wait_s) == ["waiting", "http.request"]
 
 
-def test_without_the_asks_own_key_it_waits_for_nothing(workshop: Workshop, secret: str) -> None:
+def test_a_request_without_the_key_of_the_ask_does_not_wait(workshop: Workshop, secret: str) -> None:
     asked = make_ask(secret)
     other = issue_key(workshop.approver, workshop.employee.pk, "Laptop", 30)[1]
     for stranger in ("", "gadget_agent_x", other):
         assert ask_for(stranger, asked) == ["waiting", "http.request"]
 
 
-def test_more_than_so_many_at_once_wait_for_nothing(secret: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_over_the_limit_do_not_wait(secret: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = make_ask(secret)
     monkeypatch.setattr(ask_waiting, "MAX_WAITING", 0)
     assert ask_for(secret, asked) == ["waiting", "http.request"]
 
 
-def test_those_that_leave_make_room(secret: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disconnect_frees_a_slot_for_another_wait(secret: str, monkeypatch: pytest.MonkeyPatch) -> None:
     scope = build_scope(secret, f"/api/asks/{make_ask(secret).pk}")
     monkeypatch.setattr(ask_waiting, "MAX_WAITING", 1)
     arrived: list[Any] = []

@@ -22,13 +22,15 @@ from tests.gateway.test_asks import ACTION, PARAMS, ask
 from tests.workshop import Workshop, all_at_once, build_workshop
 
 
-class TestEffects:
-    def test_the_same_ask_is_returned_while_it_is_open(self, key: AgentKey) -> None:
+class TestBusinessEffects:
+    def test_an_open_ask_is_returned_to_the_same_request(self, key: AgentKey) -> None:
         first = asks.submit(key, AskedRequest(ACTION, PARAMS, "write", effect_key="refund:4711"))
         again_ = asks.submit(key, AskedRequest(ACTION, PARAMS, "write", effect_key="refund:4711"))
         assert (first[1], again_[1], again_[0].pk) == (True, False, first[0].pk)
 
-    def test_other_params_or_another_key_are_refused_and_shown(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_other_params_or_another_key_are_refused_and_shown_to_people(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         first = ask(key, effect_key="refund:4711")
         other = make_key(workshop, "approver", name="Server")
         for asker, params in ((key, {"version": "2"}), (other, PARAMS)):
@@ -40,21 +42,21 @@ class TestEffects:
         assert Ask.objects.count() == 1
 
     @pytest.mark.parametrize("other", [True, 1.0, "1"])
-    def test_params_that_only_look_equal_are_others(self, key: AgentKey, other: Any) -> None:
+    def test_params_that_only_look_equal_count_as_different(self, key: AgentKey, other: Any) -> None:
         ask(key, params={"force": 1}, effect_key="refund:4711", client_request_id="a")
         with pytest.raises(SameEffect):
             ask(key, params={"force": other}, effect_key="refund:4711")
         with pytest.raises(Conflict, match="other params"):
             ask(key, params={"force": other}, client_request_id="a")
 
-    def test_another_level_or_audience_is_another_ask(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_another_level_or_audience_counts_as_different(self, workshop: Workshop, key: AgentKey) -> None:
         ToolRule.objects.create(organization=workshop.organization, tool=f"ask/{ACTION}", level="read")
         ask(key, effect_key="refund:4711", audience="a")
         for more in ({"level": "destructive", "audience": "a"}, {"audience": "b"}):
             with pytest.raises(SameEffect):
                 ask(key, effect_key="refund:4711", **more)
 
-    def test_only_so_many_refused_asks_of_a_key_are_kept(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_only_a_limited_number_of_refused_asks_is_kept(self, workshop: Workshop, key: AgentKey) -> None:
         ask(key, effect_key="refund:4711")
         for number in range(asks.MAX_REFUSED + 5):
             with pytest.raises(SameEffect):
@@ -68,7 +70,7 @@ class TestEffects:
             ask(key, params={}, effect_key="refund:4712")
         assert RefusedAsk.objects.filter(ask=second).count() == 1, "beside each open one"
 
-    def test_people_see_what_was_refused(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_people_see_the_refused_params(self, workshop: Workshop, key: AgentKey) -> None:
         first = ask(key, effect_key="refund:4711")
         with pytest.raises(SameEffect):
             ask(key, params={"version": "6.6.6"}, effect_key="refund:4711")
@@ -76,14 +78,14 @@ class TestEffects:
         client.force_login(workshop.approver.user)
         assert "6.6.6" in client.get(f"/approvals/{workshop.card(first.run).pk}/").content.decode()
 
-    def test_another_action_or_organization_has_effects_of_its_own(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_another_action_or_organization_has_separate_effects(self, workshop: Workshop, key: AgentKey) -> None:
         ask(key, effect_key="refund:4711")
         ask(key, action="refund.pay", effect_key="refund:4711")
         ask(make_key(build_workshop("globex")), effect_key="refund:4711")
         assert Ask.objects.count() == 3
 
     @feature("Agents elsewhere", "One business effect has one open ask", "agents/gateway/asks.py")
-    def test_of_many_at_once_one_is_made(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_six_simultaneous_asks_create_one(self, workshop: Workshop, key: AgentKey) -> None:
         made: list[bool] = []
         all_at_once(
             [lambda: made.append(asks.submit(key, AskedRequest(ACTION, PARAMS, "write", effect_key="e"))[1])] * 6
@@ -91,7 +93,7 @@ class TestEffects:
         assert sorted(made) == [False] * 5 + [True]
         assert Ask.objects.count() == 1
 
-    def test_after_a_decision_a_second_one_needs_another(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_a_decided_ask_is_followed_by_a_new_one(self, workshop: Workshop, key: AgentKey) -> None:
         first = ask(key, effect_key="refund:4711")
         assert load_state(ask(key)).is_waiting, "an open ask about something else"
         workshop.deny(workshop.card(first.run))
@@ -108,7 +110,7 @@ class TestEffects:
         "The card of an ask says since when its agent has not asked again",
         "agents/web/cards/asks.py",
     )
-    def test_card_says_since_when_the_agent_has_not_asked_again(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_the_card_says_since_when_the_agent_has_been_silent(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key, effect_key="refund:4711")
         client = Client()
         client.force_login(workshop.approver.user)
@@ -123,7 +125,7 @@ class TestEffects:
         assert ask(key, effect_key="refund:4711").pk == asked.pk, "a retry finds the ask"
         assert not is_told()
 
-    def test_a_request_id_repeated_gives_the_same_ask(self, key: AgentKey) -> None:
+    def test_a_repeated_request_id_returns_the_same_ask(self, key: AgentKey) -> None:
         first = ask(key, client_request_id="a")
         assert ask(key, params={}, client_request_id="b").pk != first.pk
         key.employee.is_active = False
@@ -132,7 +134,9 @@ class TestEffects:
             with pytest.raises(Conflict, match="other params or another audience"):
                 ask(key, client_request_id="a", **other)
 
-    def test_a_fault_of_the_database_is_no_repeat(self, key: AgentKey, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_an_integrity_error_of_the_database_is_not_taken_for_a_repeat(
+        self, key: AgentKey, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         def fail(*_: object) -> None:
             raise IntegrityError("a broken index")
 
@@ -140,10 +144,10 @@ class TestEffects:
         with pytest.raises(IntegrityError, match="broken index"):
             ask(key, client_request_id="a")
 
-    def test_request_ids_belong_to_their_key(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_request_ids_are_separate_for_each_key(self, workshop: Workshop, key: AgentKey) -> None:
         other = make_key(workshop, "approver")
         assert ask(key, client_request_id="a").pk != ask(other, client_request_id="a").pk
 
-    def test_nobody_else_can_use_such_a_request_id(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_a_person_cannot_use_a_reserved_request_id(self, workshop: Workshop, key: AgentKey) -> None:
         with pytest.raises(Invalid, match="reserved"):
             workshop.submit(client_request_id=f"ask:{key.pk}:a")

@@ -52,13 +52,13 @@ def report(key: AgentKey, asked: Ask, outcome: str = "succeeded", summary: str =
     return redemptions.report_outcome(key, str(asked.pk), outcome, summary)
 
 
-class TestWay:
+class TestAnAsk:
     @feature(
         "Agents elsewhere",
         "An agent that acts on its own asks, and a person decides on a card that says so",
         "agents/gateway/asks.py",
     )
-    def test_from_the_ask_to_its_outcome(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_is_recorded_from_the_request_to_its_outcome(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key, sentence="Deploy 1.4.2", effect="The site restarts.")
         assert load_state(asked).status == "waiting"
         assert again(asked.run).status == RunStatus.WAITING
@@ -83,20 +83,20 @@ class TestWay:
         actions = set(AuditEntry.objects.values_list("action", flat=True))
         assert {"card_approved", "receipt_redeemed", "outcome_reported"} <= actions
 
-    def test_a_reported_failure_is_a_failure(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_with_a_reported_failure_counts_as_failed(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key)
         redeem(key, asked, approve(workshop, asked).sign())
         assert report(key, asked, "failed", "No space.").status == "failed"
         assert "No space." in workshop.drive(asked.run).answer
 
-    def test_a_denial_is_told_with_its_reason(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_that_was_denied_includes_the_reason(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key)
         workshop.deny(workshop.card(asked.run), "not on a Friday")
         state = load_state(asked)
         assert (state.status, state.card.reason, state.sign()) == ("denied", "not on a Friday", "")
         workshop.drive(asked.run)
 
-    def test_an_undecided_card_expires(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_without_a_decision_expires(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key, expires_s=60)
         card = workshop.card(asked.run)
         assert card.expires_at - card.requested_at < timedelta(seconds=61)
@@ -105,38 +105,38 @@ class TestWay:
         assert load_state(asked).status == "expired"
         workshop.drive(asked.run)
 
-    def test_it_can_be_taken_back(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_can_be_withdrawn(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key)
         assert redemptions.cancel(key, str(asked.pk)).status == "cancelled"
         assert redemptions.cancel(key, str(asked.pk)).status == "cancelled"
         assert AuditEntry.objects.filter(action="ask_cancelled").count() == 1, "again changes nothing"
         workshop.drive(asked.run)
 
-    def test_an_undone_approval_does_not_lengthen_it(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_does_not_last_longer_after_an_undone_approval(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key, expires_s=60)
         workshop.undo(approve(workshop, asked).card)
         card = workshop.card(asked.run)
         assert timedelta(seconds=0) < card.expires_at - card.requested_at < timedelta(seconds=61)
 
-    def test_the_keys_own_member_does_not_decide_under_the_two_person_rule(self, workshop: Workshop) -> None:
+    def test_cannot_be_decided_by_the_member_of_its_key_under_the_two_person_rule(self, workshop: Workshop) -> None:
         workshop.organization.four_eyes = True
         workshop.organization.save()
         asked = ask(make_key(workshop, "approver"))
         with pytest.raises(Forbidden):
             approve(workshop, asked)
 
-    def test_a_key_that_ends_meanwhile_asks_nothing(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_of_a_key_that_ends_meanwhile_is_refused(self, workshop: Workshop, key: AgentKey) -> None:
         revoke_key(workshop.admin, key.pk)
         with pytest.raises(Conflict, match="no longer works"):
             ask(key)
         assert not Run.objects.exists()
 
-    def test_a_redeemed_one_cannot_be_taken_back(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_cannot_be_withdrawn_once_it_is_redeemed(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key)
         redeem(key, asked, approve(workshop, asked).sign())
         assert redemptions.cancel(key, str(asked.pk)).status == "redeemed"
 
-    def test_a_person_can_undo_until_it_is_redeemed(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_can_be_undone_by_a_person_until_it_is_redeemed(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key)
         state = approve(workshop, asked)
         workshop.undo(state.card)
@@ -147,19 +147,19 @@ class TestWay:
         with pytest.raises(Conflict):
             workshop.undo(Approval.objects.latest("pk"))
 
-    def test_it_counts_only_after_the_time_to_undo(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_is_approved_only_after_the_time_to_undo(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key)
         state = approve(workshop, asked, grace_s=30)
         assert (state.status, state.sign()) == ("waiting", "")
         Approval.objects.update(start_after=Now())
         assert load_state(asked).status == "approved"
 
-    def test_nobody_edits_it(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_cannot_be_edited(self, workshop: Workshop, key: AgentKey) -> None:
         card = workshop.card(ask(key).run)
         with pytest.raises(Invalid, match="the agent acts with the params that it asked about"):
             workshop.edit(card, {"version": "2"})
 
-    def test_its_card_says_who_asks_for_what(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_has_a_card_that_says_who_asks_for_what(self, workshop: Workshop, key: AgentKey) -> None:
         first = workshop.card(ask(key, params={"version": "1.4.2", "hosts": ["a", "b"]}).run)
         assert first.sentence == 'Run deploy.production (version: 1.4.2, hosts: ["a","b"]), asked by Laptop'
         inner = workshop.card(ask(key, params={"tool": "Bash", "input": {"command": "make deploy"}}).run)
@@ -168,16 +168,16 @@ class TestWay:
         assert len(second.sentence) < 220
         assert "\n" not in second.sentence
 
-    def test_its_card_is_approved_individually(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_cannot_be_approved_in_bulk(self, workshop: Workshop, key: AgentKey) -> None:
         card = workshop.card(ask(key).run)
         decision = Decision(card.digest, confirm="deploy")
         (outcome,) = decide_many(workshop.approver, [(card.pk, "approve", decision)])
         assert "Not run by Gadget" in outcome.detail
 
 
-class TestLevels:
+class TestLevelsOfActions:
     @pytest.mark.parametrize("has_rule", [False, True])
-    def test_an_action_without_a_level_is_destructive(self, workshop: Workshop, key: AgentKey, has_rule: bool) -> None:
+    def test_are_destructive_by_default(self, workshop: Workshop, key: AgentKey, has_rule: bool) -> None:
         if has_rule:
             ToolRule.objects.create(organization=workshop.organization, tool=f"ask/{ACTION}")
         card = workshop.card(ask(key, level="read").run)
@@ -192,45 +192,47 @@ class TestLevels:
         ("asked", "ruled", "level"),
         [("read", "write", "write"), ("destructive", "write", "destructive"), ("read", "draft", "draft")],
     )
-    def test_a_level_is_raised_and_never_lowered(
+    def test_can_be_raised_and_never_lowered_by_an_ask(
         self, workshop: Workshop, key: AgentKey, asked: str, ruled: str, level: str
     ) -> None:
         workshop.raise_for_all(f"ask/{ACTION}", Level(ruled))
         assert workshop.card(ask(key, level=asked).run).level == level
 
-    def test_even_a_read_has_a_card(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_require_a_card_even_for_a_read(self, workshop: Workshop, key: AgentKey) -> None:
         workshop.raise_for_all(f"ask/{ACTION}", Level.READ)
         assert workshop.card(ask(key, level="read").run).level == Level.READ
 
-    def test_a_rule_of_others_or_about_another_action_does_not_count(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_are_not_affected_by_rules_of_others_or_about_other_actions(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         build_workshop("globex").raise_for_all(f"ask/{ACTION}", Level.WRITE)
         workshop.raise_for_all("ask/deploy.staging", Level.WRITE)
         assert workshop.card(ask(key).run).level == Level.DESTRUCTIVE
 
-    def test_a_stopped_action_is_refused(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_do_not_matter_for_a_stopped_action(self, workshop: Workshop, key: AgentKey) -> None:
         ToolRule.objects.create(
             organization=workshop.organization, tool=f"ask/{ACTION}", stopped_at=Now(), stopped_by="Ada"
         )
         with pytest.raises(Forbidden, match="stopped by Ada"):
             ask(key)
 
-    def test_an_inactive_employee_refuses_it(self, key: AgentKey) -> None:
+    def test_do_not_matter_for_an_inactive_employee(self, key: AgentKey) -> None:
         key.employee.is_active = False
         with pytest.raises(Conflict, match="not active"):
             ask(key)
 
-    def test_a_stop_of_everything_refuses_it(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_do_not_matter_while_everything_is_stopped(self, workshop: Workshop, key: AgentKey) -> None:
         stops.stop_everything(workshop.operator)
         key.employee.organization.refresh_from_db()
         with pytest.raises(Conflict):
             ask(key)
 
-    def test_two_admins_set_one_at_once(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_can_be_set_by_simultaneous_admins(self, workshop: Workshop, key: AgentKey) -> None:
         all_at_once([lambda: set_level(workshop.admin, ACTION, "write")] * 4)
         assert workshop.card(ask(key).run).level == Level.WRITE
 
 
-class TestInput:
+class TestInputOfAnAsk:
     @pytest.mark.parametrize(
         ("field", "value"),
         [
@@ -250,7 +252,7 @@ class TestInput:
             ("expires_s", 8 * 24 * 3600),
         ],
     )
-    def test_a_wrong_field_is_named(self, key: AgentKey, field: str, value: Any) -> None:
+    def test_with_an_invalid_field_is_reported(self, key: AgentKey, field: str, value: Any) -> None:
         with pytest.raises(Invalid) as refusal:
             ask(key, **{field: value})
         assert refusal.value.extra["field"] == field
@@ -270,22 +272,22 @@ class TestInput:
             ("expires_s", 7 * 24 * 3600),
         ],
     )
-    def test_the_longest_is_accepted(self, workshop: Workshop, key: AgentKey, field: str, value: Any) -> None:
+    def test_of_the_maximum_length_is_accepted(self, workshop: Workshop, key: AgentKey, field: str, value: Any) -> None:
         assert load_state(ask(key, **{field: value})).is_waiting
 
     @pytest.mark.parametrize(("length", "is_cut"), [(MAX_HEADLINE, False), (MAX_HEADLINE + 1, True)])
-    def test_long_params_are_cut_in_the_cards_sentence(
+    def test_is_truncated_in_the_sentence_of_the_card(
         self, workshop: Workshop, key: AgentKey, length: int, is_cut: bool
     ) -> None:
         asked = ask(key, params={"x": "y" * (length - len("x: "))})
         assert ("…" in workshop.card(asked.run).sentence) == is_cut
 
     @pytest.mark.parametrize("number", [1e17, -0.0, 1e300])
-    def test_a_number_that_is_not_stored_exactly_is_refused(self, key: AgentKey, number: float) -> None:
+    def test_with_a_number_that_cannot_be_stored_exactly_is_refused(self, key: AgentKey, number: float) -> None:
         with pytest.raises(Invalid, match="cannot be stored exactly"):
             ask(key, params={"amount": number})
 
-    def test_a_flood_is_refused(self, workshop: Workshop, key: AgentKey, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_in_a_flood_is_refused(self, workshop: Workshop, key: AgentKey, monkeypatch: pytest.MonkeyPatch) -> None:
         assert MAX_OPEN_ASKS == 100
         monkeypatch.setattr(asks, "MAX_OPEN_ASKS", 2)
         ask(make_key(workshop, name="Server"))
@@ -295,7 +297,7 @@ class TestInput:
         workshop.deny(workshop.card(first.run))
         assert load_state(ask(key)).is_waiting, "those that people have decided do not count"
 
-    def test_it_is_no_tool_with_a_standing_grant(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_offers_neither_an_edit_nor_a_standing_grant(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key)
         client = Client()
         client.force_login(workshop.approver.user)

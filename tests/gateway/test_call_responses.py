@@ -44,7 +44,7 @@ def answer(ticket: Ticket) -> tuple[str, Any, bool | None]:
         (Level.DESTRUCTIVE, False, True),
     ],
 )
-def test_a_tool_is_described_by_its_level(level: Level, *, reads: bool, destroys: bool) -> None:
+def test_a_tool_is_described_with_hints_for_its_level(level: Level, *, reads: bool, destroys: bool) -> None:
     tool = Effect()
     tool.level = level
     hints = describe_tool(tool, ()).annotations
@@ -52,16 +52,16 @@ def test_a_tool_is_described_by_its_level(level: Level, *, reads: bool, destroys
     assert (hints.read_only_hint, hints.destructive_hint) == (reads, destroys)
 
 
-def test_a_result_is_told_as_text_and_as_data() -> None:
+def test_a_result_is_returned_as_text_and_as_data() -> None:
     assert answer(build_ticket(CallStatus.SUCCEEDED, ToolResult.ok({"a": 1}))) == ('{"a":1}', {"a": 1}, False)
 
 
 @pytest.mark.parametrize(("data", "text"), [("text", '"text"'), ([1], "[1]"), (None, "Done")])
-def test_data_of_another_form_is_told_as_text_alone(data: Any, text: str) -> None:
+def test_data_of_another_form_is_returned_only_as_text(data: Any, text: str) -> None:
     assert answer(build_ticket(CallStatus.SUCCEEDED, ToolResult.ok(data))) == (text, None, False)
 
 
-def test_what_a_tool_writes_for_models_is_in_the_structure_too() -> None:
+def test_text_that_a_tool_writes_for_models_is_in_the_structure_too() -> None:
     text = "No record matches. Try another region."
     told = answer(build_ticket(CallStatus.SUCCEEDED, ToolResult.ok({"found": 0}, markdown=text)))
     assert told == (text, {"found": 0, "markdown": text}, False)
@@ -69,7 +69,7 @@ def test_what_a_tool_writes_for_models_is_in_the_structure_too() -> None:
     assert answer(build_ticket(CallStatus.SUCCEEDED, own))[1] == {"data": own.data, "markdown": text}
 
 
-def test_the_structure_is_whole_up_to_a_size() -> None:
+def test_the_structure_is_complete_up_to_a_size() -> None:
     largest = {"a": "x" * (SHORT - len('{"a": ""}'))}
     assert answer(build_ticket(CallStatus.SUCCEEDED, ToolResult.ok(largest)))[1] == largest
     larger = {"a": largest["a"] + "x"}
@@ -94,14 +94,14 @@ LARGE = {
     "agents/mcp_server/results.py",
 )
 @pytest.mark.parametrize("result", LARGE.values(), ids=LARGE)
-def test_nothing_large_is_sent_twice(result: ToolResult) -> None:
+def test_large_data_is_not_sent_twice(result: ToolResult) -> None:
     text, structure, _ = answer(build_ticket(CallStatus.SUCCEEDED, result))
     assert len(json.dumps(structure, ensure_ascii=False)) < SHORT + 1_500
     assert len(text) < MAX_CHARACTERS + 7_000
 
 
 @pytest.mark.parametrize("result", LARGE.values(), ids=LARGE)
-def test_the_short_form_leads_to_the_rest(result: ToolResult) -> None:
+def test_the_short_form_says_how_to_get_the_rest(result: ToolResult) -> None:
     """From where it ends, pages read in turn give the rest, each once and as text alone."""
     ticket = build_ticket(CallStatus.SUCCEEDED, result)
     _, structure, _ = answer(ticket)
@@ -131,13 +131,13 @@ def test_the_short_form_leads_to_the_rest(result: ToolResult) -> None:
         assert len(whole) > 20_000
 
 
-def test_the_text_leads_to_the_rest() -> None:
+def test_the_text_says_how_to_get_the_rest() -> None:
     text = answer(build_ticket(CallStatus.SUCCEEDED, LARGE["rows"]))[0]
     assert re.search(rf"handle t-3; continue with {TICKET_TOOL}, this handle as ticket, and start \d+]$", text)
     assert "results.read" not in text
 
 
-def test_params_that_a_person_changed_are_told_in_both() -> None:
+def test_params_changed_by_a_person_are_in_both_forms() -> None:
     ticket = build_ticket(CallStatus.SUCCEEDED, ToolResult.ok({"a": 1}))
     ticket.call.model_params, ticket.call.params = {"to": "ann"}, {"to": "bob"}
     text, structure, _ = answer(ticket)
@@ -146,7 +146,7 @@ def test_params_that_a_person_changed_are_told_in_both() -> None:
     assert structure == {"guidance": note, "result": {"a": 1}}
 
 
-def test_an_error_is_told_with_its_code() -> None:
+def test_an_error_is_returned_with_its_code() -> None:
     failed = ToolResult.failed(ToolError(ErrorCode.NOT_FOUND, "There is no record 5."))
     assert answer(build_ticket(CallStatus.FAILED, failed)) == (
         "As text",
@@ -155,7 +155,7 @@ def test_an_error_is_told_with_its_code() -> None:
     )
 
 
-def test_an_end_without_a_result_is_told_by_its_status() -> None:
+def test_an_end_without_a_result_is_returned_as_its_status() -> None:
     assert answer(build_ticket(CallStatus.CANCELLED, content="")) == (
         "Cancelled",
         {"status": "cancelled", "code": "", "message": "Cancelled"},
@@ -173,7 +173,7 @@ def test_an_end_without_a_result_is_told_by_its_status() -> None:
         (CallStatus.READY, "The call is running"),
     ],
 )
-def test_a_call_that_has_not_ended_is_told_as_a_ticket(status: CallStatus, advice: str) -> None:
+def test_an_unfinished_call_is_returned_as_a_ticket(status: CallStatus, advice: str) -> None:
     text, structure, is_error = answer(build_ticket(status, told="told", card_id=7))
     assert advice in structure["guidance"]
     assert TICKET_TOOL in structure["guidance"]
@@ -194,5 +194,5 @@ def test_a_cancellation_is_an_error_only_if_it_came_too_late(status: CallStatus,
     assert ("cancelled. It did not run" in built.structured_content["guidance"]) is in_time
 
 
-def test_a_ticket_without_a_card_leads_to_its_run() -> None:
+def test_a_ticket_without_a_card_links_to_its_run() -> None:
     assert build_address(build_ticket(CallStatus.EXECUTING), SITE) == f"{SITE}/runs/5/"

@@ -27,7 +27,7 @@ from tests.workshop import Workshop
 
 
 @pytest.mark.django_db(transaction=True)
-def test_slow_previews_keep_nobody_at_the_door() -> None:
+def test_slow_previews_do_not_block_other_requests() -> None:
     ended = threading.Event()
     previews = [CALLS.submit(ended.wait) for _ in range(CALLS._max_workers)]
     try:
@@ -47,7 +47,7 @@ def read(messages: Iterable[dict[str, Any]]) -> bytes:
     return asyncio.run(door._read_body(receive))
 
 
-def test_a_body_in_parts_may_have_so_many_bytes_and_no_more() -> None:
+def test_a_body_in_parts_is_limited_in_size() -> None:
     half = {"type": "http.request", "body": b"x" * (LARGEST_BODY // 2), "more_body": True}
     assert len(read([half, {**half, "more_body": False}])) == LARGEST_BODY
     with pytest.raises(door._Refusal) as refusal:
@@ -55,7 +55,7 @@ def test_a_body_in_parts_may_have_so_many_bytes_and_no_more() -> None:
     assert refusal.value.status == 413
 
 
-def test_a_body_that_is_cut_off_is_not_read_as_whole() -> None:
+def test_a_truncated_body_is_not_taken_as_complete() -> None:
     with pytest.raises(door._Refusal) as refusal:
         read([{"type": "http.request", "body": b"{}", "more_body": True}, {"type": "http.disconnect"}])
     assert refusal.value.status == 400
@@ -80,7 +80,7 @@ def test_wrong_keys_are_counted_by_address(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(("origin", "site"), [("", "https://gadget.test"), ("https://x.test", "https://x.test")])
-def test_addresses_in_responses_are_those_of_the_configured_origin(
+def test_links_in_responses_use_the_configured_origin(
     workshop: Workshop, settings: Settings, origin: str, site: str
 ) -> None:
     settings.GADGET_ORIGIN = origin
@@ -105,7 +105,7 @@ def test_only_an_initialization_opens_a_session(revision: str | None, body: dict
 
 
 @pytest.mark.parametrize(("status", "has_session"), [(200, True), (400, False)])
-def test_only_a_success_gets_a_session(status: int, has_session: bool) -> None:
+def test_only_a_success_returns_a_session_id(status: int, has_session: bool) -> None:
     sent: list[Any] = []
 
     async def send(message: Any) -> None:
@@ -121,7 +121,7 @@ def test_only_a_success_gets_a_session(status: int, has_session: bool) -> None:
     assert sent[1]["body"] == b"{}"
 
 
-def test_a_task_tells_when_its_call_last_changed() -> None:
+def test_a_task_includes_the_time_of_the_last_change_of_its_call() -> None:
     created = timezone.now()
     started, finished = created + timedelta(seconds=1), created + timedelta(seconds=2)
     caller: Any = SimpleNamespace(site="")

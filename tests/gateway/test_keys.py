@@ -37,28 +37,28 @@ def make_secret(workshop: Workshop) -> str:
     return issue_key(workshop.operator, workshop.employee.pk, "Laptop", 30)[1]
 
 
-class TestMaking:
+class TestCreatingAKey:
     @feature(
         "Agents elsewhere",
         "An agent key belongs to a member and names an employee, expires, is shown once and stored as a hash",
         "agents/gateway/keys.py",
     )
-    def test_only_its_hash_is_stored(self, workshop: Workshop) -> None:
+    def test_stores_only_its_hash(self, workshop: Workshop) -> None:
         key, secret = issue_key(workshop.operator, workshop.employee.pk, "  My \n laptop ", 30)
         assert (key.name, key.ending) == ("My laptop", secret[-4:])
         assert secret not in str(AgentKey.objects.values().get())
         (entry,) = AuditEntry.objects.filter(action="agent_key_created")
         assert secret not in str(entry.payload)
 
-    def test_a_viewer_makes_none(self, workshop: Workshop) -> None:
+    def test_is_denied_to_a_viewer(self, workshop: Workshop) -> None:
         with pytest.raises(Forbidden):
             issue_key(workshop.members["viewer"], workshop.employee.pk, "Laptop", 30)
 
-    def test_an_employee_of_others_is_not_found(self, workshop: Workshop) -> None:
+    def test_for_an_employee_of_another_organization_is_refused_as_not_found(self, workshop: Workshop) -> None:
         with pytest.raises(NotFound):
             issue_key(workshop.operator, build_workshop("globex").employee.pk, "Laptop", 30)
 
-    def test_an_inactive_employee_gets_none(self, workshop: Workshop) -> None:
+    def test_for_an_inactive_employee_is_refused(self, workshop: Workshop) -> None:
         workshop.employee.is_active = False
         workshop.employee.save()
         with pytest.raises(Conflict, match="not active"):
@@ -67,15 +67,15 @@ class TestMaking:
     @pytest.mark.parametrize(
         ("name", "days"), [("", 30), ("\u200b", 30), ("x" * 81, 30), ("x", 0), ("x", MAX_DAYS + 1)]
     )
-    def test_a_wrong_field_is_named(self, workshop: Workshop, name: str, days: int) -> None:
+    def test_reports_an_invalid_field(self, workshop: Workshop, name: str, days: int) -> None:
         with pytest.raises(Invalid):
             issue_key(workshop.operator, workshop.employee.pk, name, days)
 
-    def test_a_name_and_a_lifetime_may_be_as_long_as_their_limits(self, workshop: Workshop) -> None:
+    def test_accepts_a_name_and_a_lifetime_of_maximum_length(self, workshop: Workshop) -> None:
         for days in (1, MAX_DAYS):
             assert issue_key(workshop.operator, workshop.employee.pk, "x" * 80, days)[0].name == "x" * 80
 
-    def test_the_number_of_a_members_keys_is_limited(self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_is_limited_in_number_for_each_member(self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
         assert MAX_KEYS == 50
         monkeypatch.setattr(keys, "MAX_KEYS", 2)
         make_key(workshop, "approver")
@@ -85,15 +85,15 @@ class TestMaking:
             make_secret(workshop)
 
 
-class TestWorking:
-    def test_a_working_key_names_its_member_and_employee(self, workshop: Workshop) -> None:
+class TestUsingAKey:
+    def test_identifies_the_member_and_the_employee(self, workshop: Workshop) -> None:
         key = authenticate_key(make_secret(workshop))
         assert key is not None
         assert (key.membership, key.employee) == (workshop.operator, workshop.employee)
         assert key.last_used_at is None
         assert AgentKey.objects.get().last_used_at is not None
 
-    def test_its_use_is_noted_once_in_a_while_and_no_other_keys(self, workshop: Workshop) -> None:
+    def test_is_recorded_once_in_a_while_and_does_not_affect_other_keys(self, workshop: Workshop) -> None:
         secret, other = make_secret(workshop), make_key(workshop, "approver")
         AgentKey.objects.update(last_used_at=None)
         authenticate_key(secret)
@@ -108,57 +108,57 @@ class TestWorking:
         assert first is not None
         assert used.last_used_at >= first
 
-    def test_an_unknown_key_does_not_work(self, workshop: Workshop) -> None:
+    def test_fails_if_the_key_is_unknown(self, workshop: Workshop) -> None:
         assert authenticate_key("gadget_agent_unknown") is None
 
-    def test_what_is_no_key_costs_no_query(
+    def test_costs_no_query_for_a_text_that_is_not_a_key(
         self, workshop: Workshop, django_assert_num_queries: DjangoAssertNumQueries
     ) -> None:
         with django_assert_num_queries(0):
             assert authenticate_key("gadget_api_token") is None
 
-    def test_the_last_request_of_a_full_minute_still_counts(self, key: AgentKey) -> None:
+    def test_counts_the_last_request_of_a_full_minute(self, key: AgentKey) -> None:
         for _ in range(MAX_REQUESTS_PER_MINUTE):
             refuse_flood(key)
         with pytest.raises(TooManyRequests):
             refuse_flood(key)
 
-    def test_an_expired_key_does_not_work(self, workshop: Workshop) -> None:
+    def test_fails_if_the_key_has_expired(self, workshop: Workshop) -> None:
         secret = make_secret(workshop)
         AgentKey.objects.update(expires_at=Now() - timedelta(seconds=1))
         assert authenticate_key(secret) is None
 
-    def test_a_revoked_key_does_not_work(self, workshop: Workshop) -> None:
+    def test_fails_if_the_key_is_revoked(self, workshop: Workshop) -> None:
         secret = make_secret(workshop)
         revoke_key(workshop.operator, AgentKey.objects.get().pk)
         assert authenticate_key(secret) is None
 
-    def test_it_ends_with_the_account_of_its_member(self, workshop: Workshop) -> None:
+    def test_fails_if_the_account_of_its_member_is_deactivated(self, workshop: Workshop) -> None:
         secret = make_secret(workshop)
         workshop.operator.user.is_active = False
         workshop.operator.user.save()
         assert authenticate_key(secret) is None
 
-    def test_it_ends_with_the_role_of_its_member(self, workshop: Workshop) -> None:
+    def test_fails_if_its_member_lost_the_role(self, workshop: Workshop) -> None:
         secret = make_secret(workshop)
         workshop.operator.role = Role.VIEWER
         workshop.operator.save()
         assert authenticate_key(secret) is None
 
-    def test_it_does_not_work_across_organizations(self, workshop: Workshop) -> None:
+    def test_fails_across_organizations(self, workshop: Workshop) -> None:
         secret = make_secret(workshop)
         AgentKey.objects.update(employee=build_workshop("globex").employee)
         assert authenticate_key(secret) is None
 
-    def test_it_ends_when_its_member_leaves(self, workshop: Workshop) -> None:
+    def test_fails_if_its_member_has_left(self, workshop: Workshop) -> None:
         secret = make_secret(workshop)
         workshop.operator.delete()
         assert authenticate_key(secret) is None
         assert AgentKey.objects.get().membership is None, "its runs stay attached to it"
 
 
-class TestRevoking:
-    def test_members_revoke_their_own_and_admins_all(self, workshop: Workshop) -> None:
+class TestRevokingAKey:
+    def test_is_possible_for_its_member_and_for_admins(self, workshop: Workshop) -> None:
         of_operator, of_approver = make_key(workshop), make_key(workshop, "approver")
         assert list(list_keys(workshop.operator)) == [of_operator]
         assert set(list_keys(workshop.admin)) == {of_operator, of_approver}
@@ -167,16 +167,16 @@ class TestRevoking:
         assert revoke_key(workshop.admin, of_approver.pk).revoked_by == workshop.admin.user.get_username()
         assert list(AgentKey.usable()) == [of_operator], "and no other one"
 
-    def test_admins_of_others_find_none(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_is_impossible_for_admins_of_other_organizations(self, workshop: Workshop, key: AgentKey) -> None:
         with pytest.raises(NotFound):
             revoke_key(build_workshop("globex").admin, key.pk)
 
-    def test_a_second_time_is_refused(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_twice_is_refused(self, workshop: Workshop, key: AgentKey) -> None:
         revoke_key(workshop.operator, key.pk)
         with pytest.raises(Conflict):
             revoke_key(workshop.operator, key.pk)
 
-    def test_its_open_calls_are_cancelled(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_cancels_its_open_calls(self, workshop: Workshop, key: AgentKey) -> None:
         run = open_call(workshop, key)
         revoke_key(workshop.operator, key.pk)
         assert (again(run).status, calls(run)[0].status) == (RunStatus.CANCELLED, CallStatus.CANCELLED)
@@ -184,7 +184,7 @@ class TestRevoking:
         assert Approval.objects.get().reason == why
         assert why in calls(run)[0].content
 
-    def test_its_card_says_why_even_while_a_read_is_at_work(
+    def test_gives_the_reason_on_the_card_even_during_a_read(
         self, workshop: Workshop, key: AgentKey, recorder: Recorder
     ) -> None:
         run = open_call(workshop, key)
@@ -198,7 +198,7 @@ class TestRevoking:
         assert again(run).status == RunStatus.CANCELLED
 
     @pytest.mark.parametrize("is_ended", [True, False])
-    def test_runs_that_need_no_cancelling_hide_none_that_does(
+    def test_finds_runs_to_cancel_behind_many_others(
         self, workshop: Workshop, key: AgentKey, monkeypatch: pytest.MonkeyPatch, *, is_ended: bool
     ) -> None:
         runs = []
@@ -215,7 +215,7 @@ class TestRevoking:
         revoke_key(workshop.operator, key.pk)
         assert again(runs[len(runs) // 2]).status == RunStatus.CANCELLED
 
-    def test_runs_of_other_ended_keys_do_not_come_before_its_own(
+    def test_handles_its_own_runs_before_those_of_other_keys(
         self, workshop: Workshop, key: AgentKey, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         others = [make_key(workshop, name=name) for name in ("before", "after")]
@@ -225,7 +225,7 @@ class TestRevoking:
         revoke_key(workshop.operator, key.pk)
         assert [again(run).status for run in runs] == [RunStatus.WAITING, RunStatus.CANCELLED, RunStatus.WAITING]
 
-    def test_an_admin_may_keep_them(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_can_keep_open_calls_if_an_admin_wants_it(self, workshop: Workshop, key: AgentKey) -> None:
         run = open_call(workshop, key)
         revoke_key(workshop.admin, key.pk, keeps_open=True)
         sweep_once()
@@ -234,7 +234,7 @@ class TestRevoking:
         workshop.drive(run)
         assert calls(run)[0].status == CallStatus.SUCCEEDED
 
-    def test_nobody_else_may_keep_them(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_cannot_keep_open_calls_if_a_member_wants_it(self, workshop: Workshop, key: AgentKey) -> None:
         with pytest.raises(Forbidden):
             revoke_key(workshop.operator, key.pk, keeps_open=True)
 
@@ -244,7 +244,7 @@ class TestRevoking:
         "agents/gateway/keys.py",
     )
     @pytest.mark.parametrize("end", ["expiry", "role", "leaving"])
-    def test_the_sweeper_cancels_what_an_ended_key_left_open(self, workshop: Workshop, key: AgentKey, end: str) -> None:
+    def test_the_sweeper_cancels_calls_of_an_expired_key(self, workshop: Workshop, key: AgentKey, end: str) -> None:
         run = open_call(workshop, key)
         sweep_once()
         assert again(run).status == RunStatus.WAITING, "the key still works"

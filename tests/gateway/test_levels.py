@@ -16,7 +16,7 @@ from tests.workshop import Workshop, build_workshop
 from tools.contract import Level
 
 
-def test_actions_with_a_level_and_those_asked_about_are_listed(workshop: Workshop, key: AgentKey) -> None:
+def test_actions_with_a_level_and_requested_ones_are_listed(workshop: Workshop, key: AgentKey) -> None:
     others = build_workshop("globex")
     others.raise_for_all("ask/pay.invoice", Level.READ)
     workshop.raise_for_all("probe.effect", Level.READ)
@@ -30,7 +30,7 @@ def test_actions_with_a_level_and_those_asked_about_are_listed(workshop: Worksho
     ]
 
 
-def test_a_change_is_audited_with_the_level_before(workshop: Workshop) -> None:
+def test_a_change_is_audited_with_the_previous_level(workshop: Workshop) -> None:
     build_workshop("globex").raise_for_all(f"ask/{ACTION}", Level.READ)
     workshop.raise_for_all("ask/deploy.staging", Level.READ)
     set_level(workshop.admin, ACTION, "write")
@@ -43,14 +43,14 @@ def test_a_change_is_audited_with_the_level_before(workshop: Workshop) -> None:
 
 
 @pytest.mark.parametrize("role", ["viewer", "operator", "approver"])
-def test_only_an_admin_sets_one(workshop: Workshop, role: str) -> None:
+def test_only_an_admin_can_set_a_level(workshop: Workshop, role: str) -> None:
     with pytest.raises(Forbidden):
         set_level(workshop.members[role], ACTION, "write")
     assert not ToolRule.objects.exists()
 
 
 @pytest.mark.parametrize(("action", "level", "field"), [(ACTION, "harmless", "level"), ("rm -rf", "write", "action")])
-def test_a_wrong_field_is_named(workshop: Workshop, action: str, level: str, field: str) -> None:
+def test_an_invalid_field_is_reported(workshop: Workshop, action: str, level: str, field: str) -> None:
     with pytest.raises(Invalid) as refusal:
         set_level(workshop.admin, action, level)
     assert refusal.value.extra["field"] == field

@@ -38,7 +38,7 @@ def during_preview(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], object]
     return acts
 
 
-def test_an_equal_request_gets_one_ticket(
+def test_equal_requests_get_one_ticket(
     workshop: Workshop, key: AgentKey, during_preview: list[Callable[[], object]]
 ) -> None:
     record, session = workshop.record(), find_or_create_session(key, "other")
@@ -47,7 +47,7 @@ def test_an_equal_request_gets_one_ticket(
     assert ToolCall.objects.get() == call
 
 
-def test_the_last_ticket_goes_to_both_of_two_equal_requests(
+def test_two_equal_requests_share_the_last_free_ticket(
     workshop: Workshop,
     key: AgentKey,
     during_preview: list[Callable[[], object]],
@@ -59,7 +59,7 @@ def test_the_last_ticket_goes_to_both_of_two_equal_requests(
     assert update(workshop, key).status == CallStatus.AWAITING_APPROVAL
 
 
-def test_a_limit_that_another_session_has_used_up_counts(
+def test_a_limit_used_up_by_another_session_applies(
     workshop: Workshop, key: AgentKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limit = Condition("", Rule.CALL_COUNT, {"most": 1, "period": "day"}, Otherwise.FORBID)
@@ -87,7 +87,7 @@ def test_a_request_does_not_shorten_the_pause_after_a_failure(workshop: Workshop
 
 
 @pytest.mark.parametrize("is_cancelled", [True, False])
-def test_a_run_that_ends_takes_no_more(
+def test_a_run_that_ends_accepts_no_more_requests(
     workshop: Workshop, key: AgentKey, during_preview: list[Callable[[], object]], *, is_cancelled: bool
 ) -> None:
     run = workshop.drive(request(key, SEARCH).run)
@@ -98,15 +98,13 @@ def test_a_run_that_ends_takes_no_more(
     assert [each.number for each in passes(run)] == [1]
 
 
-def test_a_grant_that_was_taken_away_counts(
-    workshop: Workshop, key: AgentKey, during_preview: list[Callable[[], object]]
-) -> None:
+def test_a_revoked_grant_applies(workshop: Workshop, key: AgentKey, during_preview: list[Callable[[], object]]) -> None:
     during_preview.append(Grant.objects.filter(tool=UPDATE).delete)
     assert update(workshop, key).status == CallStatus.REJECTED
     assert not Approval.objects.exists()
 
 
-def test_rules_that_keep_changing_are_followed_only_so_often(
+def test_rules_that_keep_changing_are_reread_only_a_few_times(
     workshop: Workshop, key: AgentKey, during_preview: list[Callable[[], object]]
 ) -> None:
     def set_level(level: Level) -> None:

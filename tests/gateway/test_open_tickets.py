@@ -28,26 +28,26 @@ def open_one(key: AgentKey, name: str) -> ToolCall:
     return record_request(key, find_or_create_session(key, f"{key.pk} {name}"), ToolRequest(EFFECT, {"name": name}))
 
 
-def test_it_is_that_of_the_key_whatever_its_sessions(workshop: Workshop, key: AgentKey) -> None:
+def test_the_limit_spans_all_sessions_of_a_key(workshop: Workshop, key: AgentKey) -> None:
     first, _ = (open_one(key, name) for name in "ab")
     with pytest.raises(Conflict, match="2 open tickets"):
         open_one(key, "c")
     assert request(key, EFFECT, name="a") == first, "an open ticket is returned all the same"
 
 
-def test_those_of_other_keys_do_not_count(workshop: Workshop, key: AgentKey) -> None:
+def test_tickets_of_other_keys_do_not_count(workshop: Workshop, key: AgentKey) -> None:
     for name in "ab":
         open_one(make_key(workshop, name="Server"), name)
     assert open_one(key, "c").status == CallStatus.AWAITING_APPROVAL
 
 
-def test_what_people_have_decided_does_not_count(workshop: Workshop, key: AgentKey) -> None:
+def test_decided_tickets_do_not_count(workshop: Workshop, key: AgentKey) -> None:
     for name in "ab":
         workshop.deny(workshop.card(open_one(key, name).run))
     assert open_one(key, "c").status == CallStatus.AWAITING_APPROVAL
 
 
-def test_asks_of_the_key_count_for_themselves(workshop: Workshop, key: AgentKey) -> None:
+def test_asks_of_the_key_are_counted_separately(workshop: Workshop, key: AgentKey) -> None:
     for action in ("deploy", "publish"):
         submit(key, AskedRequest(action, {}, "write"))
     assert open_one(key, "a").status == CallStatus.AWAITING_APPROVAL

@@ -20,7 +20,9 @@ from tests.workshop import Workshop, again, all_at_once
 
 
 @feature("Agents elsewhere", "A redeemed ask without a report has an unknown outcome", "agents/gateway/redemptions.py")
-def test_without_a_report_it_is_unknown_and_a_person_settles_it(workshop: Workshop, key: AgentKey) -> None:
+def test_a_missing_report_makes_the_outcome_unknown_until_a_person_settles_it(
+    workshop: Workshop, key: AgentKey
+) -> None:
     asked = ask(key)
     redeem(key, asked, approve(workshop, asked).sign())
     ToolCall.objects.update(deadline_at=Now() - timedelta(seconds=1))
@@ -35,7 +37,7 @@ def test_without_a_report_it_is_unknown_and_a_person_settles_it(workshop: Worksh
         report(key, asked, "failed")
 
 
-def test_a_report_is_about_its_own_ask_alone(workshop: Workshop, key: AgentKey) -> None:
+def test_a_report_affects_only_its_own_ask(workshop: Workshop, key: AgentKey) -> None:
     others = [ask(key), ask(key), ask(key)]
     for one in others:
         redeem(key, one, approve(workshop, one).sign())
@@ -63,7 +65,7 @@ def test_a_late_report_settles_an_unknown_outcome(workshop: Workshop, key: Agent
     workshop.drive(asked.run)
 
 
-def test_the_same_report_again_changes_nothing(workshop: Workshop, key: AgentKey) -> None:
+def test_repeating_a_report_changes_nothing(workshop: Workshop, key: AgentKey) -> None:
     asked = ask(key)
     redeem(key, asked, approve(workshop, asked).sign())
     report(key, asked)
@@ -74,7 +76,7 @@ def test_the_same_report_again_changes_nothing(workshop: Workshop, key: AgentKey
 
 
 @feature("Agents elsewhere", "A report that contradicts a person's word opens a card", "agents/gateway/redemptions.py")
-def test_a_report_after_a_persons_word_is_refused_and_recorded(workshop: Workshop, key: AgentKey) -> None:
+def test_a_report_after_the_resolution_by_a_person_is_refused_and_recorded(workshop: Workshop, key: AgentKey) -> None:
     asked = ask(key)
     redeem(key, asked, approve(workshop, asked).sign())
     ToolCall.objects.update(deadline_at=Now() - timedelta(seconds=1))
@@ -91,7 +93,7 @@ def test_a_report_after_a_persons_word_is_refused_and_recorded(workshop: Worksho
     assert "but the agent says it happened" in card.why
 
 
-def test_of_equal_reports_at_once_none_counts_as_late(workshop: Workshop, key: AgentKey) -> None:
+def test_six_equal_simultaneous_reports_do_not_count_as_late(workshop: Workshop, key: AgentKey) -> None:
     asked = ask(key)
     redeem(key, asked, approve(workshop, asked).sign())
     responses: list[str] = []
@@ -101,7 +103,7 @@ def test_of_equal_reports_at_once_none_counts_as_late(workshop: Workshop, key: A
     workshop.drive(asked.run)
 
 
-def test_silence_is_noted_only_once_its_time_is_over(workshop: Workshop, key: AgentKey) -> None:
+def test_a_missing_report_is_noted_only_after_its_time(workshop: Workshop, key: AgentKey) -> None:
     silent, told = ask(key), ask(key)
     for one in (silent, told):
         redeem(key, one, approve(workshop, one).sign())
@@ -116,7 +118,7 @@ def test_silence_is_noted_only_once_its_time_is_over(workshop: Workshop, key: Ag
 
 
 @pytest.mark.parametrize(("field", "value"), [("outcome", "maybe"), ("summary", "x" * 2_001), ("summary", "\0")])
-def test_a_wrong_field_of_a_report_is_named(workshop: Workshop, key: AgentKey, field: str, value: str) -> None:
+def test_an_invalid_field_of_a_report_is_reported(workshop: Workshop, key: AgentKey, field: str, value: str) -> None:
     asked = ask(key)
     redeem(key, asked, approve(workshop, asked).sign())
     with pytest.raises(Invalid) as refusal:
@@ -126,7 +128,7 @@ def test_a_wrong_field_of_a_report_is_named(workshop: Workshop, key: AgentKey, f
     workshop.drive(asked.run)
 
 
-def test_nothing_is_reported_before_the_redemption(workshop: Workshop, key: AgentKey) -> None:
+def test_a_report_before_the_redemption_is_refused(workshop: Workshop, key: AgentKey) -> None:
     asked = ask(key)
     approve(workshop, asked)
     with pytest.raises(Conflict):

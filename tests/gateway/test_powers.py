@@ -72,12 +72,12 @@ def approver(workshop: Workshop) -> Approver:
 
 @feature("Agents elsewhere", "A key decides nothing, on any path", "agents/api/auth.py")
 @pytest.mark.parametrize(("method", "path"), [each for each in list_operations() if not each[1].startswith(OWN_PATHS)])
-def test_no_other_operation_knows_it(approver: Approver, method: str, path: str) -> None:
+def test_an_agent_key_is_refused_by_all_other_operations(approver: Approver, method: str, path: str) -> None:
     assert approver.send(method, path).status_code == 401
     assert Approval.objects.get().status == ApprovalStatus.PENDING
 
 
-def test_no_page_of_the_admin_knows_it(approver: Approver) -> None:
+def test_an_agent_key_is_refused_by_all_pages_of_the_admin(approver: Approver) -> None:
     """tests/web/test_access.py tries all others."""
     for path in ("", f"approvals/approval/{approver.card.pk}/change/", "gateway/agentkey/"):
         response = approver.send("post", f"/admin/{path}")
@@ -85,12 +85,12 @@ def test_no_page_of_the_admin_knows_it(approver: Approver) -> None:
     assert Approval.objects.get().status == ApprovalStatus.PENDING
 
 
-def test_no_socket_knows_it(approver: Approver) -> None:
+def test_an_agent_key_is_refused_by_all_sockets(approver: Approver) -> None:
     scope = {"headers": [(b"authorization", f"Bearer {approver.secret}".encode())]}
     assert async_to_sync(find_viewer)(scope) is None
 
 
-def test_its_own_asks_are_all_it_can_do(approver: Approver) -> None:
+def test_an_agent_key_can_only_use_its_own_asks(approver: Approver) -> None:
     ask, _ = asks.submit(approver.key, AskedRequest("deploy", {}, "write"))
     card = Approval.objects.latest("pk")
     names = dict.fromkeys((each.name for each in fields(Receipt)), "")
@@ -106,7 +106,7 @@ def test_its_own_asks_are_all_it_can_do(approver: Approver) -> None:
     assert (card.status, card.decided_by) == (ApprovalStatus.CANCELLED, None)
 
 
-def test_no_tool_of_the_gateway_decides(approver: Approver) -> None:
+def test_no_tool_of_the_gateway_decides_a_card(approver: Approver) -> None:
     for tool in ("gadget.approve", "approvals.approve", "gadget.decide"):
         assert record_request(approver.key, None, ToolRequest(tool, {"approval_id": str(approver.card.pk)})).status == (
             "rejected"
@@ -114,7 +114,7 @@ def test_no_tool_of_the_gateway_decides(approver: Approver) -> None:
     assert Approval.objects.get().status == ApprovalStatus.PENDING
 
 
-def test_a_flood_of_its_requests_is_slowed_down(approver: Approver) -> None:
+def test_a_flood_of_requests_with_one_key_is_slowed_down(approver: Approver) -> None:
     responses = [approver.send("get", "/api/asks/1") for _ in range(3)]
     assert {response.status_code for response in responses} == {404}
     with suppress(TooManyRequests):

@@ -9,7 +9,7 @@ from agents.runs.models import CallStatus, Event, EventType
 from tests.gateway.test_requests import EFFECT, request
 
 
-def test_only_the_awaited_calls_are_read(key: AgentKey) -> None:
+def test_only_statuses_of_the_awaited_calls_are_read(key: AgentKey) -> None:
     one, two, _ = (request(key, EFFECT, name=name) for name in "abc")
     assert read_statuses({one.pk, two.pk}) == dict.fromkeys((one.pk, two.pk), CallStatus.AWAITING_APPROVAL)
 

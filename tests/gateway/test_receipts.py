@@ -50,15 +50,15 @@ def make_approver(workshop: Workshop, name: str) -> Membership:
 CLAIMS = Receipt("gadget", "acme", "1", "agent_key:1", ACTION, "write", "0", "approved", "ada", "", 1, 2)
 
 
-class TestRedemption:
-    def test_it_works_once(self, workshop: Workshop, key: AgentKey) -> None:
+class TestRedeemingAReceipt:
+    def test_is_possible_once(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key)
         receipt = approve(workshop, asked).sign()
         redeem(key, asked, receipt)
         with pytest.raises(Conflict, match="already redeemed"):
             redeem(key, asked, receipt)
 
-    def test_it_is_refused_once_the_bulk_of_its_approval_is_undone(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_is_refused_once_the_bulk_of_its_approval_is_undone(self, workshop: Workshop, key: AgentKey) -> None:
         asked, other = ask(key), ask(key)
         receipts = [approve(workshop, one).sign() for one in (asked, other)]
         bulk_id = uuid4()
@@ -70,7 +70,7 @@ class TestRedemption:
             redeem(key, asked, receipts[0])
         assert redeem(key, other, receipts[1]).status == "redeemed"
 
-    def test_an_ask_of_an_undone_bulk_waits_again_without_a_receipt(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_is_impossible_while_an_ask_of_an_undone_bulk_waits_again(self, workshop: Workshop, key: AgentKey) -> None:
         asked, other = ask(key), ask(key)
         for one in (asked, other):
             assert approve(workshop, one).sign()
@@ -80,7 +80,7 @@ class TestRedemption:
         states = load_states([asked, other])
         assert [(state.status, bool(state.sign())) for state in states] == [("waiting", False), ("approved", True)]
 
-    def test_it_uses_up_no_other_approval(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_does_not_use_up_another_approval(self, workshop: Workshop, key: AgentKey) -> None:
         before, asked, after = (ask(key) for _ in range(3))
         receipts = [approve(workshop, one).sign() for one in (before, asked, after)]
         redeem(key, asked, receipts[1])
@@ -90,7 +90,7 @@ class TestRedemption:
         assert [state.sign() for state in states] == [receipts[0], "", receipts[2]]
 
     @feature("Agents elsewhere", "A receipt is signed and works once", "agents/gateway/redemptions.py")
-    def test_of_many_at_once_one_works(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_succeeds_once_for_simultaneous_requests(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key)
         receipt = approve(workshop, asked).sign()
         responses: list[str] = []
@@ -104,19 +104,19 @@ class TestRedemption:
         all_at_once([try_once] * 8)
         assert sorted(responses) == [*["conflict"] * 7, "redeemed"]
 
-    def test_another_keys_ask_is_not_found(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_of_an_ask_with_another_key_is_refused_as_not_found(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key)
         receipt = approve(workshop, asked).sign()
         with pytest.raises(NotFound):
             redeem(make_key(workshop, "approver"), asked, receipt)
 
-    def test_another_asks_receipt_is_refused(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_of_another_ask_is_refused(self, workshop: Workshop, key: AgentKey) -> None:
         one, two = ask(key), ask(key)
         approve(workshop, one)
         with pytest.raises(Invalid, match="differs from this ask in: ask"):
             redeem(key, one, approve(workshop, two).sign())
 
-    def test_another_organizations_receipt_is_refused(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_of_another_organization_is_refused(self, workshop: Workshop, key: AgentKey) -> None:
         others = build_workshop("globex")
         foreign_key = make_key(others)
         foreign = approve(others, ask(foreign_key))
@@ -126,7 +126,7 @@ class TestRedemption:
             redeem(key, asked, foreign.sign())
 
     @pytest.mark.parametrize("claim", [field.name for field in fields(Receipt)])
-    def test_each_claim_is_compared(self, workshop: Workshop, key: AgentKey, claim: str) -> None:
+    def test_compares_each_claim(self, workshop: Workshop, key: AgentKey, claim: str) -> None:
         """Whatever could be signed by mistake, a receipt that says something else is refused."""
         asked = ask(key)
         state = approve(workshop, asked)
@@ -136,7 +136,7 @@ class TestRedemption:
         with pytest.raises(Invalid, match=claim):
             redeem(key, asked, sign_receipt(changed))
 
-    def test_a_late_receipt_is_refused(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_is_refused_when_it_is_late(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key)
         receipt = approve(workshop, asked).sign()
         Approval.objects.update(valid_until=Now() - LONG_AGO)
@@ -149,7 +149,7 @@ class TestRedemption:
             redeem(key, asked, receipt)
         workshop.drive(asked.run)
 
-    def test_one_that_runs_out_while_it_is_redeemed_is_refused(
+    def test_is_refused_if_it_expires_during_the_request(
         self, workshop: Workshop, key: AgentKey, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         asked = ask(key)
@@ -162,7 +162,7 @@ class TestRedemption:
         with pytest.raises(Conflict, match="or its approval has expired"):
             redeem(key, asked, receipt)
 
-    def test_only_an_approval_that_was_not_used_in_time_expires(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_makes_only_unused_approvals_expire(self, workshop: Workshop, key: AgentKey) -> None:
         late, in_time, used, waiting = (ask(key) for _ in range(4))
         cards = [approve(workshop, one).card for one in (late, in_time, used)]
         redeem(key, used, load_state(used).sign())
@@ -175,7 +175,7 @@ class TestRedemption:
         assert [load_state(one).status for one in (in_time, used, waiting)] == ["approved", "redeemed", "waiting"]
         workshop.drive(late.run)
 
-    def test_changed_params_are_refused(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_is_refused_for_changed_params(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key)
         receipt = approve(workshop, asked).sign()
         ToolCall.objects.update(params={"version": "6.6.6"})
@@ -183,7 +183,7 @@ class TestRedemption:
             redeem(key, asked, receipt)
         ToolCall.objects.update(params=PARAMS)
 
-    def test_nothing_is_redeemed_under_a_stop(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_is_refused_during_a_stop(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key)
         receipt = approve(workshop, asked).sign()
         stops.stop_everything(workshop.operator)
@@ -195,7 +195,7 @@ class TestRedemption:
         "An action that was stopped or raised since its approval is not redeemed",
         "agents/gateway/redemptions.py",
     )
-    def test_a_stopped_action_is_not_redeemed(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_is_refused_for_a_stopped_action(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key)
         receipt = approve(workshop, asked).sign()
         rules = {"organization": workshop.organization, "tool": f"ask/{ACTION}"}
@@ -203,7 +203,7 @@ class TestRedemption:
         with pytest.raises(Conflict, match="was stopped by grace"):
             redeem(key, asked, receipt)
 
-    def test_a_rule_about_another_action_or_of_others_stops_nothing(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_is_unaffected_by_rules_of_others_or_about_other_actions(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key)
         receipt = approve(workshop, asked).sign()
         others = build_workshop("globex").organization
@@ -212,7 +212,7 @@ class TestRedemption:
         assert redeem(key, asked, receipt).status == "redeemed"
 
     @pytest.mark.parametrize("level_again", ["read", "write", ""])
-    def test_neither_is_an_action_whose_level_was_raised(
+    def test_is_refused_for_an_action_with_a_raised_level(
         self, workshop: Workshop, key: AgentKey, level_again: str
     ) -> None:
         rule = ToolRule.objects.create(organization=workshop.organization, tool=f"ask/{ACTION}", level="write")
@@ -226,14 +226,14 @@ class TestRedemption:
         rule.save()
         assert redeem(key, asked, receipt).status == "redeemed"
 
-    def test_a_card_that_was_changed_in_the_database_is_not_redeemed(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_is_refused_for_a_card_changed_in_the_database(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key)
         receipt = approve(workshop, asked).sign()
         Approval.objects.filter(run=asked.run).update(sentence="Something else", preview={"changed": True})
         with pytest.raises(Conflict, match="changed in the database"):
             redeem(key, asked, receipt)
 
-    def test_a_revoked_key_leaves_nothing_to_redeem(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_is_refused_for_a_revoked_key(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key)
         receipt = approve(workshop, asked).sign()
         revoke_key(workshop.operator, key.pk)
@@ -242,9 +242,9 @@ class TestRedemption:
         assert load_state(asked).status == "cancelled"
 
 
-class TestReceipts:
+class TestAReceipt:
     @feature("Agents elsewhere", "The public keys check a receipt without Gadget", "agents/gateway/receipts.py")
-    def test_it_can_be_checked_with_the_public_keys_alone(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_can_be_verified_with_only_the_public_keys(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key, audience="deployer")
         claims = read_receipt(approve(workshop, asked).sign())
         assert (claims.org, claims.ask, claims.action, claims.aud) == ("acme", str(asked.pk), ACTION, "deployer")
@@ -252,7 +252,7 @@ class TestReceipts:
         assert claims.decided_by == workshop.approver.user.get_username()
         assert 3599 <= claims.exp - claims.iat <= 3600, "both are whole seconds"
 
-    def test_it_names_everybody_whose_vote_counted(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_names_everybody_whose_vote_counted(self, workshop: Workshop, key: AgentKey) -> None:
         ApprovalRule.objects.create(organization=workshop.organization, name="two", needed=2, tool=f"ask/{ACTION}")
         first, second = ask(key), ask(key)
         voters = {first: [workshop.approver, workshop.admin], second: [workshop.admin, make_approver(workshop, "fay")]}
@@ -265,17 +265,17 @@ class TestReceipts:
         names = [read_receipt(load_state(asked).sign()).decided_by for asked in voters]
         assert names == ["acme-approver, acme-admin", "acme-admin, fay"]
 
-    def test_it_names_the_installation(self, workshop: Workshop, key: AgentKey, settings: Settings) -> None:
+    def test_names_the_installation(self, workshop: Workshop, key: AgentKey, settings: Settings) -> None:
         state = approve(workshop, ask(key))
         for origin, issuer in (("", "gadget"), ("https://gadget.example", "https://gadget.example")):
             settings.GADGET_ORIGIN = origin
             assert read_receipt(state.sign()).iss == issuer
 
-    def test_equal_states_have_equal_receipts(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_is_the_same_for_the_same_state(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key)
         assert approve(workshop, asked).sign() == load_state(asked).sign()
 
-    def test_a_changed_one_is_not_genuine(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_is_not_genuine_if_changed(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key)
         receipt = approve(workshop, asked).sign()
         head, body, signature = receipt.split(".")
@@ -293,7 +293,7 @@ class TestReceipts:
         with pytest.raises(Invalid, match="not genuine"):
             redeem(key, asked, forged)
 
-    def test_one_that_is_spelled_otherwise_is_not_genuine(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_is_not_genuine_in_another_encoding(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key)
         receipt = approve(workshop, asked).sign()
         head, body, signature = receipt.split(".")
@@ -305,20 +305,20 @@ class TestReceipts:
                 redeem(key, asked, f"{head}.{body}.{other}")
         redeem(key, asked, receipt)
 
-    def test_a_retired_key_still_verifies(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_verifies_with_a_retired_key(self, workshop: Workshop, key: AgentKey) -> None:
         asked = ask(key)
         receipt = approve(workshop, asked).sign()
         assert rotate_signing_key().is_current
         assert len(list_public_keys()) == 2
         assert redeem(key, asked, receipt).status == "redeemed"
 
-    def test_after_a_rotation_the_new_key_signs(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_is_signed_with_the_new_key_after_a_rotation(self, workshop: Workshop, key: AgentKey) -> None:
         ended = sign_receipt(CLAIMS).partition(".")[0]
         rotate_signing_key()
         assert read_receipt(sign_receipt(CLAIMS)) == CLAIMS
         assert sign_receipt(CLAIMS).partition(".")[0] != ended
 
-    def test_a_key_that_retired_long_ago_is_not_served_any_more(self, db: None) -> None:
+    def test_does_not_verify_with_a_key_retired_long_ago(self, db: None) -> None:
         rotate_signing_key()
         rotate_signing_key()
         SigningKey.objects.filter(is_current=False).update(retired_at=Now() - KEYS_ARE_KNOWN - timedelta(seconds=1))
@@ -326,7 +326,7 @@ class TestReceipts:
         served = [one["kid"] for one in list_public_keys()]
         assert served == list(SigningKey.objects.order_by("-pk").values_list("key_id", flat=True)[:2])
 
-    def test_the_public_keys_are_served_to_everyone(self, db: None) -> None:
+    def test_can_be_checked_with_public_keys_served_to_everyone(self, db: None) -> None:
         served = json.loads(Client().get("/.well-known/gadget-keys.json").content)
         assert served == {"keys": list_public_keys()}
         assert set(served["keys"][0]) == {"kty", "crv", "alg", "use", "kid", "x"}, "no private part"

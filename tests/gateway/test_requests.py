@@ -44,8 +44,8 @@ def update(workshop: Workshop, key: AgentKey, phone: str = "+49 1") -> ToolCall:
     return request(key, UPDATE, record_id=str(record.pk), changes={"phone": phone})
 
 
-class TestReads:
-    def test_a_worker_runs_it_and_the_run_rests(self, workshop: Workshop, key: AgentKey) -> None:
+class TestARequestedRead:
+    def test_is_executed_by_a_worker_and_leaves_its_run_resting(self, workshop: Workshop, key: AgentKey) -> None:
         record = workshop.record(region="EU")
         call = request(key, SEARCH, region="EU")
         assert (call.status, call.run.origin, again(call.run).status) == (
@@ -65,16 +65,16 @@ class TestReads:
         assert started == [{"by": "acme-operator", "agent_key": "Laptop"}]
         assert run.created_by == workshop.operator.user, "the key's member is the one who asks"
 
-    def test_a_refusal_while_it_ran_is_no_unknown_tool(self) -> None:
+    def test_that_is_refused_while_running_is_not_reported_as_an_unknown_tool(self) -> None:
         refused = ToolResult.failed(ToolError(ErrorCode.NOT_PERMITTED, "You may not delegate to Kim.")).as_json()
         for status, is_unknown in ((CallStatus.FAILED, False), (CallStatus.REJECTED, True)):
             assert Ticket(ToolCall(status=status, result=refused), str(status)).is_unknown_tool is is_unknown
 
-    def test_a_call_that_ended_without_a_result_has_none(self) -> None:
+    def test_without_a_result_has_none_in_its_ticket(self) -> None:
         assert Ticket(ToolCall(status=CallStatus.CANCELLED), "cancelled").result is None
 
     @pytest.mark.parametrize(("code", "has_crashed"), [("", True), ("NOT_FOUND", False)])
-    def test_a_crash_is_told_from_an_error(
+    def test_that_crashed_differs_from_one_with_an_error(
         self, workshop: Workshop, key: AgentKey, code: str, *, has_crashed: bool
     ) -> None:
         call = request(key, Fail.name, code=code)
@@ -82,7 +82,7 @@ class TestReads:
         assert load_ticket(call.pk).has_crashed == has_crashed
 
     @feature("Agents elsewhere", "Each request is a recorded pass of the session's run", "agents/gateway/requests.py")
-    def test_each_request_is_a_pass_of_one_run(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_is_one_pass_of_the_shared_run(self, workshop: Workshop, key: AgentKey) -> None:
         first, second = request(key, SEARCH, region="EU"), request(key, SEARCH, region="EU")
         assert first.run_id == second.run_id
         run = workshop.drive(first.run)
@@ -91,7 +91,7 @@ class TestReads:
         (requested,) = passes(run)[0].response["tool_calls"]
         assert requested["function"] == {"name": SEARCH, "arguments": '{"limit":100,"region":"EU"}'}
 
-    def test_the_cost_in_statements(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_costs_a_bounded_number_of_statements(self, workshop: Workshop, key: AgentKey) -> None:
         workshop.drive(request(key, SEARCH, region="EU").run)
         with CaptureQueriesContext(connection) as caught:
             call = request(key, SEARCH, region="EU")
@@ -102,7 +102,7 @@ class TestReads:
             find_ticket(key, f"t-{call.pk}")
         assert len(caught) == 1
 
-    def test_neither_a_card_nor_a_read_costs_a_statement_for_notices(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_costs_no_statement_for_notices_and_neither_does_a_card(self, workshop: Workshop, key: AgentKey) -> None:
         def count_notices(act: Callable[[], ToolCall]) -> int:
             with CaptureQueriesContext(connection) as caught:
                 act()
@@ -113,13 +113,13 @@ class TestReads:
         assert count_notices(lambda: request(key, SEARCH, region="EU")) == 0
         workshop.drive(Run.objects.get())
 
-    def test_many_at_once_share_the_run(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_shares_its_run_with_simultaneous_ones(self, workshop: Workshop, key: AgentKey) -> None:
         all_at_once([lambda: request(key, SEARCH, region="EU")] * 5)
         run = Run.objects.get()
         workshop.drive(run)
         assert [each.status for each in calls(run)] == [CallStatus.SUCCEEDED] * 5
 
-    def test_a_lost_worker_loses_no_call(self, workshop: Workshop, key: AgentKey, recorder: Recorder) -> None:
+    def test_survives_the_loss_of_its_worker(self, workshop: Workshop, key: AgentKey, recorder: Recorder) -> None:
         call = request(key, "probe.gate", name="a")
         recorder.hold("a")
         with workshop.driving(call.run):
@@ -130,15 +130,15 @@ class TestReads:
         assert load_ticket(call.pk).call.status == CallStatus.SUCCEEDED
 
 
-class TestRefusals:
+class TestARefusedRequest:
     @pytest.mark.parametrize("value", [float("nan"), float("-inf"), "\0", "\ud800"])
-    def test_arguments_that_cannot_be_stored_are_refused(self, key: AgentKey, value: Any) -> None:
+    def test_has_arguments_that_cannot_be_stored(self, key: AgentKey, value: Any) -> None:
         with pytest.raises(Invalid, match="not valid JSON"):
             request(key, SEARCH, region=value)
         assert not Run.objects.exists()
 
     @pytest.mark.parametrize("name", ["a\0b", "\ud800", "x" * 121])
-    def test_a_name_that_no_tool_has_is_refused(self, key: AgentKey, name: str) -> None:
+    def test_has_an_invalid_name_of_a_tool(self, key: AgentKey, name: str) -> None:
         with pytest.raises(Invalid):
             request(key, name)
         assert not Run.objects.exists()
@@ -146,7 +146,7 @@ class TestRefusals:
     @feature("Agents elsewhere", "A key that ends while a request is prepared asks nothing", "agents/gateway/keys.py")
     @pytest.mark.parametrize("has_run", [False, True])
     @pytest.mark.parametrize("keeps_open", [False, True])
-    def test_a_key_that_ends_while_a_request_is_prepared_asks_nothing(
+    def test_has_a_key_that_ended_meanwhile_and_records_nothing(
         self, workshop: Workshop, key: AgentKey, has_run: bool, keeps_open: bool
     ) -> None:
         record = workshop.record()
@@ -159,7 +159,9 @@ class TestRefusals:
         assert Run.objects.count() == has_run
         assert not Approval.objects.exists()
 
-    def test_the_keys_own_member_does_not_decide_under_the_two_person_rule(self, workshop: Workshop) -> None:
+    def test_has_a_card_that_the_member_of_the_key_cannot_decide_under_the_two_person_rule(
+        self, workshop: Workshop
+    ) -> None:
         workshop.organization.four_eyes = True
         workshop.organization.save()
         card = workshop.card(update(workshop, make_key(workshop, "approver")).run)
@@ -167,42 +169,42 @@ class TestRefusals:
             workshop.approve(card)
         workshop.approve(card, by=workshop.admin)
 
-    def test_an_unknown_tool_is_rejected_and_recorded(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_for_an_unknown_tool_is_recorded(self, workshop: Workshop, key: AgentKey) -> None:
         call = request(key, "data.nothing")
         assert (call.status, load_ticket(call.pk).is_unknown_tool) == (CallStatus.REJECTED, True)
         assert not load_ticket(request(key, SEARCH, limit=0).pk).is_unknown_tool
         assert not load_ticket(request(key, "x" * 120).pk).call.attempts, "the longest name is recorded as well"
         assert again(call.run).status == RunStatus.WAITING
 
-    def test_a_tool_without_a_grant_is_rejected(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_for_a_tool_without_a_grant_is_rejected(self, workshop: Workshop, key: AgentKey) -> None:
         Grant.objects.filter(employee=workshop.employee, tool=SEARCH).delete()
         assert request(key, SEARCH, region="EU").status == CallStatus.REJECTED
 
-    def test_wrong_params_are_rejected_by_name(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_with_invalid_params_names_them(self, workshop: Workshop, key: AgentKey) -> None:
         call = request(key, SEARCH, limit=0)
         assert call.status == CallStatus.REJECTED
         assert "limit" in call.content
 
-    def test_a_claimed_level_changes_nothing(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_with_a_claimed_level_is_rejected(self, workshop: Workshop, key: AgentKey) -> None:
         """A client that sends a level, an approval or another organization sends unknown params."""
         call = request(key, UPDATE, record_id="1", changes={}, level="read", approved=True, organization_id=7)
         assert call.status == CallStatus.REJECTED
 
-    def test_an_ask_is_no_tool(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_for_an_ask_is_rejected(self, workshop: Workshop, key: AgentKey) -> None:
         assert request(key, "ask/deploy").status == CallStatus.REJECTED
 
-    def test_a_stop_refuses_it(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_is_the_result_of_a_stop(self, workshop: Workshop, key: AgentKey) -> None:
         stops.stop_everything(workshop.operator)
         with pytest.raises(Conflict):
             request(authenticated(key), SEARCH)
         assert not ToolCall.objects.exists()
 
-    def test_an_inactive_employee_refuses_it(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_is_the_result_of_an_inactive_employee(self, workshop: Workshop, key: AgentKey) -> None:
         key.employee.is_active = False
         with pytest.raises(Conflict, match="not active"):
             request(key, SEARCH)
 
-    def test_a_used_up_budget_refuses_it(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_is_the_result_of_a_used_up_budget(self, workshop: Workshop, key: AgentKey) -> None:
         spent = workshop.submit()
         Run.objects.filter(pk=spent.pk).update(input_tokens=1_000)
         Employee.objects.filter(pk=workshop.employee.pk).update(month_tokens=10)
@@ -210,7 +212,7 @@ class TestRefusals:
             request(authenticated(key), SEARCH)
         workshop.cancel(spent)
 
-    def test_people_cannot_send_messages_to_it(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_does_not_let_people_send_messages_to_its_run(self, workshop: Workshop, key: AgentKey) -> None:
         run = request(key, SEARCH).run
         with pytest.raises(Conflict, match="no model"):
             workshop.say(run)
@@ -219,16 +221,14 @@ class TestRefusals:
         workshop.drive(run)
 
 
-class TestTickets:
-    def test_the_same_write_has_its_ticket_even_if_its_target_is_gone_meanwhile(
-        self, workshop: Workshop, key: AgentKey
-    ) -> None:
+class TestATicket:
+    def test_is_returned_to_the_same_write_even_if_its_target_is_gone(self, workshop: Workshop, key: AgentKey) -> None:
         params = {"record_id": str(workshop.record().pk), "changes": {"phone": "+49 1"}}
         first = request(key, UPDATE, **params)
         Record.objects.all().delete()
         assert request(key, UPDATE, **params) == first
 
-    def test_a_write_waits_for_a_person_without_a_worker(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_waits_for_a_person_without_a_worker(self, workshop: Workshop, key: AgentKey) -> None:
         ticket = load_ticket(update(workshop, key).pk)
         assert (ticket.status, ticket.has_ended, ticket.ends_by_itself) == ("waiting_for_approval", False, False)
         run = again(ticket.call.run)
@@ -243,7 +243,7 @@ class TestTickets:
         "A write answers with a ticket, and runs once it is approved, even if the agent is gone",
         "agents/gateway/tickets.py",
     )
-    def test_once_approved_a_worker_runs_it_even_if_the_agent_is_gone(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_is_executed_once_approved_even_if_the_agent_is_gone(self, workshop: Workshop, key: AgentKey) -> None:
         call = update(workshop, key)
         workshop.approve(workshop.card(call.run))
         workshop.drive(call.run)
@@ -251,7 +251,7 @@ class TestTickets:
         assert (found.call.status, found.call.attempts) == (CallStatus.SUCCEEDED, 1)
         assert again(call.run).next_wake_at is not None, "the run rests again"
 
-    def test_a_denial_is_told_with_its_reason(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_of_a_denied_call_includes_the_reason(self, workshop: Workshop, key: AgentKey) -> None:
         call = update(workshop, key)
         workshop.deny(workshop.card(call.run), "wrong number")
         workshop.drive(call.run)
@@ -264,7 +264,7 @@ class TestTickets:
         "A write that is sent again gets the ticket that is still open",
         "agents/gateway/requests.py",
     )
-    def test_the_same_write_gets_the_open_ticket(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_is_returned_while_open_to_the_same_write(self, workshop: Workshop, key: AgentKey) -> None:
         first, second = update(workshop, key), update(workshop, key)
         assert first.pk == second.pk
         assert update(workshop, key, "+49 2").pk != first.pk
@@ -272,7 +272,9 @@ class TestTickets:
         workshop.deny(workshop.card(first.run))
         assert update(workshop, key).pk != first.pk, "a closed ticket is not returned"
 
-    def test_an_unknown_outcome_is_not_repeated(self, workshop: Workshop, key: AgentKey, recorder: Recorder) -> None:
+    def test_with_an_unknown_outcome_prevents_repeating_the_call(
+        self, workshop: Workshop, key: AgentKey, recorder: Recorder
+    ) -> None:
         call = request(key, EFFECT, name="a")
         workshop.approve(workshop.card(call.run))
         recorder.hold("a")
@@ -289,7 +291,7 @@ class TestTickets:
         assert (late.status, late.late_effect is not None) == (CallStatus.FAILED, True)
 
     @feature("Agents elsewhere", "A ticket opens with its own key alone", "agents/gateway/tickets.py")
-    def test_it_opens_with_its_own_key_alone(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_can_be_read_only_with_its_own_key(self, workshop: Workshop, key: AgentKey) -> None:
         call = update(workshop, key)
         other = make_key(workshop, "approver")
         for ticket in (f"t-{call.pk}", str(call.pk), "t-", "t-0", "t-99999999999999999999999"):
@@ -300,7 +302,7 @@ class TestTickets:
         with pytest.raises(NotFound):
             cancel_ticket(other, f"t-{call.pk}")
 
-    def test_a_call_within_a_call_has_none_of_its_own(self, key: AgentKey) -> None:
+    def test_does_not_exist_for_a_call_within_a_call(self, key: AgentKey) -> None:
         outer, inner = (request(key, EFFECT, name=name) for name in "ab")
         ToolCall.objects.filter(pk=inner.pk).update(parent_call=outer)
         assert find_ticket(key, f"t-{outer.pk}").call == outer
@@ -308,14 +310,14 @@ class TestTickets:
             find_ticket(key, f"t-{inner.pk}")
         ToolCall.objects.filter(pk=inner.pk).update(parent_call=None)
 
-    def test_it_names_its_own_open_card(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_names_its_own_open_card(self, workshop: Workshop, key: AgentKey) -> None:
         one, two = (request(key, EFFECT, name=name) for name in "ab")
         cards = [Approval.objects.get(tool_call=each) for each in (one, two)]
         assert [load_ticket(each.pk).card_id for each in (one, two)] == [each.pk for each in cards]
         Approval.objects.filter(pk=cards[0].pk).update(status=ApprovalStatus.SUPERSEDED)
         assert load_ticket(one.pk).card_id is None
 
-    def test_it_can_be_cancelled_until_it_starts(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_can_be_cancelled_until_the_call_starts(self, workshop: Workshop, key: AgentKey) -> None:
         call = update(workshop, key)
         assert cancel_ticket(key, f"t-{call.pk}").call.status == CallStatus.CANCELLED
         workshop.drive(call.run)
@@ -323,16 +325,14 @@ class TestTickets:
         assert cancel_ticket(key, f"t-{call.pk}").call.status == CallStatus.CANCELLED, "again changes nothing"
         assert AuditEntry.objects.filter(action="ticket_cancelled").count() == 1
 
-    def test_the_audit_does_not_name_the_agent_for_what_a_person_cancelled(
-        self, workshop: Workshop, key: AgentKey
-    ) -> None:
+    def test_cancelled_by_a_person_is_not_attributed_to_the_agent(self, workshop: Workshop, key: AgentKey) -> None:
         call = update(workshop, key)
         workshop.cancel(call.run)
         assert cancel_ticket(key, f"t-{call.pk}").call.status == CallStatus.CANCELLED
         assert not AuditEntry.objects.filter(action="ticket_cancelled").exists()
 
     @feature("Agents elsewhere", "Cancelling a ticket cancels all steps of its recipes", "agents/runs/engine/ending.py")
-    def test_all_steps_of_nested_recipes_are_cancelled_with_it(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_of_a_recipe_cancels_all_nested_steps(self, workshop: Workshop, key: AgentKey) -> None:
         names = ("probe.nested", "probe.recipe", "data.getRecordDetail")
         Grant.objects.bulk_create([Grant(employee=workshop.employee, tool=name) for name in names])
         call = request(key, "probe.nested", record_id=workshop.record().pk)
@@ -346,14 +346,14 @@ class TestTickets:
         assert not ToolCall.objects.exclude(status__in=TERMINAL_CALLS).exists()
         workshop.drive(call.run)
 
-    def test_an_approved_one_can_be_cancelled_before_it_starts(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_can_be_cancelled_after_the_approval_and_before_the_start(self, workshop: Workshop, key: AgentKey) -> None:
         call = update(workshop, key)
         workshop.approve(workshop.card(call.run))
         assert cancel_ticket(key, f"t-{call.pk}").call.status == CallStatus.CANCELLED
         workshop.drive(call.run)
         assert ToolCall.objects.get(pk=call.pk).attempts == 0
 
-    def test_a_running_one_is_left_alone(self, workshop: Workshop, key: AgentKey, recorder: Recorder) -> None:
+    def test_of_a_running_call_cannot_be_cancelled(self, workshop: Workshop, key: AgentKey, recorder: Recorder) -> None:
         call = request(key, "probe.gate", name="a")
         recorder.hold("a")
         with workshop.driving(call.run):
@@ -362,7 +362,7 @@ class TestTickets:
             recorder.release("a")
         assert load_ticket(call.pk).call.status == CallStatus.SUCCEEDED
 
-    def test_the_same_write_in_many_sessions_at_once_is_one_ticket(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_is_shared_by_the_same_write_in_many_sessions_at_once(self, workshop: Workshop, key: AgentKey) -> None:
         made: list[int] = []
         sessions = [find_or_create_session(key, f"s{number}") for number in range(4)]
 
@@ -372,7 +372,7 @@ class TestTickets:
         all_at_once([partial(ask, session) for session in sessions])
         assert len(set(made)) == 1
 
-    def test_a_step_of_a_recipe_is_no_ticket(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_does_not_exist_for_a_step_of_a_recipe(self, workshop: Workshop, key: AgentKey) -> None:
         names = ("probe.recipe", "data.getRecordDetail", "probe.rename")
         Grant.objects.bulk_create([Grant(employee=workshop.employee, tool=name) for name in names[:2]])
         record = workshop.record()
@@ -381,7 +381,7 @@ class TestTickets:
         step = workshop.card(recipe.run).tool_call
         assert request(key, step.tool, **step.params).pk != step.pk
 
-    def test_a_raised_level_makes_a_read_ask(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_of_a_read_with_a_raised_level_waits_for_approval(self, workshop: Workshop, key: AgentKey) -> None:
         workshop.raise_for_all(SEARCH, Level.WRITE)
         assert load_ticket(request(key, SEARCH).pk).status == "waiting_for_approval"
 
@@ -395,6 +395,6 @@ def again_call(call: ToolCall) -> ToolCall:
     return ToolCall.objects.get(pk=call.pk)
 
 
-def test_the_toolbox_has_no_tool_of_asks(toolbox: Toolbox) -> None:
+def test_the_toolbox_has_no_tools_of_asks(toolbox: Toolbox) -> None:
     assert toolbox.get_tool("ask/deploy") is not None, "cards of asks have a title"
     assert not [tool for tool in toolbox.tools() if tool.name.startswith("ask/")]

@@ -86,7 +86,7 @@ def connect_everything(workshop: Workshop, api: Api, folder: Path) -> None:
     "agents/mcp_server/names.py",
 )
 @pytest.mark.django_db(transaction=True)
-def test_a_strict_model_takes_the_names_of_all_tools(
+def test_a_strict_model_accepts_the_names_of_all_tools(
     workshop: Workshop, api: Api, model: StrictModel, tmp_path: Path
 ) -> None:
     connect_everything(workshop, api, tmp_path)
@@ -105,11 +105,11 @@ def test_a_strict_model_takes_the_names_of_all_tools(
 @pytest.mark.parametrize(
     ("names", "status"), [(["a__b"], 200), (["a.b"], 400), (["x" * 48], 200), (["x" * 49], 400), (["a", "a"], 400)]
 )
-def test_the_strict_model_refuses(model: StrictModel, names: list[str], status: int) -> None:
+def test_the_strict_model_refuses_illegal_names(model: StrictModel, names: list[str], status: int) -> None:
     assert model.offer(names).status_code == status
 
 
-def test_served_names_are_legal_and_differ() -> None:
+def test_served_names_are_legal_and_unique() -> None:
     served = [get_served_name(name) for name in HARD]
     assert [name for name in served if not SERVED.match(name)] == []
     assert len({*served, TICKET_TOOL, CANCEL_TOOL}) == len(HARD) + 2
@@ -117,7 +117,7 @@ def test_served_names_are_legal_and_differ() -> None:
 
 @settings(max_examples=150, deadline=None, database=None)
 @given(SETS_OF_NAMES)
-def test_any_names_are_legal_differ_and_come_back(names: list[str]) -> None:
+def test_any_names_become_legal_and_unique_and_map_back(names: list[str]) -> None:
     """Names that look like served ones of others, and such of others again, are among them."""
     names = list(dict.fromkeys([*names, *map(get_served_name, names)]))
     served = [get_served_name(name) for name in names]
@@ -128,7 +128,7 @@ def test_any_names_are_legal_differ_and_come_back(names: list[str]) -> None:
 
 @settings(max_examples=100, deadline=None, database=None)
 @given(SETS_OF_NAMES, st.randoms())
-def test_a_served_name_never_comes_to_mean_another_tool(names: list[str], chance: random.Random) -> None:
+def test_a_served_name_never_changes_to_another_tool(names: list[str], chance: random.Random) -> None:
     """With any tools added or removed, it means the same tool or none."""
     names = list(dict.fromkeys([*names, *map(get_served_name, names)]))
     served = {name: get_served_name(name) for name in names}
@@ -138,16 +138,16 @@ def test_a_served_name_never_comes_to_mean_another_tool(names: list[str], chance
         assert found in (name, None)
 
 
-def test_a_name_of_one_word_is_served_as_it_is() -> None:
+def test_a_name_of_one_word_is_served_unchanged() -> None:
     assert (get_served_name("search"), get_served_name("data.searchRecords")) == ("search", "data__searchRecords")
 
 
 @pytest.mark.parametrize("name", ["data.searchRecords", "unknown.tool", f"github.{LONG}", "data.searchRecords@1.0"])
-def test_a_name_with_dots_is_accepted_on_call(name: str) -> None:
+def test_a_name_with_dots_is_accepted_in_calls(name: str) -> None:
     assert find_tool_name(name, [name]) == name
 
 
-def test_a_tools_own_name_is_not_accepted_where_another_is_served_under_it() -> None:
+def test_an_unserved_name_is_not_accepted_if_another_tool_is_served_under_it() -> None:
     assert find_tool_name("data__searchRecords", ["data__searchRecords"]) == "data.searchRecords"
     assert find_tool_name(get_served_name("data__searchRecords"), ["data__searchRecords"]) == "data__searchRecords"
 

@@ -27,7 +27,7 @@ from tests.workshop import LONG_AGO, Workshop, again
 from tools.contract import Level
 
 
-def test_a_run_ends_when_no_request_comes(workshop: Workshop, key: AgentKey) -> None:
+def test_a_run_ends_after_a_time_without_requests(workshop: Workshop, key: AgentKey) -> None:
     run = workshop.drive(request(key, SEARCH).run)
     sweep_once()
     assert again(run).status == RunStatus.WAITING
@@ -45,7 +45,7 @@ def test_a_run_ends_when_no_request_comes(workshop: Workshop, key: AgentKey) -> 
     "A run rests between requests without a worker, and never ends while a ticket is open",
     "agents/gateway/sessions.py",
 )
-def test_a_run_with_an_open_ticket_never_ends_by_itself(workshop: Workshop, key: AgentKey) -> None:
+def test_a_run_with_an_open_ticket_does_not_end_by_timeout(workshop: Workshop, key: AgentKey) -> None:
     run = update(workshop, key).run
     past = Now() - LONG_AGO
     Run.objects.update(created_at=past, started_at=past, next_wake_at=past)
@@ -54,7 +54,7 @@ def test_a_run_with_an_open_ticket_never_ends_by_itself(workshop: Workshop, key:
     assert not end_resting_run(run.pk, is_idle=False)
 
 
-def test_a_run_ends_no_earlier(workshop: Workshop, key: AgentKey) -> None:
+def test_a_run_does_not_end_before_its_time(workshop: Workshop, key: AgentKey) -> None:
     run = workshop.drive(request(key, SEARCH).run)
     assert not end_resting_run(run.pk)
     request(key, SEARCH)
@@ -63,7 +63,7 @@ def test_a_run_ends_no_earlier(workshop: Workshop, key: AgentKey) -> None:
     assert again(run).answer == "The session ended. It made 2 calls."
 
 
-def test_sessions_have_runs_of_their_own(workshop: Workshop, key: AgentKey) -> None:
+def test_each_session_has_its_own_run(workshop: Workshop, key: AgentKey) -> None:
     one, two = (find_or_create_session(key, name) for name in ("one", "two"))
     first, second, third = (request(key, SEARCH, session) for session in (one, two, None))
     assert len({first.run_id, second.run_id, third.run_id}) == 3
@@ -72,7 +72,7 @@ def test_sessions_have_runs_of_their_own(workshop: Workshop, key: AgentKey) -> N
         workshop.drive(run)
 
 
-def test_a_client_ends_its_own_session(workshop: Workshop, key: AgentKey) -> None:
+def test_a_client_can_end_its_own_session(workshop: Workshop, key: AgentKey) -> None:
     one, two = (find_or_create_session(key, name) for name in ("one", "two"))
     runs = [workshop.drive(request(key, SEARCH, session).run) for session in (one, two)]
     end_session(one)
@@ -86,7 +86,7 @@ def test_a_client_ends_its_own_session(workshop: Workshop, key: AgentKey) -> Non
     assert not has_ended(make_key(workshop, name="Server"), "two")
 
 
-def test_only_a_resting_run_of_an_agent_ends_so(workshop: Workshop, key: AgentKey) -> None:
+def test_only_a_resting_agent_run_can_be_ended_by_its_client(workshop: Workshop, key: AgentKey) -> None:
     open_elsewhere = update(workshop, key)
     run = workshop.drive(request(key, SEARCH, find_or_create_session(key, "one")).run)
     rows = Run.objects.filter(pk=run.pk)
@@ -102,7 +102,7 @@ def test_only_a_resting_run_of_an_agent_ends_so(workshop: Workshop, key: AgentKe
     assert not load_ticket(open_elsewhere.pk).has_ended
 
 
-def test_what_is_open_outlives_its_session(workshop: Workshop, key: AgentKey) -> None:
+def test_open_calls_outlive_their_session(workshop: Workshop, key: AgentKey) -> None:
     session = find_or_create_session(key, "one")
     call = request(key, EFFECT, session, name="a")
     end_session(session)
@@ -110,7 +110,7 @@ def test_what_is_open_outlives_its_session(workshop: Workshop, key: AgentKey) ->
     assert find_ticket(key, f"t-{call.pk}").call.pk == call.pk, "another session of the key can fetch it"
 
 
-def test_a_long_session_gets_another_run(workshop: Workshop, key: AgentKey) -> None:
+def test_a_long_session_continues_in_another_run(workshop: Workshop, key: AgentKey) -> None:
     run = workshop.drive(request(key, SEARCH).run)
     Run.objects.filter(pk=run.pk).update(pass_number=MAX_CALLS_OF_A_RUN)
     after = request(key, SEARCH)
@@ -119,7 +119,7 @@ def test_a_long_session_gets_another_run(workshop: Workshop, key: AgentKey) -> N
     Run.objects.filter(pk=run.pk).update(pass_number=1)
 
 
-def test_a_cancelled_run_takes_no_more(workshop: Workshop, key: AgentKey) -> None:
+def test_a_cancelled_run_accepts_no_more_calls(workshop: Workshop, key: AgentKey) -> None:
     call = update(workshop, key)
     workshop.cancel(call.run)
     assert load_ticket(call.pk).call.status == CallStatus.CANCELLED
@@ -135,7 +135,7 @@ def test_a_cancelled_run_takes_no_more(workshop: Workshop, key: AgentKey) -> Non
         (Level.WRITE, CallStatus.AWAITING_APPROVAL, True),
     ],
 )
-def test_only_a_write_at_work_keeps_a_run_from_taking_more(
+def test_a_run_accepts_more_calls_unless_a_write_is_running(
     key: AgentKey, level: Level, status: CallStatus, *, takes_more: bool
 ) -> None:
     sessions = [find_or_create_session(key, name) for name in ("one", "two")]
@@ -147,18 +147,18 @@ def test_only_a_write_at_work_keeps_a_run_from_taking_more(
     at_work.update(status=CallStatus.APPROVED)  # nobody executes it
 
 
-def test_a_run_that_is_being_cancelled_takes_no_more(key: AgentKey) -> None:
+def test_a_run_being_cancelled_accepts_no_more_calls(key: AgentKey) -> None:
     run = request(key, EFFECT, name="a").run
     Run.objects.filter(pk=run.pk).update(cancel_requested_at=Now())
     assert find_or_start_run(key, None) != run.pk
 
 
-def test_the_run_of_an_ask_takes_no_calls(key: AgentKey) -> None:
+def test_the_run_of_an_ask_accepts_no_calls(key: AgentKey) -> None:
     asked, _ = submit(key, AskedRequest("deploy", {}, "write"))
     assert find_or_start_run(key, None) != asked.run_id
 
 
-def test_the_session_decides_not_the_age(key: AgentKey) -> None:
+def test_the_session_matters_and_not_the_age_of_the_run(key: AgentKey) -> None:
     sessions = [None, find_or_create_session(key, "one"), None, find_or_create_session(key, "two"), None]
     runs = [find_or_start_run(key, session) for session in sessions]
     assert len(set(runs)) == 3

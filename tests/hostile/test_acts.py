@@ -39,7 +39,7 @@ def world(settings: Settings, tmp_path: Path) -> World:
     return make_world()
 
 
-def test_what_is_asked_and_shown_about_a_member_names_them_in_text(world: World) -> None:
+def test_confirmations_and_messages_about_a_member_escape_names(world: World) -> None:
     client, viewer = world.client("admin"), world.member("viewer")
 
     def about(name: str, act: str) -> Any:
@@ -52,7 +52,7 @@ def test_what_is_asked_and_shown_about_a_member_names_them_in_text(world: World)
     assert_tame(lambda text: client.post(f"/users/{viewer.pk}/role/", {"role": text, "confirmed": text}), packed(200))
 
 
-def test_who_was_removed_or_not_invited_after_all_is_named_in_text(world: World) -> None:
+def test_messages_about_removed_members_and_withdrawn_invitations_escape_names(world: World) -> None:
     client, organization = world.client("admin"), world.acme
 
     def removed(name: str) -> Any:
@@ -71,7 +71,7 @@ def test_who_was_removed_or_not_invited_after_all_is_named_in_text(world: World)
     assert_tame(revoked, packed(120))
 
 
-def test_who_stopped_everything_is_named_in_text_on_every_page(world: World) -> None:
+def test_the_stop_banner_escapes_the_name_on_every_page(world: World) -> None:
     client = world.client("admin")
 
     def stopped(name: str) -> Any:
@@ -86,7 +86,7 @@ def test_who_stopped_everything_is_named_in_text_on_every_page(world: World) -> 
     assert_tame(lambda text: client.post("/stop/", {"what": "tool", "act": "stop", "which": text}), packed(1_000))
 
 
-def test_a_schedule_that_is_not_made_stays_in_its_form_and_the_question_tells_its_task(world: World) -> None:
+def test_a_refused_schedule_stays_in_its_form_and_a_confirmation_escapes_its_task(world: World) -> None:
     client, member = world.client("operator"), world.member("operator")
     form = {"employee": str(world.employee.pk), "cron": DAILY[0], "time_zone": DAILY[1]}
     tasks = packed(2_000, "\n")
@@ -115,7 +115,7 @@ def is_name(text: str) -> bool:
         return False
 
 
-def test_the_name_of_a_file_is_text_whether_it_is_refused_listed_or_asked_about(world: World) -> None:
+def test_file_names_are_escaped_when_refused_listed_and_confirmed(world: World) -> None:
     client = world.client("admin")
     names = take_sample([text for text in EVERY_STRING if is_name(text)], 6, "names of files")
 
@@ -136,7 +136,7 @@ def test_the_name_of_a_file_is_text_whether_it_is_refused_listed_or_asked_about(
     assert [name for name in names if not tells(asked, name)] == []
 
 
-def test_words_that_reach_no_employee_come_back_as_text(world: World) -> None:
+def test_messages_that_reach_no_employee_are_returned_escaped(world: World) -> None:
     client, run, card = world.client("operator"), world.run(RunStatus.SUCCEEDED), world.card()
     too_long = "x" * (MAX_TEXT + 1)
     assert_tame(lambda text: client.post(f"/runs/{run.pk}/message/", {"text": f"{too_long}{text}"}), packed(2_000))

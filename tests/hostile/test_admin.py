@@ -145,7 +145,7 @@ def world_for(models: list[type[Model]], *, is_hostile: bool) -> HostileWorld:
 
 
 @pytest.mark.parametrize("part", range(PARTS + 1))
-def test_no_list_of_the_admin_becomes_what_somebody_wrote_and_each_tells_all_of_it(part: int) -> None:
+def test_every_list_of_the_admin_escapes_hostile_text_and_shows_all_of_it(part: int) -> None:
     others = [model for model in admin.site._registry if model is not Organization]
     models: list[type[Model]] = others[part::PARTS] if part < PARTS else [Organization]
     known: dict[str, set[Shape]] = {}
@@ -167,7 +167,7 @@ def test_no_list_of_the_admin_becomes_what_somebody_wrote_and_each_tells_all_of_
         assert untold(told[f"{model.__name__} list"], LONGEST[model.__name__]) == [], model
 
 
-def test_what_hides_is_shown_everywhere_but_in_what_a_form_sends_back() -> None:
+def test_hidden_characters_are_shown_everywhere_except_in_form_values() -> None:
     html = (
         '<a title="1\u202e" x-on:click="a => b">2\u202e</a><option value="3\u202e">4\u202e</option>'
         '<input value="5\u202e" placeholder=\'6\u202e\'><textarea rows="2">7\u202e title="8\u202e"</textarea>'
@@ -181,7 +181,7 @@ def test_what_hides_is_shown_everywhere_but_in_what_a_form_sends_back() -> None:
     assert shown.replace("⟦U+202E⟧", "\u202e") == html
 
 
-def test_each_hostile_string_is_a_text_of_the_page_and_none_costs_more_than_a_moment() -> None:
+def test_every_hostile_string_is_on_the_page_and_is_rendered_quickly() -> None:
     began = time.process_time()
     for text in HOSTILE:
         reading = Reading(reveal_hidden(f'<p title="{escape(text)}">{escape(text)}</p><input value="{escape(text)}">'))

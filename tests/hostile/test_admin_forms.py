@@ -136,7 +136,7 @@ def pages(filled: FilledRows) -> Iterator[tuple[str, FormReading, list[str]]]:
             yield f"{model} add refused", *refused(row, filled, client, "add")
 
 
-def test_there_is_a_row_of_all_that_is_registered_and_each_text_holds_all_strings() -> None:
+def test_every_registered_model_has_a_row_with_all_strings() -> None:
     assert untold(told_of(all_strings(0), one_line=False), len(max(HOSTILE, key=len))) == []
     assert untold(told_of(all_strings(IN_ALL), one_line=False), IN_ALL) == []
     with transaction.atomic():
@@ -146,7 +146,7 @@ def test_there_is_a_row_of_all_that_is_registered_and_each_text_holds_all_string
 
 
 @pytest.mark.timeout(600)
-def test_each_page_of_a_row_tells_all_of_it_and_becomes_nothing_of_it() -> None:
+def test_every_page_of_a_row_escapes_hostile_text_and_shows_all_of_it() -> None:
     known: dict[str, set[Shape]] = {}
     usual: set[str] = set()
     with transaction.atomic():
@@ -171,7 +171,7 @@ def test_each_page_of_a_row_tells_all_of_it_and_becomes_nothing_of_it() -> None:
 
 
 @pytest.mark.parametrize(("model", "column", "limit"), TITLES)
-def test_a_title_that_is_the_beginning_of_a_text_is_text(model: type[Model], column: str, limit: int) -> None:
+def test_a_title_that_begins_like_a_text_is_escaped(model: type[Model], column: str, limit: int) -> None:
     world = make_admin_world()
     world.card()
     row = model._default_manager.get()

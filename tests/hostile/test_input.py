@@ -78,7 +78,7 @@ def assert_tame(send: Send, texts: Iterable[str]) -> str:
 # Own names, and what addresses ask for
 
 
-def test_the_names_of_the_organization_and_of_oneself_stand_on_every_page(world: World) -> None:
+def test_names_of_organizations_and_users_are_escaped_on_every_page(world: World) -> None:
     clients, names = {role: world.client(role) for role in ("viewer", "admin")}, packed(120)
     for role, path in (("viewer", "/"), ("admin", "/users/?q=nobody")):
 
@@ -113,7 +113,7 @@ def test_a_query_changes_no_page(world: World, path: str) -> None:
         )
 
 
-def test_an_address_that_is_not_there_says_so_in_text(world: World) -> None:
+def test_an_unknown_address_is_reported_as_escaped_text(world: World) -> None:
     client = world.client("viewer")
     assert_tame(
         lambda text: client.get(f"/nothing/{quote(text, safe='')}/"), (text for text in packed(200) if "\n" not in text)
@@ -123,7 +123,7 @@ def test_an_address_that_is_not_there_says_so_in_text(world: World) -> None:
 # What forms send
 
 
-def test_a_form_that_is_refused_comes_back_as_it_was_typed(world: World) -> None:
+def test_a_refused_form_keeps_its_values_escaped(world: World) -> None:
     client, card = world.client("admin"), world.card()
 
     def edited(text: str) -> Any:
@@ -135,7 +135,7 @@ def test_a_form_that_is_refused_comes_back_as_it_was_typed(world: World) -> None
     assert_tame(edited, packed(200))
 
 
-def test_reasons_and_proofs_that_are_refused_come_back_as_text(world: World) -> None:
+def test_refused_reasons_and_proofs_are_returned_escaped(world: World) -> None:
     client, card, deletion = world.client("admin"), world.card(), world.destructive_card()
     unknown = world.unknown_call().approvals.get()
     texts = packed(1_900)
@@ -170,7 +170,7 @@ def test_a_task_that_cannot_start_stays_in_its_form(world: World) -> None:
         assert client.post("/", sent, content_type=URLENCODED).status_code in (302, 422)
 
 
-def test_what_strangers_type_comes_back_as_text(world: World) -> None:
+def test_input_of_strangers_is_returned_escaped(world: World) -> None:
     _, secret = invitations.invite(world.member("admin"), invitations.Offer(role="viewer"))
     guest = nobody()
     guest.get(f"/join/{secret}/")
@@ -192,7 +192,7 @@ def test_what_strangers_type_comes_back_as_text(world: World) -> None:
     assert_tame(noted, packed(120))
 
 
-def test_the_page_of_a_new_password_names_the_account_in_text(world: World) -> None:
+def test_the_page_of_a_new_password_escapes_the_account_name(world: World) -> None:
     guest = nobody()
     _, secret = members.create_password_reset(world.member("admin"), world.member("viewer").pk)
     guest.get(f"/new-password/{secret}/")
@@ -225,7 +225,7 @@ def uploaded(client: Client, rows: Iterable[dict[str, str]], name: str = "record
     return client.post("/records/import/", sent, follow=True)
 
 
-def test_the_report_of_bad_rows_is_text(world: World) -> None:
+def test_the_report_of_bad_rows_escapes_their_text(world: World) -> None:
     client, texts = world.client("admin"), packed(200)
 
     def sent(text: str) -> Any:
@@ -248,7 +248,7 @@ def exported(client: Client) -> str:
     return b"".join(async_to_sync(collected)()).decode("utf-8-sig")
 
 
-def test_a_file_of_records_holds_every_string_and_no_cell_is_a_formula(world: World) -> None:
+def test_a_file_of_records_contains_every_string_and_no_formula(world: World) -> None:
     Record.objects.bulk_create(
         Record(organization=world.acme, name=f"{n}", notes=text) for n, text in enumerate(HOSTILE)
     )
@@ -260,7 +260,7 @@ def test_a_file_of_records_holds_every_string_and_no_cell_is_a_formula(world: Wo
         assert not notes.lstrip(" ").startswith(FORMULA_STARTS), text[:80]
 
 
-def test_what_was_exported_is_imported_as_it_was(world: World) -> None:
+def test_exported_records_can_be_imported_unchanged(world: World) -> None:
     texts = [text for text in HOSTILE if text.strip() and len(text) < 10_000]
     response = uploaded(
         world.client("admin"), [{"name": f"n{n}", "notes": text} for n, text in enumerate(texts)], "\u202e<b>.csv"
@@ -286,7 +286,7 @@ def parts_of(client: Client, path: str) -> str:
     return b"".join(async_to_sync(collected)() if response.is_async else response).decode()
 
 
-def test_transcripts_and_exports_hide_nothing() -> None:
+def test_transcripts_and_exports_hide_no_characters() -> None:
     made = make_hostile_world()
     client = made.world.client("admin")
     told = []

@@ -29,18 +29,18 @@ IN_A_ROW = 120
 """So many characters at least a row of the inbox shows of a card's text; the card itself shows all of it."""
 
 
-def test_there_are_more_than_300_and_no_two_are_the_same() -> None:
+def test_there_are_more_than_300_different_strings() -> None:
     assert len(EVERY_STRING) > 300
     assert len(set(EVERY_STRING)) == len(EVERY_STRING)
     assert max(len(text) for text in EVERY_STRING) == LONG
 
 
-def test_there_are_some_of_each_family() -> None:
+def test_there_are_strings_of_each_family() -> None:
     assert all(set(family) & set(HOSTILE) for family in FAMILIES.values())
     assert any(len(text) == LONG for text in HOSTILE)
 
 
-def test_the_reading_notices_what_is_not_escaped() -> None:
+def test_the_check_detects_unescaped_text() -> None:
     for text in (*FAMILIES["handlers"], *FAMILIES["bidirectional"][:-1], *FAMILIES["zero width"][:-2]):
         reading = Reading(f"<p>{text}</p>")
         assert reading.faults, text
@@ -54,45 +54,45 @@ def test_the_reading_notices_what_is_not_escaped() -> None:
 
 INPUT, ACTS = "tests/hostile/test_input.py", "tests/hostile/test_acts.py"
 READ_ELSEWHERE = {
-    "login": f"{INPUT}::test_what_strangers_type_comes_back_as_text",
-    "join": f"{INPUT}::test_what_strangers_type_comes_back_as_text",
-    "join-link": f"{INPUT}::test_what_strangers_type_comes_back_as_text",
-    "invite": f"{INPUT}::test_what_strangers_type_comes_back_as_text",
-    "new-password": f"{INPUT}::test_the_page_of_a_new_password_names_the_account_in_text",
-    "new-password-link": f"{INPUT}::test_the_page_of_a_new_password_names_the_account_in_text",
-    "nothing": f"{INPUT}::test_an_address_that_is_not_there_says_so_in_text",
-    "records-import": f"{INPUT}::test_the_report_of_bad_rows_is_text",
-    "records-export": f"{INPUT}::test_a_file_of_records_holds_every_string_and_no_cell_is_a_formula",
-    "transcript-markdown": f"{INPUT}::test_transcripts_and_exports_hide_nothing",
-    "transcript-json": f"{INPUT}::test_transcripts_and_exports_hide_nothing",
-    "playback-export": f"{INPUT}::test_transcripts_and_exports_hide_nothing",
-    "draft-download": f"{INPUT}::test_transcripts_and_exports_hide_nothing",
+    "login": f"{INPUT}::test_input_of_strangers_is_returned_escaped",
+    "join": f"{INPUT}::test_input_of_strangers_is_returned_escaped",
+    "join-link": f"{INPUT}::test_input_of_strangers_is_returned_escaped",
+    "invite": f"{INPUT}::test_input_of_strangers_is_returned_escaped",
+    "new-password": f"{INPUT}::test_the_page_of_a_new_password_escapes_the_account_name",
+    "new-password-link": f"{INPUT}::test_the_page_of_a_new_password_escapes_the_account_name",
+    "nothing": f"{INPUT}::test_an_unknown_address_is_reported_as_escaped_text",
+    "records-import": f"{INPUT}::test_the_report_of_bad_rows_escapes_their_text",
+    "records-export": f"{INPUT}::test_a_file_of_records_contains_every_string_and_no_formula",
+    "transcript-markdown": f"{INPUT}::test_transcripts_and_exports_hide_no_characters",
+    "transcript-json": f"{INPUT}::test_transcripts_and_exports_hide_no_characters",
+    "playback-export": f"{INPUT}::test_transcripts_and_exports_hide_no_characters",
+    "draft-download": f"{INPUT}::test_transcripts_and_exports_hide_no_characters",
     "oversight-export": "tests/web/test_oversight.py::test_people_are_exported_without_formulas",
-    "audit-export": f"{INPUT}::test_transcripts_and_exports_hide_nothing",
-    "edit": f"{INPUT}::test_a_form_that_is_refused_comes_back_as_it_was_typed",
-    "approve": f"{INPUT}::test_reasons_and_proofs_that_are_refused_come_back_as_text",
-    "deny": f"{INPUT}::test_reasons_and_proofs_that_are_refused_come_back_as_text",
-    "resolve": f"{INPUT}::test_reasons_and_proofs_that_are_refused_come_back_as_text",
+    "audit-export": f"{INPUT}::test_transcripts_and_exports_hide_no_characters",
+    "edit": f"{INPUT}::test_a_refused_form_keeps_its_values_escaped",
+    "approve": f"{INPUT}::test_refused_reasons_and_proofs_are_returned_escaped",
+    "deny": f"{INPUT}::test_refused_reasons_and_proofs_are_returned_escaped",
+    "resolve": f"{INPUT}::test_refused_reasons_and_proofs_are_returned_escaped",
     "continue": f"{INPUT}::test_a_task_that_cannot_start_stays_in_its_form",
-    "message": f"{ACTS}::test_words_that_reach_no_employee_come_back_as_text",
-    "answer": f"{ACTS}::test_words_that_reach_no_employee_come_back_as_text",
-    "undo": f"{ACTS}::test_words_that_reach_no_employee_come_back_as_text",
-    "switch-organization": f"{ACTS}::test_words_that_reach_no_employee_come_back_as_text",
-    "audit-verify": f"{ACTS}::test_words_that_reach_no_employee_come_back_as_text",
-    "change-role": f"{ACTS}::test_what_is_asked_and_shown_about_a_member_names_them_in_text",
-    "password-link": f"{ACTS}::test_what_is_asked_and_shown_about_a_member_names_them_in_text",
-    "remove-member": f"{ACTS}::test_who_was_removed_or_not_invited_after_all_is_named_in_text",
-    "revoke-invitation": f"{ACTS}::test_who_was_removed_or_not_invited_after_all_is_named_in_text",
-    "files": f"{ACTS}::test_the_name_of_a_file_is_text_whether_it_is_refused_listed_or_asked_about",
-    "files-upload": f"{ACTS}::test_the_name_of_a_file_is_text_whether_it_is_refused_listed_or_asked_about",
-    "file-delete": f"{ACTS}::test_the_name_of_a_file_is_text_whether_it_is_refused_listed_or_asked_about",
-    "schedule-create": f"{ACTS}::test_a_schedule_that_is_not_made_stays_in_its_form_and_the_question_tells_its_task",
+    "message": f"{ACTS}::test_messages_that_reach_no_employee_are_returned_escaped",
+    "answer": f"{ACTS}::test_messages_that_reach_no_employee_are_returned_escaped",
+    "undo": f"{ACTS}::test_messages_that_reach_no_employee_are_returned_escaped",
+    "switch-organization": f"{ACTS}::test_messages_that_reach_no_employee_are_returned_escaped",
+    "audit-verify": f"{ACTS}::test_messages_that_reach_no_employee_are_returned_escaped",
+    "change-role": f"{ACTS}::test_confirmations_and_messages_about_a_member_escape_names",
+    "password-link": f"{ACTS}::test_confirmations_and_messages_about_a_member_escape_names",
+    "remove-member": f"{ACTS}::test_messages_about_removed_members_and_withdrawn_invitations_escape_names",
+    "revoke-invitation": f"{ACTS}::test_messages_about_removed_members_and_withdrawn_invitations_escape_names",
+    "files": f"{ACTS}::test_file_names_are_escaped_when_refused_listed_and_confirmed",
+    "files-upload": f"{ACTS}::test_file_names_are_escaped_when_refused_listed_and_confirmed",
+    "file-delete": f"{ACTS}::test_file_names_are_escaped_when_refused_listed_and_confirmed",
+    "schedule-create": f"{ACTS}::test_a_refused_schedule_stays_in_its_form_and_a_confirmation_escapes_its_task",
     "trigger-create": "tests/web/test_triggers.py::test_hostile_input_stays_text_in_the_form",
-    "schedule-cancel": f"{ACTS}::test_a_schedule_that_is_not_made_stays_in_its_form_and_the_question_tells_its_task",
+    "schedule-cancel": f"{ACTS}::test_a_refused_schedule_stays_in_its_form_and_a_confirmation_escapes_its_task",
     "grant-new": "tests/web/test_grants.py::test_hostile_values_stay_text_in_the_form_and_in_its_preview",
-    "restored-limits": "tests/web/test_restored_limits.py::test_hostile_names_and_values_are_text",
+    "restored-limits": "tests/web/test_restored_limits.py::test_hostile_names_and_values_are_escaped",
     "simulator-save": "tests/web/test_simulator.py::test_hostile_input_stays_text",
-    "try-tool": "tests/web/test_manual_calls.py::test_hostile_params_are_text",
+    "try-tool": "tests/web/test_manual_calls.py::test_escapes_hostile_params",
     "file-download": "tests/web/test_files.py::test_a_hostile_path_is_refused",
     "search": "tests/web/test_frame.py::test_shows_hostile_names_as_text",
 }
@@ -149,7 +149,7 @@ def assert_each_address_is_judged(here: set[str]) -> None:
     assert len(here) + len(READ_ELSEWHERE) + len(TELLS_NO_TEXT) == len(set(names))
 
 
-def test_what_is_read_elsewhere_has_a_test_there() -> None:
+def test_places_checked_elsewhere_have_a_test_there() -> None:
     for place in set(READ_ELSEWHERE.values()):
         path, _, name = place.partition("::")
         assert f"def {name}(" in (ROOT / path).read_text(), place
@@ -266,7 +266,7 @@ def whole(words: Words) -> dict[str, list[str]]:
 
 
 @pytest.mark.timeout(600)
-def test_no_page_becomes_what_somebody_wrote_and_each_tells_all_of_it() -> None:
+def test_every_page_escapes_hostile_text_and_shows_all_of_it() -> None:
     known: dict[str, set[Shape]] = {}
     with transaction.atomic():
         harmless = world_at_work(is_hostile=False)

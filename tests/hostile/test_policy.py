@@ -45,7 +45,7 @@ def policy_of(response: Any) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", [str(pattern.name) for pattern in urlpatterns])
-def test_every_page_is_strict_whatever_it_answers(world: World, name: str) -> None:
+def test_every_page_has_the_strict_policy_whatever_it_returns(world: World, name: str) -> None:
     path = build_address(world, name)
     seen = set()
     for client in (
@@ -63,7 +63,7 @@ def test_every_page_is_strict_whatever_it_answers(world: World, name: str) -> No
     assert len(seen) > 1 or name in ("logout", "not-offered"), seen
 
 
-def test_every_kind_of_refusal_is_strict(world: World) -> None:
+def test_every_kind_of_refusal_has_the_strict_policy(world: World) -> None:
     card, admin = world.card(), world.client("admin")
     responses = {
         301: admin.get("/runs"),
@@ -83,7 +83,7 @@ def test_every_kind_of_refusal_is_strict(world: World) -> None:
     assert (homeless.status_code, policy_of(homeless)) == (403, STRICT)
 
 
-def test_a_host_that_is_not_ours_and_a_query_too_many_are_refused_as_strictly(client: Client) -> None:
+def test_a_wrong_host_and_an_overlong_query_get_the_strict_policy(client: Client) -> None:
     wrong_host = client.get("/login/", headers={"host": "evil.example"})
     assert (wrong_host.status_code, policy_of(wrong_host)) == (400, STRICT)
     too_many = client.post("/login/", {f"f{n}": "x" for n in range(settings.DATA_UPLOAD_MAX_NUMBER_FIELDS + 1)})
@@ -93,14 +93,14 @@ def test_a_host_that_is_not_ours_and_a_query_too_many_are_refused_as_strictly(cl
 @pytest.mark.parametrize(
     "path", ["/adminx/", "/ADMIN/", "//admin/", "/x/admin/", "/admin", "/api/docs", "/api/health", "/api/runs"]
 )
-def test_what_only_looks_like_the_admin_is_strict(world: World, path: str) -> None:
+def test_paths_that_only_resemble_the_admin_have_the_strict_policy(world: World, path: str) -> None:
     assert policy_of(world.client("admin").get(path)) == STRICT
 
 
 @pytest.mark.parametrize("path", ["/admin/", "/admin/login/", "/admin/runs/run/", "/admin/no/such/"])
-def test_the_admin_alone_may_run_inline_code_and_loads_nothing_foreign_either(world: World, path: str) -> None:
+def test_only_the_admin_can_run_inline_code_and_it_loads_nothing_foreign(world: World, path: str) -> None:
     assert policy_of(world.client("admin").get(path)) == STRICT | INLINE
 
 
-def test_no_page_that_is_read_has_been_left_out() -> None:
+def test_every_page_is_tested() -> None:
     assert set(READ) <= {str(pattern.name) for pattern in urlpatterns}

@@ -82,7 +82,7 @@ def read(kind: SourceKind, words: Words) -> dict[str, list[Reading]]:
 
 
 @pytest.mark.parametrize("kind", [SourceKind.OPENAPI, SourceKind.MCP_HTTP])
-def test_no_page_of_a_source_becomes_what_its_server_wrote(kind: SourceKind) -> None:
+def test_every_page_of_a_source_escapes_the_text_of_its_server(kind: SourceKind) -> None:
     with transaction.atomic():
         usual = read(kind, Words(is_hostile=False))
         transaction.set_rollback(True)

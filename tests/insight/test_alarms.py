@@ -85,7 +85,7 @@ def delay_reading(world: World, settings: Settings) -> None:
     OrganizationEvent.objects.update(created_at=Now() - timedelta(minutes=2))
 
 
-def test_no_alarm_fires_in_healthy_installation(world: World) -> None:
+def test_no_alarm_fires_in_a_healthy_installation(world: World) -> None:
     assert list_firing(metrics.render_metrics().decode()) == []
 
 
@@ -99,7 +99,7 @@ def test_no_alarm_fires_in_healthy_installation(world: World) -> None:
         (UNREAD, delay_reading),
     ],
 )
-def test_alarm_fires_in_its_outage(
+def test_each_alarm_fires_in_its_outage_and_no_other_does(
     world: World, settings: Settings, alarm: str, break_it: Callable[[World, Settings], None]
 ) -> None:
     break_it(world, settings)
@@ -109,13 +109,13 @@ def test_alarm_fires_in_its_outage(
     assert UNREAD not in list_firing(metrics.render_metrics().decode())
 
 
-def test_alarm_fires_while_no_sweeper_has_ever_run(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_alarm_for_the_sweeper_fires_if_none_has_ever_run(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metrics, "_STARTED_AT", time.monotonic() - 120)
     assert SWEEP in list_firing(metrics.render_metrics().decode())
 
 
 @pytest.mark.django_db(transaction=True)
-def test_alarm_of_silent_database_fires_within_two_seconds(installation: Installation) -> None:
+def test_the_alarm_for_a_silent_database_fires_within_two_seconds(installation: Installation) -> None:
     if connection.vendor == "sqlite":  # its file cannot fall silent
         return
     proxy = SilentProxy()

@@ -43,7 +43,7 @@ def count_up_to(moment: datetime) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_figures_stay_the_same_wherever_the_counting_is_cut(world: World, desk: Desk, seed: int) -> None:
+def test_figures_stay_the_same_wherever_the_counting_is_interrupted(world: World, desk: Desk, seed: int) -> None:
     chance = random.Random(seed)
     history = make_history(chance, 60)
     desk.add(history)
@@ -57,7 +57,7 @@ def test_figures_stay_the_same_wherever_the_counting_is_cut(world: World, desk: 
     assert read_figures(world) != before, "the figures come from the counted rows"
 
 
-def test_a_bulk_decision_that_is_cut_counts_once(world: World, desk: Desk) -> None:
+def test_an_interrupted_bulk_decision_counts_once(world: World, desk: Desk) -> None:
     at, bulk_id = hours_ago(5), uuid.uuid4()
     desk.add([Decided("approver", at + timedelta(seconds=n), at, call=n, bulk=bulk_id) for n in range(10)])
     count_up_to(at + timedelta(seconds=5))
@@ -65,7 +65,7 @@ def test_a_bulk_decision_that_is_cut_counts_once(world: World, desk: Desk) -> No
     assert (person.decided.cards, person.decided.decisions, person.decided.in_bulk) == (10, 1, 1)
 
 
-def test_a_call_that_was_edited_before_the_cut_and_approved_after_it_is_one_call(world: World, desk: Desk) -> None:
+def test_a_call_edited_before_and_approved_after_an_interruption_counts_once(world: World, desk: Desk) -> None:
     at = hours_ago(30)
     later = at + timedelta(hours=28)
     desk.add([Decided("approver", at, at, EDITED, call=1), Decided("approver", later, at, APPROVED, call=1)])
@@ -73,7 +73,7 @@ def test_a_call_that_was_edited_before_the_cut_and_approved_after_it_is_one_call
     assert oversight.load_tool_corrections(world.acme.pk, 7) == [("data.updateRecord", 1, 1, 1, 0, 1)]
 
 
-def test_decisions_that_come_later_than_they_were_made_are_counted(world: World, desk: Desk) -> None:
+def test_decisions_recorded_later_than_made_are_counted(world: World, desk: Desk) -> None:
     at = hours_ago(5)
     desk.add([Decided("approver", at, at, call=1)])
     count_decisions()
@@ -84,7 +84,7 @@ def test_decisions_that_come_later_than_they_were_made_are_counted(world: World,
     assert (person.decided.approved, person.decided.denied) == (1, 1)
 
 
-def test_decisions_made_after_a_clock_that_was_ahead_are_counted(world: World, desk: Desk) -> None:
+def test_decisions_made_while_the_clock_was_ahead_are_counted(world: World, desk: Desk) -> None:
     at = hours_ago(5)
     desk.add([Decided("approver", at, at, call=1)])
     count_decisions(now=timezone.now() + timedelta(days=1))
@@ -112,7 +112,7 @@ def test_the_end_of_a_call_that_ran_while_its_card_was_counted_is_shown(
     assert (tool.started, tool.failed, tool.unknown) == (1, int(end == CallStatus.FAILED), 0)
 
 
-def test_of_many_different_times_a_day_keeps_two_digits(
+def test_many_different_durations_are_stored_with_two_digits(
     world: World, desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(decision_counts, "MAX_TIMES", 10)
@@ -129,7 +129,7 @@ def test_of_many_different_times_a_day_keeps_two_digits(
     assert person.decided[:-1] == before.decided[:-1]
 
 
-def test_what_is_counted_while_a_page_reads_counts_once(
+def test_decisions_counted_while_a_page_reads_are_shown_once(
     world: World, desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at = hours_ago(30)
@@ -148,7 +148,7 @@ def test_what_is_counted_while_a_page_reads_counts_once(
     assert (person.decided.cards, len(reads)) == (20, 3)
 
 
-def test_a_sweeper_counts_and_keeps_only_days_that_pages_show(world: World, desk: Desk) -> None:
+def test_a_sweeper_counts_and_keeps_only_the_days_shown_on_pages(world: World, desk: Desk) -> None:
     at = hours_ago(5)
     desk.add([Decided("approver", at, at, call=1)])
     old = timezone.now().date() - timedelta(days=100)
@@ -160,5 +160,5 @@ def test_a_sweeper_counts_and_keeps_only_days_that_pages_show(world: World, desk
 
 
 @pytest.mark.parametrize(("times", "median"), [({"5": 1}, 5), ({"5": 1, "8": 1}, 6), ({"9": 1, "5": 3}, 5)])
-def test_the_median_of_counted_times(times: dict[str, int], median: int) -> None:
+def test_the_median_of_counted_durations_is_right(times: dict[str, int], median: int) -> None:
     assert compute_median(times) == median

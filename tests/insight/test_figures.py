@@ -85,14 +85,14 @@ def some_act(chance: random.Random, workshop: Workshop, run: Run) -> None:
     make_due(run)
 
 
-class TestWhateverHappens:
+class TestConcurrentCounting:
     @feature(
         "Figures and metrics",
         "Every call, card and pass is counted once, even by parallel counters",
         "agents/insight/counting.py",
     )
     @pytest.mark.parametrize("seed", range(4))
-    def test_every_call_card_and_pass_is_counted_once_while_two_count(
+    def test_counts_every_call_card_and_pass_once_with_two_counters(
         self, workshop: Workshop, recorder: Recorder, seed: int
     ) -> None:
         chance = random.Random(seed)
@@ -113,7 +113,7 @@ class TestWhateverHappens:
         count_all(most=7)
         assert_figures_are_true()
 
-    def test_several_at_once_in_small_steps_count_nothing_twice(self, workshop: Workshop) -> None:
+    def test_in_small_steps_counts_nothing_twice(self, workshop: Workshop) -> None:
         workshop.play(asking(*[call("utility.calculate", operation="add", a=n, b=1) for n in range(8)]))
         for _ in range(3):
             workshop.work()
@@ -147,10 +147,8 @@ def figures_of(workshop: Workshop, tool: str) -> figures.Figures:
     return figures.load_tool_figures(workshop.organization.pk).get(tool, figures.Figures())
 
 
-class TestWhatCounts:
-    def test_a_call_counts_when_it_ends_however_long_ago_it_was_made(
-        self, workshop: Workshop, recorder: Recorder
-    ) -> None:
+class TestCountedCalls:
+    def test_are_counted_at_their_end_however_old_they_are(self, workshop: Workshop, recorder: Recorder) -> None:
         workshop.play(asking(call("probe.effect", name="a")))
         run = workshop.work()
         count_all()
@@ -165,7 +163,7 @@ class TestWhatCounts:
         assert found.p50_ms is not None
         assert_figures_are_true()
 
-    def test_refused_denied_and_repeated_calls_are_none(self, workshop: Workshop) -> None:
+    def test_do_not_include_refused_denied_and_repeated_ones(self, workshop: Workshop) -> None:
         same = call("utility.calculate", operation="add", a=1, b=1)
         workshop.play(asking(same, same, call("no.such"), call("probe.effect", name="a")))
         run = workshop.work()
@@ -181,7 +179,7 @@ class TestWhatCounts:
 
     @feature("Figures and metrics", "An unknown outcome is counted when it is resolved", "agents/insight/counting.py")
     @pytest.mark.parametrize(("outcome", "sums"), [("succeeded", (1, 0)), ("not_done", (0, 1))])
-    def test_an_unknown_outcome_counts_when_a_person_has_settled_it(
+    def test_include_an_unknown_outcome_once_a_person_settled_it(
         self, workshop: Workshop, recorder: Recorder, outcome: str, sums: tuple[int, int]
     ) -> None:
         workshop.play(asking(call("probe.failingEffect", code="NETWORK_ERROR")))
@@ -199,7 +197,7 @@ class TestWhatCounts:
         assert (error.code, error.message) == ("OUTCOME_UNKNOWN", "I rang them.") if error else outcome == "succeeded"
         assert_figures_are_true()
 
-    def test_a_late_report_counts_once_and_after_a_persons_word_not_at_all(
+    def test_include_a_late_report_once_unless_a_person_resolved_it(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         for name, is_settled in (("first", False), ("second", True)):
@@ -219,7 +217,7 @@ class TestWhatCounts:
         assert (found.succeeded, found.failed) == (1, 1)
         assert_figures_are_true()
 
-    def test_a_read_that_was_started_again_counts_once(self, workshop: Workshop) -> None:
+    def test_include_a_restarted_read_once(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.clock")))
         run = workshop.submit()
         die_while_executing(run)
@@ -230,7 +228,7 @@ class TestWhatCounts:
         assert_figures_are_true()
 
     @pytest.mark.parametrize("told", [12, None, "", "²", "٣", "1e3", "-1", "9" * 40, [1], {"id": 1}, True])
-    def test_an_event_that_names_no_call_holds_nothing_up(self, workshop: Workshop, told: Any) -> None:
+    def test_are_not_blocked_by_an_event_without_a_call(self, workshop: Workshop, told: Any) -> None:
         workshop.play(asking(call("probe.clock")))
         run = workshop.submit()
         with run_transaction(run.pk) as tx:
@@ -239,7 +237,7 @@ class TestWhatCounts:
         count_all()
         assert figures_of(workshop, "probe.clock").calls == 1
 
-    def test_another_organizations_figures_are_its_own(self, workshop: Workshop) -> None:
+    def test_of_another_organization_are_separate(self, workshop: Workshop) -> None:
         other = build_workshop("globex")
         for place, passes in ((workshop, 1), (other, 2)):
             place.play(*[asking(call("probe.clock")) for _ in range(passes)])
@@ -249,7 +247,7 @@ class TestWhatCounts:
         assert figures.load_employee_figures(workshop.employee.pk)["probe.clock"].calls == 1
         assert sum(use.passes for use in figures.load_employee_use(other.employee.pk).values()) == 3
 
-    def test_the_newest_failure_is_told_without_secrets_and_shortened(self, workshop: Workshop) -> None:
+    def test_include_the_newest_failure_shortened_and_without_secrets(self, workshop: Workshop) -> None:
         for code in ("NOT_FOUND", ""):
             workshop.play(asking(call("probe.fail", code=code)))
             workshop.work()
@@ -263,7 +261,7 @@ class TestWhatCounts:
         ("cost", "micros"),
         [(0.25, 250_000), (3, 3_000_000), (-1, 0), ("dear", 0), (True, 0), (None, 0), ([1], 0), (1e12, 10**12)],
     )
-    def test_a_result_says_what_it_cost(self, workshop: Workshop, toolbox: Toolbox, cost: Any, micros: int) -> None:
+    def test_include_the_cost_of_a_result(self, workshop: Workshop, toolbox: Toolbox, cost: Any, micros: int) -> None:
         toolbox.register(Dear())
         Grant.objects.create(employee=workshop.employee, tool=Dear.name)
         workshop.play(asking(call(Dear.name, cost={"is": cost})))
@@ -288,7 +286,7 @@ class Dear(Tool):
 
 class TestCounting:
     @feature("Figures and metrics", "Uncommitted rows are not skipped", "agents/insight/counting.py")
-    def test_what_is_not_committed_yet_is_not_passed_by(self, workshop: Workshop) -> None:
+    def test_does_not_skip_events_that_are_not_committed_yet(self, workshop: Workshop) -> None:
         """An event may get its id long before another one that is committed first."""
         if connection.vendor == "sqlite":
             return  # it has one writer at a time
@@ -316,7 +314,7 @@ class TestCounting:
         assert_figures_are_true()
 
     @feature("Figures and metrics", "A crash before the commit counts nothing", "agents/insight/counting.py")
-    def test_a_crash_before_the_commit_counts_nothing(self, workshop: Workshop) -> None:
+    def test_rolled_back_by_a_crash_counts_nothing(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.clock"), call("probe.fail", code="NOT_FOUND")))
         workshop.work()
         make_counting_due()
@@ -327,7 +325,7 @@ class TestCounting:
         count_all()
         assert_figures_are_true()
 
-    def test_the_sweeper_counts_and_then_leaves_it_alone_for_a_while(self, workshop: Workshop) -> None:
+    def test_by_the_sweeper_pauses_for_a_while_afterwards(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.clock")))
         workshop.work()
 
@@ -345,7 +343,7 @@ class TestCounting:
             sweep_once()
         assert figures_of(workshop, "probe.clock").calls == 1
 
-    def test_nothing_new_costs_one_question_a_sweep_and_few_when_it_looks(
+    def test_without_new_events_costs_one_query_a_sweep(
         self, workshop: Workshop, django_assert_max_num_queries: Any
     ) -> None:
         count_all()
@@ -355,7 +353,7 @@ class TestCounting:
         with django_assert_max_num_queries(10):
             counting.count_batch()
 
-    def test_a_database_that_numbers_its_transactions_anew_is_counted_on(self, workshop: Workshop) -> None:
+    def test_continues_after_the_database_resets_its_transaction_numbers(self, workshop: Workshop) -> None:
         """After a restored dump, the numbers that were remembered may be of the future."""
         workshop.play(asking(call("probe.clock")))
         workshop.work()

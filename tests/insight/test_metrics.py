@@ -54,8 +54,8 @@ def samples() -> Samples:
     return {(sample.name, tuple(sorted(sample.labels.values()))): sample.value for sample in found}
 
 
-class TestWhatItTells:
-    def test_of_an_empty_installation(self) -> None:
+class TestContentOfMetrics:
+    def test_covers_an_empty_installation(self) -> None:
         found = samples()
         assert found["gadget_database_up", ()] == 1
         assert found["gadget_runs", ("queued",)] == 0
@@ -65,7 +65,7 @@ class TestWhatItTells:
         (build,) = [labels for name, labels in found if name == "gadget_build_info"]
         assert {"0.1.0", "gadget", connection.vendor} <= set(build)
 
-    def test_runs_queue_leases_and_cards(self, world: World) -> None:
+    def test_covers_runs_queues_leases_and_cards(self, world: World) -> None:
         for status in (RunStatus.QUEUED, RunStatus.QUEUED, RunStatus.QUEUED, RunStatus.SUCCEEDED):
             world.run(status)
         later, stopped, due = Run.objects.filter(status=RunStatus.QUEUED).order_by("pk")
@@ -87,7 +87,7 @@ class TestWhatItTells:
         assert (found["gadget_open_cards", ("approval",)], found["gadget_open_cards", ("unknown",)]) == (1, 1)
         assert found["gadget_open_cards_oldest_seconds", ("approval",)] == pytest.approx(7200, abs=20)
 
-    def test_notices_that_are_due_and_messages_that_failed(self, world: World) -> None:
+    def test_covers_due_notices_and_failed_deliveries(self, world: World) -> None:
         add_address(world.member("approver"))
         add_address(world.member("admin"))
         add_notice(build_card_notice(NoticeKind.CARD, world.card()))
@@ -106,7 +106,7 @@ class TestWhatItTells:
         "`/metrics` for Prometheus, from the database, without names",
         "agents/insight/metrics.py",
     )
-    def test_what_was_counted_of_all_organizations_together(self, world: World) -> None:
+    def test_covers_counts_of_all_organizations_together(self, world: World) -> None:
         count_calls(world.employee, SEARCH, succeeded=3, within_20=2, longer=1, duration_ms=2_000_030, approved=1)
         count_calls(world.others_employee, SEARCH, days_ago=1, succeeded=1, **last_error(message="secret words"))
         count_passes(world.employee, passes=2, input_tokens=7, output_tokens=3, cost_micros=500_000, runs_failed=1)
@@ -124,16 +124,14 @@ class TestWhatItTells:
         assert found["gadget_runs_finished_total", ("failed",)] == 1
         assert found["gadget_sweep_age_seconds", ()] == pytest.approx(40, abs=20)
 
-    def test_nobody_is_named(self, world: World) -> None:
+    def test_contains_no_names(self, world: World) -> None:
         world.run(title="A secret title")
         count_calls(world.employee, SEARCH, **last_error(message="secret words"))
         text = metrics.render_metrics().decode()
         for name in ("Acme", "acme", "Dana", "operator", "secret", "Globex"):
             assert name not in text
 
-    def test_it_asks_few_questions_and_not_again_at_once(
-        self, world: World, django_assert_max_num_queries: Any
-    ) -> None:
+    def test_costs_few_queries_and_is_cached_briefly(self, world: World, django_assert_max_num_queries: Any) -> None:
         for number in range(20):
             world.run(RunStatus.QUEUED)
             Organization.objects.create(name=f"More {number}", slug=f"more-{number}")
@@ -147,8 +145,8 @@ def ask(client: Client, remote: str = "127.0.0.1", **headers: str) -> int:
     return client.get("/metrics", REMOTE_ADDR=remote, headers=headers).status_code
 
 
-class TestWhoMayRead:
-    def test_without_a_token_only_this_machine(self, world: World) -> None:
+class TestAccessToMetrics:
+    def test_without_a_token_is_limited_to_this_machine(self, world: World) -> None:
         assert ask(nobody()) == 200
         assert ask(nobody(), "::1") == 200
         for remote in ("10.0.0.7", "192.168.1.4", "2001:db8::1", ""):
@@ -160,14 +158,14 @@ class TestWhoMayRead:
         "Access to `/metrics`: with a token; without one, only from this machine and not through a proxy",
         "agents/web/views/metrics.py",
     )
-    def test_without_a_token_nobody_through_a_proxy(self) -> None:
+    def test_without_a_token_is_denied_through_a_proxy(self) -> None:
         assert ask(nobody(), **{FORWARDED_HEADER.decode(): "1"}) == 404
 
-    def test_without_a_token_nobody_where_others_may_reach_gadget(self, settings: Settings) -> None:
+    def test_without_a_token_is_denied_where_others_can_reach_gadget(self, settings: Settings) -> None:
         settings.GADGET_ONLY_LOCAL = False
         assert ask(nobody()) == 404
 
-    def test_with_a_token_whoever_has_it(self, world: World, settings: Settings) -> None:
+    def test_with_a_token_is_given_to_its_bearer(self, world: World, settings: Settings) -> None:
         settings.GADGET_METRICS_TOKEN, settings.GADGET_ONLY_LOCAL = TOKEN, False
         proxied = {"x-forwarded-for": "10.0.0.7"}
         assert ask(nobody(), "10.0.0.7", authorization=f"Bearer {TOKEN}", **proxied) == 200
@@ -187,7 +185,7 @@ class TestWhoMayRead:
         assert ask(world.client("admin")) == 401
         assert nobody().get(f"/metrics?token={TOKEN}").status_code == 401
 
-    def test_it_is_only_read_and_never_stored(self) -> None:
+    def test_is_limited_to_reading_and_responses_are_not_stored(self) -> None:
         answer = nobody().get("/metrics")
         assert answer["Cache-Control"] == "no-store"
         assert answer["Content-Type"].startswith("text/plain; version=")

@@ -88,7 +88,7 @@ def on_the_person(desk: Desk, days: int = 30) -> dict[str, oversight.PersonFigur
     return {each.name: each for each in oversight.load_person_figures(desk.world.acme, days)}
 
 
-class TestPeople:
+class TestFiguresOfPeople:
     @feature(
         "Figures and metrics",
         "How people decide: cards, median time, quick approvals, edits and denials of each person",
@@ -96,7 +96,7 @@ class TestPeople:
     )
     @pytest.mark.parametrize("seed", range(3))
     @pytest.mark.parametrize("days", [7, 30])
-    def test_the_figures_equal_a_slow_second_computation(self, desk: Desk, seed: int, days: int) -> None:
+    def test_equal_a_slow_second_computation(self, desk: Desk, seed: int, days: int) -> None:
         history = make_history(random.Random(seed), 60)
         desk.add(history)
         since = oversight.get_period_start(days)
@@ -117,13 +117,13 @@ class TestPeople:
                 median_ms(counted),
             )
 
-    def test_a_decision_takes_from_the_request_or_from_the_decision_before_it(self, desk: Desk) -> None:
+    def test_measure_a_decision_from_its_request_or_the_preceding_decision(self, desk: Desk) -> None:
         at = hours_ago()
         earlier, later = at - timedelta(hours=1), at + timedelta(seconds=4)
         desk.add([Decided("approver", at, earlier, call=1), Decided("approver", later, earlier, call=2)])
         assert on_the_person(desk)["approver"].decided.median_ms == (3_600_000 + 4_000) // 2
 
-    def test_the_decision_before_the_period_counts_as_the_one_before(self, desk: Desk) -> None:
+    def test_use_the_last_decision_before_the_period_as_the_preceding_one(self, desk: Desk) -> None:
         start = oversight.get_period_start(7)
         before, after = start - timedelta(seconds=1), start + timedelta(seconds=3)
         desk.add([Decided("admin", at, start - timedelta(hours=5), call=n) for n, at in enumerate((before, after))])
@@ -135,21 +135,21 @@ class TestPeople:
         "A bulk decision counts once for each outcome, with the time for each row",
         "agents/insight/decision_spans.py",
     )
-    def test_a_bulk_counts_once_with_the_time_for_each_row(self, desk: Desk) -> None:
+    def test_count_a_bulk_once_with_the_time_per_row(self, desk: Desk) -> None:
         at, bulk_id = hours_ago(), uuid.uuid4()
         rows = [Decided("approver", at, at - timedelta(seconds=60), call=n, bulk=bulk_id) for n in range(12)]
         desk.add(rows)
         decided = on_the_person(desk)["approver"].decided
         assert (decided.cards, decided.decisions, decided.in_bulk, decided.median_ms) == (12, 1, 1, 5_000)
 
-    def test_an_edited_card_is_not_quick_because_its_editor_has_read_it(self, desk: Desk) -> None:
+    def test_do_not_count_an_edited_card_as_quick_for_its_editor(self, desk: Desk) -> None:
         at = hours_ago()
         edit = Decided("approver", at, at - timedelta(seconds=30), EDITED, call=1)
         own = Decided("approver", at + timedelta(seconds=1), at, call=1)
         desk.add([edit, own])
         assert on_the_person(desk)["approver"].decided.quick == 0
 
-    def test_an_answer_to_a_question_is_no_decision_but_ends_the_look_at_it(self, desk: Desk) -> None:
+    def test_do_not_count_an_answer_as_a_decision(self, desk: Desk) -> None:
         at = hours_ago()
         hour_ago = at - timedelta(hours=1)
         answer = Decided("approver", at, hour_ago, ANSWERED, call=1)
@@ -157,7 +157,7 @@ class TestPeople:
         decided = on_the_person(desk)["approver"].decided
         assert (decided.cards, decided.quick, decided.median_ms) == (1, 1, 1_000)
 
-    def test_approvals_by_standing_grants_are_not_their_makers(self, desk: Desk) -> None:
+    def test_do_not_attribute_approvals_by_standing_grants_to_their_creators(self, desk: Desk) -> None:
         at = hours_ago()
         hour_ago = at - timedelta(hours=1)
         desk.add([Decided("approver", at + timedelta(seconds=n), hour_ago, call=n) for n in range(3)])
@@ -168,7 +168,7 @@ class TestPeople:
         assert [row.calls for row in oversight.load_tool_corrections(desk.world.acme.pk, 30)] == [2]
         assert [tool.approved for tool in load_employee_trust(desk.world.employee, desk.world.acme).tools] == [2]
 
-    def test_people_of_another_organization_are_left_out(self, desk: Desk) -> None:
+    def test_exclude_other_organizations(self, desk: Desk) -> None:
         at = hours_ago()
         desk.add([Decided("outsider", at, at - SLOW)])
         Approval.objects.update(organization=desk.world.globex)
@@ -178,7 +178,7 @@ class TestPeople:
         assert [each.name for each in oversight.load_person_figures(desk.world.globex, 30)] == ["outsider"]
 
 
-class TestTheWarning:
+class TestTheWarningOfHaste:
     @staticmethod
     def is_hasty(desk: Desk, quick: int, slow: int, outcome: str = APPROVED) -> bool:
         at = hours_ago(24)
@@ -199,24 +199,26 @@ class TestTheWarning:
         ("quick", "slow", "is_hasty"),
         [(50, 0, True), (49, 0, False), (48, 2, True), (47, 3, False), (95, 5, False), (96, 4, True)],
     )
-    def test_comes_above_95_percent_of_at_least_50(self, desk: Desk, quick: int, slow: int, is_hasty: bool) -> None:
+    def test_appears_above_95_percent_of_at_least_50_decisions(
+        self, desk: Desk, quick: int, slow: int, is_hasty: bool
+    ) -> None:
         assert self.is_hasty(desk, quick, slow) is is_hasty
 
-    def test_two_seconds_are_not_under_two_seconds(self, desk: Desk) -> None:
+    def test_does_not_count_exactly_two_seconds_as_quick(self, desk: Desk) -> None:
         assert not self.is_hasty(desk, 0, 60)
 
-    def test_quick_denials_are_no_reason(self, desk: Desk) -> None:
+    def test_ignores_quick_denials(self, desk: Desk) -> None:
         assert not self.is_hasty(desk, 60, 0, DENIED)
 
-    def test_one_large_bulk_is_one_decision(self, desk: Desk) -> None:
+    def test_counts_one_large_bulk_as_one_decision(self, desk: Desk) -> None:
         at, bulk_id = hours_ago(), uuid.uuid4()
         desk.add([Decided("approver", at, at - SLOW, call=number, bulk=bulk_id) for number in range(60)])
         assert not on_the_person(desk)["approver"].is_hasty
 
 
-class TestTools:
+class TestFiguresOfTools:
     @feature("Figures and metrics", "How often calls of a tool are denied or edited", "agents/insight/oversight.py")
-    def test_calls_that_were_denied_or_edited_are_counted_once(self, desk: Desk) -> None:
+    def test_count_denied_and_edited_calls_once(self, desk: Desk) -> None:
         at = hours_ago()
         before = at - SLOW
         desk.add(
@@ -233,7 +235,7 @@ class TestTools:
             ("files.writeFile", 1, 0, 0, 1, 1),
         ]
 
-    def test_tools_and_days_equal_a_slow_second_computation(self, desk: Desk) -> None:
+    def test_and_days_equal_a_slow_second_computation(self, desk: Desk) -> None:
         history = make_history(random.Random(7), 60)
         desk.add(history)
         shown = [each for each in history if each.outcome != ANSWERED]
@@ -251,7 +253,7 @@ class TestTools:
             assert tuple(decided) == tuple(outcomes.count(outcome) for outcome in (APPROVED, EDITED, DENIED))
 
 
-class TestTrust:
+class TestTrustInAnEmployee:
     @feature(
         "Figures and metrics",
         "How far an employee is trusted, with reasons of denials and failures of approved calls",
@@ -272,7 +274,7 @@ class TestTrust:
         assert trust.reasons == [("Wrong target", 1)]
         assert load_employee_trust(desk.world.others_employee, desk.world.globex).tools == []
 
-    def test_the_medians_equal_a_slow_second_computation(self, desk: Desk) -> None:
+    def test_has_medians_equal_to_a_slow_second_computation(self, desk: Desk) -> None:
         history = make_history(random.Random(3), 60)
         desk.add(history)
         shown = [one for one in time_decisions(history) if one.decided.outcome != ANSWERED]
@@ -282,7 +284,7 @@ class TestTrust:
             for tool in {one.decided.tool for one in shown}
         }
 
-    def test_another_employees_cards_count_only_as_decisions_before(self, world: World) -> None:
+    def test_uses_cards_of_other_employees_only_as_preceding_decisions(self, world: World) -> None:
         at = hours_ago()
         hour_ago = at - timedelta(hours=1)
         colleague = Employee.objects.create(organization=world.acme, name="Robin", provider=world.employee.provider)
@@ -292,7 +294,7 @@ class TestTrust:
         mine.add([Decided("approver", at + timedelta(seconds=5), hour_ago, call=2)])
         assert [each.median_ms for each in load_employee_trust(world.employee, world.acme).tools] == [5_000]
 
-    def test_reasons_of_cards_are_told_from_own_words(self) -> None:
+    def test_distinguishes_reasons_of_cards_from_free_text(self) -> None:
         own = [("Wrong targets all over", 1), ("not needed", 2), ("  ", 3), ("", 4)]
         offered = [(DENY_REASONS[2], 5), (f"{DENY_REASONS[2]}. We did it", 6), (DENY_REASONS[0], 7)]
         assert count_reasons([*own, *offered]) == [
@@ -303,8 +305,8 @@ class TestTrust:
         ]
 
 
-class TestTheMark:
-    def test_rows_decided_in_bulk_share_an_id_and_single_ones_have_none(self, world: World) -> None:
+class TestBulkIds:
+    def test_are_shared_by_rows_decided_in_bulk_and_absent_otherwise(self, world: World) -> None:
         member = world.member("approver")
         cards = [world.card() for _ in range(4)]
         one, *others = [(card.pk, "approve", Decision(card.digest)) for card in cards[:3]]
@@ -315,14 +317,14 @@ class TestTheMark:
         assert ids[0] is ids[3] is None
         assert ids[1] == ids[2] is not None
 
-    def test_several_requests_can_be_one_decision(self, world: World) -> None:
+    def test_can_be_shared_by_several_requests(self, world: World) -> None:
         bulk_id = uuid.uuid4()
         for card in (world.card(), world.card()):
             bulk.decide_many(world.member("approver"), [(card.pk, "approve", Decision(card.digest))], bulk_id)
         assert set(Approval.objects.values_list("bulk_id", flat=True)) == {bulk_id}
 
 
-def test_the_number_of_queries_does_not_grow(desk: Desk) -> None:
+def test_the_number_of_queries_is_independent_of_the_number_of_rows(desk: Desk) -> None:
     def count() -> int:
         with CaptureQueriesContext(connection) as queries:
             oversight.load_person_figures(desk.world.acme, 30)

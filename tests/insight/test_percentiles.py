@@ -17,7 +17,7 @@ from tests.features import feature
 class TestPercentiles:
     @feature("Figures and metrics", "p50 and p95, exact to the width of a bucket", "agents/insight/figures.py")
     @pytest.mark.parametrize("seed", range(20))
-    def test_they_are_right_within_the_width_of_a_bucket(self, seed: int) -> None:
+    def test_are_accurate_within_the_width_of_a_bucket(self, seed: int) -> None:
         chance = random.Random(seed)
         longest = chance.choice([10, 3_000, 400_000, 20_000_000])
         took = [round(longest ** chance.random()) for _ in range(chance.choice([1, 2, 50, 2_000]))]
@@ -41,10 +41,10 @@ class TestPercentiles:
                 assert about is not None
                 assert abs(about - exact[cut]) <= end - start
 
-    def test_of_nothing_there_is_none(self) -> None:
+    def test_of_no_durations_are_none(self) -> None:
         assert figures.estimate_percentile([0] * (len(BUCKETS) + 1), 0.5, 0) is None
 
-    def test_a_single_duration_is_never_exceeded(self) -> None:
+    def test_never_exceed_a_single_duration(self) -> None:
         histogram = [0] * (len(BUCKETS) + 1)
         histogram[-1] = 1
         assert figures.estimate_percentile(histogram, 0.95, 2_000_000) == 1_990_000
@@ -57,7 +57,7 @@ def bucket_of(ms: float, slowest: int) -> tuple[int, int]:
     return ends[place - 1], ends[place]
 
 
-def test_success_is_100_percent_only_if_nothing_failed() -> None:
+def test_the_success_rate_is_100_percent_only_without_failures() -> None:
     assert figures.Figures(succeeded=9_999, failed=1).success_percent == 99
     assert figures.Figures(succeeded=1, failed=9_999).success_percent == 1
     assert figures.Figures(succeeded=3).success_percent == 100

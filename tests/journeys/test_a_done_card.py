@@ -11,7 +11,9 @@ from tests.journeys.visitor import Visit
 from tests.workshop import asking, call, calls
 
 
-def test_a_card_whose_change_another_run_made_is_dismissed_and_its_run_goes_on(office: Office, visit: Visit) -> None:
+def test_a_card_whose_change_another_run_made_can_be_dismissed_and_its_run_continues(
+    office: Office, visit: Visit
+) -> None:
     workshop = office.workshop
     record = workshop.record(name="Acme Corp", status="active")
     workshop.play(asking(call("data.updateRecord", record_id=str(record.pk), changes={"status": "inactive"})))

@@ -98,7 +98,9 @@ def phone(office: Office, chromium: Browser) -> Iterator[BrowserContext]:
     "later where silent messages end a subscription",
     "static/js/service-worker.js",
 )
-def test_a_push_leads_to_the_card_and_leaves_with_it(office: Office, phone: BrowserContext, visit: Visit) -> None:
+def test_a_push_opens_its_card_and_disappears_with_the_decision(
+    office: Office, phone: BrowserContext, visit: Visit
+) -> None:
     office.workshop.play(asking(call("probe.effect", name="a")))
     (card,) = office.await_cards(office.submit().pk)
     desk, worker = visit("admin"), Worker(phone, office)
@@ -122,7 +124,7 @@ def test_a_push_leads_to_the_card_and_leaves_with_it(office: Office, phone: Brow
     worker.await_notifications()
 
 
-def test_a_browser_with_an_old_key_subscribes_anew(office: Office, phone: BrowserContext) -> None:
+def test_a_browser_with_an_outdated_key_subscribes_again(office: Office, phone: BrowserContext) -> None:
     make_key_if_missing()
     phone.grant_permissions(["notifications"], origin=office.url)
     phone.add_init_script(f"({SUBSCRIBE_WITH_OLD_KEY})()")

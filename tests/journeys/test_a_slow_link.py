@@ -54,7 +54,7 @@ def visit_slowly(visit: Visit, late: Approval, path: str = "/approvals/") -> tup
     return visitor, card
 
 
-def test_a_card_that_comes_late_is_not_shown_under_a_later_selection(office: Office, visit: Visit) -> None:
+def test_a_slow_card_is_not_shown_under_a_later_selection(office: Office, visit: Visit) -> None:
     _, second, third = waiting(office)
     visitor, late = visit_slowly(visit, second)
     press(visitor, "j")
@@ -65,7 +65,7 @@ def test_a_card_that_comes_late_is_not_shown_under_a_later_selection(office: Off
     assert_selected(visitor, third)
 
 
-def test_the_way_back_to_the_shown_card_shows_it_at_once(office: Office, visit: Visit) -> None:
+def test_returning_to_the_shown_card_shows_it_at_once(office: Office, visit: Visit) -> None:
     first, second, _ = waiting(office)
     visitor, late = visit_slowly(visit, second)
     press(visitor, "j")
@@ -77,7 +77,7 @@ def test_the_way_back_to_the_shown_card_shows_it_at_once(office: Office, visit: 
     assert_selected(visitor, first)
 
 
-def test_a_number_answers_no_question_while_another_is_selected(office: Office, visit: Visit) -> None:
+def test_a_digit_answers_no_question_while_another_is_selected(office: Office, visit: Visit) -> None:
     may_ask(office.workshop.employee)
     office.workshop.play(asking(ask(choices=["London", "Paris"])))
     runs = [office.await_status(office.submit().pk, RunStatus.WAITING) for _ in range(2)]
@@ -92,7 +92,7 @@ def test_a_number_answers_no_question_while_another_is_selected(office: Office, 
 
 
 @pytest.mark.parametrize("key", ["o", "Enter", "e", "d", "t"])
-def test_no_key_acts_on_the_card_before_the_selected_one(office: Office, visit: Visit, key: str) -> None:
+def test_a_key_does_not_act_on_the_previously_selected_card(office: Office, visit: Visit, key: str) -> None:
     _, second, _ = waiting(office)
     visitor, late = visit_slowly(visit, second)
     press(visitor, f"j {key}")

@@ -122,7 +122,7 @@ def _fill_in(route: str, known: dict[str, int]) -> str:
 
 
 @pytest.mark.parametrize("only_in_the_dark", ["p { color: #333 }", "label span { display: none }"])
-def test_faults_in_dark_mode_only_are_found(chromium: Browser, only_in_the_dark: str) -> None:
+def test_faults_that_exist_only_in_dark_mode_are_found(chromium: Browser, only_in_the_dark: str) -> None:
     dark = f"@media (prefers-color-scheme: dark) {{ p {{ color: white; background: black }} {only_in_the_dark} }}"
     style = f"p {{ color: black; background: white }} {dark}"
     with chromium.new_context() as context:
@@ -133,7 +133,7 @@ def test_faults_in_dark_mode_only_are_found(chromium: Browser, only_in_the_dark:
     assert all(fault.startswith("here (dark)") for fault in found), found
 
 
-def test_every_page_is_accessible(office: Office, visit: Visit, places: dict[str, str]) -> None:
+def test_every_page_passes_axe(office: Office, visit: Visit, places: dict[str, str]) -> None:
     faults: list[str] = []
     visitor = visit("admin")
     for name, path in take_sample(list(places.items()), 6, "accessible pages"):
@@ -153,7 +153,7 @@ WIDTHS = (1440, 360)
 
 
 @pytest.mark.parametrize("width", take_sample(WIDTHS, 2, "widths of the page of the API"))
-def test_the_page_of_the_api_is_accessible_and_fits_every_width(visit: Visit, width: int) -> None:
+def test_the_page_of_the_api_passes_axe_and_fits_every_width(visit: Visit, width: int) -> None:
     page = visit("admin").page
     set_width(page, width)
     page.goto("/api/docs")

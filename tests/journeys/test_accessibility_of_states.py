@@ -50,7 +50,7 @@ def two_cards(office: Office) -> list[Approval]:
     return office.await_cards(office.submit().pk, 2)
 
 
-def test_open_cards_are_accessible(office: Office, visit: Visit) -> None:
+def test_open_cards_pass_axe(office: Office, visit: Visit) -> None:
     update, deletion = two_cards(office)
     visitor = visit("approver")
     page, checker = visitor.page, StateChecker(visitor.page)
@@ -86,7 +86,7 @@ def test_open_cards_are_accessible(office: Office, visit: Visit) -> None:
     checker.assert_clear()
 
 
-def test_a_warning_on_a_card_is_accessible(office: Office, visit: Visit) -> None:
+def test_a_warning_on_a_card_passes_axe(office: Office, visit: Visit) -> None:
     office.workshop.record(name="Acme Corp")
     twin = create_record(office.workshop.organization.pk, {"name": "\u0410cme Corp"}, ChangeAuthor("test"))
     office.workshop.play(asking(call("data.updateRecord", record_id=str(twin.pk), changes={"phone": "+1"})))
@@ -101,7 +101,7 @@ def test_a_warning_on_a_card_is_accessible(office: Office, visit: Visit) -> None
     checker.assert_clear()
 
 
-def test_questions_and_delegated_tasks_are_accessible(office: Office, visit: Visit) -> None:
+def test_questions_and_delegated_tasks_pass_axe(office: Office, visit: Visit) -> None:
     may_ask(office.workshop.employee)
     kim = hire(office.workshop, "Kim", asking(ask("Which?")), answer="From Kim.")
     may_delegate(office.workshop.employee, kim)
@@ -124,7 +124,7 @@ def test_questions_and_delegated_tasks_are_accessible(office: Office, visit: Vis
     checker.assert_clear()
 
 
-def test_dialogs_of_the_inbox_and_of_users_are_accessible(office: Office, visit: Visit) -> None:
+def test_dialogs_of_the_inbox_and_of_users_pass_axe(office: Office, visit: Visit) -> None:
     two_cards(office)
     visitor = visit("admin")
     page, checker = visitor.page, StateChecker(visitor.page)
@@ -146,7 +146,7 @@ def test_dialogs_of_the_inbox_and_of_users_are_accessible(office: Office, visit:
     checker.assert_clear()
 
 
-def test_reports_of_imports_are_accessible(office: Office, visit: Visit) -> None:
+def test_reports_of_imports_pass_axe(office: Office, visit: Visit) -> None:
     visitor = visit("admin")
     page, checker = visitor.page, StateChecker(visitor.page)
     page.goto("/records/import/")
@@ -159,7 +159,7 @@ def test_reports_of_imports_are_accessible(office: Office, visit: Visit) -> None
     checker.assert_clear()
 
 
-def test_a_running_run_and_a_lost_connection_are_accessible(office: Office, visit: Visit, model: ModelServer) -> None:
+def test_a_running_run_and_a_lost_connection_pass_axe(office: Office, visit: Visit, model: ModelServer) -> None:
     office.workshop.connect(model.url)
     office.recorder.hold("one")
     gate = Call("probe.gate", {"name": "one"})
@@ -195,7 +195,7 @@ def test_a_running_run_and_a_lost_connection_are_accessible(office: Office, visi
     checker.assert_clear()
 
 
-def test_refusals_are_accessible(office: Office, visit: Visit) -> None:
+def test_refusals_pass_axe(office: Office, visit: Visit) -> None:
     update, _ = two_cards(office)
     visitor = visit("viewer")
     page, checker = visitor.page, StateChecker(visitor.page)
@@ -224,7 +224,7 @@ def test_refusals_are_accessible(office: Office, visit: Visit) -> None:
     checker.assert_clear()
 
 
-def test_failed_logins_are_accessible(office: Office, visit: Visit) -> None:
+def test_failed_logins_pass_axe(office: Office, visit: Visit) -> None:
     visitor = visit()
     page, checker = visitor.page, StateChecker(visitor.page)
 

@@ -69,7 +69,7 @@ def list_pages(model: type[Model], shown: ScopedAdmin) -> list[str]:
     return [base, f"{base}{newest.pk}/change/", *form]
 
 
-def test_every_page_of_the_admin_is_accessible(office: Office, visit: Visit, rows: None) -> None:
+def test_every_page_of_the_admin_passes_axe(office: Office, visit: Visit, rows: None) -> None:
     ours = {model: shown for model, shown in admin.site._registry.items() if isinstance(shown, ScopedAdmin)}
     pages = list(chain.from_iterable(list_pages(model, shown) for model, shown in ours.items()))
     places = ["/admin/", *take_sample(pages, ONE_OF, "pages of the admin")]

@@ -30,7 +30,7 @@ def submit_task(visitor: Visitor, task: str) -> None:
     ],
     ids=["empty", "blank", "over-long"],
 )
-def test_an_invalid_task_is_explained(office: Office, visit: Visit, task: str, why: str) -> None:
+def test_an_invalid_task_is_refused_with_an_explanation(office: Office, visit: Visit, task: str, why: str) -> None:
     visitor = visit("operator")
     submit_task(visitor, task)
     expect(visitor.page.get_by_role("alert")).to_have_text(why)
@@ -59,7 +59,7 @@ def test_a_text_that_is_too_long_is_counted_and_kept(office: Office, visit: Visi
     assert field.evaluate("(field) => field.checkValidity()")
 
 
-def test_an_empty_message_is_explained_on_the_page_of_its_run(office: Office, visit: Visit) -> None:
+def test_an_empty_message_is_refused_with_an_explanation_on_the_page_of_its_run(office: Office, visit: Visit) -> None:
     office.workshop.play()
     run = office.submit()
     office.await_end(run.pk)
@@ -74,7 +74,7 @@ def test_an_empty_message_is_explained_on_the_page_of_its_run(office: Office, vi
     expect(visitor.page.get_by_role("alert")).to_have_count(0)
 
 
-def test_an_employee_that_became_inactive_is_named(office: Office, visit: Visit) -> None:
+def test_a_newly_inactive_employee_is_reported_by_name(office: Office, visit: Visit) -> None:
     visitor = visit("operator")
     visitor.choose("Dana")
     office.workshop.employee.is_active = False
@@ -85,7 +85,7 @@ def test_an_employee_that_became_inactive_is_named(office: Office, visit: Visit)
     assert not Run.objects.exists()
 
 
-def test_an_unknown_employee_is_named(office: Office, visit: Visit) -> None:
+def test_an_unknown_employee_is_reported(office: Office, visit: Visit) -> None:
     visitor = visit("operator")
     visitor.choose("Dana")
     visitor.page.locator("input[name=employee]:checked").evaluate("(one) => { one.value = '987654'; }")
@@ -95,7 +95,7 @@ def test_an_unknown_employee_is_named(office: Office, visit: Visit) -> None:
     assert not Run.objects.exists()
 
 
-def test_a_failed_login_does_not_say_which_part_is_wrong(office: Office, visit: Visit) -> None:
+def test_a_failed_login_does_not_reveal_which_part_is_wrong(office: Office, visit: Visit) -> None:
     visitor = visit()
     visitor.page.goto("/runs/")
     assert visitor.page.url.startswith(f"{office.url}/login/")

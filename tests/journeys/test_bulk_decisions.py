@@ -74,7 +74,7 @@ def test_a_group_is_approved_with_three_keys_and_undone_as_a_whole(office: Offic
     "The summary before a bulk decision says what the cards share and where they differ",
     "static/js/inbox/bulk_summary.js",
 )
-def test_a_bulk_denial_asks_once_with_the_number_the_reason_and_what_differs(office: Office, visit: Visit) -> None:
+def test_a_bulk_denial_confirms_number_reason_and_differences_once(office: Office, visit: Visit) -> None:
     addresses = [*[f"{name}@acme.example" for name in "abc"], "d@acme.example"]
     group = await_group(office, addresses)
     visitor = in_the_inbox(visit)
@@ -94,7 +94,7 @@ def test_a_bulk_denial_asks_once_with_the_number_the_reason_and_what_differs(off
     "The odd one out of a group comes first and is decided on its own",
     "agents/approvals/warnings/odd_values.py",
 )
-def test_the_odd_one_out_stands_first_and_is_not_selected_with_its_group(office: Office, visit: Visit) -> None:
+def test_an_odd_card_is_listed_first_and_not_selected_with_its_group(office: Office, visit: Visit) -> None:
     *group, odd = await_group(office, ["a@acme.example", "b@acme.example", "c@acme.example", "d@acrne.example"])
     visitor = in_the_inbox(visit)
     expect(rows(visitor).first).to_have_attribute("data-row", str(odd.pk))
@@ -114,9 +114,7 @@ def test_the_odd_one_out_stands_first_and_is_not_selected_with_its_group(office:
     assert get_status(odd) == ApprovalStatus.PENDING
 
 
-def test_an_odd_one_that_arrives_stands_first_in_its_group_and_is_not_selected_with_it(
-    office: Office, visit: Visit
-) -> None:
+def test_an_odd_card_that_arrives_is_listed_first_and_not_selected_with_its_group(office: Office, visit: Visit) -> None:
     group = await_group(office, [f"{name}@acme.example" for name in "abc"])
     visitor = in_the_inbox(visit)
     (odd,) = await_group(office, ["d@acrne.example"])
@@ -133,7 +131,7 @@ def test_an_odd_one_that_arrives_stands_first_in_its_group_and_is_not_selected_w
     assert {get_status(card) for card in (*group, odd, plain)} == {ApprovalStatus.PENDING}
 
 
-def test_a_new_odd_one_without_a_heading_has_its_sentence_and_is_not_selected(office: Office, visit: Visit) -> None:
+def test_a_new_odd_card_without_a_heading_has_its_sentence_and_is_not_selected(office: Office, visit: Visit) -> None:
     await_group(office, ["a@acme.example", "b@acme.example"])
     visitor = in_the_inbox(visit)
     _, odd = await_group(office, ["c@acme.example", "d@acrne.example"])
@@ -158,7 +156,7 @@ def test_a_destructive_card_cannot_be_selected(office: Office, visit: Visit) -> 
 
 
 @feature("The inbox", "A card that changed meanwhile is not decided in bulk", "static/js/inbox/selection.js")
-def test_a_card_that_changed_meanwhile_stays_and_says_so(office: Office, visit: Visit) -> None:
+def test_a_card_that_changed_meanwhile_stays_open_with_a_notice(office: Office, visit: Visit) -> None:
     first, second, third = await_group(office, [f"{name}@acme.example" for name in "abc"])
     visitor = visit("approver")
     visitor.block_sockets()
@@ -174,7 +172,7 @@ def test_a_card_that_changed_meanwhile_stays_and_says_so(office: Office, visit: 
         office.workshop.undo(Approval.objects.get(pk=card.pk))
 
 
-def test_a_snoozed_card_leaves_this_list_and_leads_to_the_next(office: Office, visit: Visit) -> None:
+def test_a_snoozed_card_leaves_the_list_and_the_next_one_is_selected(office: Office, visit: Visit) -> None:
     first, second = await_group(office, ["a@acme.example", "b@acme.example"])
     visitor = in_the_inbox(visit)
     press(visitor, "s")
@@ -188,7 +186,7 @@ def test_a_snoozed_card_leaves_this_list_and_leads_to_the_next(office: Office, v
     expect(rows(visitor)).to_have_count(2)
 
 
-def test_two_people_see_that_they_look_at_the_same_card(office: Office, visit: Visit) -> None:
+def test_two_people_see_that_they_view_the_same_card(office: Office, visit: Visit) -> None:
     await_group(office, ["a@acme.example", "b@acme.example"])
     approver, admin = in_the_inbox(visit), in_the_inbox(visit, "admin")
     expect(approver.page.locator("[data-presence]")).to_have_text("acme-admin is looking at this card.")

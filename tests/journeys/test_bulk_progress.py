@@ -31,7 +31,7 @@ def take(visitor: Visitor, held: list[Route], count: int) -> None:
     await_that(lambda: visitor.page.evaluate("() => true") and len(held) >= count, f"{count} requests are held")
 
 
-def test_the_summary_says_what_is_shared_what_differs_and_who_is_odd(office: Office, visit: Visit) -> None:
+def test_the_summary_lists_shared_values_differences_and_odd_cards(office: Office, visit: Visit) -> None:
     records = [office.workshop.record(name=f"Company {number}") for number in range(5)]
     domains = ["acme.example"] * 4 + ["acrne.example"]
     changes = [{"status": "inactive", "email": f"{number}@{domain}"} for number, domain in enumerate(domains)]
@@ -63,9 +63,7 @@ def test_the_summary_says_what_is_shared_what_differs_and_who_is_odd(office: Off
 
 
 @pytest.mark.parametrize(("key", "doing", "done"), [("D", "Denying", "Denied"), ("A", "Approving", "Approved")])
-def test_a_long_bulk_decision_tells_how_far_it_is(
-    office: Office, visit: Visit, key: str, doing: str, done: str
-) -> None:
+def test_a_long_bulk_decision_shows_its_progress(office: Office, visit: Visit, key: str, doing: str, done: str) -> None:
     for _ in range(3):  # a run has at most 20 open cards, and a request at most 50 decisions
         await_group(office, [f"n{number}@acme.example" for number in range(17)])
     visitor, held = in_the_inbox(visit), list[Route]()
@@ -85,7 +83,7 @@ def test_a_long_bulk_decision_tells_how_far_it_is(
         expect(toast(visitor).last).to_contain_text(re.compile(r"Undone: .*\d+ (is|are) waiting again\."))
 
 
-def test_an_undo_answers_at_once_follows_the_cards_and_tells_how_many_had_started(office: Office, visit: Visit) -> None:
+def test_an_undo_responds_at_once_updates_the_cards_and_counts_the_started_ones(office: Office, visit: Visit) -> None:
     first, *others = await_group(office, [f"{name}@acme.example" for name in "abcd"])
     visitor, held = in_the_inbox(visit), list[Route]()
     visitor.page.route(STATE, lambda route: held.append(route), times=1)  # noqa: PLW0108 - Playwright inspects it

@@ -64,7 +64,7 @@ def decisions_sent(visitor: Visitor) -> list[str]:
     return [line for line in visitor.requests if line.startswith("POST /api/")]
 
 
-def test_a_card_that_has_just_appeared_takes_no_click(office: Office, visit: Visit) -> None:
+def test_a_card_that_has_just_appeared_ignores_clicks(office: Office, visit: Visit) -> None:
     record = office.workshop.record()
     office.workshop.play(asking(update(record)))
     worker = office.installation.process("worker1")
@@ -82,7 +82,7 @@ def test_a_card_that_has_just_appeared_takes_no_click(office: Office, visit: Vis
     assert len(decisions_sent(visitor)) == 1
 
 
-def test_approve_is_never_focused_by_itself(office: Office, visit: Visit) -> None:
+def test_approve_never_gets_the_focus_automatically(office: Office, visit: Visit) -> None:
     run, cards = waiting(office, update(office.workshop.record()))
     visitor = visit("approver")
     visitor.open_run(run.pk)
@@ -159,7 +159,7 @@ def test_approve_is_disabled_while_the_form_has_unsaved_edits(office: Office, vi
     expect(approve).to_be_enabled()
 
 
-def test_invalid_values_in_the_form_are_explained_and_the_card_stays(office: Office, visit: Visit) -> None:
+def test_invalid_values_in_the_form_are_explained_and_the_card_stays_open(office: Office, visit: Visit) -> None:
     _, (card,) = waiting(office, update(office.workshop.record()))
     visitor = visit("approver")
     for name, typed, words in (
@@ -216,7 +216,7 @@ def test_the_buttons_keep_their_place_when_a_form_opens(office: Office, visit: V
         expect(shown.locator(".actions > details[open] > form")).to_be_visible()
 
 
-def test_before_and_after_fit_on_a_phone(office: Office, visit: Visit) -> None:
+def test_old_and_new_values_fit_on_a_phone(office: Office, visit: Visit) -> None:
     _, (card,) = waiting(office, update(office.workshop.record(name="A rather long name of a company, Ltd. & Co. KG")))
     visitor = visit("approver")
     visitor.page.set_viewport_size({"width": 360, "height": 800})
@@ -229,8 +229,8 @@ def test_before_and_after_fit_on_a_phone(office: Office, visit: Visit) -> None:
     assert visitor.page.evaluate("() => document.documentElement.scrollWidth") == 360
 
 
-class TestDestructive:
-    def test_approve_is_disabled_until_the_count_is_typed(self, office: Office, visit: Visit) -> None:
+class TestADestructiveCard:
+    def test_disables_approve_until_the_count_is_typed(self, office: Office, visit: Visit) -> None:
         records = [office.workshop.record(name=f"Lead {number}") for number in range(7)]
         run, (card,) = waiting(office, delete(*records))
         visitor = visit("approver")
@@ -256,7 +256,7 @@ class TestDestructive:
         office.await_end(run.pk)
         assert Record.objects.count() == 0
 
-    def test_show_all_opens_the_list_and_every_shortened_value(self, office: Office, visit: Visit) -> None:
+    def test_shows_the_whole_list_and_every_shortened_value_on_request(self, office: Office, visit: Visit) -> None:
         records = [office.workshop.record(name=f"Lead {n} {'x' * 180} {'y' * 10}") for n in range(7)]
         run, (card,) = waiting(office, delete(*records))
         visitor = visit("approver")
@@ -268,7 +268,7 @@ class TestDestructive:
         expect(shown.get_by_text("Lead 6").first).to_be_visible()
         expect(shown.locator(".approve-button")).to_be_enabled()
 
-    def test_without_scripts_approve_is_out_of_reach_until_the_list_is_open(self, office: Office, visit: Visit) -> None:
+    def test_without_scripts_hides_approve_until_the_list_is_open(self, office: Office, visit: Visit) -> None:
         records = [office.workshop.record(name=f"Lead {number}") for number in range(7)]
         _, (card,) = waiting(office, delete(*records))
         visitor = visit("approver", scripts=False)
@@ -284,7 +284,7 @@ class TestDestructive:
         expect(visitor.page.locator(".notice[role]")).to_have_text("Approved.")
         office.workshop.undo(Approval.objects.get(pk=card.pk))
 
-    def test_the_server_refuses_a_wrong_confirmation_too(self, office: Office, visit: Visit) -> None:
+    def test_is_refused_by_the_server_without_the_right_confirmation(self, office: Office, visit: Visit) -> None:
         record = office.workshop.record(name="Acme Corp")
         run, (card,) = waiting(office, delete(record))
         visitor = visit("approver")
@@ -305,8 +305,8 @@ class TestDestructive:
         assert not Record.objects.filter(pk=record.pk).exists()
 
 
-class TestDecidedElsewhere:
-    def test_other_screens_show_at_once_who_decided(self, office: Office, visit: Visit) -> None:
+class TestACardDecidedElsewhere:
+    def test_shows_on_other_screens_at_once_who_decided(self, office: Office, visit: Visit) -> None:
         run, (card,) = waiting(office, update(office.workshop.record()))
         decider, on_the_run, in_the_inbox, on_its_page = (
             visit("approver"),
@@ -327,7 +327,7 @@ class TestDecidedElsewhere:
             expect(visitor.card(card.pk).locator(".approve-button")).to_have_count(0)
             expect(visitor.page.locator(".places [data-pending]")).to_be_hidden()
 
-    def test_only_the_approver_can_undo(self, office: Office, visit: Visit) -> None:
+    def test_can_be_undone_only_by_the_approver(self, office: Office, visit: Visit) -> None:
         run, (card,) = waiting(office, delete(office.workshop.record()))
         decider, other = visit("approver"), visit("admin")
         for visitor in (decider, other):
@@ -340,7 +340,7 @@ class TestDecidedElsewhere:
         office.end_grace()
         office.await_end(run.pk)
 
-    def test_a_late_decision_shows_who_decided(self, office: Office, visit: Visit) -> None:
+    def test_shows_after_a_late_decision_who_decided(self, office: Office, visit: Visit) -> None:
         _, (card,) = waiting(office, update(office.workshop.record()))
         visitor = visit("approver")
         visitor.block_sockets()
@@ -350,7 +350,7 @@ class TestDecidedElsewhere:
         expect(visitor.card(card.pk)).to_contain_text("Denied by acme-admin")
         expect(visitor.page.locator("[data-announcer]")).to_contain_text("already denied by acme-admin")
 
-    def test_a_card_that_changed_meanwhile_locks_and_offers_the_new_one(self, office: Office, visit: Visit) -> None:
+    def test_that_changed_meanwhile_is_locked_and_offers_the_new_card(self, office: Office, visit: Visit) -> None:
         record = office.workshop.record()
         run, (card,) = waiting(office, update(record))
         visitor = visit("approver")
@@ -366,9 +366,7 @@ class TestDecidedElsewhere:
         expect(visitor.card(edited.pk).locator(".changed")).to_contain_text("pending")
         assert office.workshop.cards(run) == [edited]
 
-    def test_a_card_that_somebody_else_edits_is_not_swapped_under_the_reader(
-        self, office: Office, visit: Visit
-    ) -> None:
+    def test_that_another_person_edits_is_not_replaced_while_it_is_read(self, office: Office, visit: Visit) -> None:
         record = office.workshop.record()
         run, (card,) = waiting(office, update(record))
         visitor = visit("approver")
@@ -389,7 +387,7 @@ class TestDecidedElsewhere:
         visitor.approve(visitor.card(edited.pk))
         expect(visitor.card(edited.pk)).to_contain_text("Approved by")
 
-    def test_a_viewer_sees_the_card_and_cannot_decide(self, office: Office, visit: Visit) -> None:
+    def test_a_viewer_sees_the_card_and_cannot_decide_it(self, office: Office, visit: Visit) -> None:
         run, (card,) = waiting(office, update(office.workshop.record()))
         visitor = visit("viewer")
         visitor.open_run(run.pk)

@@ -30,8 +30,8 @@ LOSE_A_RESPONSE = """([arrives, status]) => {
 }"""
 
 
-class TestOnItsOwnPage:
-    def test_a_card_shows_the_result_of_its_call(self, office: Office, visit: Visit) -> None:
+class TestACardOnItsOwnPage:
+    def test_shows_the_result_of_its_call(self, office: Office, visit: Visit) -> None:
         record = office.workshop.record()
         run, (card,) = waiting(office, update(record))
         decider, reader = visit("approver"), visit("viewer", scripts=False)
@@ -45,7 +45,7 @@ class TestOnItsOwnPage:
         expect(reader.page.locator("[data-report]")).to_contain_text("Succeeded: ")
         office.await_end(run.pk)
 
-    def test_a_card_whose_target_drifted_leads_to_the_one_that_replaced_it(self, office: Office, visit: Visit) -> None:
+    def test_whose_target_drifted_links_to_its_replacement(self, office: Office, visit: Visit) -> None:
         record = office.workshop.record()
         run, (card,) = waiting(office, update(record))
         visitor = visit("approver")
@@ -62,9 +62,7 @@ class TestOnItsOwnPage:
         expect(visitor.card(fresh.pk).locator(".changed")).to_contain_text("pending")
 
     @pytest.mark.parametrize("page", ["/approvals/{card}/", "/approvals/"])
-    def test_a_card_that_is_decided_while_somebody_edits_it_keeps_what_they_typed(
-        self, office: Office, visit: Visit, page: str
-    ) -> None:
+    def test_decided_during_an_edit_keeps_the_typed_values(self, office: Office, visit: Visit, page: str) -> None:
         _, (card,) = waiting(office, update(office.workshop.record()))
         visitor = visit("approver")
         visitor.page.goto(page.format(card=card.pk))
@@ -77,7 +75,7 @@ class TestOnItsOwnPage:
         expect(shown.locator(".typed-values dd")).to_have_text("pending")
 
     @pytest.mark.parametrize("page", ["/approvals/{card}/", "/runs/{run}/"])
-    def test_a_card_whose_call_was_lost_does_not_say_that_nothing_was_decided(
+    def test_whose_call_was_lost_does_not_claim_that_nothing_was_decided(
         self, office: Office, visit: Visit, page: str
     ) -> None:
         """The call is lost while the page has no connection, so its newest card asks for the outcome."""
@@ -109,9 +107,7 @@ class TestOnItsOwnPage:
         expect(visitor.page.get_by_text("Nothing was decided")).to_have_count(0)
         office.workshop.resolve(asking_card.tool_call)
 
-    def test_going_back_after_a_corrected_edit_shows_the_card_and_sends_nothing(
-        self, office: Office, visit: Visit
-    ) -> None:
+    def test_is_shown_unchanged_after_going_back_from_a_corrected_edit(self, office: Office, visit: Visit) -> None:
         _, (card,) = waiting(office, update(office.workshop.record(phone="1")))
         visitor = visit("approver")
         visitor.page.goto(f"/approvals/{card.pk}/")
@@ -140,15 +136,15 @@ def open_card(visit: Visit, card: Approval) -> Visitor:
 
 
 @pytest.mark.parametrize("status", [0, 502])
-class TestLostAnswers:
-    def test_a_decision_that_arrived_is_shown(self, office: Office, visit: Visit, status: int) -> None:
+class TestALostResponse:
+    def test_of_a_decision_that_arrived_shows_it(self, office: Office, visit: Visit, status: int) -> None:
         _, (card,) = waiting(office, update(office.workshop.record()))
         visitor = open_card(visit, card)
         visitor.page.evaluate(LOSE_A_RESPONSE, [True, status])
         visitor.approve(visitor.card(card.pk))
         expect(visitor.card(card.pk)).to_contain_text("Approved by acme-approver")
 
-    def test_an_undo_that_arrived_is_shown(self, office: Office, visit: Visit, status: int) -> None:
+    def test_of_an_undo_that_arrived_shows_it(self, office: Office, visit: Visit, status: int) -> None:
         _, (card,) = waiting(office, update(office.workshop.record()))
         office.workshop.approve(card, by=office.member("approver"), grace_s=60)
         visitor = open_card(visit, card)
@@ -157,7 +153,9 @@ class TestLostAnswers:
         visitor.card(card.pk).get_by_role("button", name="Undo").click()
         expect(visitor.open_cards).to_have_count(1)
 
-    def test_a_decision_that_did_not_arrive_can_be_sent_again(self, office: Office, visit: Visit, status: int) -> None:
+    def test_of_a_decision_that_did_not_arrive_allows_sending_it_again(
+        self, office: Office, visit: Visit, status: int
+    ) -> None:
         _, (card,) = waiting(office, update(office.workshop.record()))
         visitor = open_card(visit, card)
         visitor.page.evaluate(LOSE_A_RESPONSE, [False, status])
@@ -167,7 +165,7 @@ class TestLostAnswers:
         expect(visitor.card(card.pk)).to_contain_text("Approved by acme-approver")
         assert len(decisions_sent(visitor)) == 1
 
-    def test_a_card_that_changed_meanwhile_does_not_say_that_nothing_was_decided(
+    def test_of_a_card_that_changed_meanwhile_does_not_claim_that_nothing_was_decided(
         self, office: Office, visit: Visit, status: int
     ) -> None:
         record = office.workshop.record()
@@ -183,7 +181,7 @@ class TestLostAnswers:
 
 
 class TestFourEyes:
-    def test_whoever_started_the_run_gets_a_note_and_may_only_deny(self, office: Office, visit: Visit) -> None:
+    def test_lets_the_person_who_started_the_run_only_deny_and_says_why(self, office: Office, visit: Visit) -> None:
         office.workshop.organization.four_eyes = True
         office.workshop.organization.save()
         office.workshop.play(asking(update(office.workshop.record())))
@@ -208,9 +206,7 @@ class TestFourEyes:
 
 
 class TestTwoApprovers:
-    def test_the_first_approval_counts_and_can_be_withdrawn_and_the_second_starts_the_call(
-        self, office: Office, visit: Visit
-    ) -> None:
+    def test_are_needed_and_the_first_approval_can_be_withdrawn(self, office: Office, visit: Visit) -> None:
         ApprovalRule.objects.create(organization=office.workshop.organization, name="Two people", needed=2)
         office.workshop.play(asking(update(office.workshop.record())))
         run = office.submit()
@@ -239,7 +235,7 @@ class TestTwoApprovers:
 @pytest.mark.parametrize(
     ("count", "what"), [(2, "the shortened values"), (7, "all 7 records and the shortened values")]
 )
-def test_the_hint_names_only_parts_that_exist(office: Office, visit: Visit, count: int, what: str) -> None:
+def test_the_hint_names_only_existing_parts(office: Office, visit: Visit, count: int, what: str) -> None:
     long = f"{'x' * 230}@example.com"
     records = [office.workshop.record(name=f"Lead {number}", email=long) for number in range(count)]
     run, (card,) = waiting(office, delete(*records))

@@ -21,7 +21,7 @@ def get_status(card: Approval) -> str:
 
 
 @feature("The inbox", "A claim is shown in open inboxes at once", "static/js/inbox/attention.js")
-def test_others_see_who_took_a_card_and_decide_it_at_the_second_press(office: Office, visit: Visit) -> None:
+def test_a_claimed_card_warns_others_and_is_decided_by_their_second_press(office: Office, visit: Visit) -> None:
     first, second = waiting(office, 2)
     taker, other = in_the_inbox(visit), in_the_inbox(visit, "admin")
     assert_selected(other, first)
@@ -39,7 +39,7 @@ def test_others_see_who_took_a_card_and_decide_it_at_the_second_press(office: Of
     assert get_status(first) == ApprovalStatus.APPROVED
 
 
-def test_its_own_person_releases_it_or_decides_at_once(office: Office, visit: Visit) -> None:
+def test_a_claim_is_released_or_used_by_its_own_person(office: Office, visit: Visit) -> None:
     first, second = waiting(office, 2)
     visitor = in_the_inbox(visit)
     assert_selected(visitor, first)
@@ -54,7 +54,7 @@ def test_its_own_person_releases_it_or_decides_at_once(office: Office, visit: Vi
     assert get_status(first) == ApprovalStatus.APPROVED
 
 
-def test_a_group_is_selected_without_the_cards_that_others_have_taken(office: Office, visit: Visit) -> None:
+def test_a_group_is_selected_without_cards_claimed_by_others(office: Office, visit: Visit) -> None:
     cards = waiting(office, 3)
     attention.take(office.member("admin"), cards[1].pk)
     visitor = in_the_inbox(visit)

@@ -153,7 +153,9 @@ def grant(page: Page, employee_id: int) -> None:
     "agents/admin/sources.py",
     whole_file=True,
 )
-def test_from_nothing_to_an_approved_request(office: Office, visit: Visit, model: ModelServer, pets: Outside) -> None:
+def test_a_newly_connected_tool_runs_after_its_approval(
+    office: Office, visit: Visit, model: ModelServer, pets: Outside
+) -> None:
     shop = office.workshop
     shop.admin.user.is_superuser = True
     shop.admin.user.save()

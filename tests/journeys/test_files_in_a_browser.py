@@ -18,7 +18,7 @@ FILES = [
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
-def test_files_are_uploaded_downloaded_and_deleted(office: Office, visit: Visit, scripts: bool) -> None:
+def test_files_can_be_uploaded_downloaded_and_deleted(office: Office, visit: Visit, scripts: bool) -> None:
     page = visit("approver", scripts=scripts).page
     page.goto("/files/")
     expect(page.get_by_text("No files yet.")).to_be_visible()

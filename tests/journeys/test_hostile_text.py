@@ -100,7 +100,7 @@ def hostile(office: Office, model: ModelServer) -> Office:
     return office
 
 
-def test_nothing_runs_and_nothing_is_hidden_on_any_page(hostile: Office, visit: Visit) -> None:
+def test_no_text_runs_or_is_hidden_on_any_page(hostile: Office, visit: Visit) -> None:
     visitor = visit("approver")
     visitor.page.goto("/")
     assert_tame(visitor)
@@ -245,7 +245,7 @@ def served(transactional_db: None, chromium: Browser) -> Iterator[tuple[HostileW
         yield made, lambda name: ServedPage(contexts.enter_context(chromium.new_context()), made.world.client(name))
 
 
-def test_every_page_with_every_string_is_safe_in_a_browser(
+def test_every_page_with_every_string_is_safe(
     served: tuple[HostileWorld, Callable[[str], ServedPage]],
 ) -> None:
     made, opened = served
@@ -260,7 +260,7 @@ def test_every_page_with_every_string_is_safe_in_a_browser(
         browser.assert_tame(path)
 
 
-def test_the_admin_with_every_string_is_safe_in_a_browser(
+def test_the_admin_with_every_string_is_safe(
     served: tuple[HostileWorld, Callable[[str], ServedPage]],
 ) -> None:
     """The admin's policy allows inline code, so only escaping keeps these strings from running."""
@@ -306,7 +306,7 @@ def count_server_marks() -> str:
     )
 
 
-def test_a_page_marks_exactly_the_characters_that_the_server_marks(chromium: Browser) -> None:
+def test_a_page_marks_the_same_characters_as_the_server(chromium: Browser) -> None:
     """Compare the characters that both know: their versions of Unicode may differ."""
     source = (settings.BASE_DIR / "static/js/page/visible.js").read_text()
     with chromium.new_context() as context:

@@ -81,7 +81,7 @@ def start_all(office: Office, answers: dict[str, Response], stack: ExitStack) ->
     return started
 
 
-def test_a_temporary_fault_is_shown_and_retried(office: Office, visit: Visit) -> None:
+def test_a_temporary_failure_is_shown_and_retried(office: Office, visit: Visit) -> None:
     with ExitStack() as stack:
         runs = start_all(office, {name: answer for name, (answer, _) in TEMPORARY.items()}, stack)
         for name, (_, code) in TEMPORARY.items():
@@ -112,7 +112,7 @@ def test_retry_after_is_respected(office: Office) -> None:
     assert (after - delayed.created_at).total_seconds() >= 20 * office.installation.timing_scale
 
 
-def test_a_permanent_fault_ends_the_run_with_its_reason(office: Office, visit: Visit) -> None:
+def test_a_permanent_failure_ends_the_run_with_its_reason(office: Office, visit: Visit) -> None:
     with ExitStack() as stack:
         runs = start_all(office, {name: answer for name, (answer, _) in PERMANENT.items()}, stack)
         visitor = visit("viewer")

@@ -98,7 +98,7 @@ def list_red(page: Page, path: str) -> list[str]:
     return texts
 
 
-def test_a_loss_is_red_and_nothing_else_in_the_effect_is(office: Office, visit: Visit) -> None:
+def test_only_a_loss_is_red_in_the_effect(office: Office, visit: Visit) -> None:
     regions = ["EU", "EU", "EU", "EU", "US"]  # those of the last two differ, so that they are a table
     records = [office.workshop.record(name=f"Company {number}", region=each) for number, each in enumerate(regions)]
     update = [{"status": "inactive"}, {"status": "inactive", "region": ""}]

@@ -48,7 +48,7 @@ def open_edit(visitor: Visitor, card: Approval) -> None:
     "static/js/page/typed_texts.js",
 )
 @pytest.mark.parametrize("path", ["/approvals/", "/approvals/{card}/"])
-def test_an_edit_sent_after_the_session_ended_comes_back_after_the_login(
+def test_an_edit_sent_after_the_session_ended_is_restored_after_the_login(
     office: Office, visit: Visit, path: str
 ) -> None:
     (card,) = waiting(office, 1)
@@ -71,7 +71,7 @@ def test_an_edit_sent_after_the_session_ended_comes_back_after_the_login(
     assert Approval.objects.get(status=ApprovalStatus.PENDING).params["changes"] == {"status": "pending"}
 
 
-def test_without_scripts_the_text_stands_on_the_page_after_the_login(office: Office, visit: Visit) -> None:
+def test_without_scripts_the_text_is_on_the_page_after_the_login(office: Office, visit: Visit) -> None:
     (card,) = waiting(office, 1)
     visitor = visit("approver", scripts=False)
     visitor.page.goto(f"/approvals/{card.pk}/")
@@ -102,7 +102,7 @@ def test_a_decision_after_the_session_ended_offers_the_login_and_keeps_the_reaso
     await_that(lambda: Approval.objects.get(pk=card.pk).reason == "not this one", "the denial has its reason")
 
 
-def test_the_first_refused_request_shows_the_login_where_no_socket_tells_of_it(office: Office, visit: Visit) -> None:
+def test_the_first_refused_request_shows_the_login_if_no_socket_reports_it(office: Office, visit: Visit) -> None:
     (card,) = waiting(office, 1)
     visitor = visit("approver")
     visitor.block_sockets()
@@ -116,7 +116,7 @@ def test_the_first_refused_request_shows_the_login_where_no_socket_tells_of_it(o
     assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.PENDING
 
 
-def test_a_login_in_another_tab_is_enough(office: Office, visit: Visit) -> None:
+def test_a_login_in_another_tab_is_sufficient(office: Office, visit: Visit) -> None:
     first, _ = waiting(office, 2)
     visitor = in_the_inbox(visit)
     assert_selected(visitor, first)
@@ -139,7 +139,7 @@ def test_a_login_in_another_tab_is_enough(office: Office, visit: Visit) -> None:
     office.workshop.undo(Approval.objects.get(pk=first.pk))
 
 
-def test_a_socket_whose_session_was_replaced_connects_again_without_a_word(office: Office, visit: Visit) -> None:
+def test_a_socket_with_a_replaced_session_reconnects_silently(office: Office, visit: Visit) -> None:
     """The login comes before the socket of the ended session is closed."""
     waiting(office, 1)
     visitor = in_the_inbox(visit)
@@ -154,7 +154,7 @@ def test_a_socket_whose_session_was_replaced_connects_again_without_a_word(offic
 
 
 @pytest.mark.parametrize("path", ["/approvals/", "/approvals/{card}/", "/runs/{run}/"])
-def test_an_edit_during_which_somebody_else_decides_says_so(office: Office, visit: Visit, path: str) -> None:
+def test_an_edit_reports_that_another_person_decided_meanwhile(office: Office, visit: Visit, path: str) -> None:
     (card,) = waiting(office, 1)
     visitor = visit("approver")
     visitor.page.goto(path.format(card=card.pk, run=card.run_id))
@@ -168,7 +168,7 @@ def test_an_edit_during_which_somebody_else_decides_says_so(office: Office, visi
     expect(visitor.page.get_by_role("alert")).to_contain_text("Your edit was not applied")
 
 
-def test_a_look_at_another_card_keeps_a_half_typed_reason(office: Office, visit: Visit) -> None:
+def test_viewing_another_card_keeps_a_half_typed_reason(office: Office, visit: Visit) -> None:
     first, second = waiting(office, 2)
     visitor = in_the_inbox(visit)
     assert_selected(visitor, first)
@@ -181,7 +181,7 @@ def test_a_look_at_another_card_keeps_a_half_typed_reason(office: Office, visit:
     expect(visitor.card(first.pk).locator("[name=reason]")).to_have_value("half a rea")
 
 
-def test_e_focuses_what_is_worth_editing(office: Office, visit: Visit) -> None:
+def test_e_focuses_the_most_useful_field_of_the_form(office: Office, visit: Visit) -> None:
     (card,) = waiting(office, 1)
     visitor = in_the_inbox(visit)
     assert_selected(visitor, card)
@@ -191,7 +191,7 @@ def test_e_focuses_what_is_worth_editing(office: Office, visit: Visit) -> None:
 
 
 @pytest.mark.parametrize("is_shown", [True, False], ids=["of the shown card", "of another card"])
-def test_u_undoes_in_a_second_tab_what_was_approved_in_the_first(office: Office, visit: Visit, is_shown: bool) -> None:
+def test_u_undoes_in_a_second_tab_an_approval_of_the_first(office: Office, visit: Visit, is_shown: bool) -> None:
     first, second = waiting(office, 2)
     other = visit("approver")
     shown = first if is_shown else second

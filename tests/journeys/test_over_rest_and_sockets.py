@@ -147,7 +147,7 @@ def wire_call(call_id: str, name: str, arguments: str) -> dict[str, Any]:
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
-def test_a_person_edits_over_rest_and_the_model_reads_that(
+def test_a_person_edits_over_rest_and_the_model_reads_the_edit(
     office: Office, model: ModelServer, records: list[Record]
 ) -> None:
     approver = office.api_client("approver")

@@ -41,7 +41,7 @@ class TestAQuestion:
         office.await_end(run.pk)
         assert statuses(run) == [CallStatus.SUCCEEDED]
 
-    def test_is_what_the_run_waits_for_once_the_card_beside_it_is_decided(self, office: Office, visit: Visit) -> None:
+    def test_remains_the_reason_to_wait_once_the_other_card_is_decided(self, office: Office, visit: Visit) -> None:
         may_ask(office.workshop.employee)
         update = call("data.updateRecord", record_id=str(office.workshop.record().pk), changes={"score": 5})
         office.workshop.play(asking(ask("Which address is right?"), update))
@@ -55,7 +55,7 @@ class TestAQuestion:
         expect(badge).to_have_text("Waiting for an answer")
         office.workshop.cancel(run)
 
-    def test_is_answered_by_keyboard_alone(self, office: Office, visit: Visit, run: Run) -> None:
+    def test_can_be_answered_with_the_keyboard_alone(self, office: Office, visit: Visit, run: Run) -> None:
         card = question_of(run)
         visitor = visit("approver")
         visitor.page.goto("/approvals/")
@@ -83,7 +83,7 @@ class TestAQuestion:
         "An answer that is too long is refused with its length, and never cut",
         "templates/cards/question.html",
     )
-    def test_refuses_an_answer_that_is_too_long_and_keeps_it(self, office: Office, visit: Visit, run: Run) -> None:
+    def test_keeps_a_refused_answer_that_is_too_long(self, office: Office, visit: Visit, run: Run) -> None:
         card = question_of(run)
         visitor = visit("operator")
         visitor.open_run(run.pk)
@@ -108,7 +108,7 @@ class TestAQuestion:
         "Questions are answered on the card: by a choice, with the keyboard, without scripts",
         "agents/web/views/decisions.py",
     )
-    def test_is_answered_without_scripts(self, office: Office, visit: Visit, run: Run) -> None:
+    def test_can_be_answered_without_scripts(self, office: Office, visit: Visit, run: Run) -> None:
         card = question_of(run)
         visitor = visit("operator", scripts=False)
         visitor.page.goto(f"/approvals/{card.pk}/")
@@ -125,7 +125,7 @@ class TestAQuestion:
     "The waiting run's panel shows the delegated run, and cards name the delegating employee",
     "agents/web/panel/child_runs.py",
 )
-def test_a_delegated_task_is_followed_inside_the_panel(office: Office, visit: Visit) -> None:
+def test_a_delegated_task_is_shown_inside_the_panel(office: Office, visit: Visit) -> None:
     workshop, record = office.workshop, office.workshop.record()
     change = call("data.updateRecord", record_id=str(record.pk), changes={"status": "inactive"})
     kim = hire(workshop, "Kim", asking(change), answer="Acme is inactive now.")

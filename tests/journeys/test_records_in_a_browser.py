@@ -46,7 +46,7 @@ def test_an_admin_imports_a_file_finds_its_records_and_exports_them(
     expect(page.locator(".step")).to_contain_text("acme-admin (CSV import)")
 
 
-def test_a_reader_goes_from_a_record_to_the_run_that_changed_it_and_to_its_draft(office: Office, visit: Visit) -> None:
+def test_a_reader_follows_a_record_to_the_run_that_changed_it_and_to_its_draft(office: Office, visit: Visit) -> None:
     record = office.workshop.record()
     update = call("data.updateRecord", record_id=str(record.pk), changes={"status": "inactive"})
     Grant.objects.create(employee=office.workshop.employee, tool="content.generateSummary")

@@ -23,7 +23,7 @@ def fill(page: Page, task: str = "Look around", cron: str = "0 9 * * MON-FRI") -
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
-def test_a_schedule_is_created_paused_resumed_and_cancelled(office: Office, visit: Visit, scripts: bool) -> None:
+def test_a_schedule_can_be_created_paused_resumed_and_cancelled(office: Office, visit: Visit, scripts: bool) -> None:
     page = visit("operator", scripts=scripts).page
     fill(page)
     page.get_by_label("Time zone").select_option("Europe/Berlin")
@@ -45,7 +45,7 @@ def test_a_schedule_is_created_paused_resumed_and_cancelled(office: Office, visi
     expect(page.get_by_text("No schedules yet.")).to_be_visible()
 
 
-def test_the_form_begins_with_the_readers_own_zone(office: Office, visit: Visit) -> None:
+def test_the_form_starts_with_the_time_zone_of_the_reader(office: Office, visit: Visit) -> None:
     page = visit("operator").page
     page.goto("/schedules/")
     own = page.evaluate("Intl.DateTimeFormat().resolvedOptions().timeZone")
@@ -74,7 +74,7 @@ def find_faults_at(page: Page, width: int, where: str) -> list[str]:
 
 
 @pytest.mark.parametrize("width", take_sample(WIDTHS, len(WIDTHS), "widths of schedules"))
-def test_every_width_fits_and_is_accessible(office: Office, visit: Visit, width: int) -> None:
+def test_every_width_fits_and_passes_axe(office: Office, visit: Visit, width: int) -> None:
     page = visit("operator").page
     page.set_viewport_size({"width": width, "height": 900})
     faults: list[str] = []

@@ -69,44 +69,44 @@ def close_code(office: Office, path: str, headers: dict[str, str]) -> int | None
 
 
 @pytest.mark.parametrize("path", PATHS)
-class TestNobody:
-    def test_a_socket_without_a_login_is_closed(self, office: Office, run: Run, path: str) -> None:
+class TestASocketWithoutALogin:
+    def test_is_closed(self, office: Office, run: Run, path: str) -> None:
         assert close_code(office, path.format(run=run.pk), browser_headers(office)) == NO_LOGIN
 
-    def test_a_wrong_token_is_refused_despite_a_valid_session(self, office: Office, run: Run, path: str) -> None:
+    def test_is_refused_with_a_wrong_token_despite_a_valid_session(self, office: Office, run: Run, path: str) -> None:
         wrong = {"Authorization": "Bearer gadget_wrong"}
         assert close_code(office, path.format(run=run.pk), wrong) == NO_LOGIN
         both = {**browser_headers(office, office.member("admin")), **wrong}
         assert close_code(office, path.format(run=run.pk), both) == NO_LOGIN
 
-    def test_a_login_without_an_organization_is_refused(self, office: Office, run: Run, path: str) -> None:
+    def test_is_refused_without_an_organization(self, office: Office, run: Run, path: str) -> None:
         member = office.member("viewer")
         headers = browser_headers(office, member)
         member.delete()
         assert close_code(office, path.format(run=run.pk), headers) == NO_LOGIN
 
     @pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1:1", "http://localhost"])
-    def test_a_page_of_another_origin_gets_no_handshake(self, office: Office, run: Run, path: str, origin: str) -> None:
+    def test_gets_no_handshake_from_another_origin(self, office: Office, run: Run, path: str, origin: str) -> None:
         headers = browser_headers(office, office.member("admin"), origin)
         assert get_refusal(office, path.format(run=run.pk), headers) == 403
 
-    def test_a_cookie_without_an_origin_gets_no_handshake(self, office: Office, run: Run, path: str) -> None:
+    def test_gets_no_handshake_with_a_cookie_and_no_origin(self, office: Office, run: Run, path: str) -> None:
         headers = browser_headers(office, office.member("admin"))
         del headers["Origin"]
         assert get_refusal(office, path.format(run=run.pk), headers) == 403
 
 
-class TestOthers:
-    def test_a_run_of_another_organization_is_not_found(self, office: Office, run: Run) -> None:
+class TestASocketOfAnotherOrganization:
+    def test_does_not_find_the_run(self, office: Office, run: Run) -> None:
         outsider = build_workshop("globex").admin
         for headers in (browser_headers(office, outsider), ApiClient(office.url, create_token(outsider)).headers):
             assert close_code(office, f"/ws/runs/{run.pk}/", headers) == NOT_THERE
 
     @pytest.mark.parametrize("run_id", ["987654", "9" * 30])
-    def test_a_missing_run_is_not_found(self, office: Office, run_id: str) -> None:
+    def test_does_not_find_a_missing_run_either(self, office: Office, run_id: str) -> None:
         assert close_code(office, f"/ws/runs/{run_id}/", browser_headers(office, office.member("admin"))) == NOT_THERE
 
-    def test_another_organizations_inbox_counts_its_own_cards(self, office: Office, run: Run) -> None:
+    def test_counts_only_its_own_cards(self, office: Office, run: Run) -> None:
         outsider = ApiClient(office.url, create_token(build_workshop("globex").admin))
         with open_socket(office.url, "/ws/inbox/", outsider.headers) as socket:
             assert socket.next() == {"type": "inbox_changed", "payload": {"pending": 0, "stopped": None}, "html": ""}
@@ -114,7 +114,7 @@ class TestOthers:
             assert socket.next() == {"type": "inbox_changed", "payload": {"pending": 1, "stopped": None}, "html": ""}
 
     @pytest.mark.parametrize("role", ["viewer", "operator", "approver", "admin"])
-    def test_every_role_may_watch(self, office: Office, run: Run, role: str) -> None:
+    def test_every_role_can_watch_a_run(self, office: Office, run: Run, role: str) -> None:
         for headers in (browser_headers(office, office.member(role)), office.api_client(role).headers):
             with watch_run(office, run, headers) as socket:
                 heard = socket.receive_until("run_waiting")
@@ -142,13 +142,11 @@ def create_token(member: Membership) -> str:
     return issue_token(member, "journey")[1]
 
 
-class TestWhatASocketHears:
+class TestEventsOfASocket:
     @pytest.mark.parametrize(
         ("after", "first"), [("0", 1), ("2", 3), ("-3", 1), ("x", 1), ("1e3", 1), ("٣", 1), ("", 1)]
     )
-    def test_it_begins_after_the_number_that_it_is_given(
-        self, office: Office, run: Run, after: str, first: int
-    ) -> None:
+    def test_start_after_the_given_number(self, office: Office, run: Run, after: str, first: int) -> None:
         expected = list_event_numbers(run.pk)[first - 1 :]
         with open_socket(
             office.url, f"/ws/runs/{run.pk}/?after={after}", office.api_client("viewer").headers
@@ -157,9 +155,7 @@ class TestWhatASocketHears:
             assert_hears_what_is_next(office, run, socket)
 
     @pytest.mark.parametrize("after", ["9999", "9" * 40])
-    def test_a_number_that_is_not_there_yet_is_silent_until_it_resumes(
-        self, office: Office, run: Run, after: str
-    ) -> None:
+    def test_wait_for_a_number_in_the_future(self, office: Office, run: Run, after: str) -> None:
         with open_socket(
             office.url, f"/ws/runs/{run.pk}/?after={after}", office.api_client("viewer").headers
         ) as socket:
@@ -168,7 +164,7 @@ class TestWhatASocketHears:
             socket.send('{"after": 1}')
             assert socket.next()["seq"] == 2
 
-    def test_it_resumes_where_it_is_told_to(self, office: Office, run: Run) -> None:
+    def test_resume_from_the_requested_number(self, office: Office, run: Run) -> None:
         numbers = list_event_numbers(run.pk)
         with office.api_client("viewer").socket(run.pk) as socket:
             assert [socket.next()["seq"] for _ in numbers] == numbers
@@ -176,7 +172,7 @@ class TestWhatASocketHears:
             assert [socket.next()["seq"] for _ in numbers[2:]] == numbers[2:]
             assert_hears_what_is_next(office, run, socket)
 
-    def test_nonsense_does_it_no_harm(self, office: Office, run: Run) -> None:
+    def test_continue_after_malformed_messages(self, office: Office, run: Run) -> None:
         numbers = list_event_numbers(run.pk)
         with office.api_client("viewer").socket(run.pk) as socket:
             assert [socket.next()["seq"] for _ in numbers] == numbers
@@ -186,7 +182,7 @@ class TestWhatASocketHears:
             assert_hears_what_is_next(office, run, socket)
 
     @pytest.mark.parametrize(("length", "code"), [(5000, TOO_LONG), (100_000, None)])
-    def test_too_much_at_once_ends_it_and_nothing_else(
+    def test_end_for_a_client_that_sends_too_much(
         self, office: Office, run: Run, length: int, code: int | None
     ) -> None:
         outside = office.api_client("viewer")

@@ -54,7 +54,7 @@ def test_1000_events_reach_fast_and_slow_readers_completely(office: Office, burs
         assert_whole([first, *slowly], burst)
 
 
-def test_a_reader_who_comes_and_goes_misses_nothing(office: Office, burst: int) -> None:
+def test_a_reader_who_disconnects_repeatedly_misses_nothing(office: Office, burst: int) -> None:
     outside = office.api_client("viewer")
     office.installation.process("worker1").resume()
     heard: list[dict[str, Any]] = []
@@ -87,7 +87,7 @@ def test_a_socket_stays_open_through_7_s_of_silence(office: Office) -> None:
     assert numbers == list_event_numbers(run_id)[-len(numbers) :]
 
 
-def test_bells_arrive_again_when_redis_is_back(office: Office) -> None:
+def test_hints_arrive_again_when_redis_is_back(office: Office) -> None:
     """On a socket that was open before, and on one that was opened while Redis was unavailable."""
     office.recorder.hold("gate")
     office.workshop.play(asking(call("probe.gate", name="gate")))

@@ -78,7 +78,7 @@ def test_the_banner_appears_on_open_pages_and_disappears(office: Office, visit: 
 
 
 @pytest.mark.parametrize("is_reachable", [True, False], ids=["", "while its requests fail"])
-def test_an_open_page_of_a_run_says_that_its_employee_was_stopped(
+def test_an_open_page_of_a_run_reports_that_its_employee_was_stopped(
     office: Office, visit: Visit, is_reachable: bool
 ) -> None:
     run = start_waiting_run(office)
@@ -155,7 +155,7 @@ def test_a_stop_and_its_end_are_announced_once_on_every_page(office: Office, vis
     office.workshop.cancel(run)
 
 
-def test_the_page_of_stops_shows_what_others_stop_and_release(office: Office, visit: Visit) -> None:
+def test_the_page_of_stops_shows_what_others_stop_and_resume(office: Office, visit: Visit) -> None:
     page = visit("admin").page
     page.goto("/stop/")
     all_, employees, tools = (page.locator(f"#{name}") for name in ("all", "employees", "tools"))

@@ -26,7 +26,7 @@ def hire_zoe(office: Office) -> Employee:
     )
 
 
-def test_a_task_is_assigned_by_keyboard_alone(office: Office, visit: Visit) -> None:
+def test_a_task_can_be_assigned_with_the_keyboard_alone(office: Office, visit: Visit) -> None:
     hire_zoe(office)
     office.workshop.play(answer="Hello.")
     visitor = visit("operator")
@@ -56,7 +56,7 @@ def test_a_written_task_starts_with_one_shortcut(office: Office, visit: Visit) -
     assert load_run(visitor.run_id()).task == "Say hello"
 
 
-def test_the_cursor_in_the_task_moves_no_page_and_takes_no_link_its_place(office: Office, visit: Visit) -> None:
+def test_focusing_the_task_neither_scrolls_nor_moves_links(office: Office, visit: Visit) -> None:
     visitor = visit("operator")
     visitor.page.set_viewport_size({"width": 360, "height": 400})
     visitor.page.goto("/")
@@ -66,7 +66,7 @@ def test_the_cursor_in_the_task_moves_no_page_and_takes_no_link_its_place(office
     expect(visitor.page.get_by_label("Task", exact=True)).not_to_be_focused()
 
 
-def test_only_the_examples_of_the_chosen_employee_are_shown_even_without_scripts(office: Office, visit: Visit) -> None:
+def test_only_examples_of_the_chosen_employee_are_shown_even_without_scripts(office: Office, visit: Visit) -> None:
     zoe = hire_zoe(office)
     visitor = visit("operator", scripts=False)
     visitor.choose(office.workshop.employee.name)

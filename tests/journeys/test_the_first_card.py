@@ -28,7 +28,7 @@ def is_in_view(page: Page, selector: str) -> bool:
 
 
 @pytest.mark.parametrize(("width", "height"), [(1440, 900), (360, 740)], ids=["wide", "narrow"])
-def test_a_newcomer_decides_the_first_card_without_scrolling(
+def test_a_newcomer_can_decide_the_first_card_without_scrolling(
     office: Office, visit: Visit, width: int, height: int
 ) -> None:
     build_demo()

@@ -23,7 +23,7 @@ FOCUS_IN_DRAWER = """() => document.activeElement === document.body
 
 
 @feature("Pages", "Every open tab follows a change of the theme", "static/js/frame/theme.js")
-def test_the_theme_is_switched_and_remembered(office: Office, visit: Visit) -> None:
+def test_the_theme_can_be_switched_and_is_remembered(office: Office, visit: Visit) -> None:
     page = visit("viewer").page
     page.goto("/runs/")
     page.get_by_role("button", name="Account:").click()
@@ -59,7 +59,7 @@ def test_the_account_menu_works_without_scripts(office: Office, visit: Visit) ->
     "Below 1,024 px the navigation is a drawer, which keeps the focus while it is open",
     "static/js/frame/drawer.js",
 )
-def test_the_focus_stays_in_the_open_drawer(office: Office, visit: Visit) -> None:
+def test_the_focus_stays_inside_the_open_drawer(office: Office, visit: Visit) -> None:
     page = visit("viewer").page
     page.set_viewport_size({"width": 768, "height": 900})
     page.goto("/runs/")
@@ -75,7 +75,7 @@ def test_the_focus_stays_in_the_open_drawer(office: Office, visit: Visit) -> Non
 
 
 @feature("Pages", "Ctrl+K finds any page, record, run, employee or action", "static/js/frame/palette.js")
-def test_the_palette_finds_and_opens_by_keyboard(office: Office, visit: Visit) -> None:
+def test_the_palette_finds_and_opens_pages_by_keyboard(office: Office, visit: Visit) -> None:
     record = Record.objects.create(organization=office.workshop.organization, name="Zebra Works")
     Record.objects.create(organization=office.workshop.organization, name="Zebra Farm")
     page = visit("viewer").page
@@ -102,7 +102,7 @@ def test_the_palette_finds_and_opens_by_keyboard(office: Office, visit: Visit) -
     expect(field).to_be_hidden()
 
 
-def test_enter_opens_what_was_typed_last(office: Office, visit: Visit) -> None:
+def test_enter_opens_the_hit_for_the_last_typed_text(office: Office, visit: Visit) -> None:
     """Enter right after the last letter waits for its hits, not for those of an earlier text."""
     page = visit("viewer").page
     page.goto("/runs/")
@@ -113,7 +113,7 @@ def test_enter_opens_what_was_typed_last(office: Office, visit: Visit) -> None:
     expect(page).to_have_url(f"{office.url}/drafts/")
 
 
-def test_a_late_answer_leaves_the_chosen_hit(office: Office, visit: Visit) -> None:
+def test_a_late_response_keeps_the_chosen_hit(office: Office, visit: Visit) -> None:
     """The hits of the last letter come after an arrow key."""
     for name in ("Zebra Farm", "Zebra Works"):
         Record.objects.create(organization=office.workshop.organization, name=name)
@@ -140,7 +140,7 @@ def test_a_late_answer_leaves_the_chosen_hit(office: Office, visit: Visit) -> No
     expect(options.nth(0)).to_have_attribute("aria-selected", "false")
 
 
-def test_g_and_a_letter_go_to_a_page(office: Office, visit: Visit) -> None:
+def test_g_and_a_letter_open_a_page(office: Office, visit: Visit) -> None:
     page = visit("approver").page
     page.goto("/runs/")
     for key, path in (("e", "/employees/"), ("a", "/approvals/"), ("h", "/")):
@@ -150,7 +150,7 @@ def test_g_and_a_letter_go_to_a_page(office: Office, visit: Visit) -> None:
 
 
 @feature("Pages", "`g` and a letter go to a page; `?` lists the keys and can turn them off", "static/js/frame/keys.js")
-def test_the_help_lists_the_keys_and_turns_them_off(office: Office, visit: Visit) -> None:
+def test_the_help_lists_the_keys_and_can_turn_them_off(office: Office, visit: Visit) -> None:
     page = visit("approver").page
     page.goto("/employees/")
     press(page, "?")

@@ -72,14 +72,14 @@ def assert_selected(visitor: Visitor, card: Approval) -> None:
     await_that(lambda: visitor.page.evaluate(SETTLED), "a person can have seen the card")
 
 
-def test_the_first_card_is_shown_and_nothing_is_focused(office: Office, visit: Visit) -> None:
+def test_the_first_card_is_shown_and_nothing_has_the_focus(office: Office, visit: Visit) -> None:
     first, *_ = waiting(office)
     visitor = in_the_inbox(visit)
     assert_selected(visitor, first)
     assert visitor.page.evaluate("() => document.activeElement === document.body")
 
 
-def test_j_and_k_move_and_o_opens(office: Office, visit: Visit) -> None:
+def test_j_and_k_move_the_selection_and_o_opens_the_card(office: Office, visit: Visit) -> None:
     first, second, third = waiting(office)
     visitor = in_the_inbox(visit)
     press(visitor, "j")
@@ -96,7 +96,7 @@ def test_j_and_k_move_and_o_opens(office: Office, visit: Visit) -> None:
 
 
 @feature("The inbox", "A decision leads to the next card, and a note offers to undo it", "static/js/inbox/inbox.js")
-def test_a_approves_and_leads_to_the_next_card_and_u_takes_it_back(office: Office, visit: Visit) -> None:
+def test_a_approves_and_selects_the_next_card_and_u_undoes(office: Office, visit: Visit) -> None:
     first, second, third = waiting(office)
     visitor = in_the_inbox(visit)
     assert_selected(visitor, first)
@@ -112,7 +112,7 @@ def test_a_approves_and_leads_to_the_next_card_and_u_takes_it_back(office: Offic
     assert Approval.objects.get(pk=third.pk).status == ApprovalStatus.PENDING
 
 
-def test_the_note_about_an_approval_has_a_button_that_undoes_it(office: Office, visit: Visit) -> None:
+def test_the_message_about_an_approval_has_an_undo_button(office: Office, visit: Visit) -> None:
     first, second = waiting(office, 2)
     visitor = in_the_inbox(visit)
     assert_selected(visitor, first)
@@ -123,7 +123,7 @@ def test_the_note_about_an_approval_has_a_button_that_undoes_it(office: Office, 
     assert Approval.objects.get(pk=first.pk).status == ApprovalStatus.SUPERSEDED
 
 
-def test_a_key_held_down_decides_one_card(office: Office, visit: Visit) -> None:
+def test_holding_a_key_decides_one_card(office: Office, visit: Visit) -> None:
     """The second press comes before anybody can have read the next card."""
     first, second, _ = waiting(office)
     visitor = in_the_inbox(visit)
@@ -135,7 +135,7 @@ def test_a_key_held_down_decides_one_card(office: Office, visit: Visit) -> None:
     office.workshop.undo(Approval.objects.get(pk=first.pk))
 
 
-def test_d_and_a_number_deny_with_a_reason(office: Office, visit: Visit) -> None:
+def test_d_and_a_digit_deny_with_a_reason(office: Office, visit: Visit) -> None:
     first, second, _ = waiting(office)
     visitor = in_the_inbox(visit)
     assert_selected(visitor, first)
@@ -145,7 +145,7 @@ def test_d_and_a_number_deny_with_a_reason(office: Office, visit: Visit) -> None
     assert (denied.status, denied.reason) == (ApprovalStatus.DENIED, "Wrong target")
 
 
-def test_d_takes_a_reason_in_own_words(office: Office, visit: Visit) -> None:
+def test_d_accepts_a_reason_in_free_text(office: Office, visit: Visit) -> None:
     first, second, _ = waiting(office)
     visitor = in_the_inbox(visit)
     assert_selected(visitor, first)
@@ -157,7 +157,7 @@ def test_d_takes_a_reason_in_own_words(office: Office, visit: Visit) -> None:
     assert Approval.objects.get(pk=first.pk).reason == "adj auk? 12"
 
 
-def test_no_key_approves_while_a_reason_is_written(office: Office, visit: Visit) -> None:
+def test_no_key_approves_while_a_reason_is_typed(office: Office, visit: Visit) -> None:
     first, second, _ = waiting(office)
     visitor = in_the_inbox(visit)
     assert_selected(visitor, first)
@@ -176,7 +176,7 @@ def test_no_key_approves_while_a_reason_is_written(office: Office, visit: Visit)
     )
 
 
-def test_the_last_decision_leads_to_an_empty_inbox_with_figures(office: Office, visit: Visit) -> None:
+def test_the_last_decision_shows_an_empty_inbox_with_figures(office: Office, visit: Visit) -> None:
     waiting(office, 1)
     visitor = in_the_inbox(visit)
     press(visitor, "d 3")
@@ -185,7 +185,7 @@ def test_the_last_decision_leads_to_an_empty_inbox_with_figures(office: Office, 
     expect(rows(visitor)).to_have_count(0)
 
 
-def test_escape_leaves_a_form_but_loses_no_edit(office: Office, visit: Visit) -> None:
+def test_escape_leaves_a_form_and_keeps_its_edits(office: Office, visit: Visit) -> None:
     (card,) = waiting(office, 1)
     visitor = in_the_inbox(visit)
     shown = visitor.card(card.pk)
@@ -200,7 +200,7 @@ def test_escape_leaves_a_form_but_loses_no_edit(office: Office, visit: Visit) ->
     expect(shown.locator(".approve-button")).to_be_disabled()
 
 
-def test_no_single_key_approves_what_is_destructive(office: Office, visit: Visit) -> None:
+def test_no_single_key_approves_a_destructive_card(office: Office, visit: Visit) -> None:
     (card,) = waiting(office, 1, deletes=True)
     visitor = in_the_inbox(visit)
     assert_selected(visitor, card)
@@ -216,7 +216,7 @@ def test_no_single_key_approves_what_is_destructive(office: Office, visit: Visit
     office.workshop.undo(Approval.objects.get(pk=card.pk))
 
 
-def test_keys_switched_off_stay_off(office: Office, visit: Visit) -> None:
+def test_disabled_keys_stay_disabled(office: Office, visit: Visit) -> None:
     first, second, _ = waiting(office)
     visitor = in_the_inbox(visit)
     press(visitor, "?")
@@ -238,7 +238,7 @@ def test_keys_switched_off_stay_off(office: Office, visit: Visit) -> None:
     assert_selected(visitor, second)
 
 
-def test_a_viewer_moves_and_decides_nothing(office: Office, visit: Visit) -> None:
+def test_a_viewer_can_move_the_selection_and_cannot_decide(office: Office, visit: Visit) -> None:
     _, second, _ = waiting(office)
     visitor = in_the_inbox(visit, "viewer")
     press(visitor, "j")
@@ -248,7 +248,7 @@ def test_a_viewer_moves_and_decides_nothing(office: Office, visit: Visit) -> Non
     assert not [line for line in visitor.requests if line.startswith("POST")]
 
 
-def test_title_and_icon_carry_the_number_of_waiting_cards(office: Office, visit: Visit) -> None:
+def test_title_and_icon_show_the_number_of_waiting_cards(office: Office, visit: Visit) -> None:
     cards = waiting(office)
     visitor = visit("approver")
     visitor.page.goto("/employees/")
@@ -289,7 +289,7 @@ def test_a_card_decided_elsewhere_leaves_the_list(office: Office, visit: Visit) 
 
 
 @feature("The inbox", "A decision moves less than 5 KB to each open inbox", "agents/web/sockets/inbox_feed.py")
-def test_a_decision_moves_less_than_five_kilobytes_to_each_desk(office: Office, visit: Visit) -> None:
+def test_a_decision_sends_less_than_five_kilobytes_to_each_screen(office: Office, visit: Visit) -> None:
     """For the one who decides, the next card comes too: fetched ahead, but counted here."""
     first, second, *_ = waiting(office, 5)
     visitor, onlooker = in_the_inbox(visit), in_the_inbox(visit, "admin")
@@ -307,7 +307,7 @@ def test_a_decision_moves_less_than_five_kilobytes_to_each_desk(office: Office, 
     office.workshop.undo(Approval.objects.get(pk=first.pk))
 
 
-def test_a_search_lists_only_what_fits_also_for_new_cards(office: Office, visit: Visit) -> None:
+def test_a_search_lists_only_matching_cards_including_new_ones(office: Office, visit: Visit) -> None:
     waiting(office, 2)
     (card,) = waiting(office, 1, deletes=True)
     visitor = in_the_inbox(visit)

@@ -74,7 +74,7 @@ def test_no_key_decides_a_card_while_another_is_selected(office: Office, visit: 
 
 
 @feature("The inbox", "Cards on the same target name each other as soon as they arrive", "static/js/inbox/pane.js")
-def test_cards_on_the_same_target_name_each_other_as_soon_as_they_come(office: Office, visit: Visit) -> None:
+def test_cards_on_the_same_target_refer_to_each_other_at_once(office: Office, visit: Visit) -> None:
     record = office.workshop.record(name="Shared")
     change = call("data.updateRecord", record_id=str(record.pk), changes={"status": "inactive"})
     office.workshop.play(asking(change))
@@ -91,7 +91,9 @@ def test_cards_on_the_same_target_name_each_other_as_soon_as_they_come(office: O
     office.workshop.undo(Approval.objects.get(pk=first.pk))
 
 
-def test_after_an_edit_elsewhere_the_new_card_is_decided_and_the_next_one_comes(office: Office, visit: Visit) -> None:
+def test_after_an_edit_elsewhere_the_new_card_is_decided_and_the_next_one_selected(
+    office: Office, visit: Visit
+) -> None:
     first, second = waiting(office, 2)
     visitor = in_the_inbox(visit)
     assert_selected(visitor, first)
@@ -103,9 +105,7 @@ def test_after_an_edit_elsewhere_the_new_card_is_decided_and_the_next_one_comes(
     assert get_status(replacement) == ApprovalStatus.DENIED
 
 
-def test_a_snoozed_card_stays_away_although_it_is_replaced_and_returns_at_its_time(
-    office: Office, visit: Visit
-) -> None:
+def test_a_snoozed_card_stays_away_although_it_is_replaced_and_returns_on_time(office: Office, visit: Visit) -> None:
     first, second, _ = waiting(office)
     visitor = in_the_inbox(visit)
     press(visitor, "s 1")
@@ -138,7 +138,7 @@ def test_u_undoes_one_approval_after_the_other(office: Office, visit: Visit) -> 
     expect(rows(visitor)).to_have_count(2)
 
 
-def test_the_focus_goes_with_the_selection_and_never_to_the_page(office: Office, visit: Visit) -> None:
+def test_the_focus_follows_the_selection_and_never_jumps_to_the_page(office: Office, visit: Visit) -> None:
     first, second = waiting(office, 2)
     visitor = in_the_inbox(visit)
     row(visitor, first).locator("a").focus()
@@ -150,7 +150,7 @@ def test_the_focus_goes_with_the_selection_and_never_to_the_page(office: Office,
     office.workshop.undo(Approval.objects.get(pk=second.pk))
 
 
-def test_a_row_in_focus_hands_it_to_the_next(office: Office, visit: Visit) -> None:
+def test_a_removed_row_passes_its_focus_to_the_next(office: Office, visit: Visit) -> None:
     first, second = waiting(office, 2)
     visitor = in_the_inbox(visit)
     assert_selected(visitor, first)
@@ -161,7 +161,7 @@ def test_a_row_in_focus_hands_it_to_the_next(office: Office, visit: Visit) -> No
     office.workshop.undo(Approval.objects.get(pk=first.pk))
 
 
-def test_enter_and_numbers_on_a_question_go_to_its_answer(office: Office, visit: Visit) -> None:
+def test_enter_and_digits_on_a_question_focus_its_answer(office: Office, visit: Visit) -> None:
     may_ask(office.workshop.employee)
     office.workshop.play(asking(ask(choices=["London", "Paris"])))
     first, second = [question_of(office.await_status(office.submit().pk, RunStatus.WAITING)) for _ in range(2)]
@@ -176,7 +176,7 @@ def test_enter_and_numbers_on_a_question_go_to_its_answer(office: Office, visit:
     assert (get_status(first), get_status(second)) == (ApprovalStatus.ANSWERED, ApprovalStatus.PENDING)
 
 
-def test_a_list_that_was_cut_is_filled_again(office: Office, visit: Visit) -> None:
+def test_a_truncated_list_is_filled_again(office: Office, visit: Visit) -> None:
     first, second, third = waiting(office)
     visitor = in_the_inbox(visit)
     assert_selected(visitor, first)
@@ -190,7 +190,7 @@ def test_a_list_that_was_cut_is_filled_again(office: Office, visit: Visit) -> No
     expect(rows(visitor)).to_have_count(2)
 
 
-def test_new_cards_take_their_place_in_any_order(office: Office, visit: Visit) -> None:
+def test_new_cards_appear_at_their_place_in_any_order(office: Office, visit: Visit) -> None:
     (deletion,) = waiting(office, 1, deletes=True)
     visitor = in_the_inbox(visit)
     visitor.page.goto("/approvals/?sort=risk")
@@ -203,14 +203,14 @@ def test_new_cards_take_their_place_in_any_order(office: Office, visit: Visit) -
     assert_selected(visitor, deletion)
 
 
-def test_a_viewer_can_select_nothing(office: Office, visit: Visit) -> None:
+def test_a_viewer_cannot_select_cards(office: Office, visit: Visit) -> None:
     waiting(office)
     visitor = in_the_inbox(visit, "viewer")
     expect(rows(visitor)).to_have_count(3)
     expect(visitor.page.locator("[data-pick]:visible")).to_have_count(0)
 
 
-def test_a_refused_snooze_says_why(office: Office, visit: Visit) -> None:
+def test_a_refused_snooze_is_explained(office: Office, visit: Visit) -> None:
     first, _ = waiting(office, 2)
     visitor = in_the_inbox(visit)
     press(visitor, "s")
@@ -232,7 +232,7 @@ def test_an_approval_can_be_undone_after_a_reload(office: Office, visit: Visit) 
     assert get_status(first) == ApprovalStatus.SUPERSEDED
 
 
-def test_the_counts_of_the_filters_follow(office: Office, visit: Visit) -> None:
+def test_the_counts_of_the_filters_are_updated(office: Office, visit: Visit) -> None:
     waiting(office, 2)
     visitor = in_the_inbox(visit)
     chips = visitor.page.locator("[data-chips]")

@@ -33,7 +33,7 @@ def await_gate(office: Office, gate: str) -> None:
     office.recorder.await_arrival(gate)
 
 
-def test_a_page_reloaded_in_the_middle_shows_every_line_once(office: Office, visit: Visit) -> None:
+def test_a_reload_in_the_middle_shows_every_line_once(office: Office, visit: Visit) -> None:
     office.workshop.play(*gates_and_calls("one", "two", "three"))
     for gate in ("one", "two", "three"):
         office.recorder.hold(gate)
@@ -111,7 +111,7 @@ def test_a_line_costs_the_same_in_a_panel_of_5000_lines(office: Office, visit: V
     assert last < max(4 * first, 2.0), f"{first:.2f} ms at the beginning, {last:.2f} ms at the end"
 
 
-def test_an_updated_line_keeps_its_details_open_and_its_focus(office: Office, visit: Visit) -> None:
+def test_an_updated_line_keeps_its_open_details_and_its_focus(office: Office, visit: Visit) -> None:
     office.workshop.play(asking(call("probe.gate", name="one"), call("utility.calculate", operation="add", a=1, b=2)))
     office.recorder.hold("one")
     visitor = visit("operator")
@@ -207,7 +207,7 @@ def test_the_badge_is_the_same_live_and_loaded(office: Office, visit: Visit) -> 
     assert_same(RunStatus.CANCELLED.label)
 
 
-def test_the_answer_is_on_top_until_there_is_another(office: Office, visit: Visit) -> None:
+def test_the_answer_is_on_top_until_the_next_one(office: Office, visit: Visit) -> None:
     office.workshop.play(answer="First answer.")
     visitor = visit("operator")
     run_id = visitor.start("Dana", "Answer")
@@ -225,7 +225,7 @@ def test_the_answer_is_on_top_until_there_is_another(office: Office, visit: Visi
     expect(visitor.page.locator("#panel .answer")).to_have_text("First answer.")
 
 
-def test_the_transcript_is_downloaded_from_the_page(office: Office, visit: Visit) -> None:
+def test_the_transcript_can_be_downloaded_from_the_page(office: Office, visit: Visit) -> None:
     office.workshop.play(asking(call("utility.calculate", operation="add", a=1, b=2)), answer="It is 3.")
     run = office.submit("Calculate")
     office.await_end(run.pk)
@@ -251,9 +251,7 @@ def start_writing(office: Office, visitor: Visitor, model: ModelServer, task: st
     return run_id
 
 
-def test_text_is_shown_while_the_model_writes_and_once_at_its_end(
-    office: Office, visit: Visit, model: ModelServer
-) -> None:
+def test_streamed_text_is_shown_once_at_its_end(office: Office, visit: Visit, model: ModelServer) -> None:
     visitor = visit("operator")
     task = "Write an answer that is long enough to be named by a model. " * 5
     answer = Response(text="This is *quite* a long answer, written word by word.", hold="middle")
@@ -269,7 +267,7 @@ def test_text_is_shown_while_the_model_writes_and_once_at_its_end(
     visitor.assert_panel_is_whole(run_id)
 
 
-def test_text_that_was_cut_off_is_replaced_by_the_next_answer(office: Office, visit: Visit, model: ModelServer) -> None:
+def test_interrupted_text_is_replaced_by_the_next_answer(office: Office, visit: Visit, model: ModelServer) -> None:
     visitor = visit("operator")
     answers = (
         Response(text="A first answer, which is never finished because it is cut.", fault="cut"),
@@ -319,7 +317,7 @@ def test_a_pause_of_the_provider_is_shown_with_its_end(office: Office, visit: Vi
     expect(visitor.page.locator(".delayed")).to_be_hidden()
 
 
-def test_a_page_whose_login_has_ended_says_so(office: Office, visit: Visit) -> None:
+def test_a_page_reports_that_its_login_has_ended(office: Office, visit: Visit) -> None:
     run = office.submit()
     office.await_end(run.pk)
     visitor = visit("viewer")

@@ -106,7 +106,7 @@ def started_after_its_grace(card: Approval) -> bool:
 
 
 @pytest.mark.once
-def test_calls_of_one_pass_run_side_by_side(office: Office, visit: Visit) -> None:
+def test_calls_of_one_pass_run_in_parallel(office: Office, visit: Visit) -> None:
     gates = ("left", "middle", "right")
     office.workshop.play({"calls": [{"tool": "probe.gate", "params": {"name": gate}} for gate in gates]})
     for gate in gates:

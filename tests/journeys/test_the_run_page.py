@@ -26,7 +26,7 @@ IS_NEWEST_IN_VIEW = """() => {
 }"""
 
 
-def test_the_bar_says_what_the_run_does_and_leads_to_what_it_needs(office: Office, visit: Visit) -> None:
+def test_the_bar_shows_the_state_of_the_run_and_links_to_what_it_needs(office: Office, visit: Visit) -> None:
     record = office.workshop.record()
     office.recorder.hold("one")
     changed = {"record_id": str(record.pk), "changes": {"status": "inactive"}}
@@ -172,7 +172,7 @@ def test_the_page_stays_where_the_reader_selects_writes_or_decides(office: Offic
     expect(page.get_by_role("button", name="Newest")).to_be_visible()
 
 
-def test_whoever_comes_late_sees_the_text_from_its_beginning(office: Office, visit: Visit, model: ModelServer) -> None:
+def test_a_late_reader_sees_the_text_from_its_beginning(office: Office, visit: Visit, model: ModelServer) -> None:
     office.workshop.connect(model.url)
     model.enqueue(Response(text="This is quite a long answer, written word by word.", hold="middle"))
     run = office.submit("Write an answer")
@@ -189,7 +189,7 @@ def test_whoever_comes_late_sees_the_text_from_its_beginning(office: Office, vis
     expect(visitor.answer).to_have_text("This is quite a long answer, written word by word.")
 
 
-def test_a_run_is_replayed_and_exported(office: Office, visit: Visit, chromium: Browser, tmp_path: Path) -> None:
+def test_a_run_can_be_played_back_and_exported(office: Office, visit: Visit, chromium: Browser, tmp_path: Path) -> None:
     office.workshop.play(asking(call("utility.calculate", operation="add", a=40, b=2), text="I add them."))
     run = office.submit("Add 40 and 2")
     office.await_end(run.pk)
@@ -226,7 +226,7 @@ def test_a_run_is_replayed_and_exported(office: Office, visit: Visit, chromium: 
     page.close()
 
 
-def test_a_link_to_a_moment_leads_there_whatever_is_skipped(office: Office, visit: Visit) -> None:
+def test_a_link_to_a_moment_opens_it_whatever_is_skipped(office: Office, visit: Visit) -> None:
     changed = {"record_id": str(office.workshop.record().pk), "changes": {"status": "inactive"}}
     office.workshop.play(asking(call("data.updateRecord", **changed)))
     run = office.submit("Set the record to inactive")
@@ -262,7 +262,7 @@ def test_a_link_to_a_moment_leads_there_whatever_is_skipped(office: Office, visi
     expect(current).to_have_id(f"event-{run.events.count()}")
 
 
-def test_without_scripts_the_replay_lists_everything(office: Office, visit: Visit) -> None:
+def test_without_scripts_the_playback_lists_everything(office: Office, visit: Visit) -> None:
     office.workshop.play(asking(call("utility.calculate", operation="add", a=40, b=2)))
     run = office.submit("Add 40 and 2")
     office.await_end(run.pk)

@@ -52,7 +52,7 @@ def test_a_tool_is_tried_and_its_result_is_shown(office: Office, visit: Visit, s
     assert load_run(run_id).created_by == office.member("operator").user
 
 
-def test_a_problem_is_shown_at_its_field_and_the_values_are_kept(office: Office, visit: Visit) -> None:
+def test_an_error_is_shown_at_its_field_and_the_values_are_kept(office: Office, visit: Visit) -> None:
     page = visit("operator").page
     form = open_form(page, "calculate")
     form.locator("[name='param.operation']").select_option("divide")
@@ -69,7 +69,7 @@ def test_a_problem_is_shown_at_its_field_and_the_values_are_kept(office: Office,
 
 
 @pytest.mark.parametrize("width", [360, 1440])
-def test_the_open_form_is_accessible(office: Office, visit: Visit, width: int) -> None:
+def test_the_open_form_passes_axe(office: Office, visit: Visit, width: int) -> None:
     page = visit("operator").page
     page.set_viewport_size({"width": width, "height": 900})
     form = open_form(page, "searchRecords")
@@ -83,7 +83,7 @@ def test_the_open_form_is_accessible(office: Office, visit: Visit, width: int) -
     assert not list(find_faults(page, "the form with a fault"))
 
 
-def test_by_keyboard_alone(office: Office, visit: Visit) -> None:
+def test_a_tool_can_be_tried_with_the_keyboard_alone(office: Office, visit: Visit) -> None:
     page = visit("operator").page
     page.goto("/tools/?q=utility.calculate")
     page.get_by_role("button", name="Try it").focus()

@@ -42,7 +42,7 @@ def start_waiting_run(office: Office) -> tuple[Run, Approval]:
     return run, card
 
 
-def test_examples_are_rows_of_the_reader(office: Office, visit: Visit) -> None:
+def test_example_ids_belong_to_rows_of_the_reader(office: Office, visit: Visit) -> None:
     run, card = start_waiting_run(office)
     page = visit("operator").page
     asked: list[str] = []
@@ -91,14 +91,14 @@ def test_a_missing_description_is_reported_on_the_page(visit: Visit) -> None:
     expect(page.locator("#swagger-ui")).to_contain_text("Failed to load API definition")
 
 
-def test_without_example_ids_the_operations_are_shown(visit: Visit) -> None:
+def test_operations_are_shown_without_example_ids_if_those_cannot_be_loaded(visit: Visit) -> None:
     page = visit("operator").page
     page.route("**/api/runs?*", lambda route: route.abort())
     page.goto("/api/docs")
     expect(open_form(page, "show_run").locator("tr[data-param-name=run_id] input")).to_have_value("")
 
 
-def test_without_a_login_there_are_no_example_ids(office: Office, visit: Visit) -> None:
+def test_operations_have_no_example_ids_without_a_login(office: Office, visit: Visit) -> None:
     page = visit().page
     page.goto("/api/docs")
     block = open_form(page, "show_run")

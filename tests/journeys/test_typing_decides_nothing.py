@@ -105,7 +105,7 @@ def test_no_key_decides_while_a_closed_form_has_the_focus(office: Office, visit:
     office.workshop.undo(Approval.objects.get(pk=first.pk))
 
 
-def test_a_form_that_the_pointer_closes_gives_the_keys_back(office: Office, visit: Visit) -> None:
+def test_closing_a_form_with_the_pointer_enables_the_keys_again(office: Office, visit: Visit) -> None:
     first, second = waiting(office, 2)
     visitor = in_the_inbox(visit)
     assert_selected(visitor, first)
@@ -116,7 +116,7 @@ def test_a_form_that_the_pointer_closes_gives_the_keys_back(office: Office, visi
     office.workshop.undo(Approval.objects.get(pk=first.pk))
 
 
-def test_an_opened_form_takes_the_letters_that_follow(office: Office, visit: Visit) -> None:
+def test_an_opened_form_receives_the_following_letters(office: Office, visit: Visit) -> None:
     first, *_ = waiting(office, 2)
     visitor = in_the_inbox(visit)
     visitor.page.goto("/approvals/?sort=asked")
@@ -128,7 +128,7 @@ def test_an_opened_form_takes_the_letters_that_follow(office: Office, visit: Vis
 
 
 @pytest.mark.parametrize("form", [".save-view", ".deny", ".edit"])
-def test_no_key_decides_beside_an_open_form_and_esc_closes_it(office: Office, visit: Visit, form: str) -> None:
+def test_no_key_decides_beside_an_open_form_and_escape_closes_it(office: Office, visit: Visit, form: str) -> None:
     first, *_ = waiting(office, 2)
     visitor = in_the_inbox(visit)
     visitor.page.goto("/approvals/?sort=asked")
@@ -146,7 +146,7 @@ def test_no_key_decides_beside_an_open_form_and_esc_closes_it(office: Office, vi
     office.workshop.undo(Approval.objects.get(pk=first.pk))
 
 
-def test_details_that_only_show_something_leave_the_keys_alone(office: Office, visit: Visit) -> None:
+def test_keys_work_beside_open_details_without_a_form(office: Office, visit: Visit) -> None:
     first, second = waiting(office, 2)
     visitor = in_the_inbox(visit)
     assert_selected(visitor, first)
@@ -174,7 +174,7 @@ def test_no_key_decides_while_a_menu_or_a_dialog_is_open(office: Office, visit: 
     office.workshop.undo(Approval.objects.get(pk=first.pk))
 
 
-def test_a_reason_may_begin_with_a_digit(office: Office, visit: Visit) -> None:
+def test_a_reason_can_begin_with_a_digit(office: Office, visit: Visit) -> None:
     first, second = waiting(office, 2)
     visitor = in_the_inbox(visit)
     assert_selected(visitor, first)

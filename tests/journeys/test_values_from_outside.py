@@ -36,7 +36,7 @@ def run(office: Office) -> Run:
 
 
 @pytest.mark.parametrize("scripts", [True, False])
-def test_the_link_leads_to_the_call_that_brought_it(office: Office, visit: Visit, run: Run, scripts: bool) -> None:
+def test_the_link_opens_the_call_that_returned_the_value(office: Office, visit: Visit, run: Run, scripts: bool) -> None:
     (card,) = office.await_cards(run.pk)
     visitor = visit("approver", scripts=scripts)
     visitor.page.goto(f"/approvals/{card.pk}/")
@@ -51,7 +51,7 @@ def test_the_link_leads_to_the_call_that_brought_it(office: Office, visit: Visit
     expect(visitor.page.locator(f"#call-{pk}")).to_be_in_viewport()
 
 
-def test_it_has_no_fault_of_accessibility_and_fits_narrow_screens(office: Office, visit: Visit, run: Run) -> None:
+def test_the_line_passes_axe_and_fits_narrow_screens(office: Office, visit: Visit, run: Run) -> None:
     (card,) = office.await_cards(run.pk)
     visitor = visit("approver")
     for width in (1440, 360):

@@ -93,7 +93,9 @@ def test_a_vote_and_its_withdrawal_are_announced_and_each_warns_before_a_denial(
     await_that(lambda: get_status(card) == ApprovalStatus.DENIED, "the second press denies")
 
 
-def test_the_own_vote_cast_elsewhere_takes_the_buttons_away_and_warns_of_nothing(office: Office, visit: Visit) -> None:
+def test_a_vote_of_the_same_person_elsewhere_removes_the_buttons_without_a_warning(
+    office: Office, visit: Visit
+) -> None:
     (card,) = waiting(office, 1)
     visitor = visit("approver")
     visitor.page.goto(f"/approvals/{card.pk}/")
@@ -107,7 +109,7 @@ def test_the_own_vote_cast_elsewhere_takes_the_buttons_away_and_warns_of_nothing
     assert not Vote.objects.filter(withdrawn_at=None).exists()
 
 
-def test_a_deputy_reads_that_both_have_one_voice_and_is_offered_no_approval(office: Office, visit: Visit) -> None:
+def test_a_deputy_is_told_that_both_share_one_vote_and_cannot_approve(office: Office, visit: Visit) -> None:
     (card,) = waiting(office, 1)
     principal, deputy = office.member("approver"), office.member("admin")
     Deputy.objects.create(member=principal, deputy=deputy, ends_at=timezone.now() + timedelta(hours=1))
@@ -123,7 +125,7 @@ def test_a_deputy_reads_that_both_have_one_voice_and_is_offered_no_approval(offi
     assert get_status(card) == ApprovalStatus.PENDING
 
 
-def test_a_vote_that_no_message_told_of_stops_the_press_at_the_server(office: Office, visit: Visit) -> None:
+def test_a_vote_that_no_event_announced_is_caught_by_the_server(office: Office, visit: Visit) -> None:
     (card,) = waiting(office, 1)
     visitor = visit("admin")
     visitor.block_sockets()
@@ -138,7 +140,7 @@ def test_a_vote_that_no_message_told_of_stops_the_press_at_the_server(office: Of
     office.workshop.undo(Approval.objects.get(pk=card.pk), by=office.member("admin"))
 
 
-def test_a_vote_missed_while_the_connection_was_lost_shows_afterwards(office: Office, visit: Visit) -> None:
+def test_a_vote_missed_during_a_lost_connection_is_shown_afterwards(office: Office, visit: Visit) -> None:
     (card,) = waiting(office, 1)
     visitor = visit("admin")
     link = SocketLink(visitor)
@@ -155,7 +157,7 @@ def test_a_vote_missed_while_the_connection_was_lost_shows_afterwards(office: Of
     "Cards that the reader has approved wait for others at the end of the list, and can be collapsed",
     "static/js/inbox/rows.js",
 )
-def test_the_own_vote_leads_to_the_next_card_and_its_row_waits_for_others(office: Office, visit: Visit) -> None:
+def test_voting_selects_the_next_card_and_the_row_waits_for_others(office: Office, visit: Visit) -> None:
     first, second = waiting(office, 2)
     visitor = in_the_inbox(visit)
     assert_selected(visitor, first)
@@ -176,7 +178,7 @@ def test_the_own_vote_leads_to_the_next_card_and_its_row_waits_for_others(office
     expect(row(visitor, first)).to_be_visible()
 
 
-def test_without_a_card_of_their_own_the_voter_stays_with_the_last_one(office: Office, visit: Visit) -> None:
+def test_the_voter_stays_with_the_last_card_if_none_is_left_to_decide(office: Office, visit: Visit) -> None:
     first, second = waiting(office, 2)
     visitor = in_the_inbox(visit)
     for card in (first, second):
@@ -187,7 +189,7 @@ def test_without_a_card_of_their_own_the_voter_stays_with_the_last_one(office: O
     assert_selected(visitor, second)
 
 
-def test_the_own_vote_on_the_page_of_a_card_says_what_is_still_needed(office: Office, visit: Visit) -> None:
+def test_voting_on_the_page_of_a_card_shows_what_is_still_needed(office: Office, visit: Visit) -> None:
     (card,) = waiting(office, 1)
     visitor = visit("approver")
     visitor.page.goto(f"/approvals/{card.pk}/")
@@ -198,7 +200,7 @@ def test_the_own_vote_on_the_page_of_a_card_says_what_is_still_needed(office: Of
     expect(standing(visitor, card)).to_contain_text("Approved by acme-approver")
 
 
-def test_the_own_vote_is_withdrawn_with_u(office: Office, visit: Visit) -> None:
+def test_u_withdraws_a_vote(office: Office, visit: Visit) -> None:
     first, second = waiting(office, 2)
     visitor = in_the_inbox(visit)
     assert_selected(visitor, first)

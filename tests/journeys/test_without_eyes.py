@@ -37,7 +37,7 @@ def evaluate_look(visitor: Visitor, card: Approval) -> Any:
 
 
 @feature("The inbox", "Moving through the list names each card and moves the focus", "static/js/inbox/inbox.js")
-def test_j_and_k_name_the_card_and_move_the_focus(office: Office, visit: Visit) -> None:
+def test_j_and_k_announce_the_card_and_move_the_focus(office: Office, visit: Visit) -> None:
     first, second, _ = waiting(office)
     visitor = in_the_inbox(visit)
     expect(announcer(visitor)).to_have_text(re.compile("^Card 1 of 3: .*Company 0"))
@@ -49,7 +49,7 @@ def test_j_and_k_name_the_card_and_move_the_focus(office: Office, visit: Visit) 
     assert visitor.page.evaluate(ROW_OF_FOCUS) == str(first.pk)
 
 
-def test_the_next_card_is_named_after_a_decision(office: Office, visit: Visit) -> None:
+def test_the_next_card_is_announced_after_a_decision(office: Office, visit: Visit) -> None:
     first, second, _ = waiting(office)
     visitor = in_the_inbox(visit)
     assert_selected(visitor, first)
@@ -67,7 +67,7 @@ def test_a_new_card_is_announced_by_name(office: Office, visit: Visit) -> None:
 
 
 @feature("The inbox", "System colors show what is selected and ticked", "static/css/forced-colors.css")
-def test_colors_of_the_system_show_what_is_selected_and_ticked(office: Office, visit: Visit) -> None:
+def test_system_colors_show_what_is_selected_and_ticked(office: Office, visit: Visit) -> None:
     first, second, _ = waiting(office)
     visitor = in_the_inbox(visit)
     visitor.page.emulate_media(forced_colors="active")
@@ -89,7 +89,7 @@ def test_the_list_stays_usable_at_400_percent(office: Office, visit: Visit) -> N
     assert box["height"] > 150, "38 % of such a window would leave 97 pixels"
 
 
-def test_a_lost_and_a_new_connection_are_announced(office: Office, visit: Visit) -> None:
+def test_a_lost_and_a_restored_connection_are_announced(office: Office, visit: Visit) -> None:
     office.recorder.hold("gate")
     office.workshop.play(asking(call("probe.gate", name="gate")))
     run = office.submit()
@@ -115,7 +115,7 @@ def test_a_lost_and_a_new_connection_are_announced(office: Office, visit: Visit)
 @feature(
     "The inbox", "On a slow connection, the previous card is never shown for a new selection", "static/js/inbox/pane.js"
 )
-def test_on_a_slow_link_no_earlier_card_stands_under_a_new_selection(office: Office, visit: Visit) -> None:
+def test_a_slow_link_never_shows_an_earlier_card_under_a_new_selection(office: Office, visit: Visit) -> None:
     first, second, _ = waiting(office)
     visitor, held = visit("approver"), list[Route]()
     visitor.page.route(CARD_ADDRESS, lambda route: held.append(route), times=1)  # noqa: PLW0108 - Playwright inspects it
@@ -133,7 +133,7 @@ def test_on_a_slow_link_no_earlier_card_stands_under_a_new_selection(office: Off
     expect(visitor.page.get_by_text("Loading the card…")).to_be_hidden()
 
 
-def test_a_card_that_does_not_come_can_be_asked_for_again(office: Office, visit: Visit) -> None:
+def test_a_card_that_failed_to_load_can_be_requested_again(office: Office, visit: Visit) -> None:
     _, second, _ = waiting(office)
     visitor = visit("approver")
     visitor.page.route(CARD_ADDRESS, lambda route: route.abort())
@@ -148,7 +148,7 @@ def test_a_card_that_does_not_come_can_be_asked_for_again(office: Office, visit:
 
 
 @pytest.mark.parametrize("key", ["e", "o", "x"])
-def test_a_key_without_a_card_says_so_on_the_screen(office: Office, visit: Visit, key: str) -> None:
+def test_a_key_without_a_card_is_explained_on_the_screen(office: Office, visit: Visit, key: str) -> None:
     visitor = in_the_inbox(visit)
     press(visitor, key)
     expect(toast(visitor)).to_be_visible()

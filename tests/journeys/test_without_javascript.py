@@ -54,7 +54,7 @@ def test_a_card_is_approved_another_denied_and_the_answer_read(office: Office, v
     assert [Record.objects.get(pk=record.pk).status for record in records] == ["inactive", "active"]
 
 
-def test_a_card_is_edited_undone_and_confirmed(office: Office, visit: Visit) -> None:
+def test_a_card_can_be_edited_undone_and_confirmed(office: Office, visit: Visit) -> None:
     records = [office.workshop.record(name=f"Lead {number}") for number in range(3)]
     office.workshop.play(asking(call("data.bulkDelete", record_ids=[str(record.pk) for record in records])))
     run_id = office.submit("Delete the leads").pk
@@ -91,7 +91,7 @@ def test_a_card_is_edited_undone_and_confirmed(office: Office, visit: Visit) -> 
 
 
 @feature("The inbox", "A card is snoozed and moved back without scripts", "templates/approvals/one.html")
-def test_a_card_is_snoozed_and_moved_back(office: Office, visit: Visit) -> None:
+def test_a_card_can_be_snoozed_and_moved_back(office: Office, visit: Visit) -> None:
     record = office.workshop.record(name="Acme Corp")
     office.workshop.play(asking(call("data.updateRecord", record_id=str(record.pk), changes={"status": "inactive"})))
     (card,) = office.await_cards(office.submit("Change a record").pk)
@@ -111,7 +111,7 @@ def test_a_card_is_snoozed_and_moved_back(office: Office, visit: Visit) -> None:
         expect(page.locator("[data-row]")).to_have_count(1)
 
 
-def test_a_run_gets_a_message_continues_and_is_cancelled(office: Office, visit: Visit) -> None:
+def test_a_run_can_get_a_message_continue_and_be_cancelled(office: Office, visit: Visit) -> None:
     office.workshop.allow_passes(1)
     office.workshop.play(asking(call("probe.sleep", ms=0)), answer="Here I am.")
     visitor = visit("operator", scripts=False)

@@ -37,11 +37,11 @@ def test_an_operand_keeps_its_brackets() -> None:
         assert edit.apply(source) == edited
 
 
-def test_a_route_is_no_lookup() -> None:
+def test_a_route_is_not_mistaken_for_a_lookup() -> None:
     assert [each for each in find_edits('router.get("/x", response=Answer)') if each.kind == "condition"] == []
 
 
-def test_an_edit_finds_its_place_behind_letters_of_several_bytes() -> None:
+def test_an_edit_finds_its_place_after_letters_of_several_bytes() -> None:
     source = 'text = "Zürich ✓" if not found else ""\n'
     edit = next(each for each in find_edits(source) if each.kind == "not")
     assert edit.apply(source) == 'text = "Zürich ✓" if (found) else ""\n'
@@ -53,12 +53,12 @@ def test_every_target_has_guards_and_tests() -> None:
         assert target.tests
 
 
-def test_every_mutant_that_is_named_exists_and_every_excuse_says_why() -> None:
+def test_every_named_mutant_exists_and_every_excuse_has_a_reason() -> None:
     names = {mutant.name for target in TARGETS for mutant in target.edits()}
     assert [name for name, reason in EQUIVALENT.items() if name not in names or len(reason.split()) < 4] == []
     assert names >= ALWAYS
 
 
-def test_every_mutant_of_the_sample_is_a_program() -> None:
+def test_every_sampled_mutant_is_valid_python() -> None:
     for mutant in (each for target in TARGETS for each in target.sample()):
         ast.parse(mutant.edit.apply((ROOT / mutant.file).read_text()))

@@ -38,11 +38,11 @@ def tell(kind: NoticeKind, about: Approval | Run) -> list[str]:
     return sorted(rows.values_list("channel__membership__user__username", flat=True))
 
 
-def test_a_card_is_told_to_those_who_decide(world: World) -> None:
+def test_a_card_notifies_those_who_can_decide_it(world: World) -> None:
     assert tell(NoticeKind.CARD, world.card()) == ["admin", "approver"]
 
 
-def test_a_card_is_not_told_to_its_requester_under_the_two_person_rule(world: World) -> None:
+def test_a_card_does_not_notify_its_requester_under_the_two_person_rule(world: World) -> None:
     world.acme.four_eyes = True
     world.acme.save()
     run = world.run()
@@ -50,44 +50,44 @@ def test_a_card_is_not_told_to_its_requester_under_the_two_person_rule(world: Wo
     assert tell(NoticeKind.CARD, world.card(run)) == ["admin"]
 
 
-def test_a_card_with_a_rule_is_told_to_the_group(world: World) -> None:
+def test_a_card_with_a_rule_notifies_the_group(world: World) -> None:
     group = ApproverGroup.objects.create(organization=world.acme, name="Finance")
     group.members.add(world.member("approver"))
     ApprovalRule.objects.create(organization=world.acme, name="payments", group=group)
     assert tell(NoticeKind.CARD, world.card()) == ["approver"]
 
 
-def test_a_question_is_told_to_those_who_answer(world: World) -> None:
+def test_a_question_notifies_those_who_can_answer(world: World) -> None:
     card = world.card()
     Approval.objects.filter(pk=card.pk).update(kind=ApprovalKind.QUESTION)
     assert tell(NoticeKind.QUESTION, Approval.objects.get(pk=card.pk)) == ["admin", "approver", "operator"]
 
 
-def test_a_failed_run_is_told_to_the_person_who_started_it(world: World) -> None:
+def test_a_failed_run_notifies_the_person_who_started_it(world: World) -> None:
     assert tell(NoticeKind.RUN_FAILED, world.run(RunStatus.FAILED)) == ["operator"]
 
 
-def test_an_ended_run_is_told_to_those_who_follow_it(world: World) -> None:
+def test_an_ended_run_notifies_its_followers(world: World) -> None:
     run = world.run(RunStatus.RUNNING, lease_owner="worker", lease_expires_at=timezone.now())
     follow_run(world.member("viewer"), run.pk)
     follow_run(world.member("viewer"), run.pk)
     assert tell(NoticeKind.RUN_ENDED, run) == ["viewer"]
 
 
-def test_inactive_people_and_unconfirmed_addresses_are_left_out(world: World) -> None:
+def test_inactive_people_and_unconfirmed_addresses_get_nothing(world: World) -> None:
     world.users["admin"].is_active = False
     world.users["admin"].save()
     Channel.objects.filter(membership=world.member("approver")).update(confirmed_at=None)
     assert tell(NoticeKind.CARD, world.card()) == []
 
 
-def test_a_card_that_is_closed_before_it_is_spread_is_told_to_nobody(world: World) -> None:
+def test_a_card_closed_before_its_notice_is_spread_notifies_nobody(world: World) -> None:
     card = world.card()
     deny(world.member("approver"), card.pk, Decision(card.digest))
     assert tell(NoticeKind.CARD, Approval.objects.get(pk=card.pk)) == []
 
 
-def test_an_expired_card_is_told_to_those_who_could_have_decided_it(world: World) -> None:
+def test_an_expired_card_notifies_those_who_could_have_decided_it(world: World) -> None:
     card = world.card()
     Approval.objects.filter(pk=card.pk).update(status="expired")
     assert tell(NoticeKind.CARD_EXPIRED, Approval.objects.get(pk=card.pk)) == ["admin", "approver"]
@@ -98,7 +98,7 @@ def test_an_expired_card_is_told_to_those_who_could_have_decided_it(world: World
     "Members choose their notices and how soon these come; none come during quiet hours",
     "agents/notices/pace.py",
 )
-def test_choices_say_when(world: World) -> None:
+def test_preferences_determine_the_time(world: World) -> None:
     save_choices(world.member("admin"), {"card": "never"}, ChosenTimes())
     save_choices(world.member("approver"), {"card": "daily"}, ChosenTimes(digest_at="08:00"))
     assert tell(NoticeKind.CARD, world.card()) == ["approver"]
@@ -107,7 +107,7 @@ def test_choices_say_when(world: World) -> None:
     assert due > timezone.now()
 
 
-def test_each_fact_is_told_once(world: World) -> None:
+def test_each_fact_is_spread_once(world: World) -> None:
     card = world.card()
     assert tell(NoticeKind.CARD, card)
     assert not add_notice(build_card_notice(NoticeKind.CARD, card))
@@ -127,6 +127,6 @@ def test_a_hundred_cards_cost_as_many_queries_as_one(
     assert Delivery.objects.filter(status=DeliveryStatus.WAITING).count() == 200
 
 
-def test_people_of_one_role_only_are_asked(world: World) -> None:
+def test_only_people_of_the_needed_role_are_queried(world: World) -> None:
     Membership.objects.filter(user=world.users["approver"]).update(role=Role.OPERATOR)
     assert tell(NoticeKind.CARD, world.card()) == ["admin"]

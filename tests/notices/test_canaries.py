@@ -18,11 +18,11 @@ CARDS = 20
 @feature(
     "The gate", "No message holds a value: canaries in every field of cards are in none", "agents/notices/texts.py"
 )
-def test_no_message_about_cards_full_of_canaries_holds_one() -> None:
+def test_notifications_about_cards_full_of_canaries_contain_none() -> None:
     plant_and_search(CARDS)
 
 
-def test_the_search_finds_a_canary_in_a_name_that_is_told() -> None:
+def test_the_search_finds_a_canary_in_a_name() -> None:
     with receive() as (world, servers):
         card = plant(world)
         Employee.objects.filter(pk=world.employee.pk).update(name=CANARY)
@@ -32,7 +32,7 @@ def test_the_search_finds_a_canary_in_a_name_that_is_told() -> None:
     assert [text.count(CANARY) > 0 for text in (*sent.mails, *sent.pushes, *sent.chats)] == [True] * 3
 
 
-def test_every_free_field_of_a_card_its_call_and_its_run_is_planted() -> None:
+def test_every_free_field_of_a_card_its_call_and_its_run_has_a_canary() -> None:
     with receive() as (world, _):
         card = plant(world)
         assert {"sentence", "preview", "why", "params", "reason"} <= set(fill(card))

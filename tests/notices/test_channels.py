@@ -38,7 +38,7 @@ def test_the_code_confirms_an_address(world: World) -> None:
         confirm_channel(member, channel.pk, code)
 
 
-def test_a_wrong_code_confirms_nothing_and_a_few_end_it(world: World) -> None:
+def test_a_wrong_code_confirms_nothing_and_a_few_wrong_ones_invalidate_it(world: World) -> None:
     member = world.member("viewer")
     channel = add_email(member, ADDRESS)
     wrong = f"{(int(channel.code) + 1) % 10**8:08}"
@@ -52,7 +52,7 @@ def test_a_wrong_code_confirms_nothing_and_a_few_end_it(world: World) -> None:
 
 
 @pytest.mark.parametrize("other", ["admin", "outsider"])
-def test_nobody_else_confirms_or_removes_it(world: World, other: str) -> None:
+def test_nobody_else_can_confirm_or_remove_an_address(world: World, other: str) -> None:
     channel = add_email(world.member("viewer"), ADDRESS)
     with pytest.raises(NotFound):
         confirm_channel(world.member(other), channel.pk, channel.code)
@@ -61,13 +61,13 @@ def test_nobody_else_confirms_or_removes_it(world: World, other: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "ann", "ann@", "ann@example.com\nBcc: ben@example.com", "Ann <ann@example.com>"])
-def test_only_an_address_is_accepted(world: World, text: str) -> None:
+def test_a_malformed_address_is_refused(world: World, text: str) -> None:
     with pytest.raises(Invalid):
         add_email(world.member("viewer"), text)
     assert not Channel.objects.exists()
 
 
-def test_the_same_address_and_too_many_are_refused(world: World) -> None:
+def test_a_duplicate_address_and_one_over_the_limit_are_refused(world: World) -> None:
     member = world.member("viewer")
     add_email(member, ADDRESS)
     with pytest.raises(Conflict, match="already"):
@@ -86,7 +86,7 @@ def test_without_a_mail_server_only_the_demo_accepts_addresses(world: World, set
     assert add_email(world.member("viewer"), ADDRESS).pk
 
 
-def test_the_audit_has_each_change_but_no_address(world: World) -> None:
+def test_the_audit_records_each_change_without_the_address(world: World) -> None:
     member = world.member("viewer")
     channel = add_email(member, ADDRESS)
     confirm_channel(member, channel.pk, channel.code)

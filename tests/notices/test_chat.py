@@ -68,7 +68,7 @@ def tell_card(world: World) -> None:
         pass
 
 
-def test_a_card_is_told_by_ntfy(world: World, server: ChatServer, ntfy: str) -> None:
+def test_a_card_is_sent_to_ntfy(world: World, server: ChatServer, ntfy: str) -> None:
     confirm(add_chat(world.member("approver"), ntfy))
     tell_card(world)
     (body,) = server.bodies
@@ -77,7 +77,7 @@ def test_a_card_is_told_by_ntfy(world: World, server: ChatServer, ntfy: str) -> 
     assert Delivery.objects.get().status == DeliveryStatus.SENT
 
 
-def test_a_card_is_told_by_a_webhook_as_of_slack(world: World, server: ChatServer) -> None:
+def test_a_card_is_sent_to_a_webhook_of_slack(world: World, server: ChatServer) -> None:
     """Mattermost takes the same webhooks as Slack, whose own servers cannot stand on this machine."""
     confirm(add_chat(world.member("approver"), f"mmost://127.0.0.1:{server.port}/{'a' * 26}"))
     tell_card(world)
@@ -94,12 +94,12 @@ def test_a_code_confirms_the_address(world: World, server: ChatServer, ntfy: str
     assert confirm_channel(member, channel.pk, channel.code).confirmed_at is not None
 
 
-class TestForTheWholeOrganization:
+class TestSharedChannel:
     @pytest.fixture
     def shared(self, world: World, ntfy: str) -> Channel:
         return confirm(add_chat(world.member("admin"), ntfy, is_shared=True))
 
-    def test_it_is_told_of_cards_once_and_of_no_run_of_a_person(
+    def test_gets_cards_once_and_no_private_notices_of_runs(
         self, world: World, server: ChatServer, shared: Channel
     ) -> None:
         tell_card(world)
@@ -108,23 +108,23 @@ class TestForTheWholeOrganization:
         assert not send_next(ChannelKind.CHAT)
         assert len(server.bodies) == 1
 
-    def test_only_an_admin_adds_it(self, world: World, ntfy: str) -> None:
+    def test_can_be_added_only_by_an_admin(self, world: World, ntfy: str) -> None:
         with pytest.raises(Forbidden):
             add_chat(world.member("approver"), ntfy, is_shared=True)
 
-    def test_every_admin_sees_it_and_can_remove_it(self, world: World, shared: Channel) -> None:
+    def test_is_visible_to_every_admin_and_removable_by_them(self, world: World, shared: Channel) -> None:
         other = add_member_to(world, "zoe")
         assert list_channels(other) == [shared]
         assert list_channels(world.member("approver")) == []
         remove_channel(other, shared.pk)
         assert not Channel.objects.exists()
 
-    def test_it_ends_when_its_admin_is_switched_off(self, world: World, server: ChatServer, shared: Channel) -> None:
+    def test_ends_when_its_admin_is_deactivated(self, world: World, server: ChatServer, shared: Channel) -> None:
         User.objects.filter(pk=shared.membership.user_id).update(is_active=False)
         tell_card(world)
         assert not server.bodies
 
-    def test_it_ends_when_its_admin_is_one_no_more(self, world: World, server: ChatServer, shared: Channel) -> None:
+    def test_ends_when_its_admin_loses_the_role(self, world: World, server: ChatServer, shared: Channel) -> None:
         add_notice(build_card_notice(NoticeKind.CARD, world.card()))
         spread_notices()
         Membership.objects.filter(pk=shared.membership_id).update(role=Role.APPROVER)
@@ -158,12 +158,12 @@ def test_a_name_becomes_neither_a_mention_nor_a_link(world: World, server: ChatS
         *("slack://", "ntfys://host/topic?template=/etc/passwd", f"ntfys://host/{'a' * 500}", "ntfys://ho\nst/topic"),
     ],
 )
-def test_an_address_that_is_none_of_ours_is_refused(world: World, address: str) -> None:
+def test_an_address_of_an_unknown_service_is_refused(world: World, address: str) -> None:
     with pytest.raises(Invalid, match="not an address of a supported"):
         add_chat(world.member("approver"), address)
 
 
-def test_an_address_is_added_once(world: World, server: ChatServer, ntfy: str) -> None:
+def test_a_duplicate_address_is_refused(world: World, server: ChatServer, ntfy: str) -> None:
     add_chat(world.member("approver"), ntfy)
     with pytest.raises(Conflict, match="already"):
         add_chat(world.member("approver"), ntfy)
@@ -174,7 +174,7 @@ def test_an_address_is_added_once(world: World, server: ChatServer, ntfy: str) -
     "Chat services are notified through the guarded client, and no other host is asked",
     "agents/deliveries/channels/chat.py",
 )
-def test_a_host_that_nobody_allowed_is_not_asked(settings: Settings, server: ChatServer, ntfy: str) -> None:
+def test_a_host_that_is_not_allowed_is_not_contacted(settings: Settings, server: ChatServer, ntfy: str) -> None:
     chosen = ChatAddress.parse(ntfy)
     assert chosen is not None
     chosen.send("Gadget", "Hello")
@@ -186,7 +186,7 @@ def test_a_host_that_nobody_allowed_is_not_asked(settings: Settings, server: Cha
 
 
 @pytest.mark.parametrize(("named", "is_sent"), [("localhost", True), ("other.example", False)])
-def test_a_host_is_allowed_by_its_name(settings: Settings, server: ChatServer, named: str, *, is_sent: bool) -> None:
+def test_a_host_can_be_allowed_by_name(settings: Settings, server: ChatServer, named: str, *, is_sent: bool) -> None:
     settings.CHAT_HOSTS = PrivateHosts((PrivateHost(name=named),))
     chosen = ChatAddress.parse(f"ntfy://localhost:{server.port}/alerts")
     assert chosen is not None
@@ -205,7 +205,7 @@ def test_a_host_is_allowed_by_its_name(settings: Settings, server: ChatServer, n
         ("com", False),
     ],
 )
-def test_only_the_hosts_of_a_service_and_those_below_them_are_known(
+def test_only_hosts_of_a_service_and_their_subdomains_are_known(
     settings: Settings, host: str, *, expected: bool
 ) -> None:
     settings.CHAT_HOSTS = PrivateHosts()
@@ -224,7 +224,7 @@ def test_only_the_hosts_of_a_service_and_those_below_them_are_known(
         ("workflows://prod.westus.logic.azure.com/flow/signature", "Microsoft Teams"),
     ],
 )
-def test_known_services_are_named(settings: Settings, address: str, service: str) -> None:
+def test_each_known_service_is_recognized(settings: Settings, address: str, service: str) -> None:
     settings.CHAT_HOSTS = PrivateHosts((PrivateHost(name="push.example"),))
     assert find_service(address) == service
 
@@ -236,7 +236,7 @@ def test_known_services_are_named(settings: Settings, address: str, service: str
         "workflows://evil.example/flow/signature",
     ],
 )
-def test_a_server_that_nobody_allowed_is_refused_when_it_is_added(
+def test_a_server_that_is_not_allowed_is_refused_when_it_is_added(
     world: World, settings: Settings, address: str
 ) -> None:
     settings.CHAT_HOSTS = PrivateHosts()
@@ -272,7 +272,7 @@ def test_a_redirect_is_not_followed(server: ChatServer, ntfy: str) -> None:
 
 
 @pytest.mark.parametrize(("status", "ended"), [(401, "failed"), (404, "failed"), (429, "waiting"), (503, "waiting")])
-def test_a_refusal_ends_it_and_an_outage_is_tried_again(
+def test_a_refusal_ends_a_delivery_and_an_outage_retries_it(
     world: World, server: ChatServer, ntfy: str, status: int, ended: str
 ) -> None:
     confirm(add_chat(world.member("approver"), ntfy))
@@ -287,7 +287,7 @@ def test_a_refusal_ends_it_and_an_outage_is_tried_again(
     "An address of a chat service appears in no log, page, error or audit entry",
     "agents/deliveries/channels/chat.py",
 )
-def test_the_address_appears_nowhere(
+def test_the_address_is_never_shown(
     world: World, server: ChatServer, ntfy: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -306,13 +306,13 @@ def test_the_address_appears_nowhere(
     assert "alerts" not in " ".join(told)
 
 
-def test_a_wrong_address_is_not_shown_again(world: World) -> None:
+def test_a_refused_address_is_not_repeated(world: World) -> None:
     page = world.client("approver").post("/notices/channels/", {"chat": f"nope://{TOKEN}"})
     assert "not an address of a supported chat service" in page.content.decode()
     assert TOKEN not in page.content.decode()
 
 
-def test_nothing_else_in_this_process_is_sent_by_requests(server: ChatServer) -> None:
+def test_the_process_sends_nothing_else_through_requests(server: ChatServer) -> None:
     assert chat.SERVICES
     with pytest.raises(requests.ConnectionError, match="nothing is sent except messages"):
         requests.post(f"http://127.0.0.1:{server.port}/", json={}, timeout=5)

@@ -63,7 +63,7 @@ def age(card: Approval, *, lived: timedelta, left: timedelta) -> None:
     Approval.objects.filter(pk=card.pk).update(requested_at=Now() - lived, expires_at=Now() + left)
 
 
-def test_a_card_is_told_with_its_run(workshop: Workshop) -> None:
+def test_a_card_is_a_fact_with_its_run(workshop: Workshop) -> None:
     card = make_card(workshop)
     read_everything()
     notice = Notice.objects.get()
@@ -71,7 +71,7 @@ def test_a_card_is_told_with_its_run(workshop: Workshop) -> None:
     assert notice.organization_id == card.organization_id
 
 
-def test_a_fact_that_is_rolled_back_is_not_told(workshop: Workshop) -> None:
+def test_a_rolled_back_fact_creates_no_notice(workshop: Workshop) -> None:
     card = make_card(workshop)
 
     def fail() -> None:
@@ -85,7 +85,7 @@ def test_a_fact_that_is_rolled_back_is_not_told(workshop: Workshop) -> None:
     assert list_kinds() == ["card"]
 
 
-def test_an_unknown_outcome_is_told(workshop: Workshop) -> None:
+def test_an_unknown_outcome_creates_a_notice(workshop: Workshop) -> None:
     workshop.play(asking(call("probe.failingEffect", code="NETWORK_ERROR")))
     run = workshop.work()
     workshop.approve(workshop.card(run))
@@ -93,7 +93,7 @@ def test_an_unknown_outcome_is_told(workshop: Workshop) -> None:
     assert list_kinds() == ["card", "unknown"]
 
 
-def test_a_question_is_told(workshop: Workshop) -> None:
+def test_a_question_creates_a_notice(workshop: Workshop) -> None:
     Grant.objects.create(employee=workshop.employee, tool=ASK)
     workshop.play(asking(call(ASK, question="Which one?")))
     workshop.work()
@@ -101,7 +101,7 @@ def test_a_question_is_told(workshop: Workshop) -> None:
 
 
 @feature("The gate", "People are notified once more of a card that expires soon", "agents/notices/reminders.py")
-def test_a_card_that_expires_soon_is_told_once(workshop: Workshop) -> None:
+def test_a_card_that_expires_soon_creates_one_notice(workshop: Workshop) -> None:
     card = make_card(workshop)
     age(card, lived=timedelta(days=6, minutes=1), left=timedelta(hours=23))
     sweep_once()
@@ -114,19 +114,19 @@ def test_a_card_that_expires_soon_is_told_once(workshop: Workshop) -> None:
     [(timedelta(days=5), timedelta(days=2)), (timedelta(hours=1), timedelta(hours=23))],
     ids=["there is time", "it lives for a day and is new"],
 )
-def test_other_cards_are_not_told_again(workshop: Workshop, lived: timedelta, left: timedelta) -> None:
+def test_other_cards_create_no_further_notice(workshop: Workshop, lived: timedelta, left: timedelta) -> None:
     age(make_card(workshop), lived=lived, left=left)
     sweep_once()
     assert list_kinds() == ["card"]
 
 
-def test_a_card_that_expired_is_told(workshop: Workshop) -> None:
+def test_an_expired_card_creates_a_notice(workshop: Workshop) -> None:
     expire_card(make_card(workshop))
     sweep_once()
     assert list_kinds() == ["card", "card_expired"]
 
 
-def test_a_run_that_fails_is_told(workshop: Workshop) -> None:
+def test_a_failed_run_creates_a_notice(workshop: Workshop) -> None:
     run = workshop.submit("Do it")
     Run.objects.filter(pk=run.pk).update(deadline_at=Now() - timedelta(seconds=1))
     sweep_once()
@@ -139,7 +139,7 @@ def test_a_run_that_fails_is_told(workshop: Workshop) -> None:
     "The groups before and after are notified of a card that escalates, and admins of one that nobody can approve",
     "agents/notices/rule_watch.py",
 )
-def test_a_card_that_escalates_is_told_once_to_both_groups(workshop: Workshop) -> None:
+def test_an_escalated_card_notifies_both_groups_once(workshop: Workshop) -> None:
     first, second = add_group(workshop, "First", workshop.approver), add_group(workshop, "Second", workshop.admin)
     ApprovalRule.objects.create(
         organization=workshop.organization, name="pay", group=first, escalate_hours=4, second_group=second
@@ -157,7 +157,7 @@ def test_a_card_that_escalates_is_told_once_to_both_groups(workshop: Workshop) -
     assert Delivery.objects.filter(notice__kind=NoticeKind.ESCALATED).count() == 2
 
 
-def test_a_card_that_nobody_can_approve_is_told_to_admins_once(workshop: Workshop) -> None:
+def test_a_card_that_nobody_can_approve_notifies_admins_once(workshop: Workshop) -> None:
     group = add_group(workshop, "Finance", workshop.approver)
     ApprovalRule.objects.create(organization=workshop.organization, name="pay", group=group)
     make_card(workshop)
@@ -167,7 +167,7 @@ def test_a_card_that_nobody_can_approve_is_told_to_admins_once(workshop: Worksho
     assert list_receivers(workshop) == ["acme-admin"]
 
 
-def test_a_watch_goes_through_all_cards(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_sweep_covers_all_cards(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rule_watch, "MAX_CARDS", 1)
     monkeypatch.setattr(rule_watch, "EVERY_S", 0.0)
     group = add_group(workshop, "Finance")
@@ -183,7 +183,7 @@ def test_a_watch_goes_through_all_cards(workshop: Workshop, monkeypatch: pytest.
     "Admins are notified of stops, used budgets and changed tools; people of their schedules that do not start",
     "agents/notices/outbox.py",
 )
-def test_a_stop_is_told_to_admins(workshop: Workshop) -> None:
+def test_a_stop_notifies_admins(workshop: Workshop) -> None:
     stops.stop_employee(workshop.operator, workshop.employee.pk)
     read_everything()
     notice = Notice.objects.get()
@@ -191,7 +191,7 @@ def test_a_stop_is_told_to_admins(workshop: Workshop) -> None:
     assert list_receivers(workshop) == ["acme-admin"]
 
 
-def test_a_budget_that_is_used_up_is_told_once_in_a_month(workshop: Workshop) -> None:
+def test_a_used_up_budget_notifies_once_a_month(workshop: Workshop) -> None:
     runs = [workshop.submit(), workshop.submit()]
     Employee.objects.filter(pk=workshop.employee.pk).update(month_tokens=0)
     assert {workshop.drive(run).exit_reason for run in runs} == {ExitReason.BUDGET_EXHAUSTED}
@@ -199,7 +199,7 @@ def test_a_budget_that_is_used_up_is_told_once_in_a_month(workshop: Workshop) ->
     assert Notice.objects.get(kind=NoticeKind.BUDGET).detail == "runs of Dana"
 
 
-def test_a_schedule_that_does_not_start_is_told_to_its_maker(workshop: Workshop) -> None:
+def test_a_schedule_that_does_not_start_notifies_its_creator(workshop: Workshop) -> None:
     schedule = schedules.create(workshop.operator, workshop.employee.pk, "Look", ("0 9 * * *", "UTC"))
     Schedule.objects.filter(pk=schedule.pk).update(next_at=Now() - timedelta(minutes=1))
     Employee.objects.filter(pk=workshop.employee.pk).update(is_active=False)
@@ -215,7 +215,7 @@ def test_a_schedule_that_does_not_start_is_told_to_its_maker(workshop: Workshop)
 
 
 @feature("The gate", "A member is notified when a run that they follow has ended", "agents/notices/following.py")
-def test_a_run_that_ends_is_told_to_those_who_follow_it(workshop: Workshop) -> None:
+def test_an_ended_run_notifies_its_followers(workshop: Workshop) -> None:
     workshop.play(asking(call("probe.effect", name="a")))
     run = workshop.work()
     add_address(workshop.operator)

@@ -40,7 +40,7 @@ def links(world: World, mail: MailServer) -> list[str]:
     return find_links(mail)
 
 
-def test_a_link_carries_nothing_but_the_number_of_the_card(links: list[str]) -> None:
+def test_a_link_contains_only_the_number_of_the_card(links: list[str]) -> None:
     assert links == [f"{BASE}/approvals/{Approval.objects.get().pk}/", f"{BASE}/notices/"]
 
 

@@ -42,7 +42,7 @@ def list_on_screen(channel: Channel) -> list[int | None]:
     return list(shown.values_list("notice__approval", flat=True))
 
 
-def test_a_closed_card_leaves_each_browser_by_a_message_of_its_own(
+def test_a_closed_card_is_removed_from_each_browser_by_its_own_push(
     world: World, service: PushService, second: PushService, channel: Channel
 ) -> None:
     pk = tell_card(world)
@@ -54,7 +54,7 @@ def test_a_closed_card_leaves_each_browser_by_a_message_of_its_own(
     assert service.messages == second.messages == [{"close": [f"card-{pk}", "several"], "waiting": 0}]
 
 
-def test_a_message_closes_what_is_closed_and_on_the_screen_of_its_own_browser(
+def test_a_push_closes_only_cards_on_the_screen_of_its_browser(
     world: World, service: PushService, second: PushService, channel: Channel
 ) -> None:
     closed, waiting = tell_card(world), tell_card(world)
@@ -72,7 +72,7 @@ def test_a_message_closes_what_is_closed_and_on_the_screen_of_its_own_browser(
     assert Delivery.objects.filter(is_on_screen=False).count() == 2, "control"
 
 
-def test_a_browser_without_a_host_gets_its_own_and_others_keep_theirs(
+def test_a_browser_without_a_host_gets_its_own_push_and_others_keep_theirs(
     world: World, second: PushService, channel: Channel
 ) -> None:
     other = Channel.objects.exclude(pk=channel.pk)
@@ -83,7 +83,7 @@ def test_a_browser_without_a_host_gets_its_own_and_others_keep_theirs(
     assert (Channel.objects.get(pk=channel.pk).host, other.get().host) == ("127.0.0.1", "kept.example.com")
 
 
-def test_service_that_counts_silent_pushes_gets_none(world: World, service: PushService, channel: Channel) -> None:
+def test_a_service_that_counts_silent_pushes_gets_none(world: World, service: PushService, channel: Channel) -> None:
     Channel.objects.filter(pk=channel.pk).update(host=SILENT_PUSH_HOSTS[0])
     first = tell_card(world)
     send_all()
@@ -98,7 +98,7 @@ def test_service_that_counts_silent_pushes_gets_none(world: World, service: Push
     assert [each.notice.approval_id for each in Delivery.objects.filter(is_on_screen=True)] == [second]
 
 
-def test_a_decided_card_leaves_the_screen_once(world: World, service: PushService, channel: Channel) -> None:
+def test_a_decided_card_is_removed_from_the_screen_once(world: World, service: PushService, channel: Channel) -> None:
     first, second = tell_card(world), tell_card(world)
     send_all()
     assert not withdraw_next(), "both wait"
@@ -111,7 +111,9 @@ def test_a_decided_card_leaves_the_screen_once(world: World, service: PushServic
     assert Delivery.objects.get(is_on_screen=True).notice.approval_id == second
 
 
-def test_several_leave_the_screen_with_the_last_card(world: World, service: PushService, channel: Channel) -> None:
+def test_a_group_is_removed_from_the_screen_with_its_last_card(
+    world: World, service: PushService, channel: Channel
+) -> None:
     cards = [tell_card(world), tell_card(world)]
     send_all()
     assert service.messages[0]["tag"] == "several"
@@ -122,7 +124,7 @@ def test_several_leave_the_screen_with_the_last_card(world: World, service: Push
     assert service.messages == [{"close": [f"card-{pk}" for pk in cards] + ["several"], "waiting": 0}]
 
 
-def test_a_card_that_expired_stays_on_the_screen(world: World, service: PushService, channel: Channel) -> None:
+def test_an_expired_card_stays_on_the_screen(world: World, service: PushService, channel: Channel) -> None:
     card = world.card()
     Approval.objects.filter(pk=card.pk).update(status=ApprovalStatus.EXPIRED)
     add_notice(build_card_notice(NoticeKind.CARD_EXPIRED, card))

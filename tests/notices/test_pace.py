@@ -21,12 +21,12 @@ def find(pace: Pace, now: datetime = NOON, **more: object) -> datetime | None:
     return PaceRules({"card": pace}, **more).find_due_time("card", now)  # type: ignore[arg-type]
 
 
-def test_at_once_is_now_and_the_default() -> None:
+def test_the_pace_at_once_means_now_and_is_the_default() -> None:
     assert find(Pace.AT_ONCE) == NOON
     assert PaceRules().find_due_time("card", NOON) == NOON
 
 
-def test_by_default_cards_and_own_runs_are_told_at_once_and_all_else_daily() -> None:
+def test_cards_and_own_runs_default_to_at_once_and_other_notices_to_daily() -> None:
     tomorrow = datetime(2026, 11, 28, 8, tzinfo=UTC)
     at_once = {kind for kind in NoticeKind if PaceRules().find_due_time(kind, NOON) == NOON}
     assert {"card", "question", "unknown", "card_expiring", "run_failed", "run_ended", "break_glass"} <= at_once
@@ -34,15 +34,15 @@ def test_by_default_cards_and_own_runs_are_told_at_once_and_all_else_daily() -> 
     assert daily == {"card_expired", "channel_lost", "stopped", "budget", "quarantine", "schedule", "webhook_off"}
 
 
-def test_never_has_no_time() -> None:
+def test_the_pace_never_has_no_time() -> None:
     assert find(Pace.NEVER) is None
 
 
-def test_hourly_is_the_next_full_hour() -> None:
+def test_the_pace_hourly_means_the_next_full_hour() -> None:
     assert find(Pace.HOURLY) == datetime(2026, 11, 27, 13, tzinfo=UTC)
 
 
-def test_daily_is_the_next_digest_in_the_persons_zone() -> None:
+def test_the_pace_daily_means_the_next_digest_in_the_zone_of_the_person() -> None:
     zone = ZoneInfo("America/New_York")
     assert find(Pace.DAILY, digest_at=time(8), zone=zone) == datetime(2026, 11, 27, 13, tzinfo=UTC)
     assert find(Pace.DAILY, digest_at=time(7), zone=zone) == datetime(2026, 11, 28, 12, tzinfo=UTC)
@@ -66,7 +66,7 @@ def test_quiet_hours_within_a_day_end_on_the_same_day() -> None:
     st.none() | st.tuples(st.times(), st.times()).filter(lambda both: both[0] != both[1]),
     st.tuples(st.times(), st.sampled_from(ZONES)),
 )
-def test_the_time_comes_within_three_days_and_never_in_quiet_hours(
+def test_the_time_is_within_three_days_and_never_in_quiet_hours(
     pace: Pace, now: datetime, quiet: tuple[time, time] | None, digest: tuple[time, str]
 ) -> None:
     zone = ZoneInfo(digest[1])

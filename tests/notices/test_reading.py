@@ -52,7 +52,7 @@ def list_statements_about_notices(act: Callable[[], object]) -> list[str]:
     "Notices are written after the commit of their fact, without a statement in the run's own transactions",
     "agents/notices/outbox.py",
 )
-def test_a_card_and_an_end_have_no_statement_about_notices(workshop: Workshop) -> None:
+def test_a_card_and_an_end_execute_no_statement_about_notices(workshop: Workshop) -> None:
     workshop.play(asking(call("probe.effect", name="a")))
     run = workshop.submit()
     assert list_statements_about_notices(lambda: workshop.drive(run)) == []
@@ -62,7 +62,7 @@ def test_a_card_and_an_end_have_no_statement_about_notices(workshop: Workshop) -
     assert list_kinds() == ["card", "run_ended"]
 
 
-def test_a_batch_costs_the_same_statements_however_many_events_it_has(workshop: Workshop) -> None:
+def test_a_batch_costs_a_constant_number_of_statements(workshop: Workshop) -> None:
     counts = []
     for runs in (1, 1, 4):  # the first one makes the cursor
         for number in range(runs):
@@ -75,7 +75,7 @@ def test_a_batch_costs_the_same_statements_however_many_events_it_has(workshop: 
     assert Notice.objects.count() == 6
 
 
-def test_a_card_that_a_standing_grant_approved_is_told_to_nobody(workshop: Workshop, recorder: Recorder) -> None:
+def test_a_card_approved_by_a_standing_grant_notifies_nobody(workshop: Workshop, recorder: Recorder) -> None:
     grant(workshop, "probe.effect", equals("name", "a"))
     workshop.play(asking(call("probe.effect", name="a")))
     run = workshop.work()
@@ -84,7 +84,7 @@ def test_a_card_that_a_standing_grant_approved_is_told_to_nobody(workshop: Works
     assert list_kinds() == ["run_ended"]
 
 
-def test_each_end_of_a_run_that_was_continued_is_told(workshop: Workshop) -> None:
+def test_each_end_of_a_continued_run_creates_a_notice(workshop: Workshop) -> None:
     workshop.play(asking(call("utility.calculate", operation="add", a=1, b=2)))
     run = workshop.work()
     actions.continue_run(workshop.operator, run.pk)
@@ -92,7 +92,7 @@ def test_each_end_of_a_run_that_was_continued_is_told(workshop: Workshop) -> Non
     assert list_kinds() == ["run_ended", "run_ended"]
 
 
-def test_the_unknown_outcome_and_the_late_report_of_a_call_are_told_with_their_own_cards(workshop: Workshop) -> None:
+def test_an_unknown_outcome_and_a_late_report_have_notices_with_their_own_cards(workshop: Workshop) -> None:
     workshop.play(asking(call("probe.failingEffect", code="NETWORK_ERROR")))
     run = workshop.work()
     workshop.approve(workshop.card(run))
@@ -109,27 +109,27 @@ def test_the_unknown_outcome_and_the_late_report_of_a_call_are_told_with_their_o
     assert list(told) == list(cards)
 
 
-def test_a_notice_that_an_older_process_wrote_is_not_written_again(workshop: Workshop) -> None:
+def test_a_notice_written_by_an_older_process_is_not_written_again(workshop: Workshop) -> None:
     workshop.play(asking(call("probe.effect", name="a")))
     card = workshop.card(workshop.work())
     Notice.objects.create(organization=workshop.organization, kind="card", key=f"card:{card.pk}", approval=card)
     assert list_kinds() == ["card"]
 
 
-class TestOrganizations:
-    def test_a_stop_is_an_event_of_its_organization(self, workshop: Workshop) -> None:
+class TestEventsOfOrganizations:
+    def test_include_a_stop(self, workshop: Workshop) -> None:
         stops.stop_everything(workshop.operator)
         event = OrganizationEvent.objects.get()
         assert (event.organization, event.type) == (workshop.organization, "stopped")
         assert event.payload["detail"] == "everything, by acme-operator"
         assert list_kinds() == ["stopped"]
 
-    def test_a_fact_that_was_told_is_not_told_again(self, workshop: Workshop) -> None:
+    def test_create_each_notice_once(self, workshop: Workshop) -> None:
         for key in ("1", "1", "2"):
             tell(NoticeFact(NoticeKind.QUARANTINE, workshop.organization.pk, key))
         assert list_kinds() == ["quarantine", "quarantine"]
 
-    def test_a_person_whose_account_was_removed_keeps_no_other_untold(self, workshop: Workshop) -> None:
+    def test_of_a_removed_account_do_not_block_others(self, workshop: Workshop) -> None:
         removed = workshop.members["viewer"].user
         for user in (removed, workshop.operator.user):
             tell(NoticeFact(NoticeKind.SCHEDULE, workshop.organization.pk, str(user.pk), user_id=user.pk))
@@ -138,7 +138,7 @@ class TestOrganizations:
         read_everything()
         assert Notice.objects.get().user == workshop.operator.user
 
-    def test_both_logs_have_a_cursor(self, workshop: Workshop) -> None:
+    def test_have_a_cursor_beside_that_of_runs(self, workshop: Workshop) -> None:
         workshop.work()
         stops.stop_employee(workshop.operator, workshop.employee.pk)
         read_everything()
@@ -146,7 +146,7 @@ class TestOrganizations:
         assert names == {"notices", "notices of organizations", "webhooks"}
 
 
-def test_an_ordinary_undo_of_a_broken_glass_is_told_once(workshop: Workshop) -> None:
+def test_an_ordinary_undo_of_a_break_glass_approval_creates_one_notice(workshop: Workshop) -> None:
     Organization.objects.update(break_glass=True)
     workshop.play(asking(call("probe.effect", name="a")))
     card = workshop.card(workshop.work())

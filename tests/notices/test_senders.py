@@ -24,7 +24,7 @@ def test_each_kind_of_channel_has_a_sender() -> None:
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("redis_url")
-def test_a_message_by_a_kind_without_a_sender_fails_and_nothing_is_sent(
+def test_a_delivery_of_a_kind_without_a_sender_fails(
     world: World, mail: MailServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add_address(world.member("approver"))

@@ -51,7 +51,7 @@ def let_all_be_due() -> None:
     Delivery.objects.filter(status=DeliveryStatus.WAITING).update(due_at=Now())
 
 
-def test_a_message_names_the_tool_and_the_employee_with_a_link(world: World, mail: MailServer) -> None:
+def test_a_notification_names_the_tool_and_the_employee_with_a_link(world: World, mail: MailServer) -> None:
     add_address(world.member("approver"))
     card = world.card()
     add_notice(build_card_notice(NoticeKind.CARD, card))
@@ -66,7 +66,7 @@ def test_a_message_names_the_tool_and_the_employee_with_a_link(world: World, mai
 @feature(
     "The gate", "People who can decide a card are notified by e-mail, without values", "agents/notices/spreading.py"
 )
-def test_no_message_shows_a_value(world: World, mail: MailServer) -> None:
+def test_a_notification_contains_no_values(world: World, mail: MailServer) -> None:
     add_address(world.member("approver"))
     run = world.run(task=f"Set the phone {CANARY}", title=f"Phone {CANARY}")
     world.records[0].name = f"Acme {CANARY}"
@@ -89,7 +89,7 @@ def test_names_with_line_breaks_add_no_header(world: World, mail: MailServer) ->
     assert received.message["Bcc"] is None
 
 
-def test_all_that_is_due_comes_in_one_message(world: World, mail: MailServer) -> None:
+def test_all_due_notices_are_sent_in_one_notification(world: World, mail: MailServer) -> None:
     add_address(world.member("approver"))
     for _ in range(3):
         tell_card(world)
@@ -101,7 +101,7 @@ def test_all_that_is_due_comes_in_one_message(world: World, mail: MailServer) ->
     assert received.text.count("A decision is waiting: Update a record, asked by Dana") == 3
 
 
-def test_a_decided_card_is_not_told_any_more(world: World, mail: MailServer) -> None:
+def test_a_decided_card_is_not_sent(world: World, mail: MailServer) -> None:
     add_address(world.member("approver"))
     card = world.card()
     add_notice(build_card_notice(NoticeKind.CARD, card))
@@ -113,7 +113,7 @@ def test_a_decided_card_is_not_told_any_more(world: World, mail: MailServer) -> 
     assert (delivery.status, delivery.problem) == (DeliveryStatus.DROPPED, "the card is closed")
 
 
-def test_a_person_who_may_decide_no_more_is_not_told(world: World, mail: MailServer) -> None:
+def test_a_person_who_can_no_longer_decide_gets_nothing(world: World, mail: MailServer) -> None:
     add_address(world.member("approver"))
     tell_card(world)
     spread_notices()
@@ -123,7 +123,7 @@ def test_a_person_who_may_decide_no_more_is_not_told(world: World, mail: MailSer
     assert Delivery.objects.get().problem == "it is no longer for this person"
 
 
-def test_a_failure_is_tried_again_later_and_the_repeat_has_the_same_id(world: World, mail: MailServer) -> None:
+def test_a_failure_is_retried_later_with_the_same_id(world: World, mail: MailServer) -> None:
     add_address(world.member("approver"))
     tell_card(world)
     mail.reply = "451 try later"
@@ -143,7 +143,7 @@ def test_a_failure_is_tried_again_later_and_the_repeat_has_the_same_id(world: Wo
     assert (channel.failing_since, channel.problem) == (None, "")
 
 
-def test_after_the_last_try_it_has_failed_and_can_be_sent_again(world: World, mail: MailServer) -> None:
+def test_a_delivery_fails_after_its_last_attempt_and_can_be_resent(world: World, mail: MailServer) -> None:
     add_address(world.member("approver"))
     tell_card(world)
     mail.reply = "451 try later"
@@ -160,7 +160,7 @@ def test_after_the_last_try_it_has_failed_and_can_be_sent_again(world: World, ma
         send_again(world.member("approver"), delivery.pk)
 
 
-def test_somebody_elses_message_is_sent_again_by_admins_alone(world: World) -> None:
+def test_only_admins_can_resend_the_deliveries_of_other_people(world: World) -> None:
     add_address(world.member("approver"))
     tell_card(world)
     spread_notices()
@@ -172,7 +172,7 @@ def test_somebody_elses_message_is_sent_again_by_admins_alone(world: World) -> N
     send_again(world.member("admin"), delivery.pk)
 
 
-def test_a_refused_address_is_not_tried_again(world: World, mail: MailServer) -> None:
+def test_a_refused_address_is_not_retried(world: World, mail: MailServer) -> None:
     add_address(world.member("approver"))
     tell_card(world)
     mail.recipient_reply = "550 no such user"
@@ -184,7 +184,7 @@ def test_a_refused_address_is_not_tried_again(world: World, mail: MailServer) ->
     )
 
 
-def test_a_sender_that_dies_leaves_its_message_to_another_one(world: World, mail: MailServer) -> None:
+def test_another_sender_takes_over_from_a_killed_one(world: World, mail: MailServer) -> None:
     add_address(world.member("approver"))
     tell_card(world)
     spread_notices()
@@ -197,7 +197,7 @@ def test_a_sender_that_dies_leaves_its_message_to_another_one(world: World, mail
     assert Delivery.objects.get().tries == 2
 
 
-def test_a_slow_try_is_left_to_its_sender(world: World, mail: MailServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_attempt_is_left_to_its_sender(world: World, mail: MailServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sending, "RENEWED_EVERY_S", 0.05)
     add_address(world.member("approver"))
     tell_card(world)
@@ -211,7 +211,7 @@ def test_a_slow_try_is_left_to_its_sender(world: World, mail: MailServer, monkey
     assert not mail.received
 
 
-def test_the_failure_of_an_overtaken_try_changes_nothing_but_its_success_counts(world: World, mail: MailServer) -> None:
+def test_an_overtaken_attempt_counts_only_if_it_succeeds(world: World, mail: MailServer) -> None:
     add_address(world.member("approver"))
     tell_card(world)
     spread_notices()
@@ -226,14 +226,14 @@ def test_the_failure_of_an_overtaken_try_changes_nothing_but_its_success_counts(
     assert Delivery.objects.get().status == DeliveryStatus.SENT
 
 
-def test_without_a_mail_server_messages_are_only_shown(world: World) -> None:
+def test_without_a_mail_server_notices_are_only_shown(world: World) -> None:
     add_address(world.member("approver"))
     tell_card(world)
     send_all()
     assert Delivery.objects.get().status == DeliveryStatus.SHOWN
 
 
-def test_an_address_of_another_organization_is_not_told(world: World, mail: MailServer) -> None:
+def test_an_address_of_another_organization_gets_nothing(world: World, mail: MailServer) -> None:
     add_address(world.member("outsider"))
     tell_card(world)
     send_all()
@@ -241,7 +241,7 @@ def test_an_address_of_another_organization_is_not_told(world: World, mail: Mail
     assert not Delivery.objects.exists()
 
 
-def test_a_code_goes_out_alone(world: World, mail: MailServer) -> None:
+def test_a_code_is_sent_alone(world: World, mail: MailServer) -> None:
     member = world.member("approver")
     add_email(member, "ann@example.com")
     send_all()
@@ -255,14 +255,14 @@ def test_pauses_grow_to_an_hour() -> None:
     assert [find_pause(tries).total_seconds() / scale for tries in (1, 2, 3, 4, 5, 8)] == [15, 60, 240, 960, 3600, 3600]
 
 
-def test_what_is_told_at_once_is_due_by_a_clock_that_counts_milliseconds(world: World) -> None:
+def test_the_time_of_an_immediate_notice_has_no_fraction_of_a_second(world: World) -> None:
     add_address(world.member("approver"))
     tell_card(world)
     spread_notices()
     assert Delivery.objects.get().due_at.microsecond == 0
 
 
-def test_a_message_whose_sender_always_dies_is_given_up(world: World, mail: MailServer) -> None:
+def test_a_delivery_whose_sender_always_dies_is_given_up(world: World, mail: MailServer) -> None:
     add_address(world.member("approver"))
     tell_card(world)
     spread_notices()
@@ -276,7 +276,7 @@ def test_a_message_whose_sender_always_dies_is_given_up(world: World, mail: Mail
     assert mail.received == []
 
 
-def test_an_address_that_cannot_be_read_fails(world: World, mail: MailServer) -> None:
+def test_an_address_that_cannot_be_decrypted_fails(world: World, mail: MailServer) -> None:
     channel = add_address(world.member("approver"))
     with connection.cursor() as cursor:
         cursor.execute("UPDATE notices_channel SET address = 'of another key' WHERE id = %s", [channel.pk])
@@ -287,7 +287,7 @@ def test_an_address_that_cannot_be_read_fails(world: World, mail: MailServer) ->
 
 
 @feature("The gate", "A notice that cannot be sent or spread stands in nobody's way", "agents/notices/spreading.py")
-def test_a_notice_that_cannot_be_spread_stands_in_nobodys_way(
+def test_a_notice_that_cannot_be_spread_does_not_block_others(
     world: World, mail: MailServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add_address(world.member("approver"))
@@ -307,14 +307,16 @@ def test_a_notice_that_cannot_be_spread_stands_in_nobodys_way(
     assert len(mail.received) == 1
 
 
-def test_a_notice_that_another_worker_spreads_is_not_given_up(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_notice_that_another_worker_is_spreading_is_not_given_up(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tell_card(world)
     monkeypatch.setattr("agents.notices.spreading._spread", lambda _: 0)
     assert spread_notices() == 0
     assert Notice.objects.get().spread_at is None
 
 
-def test_choices_that_cannot_be_read_count_as_the_defaults(world: World, mail: MailServer) -> None:
+def test_unreadable_preferences_count_as_the_defaults(world: World, mail: MailServer) -> None:
     for name in ("approver", "admin"):
         add_address(world.member(name))
     NoticeChoices.objects.create(membership=world.member("admin"), time_zone="Mars/Base")
@@ -323,7 +325,7 @@ def test_choices_that_cannot_be_read_count_as_the_defaults(world: World, mail: M
     assert sorted(each.recipient for each in mail.received) == ["admin@example.com", "approver@example.com"]
 
 
-def test_notices_of_two_organizations_stay_apart(world: World, mail: MailServer) -> None:
+def test_notices_of_two_organizations_are_sent_separately(world: World, mail: MailServer) -> None:
     for name in ("approver", "outsider"):
         add_address(world.member(name))
     other = Run.objects.create(
@@ -339,7 +341,7 @@ def test_notices_of_two_organizations_stay_apart(world: World, mail: MailServer)
     }
 
 
-def test_a_failing_address_delays_no_other(world: World, mail: MailServer) -> None:
+def test_a_failing_address_does_not_delay_others(world: World, mail: MailServer) -> None:
     for name in ("approver", "admin"):
         add_address(world.member(name))
     bad = Channel.objects.get(membership=world.member("approver"))
@@ -351,7 +353,7 @@ def test_a_failing_address_delays_no_other(world: World, mail: MailServer) -> No
     assert [each.recipient for each in mail.received] == ["admin@example.com"]
 
 
-def test_what_is_due_for_a_failing_address_waits_for_its_next_try(world: World, mail: MailServer) -> None:
+def test_notices_for_a_failing_address_wait_for_its_next_attempt(world: World, mail: MailServer) -> None:
     add_address(world.member("approver"))
     tell_card(world)
     spread_notices()
@@ -364,7 +366,7 @@ def test_what_is_due_for_a_failing_address_waits_for_its_next_try(world: World, 
     assert not send_next(ChannelKind.EMAIL)
 
 
-def test_a_code_and_a_card_are_never_in_one_message(world: World, mail: MailServer) -> None:
+def test_a_code_and_a_card_are_never_in_one_notification(world: World, mail: MailServer) -> None:
     channel = add_address(world.member("approver"))
     tell_card(world)
     spread_notices()
@@ -378,7 +380,7 @@ def test_a_code_and_a_card_are_never_in_one_message(world: World, mail: MailServ
     ]
 
 
-def test_a_code_is_shown_in_the_demo_alone(world: World, settings: Settings) -> None:
+def test_a_code_is_shown_only_in_the_demo(world: World, settings: Settings) -> None:
     settings.EMAIL_HOST, settings.DEBUG = "", False  # as in a worker, which switches DEBUG off
     settings.GADGET_SHOWS_MESSAGES = True
     add_email(world.member("approver"), "ann@example.com")

@@ -60,7 +60,7 @@ def send_all() -> None:
 
 
 @pytest.mark.usefixtures("channel")
-def test_a_browser_reads_the_sentence_the_page_and_the_number_of_cards(world: World, service: PushService) -> None:
+def test_a_browser_receives_the_sentence_the_page_and_the_number_of_cards(world: World, service: PushService) -> None:
     pk = tell_card(world)
     send_all()
     assert service.messages == [
@@ -76,7 +76,7 @@ def test_a_browser_reads_the_sentence_the_page_and_the_number_of_cards(world: Wo
 
 
 @pytest.mark.usefixtures("channel")
-def test_no_push_shows_a_value(world: World, service: PushService) -> None:
+def test_a_push_contains_no_values(world: World, service: PushService) -> None:
     world.records[0].name = f"Acme {CANARY}"
     world.records[0].save()
     run = world.run(task=CANARY, title=CANARY)
@@ -87,7 +87,7 @@ def test_no_push_shows_a_value(world: World, service: PushService) -> None:
 
 
 @feature("The gate", "Browsers are notified by push, encrypted for them alone", "agents/deliveries/channels/push.py")
-def test_only_the_browser_can_read_it(world: World, service: PushService, channel: Channel) -> None:
+def test_only_the_browser_can_decrypt_a_push(world: World, service: PushService, channel: Channel) -> None:
     tell_card(world)
     send_all()
     (body,) = service.raw
@@ -98,7 +98,7 @@ def test_only_the_browser_can_read_it(world: World, service: PushService, channe
         BrowserKeys(service.keys.private, bytes(16)).decrypt(body)
 
 
-def test_the_example_of_rfc_8291_is_read() -> None:
+def test_the_example_of_rfc_8291_can_be_decrypted() -> None:
     """The test's own browser reads the notification of the standard's appendix A."""
     private = int.from_bytes(from_base64("q1dXpw3UpT5VOmu_cf_v6ih07Aems3njxI-JWgLcM94"), "big")
     keys = BrowserKeys(ec.derive_private_key(private, ec.SECP256R1()), from_base64("BTBZMqHH6r4Tts7J_aSIgg"))
@@ -109,7 +109,7 @@ def test_the_example_of_rfc_8291_is_read() -> None:
     assert keys.decrypt(from_base64(body)) == b"When I grow up, I want to be a watermelon"
 
 
-def test_each_message_has_a_new_key() -> None:
+def test_each_push_has_a_new_key() -> None:
     keys = BrowserKeys.make()
     subscription = Subscription("https://push.example.com", to_base64(keys.public), to_base64(keys.auth))
     one, other = encrypt(b"same", subscription), encrypt(b"same", subscription)
@@ -128,7 +128,7 @@ def test_the_code_confirms_a_browser(world: World, service: PushService) -> None
 
 
 @pytest.mark.parametrize("status", [404, 410])
-def test_a_browser_that_is_gone_is_forgotten_after_the_third_response(
+def test_a_lost_browser_is_removed_after_the_third_response(
     world: World, service: PushService, channel: Channel, status: int
 ) -> None:
     service.status = status
@@ -142,7 +142,7 @@ def test_a_browser_that_is_gone_is_forgotten_after_the_third_response(
 
 
 @pytest.mark.parametrize("status", [401, 403])
-def test_subscription_for_another_key_ends_with_the_services_words(
+def test_a_subscription_for_another_key_ends_with_the_words_of_the_service(
     world: World, service: PushService, channel: Channel, status: int
 ) -> None:
     service.status, service.words = status, "the key\n does not  match"
@@ -155,7 +155,7 @@ def test_subscription_for_another_key_ends_with_the_services_words(
     assert not Channel.objects.filter(pk=channel.pk).exists()
 
 
-def test_person_who_lost_a_browser_is_told_by_their_other_channels(
+def test_a_person_who_lost_a_browser_is_notified_by_other_channels(
     world: World, service: PushService, channel: Channel
 ) -> None:
     add_address(world.member("approver"))
@@ -174,7 +174,7 @@ def test_person_who_lost_a_browser_is_told_by_their_other_channels(
 
 @pytest.mark.usefixtures("channel")
 @pytest.mark.parametrize(("retry_after", "seconds"), [("600", 600), ("", 15), ("soon", 15), ("9" * 9, 24 * 3600)])
-def test_push_service_that_asks_us_to_wait_is_left_alone(
+def test_a_push_service_that_asks_to_wait_gets_no_requests(
     world: World, service: PushService, retry_after: str, seconds: int
 ) -> None:
     service.status, service.retry_after = 429, retry_after
@@ -184,7 +184,7 @@ def test_push_service_that_asks_us_to_wait_is_left_alone(
     assert waits == pytest.approx(seconds * timing().scale, abs=5)
 
 
-def test_contact_is_the_first_secure_origin(settings: Settings) -> None:
+def test_the_contact_is_the_first_secure_origin(settings: Settings) -> None:
     settings.DEFAULT_FROM_EMAIL = "gadget@localhost"
     settings.ALLOWED_ORIGINS = ["http://gadget.internal", "https://gadget.example.com"]
     assert find_contact() == "https://gadget.example.com"
@@ -195,7 +195,7 @@ def test_contact_is_the_first_secure_origin(settings: Settings) -> None:
 @pytest.mark.parametrize(
     "endpoint", ["https://10.0.0.7/push", "https://localhost/push", "https://[::1]/push", "https://push/1"]
 )
-def test_private_push_service_is_refused_when_it_is_stored(
+def test_a_private_push_service_is_refused_when_it_is_added(
     world: World, service: PushService, settings: Settings, endpoint: str
 ) -> None:
     settings.PRIVATE_PUSH_HOSTS = PrivateHosts()
@@ -205,7 +205,7 @@ def test_private_push_service_is_refused_when_it_is_stored(
     assert add_browser(world.member("viewer"), public, "Firefox").kind == ChannelKind.PUSH, "control"
 
 
-def test_browser_that_hangs_delays_no_other(world: World, service: PushService, channel: Channel) -> None:
+def test_a_hanging_browser_does_not_delay_others(world: World, service: PushService, channel: Channel) -> None:
     """Two browsers at a service that hangs, one elsewhere: the third is told while the others hang."""
     with PushService() as healthy:
         Channel.objects.filter(pk=channel.pk).update(host="hanging")
@@ -231,7 +231,7 @@ def test_browser_that_hangs_delays_no_other(world: World, service: PushService, 
         service.faults.clear()  # the second browser has another secret
 
 
-def test_four_browsers_that_hang_leave_a_sender_to_the_others(
+def test_four_hanging_browsers_leave_a_sender_for_the_others(
     world: World, service: PushService, channel: Channel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The services of four failing browsers hang, each at a host of its own; then a notification for another is due."""
@@ -270,7 +270,7 @@ def send_and_close() -> None:
         connection.close()
 
 
-def test_a_browser_that_comes_back_is_kept(world: World, service: PushService, channel: Channel) -> None:
+def test_a_browser_that_works_again_is_kept(world: World, service: PushService, channel: Channel) -> None:
     service.status = 410
     tell_card(world)
     for _ in range(2):
@@ -283,7 +283,7 @@ def test_a_browser_that_comes_back_is_kept(world: World, service: PushService, c
 
 
 @pytest.mark.usefixtures("channel")
-def test_a_push_service_that_fails_is_tried_again(world: World, service: PushService) -> None:
+def test_a_failing_push_service_is_retried(world: World, service: PushService) -> None:
     service.status = 503
     tell_card(world)
     send_all()
@@ -316,7 +316,7 @@ def test_a_private_address_is_refused_unless_the_installation_allows_it(
         ("auth", "AAAA"),
     ],
 )
-def test_what_is_no_subscription_is_refused(world: World, service: PushService, field: str, value: str) -> None:
+def test_an_invalid_subscription_is_refused(world: World, service: PushService, field: str, value: str) -> None:
     with pytest.raises(Invalid):
         add_browser(world.member("viewer"), Subscription(**{**service.form, field: value}), "Firefox")
     assert not Channel.objects.exists()
@@ -330,20 +330,22 @@ def test_a_push_service_without_tls_is_refused_outside_the_demo(
         add_browser(world.member("viewer"), Subscription(**service.form), "Firefox")
 
 
-def test_the_same_browser_is_renewed(world: World, service: PushService, channel: Channel) -> None:
+def test_the_same_browser_replaces_its_subscription(world: World, service: PushService, channel: Channel) -> None:
     again = add_browser(world.member("approver"), Subscription(**service.form), "Chrome on Linux")
     assert list(Channel.objects.all()) == [again]
     assert again.confirmed_at is None
 
 
-def test_another_failure_forgives_earlier_responses(world: World, service: PushService, channel: Channel) -> None:
+def test_another_failure_resets_the_count_of_gone_responses(
+    world: World, service: PushService, channel: Channel
+) -> None:
     tell_card(world)
     for service.status in (410, 410, 503, 410):
         send_all()
     assert Channel.objects.get(pk=channel.pk).gone_answers == 1
 
 
-def test_without_its_key_the_installation_sends_nothing(world: World, service: PushService, channel: Channel) -> None:
+def test_without_its_key_the_installation_sends_no_push(world: World, service: PushService, channel: Channel) -> None:
     with connection.cursor() as cursor:
         cursor.execute("UPDATE notices_pushkey SET private_key = 'of another key'")
     assert get_public_key() == ""

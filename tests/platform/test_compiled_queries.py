@@ -40,14 +40,14 @@ def test_a_row_has_the_names_of_its_class_and_converted_values(organization: Org
     assert row.organization == organization
 
 
-def test_a_column_that_was_left_out_is_read_on_first_use(organization: Organization) -> None:
+def test_an_omitted_column_is_loaded_on_first_use(organization: Organization) -> None:
     row = BY_SLUG.fetch_one("hill")
     assert row is not None
     assert row.organization.get_deferred_fields() >= {"name"}
     assert row.organization.name == organization.name
 
 
-def test_each_use_has_its_own_values(organization: Organization) -> None:
+def test_each_execution_has_its_own_values(organization: Organization) -> None:
     other = Organization.objects.create(name="Mill", slug="mill")
     assert [row.organization for row in BY_SLUG.fetch_all("mill")] == [other]
     assert [row.organization for row in BY_SLUG.fetch_all("hill")] == [organization]
@@ -59,7 +59,7 @@ def test_a_wrong_number_of_values_is_refused() -> None:
         BY_SLUG.fetch_all("hill", "mill")
 
 
-def test_a_value_that_the_query_does_not_use_is_refused() -> None:
+def test_an_unused_value_is_refused() -> None:
     query = CompiledQuery(Found, lambda unused: Organization.objects.order_by(), title="name", organization="id")
     with pytest.raises(ValueError, match="do not all reach the query"):
         query.fetch_all(1)

@@ -39,14 +39,14 @@ def held(thread: ThreadPoolExecutor) -> object:
     return thread.submit(lambda: connection.connection).result()
 
 
-def test_the_file_of_sqlite_stays_open_and_the_pool_of_postgresql_gets_its_connection_back(
+def test_a_use_keeps_the_file_of_sqlite_open_and_returns_the_connection_of_postgresql(
     thread: ThreadPoolExecutor,
 ) -> None:
     used = use(thread)
     assert held(thread) is (used if connection.vendor == "sqlite" else None)
 
 
-def test_after_a_failure_nothing_is_held(thread: ThreadPoolExecutor) -> None:
+def test_a_failure_returns_the_connection(thread: ThreadPoolExecutor) -> None:
     use(thread)
     with pytest.raises(LookupError):
         use(thread, LookupError)

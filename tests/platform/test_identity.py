@@ -44,7 +44,7 @@ def refusal() -> str:
     return ""
 
 
-def test_the_first_start_founds_and_every_later_one_is_at_home(files: Path) -> None:
+def test_the_first_start_records_the_installation_and_later_ones_match(files: Path) -> None:
     assert not refusal()
     folder_id = (files / installation.ID_FILE).read_text()
     assert InstallationRow.objects.get().folder_mark == folder_id
@@ -52,7 +52,7 @@ def test_the_first_start_founds_and_every_later_one_is_at_home(files: Path) -> N
     assert (files / installation.ID_FILE).read_text() == folder_id
 
 
-def test_parts_that_start_at_once_for_the_first_time_agree(files: Path) -> None:
+def test_simultaneous_first_starts_agree(files: Path) -> None:
     start, found = threading.Barrier(6), []
 
     def confirm() -> None:
@@ -83,9 +83,7 @@ def test_the_folder_of_another_installation_is_refused(files: Path) -> None:
     assert "belongs to another installation or is not shared" in refusal()
 
 
-def test_two_machines_that_start_at_once_without_a_shared_folder_do_not_both_start(
-    files: Path, settings: Settings
-) -> None:
+def test_only_one_of_two_simultaneous_starts_succeeds_without_a_shared_folder(files: Path, settings: Settings) -> None:
     settings.GADGET_FILES_DIR = files.parent / "elsewhere"
     installation._create_folder_id()  # the other machine has got so far …
     settings.GADGET_FILES_DIR = files
@@ -94,7 +92,7 @@ def test_two_machines_that_start_at_once_without_a_shared_folder_do_not_both_sta
     assert "belongs to another installation" in refusal()
 
 
-def test_a_new_database_does_not_take_the_files_of_an_old_one(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_database_does_not_accept_the_files_of_an_old_one(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(installation, "FIRST_START_S", 0.1)
     (files / "1").mkdir(parents=True)
     assert not refusal(), "a folder from before there were marks is taken"
@@ -102,7 +100,7 @@ def test_a_new_database_does_not_take_the_files_of_an_old_one(files: Path, monke
     assert "holds the files of another database" in refusal()
 
 
-def test_a_moved_folder_is_at_home_and_an_accepted_one_too(files: Path, settings: Settings) -> None:
+def test_a_moved_or_accepted_folder_matches(files: Path, settings: Settings) -> None:
     assert not refusal()
     settings.GADGET_FILES_DIR = shutil.copytree(files, files.parent / "moved")
     assert not refusal()
@@ -120,7 +118,7 @@ def test_other_encryption_keys_are_refused(files: Path, settings: Settings) -> N
     assert "No key in GADGET_ENCRYPTION_KEYS can decrypt" in refusal()
 
 
-def test_keys_can_be_changed(files: Path, settings: Settings) -> None:
+def test_keys_can_be_rotated(files: Path, settings: Settings) -> None:
     assert not refusal()
     old, new = settings.GADGET_ENCRYPTION_KEYS[0], new_key()
     for keys in ([old, new], [new, old]):
@@ -144,14 +142,14 @@ def test_other_audit_keys_are_refused(files: Path, settings: Settings) -> None:
     assert "No key in GADGET_AUDIT_KEYS signed" in refusal()
 
 
-def test_after_a_restored_backup_everything_is_at_home(files: Path) -> None:
+def test_everything_matches_after_a_restored_backup(files: Path) -> None:
     assert not refusal()
     call_command("after_restore", verbosity=0)
     assert not refusal()
 
 
 @pytest.mark.usefixtures("redis_url")
-def test_the_doctor_names_the_same_differences(files: Path, settings: Settings) -> None:
+def test_the_doctor_reports_the_same_differences(files: Path, settings: Settings) -> None:
     assert not refusal()
     assert "belong to this database" in told_of("identity")
     settings.GADGET_ENCRYPTION_KEYS = [new_key()]
@@ -161,7 +159,7 @@ def test_the_doctor_names_the_same_differences(files: Path, settings: Settings) 
 
 
 @pytest.mark.usefixtures("redis_url")
-def test_another_secret_key_is_noticed_at_the_start_and_by_the_doctor(
+def test_another_secret_key_is_reported_at_the_start_and_by_the_doctor(
     files: Path, settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
     one, other = settings.SECRET_KEY, "another-secret-key-" * 3
@@ -176,7 +174,7 @@ def test_another_secret_key_is_noticed_at_the_start_and_by_the_doctor(
     assert installation.OTHER_SECRET_KEY in told_of("identity"), "the first host, which was not restarted"
 
 
-def test_of_the_secret_key_only_a_digest_is_left_and_each_installation_has_its_own(files: Path, redis_url: str) -> None:
+def test_only_a_digest_of_the_secret_key_is_stored_and_it_differs_by_installation(files: Path, redis_url: str) -> None:
     kept: list[dict[bytes, bytes | None]] = []
     for _ in range(2):
         InstallationRow.objects.all().delete()
@@ -189,7 +187,7 @@ def test_of_the_secret_key_only_a_digest_is_left_and_each_installation_has_its_o
     assert settings.SECRET_KEY not in str(kept)
 
 
-def test_a_redis_that_is_away_holds_no_start_up(files: Path, settings: Settings) -> None:
+def test_an_unreachable_redis_delays_no_start(files: Path, settings: Settings) -> None:
     assert not refusal()
     settings.REDIS_URL = "unix:///nowhere/redis.sock"
     assert not installation.record_secret_key()

@@ -36,7 +36,7 @@ def hidden(text: str, *secrets: str) -> str:
 
 
 @pytest.mark.parametrize(("kind", "value"), [(kind, value) for kind, them in COMMON_VALUES.items() for value in them])
-def test_common_value_of_one_organization_hides_nothing_from_others(kind: str, value: str) -> None:
+def test_a_common_value_of_one_organization_hides_nothing_from_others(kind: str, value: str) -> None:
     known = KnownSecrets()
     known.learn([value, TOKEN], owner=1)
     line = f"the database at {value} failed, {TOKEN}"
@@ -47,7 +47,7 @@ def test_common_value_of_one_organization_hides_nothing_from_others(kind: str, v
 
 
 @pytest.mark.parametrize("value", ["ada@acme.example.com", "application/json", "2026-11-29T10:00:00.123Z"])
-def test_value_that_credentials_may_have_hides_nothing_from_others(value: str) -> None:
+def test_a_plausible_value_in_credentials_hides_nothing_from_others(value: str) -> None:
     known = KnownSecrets()
     known.learn([value], owner=1)
     assert name_common_kind(value) == "", "control: it can be saved"
@@ -65,33 +65,33 @@ def test_value_that_credentials_may_have_hides_nothing_from_others(value: str) -
         "robot@acme.example:8f1c",
     ],
 )
-def test_distinctive_secret_is_hidden_in_lines_of_nobody(secret: str) -> None:
+def test_a_distinctive_secret_is_hidden_in_lines_without_an_organization(secret: str) -> None:
     known = KnownSecrets()
     known.learn([secret], owner=1)
     assert name_common_kind(secret) == ""
     assert known.redact(f"({secret})", "x") == "(x)"
 
 
-def test_short_secret_is_hidden_in_lines_of_its_organization_alone() -> None:
+def test_a_short_secret_is_hidden_only_in_lines_of_its_organization() -> None:
     known = KnownSecrets()
     known.learn(["hunter22"], owner=1)
     assert [known.redact("hunter22", "x", owner) for owner in (1, 2, None)] == ["x", "hunter22", "hunter22"]
 
 
-def test_short_secret_of_the_installation_is_hidden_in_every_line() -> None:
+def test_a_short_secret_of_the_installation_is_hidden_in_every_line() -> None:
     known = KnownSecrets()
     known.learn(["hunter22"])
     assert [known.redact("hunter22", "x", owner) for owner in (1, 2, None)] == ["x", "x", "x"]
 
 
-def test_in_every_spelling() -> None:
+def test_a_secret_is_hidden_in_every_encoding() -> None:
     lines = [SECRET, repr({"key": SECRET}), json.dumps(SECRET), json.dumps(SECRET, ensure_ascii=False)]
     for line in [*lines, quote(SECRET, safe=""), urlencode({"key": SECRET})]:
         assert "word" not in hidden(line, SECRET), line
         assert "[hidden]" in hidden(line, SECRET)
 
 
-def test_each_line_of_a_long_one_and_the_longest_first() -> None:
+def test_each_line_of_a_long_secret_is_hidden_and_the_longest_first() -> None:
     told = hidden(f"{PEM!r} and hkiG9w0BAQEFAASC alone", PEM)
     assert "MIIE" not in told
     assert "hkiG" not in told
@@ -99,7 +99,7 @@ def test_each_line_of_a_long_one_and_the_longest_first() -> None:
     assert hidden("nothing to see", SECRET, PEM) == "nothing to see"
 
 
-def test_one_owner_pushes_out_only_their_own() -> None:
+def test_one_owner_cannot_displace_the_secrets_of_another() -> None:
     known = KnownSecrets()
     known.learn(["long-token-of-acme"], owner=1)
     known.learn((f"long-flood-token-{number}" for number in range(MAX_OF_ONE + 1)), owner=2)

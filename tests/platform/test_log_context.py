@@ -15,17 +15,17 @@ def world() -> World:
     return make_world()
 
 
-def test_page_names_the_members_organization(world: World) -> None:
+def test_a_page_sets_the_organization_of_its_member(world: World) -> None:
     world.client("outsider").get("/")
     assert get_logged_organization() == world.globex.pk
 
 
-def test_token_names_its_organization(world: World) -> None:
+def test_a_token_sets_its_organization(world: World) -> None:
     _, secret = issue_token(world.member("operator"), "tests")
     world.client("outsider").get("/api/employees", headers={"authorization": f"Bearer {secret}"})
     assert get_logged_organization() == world.acme.pk
 
 
-def test_stranger_names_none(world: World) -> None:
+def test_a_stranger_sets_no_organization(world: World) -> None:
     assert nobody().get("/login/").status_code == 200
     assert get_logged_organization() is None

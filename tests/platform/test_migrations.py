@@ -28,7 +28,7 @@ def test_no_migration_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
     assert "No changes detected" in capsys.readouterr().out
 
 
-def test_a_migration_that_removes_a_column_or_table_requires_a_schema_version() -> None:
+def test_removing_a_column_or_table_requires_a_schema_version() -> None:
     found = MigrationLoader(None).disk_migrations.values()
     own = [migration for migration in found if migration.__module__.startswith(("agents.", "tools."))]
     removing = [each for each in own if any(isinstance(operation, REMOVING) for operation in each.operations)]

@@ -51,14 +51,14 @@ def plan_without_params(rows: QuerySet[Any]) -> str:
     return plan
 
 
-def test_waiting_cards_come_from_their_own_index() -> None:
+def test_waiting_cards_use_their_own_index() -> None:
     leave_only("approvals_waiting", Approval._meta.db_table)
     waiting = Approval.objects.filter(organization_id=1).order_by("tool_call_id", "pk")
     assert "approvals_waiting" in plan_without_params(waiting.filter(IS_PENDING)[:1001])
     assert "approvals_waiting" not in plan_without_params(waiting.filter(status=ApprovalStatus.PENDING)[:1001])
 
 
-def test_runs_that_have_not_ended_come_from_their_own_index() -> None:
+def test_open_runs_use_their_own_index() -> None:
     leave_only("runs_unfinished", Run._meta.db_table)
     runs = Run.objects.filter(organization_id=1).order_by()
     assert "runs_unfinished" in plan_without_params(runs.filter(IS_UNFINISHED).values("employee_id"))

@@ -19,7 +19,7 @@ class Clock:
         return self.now
 
 
-def test_the_turn_of_a_minute_allows_nothing_more() -> None:
+def test_the_start_of_a_new_minute_allows_no_extra_calls() -> None:
     clock = Clock(59.0)
     limiter = ProcessRateLimiter(clock)
     assert [limiter.seconds_to_wait("key", THREE) for _ in range(3)] == [0, 0, 0]
@@ -42,7 +42,7 @@ def test_each_call_counts_for_its_own_minute() -> None:
     assert limiter.seconds_to_wait("key", THREE) == 10, "until the second one's is"
 
 
-def test_what_was_refused_does_not_delay_what_comes_later() -> None:
+def test_a_refused_call_does_not_delay_later_ones() -> None:
     clock = Clock(0.0)
     limiter = ProcessRateLimiter(clock)
     limiter.seconds_to_wait("key", ONE)
@@ -52,7 +52,7 @@ def test_what_was_refused_does_not_delay_what_comes_later() -> None:
     assert limiter.seconds_to_wait("key", ONE) == 0
 
 
-def test_subjects_of_strangers_are_forgotten_after_a_minute() -> None:
+def test_unknown_subjects_are_forgotten_after_a_minute() -> None:
     clock = Clock(0.0)
     limiter = ProcessRateLimiter(clock)
     for number in range(100):
@@ -62,7 +62,7 @@ def test_subjects_of_strangers_are_forgotten_after_a_minute() -> None:
     assert [key for key, _ in limiter._times] == ["key"]
 
 
-def test_each_limit_of_a_key_has_its_own_span() -> None:
+def test_each_limit_of_a_key_has_its_own_period() -> None:
     clock = Clock(0.0)
     limiter = ProcessRateLimiter(clock)
     hourly = RateLimit(1, 3600)
@@ -72,6 +72,6 @@ def test_each_limit_of_a_key_has_its_own_span() -> None:
     assert limiter.seconds_to_wait("key", hourly) == 3539, "an hour is remembered for longer than a minute"
 
 
-def test_a_wait_is_told_in_whole_seconds() -> None:
+def test_a_wait_is_returned_in_whole_seconds() -> None:
     assert [count_or_wait("a test's key", 1) for _ in range(2)] == [0, 60]
     assert [count_or_wait("a test's key", 1, 3600) for _ in range(2)] == [0, 3600]

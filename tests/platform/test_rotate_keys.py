@@ -54,7 +54,7 @@ def stored() -> dict[str, Any]:
 @feature(
     "The toolbox and its settings", "Encryption keys are rotated while Gadget runs", "agents/platform/key_rotation.py"
 )
-def test_everything_goes_under_the_first_key_and_the_old_one_is_not_needed_any_more(
+def test_everything_is_encrypted_with_the_first_key_and_the_old_one_is_not_needed(
     acme: Organization, settings: Settings
 ) -> None:
     before = stored()
@@ -69,7 +69,7 @@ def test_everything_goes_under_the_first_key_and_the_old_one_is_not_needed_any_m
     assert ModelProvider.objects.get(name="Real").api_key == "sk-marker-of-acme"
 
 
-def test_what_no_key_can_read_is_named_and_left_as_it_is(acme: Organization, settings: Settings) -> None:
+def test_undecryptable_values_are_reported_and_stay_unchanged(acme: Organization, settings: Settings) -> None:
     credential = Credential.objects.get()
     settings.GADGET_ENCRYPTION_KEYS = [NEW]
     provider(acme, "Fresh", api_key="sk-fresh")
@@ -82,7 +82,9 @@ def test_what_no_key_can_read_is_named_and_left_as_it_is(acme: Organization, set
     assert stored() == before
 
 
-def test_many_rows_go_in_batches(acme: Organization, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_rows_are_rotated_in_batches(
+    acme: Organization, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(key_rotation, "BATCH", 3)
     Credential.objects.bulk_create(
         Credential(organization=acme, service=f"service-{number}", fields=VALUE) for number in range(10)
@@ -93,7 +95,7 @@ def test_many_rows_go_in_batches(acme: Organization, settings: Settings, monkeyp
     assert {row.fields for row in Credential.objects.all()} == {VALUE}
 
 
-def test_a_value_that_somebody_changes_meanwhile_stays_theirs(
+def test_a_concurrently_changed_value_is_not_overwritten(
     acme: Organization, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.GADGET_ENCRYPTION_KEYS = [NEW, OLD]
@@ -107,7 +109,7 @@ def test_a_value_that_somebody_changes_meanwhile_stays_theirs(
     assert Credential.objects.get().fields == '{"token": "theirs"}'
 
 
-def test_a_value_that_cannot_be_read_survives_saving_its_row(acme: Organization, settings: Settings) -> None:
+def test_an_undecryptable_value_survives_saving_its_row(acme: Organization, settings: Settings) -> None:
     settings.GADGET_ENCRYPTION_KEYS = [NEW]
     row = ModelProvider.objects.get(name="Real")
     assert isinstance(row.api_key, UndecryptableText)
@@ -122,7 +124,7 @@ class TestTheDoctor:
     def told(self) -> list[str]:
         return [f"{finding.text} -> {finding.fix}" for finding in check_encryption()]
 
-    def test_names_what_cannot_be_read_and_goes_on(self, acme: Organization, settings: Settings) -> None:
+    def test_reports_undecryptable_values_and_continues(self, acme: Organization, settings: Settings) -> None:
         ModelProvider.objects.update(kind=ProviderKind.OPENAI, base_url="http://127.0.0.1:9/v1")
         settings.GADGET_ENCRYPTION_KEYS = [NEW]
         (line,) = self.told()
@@ -132,7 +134,7 @@ class TestTheDoctor:
         providers = {finding.text for finding in check_providers()}
         assert "acme/Real: bad_key: the key of the provider 'Real' cannot be read" in providers
 
-    def test_tells_what_is_under_an_old_key(self, acme: Organization, settings: Settings) -> None:
+    def test_reports_values_under_an_old_key(self, acme: Organization, settings: Settings) -> None:
         settings.GADGET_ENCRYPTION_KEYS = [NEW, OLD]
         (line,) = self.told()
         assert line.startswith("encrypted with an older key: the")

@@ -55,7 +55,7 @@ def test_no_part_starts_on_a_database_that_needs_newer_code(ended_support: None)
         installation.confirm()
 
 
-def test_a_process_ends_with_one_sentence(ended_support: None, tmp_path: Path) -> None:
+def test_a_refused_process_ends_with_one_sentence(ended_support: None, tmp_path: Path) -> None:
     environment = {
         **os.environ,
         "GADGET_TESTS_GIVEN": "1",
@@ -70,18 +70,18 @@ def test_a_process_ends_with_one_sentence(ended_support: None, tmp_path: Path) -
     assert "Traceback" not in ended.stderr
 
 
-def test_migrate_refuses_and_names_both_versions(ended_support: None) -> None:
+def test_migrate_refuses_newer_databases_and_names_both_versions(ended_support: None) -> None:
     with pytest.raises(CommandError, match=f"{BOTH_VERSIONS} .* Nothing was changed"):
         call_command("migrate", verbosity=0)
 
 
-def test_doctor_names_both_versions(ended_support: None) -> None:
+def test_the_doctor_names_both_versions(ended_support: None) -> None:
     (finding,) = check_schema_version()
     assert not finding.is_well
     assert f"schema version {SCHEMA_VERSION}, but the database needs Gadget 9.1" in finding.text
 
 
-def test_unknown_migrations_without_the_row_are_refused(newer_migration: str) -> None:
+def test_unknown_migrations_without_a_version_row_are_refused(newer_migration: str) -> None:
     OldestSchema.objects.all().delete()
     with pytest.raises(installation.WrongInstallationError, match=f"{newer_migration} is unknown"):
         installation.confirm()
@@ -91,7 +91,7 @@ def test_unknown_migrations_without_the_row_are_refused(newer_migration: str) ->
     assert not finding.is_well
 
 
-def test_the_version_before_goes_on_beside_migrations_that_only_add(newer_migration: str) -> None:
+def test_the_preceding_version_runs_beside_migrations_that_only_add(newer_migration: str) -> None:
     OldestSchema.objects.update_or_create(pk=1, defaults={"oldest": SCHEMA_VERSION, "gadget": "0.1.0"})
     installation.confirm()
     call_command("migrate", verbosity=0, stdout=StringIO())

@@ -103,7 +103,7 @@ def two_calls(workshop: Workshop) -> tuple[ToolCall, ToolCall]:
     return calls(work(workshop))[0], calls(work(workshop))[0]
 
 
-def test_calls_over_a_drafted_number_ask(workshop: Workshop) -> None:
+def test_calls_over_a_proposed_number_need_approval(workshop: Workshop) -> None:
     for _ in range(3):
         work(workshop)
     report = run_simulation(workshop, at_most(2))
@@ -111,14 +111,14 @@ def test_calls_over_a_drafted_number_ask(workshop: Workshop) -> None:
     assert [each.judged.reason for each in report.listed] == ["limit reached, 3 of 2 this hour with this call"]
 
 
-def test_calls_of_one_response_count_each_other(workshop: Workshop) -> None:
+def test_calls_of_one_response_count_toward_the_limit_of_each_other(workshop: Workshop) -> None:
     work(workshop, asking(sleep("a"), sleep("b"), sleep("c")))
     report = run_simulation(workshop, at_most(2))
     assert report.verdicts == Counter({RUNS: 2, ASKS: 1})
     assert [each.row.pk for each in report.listed] == [max(ToolCall.objects.values_list("pk", flat=True))]
 
 
-def test_calls_over_a_drafted_sum_ask(workshop: Workshop) -> None:
+def test_calls_over_a_proposed_sum_need_approval(workshop: Workshop) -> None:
     for ms in (4, 5, 6):
         work(workshop, asking(sleep(ms=ms)))
     report = run_simulation(workshop, adds_up_to(14.5))
@@ -139,7 +139,7 @@ def test_the_period_ends_when_the_call_was_recorded(workshop: Workshop) -> None:
     assert count(workshop, judged) == 0
 
 
-def test_a_call_that_asked_counts_from_its_start(workshop: Workshop, recorder: Recorder) -> None:
+def test_an_approved_call_counts_from_its_start(workshop: Workshop, recorder: Recorder) -> None:
     effect = asking(call(EFFECT, name="a"))
     first, second = work(workshop, effect), work(workshop, effect)
     judged = calls(second)[0]
@@ -190,13 +190,13 @@ def test_a_call_needs_an_earlier_one_with_the_same_value_in_its_run(workshop: Wo
     }
 
 
-def test_the_oldest_judged_call_has_a_past_too(workshop: Workshop) -> None:
+def test_calls_before_the_oldest_judged_one_count_too(workshop: Workshop) -> None:
     work(workshop, asking(call(SEARCH, text="a")), asking(sleep("a")))
     limit = PolicyChange(ChangeKind.LIMIT, SLEEP, condition=AFTER_SEARCH)
     assert simulate(workshop.organization.pk, [limit], 1).verdicts == Counter([RUNS])
 
 
-def test_an_earlier_call_of_another_organization_is_not_enough(workshop: Workshop) -> None:
+def test_an_earlier_call_of_another_organization_is_not_sufficient(workshop: Workshop) -> None:
     earlier, judged = calls(work(workshop, asking(call(SEARCH, text="a")), asking(sleep("a"))))
     after = After(SEARCH, "text", "tag")
     assert look_back(workshop, judged, AFTER_SEARCH).find_unseen(after, ["a"]) is None
@@ -205,7 +205,7 @@ def test_an_earlier_call_of_another_organization_is_not_enough(workshop: Worksho
         assert look_back(workshop, judged, AFTER_SEARCH).find_unseen(after, ["a"]) == 0
 
 
-def test_an_earlier_call_that_failed_is_not_enough(workshop: Workshop) -> None:
+def test_an_earlier_failed_call_is_not_sufficient(workshop: Workshop) -> None:
     Grant.objects.create(employee=workshop.employee, tool=DETAIL)
     values = [str(workshop.record().pk), "999999"]
     details = asking(*(call(DETAIL, record_id=value) for value in values))
@@ -215,7 +215,7 @@ def test_an_earlier_call_that_failed_is_not_enough(workshop: Workshop) -> None:
     assert look_back(workshop, judged, after).find_unseen(After(DETAIL, "record_id", "tag"), values) == 1
 
 
-def test_what_a_call_has_kept_wins(workshop: Workshop) -> None:
+def test_recorded_counts_take_precedence_over_rebuilt_ones(workshop: Workshop) -> None:
     Grant.objects.filter(employee=workshop.employee, tool=SLEEP).update(conditions=[at_most(9).as_json()])
     judged = calls(work(workshop))[0]
     assert run_simulation(workshop, at_most(6)).verdicts == Counter([RUNS])
@@ -236,27 +236,27 @@ def test_a_sum_with_erased_amounts_is_unknown_and_a_count_is_not(workshop: Works
     assert run_simulation(workshop, adds_up_to(9)).skipped[ReplayOutcome.UNKNOWN] == 0
 
 
-def test_a_sum_with_an_earlier_value_that_is_no_number_is_uncountable(workshop: Workshop) -> None:
+def test_a_sum_with_an_earlier_nonnumeric_value_is_unknown(workshop: Workshop) -> None:
     _, second = two_calls(workshop)
     history = look_back(workshop, second, adds_up_to(9), Condition("tag", Rule.SUM, {"most": 9, "period": "day"}))
     assert history.total("tag", Period.DAY) == UNCOUNTABLE
     assert history.total("ms", Period.DAY) == 0
 
 
-def test_a_sum_that_the_draft_does_not_limit_is_not_rebuilt(workshop: Workshop) -> None:
+def test_a_sum_without_a_proposed_limit_is_not_rebuilt(workshop: Workshop) -> None:
     judged = calls(work(workshop))[0]
     with pytest.raises(MissingFact, match="sum of ms"):
         look_back(workshop, judged, at_most(1)).total("ms", Period.DAY)
 
 
-def test_huge_amounts_leave_small_ones_exact(workshop: Workshop) -> None:
+def test_huge_amounts_do_not_affect_the_precision_of_small_ones(workshop: Workshop) -> None:
     runs = [work(workshop, asking(call(CALCULATE, operation="add", a=amount, b=0))) for amount in (1e300, 0.1, 5)]
     ToolCall.objects.filter(run=runs[0]).update(started_at=F("started_at") - timedelta(days=2))
     limit = Condition("a", Rule.SUM, {"most": 1, "period": "day"})
     assert str(look_back(workshop, calls(runs[2])[0], limit).total("a", Period.DAY)) == "0.1"
 
 
-def test_the_shadow_of_a_draft_counts_what_came_before(workshop: Workshop) -> None:
+def test_the_shadow_of_a_policy_draft_counts_earlier_calls(workshop: Workshop) -> None:
     limit = PolicyChange(ChangeKind.LIMIT, SLEEP, condition=at_most(2))
     work(workshop)
     policy_draft = shadow.save_policy_draft(workshop.admin, "Two", (limit,))
@@ -270,7 +270,7 @@ def test_the_shadow_of_a_draft_counts_what_came_before(workshop: Workshop) -> No
     assert policy_draft.counts == {"auto auto": 1, "auto ask": 1}
 
 
-def test_a_drafted_limit_costs_one_query_and_one_for_the_time(workshop: Workshop) -> None:
+def test_a_proposed_limit_costs_one_query_and_one_for_the_time(workshop: Workshop) -> None:
     stop, limit = (PolicyChange(ChangeKind.STOP, SLEEP), PolicyChange(ChangeKind.LIMIT, SLEEP, condition=at_most(2)))
     more = replace(limit, condition=adds_up_to(9))
     for _ in range(4):
@@ -290,7 +290,7 @@ def count_queries(workshop: Workshop, changes: list[PolicyChange]) -> int:
     "A drafted limit over earlier calls is judged by what had really started before each recorded call",
     "agents/policy/past_history.py",
 )
-def test_rebuilt_facts_equal_those_that_random_calls_kept(workshop: Workshop) -> None:
+def test_rebuilt_facts_equal_the_recorded_ones_of_random_calls(workshop: Workshop) -> None:
     """Real limits make the calls keep their approves, while runs wait for people and time passes.
 
     Runs with duplicates are left out: what a duplicate counts depends on the moment at which it is noticed.

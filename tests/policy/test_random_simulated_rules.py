@@ -45,7 +45,7 @@ class Remembered:
     "sufficed, and what others would have needed",
     "agents/policy/rule_simulation.py",
 )
-def test_random_histories_have_the_counts_of_a_slow_judge(workshop: Workshop) -> None:
+def test_outcomes_of_random_histories_equal_those_of_a_slow_judge(workshop: Workshop) -> None:
     chance = random.Random(20261203)
     groups = [ApproverGroup.objects.create(organization=workshop.organization, name=name) for name in ("A", "B")]
     people = [

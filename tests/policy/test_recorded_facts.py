@@ -43,12 +43,12 @@ def record(tool: Any, params: Any, grants: Grants, policy: Policy | None = None)
 
 @settings(deadline=None)
 @given(HISTORIES)
-def test_random_calls_are_judged_equally_by_what_they_kept(history: History) -> None:
+def test_random_calls_get_the_same_verdict_from_their_recorded_facts(history: History) -> None:
     kept = keep(history)
     assert list_differences(kept.call, judge_recorded(kept.call, kept.rules)) == []
 
 
-def test_the_random_calls_use_every_kind_of_fact_and_get_every_verdict() -> None:
+def test_the_random_calls_cover_every_kind_of_fact_and_verdict() -> None:
     seen: Counter[str] = Counter()
 
     @settings(max_examples=150, database=None, derandomize=True, deadline=None)
@@ -70,14 +70,14 @@ def test_the_traits_and_the_rules_have_every_field() -> None:
     assert stored["policy"].keys() == {each.name for each in fields(Policy)}
 
 
-def test_rules_without_pins_and_lost_modes_are_stored_as_they_always_were() -> None:
+def test_rules_without_pins_and_lost_modes_keep_their_stored_form() -> None:
     stored = RecordedRules.of(Grants(), Policy(modes=frozenset({"general"})), {}).as_json()
     assert "pinned" not in stored["grants"]
     assert "modes" not in stored["policy"]
 
 
 @pytest.mark.parametrize("taken", ["hosts", "own_data", "error", "params"])
-def test_a_fact_that_was_taken_away_shows(taken: str) -> None:
+def test_a_removed_fact_is_detected(taken: str) -> None:
     allowed = Policy(allowed_hosts=frozenset({"example.com"}))
     call, rules = {
         "hosts": lambda: record(Fetch(), {"text": "evil.example.com"}, GRANTED),
@@ -105,14 +105,14 @@ class Fetch(Echo):
         return frozenset({params.text})
 
 
-def test_a_draft_that_needs_a_fact_that_nobody_recorded_says_which() -> None:
+def test_a_policy_draft_that_needs_an_unrecorded_fact_names_it() -> None:
     call, rules = record(Echo(), {"text": "hi"}, GRANTED)
     limited = replace(rules, grants=replace(rules.grants, conditions={NAME: (NOT_OUTSIDE,)}))
     with pytest.raises(MissingFact, match="'provenance'"):
         judge_recorded(call, limited)
 
 
-def test_a_refused_call_knows_neither_its_params_nor_its_hosts() -> None:
+def test_a_refused_call_has_neither_params_nor_hosts_recorded() -> None:
     call, rules = record(Echo(), {"text": "hi"}, Grants())
     granted = replace(rules, grants=GRANTED)
     with pytest.raises(MissingFact, match="'params'"):
@@ -122,7 +122,7 @@ def test_a_refused_call_knows_neither_its_params_nor_its_hosts() -> None:
         judge_recorded(limited, RecordedRules.of(GRANTED, Policy(), {Fetch().id: Fetch()}))
 
 
-def test_other_rules_change_the_verdict_about_the_same_facts() -> None:
+def test_other_rules_change_the_verdict_on_the_same_facts() -> None:
     call, rules = record(Echo(), {"text": "hi"}, GRANTED)
     raised = replace(rules, grants=replace(rules.grants, raised={NAME: Level.WRITE}))
     verdict = judge_recorded(call, raised)

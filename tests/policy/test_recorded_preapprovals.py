@@ -46,7 +46,7 @@ def keep(answered: StandingGrant, **changes: Any) -> None:
     one.save()
 
 
-def test_an_approval_that_fits_is_equal(answered: StandingGrant) -> None:
+def test_a_matching_approval_is_reported_as_equal(answered: StandingGrant) -> None:
     assert check() == {"equal": 1}
     output = StringIO()
     call_command("replay_policy", stdout=output)
@@ -63,25 +63,25 @@ def test_an_approval_that_fits_is_equal(answered: StandingGrant) -> None:
         {"tool": "probe.knock"},
     ],
 )
-def test_changed_terms_are_a_difference(answered: StandingGrant, spoiled: dict[str, Any]) -> None:
+def test_changed_terms_are_reported_as_a_difference(answered: StandingGrant, spoiled: dict[str, Any]) -> None:
     StandingGrant.objects.filter(pk=answered.pk).update(**spoiled)
     assert check() == {"different": 1}
     with pytest.raises(CommandError, match="1 approvals by standing grants do not match their records"):
         call_command("replay_policy", stdout=StringIO())
 
 
-def test_a_grant_of_another_organization_is_a_difference(answered: StandingGrant) -> None:
+def test_a_grant_of_another_organization_is_reported_as_a_difference(answered: StandingGrant) -> None:
     other = Organization.objects.create(name="Globex", slug="globex")
     StandingGrant.objects.filter(pk=answered.pk).update(organization=other)
     assert check() == {"different": 1}
 
 
-def test_the_snapshot_names_the_grants_that_a_card_was_compared_with(answered: StandingGrant) -> None:
+def test_the_snapshot_names_the_grants_compared_with_a_card(answered: StandingGrant) -> None:
     (rules,) = [json.loads(each.rules) for each in PolicySnapshot.objects.all() if "standing_grants" in each.rules]
     assert rules["standing_grants"] == [answered.pk]
 
 
-def test_a_card_that_no_grant_approved_is_replayed_too(workshop: Workshop, answered: StandingGrant) -> None:
+def test_a_card_approved_by_no_grant_is_replayed_too(workshop: Workshop, answered: StandingGrant) -> None:
     workshop.play(asking(call("probe.effect", name="b")))
     workshop.work()
     assert check() == {"equal": 2}
@@ -90,7 +90,7 @@ def test_a_card_that_no_grant_approved_is_replayed_too(workshop: Workshop, answe
     assert check() == {"different": 2}
 
 
-def test_a_grant_that_fits_and_has_no_use_left_is_kept_as_withheld(workshop: Workshop, recorder: Recorder) -> None:
+def test_a_matching_grant_without_uses_left_is_recorded_as_withheld(workshop: Workshop, recorder: Recorder) -> None:
     grant(workshop, "probe.effect", equals("name", "a"), max_uses=1)
     workshop.play(asking(call("probe.effect", name="a")))
     workshop.work()
@@ -100,7 +100,7 @@ def test_a_grant_that_fits_and_has_no_use_left_is_kept_as_withheld(workshop: Wor
     assert check() == {"equal": 2}
 
 
-def test_a_card_that_names_a_grant_which_did_not_approve_is_a_difference(answered: StandingGrant) -> None:
+def test_a_card_that_names_a_grant_that_did_not_approve_it_is_a_difference(answered: StandingGrant) -> None:
     keep(answered, grant=None)
     assert check() == {"different": 1}
     keep(answered, grant=answered.pk)

@@ -43,7 +43,7 @@ def check() -> Counter[str]:
     return sum((part.rulings for part in replay(bounded)), Counter())
 
 
-def test_an_approval_that_was_enough_is_equal_whatever_changed_since(workshop: Workshop, approved: Approval) -> None:
+def test_a_sufficient_approval_stays_equal_whatever_changes_later(workshop: Workshop, approved: Approval) -> None:
     ApprovalRule.objects.all().delete()
     Membership.objects.filter(pk=workshop.admin.pk).update(role=Role.VIEWER)
     assert check() == {"equal": 1}
@@ -52,7 +52,7 @@ def test_an_approval_that_was_enough_is_equal_whatever_changed_since(workshop: W
     assert "1 of 1 approvals under approval rules are equal" in output.getvalue()
 
 
-def test_a_ruling_names_nobody_and_no_value(workshop: Workshop, approved: Approval) -> None:
+def test_a_ruling_contains_no_names_and_no_values(workshop: Workshop, approved: Approval) -> None:
     for word in ("acme", "Finance", "payments", '"pay"'):
         assert word not in str(Approval.objects.get(pk=approved.pk).ruling)
 
@@ -117,19 +117,19 @@ def test_a_changed_ruling_is_a_difference(approved: Approval, spoil: Callable[[d
         call_command("replay_policy", stdout=StringIO())
 
 
-def test_an_approval_whose_values_were_erased_is_not_counted(approved: Approval) -> None:
+def test_an_approval_with_erased_values_is_not_counted(approved: Approval) -> None:
     ToolCall.objects.update(judgment={"erased": True})
     assert check() == {}
 
 
-def test_without_a_rule_nothing_is_kept(workshop: Workshop, recorder: Recorder) -> None:
+def test_no_ruling_is_stored_without_a_rule(workshop: Workshop, recorder: Recorder) -> None:
     workshop.play(asking(call("probe.effect", name="pay")))
     card = workshop.approve(workshop.card(workshop.work()))
     assert (card.status, card.ruling) == (ApprovalStatus.APPROVED, None)
     assert check() == {}
 
 
-def test_an_approval_of_a_standing_grant_keeps_why_its_maker_could_decide_alone(
+def test_an_approval_by_a_standing_grant_records_why_its_creator_could_decide_alone(
     workshop: Workshop, recorder: Recorder
 ) -> None:
     Organization.objects.update(four_eyes=True)

@@ -115,7 +115,7 @@ def test_equal_rules_are_stored_once_and_changed_rules_again(workshop: Workshop)
     assert first.pk != second.pk
 
 
-def test_a_changed_judgment_is_a_difference(workshop: Workshop) -> None:
+def test_a_changed_verdict_is_a_difference(workshop: Workshop) -> None:
     changed, _ = two_runs(workshop)
     judgment = {**(changed.judgment or {}), "verdict": "ask"}
     ToolCall.objects.filter(pk=changed.pk).update(judgment=judgment)
@@ -126,7 +126,7 @@ def test_a_changed_judgment_is_a_difference(workshop: Workshop) -> None:
         call_command("replay_policy", processes=1, stdout=StringIO())
 
 
-def test_the_rules_of_today_do_not_count(workshop: Workshop) -> None:
+def test_current_rules_are_not_used(workshop: Workshop) -> None:
     two_runs(workshop)
     Grant.objects.all().delete()
     assert replay_all().counts == Counter(equal=2)
@@ -150,7 +150,7 @@ def test_a_damaged_snapshot_is_reported(workshop: Workshop) -> None:
     assert "2 have a snapshot or facts that cannot be read: not replayed" in said.getvalue()
 
 
-def test_missing_erased_and_pruned_calls_are_never_equal(workshop: Workshop) -> None:
+def test_calls_with_missing_erased_or_pruned_records_are_never_equal(workshop: Workshop) -> None:
     erased, pruned = two_runs(workshop)
     missing = ToolCall.objects.get(run=workshop.work())
     ToolCall.objects.filter(pk=erased.pk).update(judgment={"erased": True}, params={})
@@ -178,7 +178,7 @@ def test_a_snapshot_that_cannot_be_stored_stops_no_run(workshop: Workshop, monke
     assert replay_all().counts == Counter(equal=2)
 
 
-def test_a_snapshot_that_another_process_stored_is_not_stored_again(workshop: Workshop) -> None:
+def test_a_snapshot_stored_by_another_process_is_not_stored_again(workshop: Workshop) -> None:
     two_runs(workshop)
     clear_caches()
     workshop.work()
@@ -215,7 +215,7 @@ def test_only_the_chosen_calls_are_replayed(workshop: Workshop) -> None:
             call_command("replay_policy", stdout=StringIO(), **wrong)
 
 
-def test_parts_cover_every_call_once(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_parts_cover_every_call_once(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replays, "CALLS_AT_ONCE", 1)
     two_runs(workshop)
     bounded = find_bounds(CallFilter(None), None)
@@ -225,7 +225,7 @@ def test_parts_cover_every_call_once(workshop: Workshop, monkeypatch: pytest.Mon
     assert sum(part.counts["equal"] for part in parts) == 2
 
 
-def test_limits_over_history_are_replayed_by_the_counts_of_their_time(workshop: Workshop) -> None:
+def test_limits_over_history_are_replayed_with_the_recorded_counts(workshop: Workshop) -> None:
     limit = {"param": "", "rule": "call_count", "value": {"most": 2, "period": "hour"}, "otherwise": "forbid"}
     Grant.objects.filter(employee=workshop.employee, tool="probe.clock").update(conditions=[limit])
     workshop.play(asking(call("probe.clock")))

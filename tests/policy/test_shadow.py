@@ -38,7 +38,7 @@ def start(workshop: Workshop, days: int = 7) -> PolicyDraft:
 
 
 @feature("The gate", "A draft in shadow mode judges new calls and is never applied", "agents/policy/shadow.py")
-def test_new_calls_are_compared_by_the_sweeper_and_nothing_is_applied(workshop: Workshop) -> None:
+def test_the_sweeper_compares_new_calls_and_applies_nothing(workshop: Workshop) -> None:
     work(workshop)
     policy_draft = start(workshop)
     new = work(workshop)
@@ -101,7 +101,7 @@ def test_other_organizations_are_not_compared(workshop: Workshop) -> None:
     assert shadow.list_policy_drafts(other.admin) == []
 
 
-def test_only_admins_save_and_start_drafts(workshop: Workshop) -> None:
+def test_only_admins_can_save_and_start_policy_drafts(workshop: Workshop) -> None:
     with pytest.raises(Forbidden):
         shadow.save_policy_draft(workshop.approver, "Mine", STOP)
     policy_draft = start(workshop)
@@ -124,7 +124,9 @@ def test_a_shadow_has_an_end_and_runs_once(workshop: Workshop) -> None:
     assert not PolicyDraft.objects.exists()
 
 
-def test_drafts_need_a_name_and_a_change_and_are_limited(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_policy_drafts_need_a_name_and_a_change_and_are_limited_in_number(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(Invalid, match="name"):
         shadow.save_policy_draft(workshop.admin, " ", STOP)
     with pytest.raises(Invalid, match="Choose a change"):

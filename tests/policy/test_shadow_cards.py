@@ -52,7 +52,7 @@ def decide(workshop: Workshop, name: str = "a", age: timedelta = MINUTES) -> App
     "An approval rule in shadow mode is compared with new decisions and is never applied",
     "agents/policy/shadow_cards.py",
 )
-def test_new_decisions_are_compared_by_the_sweeper_and_nothing_is_applied(
+def test_the_sweeper_compares_new_decisions_and_applies_nothing(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     decide(workshop, age=3 * MINUTES)
@@ -89,7 +89,7 @@ def test_each_decision_is_compared_once(workshop: Workshop) -> None:
     assert policy_draft.card_counts == {"more": 3}
 
 
-def test_young_decisions_and_those_after_the_end_wait_or_do_not_count(workshop: Workshop) -> None:
+def test_young_decisions_wait_and_those_after_the_end_do_not_count(workshop: Workshop) -> None:
     policy_draft = start(workshop)
     decide(workshop, age=timedelta())
     assert shadow.compare_cards(policy_draft) == 0, "it may still be undone"
@@ -101,7 +101,7 @@ def test_young_decisions_and_those_after_the_end_wait_or_do_not_count(workshop: 
     assert shadow.compare_cards(policy_draft) == 1
 
 
-def test_groups_count_as_they_were_when_the_decision_was_compared(workshop: Workshop) -> None:
+def test_groups_count_as_of_the_time_of_the_comparison(workshop: Workshop) -> None:
     group = ApproverGroup.objects.create(organization=workshop.organization, name="Finance")
     rule = RuleTerms(0, "finance", group=group.as_group())
     policy_draft = start(workshop, (PolicyChange(ChangeKind.APPROVAL_RULE, rule=rule),))
@@ -125,7 +125,7 @@ def test_other_organizations_are_not_compared(workshop: Workshop) -> None:
     assert shadow.compare_cards(policy_draft) == 1
 
 
-def test_a_draft_without_rules_compares_no_decision_and_one_of_rules_alone_no_call(workshop: Workshop) -> None:
+def test_only_policy_drafts_with_rules_compare_decisions_and_only_others_compare_calls(workshop: Workshop) -> None:
     stop = (PolicyChange(ChangeKind.STOP, "probe.clock"),)
     calls, cards, both = start(workshop, stop), start(workshop), start(workshop, (*stop, *FOR_TWO))
     decide(workshop)

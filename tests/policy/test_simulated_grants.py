@@ -57,7 +57,7 @@ def run_simulation(workshop: Workshop, *changes: PolicyChange) -> SimulationRepo
     return simulate(workshop.organization.pk, changes, 1_000)
 
 
-def test_calls_that_fit_the_terms_are_approved_and_others_still_ask(workshop: Workshop) -> None:
+def test_calls_that_match_the_terms_are_approved_and_others_still_ask(workshop: Workshop) -> None:
     ask(workshop)
     ask(workshop, name="b")
     report = run_simulation(workshop, answering(workshop, A))
@@ -112,7 +112,7 @@ def test_a_param_that_the_grant_does_not_name_must_be_absent(workshop: Workshop)
     assert run_simulation(workshop, with_code).verdicts == Counter([IS_PREAPPROVED])
 
 
-def test_whether_an_open_param_came_from_outside_is_unknown_if_nobody_looked(workshop: Workshop) -> None:
+def test_the_origin_of_an_open_param_is_unknown_if_nobody_searched_for_it(workshop: Workshop) -> None:
     AllowedHost.objects.create(organization=workshop.organization, host="a.example.com", without_card=True)
     Organization.objects.filter(pk=workshop.organization.pk).update(tools_version=F("tools_version") + 1)
     ask(workshop, VISIT, host="a.example.com")
@@ -125,13 +125,13 @@ def test_whether_an_open_param_came_from_outside_is_unknown_if_nobody_looked(wor
     assert run_simulation(workshop, again, fixed).verdicts == Counter([("auto", PREAPPROVED)])
 
 
-def test_a_grant_for_a_tool_that_is_gone_approves_nothing(workshop: Workshop) -> None:
+def test_a_grant_for_a_removed_tool_approves_nothing(workshop: Workshop) -> None:
     ask(workshop)
     gone = replace(answering(workshop, A), tool="probe.gone")
     assert run_simulation(workshop, gone).verdicts == Counter([ASKS])
 
 
-def test_the_shadow_of_a_draft_records_approved_calls(workshop: Workshop) -> None:
+def test_the_shadow_of_a_policy_draft_records_approved_calls(workshop: Workshop) -> None:
     policy_draft = shadow.save_policy_draft(workshop.admin, "Answer", (answering(workshop, A),))
     shadow.start_shadow(workshop.admin, policy_draft.pk, 7)
     run = ask(workshop)
@@ -161,7 +161,7 @@ def test_the_change_survives_json_without_its_uses(workshop: Workshop) -> None:
         ("data.updateRecord", [equals("record_id", "1")], ("record_id", "changes.email"), "needs a condition"),
     ],
 )
-def test_terms_that_no_standing_grant_may_have_are_refused(
+def test_terms_that_no_standing_grant_can_have_are_refused(
     workshop: Workshop, tool: str, conditions: list[Condition], params: tuple[str, ...], message: str
 ) -> None:
     change = answering(workshop, *conditions, tool=tool, params=params)

@@ -52,7 +52,7 @@ def judge_one(workshop: Workshop, *changes: PolicyChange) -> JudgedCard:
     return judged
 
 
-def test_a_card_that_one_person_approved_needs_two_under_a_rule_for_two(workshop: Workshop) -> None:
+def test_a_card_approved_by_one_person_needs_two_under_a_rule_for_two(workshop: Workshop) -> None:
     card = approve(workshop, workshop.approver)
     judged = judge_one(workshop, propose(needed=2))
     assert (judged.row.pk, judged.outcome, judged.needs) == (card.pk, CardOutcome.MORE, "1 of 2: an approver")
@@ -70,7 +70,7 @@ def test_an_approval_by_break_glass_is_left_out(workshop: Workshop, finance: App
     assert run_simulation(workshop, replaced).total.covered == 0
 
 
-def test_a_card_counts_only_if_the_rule_is_for_it(workshop: Workshop) -> None:
+def test_only_cards_matching_the_rule_count(workshop: Workshop) -> None:
     approve(workshop, workshop.approver)
     approve(workshop, workshop.approver, name="b")
     only_b = (Condition("name", Rule.EQUALS, "b"),)
@@ -88,7 +88,7 @@ def test_a_card_counts_only_if_the_rule_is_for_it(workshop: Workshop) -> None:
     assert run_simulation(workshop, propose(needed=2)).by_employee[workshop.employee.pk].changed == 2
 
 
-def test_without_a_kept_ruling_the_groups_of_today_are_used(workshop: Workshop, finance: ApproverGroup) -> None:
+def test_current_groups_are_used_without_a_recorded_ruling(workshop: Workshop, finance: ApproverGroup) -> None:
     workshop.approve(ask(workshop))
     needs = propose(group=finance.as_group())
     assert judge_one(workshop, needs).needs == "needs someone from Finance"
@@ -99,7 +99,7 @@ def test_without_a_kept_ruling_the_groups_of_today_are_used(workshop: Workshop, 
     assert (report.kept, report.assumed) == (0, 1)
 
 
-def test_a_kept_ruling_counts_instead_of_the_groups_of_today(workshop: Workshop, finance: ApproverGroup) -> None:
+def test_a_recorded_ruling_takes_precedence_over_current_groups(workshop: Workshop, finance: ApproverGroup) -> None:
     rule = make_rule(workshop, tool=EFFECT)
     approve(workshop, workshop.admin)
     approve(workshop, workshop.approver)
@@ -111,7 +111,7 @@ def test_a_kept_ruling_counts_instead_of_the_groups_of_today(workshop: Workshop,
     assert (report.kept, report.assumed) == (2, 0)
 
 
-def test_whoever_asked_for_a_call_is_found_even_if_no_ruling_names_them(workshop: Workshop) -> None:
+def test_the_requester_of_a_call_is_found_even_if_no_ruling_names_them(workshop: Workshop) -> None:
     Membership.objects.filter(pk=workshop.operator.pk).update(role=Role.APPROVER)
     operator = Membership.objects.select_related("user", "organization").get(pk=workshop.operator.pk)
     approve(workshop, operator)
@@ -122,7 +122,7 @@ def test_whoever_asked_for_a_call_is_found_even_if_no_ruling_names_them(workshop
     assert report.total.outcomes == Counter([CardOutcome.ENOUGH, CardOutcome.MORE])
 
 
-def test_people_of_the_second_group_count_once_the_card_had_waited_long_enough(
+def test_the_second_group_counts_once_the_card_has_waited_long_enough(
     workshop: Workshop, finance: ApproverGroup
 ) -> None:
     board = ApproverGroup.objects.create(organization=workshop.organization, name="Board")
@@ -134,7 +134,7 @@ def test_people_of_the_second_group_count_once_the_card_had_waited_long_enough(
     assert run_simulation(workshop, propose(**terms)).total.outcomes == Counter([CardOutcome.ENOUGH])
 
 
-def test_a_rule_that_nobody_of_today_can_meet_is_counted(workshop: Workshop, finance: ApproverGroup) -> None:
+def test_a_rule_that_no_current_member_can_meet_is_counted(workshop: Workshop, finance: ApproverGroup) -> None:
     approve(workshop, workshop.approver)
     assert not judge_one(workshop, propose(group=finance.as_group())).is_stuck
     assert judge_one(workshop, propose(group=finance.as_group(), needed=2)).is_stuck
@@ -144,7 +144,7 @@ def test_a_rule_that_nobody_of_today_can_meet_is_counted(workshop: Workshop, fin
     assert run_simulation(workshop, propose(group=board.as_group())).by_tool[EFFECT].stuck == 1
 
 
-def test_the_other_rules_of_the_moment_still_hold(workshop: Workshop, finance: ApproverGroup) -> None:
+def test_other_rules_of_the_time_still_apply(workshop: Workshop, finance: ApproverGroup) -> None:
     rule = make_rule(workshop, group=finance)
     card = approve(workshop, workshop.admin)
     rule.delete()
@@ -155,7 +155,7 @@ def test_the_other_rules_of_the_moment_still_hold(workshop: Workshop, finance: A
     assert judge_one(workshop, propose()).needs == f"needs someone from group {finance.pk}"
 
 
-def test_a_changed_rule_replaces_the_one_that_the_ruling_kept(workshop: Workshop) -> None:
+def test_a_changed_rule_replaces_the_one_in_the_recorded_ruling(workshop: Workshop) -> None:
     rule = make_rule(workshop, needed=2)
     card = approve(workshop, workshop.approver, workshop.admin)
     judged = judge_one(workshop, propose(id=rule.pk, needed=1))
@@ -166,7 +166,7 @@ def test_a_changed_rule_replaces_the_one_that_the_ruling_kept(workshop: Workshop
     assert judge_one(workshop, other).outcome == CardOutcome.FEWER, "it is no longer for this card"
 
 
-def test_a_removed_rule_makes_its_cards_easier_and_no_others(workshop: Workshop) -> None:
+def test_a_removed_rule_relaxes_only_its_own_cards(workshop: Workshop) -> None:
     approve(workshop, workshop.approver, name="before the rule")
     rule = make_rule(workshop, needed=2)
     card = approve(workshop, workshop.approver, workshop.admin)
@@ -176,7 +176,7 @@ def test_a_removed_rule_makes_its_cards_easier_and_no_others(workshop: Workshop)
     assert report.total.outcomes == Counter([CardOutcome.FEWER]), "the later change of a rule counts"
 
 
-def test_a_denied_card_that_would_have_been_approved_before_comes_first(workshop: Workshop) -> None:
+def test_a_denied_card_that_the_change_would_approve_is_listed_first(workshop: Workshop) -> None:
     rule = make_rule(workshop, needed=2)
     denied = ask(workshop)
     workshop.approve(denied, by=workshop.admin)
@@ -207,7 +207,7 @@ def test_a_replaced_card_is_left_out(workshop: Workshop) -> None:
     "A simulated approval rule counts the cards that standing grants would have left to people",
     "agents/policy/rule_simulation.py",
 )
-def test_a_standing_grant_pauses_if_its_maker_could_not_decide_alone(
+def test_a_standing_grant_pauses_if_its_creator_could_not_decide_alone(
     workshop: Workshop, finance: ApproverGroup
 ) -> None:
     made = grant(workshop, EFFECT, equals("name", "a"))
@@ -222,7 +222,7 @@ def test_a_standing_grant_pauses_if_its_maker_could_not_decide_alone(
         assert report.total.outcomes == Counter([CardOutcome.PREAPPROVED]), terms
 
 
-def test_the_ruling_of_a_standing_grants_approval_counts(workshop: Workshop, finance: ApproverGroup) -> None:
+def test_the_ruling_on_an_approval_by_a_standing_grant_counts(workshop: Workshop, finance: ApproverGroup) -> None:
     finance.members.add(workshop.approver)
     make_rule(workshop, group=finance)
     grant(workshop, EFFECT, equals("name", "a"))
@@ -233,7 +233,7 @@ def test_the_ruling_of_a_standing_grants_approval_counts(workshop: Workshop, fin
     assert (report.total.outcomes, report.kept) == (Counter([CardOutcome.PREAPPROVED]), 1)
 
 
-def test_erased_and_damaged_records_are_counted_apart(workshop: Workshop) -> None:
+def test_erased_and_damaged_records_are_counted_separately(workshop: Workshop) -> None:
     card = workshop.approve(ask(workshop))
     Approval.objects.filter(pk=card.pk).update(ruling={"rules": 7})
     report = run_simulation(workshop, propose(needed=2))
@@ -260,7 +260,7 @@ def test_cards_of_another_organization_never_appear(workshop: Workshop) -> None:
         assert read_changes(other.organization.pk, sent)
 
 
-def test_the_number_of_queries_does_not_grow_with_the_cards_and_nothing_is_written(workshop: Workshop) -> None:
+def test_the_number_of_queries_is_independent_of_the_cards_and_nothing_is_written(workshop: Workshop) -> None:
     def count() -> int:
         with CaptureQueriesContext(connection) as queries:
             run_simulation(workshop, propose(needed=2, excludes_requesters=True))
@@ -277,9 +277,7 @@ def test_the_number_of_queries_does_not_grow_with_the_cards_and_nothing_is_writt
     assert run_simulation(workshop, propose(needed=2), limit=3).compared == 3
 
 
-def test_the_change_survives_json_and_names_its_groups_as_they_are_now(
-    workshop: Workshop, finance: ApproverGroup
-) -> None:
+def test_the_change_survives_json_and_shows_current_names_of_groups(workshop: Workshop, finance: ApproverGroup) -> None:
     board = ApproverGroup.objects.create(organization=workshop.organization, name="Board")
     change = propose(
         needed=2,
@@ -314,7 +312,7 @@ def test_the_change_survives_json_and_names_its_groups_as_they_are_now(
         {"tool": "a\0"},
     ],
 )
-def test_a_rule_that_was_tampered_with_is_refused(workshop: Workshop, spoiled: dict[str, Any]) -> None:
+def test_a_manipulated_rule_is_refused(workshop: Workshop, spoiled: dict[str, Any]) -> None:
     stored = propose().as_json()
     assert read_changes(workshop.organization.pk, json.dumps([stored]))
     with pytest.raises(Invalid, match="Start over"):

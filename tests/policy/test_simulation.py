@@ -49,7 +49,7 @@ def deny_update(workshop: Workshop) -> ToolCall:
     return ToolCall.objects.get(run=run)
 
 
-def test_every_change_has_its_effect(workshop: Workshop) -> None:
+def test_every_kind_of_change_has_its_effect(workshop: Workshop) -> None:
     search(workshop, 5)
     expected = {
         ChangeKind.REVOKE: ("auto", "forbidden"),
@@ -66,7 +66,7 @@ def test_every_change_has_its_effect(workshop: Workshop) -> None:
     assert run_simulation(workshop, limited, PolicyChange(ChangeKind.NO_LIMITS, SEARCH)).changed_count == 0
 
 
-def test_a_limit_counts_the_params_of_each_call(workshop: Workshop) -> None:
+def test_a_limit_applies_to_the_params_of_each_call(workshop: Workshop) -> None:
     for limit in (3, 4, 5):
         search(workshop, limit)
     limited = PolicyChange(ChangeKind.LIMIT, SEARCH, condition=Condition("limit", Rule.MAXIMUM, 4))
@@ -75,7 +75,7 @@ def test_a_limit_counts_the_params_of_each_call(workshop: Workshop) -> None:
     assert [each.judged.reason for each in report.listed] == ["limit is 5, but must be at most 4"]
 
 
-def test_a_host_can_be_allowed_in_a_draft(workshop: Workshop) -> None:
+def test_a_host_can_be_allowed_in_a_policy_draft(workshop: Workshop) -> None:
     workshop.play(asking(call("probe.visit", host="api.example.com")))
     workshop.work()
     report = run_simulation(workshop, PolicyChange(ChangeKind.ALLOW_HOST, host="api.example.com"))
@@ -87,7 +87,7 @@ def test_a_host_can_be_allowed_in_a_draft(workshop: Workshop) -> None:
     "A policy draft is simulated over recorded calls, with a warning for those that people denied",
     "agents/policy/simulation.py",
 )
-def test_a_call_that_a_person_denied_and_that_would_run_alone_comes_first_with_a_warning(
+def test_a_denied_call_that_would_now_run_is_listed_first_with_a_warning(
     workshop: Workshop, recorder: Recorder
 ) -> None:
     effect = asking(call("probe.effect", name="a"))
@@ -105,7 +105,7 @@ def test_a_call_that_a_person_denied_and_that_would_run_alone_comes_first_with_a
     assert report.listed[0].row.run_id == run.pk
 
 
-def test_a_denied_call_that_still_asks_is_no_warning(workshop: Workshop) -> None:
+def test_a_denied_call_that_still_asks_gets_no_warning(workshop: Workshop) -> None:
     denied = deny_update(workshop)
     report = run_simulation(workshop, PolicyChange(ChangeKind.LEVEL, UPDATE, level=Level.DESTRUCTIVE))
     assert report.verdicts == Counter([("ask", "ask")])
@@ -113,14 +113,14 @@ def test_a_denied_call_that_still_asks_is_no_warning(workshop: Workshop) -> None
     assert denied.status == CallStatus.DENIED
 
 
-def test_a_change_for_one_employee_leaves_the_others_alone(workshop: Workshop) -> None:
+def test_a_change_for_one_employee_does_not_affect_others(workshop: Workshop) -> None:
     search(workshop, 1)
     other = Employee.objects.create(organization=workshop.organization, name="Kim", provider=workshop.employee.provider)
     assert run_simulation(workshop, PolicyChange(ChangeKind.STOP, SEARCH, other.pk)).changed_count == 0
     assert run_simulation(workshop, PolicyChange(ChangeKind.STOP, SEARCH, workshop.employee.pk)).changed_count == 1
 
 
-def test_what_nobody_recorded_is_unknown_and_counted_apart(workshop: Workshop) -> None:
+def test_unrecorded_facts_are_unknown_and_counted_separately(workshop: Workshop) -> None:
     search(workshop, 1)
     outside = Condition("limit", Rule.NOT_FROM_OUTSIDE, value=True)
     report = run_simulation(workshop, PolicyChange(ChangeKind.LIMIT, SEARCH, condition=outside))
@@ -140,7 +140,7 @@ def test_calls_of_another_organization_never_appear(workshop: Workshop) -> None:
     assert simulate(empty.pk, [PolicyChange(ChangeKind.STOP, SEARCH)], 10).total == 0
 
 
-def test_a_simulation_only_reads(workshop: Workshop) -> None:
+def test_a_simulation_writes_nothing(workshop: Workshop) -> None:
     search(workshop, 1)
     before = list_live_rows()
     with CaptureQueriesContext(connection) as queries:
@@ -163,7 +163,7 @@ def list_live_rows() -> list[dict[str, Any]]:
     return [row for model in live for row in model._default_manager.values()]
 
 
-def test_a_change_is_read_and_survives_json(workshop: Workshop) -> None:
+def test_a_change_is_parsed_and_survives_json(workshop: Workshop) -> None:
     given = {
         "kind": "limit",
         "tool": UPDATE,
@@ -200,7 +200,9 @@ AFTER = {"kind": "limit", "tool": UPDATE, "rule": "only_after", "param": "record
         ),
     ],
 )
-def test_a_limit_over_history_is_read_and_survives_json(workshop: Workshop, given: dict[str, str], words: str) -> None:
+def test_a_limit_over_history_is_parsed_and_survives_json(
+    workshop: Workshop, given: dict[str, str], words: str
+) -> None:
     change = read_change(workshop.organization.pk, given)
     assert change.describe({}) == f"All employees: add a limit to {given['tool']} ({words})"
     assert PolicyChange.from_json(change.as_json()) == change
@@ -232,7 +234,7 @@ def test_a_limit_over_history_is_read_and_survives_json(workshop: Workshop, give
         ({"kind": "allow_host", "host": "https://a.b/c"}, "host", "Enter the name of a host"),
     ],
 )
-def test_wrong_input_is_refused_with_the_field(
+def test_invalid_input_is_refused_with_the_field(
     workshop: Workshop, given: dict[str, str], field: str, message: str
 ) -> None:
     with pytest.raises(Invalid, match=message) as refused:
@@ -252,6 +254,6 @@ def test_wrong_input_is_refused_with_the_field(
         '[{"kind":"standing_grant","params":"name"}]',
     ],
 )
-def test_changes_that_were_tampered_with_are_refused(workshop: Workshop, text: str) -> None:
+def test_manipulated_changes_are_refused(workshop: Workshop, text: str) -> None:
     with pytest.raises(Invalid, match="Start over"):
         read_changes(workshop.organization.pk, text)

@@ -43,14 +43,14 @@ def fail(ask: Asking, base_url: str) -> str:
     return caught.value.message
 
 
-def test_plain_server_over_https_names_http(server: ModelServer, ask: Asking) -> None:
+def test_a_plain_http_server_reached_over_https_suggests_http(server: ModelServer, ask: Asking) -> None:
     place = server.url.removeprefix("http://")
     message = fail(ask, f"https://{place}")
     assert "doesn't speak https" in message
     assert f"http://{place.partition('/')[0]}" in message
 
 
-def test_refused_connection_names_address(ask: Asking) -> None:
+def test_a_refused_connection_names_the_address(ask: Asking) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{unused.getsockname()[1]}"
@@ -59,14 +59,14 @@ def test_refused_connection_names_address(ask: Asking) -> None:
         )
 
 
-def test_unknown_host_says_to_check_spelling(ask: Asking) -> None:
+def test_an_unknown_host_suggests_checking_the_spelling(ask: Asking) -> None:
     ask.base_url = "https://no-such-host.invalid/v1"
     with pytest.raises(ProviderError, match="Check the spelling of the address"):
         ask(max_retries=0)
 
 
 @pytest.mark.parametrize(("scheme", "advice"), [("http", "try https://"), ("https", "Try http://")])
-def test_closed_connection_says_what_to_try(ask: Asking, closing_server: str, scheme: str, advice: str) -> None:
+def test_a_closed_connection_suggests_what_to_try(ask: Asking, closing_server: str, scheme: str, advice: str) -> None:
     assert advice in fail(ask, f"{scheme}://{closing_server}/v1")
 
 
@@ -82,7 +82,7 @@ def test_closed_connection_says_what_to_try(ask: Asking, closing_server: str, sc
         (None, False),
     ],
 )
-def test_check_tells_of_server_that_drops_tools(
+def test_the_check_reports_a_server_that_drops_tools(
     server: ModelServer, ask: Asking, props: str | None, is_told: bool
 ) -> None:
     server.pages = {} if props is None else {"/props": props}

@@ -48,7 +48,7 @@ def read(reading: Read, data: bytes) -> tuple[Any, ResponseProgress, str]:
 
 
 @pytest.mark.parametrize("name", STREAMS)
-def test_stream_cut_at_every_byte_is_whole_or_none(name: str) -> None:
+def test_a_stream_cut_at_any_byte_is_either_complete_or_refused(name: str) -> None:
     reading, response = STREAMS[name]
     data = response.stream(1)
     whole, _, _ = read(reading, data)
@@ -72,7 +72,7 @@ def test_stream_cut_at_every_byte_is_whole_or_none(name: str) -> None:
 
 
 @pytest.mark.parametrize("streamed", [True, False])
-def test_connection_cut_at_many_bytes_keeps_beginning(server: ModelServer, ask: Asking, streamed: bool) -> None:
+def test_a_connection_cut_at_many_bytes_keeps_the_beginning(server: ModelServer, ask: Asking, streamed: bool) -> None:
     data = Response(text=TEXT).stream(1) if streamed else Response(text=TEXT).completion(1)
     for end in range(1, data.index(b'"finish_reason": "stop"'), 37):
         server.enqueue(Response(raw=data[:end], fault="cut_raw"))

@@ -30,7 +30,7 @@ class TestWithoutAFinishReason:
             Response(text="<think>Hm</think>Yes.", finish=None),
         ],
     )
-    def test_a_response_that_is_whole_counts(self, server: ModelServer, ask: Asking, reply: Response) -> None:
+    def test_a_complete_response_is_accepted(self, server: ModelServer, ask: Asking, reply: Response) -> None:
         server.enqueue(reply)
         response = ask(max_retries=0)
         assert len(response.calls) == len(reply.calls)
@@ -48,21 +48,21 @@ class TestWithoutAFinishReason:
             Response(finish=None),
         ],
     )
-    def test_one_that_is_not_does_not(self, server: ModelServer, ask: Asking, response: Response) -> None:
+    def test_an_incomplete_response_is_refused(self, server: ModelServer, ask: Asking, response: Response) -> None:
         server.enqueue(response)
         with pytest.raises(ProviderError) as caught:
             ask(max_retries=0)
         assert (caught.value.code, caught.value.transient) == ("cut_stream", True)
 
 
-class TestALateUsage:
+class TestLateUsage:
     """The second half of what is sent waits until the server is released; the response is in the first."""
 
     @pytest.fixture(autouse=True)
     def late(self, server: ModelServer) -> None:
         server.enqueue(Response(events=(FINISH, PADDING, USAGE), hold="middle"))
 
-    def test_is_not_waited_for(self, server: ModelServer, ask: Asking) -> None:
+    def test_does_not_delay_the_response(self, server: ModelServer, ask: Asking) -> None:
         started = time.monotonic()
         response = ask()
         assert time.monotonic() - started < 15
@@ -77,7 +77,7 @@ class TestALateUsage:
         wait_until(lambda: bool(taken))
         assert taken == [Usage(700, 7)]
 
-    def test_reaches_whoever_asks_for_it_afterwards(self, server: ModelServer, ask: Asking) -> None:
+    def test_is_available_to_later_callers(self, server: ModelServer, ask: Asking) -> None:
         response = ask()
         assert response.late_usage is not None
         server.release()
@@ -86,20 +86,20 @@ class TestALateUsage:
         response.late_usage.then(taken.append)
         assert taken == [Usage(700, 7)]
 
-    def test_is_given_up_at_the_deadline_of_the_request(self, ask: Asking) -> None:
+    def test_is_abandoned_at_the_deadline_of_the_request(self, ask: Asking) -> None:
         started = time.monotonic()
         response = ask(within=1.0)
         assert response.late_usage is not None
         assert response.late_usage.wait() is None
         assert time.monotonic() - started < 15
 
-    def test_is_given_up_when_the_run_is_stopped(self, ask: Asking) -> None:
+    def test_is_abandoned_when_the_run_is_stopped(self, ask: Asking) -> None:
         response = ask()
         assert response.late_usage is not None
         ask.stopped.set()
         assert response.late_usage.wait() is None
 
-    def test_is_given_up_where_no_thread_is_free(self, ask: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_is_abandoned_when_no_thread_is_free(self, ask: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(late_usage, "_slots", threading.BoundedSemaphore(1))
         with late_usage._slots:
             response = ask()
@@ -121,7 +121,7 @@ def test_text_after_an_early_finish_reason_belongs_to_the_response(server: Model
     assert "".join(ask.heard) == response.text
 
 
-def test_a_server_without_usage_is_estimated(server: ModelServer, ask: Asking) -> None:
+def test_usage_is_estimated_if_the_server_reports_none(server: ModelServer, ask: Asking) -> None:
     server.enqueue(Response(text="Hi", usage=None), Response(text="Hi", usage=None, streamed=False))
     for _ in range(2):
         usage = ask().usage

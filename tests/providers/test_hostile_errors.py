@@ -12,14 +12,14 @@ SENT = {"messages": [{"role": "user"}], "temperature": 1, "tools": [{}], "reason
 
 
 @pytest.mark.parametrize("words", ["unsupported reasoning_effort ", "nat ", "not a "])
-def test_long_error_costs_no_more_than_a_short_one(words: str) -> None:
+def test_a_long_error_costs_no_more_than_a_short_one(words: str) -> None:
     error = {f"detail_{number}": words * 60 for number in range(2_000)}
     began = time.process_time()
     find_adaptation(400, error, SENT)
     assert time.process_time() - began < 1
 
 
-def test_error_beside_much_else_is_still_understood() -> None:
+def test_an_error_within_a_large_body_is_still_recognized() -> None:
     error = {
         "message": "Unsupported value: 'temperature'",
         **{f"detail_{number}": "x" * 2_000 for number in range(100)},

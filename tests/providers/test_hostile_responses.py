@@ -28,7 +28,7 @@ END = json.dumps({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}
 
 @pytest.mark.parametrize("streamed", [True, False])
 @pytest.mark.parametrize("case", UNKEEPABLE)
-def test_what_cannot_be_kept_is_a_bad_response(server: ModelServer, ask: Asking, case: str, streamed: bool) -> None:
+def test_unstorable_text_makes_a_response_invalid(server: ModelServer, ask: Asking, case: str, streamed: bool) -> None:
     server.enqueue(Response(text="Hi", extra={"reasoning_details": UNKEEPABLE[case]}, streamed=streamed))
     with pytest.raises(ProviderError) as failed:
         ask()
@@ -36,7 +36,7 @@ def test_what_cannot_be_kept_is_a_bad_response(server: ModelServer, ask: Asking,
 
 
 @pytest.mark.parametrize("number", ["1e999", "-1e999"])
-def test_a_number_beyond_all_bounds_is_a_bad_response(server: ModelServer, ask: Asking, number: str) -> None:
+def test_an_unbounded_number_makes_a_response_invalid(server: ModelServer, ask: Asking, number: str) -> None:
     choice = json.dumps({"message": {"content": "Hi", "score": 77}, "finish_reason": "stop"}).replace("77", number)
     body = f'{{"choices": [{choice}]}}'
     server.enqueue(Response(body=body))
@@ -44,13 +44,13 @@ def test_a_number_beyond_all_bounds_is_a_bad_response(server: ModelServer, ask: 
         ask()
 
 
-def test_brackets_in_a_text_are_no_depth(server: ModelServer, ask: Asking) -> None:
+def test_brackets_inside_a_text_do_not_count_as_nesting(server: ModelServer, ask: Asking) -> None:
     server.enqueue(Response(text="[{" * 500))
     assert ask().text == "[{" * 500
 
 
 @pytest.mark.parametrize("streamed", [True, False])
-def test_usage_is_counted_within_bounds(server: ModelServer, ask: Asking, streamed: bool) -> None:
+def test_usage_is_limited_to_a_maximum(server: ModelServer, ask: Asking, streamed: bool) -> None:
     usage = {"prompt_tokens": 10**30, "completion_tokens": "many"}
     server.enqueue(
         Response(text="Hi", usage=usage, streamed=streamed), Response(text="Hi", usage={"prompt_tokens": -3})
@@ -59,21 +59,21 @@ def test_usage_is_counted_within_bounds(server: ModelServer, ask: Asking, stream
     assert ask().usage.is_estimated
 
 
-def test_arguments_that_no_server_would_read_again_are_not_sent_back(server: ModelServer, ask: Asking) -> None:
+def test_arguments_that_no_server_can_parse_are_not_sent_back(server: ModelServer, ask: Asking) -> None:
     server.enqueue(Response(calls=(Call("data.searchRecords", arguments='{"limit": NaN}'),)))
     response = ask()
     assert response.calls[0].arguments == '{"limit": NaN}'
     assert response.message["tool_calls"][0]["function"]["arguments"] == "{}"
 
 
-def test_a_pair_that_was_split_between_deltas_is_joined(server: ModelServer, ask: Asking) -> None:
+def test_a_surrogate_pair_split_between_deltas_is_joined(server: ModelServer, ask: Asking) -> None:
     server.enqueue(Response(events=(chunk("Hi \ud83d"), chunk("\ude00!"), END)))
     assert ask().text == "Hi 😀!"
     assert "".join(ask.heard) == "Hi 😀!"
 
 
 @pytest.mark.parametrize("pieces", [("a\ud83d", "b"), ("a", "\ude00b"), ("ab\ud83d",), ("a\0b",)])
-def test_half_a_pair_and_nul_are_told_as_a_replacement(server: ModelServer, ask: Asking, pieces: tuple[str]) -> None:
+def test_half_a_surrogate_pair_and_nul_are_replaced(server: ModelServer, ask: Asking, pieces: tuple[str]) -> None:
     server.enqueue(Response(events=(*map(chunk, pieces), END)))
     response = ask()
     told = "".join(ask.heard)
@@ -82,7 +82,7 @@ def test_half_a_pair_and_nul_are_told_as_a_replacement(server: ModelServer, ask:
     assert told.encode()
 
 
-def test_an_error_nested_deeply_is_named_like_any_other(server: ModelServer, ask: Asking) -> None:
+def test_a_deeply_nested_error_is_reported_like_any_other(server: ModelServer, ask: Asking) -> None:
     server.enqueue(Response(status=400, body=json.dumps({"error": DEEP})))
     with pytest.raises(ProviderError, match="refused"):
         ask()

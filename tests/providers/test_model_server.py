@@ -52,7 +52,7 @@ def test_calls_and_tool_messages_must_match(ask: Asking, messages: list[dict[str
 
 
 @pytest.mark.parametrize("options", [[], ["--fast"]])
-def test_a_process_of_its_own_plays_a_script_and_is_controlled_over_http(options: list[str]) -> None:
+def test_a_separate_process_plays_a_script_and_is_controlled_over_http(options: list[str]) -> None:
     command = [sys.executable, "-m", "tests.model_server", "--script", json.dumps(SCRIPT), *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process, contextlib.ExitStack() as ending:
         ending.callback(process.terminate)
@@ -79,9 +79,7 @@ def test_a_process_of_its_own_plays_a_script_and_is_controlled_over_http(options
         assert len(control(url, "requests")) == (0 if options else 4)
 
 
-def test_a_server_that_is_gone_is_unreachable_although_its_connection_was_kept(
-    ask: Asking, server: ModelServer
-) -> None:
+def test_a_stopped_server_is_unreachable_despite_a_kept_connection(ask: Asking, server: ModelServer) -> None:
     ask()
     server.close()
     with pytest.raises(ProviderError) as caught:

@@ -62,7 +62,7 @@ def within(seconds: float) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("case", FAULTS)
-def test_each_fault_has_its_name(ollama: OllamaServer, ask_ollama: Asking, case: str) -> None:
+def test_each_failure_has_its_code(ollama: OllamaServer, ask_ollama: Asking, case: str) -> None:
     response, code, transient = FAULTS[case]
     ollama.respond_with(lambda body: response)
     with pytest.raises(ProviderError) as caught:
@@ -71,7 +71,7 @@ def test_each_fault_has_its_name(ollama: OllamaServer, ask_ollama: Asking, case:
     assert len(caught.value.message) < 600
 
 
-def test_the_next_request_after_a_fault_is_answered(ollama: OllamaServer, ask_ollama: Asking) -> None:
+def test_the_next_request_after_a_failure_succeeds(ollama: OllamaServer, ask_ollama: Asking) -> None:
     for response, _, _ in FAULTS.values():
         ollama.enqueue(response)
         with pytest.raises(ProviderError):
@@ -79,20 +79,22 @@ def test_the_next_request_after_a_fault_is_answered(ollama: OllamaServer, ask_ol
     assert ask_ollama().text == "Done."
 
 
-def test_the_model_that_is_missing_is_named(ollama: OllamaServer, ask_ollama: Asking) -> None:
+def test_a_missing_model_is_named(ollama: OllamaServer, ask_ollama: Asking) -> None:
     ollama.enqueue(refused(404, "model 'qwen3' not found"))
     with pytest.raises(ProviderError, match="model 'qwen3' not found"):
         ask_ollama()
 
 
 @pytest.mark.parametrize("first", [refused(500, "loading"), Chat(fault="reset")])
-def test_one_quick_retry_helps_over_a_passing_fault(ollama: OllamaServer, ask_ollama: Asking, first: Chat) -> None:
+def test_one_quick_retry_recovers_from_a_transient_failure(
+    ollama: OllamaServer, ask_ollama: Asking, first: Chat
+) -> None:
     ollama.enqueue(first)
     assert ask_ollama().text == "Done."
     assert len(ollama.requests) == 2
 
 
-def test_a_response_that_was_heard_in_part_is_not_asked_again(ollama: OllamaServer, ask_ollama: Asking) -> None:
+def test_a_partly_streamed_response_is_not_requested_again(ollama: OllamaServer, ask_ollama: Asking) -> None:
     ollama.enqueue(Chat(text="Half of what", calls=CALLS, fault="cut"))
     with pytest.raises(ProviderError, match="closed the connection in the middle"):
         ask_ollama()
@@ -100,7 +102,7 @@ def test_a_response_that_was_heard_in_part_is_not_asked_again(ollama: OllamaServ
     assert len(ollama.requests) == 1
 
 
-def test_nobody_listens(ask_ollama: Asking) -> None:
+def test_a_server_that_does_not_listen_is_unreachable(ask_ollama: Asking) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         ask_ollama.base_url = f"http://127.0.0.1:{unused.getsockname()[1]}"
@@ -110,7 +112,7 @@ def test_nobody_listens(ask_ollama: Asking) -> None:
 
 
 @pytest.mark.parametrize("base_url", ["localhost:11434", "ftp://x", "http://["])
-def test_an_address_that_can_never_work_is_named(ask_ollama: Asking, base_url: str) -> None:
+def test_an_unusable_address_is_reported(ask_ollama: Asking, base_url: str) -> None:
     ask_ollama.base_url = base_url
     with pytest.raises(ProviderError, match="base_url") as caught:
         ask_ollama()
@@ -126,7 +128,7 @@ def test_an_address_that_can_never_work_is_named(ask_ollama: Asking, base_url: s
         Chat(events=(HALF, "sk-secret-1234")),
     ],
 )
-def test_the_key_is_in_no_message(ollama: OllamaServer, ask_ollama: Asking, response: Chat) -> None:
+def test_the_key_is_in_no_error_message(ollama: OllamaServer, ask_ollama: Asking, response: Chat) -> None:
     ollama.enqueue(response)
     with pytest.raises(ProviderError) as caught:
         ask_ollama()
@@ -135,7 +137,7 @@ def test_the_key_is_in_no_message(ollama: OllamaServer, ask_ollama: Asking, resp
 
 
 @pytest.mark.parametrize("response", [Chat(hold="start"), Chat(text="a b c d", hold="middle"), Chat(fault="drip")])
-def test_the_deadline_holds(ollama: OllamaServer, ask_ollama: Asking, response: Chat) -> None:
+def test_the_request_ends_at_its_deadline(ollama: OllamaServer, ask_ollama: Asking, response: Chat) -> None:
     ollama.enqueue(response)
     with within(SOON), pytest.raises(ProviderError) as caught:
         ask_ollama(within=0.2)
@@ -166,7 +168,7 @@ def test_a_stop_closes_the_connection(ollama: OllamaServer, ask_ollama: Asking) 
     ollama.wait_for_dropped()
 
 
-def test_a_finished_response_counts_although_the_server_never_ends_the_stream(
+def test_a_finished_response_is_accepted_although_the_stream_never_ends(
     ollama: OllamaServer, ask_ollama: Asking
 ) -> None:
     ollama.enqueue(Chat(text="All of it.", fault="no_end"))

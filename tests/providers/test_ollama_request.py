@@ -26,7 +26,7 @@ def sent(ollama: OllamaServer, ask: Asking, *messages: dict[str, Any]) -> list[d
     return told[2:]
 
 
-def test_the_whole_request(ollama: OllamaServer, ask_ollama: Asking) -> None:
+def test_the_whole_request_has_the_expected_form(ollama: OllamaServer, ask_ollama: Asking) -> None:
     search = definition("data.searchRecords", "Searches.")
     search["function"]["parameters"] = {"type": "object", "properties": {"region": {"type": "string"}}}
     ask_ollama(tools=[search])
@@ -53,7 +53,7 @@ def test_the_whole_request(ollama: OllamaServer, ask_ollama: Asking) -> None:
     assert ollama.request_headers[0]["content-type"] == "application/json"
 
 
-def test_earlier_passes_come_with_objects_and_the_names_of_tools(ollama: OllamaServer, ask_ollama: Asking) -> None:
+def test_earlier_passes_are_sent_with_objects_and_tool_names(ollama: OllamaServer, ask_ollama: Asking) -> None:
     """Results that are a denial, or those of a duplicate, are results like any other."""
     calls = [
         made_call("c1", "data__searchRecords", '{"region": "Zürich", "limit": 5, "deep": {"x": [1.0, null, true]}}'),
@@ -89,7 +89,7 @@ def test_earlier_passes_come_with_objects_and_the_names_of_tools(ollama: OllamaS
     ]
 
 
-def test_a_history_that_another_provider_wrote_is_taken_over(ollama: OllamaServer, ask_ollama: Asking) -> None:
+def test_a_history_written_by_another_provider_is_converted(ollama: OllamaServer, ask_ollama: Asking) -> None:
     parts = [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "Look"}, {"type": "text", "text": "ing."}]
     call = made_call("c1", "format disk!", "{}", extra_content={"signature": "c2ln"})
     told = sent(
@@ -117,9 +117,7 @@ def test_settings_are_sent_as_options(ollama: OllamaServer, ask_ollama: Asking) 
     assert ollama.requests[0]["options"] == {"temperature": 0.0, "num_predict": 50, "num_ctx": 8192}
 
 
-def test_an_extra_body_is_merged_with_its_options_and_replaces_nothing_of_ours(
-    ollama: OllamaServer, ask_ollama: Asking
-) -> None:
+def test_an_extra_body_adds_options_and_overrides_nothing_of_ours(ollama: OllamaServer, ask_ollama: Asking) -> None:
     extra = {"keep_alive": "30m", "think": False, "options": {"top_k": 20, "num_ctx": 1}}
     reserved = {"model": "other", "messages": [], "tools": [], "stream": False}
     ask_ollama.settings = ModelSettings(num_ctx=8192, body={**extra, **reserved})
@@ -138,7 +136,7 @@ def test_a_key_is_sent_only_if_there_is_one(ollama: OllamaServer, ask_ollama: As
     assert second["authorization"] == "Bearer key-abc"
 
 
-def test_an_address_may_have_a_path(ollama: OllamaServer, ask_ollama: Asking) -> None:
+def test_an_address_can_have_a_path(ollama: OllamaServer, ask_ollama: Asking) -> None:
     ollama.chat_path = "/proxied/api/chat"
     ask_ollama.base_url = f"{ollama.url}/proxied/"
     assert ask_ollama().text == "Done."
@@ -152,7 +150,7 @@ def test_50_requests_use_one_connection(ollama: OllamaServer, ask_ollama: Asking
 
 
 @pytest.mark.parametrize("needed", ["fake-model", "Fake-Model:latest", "hf.co/some/model:q4"])
-def test_check_finds_a_model_that_is_pulled(ollama: OllamaServer, ask_ollama: Asking, needed: str) -> None:
+def test_the_check_finds_a_pulled_model(ollama: OllamaServer, ask_ollama: Asking, needed: str) -> None:
     ollama.pull("fake-model:latest", "hf.co/some/model:q4")
     ask_ollama.models = (needed,)
     ask_ollama.provider().check()
@@ -160,7 +158,7 @@ def test_check_finds_a_model_that_is_pulled(ollama: OllamaServer, ask_ollama: As
 
 
 @pytest.mark.parametrize(("needed", "pulled"), [("qwen3", ()), ("fake-model:7b", ("fake-model:latest", "qwen3:8b"))])
-def test_check_misses_a_model_that_is_not(
+def test_the_check_reports_a_model_that_is_not_pulled(
     ollama: OllamaServer, ask_ollama: Asking, needed: str, pulled: tuple[str, ...]
 ) -> None:
     ollama.pull(*pulled)
@@ -183,13 +181,15 @@ def test_check_misses_a_model_that_is_not(
         (refused(500, "broken"), "server_error", "broken"),
     ],
 )
-def test_check_says_what_is_wrong(ollama: OllamaServer, ask_ollama: Asking, tags: Chat, code: str, words: str) -> None:
+def test_the_check_explains_each_failure(
+    ollama: OllamaServer, ask_ollama: Asking, tags: Chat, code: str, words: str
+) -> None:
     ollama.models = tags
     with pytest.raises(ProviderError, match=words) as caught:
         ask_ollama.provider().check()
     assert caught.value.code == code
 
 
-def test_odd_text_in_the_history_is_sent_all_the_same(ollama: OllamaServer, ask_ollama: Asking) -> None:
+def test_odd_text_in_the_history_is_sent_anyway(ollama: OllamaServer, ask_ollama: Asking) -> None:
     assert ask_ollama([*HISTORY, {"role": "user", "content": "ok \ud800 \x00 \u2028"}]).text == "Done."
     assert json.dumps(ollama.requests[0])

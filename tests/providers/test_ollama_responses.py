@@ -25,7 +25,7 @@ def with_results(response: ModelResponse) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("chunk_bytes", CHUNKS)
-def test_streamed_text_is_told_piece_by_piece_and_given_whole(
+def test_streamed_text_is_passed_on_piece_by_piece_and_returned_whole(
     ollama: OllamaServer, ask_ollama: Asking, chunk_bytes: int
 ) -> None:
     ollama.enqueue(Chat(text="There are 47 of them — in Zürich.", chunk_bytes=chunk_bytes))
@@ -40,7 +40,7 @@ def test_streamed_text_is_told_piece_by_piece_and_given_whole(
 @pytest.mark.parametrize("ids", [True, False])
 @pytest.mark.parametrize("streamed", [True, False])
 @pytest.mark.parametrize("chunk_bytes", CHUNKS)
-def test_several_calls_are_told_apart_with_and_without_ids(
+def test_several_calls_are_separated_with_and_without_ids(
     ollama: OllamaServer, ask_ollama: Asking, ids: bool, streamed: bool, chunk_bytes: int
 ) -> None:
     ollama.enqueue(Chat(text="Looking.", calls=FIVE, ids=ids, streamed=streamed, chunk_bytes=chunk_bytes))
@@ -53,14 +53,14 @@ def test_several_calls_are_told_apart_with_and_without_ids(
     assert all(made)
 
 
-def test_equal_calls_stay_two(ollama: OllamaServer, ask_ollama: Asking) -> None:
+def test_equal_calls_stay_separate(ollama: OllamaServer, ask_ollama: Asking) -> None:
     ollama.enqueue(Chat(calls=(Call("utility.now"), Call("utility.now"))))
     first, second = ask_ollama().calls
     assert (first.tool, second.tool) == ("utility.now", "utility.now")
     assert first.provider_call_id != second.provider_call_id
 
 
-def test_an_id_that_the_conversation_has_already_is_replaced(ollama: OllamaServer, ask_ollama: Asking) -> None:
+def test_an_id_that_already_exists_in_the_conversation_is_replaced(ollama: OllamaServer, ask_ollama: Asking) -> None:
     again = Chat(calls=(Call("utility.now", id="call_0"),))
     ollama.enqueue(again, again)
     first = ask_ollama()
@@ -69,7 +69,7 @@ def test_an_id_that_the_conversation_has_already_is_replaced(ollama: OllamaServe
     assert second.calls[0].provider_call_id not in ("", "call_0")
 
 
-def test_the_stored_message_has_the_common_shape_and_goes_back_as_it_came(
+def test_the_stored_message_has_the_common_form_and_is_sent_back_unchanged(
     ollama: OllamaServer, ask_ollama: Asking
 ) -> None:
     params = {"region": "Zürich", "deep": {"x": [1, 2.0, 2**60, None, False, "ä\n"]}}
@@ -93,7 +93,7 @@ def test_the_stored_message_has_the_common_shape_and_goes_back_as_it_came(
     ]
 
 
-def test_ids_that_were_made_stay_the_same_in_every_replay(ollama: OllamaServer, ask_ollama: Asking) -> None:
+def test_generated_ids_are_the_same_in_every_request(ollama: OllamaServer, ask_ollama: Asking) -> None:
     ollama.enqueue(Chat(calls=FIVE))
     history = with_results(ask_ollama())
     ask_ollama(history)
@@ -103,7 +103,7 @@ def test_ids_that_were_made_stay_the_same_in_every_replay(ollama: OllamaServer, 
     assert len({call["id"] for call in first[2]["tool_calls"]}) == 5
 
 
-def test_thinking_alone_is_no_text(ollama: OllamaServer, ask_ollama: Asking) -> None:
+def test_thinking_without_text_is_not_streamed_as_text(ollama: OllamaServer, ask_ollama: Asking) -> None:
     ollama.enqueue(Chat(thinking="Hm, hm.", calls=(Call("utility.now"),)))
     response = ask_ollama()
     assert response.text == ""
@@ -112,7 +112,7 @@ def test_thinking_alone_is_no_text(ollama: OllamaServer, ask_ollama: Asking) -> 
 
 
 @pytest.mark.parametrize("raw", ["[1, 2]", '"not json"', "7", "true", '"{\\"region\\": 1"', '"[1]"'])
-def test_arguments_that_are_no_object_stay_raw_in_the_call_and_are_emptied_in_the_message(
+def test_arguments_that_are_not_an_object_stay_raw_in_the_call_and_empty_in_the_message(
     ollama: OllamaServer, ask_ollama: Asking, raw: str
 ) -> None:
     ollama.enqueue(Chat(calls=(Call("data.searchRecords", arguments=raw),)))
@@ -123,7 +123,7 @@ def test_arguments_that_are_no_object_stay_raw_in_the_call_and_are_emptied_in_th
     assert ollama.requests[1]["messages"][2]["tool_calls"][0]["function"]["arguments"] == {}
 
 
-def test_arguments_as_the_text_of_an_object_are_taken(ollama: OllamaServer, ask_ollama: Asking) -> None:
+def test_arguments_as_the_text_of_an_object_are_accepted(ollama: OllamaServer, ask_ollama: Asking) -> None:
     ollama.enqueue(Chat(calls=(Call("utility.now", arguments=json.dumps('{"zone": "UTC"}')),)))
     assert asked_for(ask_ollama()) == [("utility.now", {"zone": "UTC"})]
 
@@ -137,7 +137,7 @@ def test_missing_arguments_mean_no_params(ollama: OllamaServer, ask_ollama: Aski
 
 
 @pytest.mark.parametrize("calls", [None, "x", 7, [None, "x", {"function": None}], {}, []])
-def test_calls_that_are_none_are_read_over(ollama: OllamaServer, ask_ollama: Asking, calls: Any) -> None:
+def test_malformed_calls_are_ignored(ollama: OllamaServer, ask_ollama: Asking, calls: Any) -> None:
     message = {"role": None, "content": "Hi", "thinking": None, "tool_calls": calls}
     ollama.enqueue(Chat(events=({"message": message, "done": True, "done_reason": None},)))
     response = ask_ollama()
@@ -145,27 +145,27 @@ def test_calls_that_are_none_are_read_over(ollama: OllamaServer, ask_ollama: Ask
     assert response.message == {"role": "assistant", "content": "Hi"}
 
 
-def test_lines_end_with_lf_or_crlf_and_the_last_may_lack_its_end(ollama: OllamaServer, ask_ollama: Asking) -> None:
+def test_lines_can_end_with_lf_or_crlf_and_the_last_without_either(ollama: OllamaServer, ask_ollama: Asking) -> None:
     lines = [{"message": {"content": "Hel\u2028"}, "done": False}, {"message": {"content": "lo"}, "done": True}]
     body = "\r\n\r\n".join(json.dumps(line, ensure_ascii=False) for line in lines)
     ollama.enqueue(Chat(body=body))
     assert ask_ollama().text == "Hel\u2028lo"
 
 
-def test_usage_may_be_missing_and_is_counted_within_bounds(ollama: OllamaServer, ask_ollama: Asking) -> None:
+def test_usage_is_optional_and_limited_to_a_maximum(ollama: OllamaServer, ask_ollama: Asking) -> None:
     ollama.enqueue(Chat(text="Hi", usage=None), Chat(text="Hi", usage={"prompt_tokens": 10**30}))
     assert ask_ollama().usage.is_estimated
     assert ask_ollama().usage == Usage(MAX_TOKENS, 0)
 
 
-def test_what_no_database_keeps_is_replaced(ollama: OllamaServer, ask_ollama: Asking) -> None:
+def test_unstorable_text_is_replaced(ollama: OllamaServer, ask_ollama: Asking) -> None:
     ollama.enqueue(Chat(body=r'{"message": {"content": "a\u0000b", "thinking": "\ud800"}, "done": true}'))
     response = ask_ollama()
     assert response.text == "".join(ask_ollama.heard) == "a\ufffdb"
     assert response.message["thinking"] == "\ufffd"
 
 
-def test_dotted_names_never_reach_the_wire_and_unknown_names_come_back_as_they_are(
+def test_dotted_names_are_never_sent_and_unknown_names_are_returned_unchanged(
     ollama: OllamaServer, ask_ollama: Asking
 ) -> None:
     ollama.enqueue(Chat(calls=(Call("data.updateRecord"), Call("format_disk"))))

@@ -65,16 +65,16 @@ def keywords_in(schema: Any) -> set[str]:
         ({"type": "object", "additionalProperties": False}, {"type": "object"}),
     ],
 )
-def test_rules_are_told_in_the_description(field: dict[str, Any], told: dict[str, Any]) -> None:
+def test_schema_rules_are_repeated_in_the_description(field: dict[str, Any], told: dict[str, Any]) -> None:
     assert of_field(field) == told
 
 
-def test_a_field_that_is_named_like_a_keyword_is_a_field() -> None:
+def test_a_field_named_like_a_keyword_is_treated_as_a_field() -> None:
     schema = simplify_schema({"properties": {"title": {"type": "string"}, "default": {"type": "string"}}})
     assert schema == {"type": "object", "properties": {"title": {"type": "string"}, "default": {"type": "string"}}}
 
 
-def test_references_are_written_out_where_they_stand() -> None:
+def test_references_are_expanded_in_place() -> None:
     definitions = {"Size": {"type": "integer", "maximum": 9, "description": "A size"}, "a/b": {"type": "string"}}
     assert of_field({"$ref": "#/$defs/Size"}, **{"$defs": definitions}) == {
         "type": "integer",
@@ -86,7 +86,7 @@ def test_references_are_written_out_where_they_stand() -> None:
     assert of_field({"$ref": "#/$defs/gone"}, **{"$defs": definitions}) == {}
 
 
-def test_parts_of_one_schema_become_one() -> None:
+def test_parts_of_one_schema_are_merged() -> None:
     first = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
     second = {"type": "object", "properties": {"b": {"type": "integer"}}, "required": ["b"]}
     joined = of_field({"allOf": [{"$ref": "#/$defs/First"}, second, True]}, **{"$defs": {"First": first}})
@@ -104,7 +104,7 @@ def test_parts_of_one_schema_become_one() -> None:
         {"properties": {"all": {"$ref": "#"}}},
     ],
 )
-def test_what_refers_to_itself_ends(node: dict[str, Any]) -> None:
+def test_a_recursive_schema_is_cut_off(node: dict[str, Any]) -> None:
     plain = simplify_schema({"properties": {"x": {"$ref": "#/$defs/Node"}}, "$defs": {"Node": node}})
     assert "$ref" not in json.dumps(plain)
     assert len(json.dumps(plain)) < 2_000
@@ -118,7 +118,7 @@ def test_references_that_double_at_every_step_stay_small() -> None:
     assert json.dumps(plain).count("left") == 2**MAX_REFERENCES - 1
 
 
-def test_every_tool_that_is_installed_is_told_without_loss_of_its_fields() -> None:
+def test_every_installed_tool_is_converted_without_losing_fields() -> None:
     for tool in get_installed_toolbox().tools():
         before = tool.definition["function"]["parameters"]
         after = simplify_definition(tool.definition)["function"]["parameters"]

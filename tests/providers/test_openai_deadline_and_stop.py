@@ -25,14 +25,14 @@ def within(seconds: float) -> Iterator[None]:
 @pytest.mark.parametrize(
     "response", [Response(hold="start"), Response(text="a b c d", hold="middle"), Response(fault="drip")]
 )
-def test_the_deadline_of_the_request_holds(server: ModelServer, ask: Asking, response: Response) -> None:
+def test_the_request_ends_at_its_deadline(server: ModelServer, ask: Asking, response: Response) -> None:
     server.enqueue(response)
     with within(SOON), pytest.raises(ProviderError) as caught:
         ask(within=0.2)
     assert (caught.value.code, caught.value.transient) == ("timeout", True)
 
 
-def test_the_timeout_of_the_provider_holds_too(server: ModelServer, ask: Asking) -> None:
+def test_the_request_ends_at_the_timeout_of_the_provider(server: ModelServer, ask: Asking) -> None:
     server.enqueue(Response(fault="drip"))
     with within(SOON), pytest.raises(ProviderError, match="timeout"):
         ask(timeout_s=0.2)
@@ -70,7 +70,7 @@ def test_a_stop_closes_the_connection(server: ModelServer, ask: Asking) -> None:
     server.wait_for_dropped()
 
 
-def test_nothing_is_sent_once_stopped(server: ModelServer, ask: Asking) -> None:
+def test_nothing_is_sent_after_a_stop(server: ModelServer, ask: Asking) -> None:
     ask.stopped.set()
     with pytest.raises(ProviderStopped):
         ask()
@@ -91,7 +91,7 @@ def test_the_pause_before_a_retry_can_be_stopped(server: ModelServer, ask: Askin
     stopper.join()
 
 
-def test_stopping_one_leaves_the_others_whole(server: ModelServer, ask: Asking) -> None:
+def test_stopping_one_request_leaves_the_others_complete(server: ModelServer, ask: Asking) -> None:
     server.hold()
     others = [Asking(server.url) for _ in range(8)]
     responses: list[str] = []
@@ -108,13 +108,13 @@ def test_stopping_one_leaves_the_others_whole(server: ModelServer, ask: Asking) 
     assert responses == ["Done."] * 8
 
 
-def test_a_finished_response_counts_although_the_server_never_ends_the_stream(server: ModelServer, ask: Asking) -> None:
+def test_a_finished_response_is_accepted_although_the_stream_never_ends(server: ModelServer, ask: Asking) -> None:
     server.enqueue(Response(text="All of it.", fault="no_end"))
     with within(SOON):
         assert ask().text == "All of it."
 
 
-def test_a_finished_response_counts_although_no_end_mark_comes(server: ModelServer, ask: Asking) -> None:
+def test_a_finished_response_is_accepted_without_a_done_line(server: ModelServer, ask: Asking) -> None:
     server.enqueue(Response(text="All of it.", usage=None, done=False, fault="no_end"))
     with within(GRACE_S + SOON):
         assert ask().text == "All of it."

@@ -95,7 +95,7 @@ STREAMS: dict[str, tuple[Response, list[tuple[str, str]]]] = {
 
 
 @pytest.mark.parametrize("case", STREAMS)
-def test_calls_are_put_together(server: ModelServer, ask: Asking, case: str) -> None:
+def test_call_deltas_are_assembled(server: ModelServer, ask: Asking, case: str) -> None:
     reply, expected = STREAMS[case]
     server.enqueue(reply)
     response = ask()
@@ -104,7 +104,7 @@ def test_calls_are_put_together(server: ModelServer, ask: Asking, case: str) -> 
     assert all(each["type"] == "function" and "index" not in each for each in response.message["tool_calls"])
 
 
-def test_reasoning_is_joined_and_details_with_one_index_are_one(server: ModelServer, ask: Asking) -> None:
+def test_reasoning_is_joined_and_details_with_one_index_are_merged(server: ModelServer, ask: Asking) -> None:
     def detail(**fields: Any) -> dict[str, Any]:
         return {"reasoning_details": [{"type": "reasoning.text", "index": 0, **fields}]}
 
@@ -124,7 +124,7 @@ def test_reasoning_is_joined_and_details_with_one_index_are_one(server: ModelSer
     assert message["reasoning_details"] == [expected]
 
 
-def test_keep_alive_comments_named_events_and_crlf_are_read_over(server: ModelServer, ask: Asking) -> None:
+def test_comments_named_events_and_crlf_are_ignored(server: ModelServer, ask: Asking) -> None:
     first = json.dumps({"choices": [{"delta": {"content": "Hel\u2028lo"}}]}, ensure_ascii=False)
     last = json.dumps({"choices": [{"delta": {}, "finish_reason": "stop"}]})
     text = f": OPENROUTER PROCESSING\r\n\r\nevent: chunk\r\nid: 7\r\ndata: {first}\r\n\r\n: ping\r\n\r\ndata:{last}"
@@ -132,7 +132,7 @@ def test_keep_alive_comments_named_events_and_crlf_are_read_over(server: ModelSe
     assert ask().text == "Hel\u2028lo"
 
 
-def test_usage_comes_in_every_chunk_or_in_none(server: ModelServer, ask: Asking) -> None:
+def test_usage_is_optional_and_accepted_in_every_chunk(server: ModelServer, ask: Asking) -> None:
     chunk = {"choices": [{"delta": {"content": "a"}, "finish_reason": "stop"}]}
     counts = [{"usage": {"prompt_tokens": 5, "completion_tokens": n}} for n in (1, 2)]
     server.enqueue(

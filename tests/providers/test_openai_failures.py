@@ -57,7 +57,7 @@ FAULTS: dict[str, tuple[Response, str, bool]] = {
 
 
 @pytest.mark.parametrize("case", FAULTS)
-def test_each_fault_has_its_name(server: ModelServer, ask: Asking, case: str) -> None:
+def test_each_failure_has_its_code(server: ModelServer, ask: Asking, case: str) -> None:
     response, code, transient = FAULTS[case]
     server.respond_with(lambda body: response)
     with pytest.raises(ProviderError) as caught:
@@ -66,7 +66,7 @@ def test_each_fault_has_its_name(server: ModelServer, ask: Asking, case: str) ->
     assert len(caught.value.message) < 600
 
 
-def test_the_next_request_after_a_fault_is_answered(server: ModelServer, ask: Asking) -> None:
+def test_the_next_request_after_a_failure_succeeds(server: ModelServer, ask: Asking) -> None:
     for response, _, _ in FAULTS.values():
         server.enqueue(response)
         with pytest.raises(ProviderError):
@@ -97,7 +97,7 @@ def test_retry_after_is_passed_on_at_once(
     assert len(server.requests) == 1
 
 
-def test_429_for_lack_of_credit_is_not_worth_waiting_for(server: ModelServer, ask: Asking) -> None:
+def test_a_429_for_lack_of_credit_is_not_transient(server: ModelServer, ask: Asking) -> None:
     error = {"message": "You exceeded your current quota", "code": "insufficient_quota"}
     server.enqueue(Response(status=429, body=json.dumps({"error": error})))
     with pytest.raises(ProviderError) as caught:
@@ -106,13 +106,13 @@ def test_429_for_lack_of_credit_is_not_worth_waiting_for(server: ModelServer, as
 
 
 @pytest.mark.parametrize("first", [failing(500), Response(fault="reset"), failing(503)])
-def test_one_quick_retry_helps_over_a_passing_fault(server: ModelServer, ask: Asking, first: Response) -> None:
+def test_one_quick_retry_recovers_from_a_transient_failure(server: ModelServer, ask: Asking, first: Response) -> None:
     server.enqueue(first)
     assert ask().text == "Done."
     assert len(server.requests) == 2
 
 
-def test_a_response_that_was_heard_in_part_is_not_asked_again(server: ModelServer, ask: Asking) -> None:
+def test_a_partly_streamed_response_is_not_requested_again(server: ModelServer, ask: Asking) -> None:
     server.enqueue(Response(text="Half of what", calls=CALLS, fault="cut"))
     with pytest.raises(ProviderError, match="closed the connection in the middle"):
         ask()
@@ -120,7 +120,7 @@ def test_a_response_that_was_heard_in_part_is_not_asked_again(server: ModelServe
     assert len(server.requests) == 1
 
 
-def test_nobody_listens(ask: Asking) -> None:
+def test_a_server_that_does_not_listen_is_unreachable(ask: Asking) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         ask.base_url = f"http://127.0.0.1:{unused.getsockname()[1]}/v1"
@@ -130,7 +130,7 @@ def test_nobody_listens(ask: Asking) -> None:
 
 
 @pytest.mark.parametrize("base_url", ["localhost:8000/v1", "ftp://x/v1", "http://[", "nothing"])
-def test_an_address_that_can_never_work_is_named(ask: Asking, base_url: str) -> None:
+def test_an_unusable_address_is_reported(ask: Asking, base_url: str) -> None:
     ask.base_url = base_url
     with pytest.raises(ProviderError, match="base_url") as caught:
         ask()
@@ -147,7 +147,7 @@ def test_an_address_that_can_never_work_is_named(ask: Asking, base_url: str) -> 
         failing(302, "x", location="http://example.org/?key=sk-secret-1234"),
     ],
 )
-def test_the_key_is_in_no_message(server: ModelServer, ask: Asking, response: Response) -> None:
+def test_the_key_is_in_no_error_message(server: ModelServer, ask: Asking, response: Response) -> None:
     server.enqueue(response)
     with pytest.raises(ProviderError) as caught:
         ask()
@@ -155,7 +155,7 @@ def test_the_key_is_in_no_message(server: ModelServer, ask: Asking, response: Re
     assert "***" in str(caught.value)
 
 
-def test_what_came_is_quoted_on_one_line_without_control_characters(server: ModelServer, ask: Asking) -> None:
+def test_the_response_is_quoted_on_one_line_without_control_characters(server: ModelServer, ask: Asking) -> None:
     server.enqueue(failing(400, "line one\nline two \x1b[31m red \u202e evil" + "x" * 5000))
     with pytest.raises(ProviderError, match="line one line two") as caught:
         ask()
@@ -163,14 +163,14 @@ def test_what_came_is_quoted_on_one_line_without_control_characters(server: Mode
 
 
 @pytest.mark.parametrize("key", ["sk-ü", "two words", "line\nbreak"])
-def test_a_key_that_no_header_can_carry_is_refused(ask: Asking, key: str) -> None:
+def test_a_key_that_cannot_be_sent_in_a_header_is_refused(ask: Asking, key: str) -> None:
     with pytest.raises(ProviderError, match="API key") as caught:
         ask(api_key=key)
     assert caught.value.code == "bad_settings"
     assert key not in str(caught.value)
 
 
-def test_too_many_tools_are_refused_before_anything_is_sent(server: ModelServer, ask: Asking) -> None:
+def test_too_many_tools_are_refused_before_sending(server: ModelServer, ask: Asking) -> None:
     tools = [definition(f"data.tool{number}") for number in range(129)]
     with pytest.raises(ProviderError, match="128"):
         ask(tools=tools)
@@ -178,12 +178,12 @@ def test_too_many_tools_are_refused_before_anything_is_sent(server: ModelServer,
 
 
 @pytest.mark.parametrize("text", ["\ud800", "ok \x00 \u2028"])
-def test_odd_text_in_the_history_is_sent_all_the_same(server: ModelServer, ask: Asking, text: str) -> None:
+def test_odd_text_in_the_history_is_sent_anyway(server: ModelServer, ask: Asking, text: str) -> None:
     messages: list[dict[str, Any]] = [*HISTORY, {"role": "user", "content": text}]
     assert ask(messages).text == "Done."
 
 
-def test_a_number_that_json_does_not_know_is_refused(ask: Asking) -> None:
+def test_a_number_outside_json_is_refused(ask: Asking) -> None:
     ask.settings = ModelSettings(body={"temperature": float("nan")})
     with pytest.raises(ProviderError, match="JSON") as caught:
         ask()

@@ -24,12 +24,12 @@ def test_a_closing_request_offers_no_tools(server: ModelServer, ask: Asking) -> 
     assert "tools" not in server.requests[0]
 
 
-def test_no_tools_means_no_field(server: ModelServer, ask: Asking) -> None:
+def test_a_request_without_tools_omits_the_field(server: ModelServer, ask: Asking) -> None:
     ask(tools=[])
     assert "tools" not in server.requests[0]
 
 
-def test_settings_are_sent_under_their_own_names_and_what_only_ollama_knows_is_not(
+def test_settings_are_sent_under_their_own_names_without_those_only_for_ollama(
     server: ModelServer, ask: Asking
 ) -> None:
     ask.settings = ModelSettings(temperature=0.0, max_tokens=50, num_ctx=8192, body={"top_p": 0.5, "temperature": 1})
@@ -50,9 +50,7 @@ def test_an_extra_body_replaces_neither_conversation_nor_tools(server: ModelServ
     assert "tools" not in closing
 
 
-def test_a_model_that_knows_only_the_newer_name_of_max_tokens_is_asked_with_it(
-    server: ModelServer, ask: Asking
-) -> None:
+def test_a_model_that_knows_only_the_newer_name_of_max_tokens_gets_that_name(server: ModelServer, ask: Asking) -> None:
     fault = "Unsupported parameter: 'max_tokens' is not supported. Use 'max_completion_tokens' instead."
     server.respond_with(lambda body: failing(400, fault) if "max_tokens" in body else Response("Hi"))
     ask.settings = ModelSettings(max_tokens=50)
@@ -61,17 +59,17 @@ def test_a_model_that_knows_only_the_newer_name_of_max_tokens_is_asked_with_it(
     assert [body.get("max_completion_tokens") for body in server.requests] == [None, 50, 50]
 
 
-def test_the_key_is_sent_as_bearer(server: ModelServer, ask: Asking) -> None:
+def test_the_key_is_sent_as_a_bearer_token(server: ModelServer, ask: Asking) -> None:
     ask(api_key="sk-abc")
     assert server.request_headers[0]["authorization"] == "Bearer sk-abc"
 
 
-def test_a_server_without_keys_is_asked_without_one(server: ModelServer, ask: Asking) -> None:
+def test_a_server_without_keys_gets_none(server: ModelServer, ask: Asking) -> None:
     assert ask(api_key="").text == "Done."
 
 
 @pytest.mark.parametrize("status", [400, 422])
-def test_a_server_that_refuses_stream_options_is_asked_without_and_remembered(
+def test_a_server_that_refuses_stream_options_is_remembered_and_gets_none(
     server: ModelServer, ask: Asking, status: int
 ) -> None:
     server.respond_with(
@@ -84,17 +82,17 @@ def test_a_server_that_refuses_stream_options_is_asked_without_and_remembered(
     assert ["stream_options" in body for body in server.requests] == [True, False, False]
 
 
-def test_usage_can_be_left_out_by_configuration(server: ModelServer, ask: Asking) -> None:
+def test_usage_can_be_disabled_by_configuration(server: ModelServer, ask: Asking) -> None:
     ask(include_usage=False)
     assert "stream_options" not in server.requests[0]
 
 
-def test_check_lists_the_models(server: ModelServer, ask: Asking) -> None:
+def test_the_check_lists_the_models(server: ModelServer, ask: Asking) -> None:
     ask.provider().check()
     assert server.requests == []
 
 
-def test_check_accepts_a_server_without_a_list_of_models(server: ModelServer, ask: Asking) -> None:
+def test_the_check_accepts_a_server_without_a_list_of_models(server: ModelServer, ask: Asking) -> None:
     server.models = failing(404)
     ask.provider().check()
     assert server.requests == [{}]
@@ -103,14 +101,14 @@ def test_check_accepts_a_server_without_a_list_of_models(server: ModelServer, as
 @pytest.mark.parametrize(
     ("models", "code"), [(failing(401), "bad_key"), (html(), "bad_answer"), (failing(500), "server_error")]
 )
-def test_check_says_what_is_wrong(server: ModelServer, ask: Asking, models: Response, code: str) -> None:
+def test_the_check_explains_each_failure(server: ModelServer, ask: Asking, models: Response, code: str) -> None:
     server.models = models
     with pytest.raises(ProviderError) as caught:
         ask.provider().check()
     assert caught.value.code == code
 
 
-def test_check_names_an_address_without_such_a_server(server: ModelServer, ask: Asking) -> None:
+def test_the_check_reports_an_address_without_a_model_server(server: ModelServer, ask: Asking) -> None:
     ask.base_url = server.url.removesuffix("/v1") + "/other"
     with pytest.raises(ProviderError) as caught:
         ask.provider().check()

@@ -22,7 +22,7 @@ def with_results(response: ModelResponse) -> list[dict[str, Any]]:
     return [*HISTORY, response.message, *results]
 
 
-def test_streamed_text_is_told_piece_by_piece_and_given_whole(server: ModelServer, ask: Asking) -> None:
+def test_streamed_text_is_passed_on_piece_by_piece_and_returned_whole(server: ModelServer, ask: Asking) -> None:
     server.enqueue(Response(text="There are 47 of them — in Zürich."))
     response = ask()
     assert response.text == "There are 47 of them — in Zürich."
@@ -35,7 +35,7 @@ def test_streamed_text_is_told_piece_by_piece_and_given_whole(server: ModelServe
 
 @pytest.mark.parametrize("style", ["fragments", "whole", "one_delta", "no_index", "same_index"])
 @pytest.mark.parametrize("chunk_bytes", [0, 7])
-def test_parallel_calls_are_told_apart_in_every_style(
+def test_parallel_calls_are_separated_in_every_style(
     server: ModelServer, ask: Asking, style: Style, chunk_bytes: int
 ) -> None:
     server.enqueue(Response(text="Looking.", calls=FIVE, style=style, chunk_bytes=chunk_bytes))
@@ -47,7 +47,7 @@ def test_parallel_calls_are_told_apart_in_every_style(
 
 @pytest.mark.parametrize("streamed", [True, False])
 @pytest.mark.parametrize("style", ["whole", "one_delta", "no_index", "same_index"])
-def test_missing_ids_are_made(server: ModelServer, ask: Asking, style: Style, streamed: bool) -> None:
+def test_missing_ids_are_generated(server: ModelServer, ask: Asking, style: Style, streamed: bool) -> None:
     calls = tuple(Call(call.tool, call.params, id="") for call in FIVE)
     server.enqueue(Response(calls=calls, style=style, streamed=streamed))
     response = ask()
@@ -59,7 +59,7 @@ def test_missing_ids_are_made(server: ModelServer, ask: Asking, style: Style, st
 
 
 @pytest.mark.parametrize("streamed", [True, False])
-def test_equal_ids_are_told_apart(server: ModelServer, ask: Asking, streamed: bool) -> None:
+def test_duplicate_ids_are_replaced(server: ModelServer, ask: Asking, streamed: bool) -> None:
     calls = (Call("data.searchRecords", {"region": "EU"}, id="call_0"), Call("utility.now", {}, id="call_0"))
     server.enqueue(Response(calls=calls, streamed=streamed))
     first, second = ask().calls
@@ -67,7 +67,7 @@ def test_equal_ids_are_told_apart(server: ModelServer, ask: Asking, streamed: bo
     assert second.provider_call_id not in ("", "call_0")
 
 
-def test_an_id_that_the_conversation_has_already_is_replaced(server: ModelServer, ask: Asking) -> None:
+def test_an_id_that_already_exists_in_the_conversation_is_replaced(server: ModelServer, ask: Asking) -> None:
     again = Response(calls=(Call("utility.now", {}, id="call_0"),))
     server.enqueue(again, again)
     first = ask()
@@ -76,7 +76,7 @@ def test_an_id_that_the_conversation_has_already_is_replaced(server: ModelServer
     assert second.calls[0].provider_call_id != "call_0"
 
 
-def test_a_whole_completion_in_place_of_a_stream_is_accepted(server: ModelServer, ask: Asking) -> None:
+def test_a_whole_completion_instead_of_a_stream_is_accepted(server: ModelServer, ask: Asking) -> None:
     server.enqueue(Response(text="Both.", calls=FIVE[:2], streamed=False))
     response = ask()
     assert server.requests[0]["stream"] is True
@@ -86,21 +86,21 @@ def test_a_whole_completion_in_place_of_a_stream_is_accepted(server: ModelServer
     assert response.usage.input_tokens == 100
 
 
-def test_a_provider_that_is_told_not_to_stream_does_not(server: ModelServer, ask: Asking) -> None:
+def test_a_provider_configured_not_to_stream_does_not_stream(server: ModelServer, ask: Asking) -> None:
     assert ask(stream=False).text == "Done."
     assert "stream" not in server.requests[0]
     assert "stream_options" not in server.requests[0]
 
 
 @pytest.mark.parametrize("streamed", [True, False])
-def test_calls_count_even_if_the_server_says_stop(server: ModelServer, ask: Asking, streamed: bool) -> None:
+def test_calls_count_even_if_the_finish_reason_is_stop(server: ModelServer, ask: Asking, streamed: bool) -> None:
     server.enqueue(Response(calls=FIVE[:1], finish="stop", streamed=streamed))
     assert len(ask().calls) == 1
 
 
 @pytest.mark.parametrize("streamed", [True, False])
 @pytest.mark.parametrize("raw", ['{"region": "EU"', "not json", "[1, 2]", "[" * 3_000])
-def test_malformed_arguments_stay_raw_in_the_call_and_are_emptied_in_the_message(
+def test_malformed_arguments_stay_raw_in_the_call_and_empty_in_the_message(
     server: ModelServer, ask: Asking, raw: str, streamed: bool
 ) -> None:
     server.enqueue(Response(calls=(Call("data.searchRecords", arguments=raw),), style="whole", streamed=streamed))
@@ -116,7 +116,7 @@ def test_missing_arguments_mean_no_params(server: ModelServer, ask: Asking, raw:
     assert ask().calls[0].arguments == "{}"
 
 
-def test_arguments_as_an_object_are_taken_as_text(server: ModelServer, ask: Asking) -> None:
+def test_arguments_as_an_object_are_converted_to_text(server: ModelServer, ask: Asking) -> None:
     function = {"name": "utility__now", "arguments": {"zone": "UTC"}}
     choice = {"delta": {"tool_calls": [{"function": function}]}, "finish_reason": "stop"}
     server.enqueue(Response(events=({"choices": [choice]},)))
@@ -124,7 +124,7 @@ def test_arguments_as_an_object_are_taken_as_text(server: ModelServer, ask: Aski
 
 
 @pytest.mark.parametrize("streamed", [True, False])
-def test_unknown_fields_are_kept_and_sent_back_verbatim(server: ModelServer, ask: Asking, streamed: bool) -> None:
+def test_unknown_fields_are_stored_and_sent_back_verbatim(server: ModelServer, ask: Asking, streamed: bool) -> None:
     signature = {"extra_content": {"google": {"thought_signature": "c2ln"}}}
     extra = {"reasoning_content": "They want EU.", "reasoning_details": [{"type": "text", "text": "hm", "index": 0}]}
     calls = (Call("data.searchRecords", {"region": "EU"}, extra=signature),)
@@ -138,7 +138,7 @@ def test_unknown_fields_are_kept_and_sent_back_verbatim(server: ModelServer, ask
 
 
 @pytest.mark.parametrize("streamed", [True, False])
-def test_content_may_be_a_list_of_parts(server: ModelServer, ask: Asking, streamed: bool) -> None:
+def test_content_can_be_a_list_of_parts(server: ModelServer, ask: Asking, streamed: bool) -> None:
     parts = [
         {"type": "thinking", "thinking": "hm"},
         {"type": "text", "text": "Forty-"},
@@ -151,7 +151,7 @@ def test_content_may_be_a_list_of_parts(server: ModelServer, ask: Asking, stream
 
 
 @pytest.mark.parametrize("content", [{"content": None}, {}])
-def test_content_may_be_missing(server: ModelServer, ask: Asking, content: dict[str, Any]) -> None:
+def test_content_can_be_missing(server: ModelServer, ask: Asking, content: dict[str, Any]) -> None:
     call = {"id": "c1", "type": "function", "function": {"name": "utility__now", "arguments": "{}"}}
     message = {"role": "assistant", **content, "tool_calls": [call]}
     server.enqueue(Response(body=json.dumps({"choices": [{"message": message, "finish_reason": "tool_calls"}]})))
@@ -161,14 +161,12 @@ def test_content_may_be_missing(server: ModelServer, ask: Asking, content: dict[
     assert [call.tool for call in response.calls] == ["utility.now"]
 
 
-def test_a_refusal_is_a_response(server: ModelServer, ask: Asking) -> None:
+def test_a_refusal_by_the_model_is_a_response(server: ModelServer, ask: Asking) -> None:
     server.enqueue(Response(extra={"refusal": "I must not do that."}))
     assert ask().text == "I must not do that."
 
 
-def test_dotted_names_never_reach_the_wire_and_unknown_names_come_back_as_they_are(
-    server: ModelServer, ask: Asking
-) -> None:
+def test_dotted_names_are_never_sent_and_unknown_names_are_returned_unchanged(server: ModelServer, ask: Asking) -> None:
     server.enqueue(Response(calls=(Call("data.updateRecord"), Call("format_disk"))))
     response = ask()
     names = [tool["function"]["name"] for tool in server.requests[0]["tools"]]

@@ -32,7 +32,7 @@ def refusal_of(ask: Asking) -> ProviderError:
     whole_file=True,
 )
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "LOCALHOST.", "127.1", "2130706433", "0x7f000001"])
-def test_this_machine_is_not_asked_unless_it_is_allowed(server: ModelServer, ask: Asking, host: str) -> None:
+def test_a_server_on_this_machine_is_refused_unless_allowed(server: ModelServer, ask: Asking, host: str) -> None:
     ask.private_hosts = NOTHING
     ask.base_url = server.url.replace("127.0.0.1", host)
     error = refusal_of(ask)
@@ -42,7 +42,7 @@ def test_this_machine_is_not_asked_unless_it_is_allowed(server: ModelServer, ask
     assert server.connections == 0
 
 
-def test_nor_is_it_over_the_protocol_of_ollama(ollama: OllamaServer, ask_ollama: Asking) -> None:
+def test_an_ollama_server_on_this_machine_is_refused_unless_allowed(ollama: OllamaServer, ask_ollama: Asking) -> None:
     ask_ollama.private_hosts = NOTHING
     assert refusal_of(ask_ollama).code == "bad_settings"
     with pytest.raises(ProviderError, match="a private address"):
@@ -53,7 +53,7 @@ def test_nor_is_it_over_the_protocol_of_ollama(ollama: OllamaServer, ask_ollama:
 @pytest.mark.parametrize(
     "host", ["10.0.0.5", "192.168.1.2", "[fd00::1]", "169.254.169.254", "[::ffff:10.0.0.1]", "0.0.0.0"]
 )
-def test_neither_is_any_other_address_that_is_not_public(ask: Asking, host: str) -> None:
+def test_any_other_address_that_is_not_public_is_refused(ask: Asking, host: str) -> None:
     ask.private_hosts = NOTHING
     ask.base_url = f"http://{host}:9/v1"
     assert refusal_of(ask).code == "bad_settings"
@@ -65,7 +65,7 @@ def test_metadata_services_stay_forbidden_whatever_is_allowed(ask: Asking) -> No
     assert refusal_of(ask).code == "bad_settings"
 
 
-def test_an_entry_may_name_the_port(server: ModelServer, ask: Asking) -> None:
+def test_an_entry_can_name_the_port(server: ModelServer, ask: Asking) -> None:
     port = int(server.url.split(":")[2].split("/")[0])
     for entry in (f"127.0.0.1:{port + 1}", f"localhost:{port}", "10.0.0.0/8"):
         ask.private_hosts = parse_private_hosts(entry)
@@ -76,7 +76,7 @@ def test_an_entry_may_name_the_port(server: ModelServer, ask: Asking) -> None:
         assert ask().text == "Done."
 
 
-def test_a_name_is_looked_up_once_and_what_was_checked_is_connected_to(
+def test_a_name_is_resolved_once_and_the_checked_address_is_used(
     server: ModelServer, ask: Asking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     responses, system = [["127.0.0.1"], ["10.9.9.9"]], socket.getaddrinfo
@@ -109,7 +109,7 @@ def test_one_private_address_among_several_refuses_the_name(ask: Asking, monkeyp
 class TestBehindAProxy:
     """The proxy is the installation's own; what it is asked for is checked all the same."""
 
-    def test_a_private_server_is_not_asked_for(
+    def test_a_private_server_is_refused(
         self, server: ModelServer, ask: Asking, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("http_proxy", server.url.removesuffix("/v1"))
@@ -119,7 +119,7 @@ class TestBehindAProxy:
             assert refusal_of(ask).code == "bad_settings"
         assert server.connections == 0
 
-    def test_a_name_that_only_the_proxy_knows_is_left_to_it(
+    def test_a_name_known_only_to_the_proxy_is_left_to_it(
         self, server: ModelServer, ask: Asking, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("http_proxy", server.url.removesuffix("/v1"))

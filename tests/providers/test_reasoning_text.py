@@ -32,14 +32,14 @@ CASES = {
 
 
 @pytest.mark.parametrize("text", CASES)
-def test_a_text_is_split(text: str) -> None:
+def test_reasoning_is_separated_from_the_response(text: str) -> None:
     split = split_reasoning(text)
     assert (split.content, split.reasoning) == CASES[text]
 
 
 @pytest.mark.parametrize("text", CASES)
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
-def test_it_makes_no_difference_how_it_is_cut(text: str, size: int) -> None:
+def test_the_separation_is_independent_of_how_the_text_is_split(text: str, size: int) -> None:
     whole, pieces = ReasoningSplitter(), ReasoningSplitter()
     visible = whole.add(text) + whole.finish()
     parts = [pieces.add(text[start : start + size]) for start in range(0, len(text), size)]
@@ -69,14 +69,14 @@ def test_hostile_texts_take_time_in_proportion_to_their_length(text: str) -> Non
 
 
 @pytest.mark.parametrize("size", [0, 1])
-def test_nothing_of_a_thought_is_streamed_or_sent_back(server: ModelServer, ask: Asking, size: int) -> None:
+def test_reasoning_is_neither_streamed_nor_sent_back(server: ModelServer, ask: Asking, size: int) -> None:
     server.enqueue(Response(text="<think>secret plan</think>\n\nThe answer <is> this.", chunk_bytes=size))
     response = ask()
     assert response.text == "".join(ask.heard) == response.message["content"] == "The answer <is> this."
     assert response.thought == "secret plan"
 
 
-def test_nor_is_it_with_a_content_of_parts(server: ModelServer, ask: Asking) -> None:
+def test_reasoning_in_content_of_parts_is_neither_streamed_nor_sent_back(server: ModelServer, ask: Asking) -> None:
     content = [{"type": "text", "text": "<think>secret"}, {"type": "image"}, {"type": "text", "text": "</think>Hi"}]
     message = {"role": "assistant", "content": content}
     server.enqueue(Response(events=({"choices": [{"delta": message, "finish_reason": "stop"}]},)))
@@ -85,7 +85,7 @@ def test_nor_is_it_with_a_content_of_parts(server: ModelServer, ask: Asking) -> 
     assert response.message["content"] == [{"type": "image"}, {"type": "text", "text": "Hi"}]
 
 
-def test_ollama_is_read_alike(ollama: OllamaServer, ask_ollama: Asking) -> None:
+def test_reasoning_from_ollama_is_separated_in_the_same_way(ollama: OllamaServer, ask_ollama: Asking) -> None:
     ollama.enqueue(Chat(text="<think>secret plan</think> The answer."))
     response = ask_ollama()
     assert response.text == "".join(ask_ollama.heard) == response.message["content"] == "The answer."

@@ -79,7 +79,7 @@ def fail(ask: Asking, **options: Any) -> ProviderError:
     whole_file=True,
 )
 @pytest.mark.parametrize("piece", [WORD, THOUGHT, PARAMS], ids=["text", "reasoning", "params"])
-def test_slow_response_outlasts_limit_on_silence(ask: Asking, piece: dict[str, Any]) -> None:
+def test_a_slow_response_outlasts_the_limit_on_silence(ask: Asking, piece: dict[str, Any]) -> None:
     with slow_server(*[piece, 0.15] * 12, WORD, END, b"data: [DONE]\n\n") as ask.base_url:
         began = time.monotonic()
         assert ask(timeout_s=1.0).text.endswith("word ")
@@ -87,7 +87,7 @@ def test_slow_response_outlasts_limit_on_silence(ask: Asking, piece: dict[str, A
 
 
 @pytest.mark.parametrize("noise", [b": keep-alive\n\n", EMPTY, b"\n"], ids=["comment", "empty delta", "line"])
-def test_bytes_without_content_do_not_end_silence(ask: Asking, noise: Any) -> None:
+def test_bytes_without_content_do_not_end_the_silence(ask: Asking, noise: Any) -> None:
     with slow_server(WORD, *[noise, 0.1] * 60) as ask.base_url:
         error = fail(ask, timeout_s=1.0)
     assert (error.code, error.transient, error.most_tries) == ("timeout", True, 2)
@@ -95,7 +95,7 @@ def test_bytes_without_content_do_not_end_silence(ask: Asking, noise: Any) -> No
     assert error.text == "word"
 
 
-def test_whole_response_has_its_own_limit(ask: Asking) -> None:
+def test_the_whole_response_has_its_own_limit(ask: Asking) -> None:
     with slow_server(*[WORD, 0.1] * 60) as ask.base_url:
         error = fail(ask, timeout_s=20, answer_timeout_s=1.0)
     assert (error.code, error.most_tries) == ("timeout", 2)
@@ -103,7 +103,7 @@ def test_whole_response_has_its_own_limit(ask: Asking) -> None:
     assert error.text.startswith("word word")
 
 
-def test_response_that_is_not_streamed_has_only_whole_limit(server: ModelServer, ask: Asking) -> None:
+def test_a_response_that_is_not_streamed_has_only_the_limit_on_the_whole(server: ModelServer, ask: Asking) -> None:
     server.enqueue(Response(text="Late.", delay_ms=600))
     assert ask(timeout_s=0.2, stream=False).text == "Late."
 
@@ -121,7 +121,7 @@ def test_response_that_is_not_streamed_has_only_whole_limit(server: ModelServer,
     ],
     ids=["closed", "no end", "error", "thought", "error event", "no JSON", "error in choice"],
 )
-def test_stream_that_is_cut_after_text_keeps_it(
+def test_a_stream_cut_after_text_keeps_the_text(
     server: ModelServer, ask: Asking, response: Response, text: str
 ) -> None:
     server.enqueue(response)
@@ -133,7 +133,7 @@ def test_stream_that_is_cut_after_text_keeps_it(
     assert error.usage.output_tokens > 0
 
 
-def test_stream_that_is_cut_before_text_keeps_its_tries_and_counts(server: ModelServer, ask: Asking) -> None:
+def test_a_stream_cut_before_text_keeps_its_retries_and_is_counted(server: ModelServer, ask: Asking) -> None:
     server.enqueue(
         Response(events=(THOUGHT,), done=False), Response(events=(), done=False), Response(events=(EMPTY,), done=False)
     )
@@ -144,7 +144,7 @@ def test_stream_that_is_cut_before_text_keeps_its_tries_and_counts(server: Model
     assert empty.usage is None
 
 
-def test_reported_usage_of_cut_stream_is_no_estimate(server: ModelServer, ask: Asking) -> None:
+def test_the_reported_usage_of_a_cut_stream_is_not_an_estimate(server: ModelServer, ask: Asking) -> None:
     usage = {"choices": [], "usage": {"prompt_tokens": 700, "completion_tokens": 7}}
     server.enqueue(
         Response(events=(WORD, usage), done=False), Response(body='{"choices": [], "usage": {"prompt_tokens": 5}}')
@@ -155,7 +155,7 @@ def test_reported_usage_of_cut_stream_is_no_estimate(server: ModelServer, ask: A
         assert (found.input_tokens, found.is_estimated) == (tokens, False)
 
 
-def test_stopped_response_has_usage_of_what_came(ask: Asking) -> None:
+def test_a_stopped_response_counts_the_usage_so_far(ask: Asking) -> None:
     with slow_server(WORD, 30.0) as ask.base_url:
         threading.Thread(target=stop_once_heard, args=(ask,), daemon=True).start()
         with pytest.raises(ProviderStopped) as caught:
@@ -170,7 +170,7 @@ def stop_once_heard(ask: Asking) -> None:
     ask.stopped.set()
 
 
-def test_ollama_has_same_limits(ollama: OllamaServer, ask_ollama: Asking) -> None:
+def test_ollama_has_the_same_limits(ollama: OllamaServer, ask_ollama: Asking) -> None:
     loop = tuple({"message": {"role": "assistant", "content": BLOCK}, "done": False} for _ in range(60))
     ollama.enqueue(Chat(events=loop), Chat(text="Half of", finish=None), Chat(fault="drip"))
     repeated, cut = fail(ask_ollama), fail(ask_ollama)
@@ -188,7 +188,7 @@ class TestRepetition:
             *("I use a | b. ", "So\tit is. ", "if (a || b) {\n\tgo();\n}\n", "A table has | and\nI begin.\n"),
         ],
     )
-    def test_of_any_unit_is_found(self, unit: str) -> None:
+    def test_of_any_unit_is_detected(self, unit: str) -> None:
         length = max(200, len(unit)) * 20
         text = (unit * (length // len(unit) + 1))[:length]
         assert is_repeating(PROSE + text)
@@ -213,10 +213,10 @@ class TestRepetition:
         ],
         ids=lambda text: text[:12],
     )
-    def test_of_rows_or_less_is_none(self, text: str) -> None:
+    def test_of_few_rows_is_not_detected(self, text: str) -> None:
         assert not is_repeating(text)
 
-    def test_ends_stream(self, server: ModelServer, ask: Asking) -> None:
+    def test_ends_the_stream(self, server: ModelServer, ask: Asking) -> None:
         loop = {"choices": [{"index": 0, "delta": {"content": BLOCK}}]}
         server.enqueue(Response(events=(WORD, *[loop] * 200), finish=None))
         error = fail(ask)
@@ -224,22 +224,22 @@ class TestRepetition:
         assert "repeated itself" in error.message
         assert 4_000 <= len(error.text) < 6_000
 
-    def test_in_reasoning_ends_stream_too(self, server: ModelServer, ask: Asking) -> None:
+    def test_in_reasoning_ends_the_stream_too(self, server: ModelServer, ask: Asking) -> None:
         loop = {"choices": [{"index": 0, "delta": {"reasoning_content": BLOCK}}]}
         server.enqueue(Response(events=(*[loop] * 200,), finish=None))
         assert "repeated itself" in fail(ask).message
 
-    def test_in_params_ends_stream_too(self, server: ModelServer, ask: Asking) -> None:
+    def test_in_params_ends_the_stream_too(self, server: ModelServer, ask: Asking) -> None:
         server.enqueue(Response(calls=(Call("utility.now", arguments='{"zone": "' + " " * 20_000),)))
         assert "repeated itself" in fail(ask).message
 
-    def test_is_no_fault_of_long_table(self, server: ModelServer, ask: Asking) -> None:
+    def test_in_a_long_table_is_allowed(self, server: ModelServer, ask: Asking) -> None:
         table = "| EU | 0 | 0 |\n" * 1_000
         server.enqueue(Response(text=table))
         assert ask().text == table
 
 
-def test_length_is_limited() -> None:
+def test_within_the_maximum_length_of_a_response_is_bounded() -> None:
     limits, whole = ResponseLimits(), MAX_CHARACTERS // (len(PROSE) + 2)
     for number in range(10, min(whole, 89) + 10):
         limits.add(f"{number}{PROSE}")

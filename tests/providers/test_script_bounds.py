@@ -37,7 +37,7 @@ def test_no_pattern_makes_a_search_slow(task: str) -> None:
 
 
 @pytest.mark.parametrize("task", ["(.+)x\\1", "(?=(a+)+$)", "(?:[^,]{1,60}){1,16}", "a" * 501])
-def test_a_pattern_that_cannot_be_searched_for_quickly_is_refused_with_its_place(task: str) -> None:
+def test_a_pattern_that_cannot_be_searched_quickly_is_refused_with_its_place(task: str) -> None:
     with pytest.raises(ValueError, match=r"scripts\[0\].task: the regular expression"):
         parse_scripts(script(task))
 
@@ -50,19 +50,19 @@ def test_an_ordinary_pattern_is_accepted(task: str) -> None:
     assert answer(task, "find US companies, the big and the small, aaabcbc") == "Found"
 
 
-def test_a_task_is_searched_in_its_first_two_thousand_characters() -> None:
+def test_only_the_first_two_thousand_characters_of_a_task_are_searched() -> None:
     assert answer("needle", "x" * 1990 + "needle") == "Found"
     assert answer("needle", "x" * 2000 + "needle") != "Found"
 
 
-def test_a_hostile_task_is_searched_in_a_moment() -> None:
+def test_a_hostile_task_is_searched_quickly() -> None:
     began = time.thread_time()
     assert answer("[a-z]+[a-z]{1,9}!", "a" * 100_000) != "Found"
     assert time.thread_time() - began < SLOWEST_S
 
 
 @pytest.mark.parametrize("fault", ["retry_after: 86401", "retry_after: .inf", "retry_after: .nan", "retry_after: -1"])
-def test_a_scripted_failure_asks_for_at_most_a_day(fault: str) -> None:
+def test_a_scripted_failure_delays_at_most_a_day(fault: str) -> None:
     with pytest.raises(ValueError, match="retry_after"):
         parse_scripts(f"scripts: [{{task: x, answer: y, passes: [{{fail: {{code: rate_limited, {fault}}}}}]}}]")
 

@@ -37,13 +37,13 @@ def scope(**names: Any) -> ExpressionScope:
 
 
 @pytest.mark.parametrize("case", FAULTS)
-def test_the_place_of_a_fault_is_named(case: str) -> None:
+def test_the_place_of_a_fault_is_reported(case: str) -> None:
     text, named = FAULTS[case]
     with pytest.raises(ValueError, match=named):
         parse_scripts(text)
 
 
-def test_a_good_script_is_accepted() -> None:
+def test_a_valid_script_is_accepted() -> None:
     good = "scripts: [{task: x, answer: '{{ calls | length }}', passes: [{when: 'not calls', text: Hi}]}]"
     parse_scripts(good)
     with pytest.raises(ValueError, match="wen"):
@@ -103,7 +103,7 @@ NUMBERS = [{"n": number, "even": number % 2 == 0} for number in (1, 2, 3)]
         ("plain\n", "plain\n"),
     ],
 )  # fmt: skip
-def test_a_single_expression_gives_its_value_and_any_other_text_a_text(text: str, expected: object) -> None:
+def test_a_single_expression_keeps_its_type_and_mixed_text_becomes_text(text: str, expected: object) -> None:
     assert render(text, scope(records=RECORDS, numbers=NUMBERS)) == expected
 
 
@@ -116,13 +116,13 @@ def test_a_missing_value_is_an_empty_text_in_a_closing_answer(text: str, expecte
     ("condition", "expected"),
     [(None, True), (True, True), (False, False), ("calls", False), ("{{ not calls }}", True), ("{{- 1 -}}", True)],
 )
-def test_a_condition_is_one_expression(condition: bool | str | None, expected: bool) -> None:
+def test_a_condition_must_be_one_expression(condition: bool | str | None, expected: bool) -> None:
     assert is_true(condition, scope(calls=[])) is expected
 
 
-def test_a_field_of_a_result_comes_before_a_method() -> None:
+def test_a_field_of_a_result_takes_precedence_over_a_method() -> None:
     assert render("{{ data.items }}", scope(data={"items": [1]})) == [1]
 
 
-def test_data_is_never_read_as_an_expression() -> None:
+def test_data_is_never_evaluated_as_an_expression() -> None:
     assert render("{{ name }}!", scope(name="{{ 1 + 1 }}")) == "{{ 1 + 1 }}!"

@@ -133,7 +133,7 @@ def test_the_same_messages_give_the_same_answer() -> None:
     assert again == once
 
 
-def test_ids_are_unique_in_the_run_and_the_message_has_the_shape_of_chat_completions() -> None:
+def test_ids_are_unique_in_the_run_and_messages_have_the_form_of_chat_completions() -> None:
     conversation = Conversation(FOLLOW_UP, "deactivate eu")
     play_search(conversation)
     response = conversation.ask()
@@ -154,7 +154,7 @@ def test_text_is_streamed_word_by_word() -> None:
     assert len(conversation.heard) >= 5
 
 
-def test_an_unknown_task_is_answered_with_the_tasks_that_can_be_played() -> None:
+def test_an_unknown_task_is_answered_with_the_known_tasks() -> None:
     response = Conversation(FOLLOW_UP, "bake a cake").ask()
     assert response.calls == ()
     assert "- Deactivate a region" in response.text
@@ -168,21 +168,21 @@ def test_a_message_that_a_script_knows_starts_that_script() -> None:
     assert conversation.ask().text == "It is sunny."
 
 
-def test_a_message_after_the_answer_that_no_script_knows_is_answered_with_the_tasks() -> None:
+def test_an_unknown_message_after_the_answer_is_answered_with_the_known_tasks() -> None:
     conversation = Conversation(FOLLOW_UP, "weather")
     conversation.ask()
     conversation.say("thank you")
     assert "- Deactivate a region" in conversation.ask().text
 
 
-def test_a_message_in_the_middle_that_no_script_knows_does_not_end_the_script() -> None:
+def test_an_unknown_message_in_the_middle_does_not_end_the_script() -> None:
     conversation = Conversation(FOLLOW_UP, "deactivate eu")
     play_search(conversation)
     conversation.say("be careful")
     assert conversation.ask().calls[0].tool == "data.updateRecord"
 
 
-def test_the_same_task_again_starts_anew_and_sees_only_its_own_results() -> None:
+def test_the_same_task_again_restarts_and_sees_only_its_own_results() -> None:
     conversation = Conversation(FOLLOW_UP, "deactivate eu")
     play_search(conversation)
     conversation.settle(conversation.ask(), [("succeeded", {}), ("succeeded", {})])
@@ -195,7 +195,7 @@ def test_the_same_task_again_starts_anew_and_sees_only_its_own_results() -> None
     assert conversation.ask().text == "0 changed; denied: no"
 
 
-def test_a_closing_pass_answers_without_calls_and_with_what_there_is() -> None:
+def test_a_closing_pass_answers_without_calls_and_with_the_available_data() -> None:
     response = Conversation(FOLLOW_UP, "deactivate eu").ask(closing=True)
     assert response.calls == ()
     assert response.text == "0 changed; denied: "
@@ -203,14 +203,14 @@ def test_a_closing_pass_answers_without_calls_and_with_what_there_is() -> None:
     assert Conversation(broken, "x").ask(closing=True).text
 
 
-def test_a_run_that_is_continued_after_its_closing_pass_plays_on() -> None:
+def test_a_run_continued_after_its_closing_pass_resumes_the_script() -> None:
     conversation = Conversation(FOLLOW_UP, "deactivate eu")
     play_search(conversation)
     conversation.ask(closing=True)
     assert conversation.ask().calls[0].tool == "data.updateRecord"
 
 
-def test_a_pass_without_calls_flows_into_the_next() -> None:
+def test_a_pass_without_calls_is_followed_by_the_next_in_one_response() -> None:
     script = """
 scripts:
   - task: go
@@ -237,14 +237,14 @@ def test_whole_expressions_keep_their_type() -> None:
     assert asked_for(Conversation(script, "x").ask()) == [("t", expected)]
 
 
-def test_a_model_that_writes_bad_json_can_be_played() -> None:
+def test_a_script_can_make_a_model_write_bad_json() -> None:
     script = "scripts: [{task: ., answer: x, passes: [{calls: [{tool: t, arguments: '{\"a\": '}]}]}]"
     response = Conversation(script, "x").ask()
     assert response.calls[0].arguments == '{"a": '
     assert response.message["tool_calls"][0]["function"]["arguments"] == "{}"
 
 
-def test_a_failure_comes_as_often_as_the_script_says() -> None:
+def test_a_failure_is_repeated_as_often_as_the_script_says() -> None:
     script = """
 scripts:
   - task: flaky
@@ -264,7 +264,7 @@ scripts:
     ("failure", "transient"),
     [("{code: bad_key}", False), ("{code: server_error}", True), ("{code: bad_key, transient: true}", True)],
 )
-def test_a_failure_without_times_comes_always(failure: str, transient: bool) -> None:
+def test_a_failure_without_a_number_is_repeated_always(failure: str, transient: bool) -> None:
     conversation = Conversation(f"scripts: [{{task: ., answer: x, passes: [{{fail: {failure}}}]}}]", "x")
     for _ in range(3):
         with pytest.raises(ProviderError) as caught:
@@ -304,7 +304,7 @@ def test_a_delay_ends_at_the_deadline() -> None:
         ("{calls: [{tool: t, params: {a: '{{ last }}'}}]}", "params of t"),
     ],
 )
-def test_an_expression_that_fails_is_named(broken: str, place: str) -> None:
+def test_a_failing_expression_is_reported(broken: str, place: str) -> None:
     conversation = Conversation(f"scripts: [{{task: ., title: Broken, answer: x, passes: [{broken}]}}]", "x")
     with pytest.raises(ProviderError, match=place) as caught:
         conversation.ask()
@@ -312,7 +312,7 @@ def test_an_expression_that_fails_is_named(broken: str, place: str) -> None:
     assert "'Broken'" in caught.value.message
 
 
-def test_check_finds_a_script_that_cannot_be_read() -> None:
+def test_the_check_reports_an_unreadable_script() -> None:
     names = write_script(FOLLOW_UP), write_script("scripts: []")
     build_provider(replace(CONFIG, models=names[:1])).check()
     with pytest.raises(ProviderError, match="scripts") as caught:
@@ -327,7 +327,7 @@ def test_check_finds_a_script_that_cannot_be_read() -> None:
         *("../outside", "inner/script", "./known", "..\\outside", "x" * 5000),
     ],
 )
-def test_a_name_that_is_not_of_a_file_in_the_folder_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_name_of_no_file_in_the_folder_is_refused(tmp_path: Path, name: str) -> None:
     folder = tmp_path / "scripts"
     (folder / "inner").mkdir(parents=True)
     for path in (folder / "known.yaml", folder / "inner" / "script.yaml", tmp_path / "outside.yaml"):

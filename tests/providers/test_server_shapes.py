@@ -101,7 +101,7 @@ def test_every_case_has_its_rule() -> None:
 
 
 @pytest.mark.parametrize("case", list_cases(ERRORS, ENDS))
-def test_error_has_its_code_and_next_step(server: ModelServer, ask: Asking, case: dict[str, Any]) -> None:
+def test_each_error_has_its_code_and_next_step(server: ModelServer, ask: Asking, case: dict[str, Any]) -> None:
     refuse(server, case)
     with pytest.raises(ProviderError) as caught:
         ask(max_retries=0)
@@ -117,7 +117,7 @@ def test_error_has_its_code_and_next_step(server: ModelServer, ask: Asking, case
 
 
 @pytest.mark.parametrize("case", list_cases(ERRORS, ADAPTED))
-def test_refused_field_is_left_out_for_model(server: ModelServer, ask: Asking, case: dict[str, Any]) -> None:
+def test_a_refused_field_is_omitted_for_the_model(server: ModelServer, ask: Asking, case: dict[str, Any]) -> None:
     refuse(server, case)
     response = ask()
     assert response.text == "Done."
@@ -134,7 +134,7 @@ def test_refused_field_is_left_out_for_model(server: ModelServer, ask: Asking, c
 
 
 @pytest.mark.parametrize("case", list_cases(ERRORS, ROLES))
-def test_refused_role_is_replaced(server: ModelServer, ask: Asking, case: dict[str, Any]) -> None:
+def test_a_refused_role_is_replaced(server: ModelServer, ask: Asking, case: dict[str, Any]) -> None:
     refuse(server, case)
     assert ask().text == "Done."
     messages = server.requests[1]["messages"]
@@ -164,7 +164,7 @@ ANSWERED: dict[str, tuple[str, list[str]]] = {
 
 
 @pytest.mark.parametrize("case", SHAPES, ids=lambda case: case["case"])
-def test_stream_is_read_as_it_is_meant(server: ModelServer, ask: Asking, case: dict[str, Any]) -> None:
+def test_a_stream_is_read_as_intended(server: ModelServer, ask: Asking, case: dict[str, Any]) -> None:
     server.enqueue(Response(events=tuple(case["chunks"])))
     if case["case"] in REFUSED:
         with pytest.raises(ProviderError) as caught:
@@ -185,7 +185,7 @@ def test_stream_is_read_as_it_is_meant(server: ModelServer, ask: Asking, case: d
     ],
     ids=["llama.cpp", "Gemini"],
 )
-def test_request_that_is_too_long_is_known_by_each_form(
+def test_a_request_that_is_too_long_is_recognized_in_each_form(
     server: ModelServer, ask: Asking, error: dict[str, Any], window: ContextWindow
 ) -> None:
     body = {"error": {"code": 400, **error}}
@@ -197,7 +197,7 @@ def test_request_that_is_too_long_is_known_by_each_form(
         assert "[{" not in caught.value.message
 
 
-def test_field_that_was_not_sent_is_not_left_out(server: ModelServer, ask: Asking) -> None:
+def test_a_field_that_was_not_sent_cannot_be_omitted(server: ModelServer, ask: Asking) -> None:
     ask.settings = ModelSettings()
     for field in ("top_p", "temperature"):
         server.enqueue(Response(status=400, body=f"Unsupported parameter: '{field}' is not supported"))

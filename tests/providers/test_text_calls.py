@@ -35,20 +35,20 @@ PARSED: list[dict[str, Any]] = [
     whole_file=True,
 )
 @pytest.mark.parametrize("case", CALLS)
-def test_call_as_text_is_found(case: str) -> None:
+def test_a_call_written_as_text_is_detected(case: str) -> None:
     assert find_text_call(CALLS[case], NAMES.find_offered, is_parsed=False)
     assert bool(find_text_call(CALLS[case], NAMES.find_offered, is_parsed=True)) == (case not in AMBIGUOUS)
 
 
 @pytest.mark.parametrize("case", CALLS)
-def test_text_without_offered_tool_is_response(case: str) -> None:
+def test_text_without_an_offered_tool_is_a_response(case: str) -> None:
     others = WireNames(["files.read"])
     assert find_text_call(CALLS[case], others.find_offered, is_parsed=False) is None
 
 
 @pytest.mark.parametrize("is_parsed", [True, False])
 @pytest.mark.parametrize("case", ANSWERS)
-def test_response_about_calls_is_response(case: str, is_parsed: bool) -> None:
+def test_a_response_about_calls_is_a_response(case: str, is_parsed: bool) -> None:
     assert find_text_call(ANSWERS[case], NAMES.find_offered, is_parsed=is_parsed) is None
 
 
@@ -62,25 +62,25 @@ def find_noted(text: str, names: WireNames = NOTED, *, is_parsed: bool = False) 
     "agents/providers/named_calls.py",
 )
 @pytest.mark.parametrize("case", call_notations.CALLS)
-def test_call_in_any_notation_is_found(case: str) -> None:
+def test_a_call_in_any_notation_is_detected(case: str) -> None:
     text = call_notations.CALLS[case]
     assert find_noted(text) in call_notations.SCHEMAS
     assert bool(find_noted(text, is_parsed=True)) == (case not in call_notations.AMBIGUOUS)
 
 
 @pytest.mark.parametrize("case", call_notations.CALLS)
-def test_text_in_any_notation_without_offered_tool_is_response(case: str) -> None:
+def test_text_in_any_notation_without_an_offered_tool_is_a_response(case: str) -> None:
     assert find_noted(call_notations.CALLS[case], WireNames(["files.read"])) is None
 
 
 @pytest.mark.parametrize("is_parsed", [True, False])
 @pytest.mark.parametrize("case", call_notations.ANSWERS)
-def test_response_in_a_notation_of_calls_is_response(case: str, is_parsed: bool) -> None:
+def test_a_response_in_a_notation_of_calls_is_a_response(case: str, is_parsed: bool) -> None:
     assert find_noted(call_notations.ANSWERS[case], is_parsed=is_parsed) is None
 
 
 @pytest.mark.parametrize("streamed", [True, False])
-def test_params_of_request_tell_call_from_figures(server: ModelServer, ask: Asking, streamed: bool) -> None:
+def test_params_of_the_request_distinguish_calls_from_figures(server: ModelServer, ask: Asking, streamed: bool) -> None:
     tool = definition("web.search")
     tool["function"]["parameters"] = call_notations.SCHEMAS["web.search"]
     figures = '{"web.search": {"calls": 3}}'
@@ -141,7 +141,7 @@ def test_hostile_text_takes_bounded_time(text: str) -> None:
         '{"a":',
     ],
 )
-def test_text_of_a_million_characters_is_read_in_linear_time(text: str) -> None:
+def test_a_million_characters_take_linear_time(text: str) -> None:
     offered = Offered(NOTED.find_offered, call_notations.SCHEMAS.get)
     for begin in ("", '"', "web__search: ", "<web__search>"):
         began = time.process_time()
@@ -150,7 +150,7 @@ def test_text_of_a_million_characters_is_read_in_linear_time(text: str) -> None:
 
 
 @pytest.mark.parametrize("streamed", [True, False])
-def test_response_that_is_call_is_refused_with_remedy(server: ModelServer, ask: Asking, streamed: bool) -> None:
+def test_a_response_that_is_a_call_is_refused_with_a_remedy(server: ModelServer, ask: Asking, streamed: bool) -> None:
     server.enqueue(Response(text=CALLS["hermes"], streamed=streamed))
     with pytest.raises(ProviderError, match=r"data\.searchRecords as text.*--tool-call-parser") as caught:
         ask()
@@ -159,25 +159,25 @@ def test_response_that_is_call_is_refused_with_remedy(server: ModelServer, ask: 
     assert caught.value.usage.input_tokens == 100
 
 
-def test_call_as_text_beside_real_call_is_no_fault(server: ModelServer, ask: Asking) -> None:
+def test_a_call_as_text_beside_a_real_call_is_accepted(server: ModelServer, ask: Asking) -> None:
     server.enqueue(Response(text=CALLS["hermes"], calls=(Call("utility.now"),)))
     assert [call.tool for call in ask().calls] == ["utility.now"]
 
 
-def test_example_counts_as_response_once_server_has_parsed_call(server: ModelServer, ask: Asking) -> None:
+def test_an_example_is_a_response_if_the_server_parsed_a_call(server: ModelServer, ask: Asking) -> None:
     server.enqueue(Response(text=CALLS["fenced JSON after prose"]), Response(text=CALLS["hermes"]))
     assert ask(PARSED).text == CALLS["fenced JSON after prose"]
     with pytest.raises(ProviderError):
         ask(PARSED)
 
 
-def test_closing_response_that_is_call_is_refused(server: ModelServer, ask: Asking) -> None:
+def test_a_closing_response_that_is_a_call_is_refused(server: ModelServer, ask: Asking) -> None:
     server.enqueue(Response(text=CALLS["mistral"]))
     with pytest.raises(ProviderError):
         ask(closing=True)
 
 
-def test_call_as_text_of_ollama_is_refused(ollama: OllamaServer, ask_ollama: Asking) -> None:
+def test_a_call_as_text_from_ollama_is_refused(ollama: OllamaServer, ask_ollama: Asking) -> None:
     ollama.enqueue(Chat(text=CALLS["llama bare"]))
     with pytest.raises(ProviderError) as caught:
         ask_ollama()
@@ -186,7 +186,7 @@ def test_call_as_text_of_ollama_is_refused(ollama: OllamaServer, ask_ollama: Ask
 
 @pytest.mark.parametrize("finish", ["tool_calls", "function_call", "tool_use", "TOOL_CALLS"])
 @pytest.mark.parametrize("text", ["Let me search.", ""])
-def test_announced_call_that_is_missing_is_no_response(
+def test_an_announced_but_missing_call_is_not_a_response(
     server: ModelServer, ask: Asking, text: str, finish: str
 ) -> None:
     server.enqueue(Response(text=text, finish=finish))
@@ -208,7 +208,7 @@ def test_announced_call_that_is_missing_is_no_response(
         Response(calls=(), streamed=False),
     ],
 )
-def test_empty_response_is_no_response(server: ModelServer, ask: Asking, response: Response) -> None:
+def test_an_empty_response_is_refused(server: ModelServer, ask: Asking, response: Response) -> None:
     server.enqueue(response)
     with pytest.raises(ProviderError) as caught:
         ask()
@@ -238,7 +238,7 @@ def test_empty_response_is_no_response(server: ModelServer, ask: Asking, respons
     ],
 )
 @pytest.mark.parametrize("streamed", [True, False])
-def test_name_with_prefix_or_suffix_means_offered_tool(
+def test_a_name_with_a_prefix_or_suffix_means_the_offered_tool(
     server: ModelServer, ask: Asking, called: str, streamed: bool
 ) -> None:
     entry = {"index": 0, "id": "a", "type": "function", "function": {"name": called, "arguments": '{"text":"a"}'}}
@@ -271,24 +271,24 @@ def test_name_with_prefix_or_suffix_means_offered_tool(
         "unnamed",
     ],
 )
-def test_name_that_fits_no_or_several_tools_stays(called: str) -> None:
+def test_a_name_that_matches_no_or_several_tools_stays_unchanged(called: str) -> None:
     assert NAMES.to_internal(called) == called
 
 
-def test_name_that_contains_two_offered_names_means_longer_one_only_where_it_ends() -> None:
+def test_a_name_that_contains_two_offered_names_means_the_longer_one_only_at_its_end() -> None:
     names = WireNames(["data.search", "data.searchRecords"])
     assert names.to_internal("functions.data__searchRecords:0") == "data.searchRecords"
     assert names.to_internal("functions.data__search:0") == "data.search"
 
 
-def test_tools_with_odd_names_are_found_in_text() -> None:
+def test_tools_with_odd_names_are_detected_in_text() -> None:
     names = WireNames(["bank.wire-transfer", "crm.v1.find"])
     for wire in ("bank__wire-transfer", "crm__v1__find", "crm.v1.find", "bank.wire-transfer"):
         assert find_text_call(f'{{"name": "{wire}", "arguments": {{}}}}', names.find_offered, is_parsed=False)
         assert find_text_call(f"{wire}(a=1)", names.find_offered, is_parsed=False)
 
 
-def test_request_without_tools_has_no_call(server: ModelServer, ask: Asking) -> None:
+def test_a_request_without_tools_has_no_calls(server: ModelServer, ask: Asking) -> None:
     server.enqueue(Response(text=CALLS["hermes"]))
     assert ask(tools=[]).text == CALLS["hermes"]
     server.enqueue(Response(text=CALLS["hermes"]))

@@ -28,7 +28,7 @@ HARD_NAMES = [
 ]
 
 
-def test_every_name_is_legal_on_the_wire_and_comes_back() -> None:
+def test_every_name_is_legal_when_sent_and_maps_back() -> None:
     names = WireNames(HARD_NAMES)
     wires = [names.to_wire(name) for name in HARD_NAMES]
     assert all(LEGAL.fullmatch(wire) for wire in wires)
@@ -38,29 +38,29 @@ def test_every_name_is_legal_on_the_wire_and_comes_back() -> None:
 
 @settings(max_examples=150, deadline=None, database=None)
 @given(SETS_OF_NAMES)
-def test_any_names_are_legal_there_differ_and_come_back(names: list[str]) -> None:
+def test_any_names_become_legal_and_unique_and_map_back(names: list[str]) -> None:
     assert_reversible(names)
 
 
-def test_names_that_are_made_to_look_alike_are_told_apart() -> None:
+def test_deliberately_similar_names_stay_distinct() -> None:
     first, second = EQUAL_DIGESTS
     assert taken_from(first) == taken_from(second)
     assert_reversible([first, second])
     assert_reversible([taken_from(first), second, first, taken_from(taken_from(first))])
 
 
-def test_legal_names_stay_and_dots_become_two_underscores() -> None:
+def test_legal_names_are_unchanged_and_dots_become_two_underscores() -> None:
     names = WireNames(["search_google", "data.searchRecords"])
     assert names.to_wire("search_google") == "search_google"
     assert names.to_wire("data.searchRecords") == "data__searchRecords"
 
 
-def test_two_underscores_never_become_a_dot_by_replacing_text() -> None:
+def test_two_underscores_never_become_a_dot_by_text_replacement() -> None:
     names = WireNames(["utility.now"])
     assert names.to_internal("data__searchRecords") == "data__searchRecords"
 
 
-def test_the_exact_internal_name_is_accepted_and_an_unknown_one_passes_through() -> None:
+def test_the_internal_name_is_accepted_and_an_unknown_one_passes_unchanged() -> None:
     names = WireNames(["data.searchRecords"])
     assert names.to_internal("data.searchRecords") == "data.searchRecords"
     assert names.to_internal("delete_everything") == "delete_everything"
@@ -73,7 +73,7 @@ def test_129_tools_are_refused_with_the_number() -> None:
     assert not caught.value.transient
 
 
-def test_a_description_is_cut_at_1024_characters_and_the_definition_itself_stays_whole() -> None:
+def test_a_description_is_cut_at_1024_characters_and_the_definition_stays_whole() -> None:
     tool = definition("data.searchRecords", "x" * 2000)
     outgoing = WireNames(["data.searchRecords"]).rename_definitions([tool])[0]["function"]
     assert len(outgoing["description"]) == 1024
@@ -81,7 +81,7 @@ def test_a_description_is_cut_at_1024_characters_and_the_definition_itself_stays
     assert tool == definition("data.searchRecords", "x" * 2000)
 
 
-def test_history_keeps_its_very_objects_unless_a_name_is_illegal() -> None:
+def test_the_history_keeps_its_objects_unless_a_name_is_illegal() -> None:
     names = WireNames(["data.searchRecords"])
     fine = {"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "data__searchRecords"}}]}
     dotted: dict[str, Any] = {

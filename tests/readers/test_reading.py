@@ -117,27 +117,27 @@ def be_impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "PATIENCE_S", 0.0)
 
 
-class TestOrder:
-    def test_rows_are_read_in_order_and_once(self, run: Run) -> None:
+class TestOrderOfReading:
+    def test_is_that_of_the_rows_and_each_is_read_once(self, run: Run) -> None:
         added = [add(run) for _ in range(3)]
         assert read_all() == added
         assert read_all() == added
         added.append(add(run))
         assert read_all() == added
 
-    def test_a_backlog_is_read_in_batches(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_is_kept_for_a_backlog_in_batches(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(reading, "AT_ONCE", 2)
         added = [add(run) for _ in range(5)]
         counts = [(read_logs(), len(list_read())) for _ in range(4)]
         assert counts == [(True, 2), (True, 4), (False, 5), (False, 5)]
         assert list_read() == added
 
-    def test_rows_that_the_reader_does_not_want_are_passed_over(self, run: Run) -> None:
+    def test_skips_rows_that_the_reader_does_not_want(self, run: Run) -> None:
         wanted = [add(run), add(run, EventType.TOOL_PROGRESS), add(run)]
         assert read_all() == [wanted[0], wanted[2]]
         assert ReaderCursor.objects.get().position == wanted[2]
 
-    def test_the_cursor_moves_only_for_a_wanted_row_or_a_whole_batch(
+    def test_moves_the_cursor_only_for_a_wanted_row_or_a_whole_batch(
         self, run: Run, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(reading, "AT_ONCE", 3)
@@ -149,32 +149,32 @@ class TestOrder:
         read_all()
         assert ReaderCursor.objects.get().position == added[-1]
 
-    def test_a_reader_without_a_cursor_begins_with_the_first_row(self, run: Run) -> None:
+    def test_begins_with_the_first_row_without_a_cursor(self, run: Run) -> None:
         added = [add(run), add(run)]
         ReaderCursor.objects.all().delete()
         assert read_all() == added
 
-    def test_rows_that_were_removed_or_rolled_back_delay_nothing(self, run: Run) -> None:
+    def test_is_not_delayed_by_deleted_or_rolled_back_rows(self, run: Run) -> None:
         first, removed, last = add(run), add(run), add(run)
         Event.objects.filter(pk=removed).delete()
         assert read_all() == [first, last]
         assert list_holes() == []
 
-    def test_events_of_a_new_organization_are_read_too(self, run: Run, world: World) -> None:
+    def test_includes_events_of_a_new_organization(self, run: Run, world: World) -> None:
         add(run)
         read_all()
         other = Run.objects.create(organization=world.globex, employee=world.others_employee, task="Look")
         added = add(other)
         assert read_all()[-1] == added
 
-    def test_skipped_rows_are_never_read(self, run: Run) -> None:
+    def test_excludes_skipped_rows(self, run: Run) -> None:
         add(run)
         skip_unread()
         assert read_all() == []
         added = add(run)
         assert read_all() == [added]
 
-    def test_readers_have_cursors_of_their_own(self, run: Run, reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_is_separate_for_each_reader(self, run: Run, reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
         heard: list[int] = []
         second = Reader("second", Event, Event.objects.all, lambda events: heard.extend(each.pk for each in events))
         added = [add(run)]
@@ -184,14 +184,14 @@ class TestOrder:
         assert read_all() == heard == added
 
 
-class TestKills:
+class TestFailuresOfReading:
     @feature(
         "Execution",
         "Readers write what follows from events, each once and in order, although workers are killed",
         "agents/readers/reading.py",
     )
     @pytest.mark.parametrize("step", ["before it writes", "after it wrote", "after it moved the cursor"])
-    def test_a_killed_worker_loses_and_repeats_nothing(
+    def test_by_a_killed_worker_neither_lose_nor_repeat_anything(
         self, run: Run, monkeypatch: pytest.MonkeyPatch, step: str
     ) -> None:
         added = [add(run) for _ in range(3)]
@@ -219,7 +219,7 @@ class TestKills:
         assert list_read() == []
         assert read_all() == added
 
-    def test_one_row_that_cannot_be_read_is_given_up(
+    def test_on_one_unreadable_row_skip_that_row(
         self, run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
         first, bad, last = add(run), add(run), add(run)
@@ -231,9 +231,7 @@ class TestKills:
         assert read_all() == [first, last]
         assert "ZeroDivisionError" in caplog.text
 
-    def test_no_row_is_given_up_while_the_database_is_unavailable(
-        self, run: Run, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_of_the_database_skip_no_row(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         added = add(run)
 
         def lose_database(_: Sequence[Any]) -> None:
@@ -245,9 +243,9 @@ class TestKills:
         assert read_all() == [added]
 
 
-class TestTwoWorkers:
+class TestConcurrentReading:
     @on_postgresql  # on SQLite the second one waits for the file
-    def test_while_a_worker_reads_another_one_leaves_the_rows_to_it(self, run: Run) -> None:
+    def test_leaves_the_rows_to_the_worker_that_is_reading(self, run: Run) -> None:
         added = [add(run) for _ in range(3)]
         has_begun, may_end, batches = threading.Event(), threading.Event(), list[list[int]]()
 
@@ -265,7 +263,7 @@ class TestTwoWorkers:
         reading._read(slow)
         assert batches == [added]
 
-    def test_many_workers_read_each_row_once(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_reads_each_row_once_with_many_workers(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(reading, "AT_ONCE", 3)
         added = [add(run) for _ in range(30)]
         with beside(*[read_all] * 4):
@@ -275,7 +273,7 @@ class TestTwoWorkers:
 
 @on_postgresql
 class TestHoles:
-    def test_the_reader_waits_for_an_older_transaction(self, run: Run) -> None:
+    def test_make_the_reader_wait_for_an_older_transaction(self, run: Run) -> None:
         with writing(run) as (slow, end):
             later = add(run)
             assert read_all() == []
@@ -283,7 +281,7 @@ class TestHoles:
         assert read_all() == [*slow, later]
         assert list_holes() == []
 
-    def test_rows_before_a_hole_do_not_wait(self, run: Run) -> None:
+    def test_do_not_delay_rows_before_them(self, run: Run) -> None:
         first = add(run)
         with writing(run) as (slow, end):
             later = add(run)
@@ -291,7 +289,7 @@ class TestHoles:
             end("commit")
         assert read_all() == [first, *slow, later]
 
-    def test_a_transaction_that_is_rolled_back_ends_the_wait(self, run: Run) -> None:
+    def test_end_when_their_transaction_is_rolled_back(self, run: Run) -> None:
         with writing(run) as (_, end):
             later = add(run)
             assert read_all() == []
@@ -299,7 +297,7 @@ class TestHoles:
         assert read_all() == [later]
         assert list_holes() == []
 
-    def test_after_five_seconds_the_reader_goes_on_and_remembers_the_hole(
+    def test_are_remembered_after_five_seconds_and_the_reader_continues(
         self, run: Run, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         assert reading.PATIENCE_S == 5
@@ -317,7 +315,7 @@ class TestHoles:
         assert list_holes() == []
         assert read_all() == [later, *slow], "it is read once"
 
-    def test_a_hole_is_forgotten_when_its_transaction_was_rolled_back(
+    def test_are_forgotten_when_their_transaction_was_rolled_back(
         self, run: Run, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         be_impatient(monkeypatch)
@@ -329,7 +327,7 @@ class TestHoles:
         assert read_all() == [later]
         assert list_holes() == []
 
-    def test_transactions_that_began_later_keep_no_hole_open(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_are_not_kept_open_by_later_transactions(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         be_impatient(monkeypatch)
         with writing(run) as (_, end):
             add(run)
@@ -340,7 +338,7 @@ class TestHoles:
                 assert list_holes() == []
                 end_younger("roll back")
 
-    def test_a_transaction_that_writes_elsewhere_delays_nothing(self, run: Run) -> None:
+    def test_are_not_caused_by_a_transaction_that_writes_elsewhere(self, run: Run) -> None:
         has_written, may_end = threading.Event(), threading.Event()
 
         def write_elsewhere() -> None:
@@ -356,7 +354,7 @@ class TestHoles:
             Event.objects.filter(pk=removed).delete()
             assert read_all() == [last]
 
-    def test_two_holes_are_filled_one_after_the_other(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_are_filled_one_after_the_other(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         be_impatient(monkeypatch)
         others = [make_other_run(run) for _ in range(2)]
         with writing(others[0]) as (first, end_first), writing(others[1]) as (second, end_second):
@@ -368,7 +366,7 @@ class TestHoles:
             end_first("commit")
         assert read_all() == [later, *second, *first]
 
-    def test_late_rows_come_in_batches_too(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_are_filled_in_batches_too(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         be_impatient(monkeypatch)
         with writing(run, 5) as (slow, end):
             later = add(run)
@@ -389,7 +387,7 @@ def make_other_run(run: Run) -> Run:
     return Run.objects.create(organization_id=run.organization_id, employee_id=run.employee_id, task="Other")
 
 
-def test_gaps_are_listed_between_ids() -> None:
+def test_are_the_gaps_between_ids() -> None:
     assert list_gaps(3, [4, 5, 8, 10]) == [(6, 7), (9, 9)]
     assert list_gaps(0, [3]) == [(1, 2)]
     assert list_gaps(3, []) == []

@@ -21,7 +21,7 @@ from tests.workshop import (
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_a_run_that_was_driven_is_queued_and_its_reads_run_again(workshop: Workshop) -> None:
+def test_a_driven_run_is_queued_and_its_reads_run_again(workshop: Workshop) -> None:
     workshop.play(asking(call("probe.sleep", ms=0)))
     run = workshop.submit()
     die_while_executing(run)
@@ -41,7 +41,7 @@ def test_an_executing_write_gets_an_unknown_outcome(workshop: Workshop, recorder
     assert calls(run)[0].attempts == 1
 
 
-def test_approvals_that_have_not_started_are_asked_again(workshop: Workshop, recorder: Recorder) -> None:
+def test_unstarted_approvals_are_asked_again(workshop: Workshop, recorder: Recorder) -> None:
     workshop.play(asking(call("probe.effect", name="a"), call("probe.effect", name="b")))
     run = workshop.work()
     for card in workshop.cards(run):
@@ -55,7 +55,7 @@ def test_approvals_that_have_not_started_are_asked_again(workshop: Workshop, rec
     assert not recorder.effects
 
 
-def test_pending_cards_stay_as_they_are(workshop: Workshop) -> None:
+def test_pending_cards_stay_unchanged(workshop: Workshop) -> None:
     workshop.play(asking(call("probe.effect", name="a")))
     run = workshop.work()
     card = workshop.card(run)
@@ -64,7 +64,7 @@ def test_pending_cards_stay_as_they_are(workshop: Workshop) -> None:
     assert again(run).status == RunStatus.WAITING
 
 
-def test_a_run_that_was_being_cancelled_ends(workshop: Workshop) -> None:
+def test_a_run_being_cancelled_ends(workshop: Workshop) -> None:
     workshop.play(asking(call("probe.sleep", ms=0)))
     run = workshop.submit()
     die_while_executing(run)

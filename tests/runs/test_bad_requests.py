@@ -31,7 +31,7 @@ def raw(tool: str, arguments: str) -> dict[str, Any]:
     return {"tool": tool, "arguments": arguments}
 
 
-class TestARequestThatCannotRun:
+class TestAnInvalidRequest:
     @pytest.mark.parametrize(
         ("asked", "code"),
         [
@@ -107,7 +107,7 @@ class TestARequestThatCannotRun:
         toolbox.register(_with_every_mode(sleep))
         assert statuses(run) == [CallStatus.SUCCEEDED]
 
-    def test_is_rejected_if_the_grant_was_removed_while_the_model_answered(
+    def test_is_rejected_if_the_grant_was_removed_while_the_model_responded(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         model.script(Response(calls=(Call("probe.sleep", {"ms": 0}),), hold="start"), Response(text="I see."))
@@ -125,7 +125,7 @@ class TestARequestThatCannotRun:
         assert lines[0] == "TOOL ERROR: MISSING_PARAMETER"
         assert "PARAMETER: name" in lines
 
-    def test_reaches_no_record_of_another_organization(self, workshop: Workshop) -> None:
+    def test_cannot_reach_a_record_of_another_organization(self, workshop: Workshop) -> None:
         mine = workshop.record()
         foreign = build_other_record()
         workshop.play(asking(call("probe.rename", record_id=foreign, to="x"), call("data.searchRecords")))
@@ -148,7 +148,7 @@ def build_other_record() -> int:
 
 
 class TestTooMuchAtOnce:
-    def test_the_21st_card_is_rejected(self, workshop: Workshop) -> None:
+    def test_rejects_the_21st_card(self, workshop: Workshop) -> None:
         workshop.play(asking(*[call("probe.effect", name=str(number)) for number in range(23)]))
         run = workshop.work()
         assert statuses(run) == [CallStatus.AWAITING_APPROVAL] * 20 + [CallStatus.REJECTED] * 3
@@ -156,14 +156,14 @@ class TestTooMuchAtOnce:
         assert "Ask again after these" in calls(run)[20].content
         assert len(workshop.cards(run)) == 20
 
-    def test_duplicates_and_reads_do_not_count_as_cards(self, workshop: Workshop) -> None:
+    def test_does_not_count_duplicates_and_reads_as_cards(self, workshop: Workshop) -> None:
         effects = [call("probe.effect", name=str(number)) for number in range(20)]
         workshop.play(asking(SLEEP, *effects, effects[0], effects[1]))
         run = workshop.work()
         assert len(workshop.cards(run)) == 20
         assert statuses(run)[-2:] == [CallStatus.DUPLICATE] * 2
 
-    def test_calls_beyond_a_hundred_are_rejected(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_rejects_calls_beyond_a_hundred(self, workshop: Workshop, model: ModelServer) -> None:
         asked = tuple(Call("utility.calculate", {"operation": "add", "a": number, "b": 1}) for number in range(103))
         model.script(Response(calls=asked), Response(text="Done."))
         run = workshop.work()
@@ -171,7 +171,7 @@ class TestTooMuchAtOnce:
         assert statuses(run) == [CallStatus.SUCCEEDED] * 100 + [CallStatus.REJECTED] * 3
         assert {error_code(row) for row in calls(run)[100:]} == {"LIMIT_EXCEEDED"}
 
-    def test_a_huge_result_is_stored_whole_and_shortened_in_its_event(self, workshop: Workshop) -> None:
+    def test_shortens_a_huge_result_in_its_event_and_stores_it_whole(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.big", characters=2_000_000)))
         run = workshop.work()
         assert len(data_of(calls(run)[0])["text"]) == 2_000_000
@@ -180,10 +180,8 @@ class TestTooMuchAtOnce:
         assert line["result"]["summary"] == "2000000 characters"
 
 
-class TestAStrangeModel:
-    def test_that_gives_the_same_id_twice_gets_one_answer_for_each_call(
-        self, workshop: Workshop, model: ModelServer
-    ) -> None:
+class TestAnIrregularModel:
+    def test_that_repeats_an_id_gets_one_result_per_call(self, workshop: Workshop, model: ModelServer) -> None:
         model.script(
             Response(calls=(Call("probe.sleep", {"ms": 0}, id="x"), Call("probe.clock", {}, id="x")), style="whole"),
             Response(calls=(Call("probe.progress", {}, id="x"),)),
@@ -193,7 +191,7 @@ class TestAStrangeModel:
         assert run.status == RunStatus.SUCCEEDED, run.problem
         assert len({row.provider_call_id for row in calls(run)}) == 3
 
-    def test_that_gives_no_id_gets_one(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_that_omits_the_id_gets_one(self, workshop: Workshop, model: ModelServer) -> None:
         model.script(Response(calls=(Call("probe.sleep", {"ms": 0}, id=""),), style="whole"), Response(text="Done."))
         run = workshop.work()
         assert run.status == RunStatus.SUCCEEDED, run.problem
@@ -208,7 +206,9 @@ class TestAStrangeModel:
         assert model.requests[1]["messages"][2]["tool_calls"][0]["function"]["arguments"] == "{}"
 
 
-def test_an_employee_without_tools_answers(workshop: Workshop, model: ModelServer, recorder: Recorder) -> None:
+def test_gets_rejections_and_answers_if_its_employee_has_no_tools(
+    workshop: Workshop, model: ModelServer, recorder: Recorder
+) -> None:
     workshop.employee.grants.all().delete()
     model.script(Response(calls=(Call("probe.effect", {"name": "a"}),)), Response(text="I have no tools."))
     run = workshop.work()

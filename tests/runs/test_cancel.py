@@ -36,8 +36,8 @@ def is_cancelled(run: Run) -> bool:
     return (run.status, run.exit_reason, run.lease_owner) == (RunStatus.CANCELLED, ExitReason.CANCELLED, "")
 
 
-class TestARunThatNobodyDrives:
-    def test_ends_at_once_while_queued_and_is_never_driven(self, workshop: Workshop) -> None:
+class TestCancellingARunWithoutADriver:
+    def test_ends_a_queued_run_at_once_and_it_is_never_driven(self, workshop: Workshop) -> None:
         run = workshop.submit()
         workshop.cancel(run)
         assert is_cancelled(workshop.drive(run))
@@ -45,9 +45,7 @@ class TestARunThatNobodyDrives:
         assert payloads(run, "cancel_requested") == [{"by": "acme-operator"}]
         assert AuditEntry.objects.get(action="run_cancelled").subject == f"run:{run.pk}"
 
-    def test_ends_at_once_while_waiting_and_cancels_its_cards_and_calls(
-        self, workshop: Workshop, recorder: Recorder
-    ) -> None:
+    def test_ends_a_waiting_run_at_once_with_its_cards_and_calls(self, workshop: Workshop, recorder: Recorder) -> None:
         workshop.play(asking(call("probe.effect", name="a"), call("probe.effect", name="b")))
         run = workshop.work()
         pending, approved = workshop.cards(run)
@@ -63,7 +61,7 @@ class TestARunThatNobodyDrives:
         assert cancelled_cards == [str(pending.pk), str(approved.pk)]
         assert not recorder.effects
 
-    def test_leaves_an_unknown_outcome_visible_and_open_to_resolution(self, workshop: Workshop) -> None:
+    def test_keeps_an_unknown_outcome_visible_and_open_to_resolution(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.failingEffect", code="NETWORK_ERROR")))
         run = workshop.work()
         workshop.approve(workshop.card(run))
@@ -78,8 +76,8 @@ class TestARunThatNobodyDrives:
         assert not workshop.cards(run)
 
 
-class TestARunThatIsDriven:
-    def test_gives_up_the_answer_that_its_model_is_writing(self, workshop: Workshop, model: ModelServer) -> None:
+class TestCancellingADrivenRun:
+    def test_interrupts_the_streaming_answer(self, workshop: Workshop, model: ModelServer) -> None:
         model.script(Response(text="Too late.", hold="middle"))
         run = workshop.submit()
         with workshop.driving(run):
@@ -88,7 +86,7 @@ class TestARunThatIsDriven:
         assert is_cancelled(run)
         assert not passes(run)
 
-    def test_records_no_pass_that_came_after_the_request(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_discards_a_pass_that_came_after_the_request(self, workshop: Workshop, model: ModelServer) -> None:
         model.script(Response(text="Too late.", hold="start"))
         run = workshop.submit()
         with workshop.driving(run):
@@ -99,7 +97,7 @@ class TestARunThatIsDriven:
         assert not passes(run)
         assert "assistant_message" not in event_types(run)
 
-    def test_lets_a_read_end_and_does_not_ask_the_model_again(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_lets_a_read_finish_and_does_not_call_the_model_again(self, workshop: Workshop, recorder: Recorder) -> None:
         recorder.hold("slow")
         workshop.play(asking(call("probe.gate", name="slow")))
         run = workshop.submit()
@@ -111,7 +109,7 @@ class TestARunThatIsDriven:
         assert statuses(run) == [CallStatus.SUCCEEDED]
         assert len(passes(run)) == 1
 
-    def test_lets_a_write_end_and_records_what_it_did(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_lets_a_write_finish_and_records_its_result(self, workshop: Workshop, recorder: Recorder) -> None:
         recorder.hold("a")
         workshop.play(asking(call("probe.effect", name="a"), call("probe.effect", name="b")))
         run = workshop.work()
@@ -143,7 +141,7 @@ class TestARunThatIsDriven:
         assert statuses(run) == [CallStatus.SUCCEEDED] * 10 + [CallStatus.CANCELLED] * 2
         assert [line["code"] for line in payloads(run, "tool_rejected")] == ["OPERATION_NOT_ALLOWED"] * 2
 
-    def test_is_cancelled_once(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_twice_is_recorded_once(self, workshop: Workshop, recorder: Recorder) -> None:
         recorder.hold("slow")
         workshop.play(asking(call("probe.gate", name="slow")))
         run = workshop.submit()
@@ -156,8 +154,8 @@ class TestARunThatIsDriven:
         assert event_types(run).count("run_finished") == 1
 
 
-class TestARunWhoseWorkerIsGone:
-    def test_is_ended_by_the_sweeper(self, workshop: Workshop) -> None:
+class TestCancellingARunOfALostWorker:
+    def test_is_completed_by_the_sweeper(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.sleep", ms=0), call("probe.effect", name="a")))
         run = workshop.submit()
         die_while_executing(run)
@@ -169,7 +167,7 @@ class TestARunWhoseWorkerIsGone:
         assert (read.status, error_code(read)) == (CallStatus.FAILED, "WORKER_LOST")
         assert write.status == CallStatus.CANCELLED
 
-    def test_leaves_a_write_in_flight_unknown(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_leaves_an_interrupted_write_unknown(self, workshop: Workshop, recorder: Recorder) -> None:
         with write_in_flight(workshop, recorder) as run:
             workshop.cancel(run)
             lose_worker(run)
@@ -179,7 +177,7 @@ class TestARunWhoseWorkerIsGone:
         assert is_cancelled(run)
         assert statuses(run) == [CallStatus.SUCCEEDED], "the original executor reports late"
 
-    def test_is_ended_by_the_next_driver_if_the_worker_gave_it_back(self, workshop: Workshop) -> None:
+    def test_is_completed_by_the_next_driver_if_the_worker_gave_it_back(self, workshop: Workshop) -> None:
         run = workshop.submit()
         my_lease = lease.acquire(run.pk)
         assert my_lease is not None
@@ -211,14 +209,14 @@ class TestACancelledRun:
             workshop.say(run)
         lose_worker(run)
 
-    def test_has_an_answer_that_says_what_was_done(self, workshop: Workshop) -> None:
+    def test_has_an_answer_that_lists_the_completed_calls(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.sleep", ms=0), call("probe.effect", name="a")))
         run = workshop.cancel(workshop.work())
         assert "Slept 0 ms" in run.answer
         assert run.answer.startswith("Cancelled before Dana answered. So far:")
 
 
-def test_a_run_that_has_ended_is_not_cancelled(workshop: Workshop) -> None:
+def test_an_ended_run_cannot_be_cancelled(workshop: Workshop) -> None:
     workshop.play()
     run = workshop.work()
     with pytest.raises(Conflict):
@@ -235,7 +233,7 @@ def test_viewers_and_other_organizations_cannot_cancel(workshop: Workshop) -> No
     assert again(run).cancel_requested_at is None
 
 
-def test_a_closing_answer_that_comes_after_the_cancellation_is_dropped(workshop: Workshop, model: ModelServer) -> None:
+def test_a_closing_answer_after_the_cancellation_is_dropped(workshop: Workshop, model: ModelServer) -> None:
     workshop.allow_passes(1)
     model.script(Response(calls=(Call("probe.sleep", {"ms": 0}),)), Response(text="Late.", hold="start"))
     run = workshop.submit()

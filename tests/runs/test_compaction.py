@@ -106,7 +106,7 @@ def test_sixty_large_results_stay_below_the_limit_and_can_be_read_again(many: Wo
     "Earlier messages stay the same, for the provider's cache",
     "agents/runs/engine/compaction.py",
 )
-def test_requests_share_their_beginning_for_several_passes(many: Workshop, model: ModelServer) -> None:
+def test_several_passes_share_the_beginning_of_their_requests(many: Workshop, model: ModelServer) -> None:
     model.respond_with(searching(60))
     run_to_end(many)
     requests = model.requests
@@ -139,7 +139,7 @@ def test_each_further_shortening_has_an_event_with_its_numbers(many: Workshop, m
         assert types[began : began + 3] == ["pass_started", "history_shortened", "tool_start"]
 
 
-def test_without_the_grant_the_model_is_not_referred_to_the_reading_tool(many: Workshop, model: ModelServer) -> None:
+def test_the_model_is_referred_to_the_reading_tool_only_with_the_grant(many: Workshop, model: ModelServer) -> None:
     many.employee.grants.filter(tool="results.read").delete()
     model.respond_with(searching(60))
     run_to_end(many)
@@ -147,7 +147,7 @@ def test_without_the_grant_the_model_is_not_referred_to_the_reading_tool(many: W
     assert "results.read" not in "".join(list_results(model.requests[-1]))
 
 
-def test_newest_results_that_are_too_large_on_their_own_are_cut_and_marked(many: Workshop, model: ModelServer) -> None:
+def test_the_newest_results_are_cut_and_flagged_if_they_are_too_large_alone(many: Workshop, model: ModelServer) -> None:
     many.employee.context_tokens = 4_000
     many.employee.save()
     found = [Call("data__searchRecords", {"limit": limit}) for limit in (100, 110, 120)]
@@ -167,7 +167,7 @@ TOO_LONG = failing(400, "This model's maximum context length is 8192 tokens")
     "If the provider finds the context too long, it gets a shorter one, once",
     "agents/runs/engine/passes.py",
 )
-def test_a_request_refused_as_too_long_is_sent_once_more_shortened(many: Workshop, model: ModelServer) -> None:
+def test_a_request_refused_as_too_long_is_shortened_and_sent_once_more(many: Workshop, model: ModelServer) -> None:
     limits = [Call("data__searchRecords", {"limit": limit}) for limit in (100, 110, 120)]
     model.enqueue(*[Response(calls=(call,)) for call in limits], TOO_LONG, Response(text="Now it fits."))
     run = many.work()
@@ -180,7 +180,7 @@ def test_a_request_refused_as_too_long_is_sent_once_more_shortened(many: Worksho
     assert line["tokens_after"] < 0.7 * line["tokens_before"]
 
 
-def test_after_several_refusals_the_events_match_the_requests(many: Workshop, model: ModelServer) -> None:
+def test_events_match_the_requests_after_several_refusals(many: Workshop, model: ModelServer) -> None:
     search = searching(12)
     refused: list[int] = []
 
@@ -228,7 +228,7 @@ def list_later_results(run: Run, body: dict[str, Any]) -> list[str]:
     "A model with a smaller context than expected refuses once per run, and the panel shows what was sent",
     "agents/runs/engine/compaction.py",
 )
-def test_a_model_with_a_smaller_context_than_assumed_refuses_once(many: Workshop, model: ModelServer) -> None:
+def test_a_model_with_a_smaller_context_than_assumed_refuses_only_once(many: Workshop, model: ModelServer) -> None:
     search, sees = searching(30), 8_000
     model.respond_with(lambda body: TOO_LONG if tokens_of(body) > sees else search(body))
     run = run_to_end(many)
@@ -246,7 +246,7 @@ def test_a_request_that_stays_too_long_ends_the_run(many: Workshop, model: Model
     assert payloads(run, "history_shortened") == [], "the event belongs to a pass, and none was recorded"
 
 
-def test_a_task_that_is_too_long_on_its_own_is_sent_once(many: Workshop, model: ModelServer) -> None:
+def test_a_task_that_is_too_long_alone_is_sent_once(many: Workshop, model: ModelServer) -> None:
     model.enqueue(TOO_LONG)
     run = many.work()
     assert run.exit_reason == ExitReason.PROVIDER_ERROR
@@ -271,7 +271,7 @@ def test_a_task_that_is_too_long_on_its_own_is_sent_once(many: Workshop, model: 
         (ProviderKind.OLLAMA, "qwen3", {}, 16_384),
     ],
 )
-def test_the_context_of_each_model(kind: ProviderKind, model: str, fields: dict[str, Any], tokens: int) -> None:
+def test_each_model_has_its_context_size(kind: ProviderKind, model: str, fields: dict[str, Any], tokens: int) -> None:
     assert find_context_tokens(Employee(model=model, **fields), ModelProvider(kind=kind)) == tokens
 
 
@@ -293,7 +293,7 @@ def test_reported_tokens_replace_the_estimate() -> None:
     assert choose_cuts(counted, 1_000, 0, RequestRoom(tokens=16_000)).results == {(0, 0): 0, (1, 0): 0}
 
 
-def test_the_oldest_texts_are_shortened_if_results_are_not_enough() -> None:
+def test_the_oldest_texts_are_shortened_if_results_are_not_sufficient() -> None:
     recorded = [make_sizes(text=20_000), make_sizes(text=20_000), make_sizes(text=20_000), make_sizes(100)]
     assert choose_cuts(recorded, 1_000, 0, RequestRoom(tokens=16_000)).texts == {0, 1}
 
@@ -313,7 +313,7 @@ def test_earlier_cuts_are_not_reported_again() -> None:
     assert again.added is None
 
 
-def test_window_that_server_names_holds_for_later_requests(many: Workshop, model: ModelServer) -> None:
+def test_a_context_size_that_the_server_reports_applies_to_later_requests(many: Workshop, model: ModelServer) -> None:
     message = "request (24176 tokens) exceeds the available context size (4096 tokens), try increasing it"
     error = {
         "code": 400,

@@ -55,7 +55,7 @@ class TestAnInnerCall:
         "A tool calls another tool; the call is judged and recorded as a child",
         "agents/runs/engine/execution.py",
     )
-    def test_is_recorded_as_a_child_with_its_lines(self, workshop: Workshop) -> None:
+    def test_is_recorded_as_a_child_with_its_events(self, workshop: Workshop) -> None:
         workshop.play(asking(composed("utility.calculate", ADD), call("utility.calculate", **ADD)))
         run = workshop.work()
         parent, sibling, child = calls(run)
@@ -91,12 +91,12 @@ class TestAnInnerCall:
         (parent,) = calls(workshop.work())
         assert data_of(parent)[0]["error"]["code"] == code
 
-    def test_may_fail_without_failing_its_parent(self, workshop: Workshop) -> None:
+    def test_can_fail_without_failing_its_parent(self, workshop: Workshop) -> None:
         workshop.play(asking(composed("utility.calculate", {"operation": "divide", "a": 1, "b": 0})))
         parent, child = calls(workshop.work())
         assert (parent.status, child.status) == (CallStatus.SUCCEEDED, CallStatus.FAILED)
 
-    def test_goes_three_levels_deep_and_no_further(self, workshop: Workshop) -> None:
+    def test_can_be_nested_three_levels_deep(self, workshop: Workshop) -> None:
         deep: dict[str, Any] = {"inner": "utility.calculate", "params": ADD}
         for _ in range(3):
             deep = {"inner": "probe.composed", "params": deep}
@@ -105,7 +105,7 @@ class TestAnInnerCall:
         assert [row.tool for row in calls(run)] == ["probe.composed"] * 4
         assert "LIMIT_EXCEEDED" in str(calls(run)[-1].result)
 
-    def test_is_limited_to_a_hundred_for_one_caller(self, workshop: Workshop) -> None:
+    def test_is_limited_to_a_hundred_for_each_caller(self, workshop: Workshop) -> None:
         workshop.play(asking(composed("utility.calculate", ADD, times=102)))
         parent, *inner = calls(workshop.work())
         assert len(inner) == 100
@@ -140,7 +140,9 @@ class TestAnInnerCall:
         assert refused.error is not None
         assert (refused.error.code, calls(run)) == ("WORKER_LOST", [parent])
 
-    def test_is_repeated_by_its_parent_after_a_lost_worker(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_is_repeated_by_its_parent_after_the_loss_of_the_worker(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         workshop.play(asking(composed("utility.calculate", ADD)))
         run = workshop.submit()
         die_while_executing(run)
@@ -167,7 +169,7 @@ class TestAnInnerCall:
         assert (lost.status, error_code(lost), lost.attempts) == (CallStatus.FAILED, "WORKER_LOST", 1)
         assert (parent.attempts, repeated.status) == (2, CallStatus.SUCCEEDED)
 
-    def test_that_runs_longer_than_its_caller_is_given_up_with_it(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_that_outlasts_its_caller_is_abandoned_with_it(self, workshop: Workshop, recorder: Recorder) -> None:
         recorder.hold("slow")
         inner = {"inner": "probe.gate", "params": {"name": "slow"}, "times": 2}
         workshop.play(asking(call("probe.composedBriefly", **inner)))
@@ -178,7 +180,7 @@ class TestAnInnerCall:
         assert run.status == RunStatus.SUCCEEDED
         assert recorder.arrivals["slow"] == 1
 
-    def test_is_judged_by_what_is_permitted_now(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_is_judged_by_current_permissions(self, workshop: Workshop, recorder: Recorder) -> None:
         recorder.hold("first")
         workshop.play(asking(call("probe.composed", inner="probe.gate", params={"name": "first"}, times=2)))
         run = workshop.submit()
@@ -208,7 +210,7 @@ class TestARecipe:
         "Recipe: a list of steps, each judged, approved and recorded",
         "agents/runs/engine/suspension.py",
     )
-    def test_stops_at_the_card_of_its_step_and_continues_when_it_is_approved(self, workshop: Workshop) -> None:
+    def test_stops_at_the_card_of_its_step_and_continues_once_approved(self, workshop: Workshop) -> None:
         record = workshop.record(name="Acme")
         workshop.play(asking(recipe(record)), answer="Done.")
         run = workshop.work()
@@ -227,7 +229,7 @@ class TestARecipe:
         record.refresh_from_db()
         assert record.name == "New (was Acme)"
 
-    def test_ends_at_a_denied_step_and_says_which(self, workshop: Workshop) -> None:
+    def test_ends_at_a_denied_step_and_names_it(self, workshop: Workshop) -> None:
         record = workshop.record(name="Acme")
         workshop.play(asking(recipe(record)))
         run = workshop.work()
@@ -240,7 +242,7 @@ class TestARecipe:
         record.refresh_from_db()
         assert record.name == "Acme"
 
-    def test_demands_a_grant_for_every_step(self, workshop: Workshop) -> None:
+    def test_requires_a_grant_for_every_step(self, workshop: Workshop) -> None:
         Grant.objects.filter(employee=workshop.employee, tool="probe.rename").delete()
         record = workshop.record()
         workshop.play(asking(recipe(record)))
@@ -289,7 +291,7 @@ class TestARecipe:
         assert (run.status, run.crash_count) == (RunStatus.SUCCEEDED, 0)
         assert error_code(calls(run)[0]) == "TOOL_EXECUTION_FAILED"
 
-    def test_step_makes_an_equal_call_of_the_model_a_duplicate(self, workshop: Workshop) -> None:
+    def test_makes_an_equal_call_of_the_model_a_duplicate(self, workshop: Workshop) -> None:
         record = workshop.record(name="Acme")
         same_rename = call("probe.rename", record_id=record.pk, to="New (was Acme)")
         workshop.play(asking(recipe(record)), asking(same_rename))
@@ -330,7 +332,7 @@ class TestARecipe:
 
 
 class TestSessionData:
-    def test_is_kept_for_the_later_calls_of_the_run(self, workshop: Workshop) -> None:
+    def test_is_available_to_later_calls_of_the_run(self, workshop: Workshop) -> None:
         workshop.play(
             asking(call("probe.remember", key="seen", value=1)), asking(call("probe.remember", key="seen", value=2))
         )
@@ -338,7 +340,7 @@ class TestSessionData:
         assert [data_of(row) for row in calls(run)] == [{}, {"seen": [1]}]
         assert run.session == {"seen": [1, 2]}
 
-    def test_stays_as_long_as_nobody_changes_it(self, workshop: Workshop) -> None:
+    def test_stays_until_it_is_changed(self, workshop: Workshop) -> None:
         workshop.play(*[asking(call("probe.remember", key=key, value=1)) for key in ("a", "b")])
         assert workshop.work().session == {"a": [1], "b": [1]}
 
@@ -354,7 +356,7 @@ class TestSessionData:
             recorder.release("both")
         assert again(run).session == {"a": [1], "b": [1]}
 
-    def test_can_be_forgotten(self, workshop: Workshop) -> None:
+    def test_can_be_deleted(self, workshop: Workshop) -> None:
         workshop.play(
             asking(call("probe.remember", key="a", value=1)), asking(call("probe.remember", key="a", value="forget"))
         )
@@ -369,12 +371,12 @@ class TestSessionData:
         assert (run.status, run.session) == (RunStatus.SUCCEEDED, {})
         assert "session data" in caplog.text
 
-    def test_is_kept_up_to_the_limit(self, workshop: Workshop) -> None:
+    def test_is_stored_up_to_the_limit(self, workshop: Workshop) -> None:
         longest = "x" * (LARGEST_SESSION - len(storable_json({"a": [""]})))
         workshop.play(asking(call("probe.remember", key="a", value=longest)))
         assert workshop.work().session == {"a": [longest]}
 
-    def test_belongs_to_its_run_alone(self, workshop: Workshop) -> None:
+    def test_belongs_only_to_its_run(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.remember", key="a", value=1)))
         workshop.work()
         assert [data_of(row) for row in calls(workshop.work())] == [{}]

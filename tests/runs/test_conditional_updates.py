@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 NO = ToolError(ErrorCode.OPERATION_NOT_ALLOWED, "No.", attempted=False)
 
 
-class TestACallThatExecutes:
+class TestAnExecutingCall:
     @pytest.fixture
     def executing(self, workshop: Workshop) -> list[ToolCall]:
         """Two calls of different runs, whose drivers are gone."""
@@ -43,7 +43,7 @@ class TestACallThatExecutes:
         assert status_of(first, second) == [CallStatus.CANCELLED, CallStatus.EXECUTING]
         lose_worker(second.run)
 
-    def test_takes_no_result_from_another_epoch(self, executing: list[ToolCall]) -> None:
+    def test_refuses_a_result_from_another_epoch(self, executing: list[ToolCall]) -> None:
         first, _ = executing
         assert first.exec_epoch is not None
         with run_transaction(first.run_id) as tx:
@@ -52,7 +52,7 @@ class TestACallThatExecutes:
         assert status_of(first) == [CallStatus.EXECUTING]
         lose_worker(first.run)
 
-    def test_is_not_marked_unknown_after_its_end(self, executing: list[ToolCall]) -> None:
+    def test_cannot_become_unknown_after_its_end(self, executing: list[ToolCall]) -> None:
         first, _ = executing
         with run_transaction(first.run_id) as tx:
             assert first.exec_epoch is not None
@@ -84,9 +84,7 @@ class TestACard:
         workshop.play(asking(call("probe.effect", name="a"), call("probe.effect", name="b")))
         return workshop.cards(workshop.work())
 
-    def test_that_was_decided_is_neither_replaced_nor_withdrawn(
-        self, workshop: Workshop, cards: list[Approval]
-    ) -> None:
+    def test_cannot_be_replaced_or_withdrawn_once_decided(self, workshop: Workshop, cards: list[Approval]) -> None:
         card, _ = cards
         workshop.deny(Approval.objects.get(pk=card.pk))
         with run_transaction(card.run_id) as tx:
@@ -105,7 +103,7 @@ class TestACard:
 
 
 class TestTheEndOfARun:
-    def test_leaves_the_cards_and_questions_of_other_runs(self, workshop: Workshop) -> None:
+    def test_does_not_affect_cards_and_questions_of_other_runs(self, workshop: Workshop) -> None:
         may_ask(workshop.employee)
         workshop.play(asking(ask(), call("probe.effect", name="a")))
         first, second = workshop.work(), workshop.work()

@@ -83,7 +83,7 @@ class TestARun:
         assert refuses_copy(run)
         assert not refuses_copy(run, client_request_id="")
 
-    def test_keeps_its_employee_and_its_people(self, run: Run, workshop: Workshop) -> None:
+    def test_protects_its_employee_and_its_people_from_deletion(self, run: Run, workshop: Workshop) -> None:
         with pytest.raises(ProtectedError):
             workshop.employee.delete()
         with pytest.raises(ProtectedError):
@@ -104,20 +104,20 @@ class TestAToolCall:
         assert refuses_change(read, level="harmless")
         assert refuses_change(write, status="maybe")
 
-    def test_that_executes_has_an_epoch_and_a_deadline(self, run: Run) -> None:
+    def test_that_executes_requires_an_epoch_and_a_deadline(self, run: Run) -> None:
         write = calls(run)[1]
         assert refuses_change(write, status="executing")
         assert refuses_change(write, status="executing", exec_epoch=1)
         assert refuses_change(write, status="executing", deadline_at=Now())
 
-    def test_has_an_end_exactly_when_it_is_terminal(self, run: Run) -> None:
+    def test_has_an_end_time_exactly_when_it_is_terminal(self, run: Run) -> None:
         read, write, _ = calls(run)
         assert refuses_change(read, finished_at=None)
         assert refuses_change(write, finished_at=Now())
         for status in ("succeeded", "failed", "denied", "expired", "cancelled", "rejected", "duplicate"):
             assert refuses_change(write, status=status)
 
-    def test_that_is_terminal_has_a_tool_message(self, run: Run) -> None:
+    def test_that_is_terminal_requires_a_tool_message(self, run: Run) -> None:
         read, write, _ = calls(run)
         assert refuses_change(read, content="")
         assert refuses_change(write, status="denied", finished_at=Now())
@@ -158,7 +158,7 @@ class TestAnApproval:
         assert refuses_copy(workshop.card(run), status=ApprovalStatus.SUPERSEDED)
 
     @pytest.mark.parametrize("status", ["approved", "denied", "answered", "consumed"])
-    def test_that_is_decided_names_a_person_and_a_time(self, run: Run, workshop: Workshop, status: str) -> None:
+    def test_that_is_decided_requires_a_person_and_a_time(self, run: Run, workshop: Workshop, status: str) -> None:
         card = workshop.card(run)
         used = {"consumed_at": Now()} if status == "consumed" else {}
         assert refuses_change(card, status=status, **used)
@@ -175,7 +175,7 @@ class TestAnApproval:
         assert refuses_change(workshop.card(run), status="perhaps")
 
 
-class TestNumbers:
+class TestSequenceNumbers:
     def test_of_events_messages_passes_and_audit_entries_are_unique(self, run: Run, workshop: Workshop) -> None:
         workshop.deny(workshop.card(run))
         for model in (Event, Message, Pass):
@@ -207,7 +207,7 @@ class TestPeopleAndEmployees:
         assert refuses_copy(workshop.employee.provider)
         assert not refuses_copy(workshop.employee, name="Another")
 
-    def test_belong_to_an_organization_that_exists(self, workshop: Workshop) -> None:
+    def test_belong_to_an_existing_organization(self, workshop: Workshop) -> None:
         with pytest.raises(IntegrityError), transaction.atomic():
             Employee.objects.filter(pk=workshop.employee.pk).update(organization_id=999_999_999)
         with pytest.raises(IntegrityError), transaction.atomic():

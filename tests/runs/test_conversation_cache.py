@@ -26,7 +26,7 @@ def list_results(cache: ConversationCache) -> list[list[str]]:
     return [[result["content"] for result in each.results] for each in cache.passes]
 
 
-def test_loaded_passes_are_not_read_again(workshop: Workshop) -> None:
+def test_a_recorded_pass_is_loaded_once(workshop: Workshop) -> None:
     first, second = call("probe.sleep", ms=0), call("probe.sleep", ms=1)
     workshop.play(asking(first, second), asking(call("probe.sleep", ms=2)))
     run = workshop.work()
@@ -49,7 +49,7 @@ def test_loaded_passes_are_not_read_again(workshop: Workshop) -> None:
     assert cache == whole
 
 
-def test_each_pass_loads_only_new_passes(workshop: Workshop) -> None:
+def test_only_new_passes_are_loaded(workshop: Workshop) -> None:
     known = []
 
     def record_params(execute: Callable[..., Any], sql: str, params: Sequence[int], many: bool, context: Any) -> Any:

@@ -36,8 +36,8 @@ def told(run: Run) -> str:
     return found
 
 
-class TestARun:
-    def test_has_the_id_of_its_request_and_tells_its_tools(self, workshop: Workshop) -> None:
+class TestTheCorrelationId:
+    def test_of_a_request_is_passed_to_its_run_and_tools(self, workshop: Workshop) -> None:
         workshop.play(asking(call(Describe.name)))
         correlate("order-4711")
         run = workshop.submit()
@@ -45,7 +45,7 @@ class TestARun:
         assert told(workshop.drive(run)) == "order-4711"
         assert get_correlation_id() == get_contextvars()["correlation_id"] == "a-later-request"
 
-    def test_without_a_request_has_one_of_its_own(self, workshop: Workshop) -> None:
+    def test_is_generated_for_a_run_without_a_request(self, workshop: Workshop) -> None:
         workshop.play(asking(call(Describe.name)))
         first, second = workshop.work(), workshop.work()
         assert (told(first), told(second)) == (f"run-{first.pk}", f"run-{second.pk}")
@@ -53,7 +53,7 @@ class TestARun:
         assert "correlation_id" not in get_contextvars()
 
     @pytest.mark.parametrize("of_request", ["order-4711", ""])
-    def test_of_a_colleague_has_the_id_of_the_run_that_waits(self, workshop: Workshop, of_request: str) -> None:
+    def test_of_a_delegating_run_is_passed_to_the_delegated_one(self, workshop: Workshop, of_request: str) -> None:
         kim = hire(workshop, "Kim", asking(call(Describe.name)))
         Grant.objects.create(employee=kim, tool=Describe.name)
         may_delegate(workshop.employee, kim)
@@ -64,7 +64,7 @@ class TestARun:
         drive_all(workshop, run)
         assert told(Run.objects.get(parent=run)) == (of_request or f"run-{run.pk}")
 
-    def test_sends_it_to_the_model(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_is_sent_to_the_model(self, workshop: Workshop, model: ModelServer) -> None:
         model.enqueue(Response(text="Done."))
         correlate("order-4711")
         run = workshop.submit()
@@ -78,7 +78,7 @@ class TestARun:
     "The `X-Request-ID` of a request goes through its run, the log and all that it sends; a bad one is replaced",
     "tools/contract/correlation.py, gadget_site/edge/request_ids.py",
 )
-def test_real_processes_pass_it_from_rest_to_log_and_model(
+def test_is_passed_from_rest_to_log_and_model_by_real_processes(
     workshop: Workshop, model: ModelServer, installation: Installation
 ) -> None:
     model.enqueue(Response(calls=(Call(Describe.name),)), Response(text="Done."), Response(text="Done."))

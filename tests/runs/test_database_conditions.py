@@ -44,7 +44,7 @@ def end_driving(run: Run, provoke: Provoke) -> Run:
 
 
 @pytest.mark.parametrize(("provoke", "text"), CONDITIONS)
-def test_a_driver_gives_its_run_back_and_names_the_condition(workshop: Workshop, provoke: Provoke, text: str) -> None:
+def test_a_driver_gives_its_run_back_and_reports_the_condition(workshop: Workshop, provoke: Provoke, text: str) -> None:
     run = end_driving(workshop.submit(), provoke)
     assert run.crash_count == 0
     assert text in run.problem
@@ -62,7 +62,7 @@ def test_other_conditions_are_recognized_by_postgresql_states(workshop: Workshop
         assert (run.crash_count, run.problem) == (1, ENGINE_FAILED), state
 
 
-def test_other_errors_are_no_condition_of_the_database() -> None:
+def test_other_errors_do_not_count_as_conditions_of_the_database() -> None:
     assert describe_outage(ValueError("database is locked")) == ""
     assert describe_outage(DatabaseError("database is locked")) == "", "its cause is unknown"
 
@@ -80,7 +80,7 @@ class TestAReport:
         assert again(run).crash_count == 0
         workshop.drive(run)
 
-    def test_that_comes_late_waits_too(
+    def test_waits_for_the_database_even_if_it_is_late(
         self, workshop: Workshop, recorder: Recorder, caplog: pytest.LogCaptureFixture
     ) -> None:
         recorder.hold("slow")
@@ -127,7 +127,7 @@ class TestTheSweeper:
         assert my_sweeper.sweep() >= 3
         assert not my_sweeper.is_blocked
 
-    def test_takes_no_run_whose_lease_could_not_be_renewed(self, workshop: Workshop) -> None:
+    def test_leaves_a_run_whose_lease_could_not_be_renewed(self, workshop: Workshop) -> None:
         """The sweeper gets the lock first, while all workers wait for it."""
         run = workshop.submit()
         assert lease.acquire(run.pk)

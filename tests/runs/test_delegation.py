@@ -70,7 +70,7 @@ def find_refusal_code(workshop: Workshop) -> str:
 
 
 class TestADelegatedTask:
-    def test_is_a_run_of_its_own_and_the_parent_holds_no_worker(self, workshop: Workshop, kim: Employee) -> None:
+    def test_is_a_separate_run_and_the_parent_holds_no_worker(self, workshop: Workshop, kim: Employee) -> None:
         run = workshop.work()
         assert (run.status, run.lease_owner, statuses(run)) == (RunStatus.WAITING, "", [CallStatus.SUSPENDED])
         child = child_of(run)
@@ -106,7 +106,7 @@ class TestADelegatedTask:
         assert (again(run).status, statuses(run)) == (RunStatus.QUEUED, [CallStatus.SUCCEEDED])
         assert not collect_delegate_results(run.pk)
 
-    def test_that_fails_fails_the_call(self, workshop: Workshop, kim: Employee) -> None:
+    def test_that_fails_makes_the_call_fail(self, workshop: Workshop, kim: Employee) -> None:
         kim.is_active = True
         kim.model = write_script("scripts: nonsense")
         kim.save()
@@ -117,7 +117,9 @@ class TestADelegatedTask:
         assert "Kim did not finish the task" in row.content
         assert child_of(run).problem in row.content
 
-    def test_that_runs_out_of_passes_without_an_answer_fails_the_call(self, workshop: Workshop, kim: Employee) -> None:
+    def test_that_runs_out_of_passes_without_an_answer_makes_the_call_fail(
+        self, workshop: Workshop, kim: Employee
+    ) -> None:
         kim.max_passes, kim.model = 1, "fake"
         kim.save()
         calculate = Call("utility.calculate", {"operation": "add", "a": 1, "b": 2})
@@ -131,14 +133,14 @@ class TestADelegatedTask:
         assert (row.status, error_code(row)) == (CallStatus.FAILED, "SUBAGENT_FAILED")
         assert "Kim did not finish the task: out of passes" in row.content
 
-    def test_that_a_person_cancels_fails_the_call(self, workshop: Workshop, kim: Employee) -> None:
+    def test_that_a_person_cancels_makes_the_call_fail(self, workshop: Workshop, kim: Employee) -> None:
         run = workshop.work()
         workshop.cancel(child_of(run))
         assert workshop.drive(run).status == RunStatus.SUCCEEDED
         assert error_code(calls(run)[0]) == "SUBAGENT_FAILED"
         assert "cancelled" in calls(run)[0].content
 
-    def test_may_write_with_a_card_of_its_own(self, workshop: Workshop, kim: Employee, recorder: Recorder) -> None:
+    def test_can_write_with_a_card_of_its_own(self, workshop: Workshop, kim: Employee, recorder: Recorder) -> None:
         kim.model = hire(workshop, "Copy", asking(call("probe.effect", name="a"))).model
         kim.save()
         run = workshop.work()
@@ -161,7 +163,7 @@ class TestADelegatedTask:
         answer(workshop, question_of(run))
         assert workshop.drive(run).status == RunStatus.SUCCEEDED
 
-    def test_has_no_later_deadline_than_its_parent(self, workshop: Workshop, kim: Employee) -> None:
+    def test_ends_at_the_deadline_of_its_parent(self, workshop: Workshop, kim: Employee) -> None:
         kim.run_minutes = 600
         kim.save()
         workshop.employee.run_minutes = 10
@@ -172,14 +174,14 @@ class TestADelegatedTask:
         sweep_once()
         assert (again(run).exit_reason, child_of(run).status) == (ExitReason.DEADLINE, RunStatus.CANCELLED)
 
-    def test_is_started_once_although_the_worker_dies(self, workshop: Workshop, kim: Employee) -> None:
+    def test_is_started_once_despite_the_loss_of_the_worker(self, workshop: Workshop, kim: Employee) -> None:
         run = workshop.submit()
         die_while_executing(run)
         lose_worker(run)
         assert workshop.drive(run).status == RunStatus.WAITING
         assert child_of(run).parent_call == calls(run)[0]
 
-    def test_resumed_by_a_person_changes_nothing_for_the_parent(self, workshop: Workshop, kim: Employee) -> None:
+    def test_resumed_by_a_person_does_not_affect_the_parent(self, workshop: Workshop, kim: Employee) -> None:
         run = drive_all(workshop, workshop.submit())
         child = child_of(run)
         assert workshop.say(child, "And two and two?").status == RunStatus.QUEUED
@@ -187,7 +189,7 @@ class TestADelegatedTask:
         assert workshop.drive(child).status == RunStatus.SUCCEEDED
         assert (again(run).status, statuses(run)) == (RunStatus.SUCCEEDED, [CallStatus.SUCCEEDED])
 
-    def test_may_be_delegated_further(self, workshop: Workshop, kim: Employee) -> None:
+    def test_can_be_delegated_further(self, workshop: Workshop, kim: Employee) -> None:
         lee = hire(workshop, "Lee", answer="From Lee.")
         script = hire(workshop, "Copy", asking(delegate("Lee", "Yours")), answer="{{ calls[0].data.answer }}")
         kim.model = script.model
@@ -199,16 +201,16 @@ class TestADelegatedTask:
 
 
 class TestADelegationIsRefused:
-    def test_to_somebody_who_is_not_named(self, workshop: Workshop, kim: Employee) -> None:
+    def test_to_an_employee_that_is_not_listed(self, workshop: Workshop, kim: Employee) -> None:
         hire(workshop, "Lee")
         workshop.play(asking(delegate("Lee")))
         assert find_refusal_code(workshop) == "NOT_PERMITTED"
 
-    def test_to_anybody_if_nobody_is_named(self, workshop: Workshop, kim: Employee) -> None:
+    def test_to_anybody_if_nobody_is_listed(self, workshop: Workshop, kim: Employee) -> None:
         may_delegate(workshop.employee)
         assert find_refusal_code(workshop) == "NOT_PERMITTED"
 
-    def test_to_somebody_of_another_organization(self, workshop: Workshop, kim: Employee) -> None:
+    def test_to_an_employee_of_another_organization(self, workshop: Workshop, kim: Employee) -> None:
         foreign = hire(build_workshop("globex"), "Zoe")
         may_delegate(workshop.employee, kim, foreign)
         workshop.play(asking(delegate("Zoe")))
@@ -217,11 +219,13 @@ class TestADelegationIsRefused:
         assert not Run.objects.filter(employee=foreign).exists()
 
     @pytest.mark.parametrize("column", [{"is_active": False}, {"stopped_at": Now(), "stopped_by": "acme-admin"}])
-    def test_to_somebody_who_does_not_work(self, workshop: Workshop, kim: Employee, column: dict[str, object]) -> None:
+    def test_to_an_inactive_or_stopped_employee(
+        self, workshop: Workshop, kim: Employee, column: dict[str, object]
+    ) -> None:
         Employee.objects.filter(pk=kim.pk).update(**column)
         assert find_refusal_code(workshop) == "OPERATION_NOT_ALLOWED"
 
-    def test_to_oneself(self, workshop: Workshop, kim: Employee) -> None:
+    def test_to_the_employee_itself(self, workshop: Workshop, kim: Employee) -> None:
         may_delegate(workshop.employee, workshop.employee)
         workshop.play(asking(delegate("Dana")))
         assert find_refusal_code(workshop) == "NOT_PERMITTED"
@@ -266,15 +270,15 @@ class TestADelegationIsRefused:
         assert (statuses(run), error_code(calls(run)[0])) == ([CallStatus.REJECTED], "NOT_PERMITTED")
 
 
-class TestTheModel:
-    def test_reads_who_its_colleagues_are(self, workshop: Workshop, kim: Employee, model: ModelServer) -> None:
+class TestThePromptForDelegation:
+    def test_lists_the_colleagues(self, workshop: Workshop, kim: Employee, model: ModelServer) -> None:
         hire(workshop, "Lee")
         workshop.work()
         content = model.requests[0]["messages"][0]["content"]
         assert "Colleagues to whom you may hand a task:\n- Kim, Researcher" in content
         assert "Lee" not in content
 
-    def test_reads_of_no_colleagues_without_the_grant(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_omits_the_colleagues_without_the_grant(self, workshop: Workshop, model: ModelServer) -> None:
         workshop.work()
         assert "Colleagues" not in model.requests[0]["messages"][0]["content"]
 
@@ -304,7 +308,7 @@ class TestACancelledParent:
         "A delegated run is cancelled with the run that waits for it, even if a process dies in between",
         "agents/runs/engine/suspension.py",
     )
-    def test_leaves_its_children_to_the_sweeper_if_the_process_dies_in_between(
+    def test_leaves_its_children_to_the_sweeper_if_the_process_is_killed(
         self, workshop: Workshop, kim: Employee
     ) -> None:
         run = workshop.work()
@@ -333,7 +337,7 @@ class TestACancelledParent:
         assert again(child).status == RunStatus.CANCELLED
         assert not recorder.effects
 
-    def test_spares_a_child_that_had_ended_and_was_resumed(self, workshop: Workshop, kim: Employee) -> None:
+    def test_does_not_cancel_a_child_that_had_ended_and_was_resumed(self, workshop: Workshop, kim: Employee) -> None:
         run = workshop.work()
         child = workshop.drive(child_of(run))
         workshop.cancel(run)
@@ -373,7 +377,7 @@ def test_an_answered_child_and_two_drivers_of_its_parent_end_the_call_once(works
     assert (again(run).status, event_types(run).count("tool_result")) == (RunStatus.SUCCEEDED, 1)
 
 
-def test_a_restored_backup_leaves_suspended_calls_as_they_are(workshop: Workshop, kim: Employee) -> None:
+def test_a_restored_backup_leaves_suspended_calls_unchanged(workshop: Workshop, kim: Employee) -> None:
     Grant.objects.create(employee=workshop.employee, tool="employee.askHuman")
     workshop.play(asking(delegate(), ask("Which?")))
     run = workshop.work()
@@ -384,7 +388,7 @@ def test_a_restored_backup_leaves_suspended_calls_as_they_are(workshop: Workshop
     assert workshop.drive(run).status == RunStatus.SUCCEEDED
 
 
-def test_a_cancelled_child_is_not_continued(workshop: Workshop, kim: Employee) -> None:
+def test_a_cancelled_child_cannot_be_continued(workshop: Workshop, kim: Employee) -> None:
     run = workshop.work()
     child = child_of(run)
     actions.cancel(workshop.operator, child.pk)

@@ -48,13 +48,13 @@ class TestEqualCallsInOnePass:
         (skipped,) = payloads(run, "tool_skipped")
         assert skipped == {"call_id": str(second.pk), "tool": second.tool, "duplicate_of": str(first.pk)}
 
-    def test_are_equal_whatever_the_order_of_keys_and_with_defaults_left_out(self, workshop: Workshop) -> None:
+    def test_are_equal_regardless_of_key_order_and_omitted_defaults(self, workshop: Workshop) -> None:
         full = call("data.searchRecords", limit=100, region="EU")
         workshop.play(asking(call("data.searchRecords", region="EU"), full))
         first, second = calls(workshop.work())
         assert names_its_original(second, first)
 
-    def test_of_a_write_show_one_card_and_have_one_effect(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_of_a_write_have_one_card_and_one_effect(self, workshop: Workshop, recorder: Recorder) -> None:
         workshop.play(asking(call("probe.effect", name="a"), call("probe.effect", name="a")))
         run = workshop.work()
         (card,) = workshop.cards(run)
@@ -98,7 +98,7 @@ class TestACallOfAnEarlierPass:
         assert names_its_original(rows[1], rows[0])
         assert names_its_original(rows[3], rows[0])
 
-    def test_reaches_the_model_with_the_earlier_result(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_is_sent_to_the_model_with_the_earlier_result(self, workshop: Workshop, model: ModelServer) -> None:
         params = {"operation": "add", "a": 1, "b": 2}
         model.script(
             Response(calls=(Call("utility.calculate", params, id="one"),)),
@@ -112,7 +112,7 @@ class TestACallOfAnEarlierPass:
         assert "3" in contents["one"]
 
 
-class TestNothingButDuplicates:
+class TestAPassOfOnlyDuplicates:
     def test_ends_the_run_with_a_closing_answer(self, workshop: Workshop) -> None:
         workshop.play(asking(ADD), asking(ADD), asking(OTHER), answer="Three, as I said.")
         run = workshop.work()
@@ -120,7 +120,9 @@ class TestNothingButDuplicates:
         assert run.answer == "Three, as I said."
         assert statuses(run) == [SUCCEEDED, DUPLICATE]
 
-    def test_continues_if_a_person_sent_a_message_meanwhile(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_does_not_end_the_run_if_a_person_sent_a_message_meanwhile(
+        self, workshop: Workshop, model: ModelServer
+    ) -> None:
         params = {"operation": "add", "a": 1, "b": 2}
         add = Response(calls=(Call("utility.calculate", params),))
         model.script(add, Response(calls=add.calls, hold="start"), Response(text="Well."))
@@ -135,7 +137,7 @@ class TestNothingButDuplicates:
 
 
 class TestARead:
-    def test_runs_again_after_a_write_that_was_executed(self, workshop: Workshop) -> None:
+    def test_runs_again_after_an_executed_write(self, workshop: Workshop) -> None:
         record = workshop.record()
         search = call("data.searchRecords")
         workshop.play(asking(search, call("probe.rename", record_id=record.pk, to="New")), asking(search))
@@ -168,7 +170,7 @@ class TestAFailedCall:
         assert run.exit_reason == ExitReason.ALL_TOOLS_DUPLICATE
 
     @pytest.mark.parametrize("code", ["TIMEOUT", "NETWORK_ERROR", "RATE_LIMIT_EXCEEDED", "WORKER_LOST"])
-    def test_may_be_repeated_twice_if_the_failure_may_pass(self, workshop: Workshop, code: str) -> None:
+    def test_can_be_repeated_twice_if_the_failure_is_transient(self, workshop: Workshop, code: str) -> None:
         fail = call("probe.fail", code=code)
         workshop.play(*[asking(fail)] * 6)
         run = workshop.work()
@@ -176,7 +178,7 @@ class TestAFailedCall:
         assert run.exit_reason == ExitReason.ALL_TOOLS_DUPLICATE
 
     @pytest.mark.parametrize("code", ["RATE_LIMITED", "LIMIT_EXCEEDED"])
-    def test_may_always_be_repeated_if_our_own_limit_refused_it(self, workshop: Workshop, code: str) -> None:
+    def test_can_always_be_repeated_if_our_own_limit_refused_it(self, workshop: Workshop, code: str) -> None:
         fail = call("probe.fail", code=code)
         workshop.play(*[asking(fail)] * 5)
         assert statuses(workshop.work()) == [FAILED] * 5
@@ -229,7 +231,9 @@ class TestADeniedCall:
         assert statuses(run) == [CallStatus.DENIED, DUPLICATE, SUCCEEDED]
         assert not workshop.cards(run)
 
-    def test_makes_duplicates_even_after_a_write_and_a_wait(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_makes_equal_calls_duplicates_even_after_a_write_and_a_wait(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         denied, other = call("probe.effect", name="no"), call("probe.effect", name="yes")
         workshop.play(asking(denied), asking(other), asking(denied, ADD))
         run = workshop.work()
@@ -239,7 +243,7 @@ class TestADeniedCall:
         run = workshop.drive(run)
         assert statuses(run) == [CallStatus.DENIED, SUCCEEDED, DUPLICATE, SUCCEEDED]
 
-    def test_may_be_asked_for_again_after_a_message(self, workshop: Workshop) -> None:
+    def test_can_be_requested_again_after_a_message(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.effect", name="a")))
         run = workshop.work()
         workshop.deny(workshop.card(run))
@@ -249,8 +253,8 @@ class TestADeniedCall:
         assert statuses(run) == [CallStatus.DENIED, CallStatus.AWAITING_APPROVAL]
 
 
-class TestAWriteThatSucceeded:
-    def test_makes_duplicates_even_after_a_wait(self, workshop: Workshop, recorder: Recorder) -> None:
+class TestASuccessfulWrite:
+    def test_makes_equal_calls_duplicates_even_after_a_wait(self, workshop: Workshop, recorder: Recorder) -> None:
         effect = call("probe.effect", name="a")
         workshop.play(asking(effect), asking(call("probe.effect", name="denied")), asking(effect, ADD))
         run = workshop.work()
@@ -262,7 +266,7 @@ class TestAWriteThatSucceeded:
         assert statuses(run) == [SUCCEEDED, CallStatus.DENIED, DUPLICATE, SUCCEEDED]
         assert sum(recorder.effects.values()) == 1
 
-    def test_is_asked_for_again_after_another_write(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_can_be_requested_again_after_another_write(self, workshop: Workshop, recorder: Recorder) -> None:
         effect = call("probe.effect", name="a")
         workshop.play(asking(effect), asking(call("probe.effect", name="b")), asking(effect))
         run = workshop.work()
@@ -271,7 +275,7 @@ class TestAWriteThatSucceeded:
             run = workshop.drive(run)
         assert statuses(run) == [SUCCEEDED, SUCCEEDED, CallStatus.AWAITING_APPROVAL]
 
-    def test_is_asked_for_again_after_a_message(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_can_be_requested_again_after_a_message(self, workshop: Workshop, recorder: Recorder) -> None:
         workshop.play(asking(call("probe.effect", name="a")))
         run = workshop.work()
         workshop.approve(workshop.card(run))
@@ -279,7 +283,7 @@ class TestAWriteThatSucceeded:
         workshop.say(run, "Do it again, please.")
         assert statuses(workshop.drive(run)) == [SUCCEEDED, CallStatus.AWAITING_APPROVAL]
 
-    def test_is_not_asked_for_again_after_a_message_to_another_run(
+    def test_cannot_be_requested_again_after_a_message_to_another_run(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         effect = call("probe.effect", name="a")
@@ -290,7 +294,7 @@ class TestAWriteThatSucceeded:
             workshop.say(other)
         assert statuses(workshop.drive(run)) == [SUCCEEDED, DUPLICATE]
 
-    def test_is_recognized_by_the_models_params_even_after_an_edit(
+    def test_is_recognized_by_the_params_of_the_model_even_after_an_edit(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         effect = call("probe.effect", name="a")
@@ -302,8 +306,8 @@ class TestAWriteThatSucceeded:
         assert statuses(run) == [SUCCEEDED, DUPLICATE, SUCCEEDED]
 
 
-class TestMayBeRequestedAgain:
-    def test_a_call_whose_card_expired(self, workshop: Workshop) -> None:
+class TestRequestingAgain:
+    def test_is_possible_for_a_call_whose_card_expired(self, workshop: Workshop) -> None:
         effect = call("probe.effect", name="a")
         workshop.play(asking(effect), asking(effect))
         run = workshop.work()
@@ -312,7 +316,7 @@ class TestMayBeRequestedAgain:
         run = workshop.drive(run)
         assert statuses(run) == [CallStatus.EXPIRED, CallStatus.AWAITING_APPROVAL]
 
-    def test_a_call_that_a_person_settled_as_not_done(self, workshop: Workshop) -> None:
+    def test_is_possible_for_a_call_settled_as_not_done(self, workshop: Workshop) -> None:
         effect = call("probe.failingEffect", code="NETWORK_ERROR")
         workshop.play(asking(effect), asking(effect))
         run = workshop.work()
@@ -324,7 +328,7 @@ class TestMayBeRequestedAgain:
         assert (first.status, second.status) == (FAILED, CallStatus.AWAITING_APPROVAL)
         assert first.idempotency_key != second.idempotency_key
 
-    def test_but_not_a_call_settled_as_succeeded(self, workshop: Workshop) -> None:
+    def test_is_impossible_for_a_call_settled_as_succeeded(self, workshop: Workshop) -> None:
         effect = call("probe.failingEffect", code="NETWORK_ERROR")
         workshop.play(asking(effect), asking(effect))
         run = workshop.work()
@@ -333,7 +337,7 @@ class TestMayBeRequestedAgain:
         workshop.resolve(calls(run)[0], "succeeded")
         assert statuses(workshop.drive(run)) == [SUCCEEDED, DUPLICATE]
 
-    def test_a_call_beyond_the_limit_of_cards(self, workshop: Workshop) -> None:
+    def test_is_possible_for_a_call_beyond_the_limit_of_cards(self, workshop: Workshop) -> None:
         effects = [call("probe.effect", name=str(number)) for number in range(21)]
         workshop.play(asking(*effects), asking(effects[20]))
         run = workshop.work()

@@ -22,8 +22,8 @@ def numbers(run: Run) -> list[int]:
     return list(Event.objects.filter(run=run).order_by("seq").values_list("seq", flat=True))
 
 
-class TestNumbers:
-    def test_have_no_gaps_although_many_write_at_once(self, workshop: Workshop) -> None:
+class TestNumbersOfEvents:
+    def test_have_no_gaps_despite_concurrent_writes(self, workshop: Workshop) -> None:
         run = workshop.submit()
 
         def publish() -> None:
@@ -50,7 +50,7 @@ class TestNumbers:
         assert numbers(workshop.submit()) == numbers(workshop.submit()) == [1]
 
 
-class TestPayloads:
+class TestPayloadsOfEvents:
     @pytest.fixture
     def run(self, workshop: Workshop, recorder: Recorder) -> Run:
         """A run with most types of events."""
@@ -63,7 +63,7 @@ class TestPayloads:
         assert run.answer == "All done."
         return run
 
-    def test_have_the_promised_fields(self, run: Run) -> None:
+    def test_have_the_documented_fields(self, run: Run) -> None:
         promised = {
             "run_started": {"by"},
             "pass_started": {"pass_number"},
@@ -85,12 +85,12 @@ class TestPayloads:
             for payload in payloads(run, type_):
                 assert keys <= set(payload), type_
 
-    def test_name_rows_by_ids_that_are_strings(self, run: Run) -> None:
+    def test_contain_ids_as_strings(self, run: Run) -> None:
         ids = {str(row.pk) for row in calls(run)}
         for type_ in ("tool_start", "tool_result", "tool_skipped", "tool_rejected", "approval_requested"):
             assert {payload["call_id"] for payload in payloads(run, type_)} <= ids, type_
 
-    def test_are_in_the_order_of_their_facts(self, run: Run) -> None:
+    def test_follow_the_order_of_their_facts(self, run: Run) -> None:
         assert event_types(run) == [
             "run_started", "pass_started", "assistant_message", "approval_requested", "tool_skipped", "tool_rejected",
             "tool_start", "tool_result", "run_waiting", "approval_decided", "run_resumed", "tool_start", "tool_result",
@@ -102,11 +102,11 @@ class TestABriefResult:
     def result(self, data: Any, markdown: str = "") -> dict[str, Any]:
         return {"success": True, "summary": "s", "data": data, "markdown": markdown, "error": None, "metadata": {}}
 
-    def test_holds_data_up_to_4_kb(self) -> None:
+    def test_contains_data_up_to_4_kb(self) -> None:
         assert brief_result(self.result("x" * 4000))["data"] == "x" * 4000
         assert "truncated" not in brief_result(self.result("x" * 4000))
 
-    def test_leaves_out_larger_data_and_says_so(self) -> None:
+    def test_omits_larger_data_and_says_so(self) -> None:
         brief = brief_result(self.result("x" * 5000))
         assert (brief["data"], brief["truncated"], brief["summary"]) == (None, True, "s")
         assert brief_result(self.result(None, markdown="x" * 5000))["truncated"] is True
@@ -145,7 +145,7 @@ class TestTheAuditChain:
         ],
         ids=lambda change: next(iter(change)),
     )
-    def test_shows_a_changed_entry(self, workshop: Workshop, change: dict[str, Any]) -> None:
+    def test_reveals_a_changed_entry(self, workshop: Workshop, change: dict[str, Any]) -> None:
         pk = self.fill(workshop)
         entry = AuditEntry.objects.get(organization_id=pk, seq=2)
         AuditEntry.objects.filter(pk=entry.pk).update(**change)
@@ -153,28 +153,28 @@ class TestTheAuditChain:
         entry.save()
         assert audit.verify(pk) == []
 
-    def test_shows_a_missing_entry(self, workshop: Workshop) -> None:
+    def test_reveals_a_missing_entry(self, workshop: Workshop) -> None:
         pk = self.fill(workshop)
         entry = AuditEntry.objects.get(organization_id=pk, seq=3)
         AuditEntry.objects.filter(pk=entry.pk).delete()
         assert "entry 3 is missing" in audit.verify(pk)
         entry.save(force_insert=True)
 
-    def test_shows_a_missing_end(self, workshop: Workshop) -> None:
+    def test_reveals_a_missing_end(self, workshop: Workshop) -> None:
         pk = self.fill(workshop)
         entry = AuditEntry.objects.get(organization_id=pk, seq=4)
         AuditEntry.objects.filter(pk=entry.pk).delete()
         assert audit.verify(pk) == ["the chain ends at entry 3, but its head says 4"]
         entry.save(force_insert=True)
 
-    def test_shows_a_lost_head(self, workshop: Workshop) -> None:
+    def test_reveals_a_missing_head(self, workshop: Workshop) -> None:
         pk = self.fill(workshop)
         head = AuditHead.objects.get(organization_id=pk)
         AuditHead.objects.filter(pk=head.pk).delete()
         assert audit.verify(pk) == ["the chain ends at entry 4, but its head says 0"]
         head.save(force_insert=True)
 
-    def test_is_written_only_within_the_transaction_of_its_fact(self, workshop: Workshop) -> None:
+    def test_requires_the_transaction_of_its_fact(self, workshop: Workshop) -> None:
         with pytest.raises(RuntimeError):
             audit.append(workshop.organization.pk, [audit.NewEntry("user:me", "did", "thing", {})])
 
@@ -185,9 +185,7 @@ class TestTheAuditChain:
             raise RuntimeError
         assert (AuditEntry.objects.count(), audit.verify(pk)) == (1, [])
 
-    def test_names_the_person_who_decided_and_the_call_that_started(
-        self, workshop: Workshop, recorder: Recorder
-    ) -> None:
+    def test_names_the_person_who_decided_and_the_started_call(self, workshop: Workshop, recorder: Recorder) -> None:
         workshop.play(asking(call("probe.effect", name="a")))
         run = workshop.work()
         card = workshop.card(run)

@@ -12,7 +12,7 @@ from tests.workshop import Workshop, asking, call, calls
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_ended_rows_never_change(workshop: Workshop) -> None:
+def test_ended_rows_cannot_change(workshop: Workshop) -> None:
     workshop.play(asking(call("probe.sleep", ms=0), call("probe.effect", name="a")))
     run = workshop.work()
     card = workshop.deny(workshop.card(run))
@@ -27,7 +27,7 @@ def test_ended_rows_never_change(workshop: Workshop) -> None:
             rows.update(**change)
 
 
-def test_a_late_effect_is_added_once_and_stays(workshop: Workshop) -> None:
+def test_a_late_effect_can_be_added_once_and_not_changed(workshop: Workshop) -> None:
     workshop.play(asking(call("probe.fail", code="NOT_FOUND")))
     rows = ToolCall.objects.filter(run=workshop.work())
     with transaction.atomic():
@@ -38,7 +38,7 @@ def test_a_late_effect_is_added_once_and_stays(workshop: Workshop) -> None:
         transaction.set_rollback(True)
 
 
-def test_only_a_failed_call_has_a_late_effect(workshop: Workshop) -> None:
+def test_only_a_failed_call_can_have_a_late_effect(workshop: Workshop) -> None:
     workshop.play(asking(call("probe.sleep", ms=0)))
     with pytest.raises(IntegrityError, match="late_effect_of_a_failed_call"):
         ToolCall.objects.filter(run=workshop.work()).update(late_effect={})

@@ -155,11 +155,11 @@ def scene(workshop: Workshop, toolbox: Toolbox, recorder: Recorder) -> Scene:
     return Scene(workshop, toolbox, watched, checked, recorder)
 
 
-class TestTheJudgment:
+class TestTheJudgmentAtTheLock:
     """Approved calls come first, then those that are not stored yet, then those that are refused."""
 
     @MATTERS
-    def test_asks_again_about_a_call_whose_level_was_raised(self, scene: Scene, matters: bool) -> None:
+    def test_asks_again_about_a_call_with_a_raised_level(self, scene: Scene, matters: bool) -> None:
         tool = OWN if matters else OTHER
         run = scene.ask_and_start(lambda: scene.workshop.raise_for_all(tool, Level.DESTRUCTIVE))
         if matters:
@@ -191,7 +191,7 @@ class TestTheJudgment:
             scene.assert_started(run)
 
     @MATTERS
-    def test_asks_again_once_another_run_has_used_up_a_limit(self, scene: Scene, matters: bool) -> None:
+    def test_asks_again_if_another_run_has_used_up_a_limit(self, scene: Scene, matters: bool) -> None:
         scene.limit(OWN)
         run, other = scene.ask(), scene.ask()
         for each in (run, other):
@@ -208,7 +208,7 @@ class TestTheJudgment:
             scene.workshop.cancel(other)
 
     @MATTERS
-    def test_asks_again_about_another_effect(self, scene: Scene, matters: bool) -> None:
+    def test_asks_again_about_a_changed_effect(self, scene: Scene, matters: bool) -> None:
         run = scene.ask_and_start(lambda: setattr(scene.tool, "state", "other" if matters else "old"))
         if matters:
             scene.assert_asked_again(run, "The target changed since this was approved.")
@@ -216,7 +216,7 @@ class TestTheJudgment:
             scene.assert_started(run)
 
     @MATTERS
-    def test_asks_again_about_params_that_were_changed_in_the_database(self, scene: Scene, matters: bool) -> None:
+    def test_asks_again_about_params_changed_in_the_database(self, scene: Scene, matters: bool) -> None:
         run = scene.ask()
         scene.approve(run)
         run.tool_calls.update(params={"name": "b" if matters else "a"})
@@ -227,7 +227,7 @@ class TestTheJudgment:
             scene.assert_started(run)
 
     @MATTERS
-    def test_starts_nothing_of_a_stopped_employee(self, scene: Scene, matters: bool) -> None:
+    def test_starts_no_call_of_a_stopped_employee(self, scene: Scene, matters: bool) -> None:
         workshop = scene.workshop
         provider = workshop.employee.provider
         other = Employee.objects.create(organization=workshop.organization, name="Eve", provider=provider)
@@ -241,7 +241,7 @@ class TestTheJudgment:
         scene.assert_started(run)
 
     @MATTERS
-    def test_starts_nothing_of_a_cancelled_run(self, scene: Scene, matters: bool) -> None:
+    def test_starts_no_call_of_a_cancelled_run(self, scene: Scene, matters: bool) -> None:
         run, other = scene.ask(), scene.ask()
         scene.approve(run)
         run = scene.start(run, lambda: scene.workshop.cancel(run if matters else other))
@@ -252,7 +252,7 @@ class TestTheJudgment:
             scene.assert_started(run)
 
     @MATTERS
-    def test_starts_nothing_of_a_bulk_that_was_undone(self, scene: Scene, matters: bool) -> None:
+    def test_starts_no_call_of_an_undone_bulk(self, scene: Scene, matters: bool) -> None:
         run, other = scene.ask(), scene.ask()
         bulks = {}
         for each in (run, other):
@@ -278,7 +278,7 @@ class TestTheJudgment:
             scene.assert_started(run)
 
     @MATTERS
-    def test_takes_a_pass_through_another_round_if_its_rules_change(self, scene: Scene, matters: bool) -> None:
+    def test_judges_a_pass_again_if_its_rules_change(self, scene: Scene, matters: bool) -> None:
         tool = OWN if matters else OTHER
         run = scene.ask(meanwhile=lambda: scene.workshop.raise_for_all(tool, Level.DESTRUCTIVE))
         assert statuses(run) == [CallStatus.AWAITING_APPROVAL]
@@ -286,7 +286,7 @@ class TestTheJudgment:
         assert (scene.tool.previews, scene.tool.was_locked) == (2 if matters else 1, False)
 
     @MATTERS
-    def test_counts_for_a_pass_what_another_run_has_started(self, scene: Scene, matters: bool) -> None:
+    def test_counts_calls_started_by_another_run_for_a_pass(self, scene: Scene, matters: bool) -> None:
         scene.limit(SLEEP)
         beside = call(SLEEP, ms=1) if matters else call(CLOCK)
         run = scene.ask(call(SLEEP, ms=0), meanwhile=lambda: scene.work_beside(beside))
@@ -296,7 +296,7 @@ class TestTheJudgment:
         ]
 
     @MATTERS
-    def test_refuses_what_needs_another_preview_in_a_stopped_pass(self, scene: Scene, matters: bool) -> None:
+    def test_refuses_a_call_that_needs_another_preview_in_a_stopped_pass(self, scene: Scene, matters: bool) -> None:
         def raise_and_stop() -> None:
             scene.workshop.raise_for_all(OWN, Level.DESTRUCTIVE)
             if matters:
@@ -328,14 +328,14 @@ class TestTheJudgment:
         assert statuses(run) == ([] if matters else [CallStatus.AWAITING_APPROVAL])
 
     @MATTERS
-    def test_takes_a_step_of_a_recipe_through_another_round(self, scene: Scene, matters: bool) -> None:
+    def test_judges_a_step_of_a_recipe_again(self, scene: Scene, matters: bool) -> None:
         scene.tool.acts = [lambda: stops.stop_tool(scene.workshop.operator, OWN if matters else OTHER)]
         run = scene.work_beside(call(Guided.name))
         assert statuses(run)[1] == (CallStatus.REJECTED if matters else CallStatus.AWAITING_APPROVAL)
         assert scene.tool.previews == 1
 
     @MATTERS
-    def test_counts_for_an_inner_call_what_another_run_has_started(self, scene: Scene, matters: bool) -> None:
+    def test_counts_calls_started_by_another_run_for_an_inner_call(self, scene: Scene, matters: bool) -> None:
         scene.limit(CHECKED)
         scene.inner.acts = [lambda: scene.work_beside(call(CHECKED if matters else CLOCK))]
         run = scene.work_beside(call(composed_probes.Ask.name, inner=CHECKED))
@@ -343,7 +343,7 @@ class TestTheJudgment:
         assert run.tool_calls.filter(tool=CHECKED).exists() is not matters
 
     @MATTERS
-    def test_takes_a_request_of_an_agent_through_another_round(self, scene: Scene, matters: bool) -> None:
+    def test_judges_a_request_of_an_agent_again(self, scene: Scene, matters: bool) -> None:
         tool = OWN if matters else OTHER
         scene.tool.acts = [lambda: scene.workshop.raise_for_all(tool, Level.DESTRUCTIVE)]
         row = record_request(make_key(scene.workshop), None, ToolRequest(OWN, {"name": "a"}))
@@ -351,7 +351,7 @@ class TestTheJudgment:
         assert (scene.tool.previews, scene.tool.was_locked) == (2 if matters else 1, False)
 
     @MATTERS
-    def test_rejects_a_ready_call_that_needs_approval_by_now(self, scene: Scene, matters: bool) -> None:
+    def test_rejects_a_ready_call_that_now_needs_approval(self, scene: Scene, matters: bool) -> None:
         workshop, employee = scene.workshop, scene.workshop.employee.pk
         run = scene.ask(call(SLEEP, ms=0), meanwhile=lambda: stops.stop_employee(workshop.operator, employee))
         assert statuses(run)[1] == CallStatus.READY
@@ -362,7 +362,7 @@ class TestTheJudgment:
         assert error_code(calls(run)[1]) == ("OPERATION_NOT_ALLOWED" if matters else "")
 
     @MATTERS
-    def test_refuses_an_edit_whose_verdict_has_changed(self, scene: Scene, matters: bool) -> None:
+    def test_refuses_an_edit_with_a_changed_verdict(self, scene: Scene, matters: bool) -> None:
         card = scene.workshop.card(scene.ask())
         scene.tool.acts = [lambda: scene.workshop.raise_for_all(OWN if matters else OTHER, Level.DESTRUCTIVE)]
         if matters:

@@ -56,7 +56,7 @@ def read_to_end(body: dict[str, Any]) -> Response:
     "The model reads a large result in excerpts, and people see the whole",
     "tools/contract/excerpts.py",
 )
-def test_the_model_reads_the_whole_result_in_parts(many: Workshop, model: ModelServer) -> None:
+def test_the_model_can_read_the_whole_result_in_parts(many: Workshop, model: ModelServer) -> None:
     model.respond_with(read_to_end)
     run = many.work()
     assert (run.status, run.answer) == (RunStatus.SUCCEEDED, "All read.")
@@ -76,7 +76,7 @@ def test_a_handle_opens_the_result_of_its_own_call(workshop: Workshop) -> None:
     assert result.data == {"tag": "b"}
 
 
-def test_a_handle_of_another_run_opens_nothing(many: Workshop, model: ModelServer) -> None:
+def test_a_handle_of_another_run_is_refused(many: Workshop, model: ModelServer) -> None:
     model.enqueue(Response(calls=(Call("data__searchRecords", {"limit": 1000}),)), Response(text="Seen."))
     foreign = calls(many.work())[0].pk
     model.enqueue(Response(calls=(Call("results__read", {"handle": f"r-{foreign}"}),)), Response(text="Tried."))

@@ -42,7 +42,7 @@ def is_reported(run: Run) -> bool:
 
 
 class TestALateReport:
-    def test_comes_after_the_timeout_made_the_outcome_unknown(
+    def test_follows_a_timeout_that_made_the_outcome_unknown(
         self, workshop: Workshop, given_up: Run, recorder: Recorder
     ) -> None:
         assert given_up.status == RunStatus.NEEDS_ATTENTION
@@ -50,7 +50,9 @@ class TestALateReport:
         assert list(recorder.effects.values()) == [1]
         workshop.resolve(calls(given_up)[0])
 
-    def test_settles_the_outcome_and_wakes_the_run(self, workshop: Workshop, given_up: Run, recorder: Recorder) -> None:
+    def test_settles_the_outcome_and_resumes_the_run(
+        self, workshop: Workshop, given_up: Run, recorder: Recorder
+    ) -> None:
         recorder.release("slow")
         eventually(lambda: is_reported(given_up))
         (row,) = calls(given_up)
@@ -61,7 +63,7 @@ class TestALateReport:
         assert workshop.drive(given_up).status == RunStatus.SUCCEEDED
         assert list(recorder.effects.values()) == [1]
 
-    def test_after_a_persons_resolution_changes_nothing_but_is_shown_and_audited(
+    def test_after_a_resolution_by_a_person_changes_nothing_but_is_shown_and_audited(
         self, workshop: Workshop, given_up: Run, recorder: Recorder
     ) -> None:
         workshop.resolve(calls(given_up)[0], "not_done", "I did not see it.")
@@ -75,7 +77,7 @@ class TestALateReport:
         assert "succeeded" in events[1]["reason"]
         assert AuditEntry.objects.get(action="late_report").payload["outcome"] == "succeeded"
 
-    def test_after_the_run_was_cancelled_settles_the_call_only(
+    def test_after_a_cancelled_run_settles_only_the_call(
         self, workshop: Workshop, given_up: Run, recorder: Recorder
     ) -> None:
         workshop.cancel(given_up)
@@ -111,7 +113,7 @@ class SlowRefusal(ShortEffect):
 
 
 class TestAWorkerThatLostItsLease:
-    def test_reports_the_result_of_its_write_although_another_drives_the_run(
+    def test_reports_the_result_of_its_write_although_another_worker_drives_the_run(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         with write_in_flight(workshop, recorder) as run:
@@ -122,7 +124,7 @@ class TestAWorkerThatLostItsLease:
         assert workshop.drive(run).status == RunStatus.SUCCEEDED
         assert list(recorder.effects.values()) == [1]
 
-    def test_reports_it_even_before_the_next_driver_has_settled_the_call(
+    def test_reports_the_result_even_before_the_next_driver_has_settled_the_call(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         with write_in_flight(workshop, recorder) as run:

@@ -29,7 +29,7 @@ def delay_usage(model: ModelServer) -> None:
     model.enqueue(Response(events=(FINISH, padding, USAGE), hold="middle"))
 
 
-def test_the_pass_is_recorded_with_an_estimate_and_corrected(workshop: Workshop, model: ModelServer) -> None:
+def test_an_estimate_is_recorded_with_the_pass_and_corrected_later(workshop: Workshop, model: ModelServer) -> None:
     set_prices(workshop)
     delay_usage(model)
     started = time.monotonic()
@@ -54,7 +54,9 @@ def test_the_pass_is_recorded_with_an_estimate_and_corrected(workshop: Workshop,
     assert (line["pass_number"], line["input_tokens"], line["cost"]) == (1, 1_000, 1.05)
 
 
-def test_without_any_usage_the_estimate_stays_and_counts_toward_budgets(workshop: Workshop, model: ModelServer) -> None:
+def test_an_estimate_without_later_usage_stays_and_counts_toward_budgets(
+    workshop: Workshop, model: ModelServer
+) -> None:
     workshop.employee.run_tokens = 10
     workshop.employee.save()
     model.script(Response(text="Done.", usage=None))
@@ -65,14 +67,14 @@ def test_without_any_usage_the_estimate_stays_and_counts_toward_budgets(workshop
     assert budgets.list_run_budgets(run)[0].is_exhausted
 
 
-def test_a_usage_that_comes_at_once_is_no_estimate(workshop: Workshop, model: ModelServer) -> None:
+def test_usage_reported_at_once_is_not_an_estimate(workshop: Workshop, model: ModelServer) -> None:
     model.script(Response(text="Done."))
     run = workshop.work()
     assert (run.input_tokens, run.output_tokens, run.estimated_tokens) == (100, 10, 0)
     assert not payloads(run, "usage_reported")
 
 
-def test_only_an_estimate_is_corrected_once(workshop: Workshop, model: ModelServer) -> None:
+def test_an_estimate_is_corrected_only_once(workshop: Workshop, model: ModelServer) -> None:
     delay_usage(model)
     run = workshop.work()
     Pass.objects.filter(run=run).update(usage_estimated=False)

@@ -58,8 +58,8 @@ def lease_end(run: Run) -> object:
     return Run.objects.values_list("lease_expires_at", flat=True).get(pk=run.pk)
 
 
-class TestClaiming:
-    def test_twenty_drivers_for_one_run_drive_it_once(self, workshop: Workshop, model: ModelServer) -> None:
+class TestAcquiringALease:
+    def test_succeeds_for_one_of_twenty_drivers(self, workshop: Workshop, model: ModelServer) -> None:
         run = workshop.submit()
         all_at_once([lambda: advance(run.pk)] * 20)
         run = again(run)
@@ -67,7 +67,7 @@ class TestClaiming:
         assert len(model.requests) == 1
         assert len(passes(run)) == 1
 
-    def test_twenty_drivers_start_an_approved_write_once(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_lets_twenty_drivers_start_an_approved_write_once(self, workshop: Workshop, recorder: Recorder) -> None:
         workshop.play(asking(call("probe.effect", name="a")))
         run = workshop.work()
         workshop.approve(workshop.card(run))
@@ -76,7 +76,7 @@ class TestClaiming:
         assert list(recorder.effects.values()) == [1]
         assert event_types(run).count("tool_start") == 1
 
-    def test_takes_the_lease_and_counts_the_epoch(self, workshop: Workshop) -> None:
+    def test_records_the_owner_and_increases_the_epoch(self, workshop: Workshop) -> None:
         run = workshop.submit()
         my_lease = acquire_lease(run)
         run = again(run)
@@ -86,13 +86,13 @@ class TestClaiming:
         assert run.started_at is not None
         assert acquire_lease(lose_worker(run)).epoch == 2
 
-    def test_does_nothing_for_a_run_that_is_not_due(self, workshop: Workshop) -> None:
+    def test_fails_for_a_run_that_is_not_due(self, workshop: Workshop) -> None:
         run = workshop.submit()
         Run.objects.filter(pk=run.pk).update(next_wake_at=Now() + timedelta(hours=1))
         assert lease.acquire(run.pk) is None
         assert lease.acquire(999_999_999) is None
 
-    def test_does_nothing_for_a_run_that_is_driven_waits_or_has_ended(self, workshop: Workshop) -> None:
+    def test_fails_for_a_driven_waiting_or_ended_run(self, workshop: Workshop) -> None:
         driven = workshop.submit()
         acquire_lease(driven)
         workshop.play(asking(call("probe.effect", name="a")))
@@ -117,7 +117,9 @@ class TestAFrozenDriver:
         assert step.action == Action.ASK
         return my_lease, step, workshop.drive(lose_worker(run))
 
-    def test_changes_nothing_of_the_next_drivers_work(self, frozen_driver: tuple[lease.Lease, NextStep, Run]) -> None:
+    def test_does_not_change_the_work_of_the_next_driver(
+        self, frozen_driver: tuple[lease.Lease, NextStep, Run]
+    ) -> None:
         my_lease, step, run = frozen_driver
         with pytest.raises(lease.LeaseLost):
             ask_model(my_lease, step)
@@ -154,7 +156,7 @@ class TestTheHeartbeat:
         for run in (stuck, alive):
             lose_worker(run)
 
-    def test_tells_the_driver_that_lost_its_run_to_stop(self, workshop: Workshop) -> None:
+    def test_stops_the_driver_that_lost_its_run(self, workshop: Workshop) -> None:
         run = workshop.submit()
         my_lease = acquire_lease(run)
         with lease.keep_renewing(my_lease):
@@ -200,7 +202,7 @@ class TestTheHeartbeat:
 class TestTheLastCheck:
     """A write begins only while its lease is known to hold for another heartbeat."""
 
-    def test_lets_a_driver_begin_until_a_heartbeat_before_the_end_of_its_lease(self, workshop: Workshop) -> None:
+    def test_allows_a_start_until_one_heartbeat_before_the_end_of_the_lease(self, workshop: Workshop) -> None:
         run = workshop.submit()
         before = clock_s()
         my_lease = acquire_lease(run)
@@ -211,7 +213,7 @@ class TestTheLastCheck:
         assert not my_lease.may_begin_effect()
         lose_worker(run)
 
-    def test_counts_from_the_last_heartbeat_that_was_committed(self, workshop: Workshop) -> None:
+    def test_counts_from_the_last_committed_heartbeat(self, workshop: Workshop) -> None:
         run = workshop.submit()
         my_lease = acquire_lease(run)
         my_lease.holds_until = 0.0
@@ -222,7 +224,7 @@ class TestTheLastCheck:
             assert my_lease.holds_until - clock_s() <= (end - database_time()).total_seconds() + 0.01
         lose_worker(run)
 
-    def test_counts_from_the_intent_which_renews_the_lease(self, workshop: Workshop) -> None:
+    def test_counts_from_an_intent_that_renews_the_lease(self, workshop: Workshop) -> None:
         run = workshop.submit()
         my_lease = acquire_lease(run)
         Run.objects.filter(pk=run.pk).update(lease_expires_at=Now())
@@ -233,7 +235,7 @@ class TestTheLastCheck:
         assert (again(run).lease_expires_at or database_time()) > database_time()
         lose_worker(run)
 
-    def test_counts_nothing_that_was_rolled_back(self, workshop: Workshop) -> None:
+    def test_does_not_count_a_rolled_back_renewal(self, workshop: Workshop) -> None:
         run = workshop.submit()
         my_lease = acquire_lease(run)
         my_lease.holds_until = 0.0
@@ -249,7 +251,7 @@ def database_time() -> datetime:
 
 
 class TestADriverThatLostItsLease:
-    def test_writes_nothing(self, workshop: Workshop) -> None:
+    def test_cannot_write(self, workshop: Workshop) -> None:
         run = workshop.submit()
         my_lease = acquire_lease(run)
         lose_worker(run)
@@ -260,7 +262,7 @@ class TestADriverThatLostItsLease:
             pytest.fail("the block must not begin")
         lose_worker(run)
 
-    def test_writes_nothing_under_its_own_epoch_either(self, workshop: Workshop) -> None:
+    def test_cannot_write_even_under_its_own_epoch(self, workshop: Workshop) -> None:
         """After a restore, a run may go to another worker in an epoch that was used before."""
         run = workshop.submit()
         my_lease = acquire_lease(run)
@@ -281,7 +283,7 @@ class TestADriverThatLostItsLease:
             recorder.release("slow")
         assert statuses(run) == [CallStatus.EXECUTING]
 
-    def test_after_an_error_gives_the_run_back_and_counts_a_crash(self, workshop: Workshop) -> None:
+    def test_gives_the_run_back_after_an_error_and_counts_a_crash(self, workshop: Workshop) -> None:
         """Otherwise a run that the database refuses each time would be driven forever."""
         for error in (OperationalError, InterfaceError, IntegrityError, ValueError):
             run = workshop.submit()
@@ -292,7 +294,7 @@ class TestADriverThatLostItsLease:
             assert again(run).status == RunStatus.QUEUED
             assert again(run).crash_count == 1
 
-    def test_after_a_lost_or_busy_database_counts_no_crash(self, workshop: Workshop) -> None:
+    def test_counts_no_crash_after_a_lost_or_busy_database(self, workshop: Workshop) -> None:
         """PostgreSQL ends the driver's own session; SQLite, which cannot be lost, is busy with another's write."""
         run = workshop.submit()
         with pytest.raises(OperationalError), lease.keep_renewing(acquire_lease(run)):
@@ -301,14 +303,14 @@ class TestADriverThatLostItsLease:
         assert (run.status, run.crash_count) == (RunStatus.QUEUED, 0)
         assert run.next_wake_at is not None, "it is not tried again at once"
 
-    def test_gives_the_run_back_with_the_problem_that_it_had(self, workshop: Workshop) -> None:
+    def test_gives_the_run_back_with_its_earlier_problem(self, workshop: Workshop) -> None:
         run = workshop.submit()
         my_lease = acquire_lease(run)
         Run.objects.filter(pk=run.pk).update(problem="The model was away.")
         lease.give_back(my_lease)
         assert (again(run).status, again(run).problem) == (RunStatus.QUEUED, "The model was away.")
 
-    def test_after_repeated_errors_ends_the_run_with_an_internal_error(self, workshop: Workshop) -> None:
+    def test_ends_the_run_with_an_internal_error_after_repeated_errors(self, workshop: Workshop) -> None:
         run = workshop.submit()
         for _ in range(MAX_CRASHES):
             make_due(run)
@@ -337,7 +339,9 @@ class TestYielding:
         run = workshop.drive(run)
         assert (run.status, run.crash_count, run.pass_number) == (RunStatus.QUEUED, 0, 0)
 
-    def test_lets_executing_calls_end_when_the_worker_shuts_down(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_lets_executing_calls_finish_when_the_worker_shuts_down(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         gates = [f"gate {number}" for number in range(10)]
         for gate in gates:
             recorder.hold(gate)
@@ -354,9 +358,7 @@ class TestYielding:
         assert (run.status, run.crash_count) == (RunStatus.QUEUED, 0)
         assert [row.status for row in calls(run)] == ["succeeded"] * 10 + ["ready"]
 
-    def test_gives_up_the_models_answer_when_the_worker_shuts_down(
-        self, workshop: Workshop, model: ModelServer
-    ) -> None:
+    def test_interrupts_the_model_when_the_worker_shuts_down(self, workshop: Workshop, model: ModelServer) -> None:
         model.hold()
         run = workshop.submit()
         with workshop.driving(run):

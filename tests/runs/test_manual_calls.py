@@ -32,13 +32,13 @@ def submit_call(workshop: Workshop, tool: str = SEARCH, **params: Any) -> Run:
     return manual_calls.submit(workshop.operator, manual_calls.ManualCall(workshop.employee.pk, tool, params))
 
 
-class TestOneCall:
+class TestAManualCall:
     @feature(
         "Execution",
         "A person can try a read tool: judged, run and recorded like any call, without a model",
         "agents/runs/manual_calls.py",
     )
-    def test_a_worker_runs_it_and_its_result_is_the_answer(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_is_run_by_a_worker_and_its_result_is_the_answer(self, workshop: Workshop, model: ModelServer) -> None:
         record = workshop.record(region="EU")
         run = submit_call(workshop, region="EU", limit=5)
         assert (run.origin, run.status, calls(run)[0].status) == (Origin.MANUAL, RunStatus.QUEUED, CallStatus.READY)
@@ -60,14 +60,14 @@ class TestOneCall:
         assert run.created_by == workshop.operator.user
         assert not AuditEntry.objects.exists(), "a read needs no entry"
 
-    def test_a_failure_is_the_answer(self, workshop: Workshop) -> None:
+    def test_has_its_failure_as_the_answer(self, workshop: Workshop) -> None:
         run = workshop.drive(submit_call(workshop, "utility.calculate", operation="divide", a=1, b=0))
         assert run.status == RunStatus.SUCCEEDED
         assert last_call(run).status == CallStatus.FAILED
         assert run.answer.startswith("The call failed: ")
         assert "zero" in run.answer
 
-    def test_after_a_lost_worker_another_one_ends_it(self, workshop: Workshop) -> None:
+    def test_is_finished_by_another_worker_after_a_loss(self, workshop: Workshop) -> None:
         run = submit_call(workshop, "probe.sleep", ms=1)
         my_lease = lease.acquire(run.pk)
         assert my_lease is not None
@@ -78,19 +78,19 @@ class TestOneCall:
         assert (run.status, run.answer) == (RunStatus.SUCCEEDED, "Slept 1 ms")
         assert last_call(run).attempts == 2
 
-    def test_it_can_be_cancelled(self, workshop: Workshop) -> None:
+    def test_can_be_cancelled(self, workshop: Workshop) -> None:
         run = workshop.cancel(submit_call(workshop))
         assert run.status == RunStatus.CANCELLED
         assert last_call(run).status == CallStatus.CANCELLED
 
-    def test_the_worker_judges_again(self, workshop: Workshop) -> None:
+    def test_is_judged_again_by_the_worker(self, workshop: Workshop) -> None:
         run = submit_call(workshop)
         Grant.objects.filter(employee=workshop.employee, tool=SEARCH).delete()
         run = workshop.drive(run)
         assert (run.status, last_call(run).status) == (RunStatus.SUCCEEDED, CallStatus.REJECTED)
         assert "was not granted" in run.answer
 
-    def test_it_counts_for_rate_limits(self, workshop: Workshop, toolbox: Toolbox) -> None:
+    def test_counts_toward_rate_limits(self, workshop: Workshop, toolbox: Toolbox) -> None:
         class Limited(Gate):
             name = "probe.limited"
             rate_limit = RateLimit(1, 60)
@@ -104,7 +104,7 @@ class TestOneCall:
         assert answers[0] == "Fine"
         assert ": 1 call in 60 s" in answers[1]
 
-    def test_it_takes_no_message_and_cannot_be_continued(self, workshop: Workshop) -> None:
+    def test_takes_no_message_and_cannot_be_continued(self, workshop: Workshop) -> None:
         run = submit_call(workshop)
         for each in (run, workshop.drive(run)):
             with pytest.raises(Conflict, match="start a run with a task"):
@@ -114,7 +114,7 @@ class TestOneCall:
         assert len(passes(run)) == 1
 
 
-class TestRefusedCalls:
+class TestARefusedManualCall:
     @pytest.mark.parametrize(
         ("tool", "params", "field"),
         [
@@ -126,7 +126,7 @@ class TestRefusedCalls:
             ("probe.sleep", {"ms": "soon"}, "params.ms"),
         ],
     )
-    def test_wrong_params_are_refused_by_name(
+    def test_with_invalid_params_names_them(
         self, workshop: Workshop, tool: str, params: dict[str, Any], field: str
     ) -> None:
         with pytest.raises((Invalid, Conflict)) as caught:
@@ -134,12 +134,12 @@ class TestRefusedCalls:
         assert caught.value.extra.get("field", "") == field
         assert not Run.objects.exists()
 
-    def test_tools_above_read_level_are_refused(self, workshop: Workshop) -> None:
+    def test_has_a_tool_above_the_read_level(self, workshop: Workshop) -> None:
         for tool in ("data.updateRecord", "data.bulkDelete", "probe.effect", "probe.draw"):
             with pytest.raises(Conflict, match="cannot be tried"):
                 submit_call(workshop, tool)
 
-    def test_calls_that_would_need_approval_are_refused(self, workshop: Workshop, toolbox: Toolbox) -> None:
+    def test_would_need_approval(self, workshop: Workshop, toolbox: Toolbox) -> None:
         class Fetch(Gate):
             name = "probe.fetch"
             open_world = True
@@ -152,9 +152,7 @@ class TestRefusedCalls:
         with pytest.raises(Conflict, match="would need approval"):
             submit_call(workshop)
 
-    def test_tools_that_are_missing_disabled_or_not_granted_are_refused(
-        self, workshop: Workshop, toolbox: Toolbox
-    ) -> None:
+    def test_has_a_missing_disabled_or_ungranted_tool(self, workshop: Workshop, toolbox: Toolbox) -> None:
         class Platform(Gate):
             name = "probe.platform"
             modes = frozenset()
@@ -170,7 +168,7 @@ class TestRefusedCalls:
         with pytest.raises(Conflict, match="not granted"):
             submit_call(workshop, "probe.sleep", ms=1)
 
-    def test_viewers_and_foreign_or_inactive_employees_are_refused(self, workshop: Workshop) -> None:
+    def test_has_a_viewer_or_a_foreign_or_inactive_employee(self, workshop: Workshop) -> None:
         trial = manual_calls.ManualCall(workshop.employee.pk, SEARCH, {})
         with pytest.raises(Forbidden):
             manual_calls.submit(workshop.members["viewer"], trial)

@@ -18,7 +18,7 @@ def sleep(tag: object) -> Call:
 
 
 class TestMaxPasses:
-    def test_ends_with_a_recorded_closing_pass(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_ends_the_run_with_a_recorded_closing_pass(self, workshop: Workshop, model: ModelServer) -> None:
         workshop.allow_passes(2)
         model.script(Response(calls=(sleep(1),)), Response(calls=(sleep(2),)), Response(text="That is what I have."))
         run = workshop.work()
@@ -31,7 +31,7 @@ class TestMaxPasses:
         assert (finished["answer"], finished["pass_number"]) == ("That is what I have.", 3)
         assert (finished["input_tokens"], finished["output_tokens"]) == (run.input_tokens, run.output_tokens)
 
-    def test_asks_the_closing_pass_without_tools(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_requests_the_closing_pass_without_tools(self, workshop: Workshop, model: ModelServer) -> None:
         workshop.allow_passes(1)
         model.script(Response(calls=(sleep(1),)), Response(text="Done."))
         workshop.work()
@@ -61,9 +61,7 @@ class TestTheClosingPass:
         assert not workshop.cards(run)
         assert not recorder.effects
 
-    def test_without_text_is_answered_by_the_server_from_the_summaries(
-        self, workshop: Workshop, model: ModelServer
-    ) -> None:
+    def test_without_text_is_replaced_by_a_summary_of_the_results(self, workshop: Workshop, model: ModelServer) -> None:
         workshop.allow_passes(1)
         model.script(Response(calls=(sleep(1),)), Response(calls=(sleep(2),)))
         run = workshop.work()
@@ -84,7 +82,9 @@ class TestTheClosingPass:
             "Done after all.",
         )
 
-    def test_that_the_provider_fails_is_answered_by_the_server(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_that_the_provider_fails_is_replaced_by_a_summary_of_the_results(
+        self, workshop: Workshop, model: ModelServer
+    ) -> None:
         workshop.allow_passes(1)
         model.script(Response(calls=(sleep(1),)), failing(400))
         run = workshop.work()
@@ -123,8 +123,8 @@ class TestTheClosingPass:
         assert [each.closing for each in passes(run)] == [False, False, True]
 
 
-class TestDeniedRepeatedly:
-    def test_three_passes_in_a_row_end_the_run(self, workshop: Workshop) -> None:
+class TestRepeatedDenials:
+    def test_in_three_consecutive_passes_end_the_run(self, workshop: Workshop) -> None:
         workshop.allow_passes(20)
         workshop.play(*[asking(call("probe.effect", name=str(number))) for number in range(5)])
         run = workshop.work()
@@ -135,7 +135,7 @@ class TestDeniedRepeatedly:
         assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.DENIED_REPEATEDLY)
         assert "Nothing was done" in run.answer
 
-    def test_counts_by_tool_whatever_else_the_passes_do(self, workshop: Workshop) -> None:
+    def test_are_counted_by_tool_whatever_else_the_passes_do(self, workshop: Workshop) -> None:
         workshop.allow_passes(20)
         other = [call("utility.calculate", operation="add", a=number, b=1) for number in range(5)]
         workshop.play(*[asking(call("probe.effect", name=str(number)), other[number]) for number in range(5)])
@@ -145,7 +145,7 @@ class TestDeniedRepeatedly:
             run = workshop.drive(run)
         assert run.exit_reason == ExitReason.DENIED_REPEATEDLY
 
-    def test_an_approval_in_between_starts_the_count_again(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_are_counted_from_zero_after_an_approval(self, workshop: Workshop, recorder: Recorder) -> None:
         workshop.allow_passes(20)
         workshop.play(*[asking(call("probe.effect", name=str(number))) for number in range(4)])
         run = workshop.work()
@@ -154,7 +154,7 @@ class TestDeniedRepeatedly:
             run = workshop.drive(run)
         assert run.exit_reason == ExitReason.FINAL_ANSWER
 
-    def test_one_approval_among_the_denials_of_a_pass_is_enough(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_do_not_count_in_a_pass_with_an_approval(self, workshop: Workshop, recorder: Recorder) -> None:
         workshop.allow_passes(20)
         pairs = [(call("probe.effect", name=f"a{n}"), call("probe.effect", name=f"b{n}")) for n in range(3)]
         workshop.play(*[asking(*pair) for pair in pairs])
@@ -166,7 +166,7 @@ class TestDeniedRepeatedly:
             run = workshop.drive(run)
         assert run.exit_reason == ExitReason.FINAL_ANSWER
 
-    def test_a_new_message_prevents_the_end(self, workshop: Workshop) -> None:
+    def test_do_not_end_the_run_after_a_new_message(self, workshop: Workshop) -> None:
         workshop.allow_passes(20)
         workshop.play(*[asking(call("probe.effect", name=str(number))) for number in range(3)], task="^Do the work")
         run = workshop.work()

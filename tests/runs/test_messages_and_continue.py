@@ -34,7 +34,7 @@ def shape_of(request: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 class TestAMessage:
-    def test_of_twelve_equal_requests_at_once_is_added_once(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_sent_twelve_times_at_once_is_added_once(self, workshop: Workshop, model: ModelServer) -> None:
         run = workshop.submit("Begin.")
         all_at_once([lambda: actions.add_message(workshop.operator, run.pk, "Hurry.", "m-1")] * 12)
         assert list(run.messages.values_list("text", flat=True)) == ["Begin.", "Hurry."]
@@ -58,7 +58,7 @@ class TestAMessage:
         assert roles == ["user", "assistant", "tool", "user", "assistant", "tool"]
         assert [each.messages_upto for each in passes(run)] == [1, 2, 2]
 
-    def test_that_comes_while_the_model_answers_is_read_before_the_run_ends(
+    def test_during_the_response_of_the_model_is_read_before_the_run_ends(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         model.script(Response(text="Done.", hold="start"), Response(text="Done, and that too."))
@@ -71,7 +71,7 @@ class TestAMessage:
         assert (run.status, run.answer) == (RunStatus.SUCCEEDED, "Done, and that too.")
         assert shape_of(model.requests[1]) == [("user", "Begin."), ("assistant", "Done."), ("user", "And that.")]
 
-    def test_that_comes_while_a_tool_runs_is_read_in_the_next_pass(
+    def test_during_a_tool_call_is_read_in_the_next_pass(
         self, workshop: Workshop, model: ModelServer, recorder: Recorder
     ) -> None:
         recorder.hold("slow")
@@ -83,9 +83,7 @@ class TestAMessage:
             recorder.release("slow")
         assert shape_of(model.requests[1])[-1] == ("user", "Hurry.")
 
-    def test_that_comes_during_the_closing_pass_is_read_before_the_run_ends(
-        self, workshop: Workshop, model: ModelServer
-    ) -> None:
+    def test_during_the_closing_pass_is_read_before_the_run_ends(self, workshop: Workshop, model: ModelServer) -> None:
         workshop.allow_passes(1)
         model.script(SLEEP, Response(text="Closed.", hold="start"), Response(text="Heard."))
         run = workshop.submit()
@@ -98,7 +96,7 @@ class TestAMessage:
         assert run.answer == "Heard."
         assert ("user", "Wait!") in shape_of(model.requests[-1])
 
-    def test_is_a_line_in_the_panel(self, workshop: Workshop) -> None:
+    def test_has_a_line_in_the_panel(self, workshop: Workshop) -> None:
         run = workshop.submit()
         workshop.say(run, "  Hello.  ")
         assert payloads(run, "message_added") == [{"text": "Hello.", "by": "acme-operator"}]
@@ -140,7 +138,7 @@ class TestAnEndedRun:
         resumed = event_types(run).index("run_finished") + 1
         assert event_types(run)[resumed : resumed + 3] == ["message_added", "run_resumed", "pass_started"]
 
-    def test_that_failed_resumes_with_its_counts_at_zero(self, workshop: Workshop) -> None:
+    def test_that_failed_resumes_with_its_counts_reset(self, workshop: Workshop) -> None:
         workshop.play_text("this is no script")
         run = workshop.work()
         assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.PROVIDER_ERROR)
@@ -153,7 +151,7 @@ class TestAnEndedRun:
 
 
 class TestContinuing:
-    def test_gives_as_many_passes_as_asked_for(self, workshop: Workshop) -> None:
+    def test_adds_the_requested_number_of_passes(self, workshop: Workshop) -> None:
         workshop.allow_passes(1)
         workshop.play(*[asking(call("probe.sleep", ms=0, tag=str(number))) for number in range(9)], task="^Do the work")
         run = workshop.work()
@@ -163,7 +161,7 @@ class TestContinuing:
         run = workshop.drive(run)
         assert (run.exit_reason, len(calls(run))) == (ExitReason.MAX_PASSES, 4)
 
-    def test_gives_the_employees_number_by_default(self, workshop: Workshop) -> None:
+    def test_adds_the_number_of_the_employee_by_default(self, workshop: Workshop) -> None:
         workshop.play()
         run = workshop.work()
         run = actions.continue_run(workshop.operator, run.pk)
@@ -184,7 +182,7 @@ class TestContinuing:
             actions.continue_run(workshop.operator, run.pk)
         assert again(run).message_count == 1
 
-    def test_is_not_for_viewers_and_other_organizations(self, workshop: Workshop) -> None:
+    def test_is_refused_to_viewers_and_other_organizations(self, workshop: Workshop) -> None:
         workshop.play()
         run = workshop.work()
         with pytest.raises(Forbidden):
@@ -193,7 +191,7 @@ class TestContinuing:
             actions.continue_run(build_workshop("other").admin, run.pk)
 
 
-def test_the_assistants_message_goes_back_verbatim(workshop: Workshop, model: ModelServer) -> None:
+def test_the_message_of_the_assistant_is_sent_back_verbatim(workshop: Workshop, model: ModelServer) -> None:
     signed = {"reasoning_content": "hm", "signature": "sig=="}
     model.script(Response(text="I look.", calls=SLEEP.calls, extra=signed), Response(text="Done."))
     workshop.work()

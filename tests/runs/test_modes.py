@@ -28,7 +28,7 @@ class TestALostMode:
         "An unknown mode is an error, and gives an employee no tools",
         "tools/toolbox/permissions.py, agents/runs/actions.py",
     )
-    def test_starts_no_run(self, workshop: Workshop, toolbox: Toolbox) -> None:
+    def test_prevents_a_run_from_starting(self, workshop: Workshop, toolbox: Toolbox) -> None:
         workshop.employee.mode = "party"
         workshop.employee.save()
         assert workshop.submit().mode == "party"
@@ -38,9 +38,7 @@ class TestALostMode:
         assert Run.objects.count() == 1
         assert workshop.submit(mode="general").mode == "general"
 
-    def test_offers_nothing_to_a_run_that_has_started_and_refuses_its_calls(
-        self, workshop: Workshop, toolbox: Toolbox
-    ) -> None:
+    def test_offers_no_tools_to_a_started_run_and_refuses_its_calls(self, workshop: Workshop, toolbox: Toolbox) -> None:
         workshop.play(asking(call("data.searchRecords")))
         run = workshop.submit(mode="party")
         assert "data.searchRecords" in {tool.name for tool in load_context(run.pk).tools}

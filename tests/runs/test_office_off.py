@@ -66,14 +66,14 @@ def _read(response: Any) -> str:
     "The office is a plugin of its own; without it no employee has its tools, and its data and pages stay",
     "tools/sources/plugins.py",
 )
-def test_without_the_office_only_the_tools_of_the_engine_are_built_in(switch_off: Any) -> None:
+def test_only_tools_of_the_engine_are_built_in(switch_off: Any) -> None:
     assert _list_installed() >= SHIPPED
     switch_off()
     assert _list_installed().isdisjoint(SHIPPED)
     assert _list_installed() >= {tool.name for tool in BUILTIN_TOOLS}
 
 
-def test_a_run_that_asks_for_an_office_tool_is_told_that_there_is_none_and_ends(
+def test_a_run_that_asks_for_an_office_tool_is_told_that_it_does_not_exist_and_ends(
     workshop: Workshop, switch_off: Any
 ) -> None:
     workshop.play(asking(call("data.searchRecords")))
@@ -83,7 +83,7 @@ def test_a_run_that_asks_for_an_office_tool_is_told_that_there_is_none_and_ends(
     assert run.status == RunStatus.SUCCEEDED
 
 
-def test_an_approved_write_does_not_start_without_the_office(workshop: Workshop, switch_off: Any) -> None:
+def test_an_approved_write_of_an_office_tool_does_not_start(workshop: Workshop, switch_off: Any) -> None:
     record = workshop.record(name="Acme Corp", status="active")
     workshop.play(asking(call("data.updateRecord", record_id=str(record.pk), changes={"status": "inactive"})))
     run = workshop.work()
@@ -97,7 +97,7 @@ def test_an_approved_write_does_not_start_without_the_office(workshop: Workshop,
 
 
 @pytest.mark.django_db
-def test_pages_import_and_export_of_its_data_stay(switch_off: Any) -> None:
+def test_pages_import_and_export_of_the_data_remain(switch_off: Any) -> None:
     world = make_world()
     card = world.card()
     write_file(world.acme.pk, ("notes.txt",), [b"hello"], lambda _: None)

@@ -48,7 +48,7 @@ def tokens_of(body: dict[str, Any]) -> int:
 
 
 @feature("Models", "Ollama, through its own API", "agents/providers/ollama.py")
-def test_reads_a_duplicate_and_two_cards_lead_to_an_answer(workshop: Workshop, ollama: OllamaServer) -> None:
+def test_a_read_a_duplicate_and_two_cards_lead_to_an_answer(workshop: Workshop, ollama: OllamaServer) -> None:
     workshop.allow_passes(10)
     acme, globex = workshop.record(), workshop.record(name="Globex")
     ollama.script(
@@ -107,7 +107,7 @@ def assert_history_in_ollamas_format(ollama: OllamaServer) -> None:
     assert len(set(ids)) == 5
 
 
-def test_params_that_are_no_object_are_rejected(workshop: Workshop, ollama: OllamaServer) -> None:
+def test_params_that_are_not_an_object_are_rejected(workshop: Workshop, ollama: OllamaServer) -> None:
     ollama.script(Chat(calls=(Call("data.searchRecords", arguments="[1]"),)), Chat(text="I was wrong."))
     run = workshop.work()
     assert [call.status for call in calls(run)] == [CallStatus.REJECTED]
@@ -116,7 +116,7 @@ def test_params_that_are_no_object_are_rejected(workshop: Workshop, ollama: Olla
 
 
 @feature("Models", "Model settings for each employee", "agents/employees/models/employee.py")
-def test_the_employees_settings_are_sent(workshop: Workshop, ollama: OllamaServer) -> None:
+def test_the_settings_of_the_employee_are_sent(workshop: Workshop, ollama: OllamaServer) -> None:
     employee = workshop.employee
     employee.temperature, employee.max_tokens, employee.num_ctx = 0.5, 900, 16384
     employee.extra_body = {"keep_alive": "30m", "options": {"top_k": 5}}
@@ -133,7 +133,7 @@ def test_the_employees_settings_are_sent(workshop: Workshop, ollama: OllamaServe
     [({"num_ctx": 8_192}, 8_192), ({"context_tokens": 8_192}, 8_192), ({}, OLLAMA_CONTEXT)],
     ids=["in words of Ollama", "in words of the form", "in none"],
 )
-def test_a_history_is_shortened_before_it_outgrows_ollamas_context(
+def test_a_history_is_shortened_before_it_exceeds_the_context(
     workshop: Workshop, ollama: OllamaServer, fields: dict[str, int], context: int
 ) -> None:
     """Ollama refuses nothing: it would drop the beginning. So every request sets the size of the context."""
@@ -170,7 +170,7 @@ def test_a_model_that_is_not_pulled_ends_the_run_with_its_name(workshop: Worksho
     assert "model 'fake' not found" in run.problem
 
 
-def test_after_a_cut_stream_the_model_is_asked_again_later(workshop: Workshop, ollama: OllamaServer) -> None:
+def test_a_cut_stream_is_retried_later(workshop: Workshop, ollama: OllamaServer) -> None:
     ollama.script(Chat(text="Half an answer", calls=(SEARCH,), fault="cut"))
     run = workshop.work()
     assert run.status == RunStatus.QUEUED
@@ -178,7 +178,7 @@ def test_after_a_cut_stream_the_model_is_asked_again_later(workshop: Workshop, o
     assert not passes(run)
 
 
-def test_without_an_address_the_installations_default_is_used(
+def test_an_empty_address_means_the_default_of_the_installation(
     workshop: Workshop, ollama: OllamaServer, settings: Any
 ) -> None:
     provider = workshop.employee.provider

@@ -24,15 +24,17 @@ def page(workshop: Workshop) -> Iterator[None]:
         yield
 
 
-class TestAReadThatReachesOut:
-    def test_asks_where_there_is_too_much_to_search(self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+class TestAReadThatSendsDataOutside:
+    def test_needs_approval_if_there_is_too_much_to_search(
+        self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr("agents.runs.provenance.MAX_SEARCHED", 10)
         workshop.play(asking(call("data.searchRecords")), asking(READ))
         run = workshop.work()
         assert "may send your own data outside" in workshop.card(run).why
 
     @feature("The gate", "A read to an allowed host asks if it carries own data", "tools/toolbox/permissions.py")
-    def test_asks_before_it_tells_an_allowed_host_own_data(self, workshop: Workshop) -> None:
+    def test_needs_approval_before_it_sends_own_data_to_an_allowed_host(self, workshop: Workshop) -> None:
         workshop.record(name="Globex Corporation")
         carrying = call(ReadPage.name, url=f"https://{PAGE_HOST}/find?q=globex%20corporation")
         workshop.play(asking(call("data.searchRecords")), asking(carrying))
@@ -41,7 +43,7 @@ class TestAReadThatReachesOut:
         assert 'sends your own data outside: "globex corporation"' in workshop.card(run).why
 
     @feature("The gate", "Own data may be sent unasked only to those who told it", "agents/runs/provenance.py")
-    def test_tells_own_data_only_to_the_host_that_told_it(self, workshop: Workshop) -> None:
+    def test_sends_own_data_without_approval_only_to_the_host_it_came_from(self, workshop: Workshop) -> None:
         allow_host(workshop, "other.example")
         workshop.record(name="Globex Corporation")
         PAGES["/invoice"] = "Our customer is Globex Corporation."
@@ -54,7 +56,7 @@ class TestAReadThatReachesOut:
             workshop.play(asking(READ, search), asking(carrying))
             assert last_call(workshop.work()).status == expected, host
 
-    def test_runs_alone_with_what_a_colleague_found_outside(self, workshop: Workshop) -> None:
+    def test_runs_without_approval_with_what_a_colleague_found_outside(self, workshop: Workshop) -> None:
         allow_host(workshop, "other.example")
         PAGES["/invoice"] = "Our customer is Globex Corporation."
         kim = hire(workshop, "Kim", asking(READ), answer="It is Globex Corporation.")
@@ -64,7 +66,7 @@ class TestAReadThatReachesOut:
         workshop.play(asking(delegate("Kim", "Look it up")), asking(carrying))
         assert last_call(drive_all(workshop, workshop.submit())).status == CallStatus.SUCCEEDED
 
-    def test_runs_alone_with_the_rest_of_a_shortened_result_from_outside(self, workshop: Workshop) -> None:
+    def test_runs_without_approval_with_the_rest_of_a_shortened_outside_result(self, workshop: Workshop) -> None:
         allow_host(workshop, "other.example")
         Grant.objects.create(employee=workshop.employee, tool="results.read")
         PAGES["/invoice"] = "Our customer is Globex Corporation."
@@ -76,7 +78,7 @@ class TestAReadThatReachesOut:
         workshop.drive(workshop.say(run, "More"))
         assert statuses(run) == ["succeeded"] * 3
 
-    def test_asks_where_its_address_has_too_many_parts_to_search(
+    def test_needs_approval_if_its_address_has_too_many_parts_to_search(
         self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """The control is the same address without own data in the task."""
@@ -88,12 +90,12 @@ class TestAReadThatReachesOut:
         workshop.play(asking(long))
         assert statuses(workshop.work()) == ["succeeded"]
 
-    def test_runs_alone_without_own_data(self, workshop: Workshop) -> None:
+    def test_runs_without_approval_if_it_contains_no_own_data(self, workshop: Workshop) -> None:
         workshop.record(name="Globex Corporation")
         workshop.play(asking(call("data.searchRecords")), asking(READ))
         assert statuses(workshop.work()) == ["succeeded", "succeeded"]
 
-    def test_runs_alone_with_what_a_person_typed(self, workshop: Workshop) -> None:
+    def test_runs_without_approval_with_text_typed_by_a_person(self, workshop: Workshop) -> None:
         workshop.record(name="Globex Corporation")
         carrying = call(ReadPage.name, url=f"https://{PAGE_HOST}/find?q=globex%20corporation")
         workshop.play(asking(call("data.searchRecords")), asking(carrying))

@@ -43,7 +43,7 @@ def test_five_reads_of_200_ms_take_less_than_400_ms_together(workshop: Workshop)
     assert timedelta(milliseconds=200) <= measure_calls(run) < timedelta(milliseconds=400)
 
 
-def test_all_start_before_the_first_has_ended(workshop: Workshop, recorder: Recorder) -> None:
+def test_all_calls_start_before_the_first_has_ended(workshop: Workshop, recorder: Recorder) -> None:
     gates = [f"gate {number}" for number in range(5)]
     for gate in gates:
         recorder.hold(gate)
@@ -59,7 +59,7 @@ def test_all_start_before_the_first_has_ended(workshop: Workshop, recorder: Reco
     assert again(run).status == RunStatus.SUCCEEDED
 
 
-def test_a_result_is_published_as_soon_as_it_comes(workshop: Workshop, recorder: Recorder) -> None:
+def test_a_result_is_published_as_soon_as_it_is_available(workshop: Workshop, recorder: Recorder) -> None:
     recorder.hold("slow")
     workshop.play(asking(call("probe.gate", name="slow"), call("probe.sleep", ms=0)))
     run = workshop.submit()
@@ -109,7 +109,7 @@ def test_the_model_reads_results_in_the_order_of_the_calls(workshop: Workshop, m
 @feature(
     "Execution", "A limit of parallel calls; the rest start as slots become free", "agents/runs/engine/execution.py"
 )
-def test_at_most_ten_run_at_a_time_and_the_rest_as_slots_free_up(workshop: Workshop, recorder: Recorder) -> None:
+def test_at_most_ten_calls_run_at_a_time_and_the_rest_as_slots_free_up(workshop: Workshop, recorder: Recorder) -> None:
     gates = [f"gate {number}" for number in range(10)]
     for gate in gates:
         recorder.hold(gate)

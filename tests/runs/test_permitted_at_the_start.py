@@ -90,7 +90,7 @@ def allow(workshop: Workshop, toolbox: Toolbox, tool: Tool) -> None:
 
 
 @pytest.mark.parametrize("removed", ["nothing", "the capability", "the feature", "the grant"])
-def test_permissions_removed_while_the_model_answers_reject_the_call(
+def test_permissions_removed_while_the_model_responds_reject_the_call(
     workshop: Workshop, toolbox: Toolbox, model: ModelServer, removed: str
 ) -> None:
     allow(workshop, toolbox, Guarded())
@@ -124,7 +124,7 @@ def test_grants_are_loaded_each_time_and_for_each_mode(workshop: Workshop) -> No
     assert tool not in load_grants(employee, "general").tools
 
 
-def test_a_level_raised_while_the_model_answers_asks_for_a_card(workshop: Workshop, model: ModelServer) -> None:
+def test_a_level_raised_while_the_model_responds_requires_a_card(workshop: Workshop, model: ModelServer) -> None:
     def answer(body: dict[str, Any]) -> Response:
         workshop.raise_for_all("probe.sleep", Level.WRITE)
         return Response(calls=(Call("probe.sleep", {"ms": 0}),))
@@ -135,7 +135,7 @@ def test_a_level_raised_while_the_model_answers_asks_for_a_card(workshop: Worksh
     assert workshop.card(run).level == Level.WRITE
 
 
-def test_a_tool_stopped_while_a_card_is_previewed_does_not_start_beside_it(
+def test_a_tool_stopped_while_another_card_is_previewed_does_not_start(
     workshop: Workshop, toolbox: Toolbox, recorder: Recorder
 ) -> None:
     write = Previewed(lambda: stops.stop_tool(workshop.operator, "probe.gate"))
@@ -164,7 +164,7 @@ def test_only_a_card_whose_verdict_changed_is_previewed_again(workshop: Workshop
     assert write.previewed == ["a", "b"]
 
 
-def test_nothing_is_previewed_again_once_the_run_is_cancelled(workshop: Workshop, toolbox: Toolbox) -> None:
+def test_a_cancelled_run_is_not_previewed_again(workshop: Workshop, toolbox: Toolbox) -> None:
     def change_and_cancel() -> None:
         workshop.raise_for_all("probe.previewed", Level.DESTRUCTIVE)
         workshop.cancel(run)
@@ -177,7 +177,7 @@ def test_nothing_is_previewed_again_once_the_run_is_cancelled(workshop: Workshop
     assert (run.status, calls(run), write.previewed) == (RunStatus.CANCELLED, [], ["a"])
 
 
-def test_nothing_is_previewed_again_once_the_run_is_stopped(workshop: Workshop, toolbox: Toolbox) -> None:
+def test_a_stopped_run_is_not_previewed_again(workshop: Workshop, toolbox: Toolbox) -> None:
     def change_and_stop() -> None:
         workshop.raise_for_all("probe.previewed", Level.DESTRUCTIVE)
         stops.stop_employee(workshop.operator, workshop.employee.pk)
@@ -211,7 +211,7 @@ def test_rules_differ_if_the_toolbox_has_another_tool(workshop: Workshop) -> Non
     assert not wider.has_same_rules(place)
 
 
-def test_an_answer_is_judged_once_while_nothing_changes(workshop: Workshop, toolbox: Toolbox) -> None:
+def test_a_response_is_judged_once_while_nothing_changes(workshop: Workshop, toolbox: Toolbox) -> None:
     read = Judged()
     allow(workshop, toolbox, read)
     workshop.play(asking(call("probe.judged", name="a"), call("probe.effect", name="b")))
@@ -294,7 +294,7 @@ class TestAnInnerCall:
         Grant.objects.create(employee=workshop.employee, tool=composed_probes.Ask.name)
         workshop.play(asking(call(composed_probes.Ask.name, inner="probe.judged", params={"name": "a"})))
 
-    def test_is_judged_once_and_in_no_transaction(self, workshop: Workshop, toolbox: Toolbox) -> None:
+    def test_is_judged_once_and_outside_transactions(self, workshop: Workshop, toolbox: Toolbox) -> None:
         inner = Judged()
         allow(workshop, toolbox, inner)
         assert statuses(workshop.work()) == [CallStatus.SUCCEEDED] * 2
@@ -379,7 +379,7 @@ class TestAnApprovedWrite:
 class TestAnEdit:
     @feature("The gate", "An edit that is no longer permitted changes nothing", "agents/approvals/decisions.py")
     @pytest.mark.parametrize("change", ["stopped", "raised", "revoked"])
-    def test_that_is_no_longer_permitted_leaves_the_card(
+    def test_that_is_no_longer_permitted_leaves_the_card_open(
         self, workshop: Workshop, write: Previewed, change: str
     ) -> None:
         card = workshop.card(workshop.work())

@@ -63,7 +63,7 @@ class TestAPinnedVersion:
         assert last_call(workshop.work()).version == "2.0"
         assert count_differences(workshop.organization) == 0
 
-    def test_allows_no_other_version_even_by_its_id(self, workshop: Workshop, toolbox: Toolbox) -> None:
+    def test_excludes_other_versions_even_by_their_id(self, workshop: Workshop, toolbox: Toolbox) -> None:
         toolbox.register(Echo(version="2.0"))
         workshop.play(asking(call("sample.echo@2.0", text="Hi")))
         run = workshop.work()

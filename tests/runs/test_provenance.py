@@ -96,8 +96,8 @@ def give_up(workshop: Workshop, recorder: Recorder) -> Run:
     return run
 
 
-class TestACard:
-    def test_keeps_where_an_outside_value_was_first_seen(self, workshop: Workshop) -> None:
+class TestOriginOnACard:
+    def test_records_where_an_outside_value_was_first_seen(self, workshop: Workshop) -> None:
         record = workshop.record()
         workshop.play(asking(READ), asking(update(record.pk)))
         run = workshop.work()
@@ -112,7 +112,7 @@ class TestACard:
         )
         assert (read.provenance, write.status) == (None, CallStatus.AWAITING_APPROVAL)
 
-    def test_trusts_what_a_person_typed_in_the_task_or_later(self, workshop: Workshop) -> None:
+    def test_trusts_text_typed_by_a_person_in_the_task_or_later(self, workshop: Workshop) -> None:
         record = workshop.record()
         workshop.play(asking(READ), asking(update(record.pk)))
         assert email_of(workshop.work(f"Set the address to {EVIL}")).origin is SeenIn.PERSON
@@ -122,7 +122,7 @@ class TestACard:
         workshop.drive(workshop.say(run, f"It is {EVIL.upper()}"))
         assert email_of(run).origin is SeenIn.PERSON
 
-    def test_names_own_data_and_new_values(self, workshop: Workshop) -> None:
+    def test_distinguishes_own_data_from_new_values(self, workshop: Workshop) -> None:
         record = workshop.record(email="office@acme.example")
         search = call("data.searchRecords")
         workshop.play(asking(search), asking(update(record.pk, "office@acme.example")))
@@ -130,7 +130,7 @@ class TestACard:
         workshop.play(asking(search), asking(update(record.pk, "new@nowhere.example")))
         assert email_of(workshop.work()).origin is SeenIn.NOWHERE
 
-    def test_trusts_an_answer_that_a_person_typed_but_not_one_that_was_offered(self, workshop: Workshop) -> None:
+    def test_trusts_an_answer_typed_by_a_person_but_not_an_offered_choice(self, workshop: Workshop) -> None:
         record = workshop.record()
         may_ask(workshop.employee)
         for choices, expected in (([], SeenIn.PERSON), ([EVIL, "none"], SeenIn.OUTSIDE)):
@@ -140,7 +140,7 @@ class TestACard:
             workshop.drive(run)
             assert email_of(run).origin is expected
 
-    def test_trusts_what_a_person_edited(self, workshop: Workshop) -> None:
+    def test_trusts_values_edited_by_a_person(self, workshop: Workshop) -> None:
         record = workshop.record()
         workshop.play(asking(READ), asking(update(record.pk)))
         run = workshop.work()
@@ -148,7 +148,7 @@ class TestACard:
         assert email_of(run).origin is SeenIn.PERSON
         assert card.tool_call_id == last_call(run).pk
 
-    def test_of_another_organization_knows_nothing_of_this_one(self, workshop: Workshop) -> None:
+    def test_ignores_what_other_organizations_have_seen(self, workshop: Workshop) -> None:
         record = workshop.record()
         workshop.play(asking(READ), asking(update(record.pk)))
         run = workshop.work()
@@ -160,7 +160,7 @@ class TestACard:
         assert email_of(other.work()).origin is SeenIn.OWN
 
 
-class TestOutsideStaysOutside:
+class TestOutsideValuesStayOutside:
     def test_in_a_task_that_an_employee_wrote(self, workshop: Workshop) -> None:
         record = workshop.record()
         kim = hire(workshop, "Kim", asking(update(record.pk)))
@@ -171,7 +171,7 @@ class TestOutsideStaysOutside:
         found = email_of(child_of(run))
         assert (found.origin, found.run_id) == (SeenIn.OUTSIDE, run.pk)
 
-    def test_in_a_colleagues_answer(self, workshop: Workshop) -> None:
+    def test_in_the_answer_of_a_colleague(self, workshop: Workshop) -> None:
         record = workshop.record()
         kim = hire(workshop, "Kim", asking(READ), answer=f"The address is {EVIL}.")
         Grant.objects.get_or_create(employee=kim, tool=ReadPage.name)
@@ -197,7 +197,7 @@ class TestOutsideStaysOutside:
         assert (found.origin, found.call_id, found.run_id) == (SeenIn.OUTSIDE, last_call(run).pk, run.pk)
         assert found.title == "Read a test page"
 
-    def test_but_not_what_was_denied(self, workshop: Workshop) -> None:
+    def test_except_in_a_denied_change(self, workshop: Workshop) -> None:
         record = workshop.record()
         workshop.play(asking(READ), asking(update(record.pk)))
         run = workshop.work()
@@ -218,7 +218,7 @@ class TestOutsideStaysOutside:
             assert email_of(workshop.work()).origin is expected
 
     @pytest.mark.parametrize("path", ["", "mixed", "mixed/uploaded.txt"])
-    def test_in_lines_of_an_uploaded_file_that_a_search_found(self, workshop: Workshop, path: str) -> None:
+    def test_in_lines_found_in_an_uploaded_file(self, workshop: Workshop, path: str) -> None:
         """The control is a file of our own beside it."""
         record = workshop.record()
         Grant.objects.create(employee=workshop.employee, tool="files.grep")
@@ -239,7 +239,7 @@ class TestOutsideStaysOutside:
         "Copied parts of texts from outside, and values of calls that were settled later, stay from outside",
         "agents/runs/engine/results.py",
     )
-    def test_in_a_note_that_an_employee_copied_word_by_word(self, workshop: Workshop) -> None:
+    def test_in_a_note_copied_word_by_word_by_an_employee(self, workshop: Workshop) -> None:
         record = workshop.record()
         note = call("data.updateRecord", record_id=record.pk, changes={"notes": PAGES["/invoice"]})
         workshop.play(asking(READ), asking(note))
@@ -256,7 +256,7 @@ class TestOutsideStaysOutside:
         settle(workshop, workshop.work())
         assert find_origin_after_reading(workshop, record) is SeenIn.OUTSIDE
 
-    def test_in_a_file_with_more_values_than_are_looked_at(
+    def test_in_a_file_with_more_values_than_are_searched(
         self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """The control is the same file, written in a run that has seen nothing from outside."""
@@ -272,7 +272,7 @@ class TestOutsideStaysOutside:
             workshop.play(asking(call("files.read", path=name)), asking(update(record.pk)))
             assert email_of(workshop.work()).origin is expected
 
-    def test_but_not_other_values_of_a_file_that_was_searched_completely(self, workshop: Workshop) -> None:
+    def test_except_other_values_of_a_completely_searched_file(self, workshop: Workshop) -> None:
         record = workshop.record()
         for tool in ("files.write", "files.read"):
             Grant.objects.create(employee=workshop.employee, tool=tool)
@@ -283,7 +283,7 @@ class TestOutsideStaysOutside:
             workshop.play(asking(call("files.read", path="copy.txt")), asking(update(record.pk, email)))
             assert email_of(workshop.work()).origin is expected
 
-    def test_in_texts_of_strangers_that_no_file_holds(self, workshop: Workshop, toolbox: Toolbox) -> None:
+    def test_in_texts_of_strangers_without_a_file(self, workshop: Workshop, toolbox: Toolbox) -> None:
         class ReadLetter(ReadPage):
             name = "probe.letter"
             open_world = False
@@ -295,19 +295,21 @@ class TestOutsideStaysOutside:
         assert email_of(workshop.work()).origin is SeenIn.OUTSIDE
 
     @pytest.mark.parametrize("outcome", ["succeeded", "not_done"])
-    def test_where_a_person_says_that_it_happened(self, workshop: Workshop, recorder: Recorder, outcome: str) -> None:
+    def test_in_a_call_that_a_person_settles_as_succeeded(
+        self, workshop: Workshop, recorder: Recorder, outcome: str
+    ) -> None:
         run = give_up(workshop, recorder)
         workshop.resolve(last_call(run), outcome)
         assert OutsideValue.objects.filter(call=last_call(run)).exists() is (outcome == "succeeded")
 
-    def test_where_the_executor_reports_late_that_it_happened(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_in_a_call_that_the_executor_reports_late_as_done(self, workshop: Workshop, recorder: Recorder) -> None:
         run = give_up(workshop, recorder)
         assert not OutsideValue.objects.exists()
         recorder.release(EVIL)
         eventually(lambda: last_call(run).status == CallStatus.SUCCEEDED)
         assert OutsideValue.objects.filter(call=last_call(run)).exists()
 
-    def test_where_it_happened_although_a_person_denied_it(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_in_a_call_that_happened_although_a_person_denied_it(self, workshop: Workshop, recorder: Recorder) -> None:
         run = give_up(workshop, recorder)
         workshop.resolve(last_call(run), "not_done")
         recorder.release(EVIL)
@@ -332,9 +334,9 @@ class TestOutsideStaysOutside:
             assert email_of(later).origin is expected
 
 
-class TestALimit:
+class TestALimitOnOrigins:
     @feature("The gate", "A limit asks or forbids by the origin of a param", "tools/toolbox/conditions.py")
-    def test_may_forbid_a_value_from_outside(self, workshop: Workshop) -> None:
+    def test_can_forbid_a_value_from_outside(self, workshop: Workshop) -> None:
         record = workshop.record()
         limit(workshop, "forbid")
         workshop.play(asking(READ), asking(update(record.pk)))
@@ -345,7 +347,7 @@ class TestALimit:
         workshop.play(asking(READ), asking(update(record.pk, "new@nowhere.example")))
         assert last_call(workshop.work()).status == CallStatus.AWAITING_APPROVAL
 
-    def test_may_ask_for_a_read_that_would_run_alone(self, workshop: Workshop) -> None:
+    def test_can_require_approval_for_a_read(self, workshop: Workshop) -> None:
         limit(workshop, "ask", "text", "data.searchRecords")
         search = call("data.searchRecords", text="evil.example")
         workshop.play(asking(search))
@@ -366,7 +368,7 @@ class TestALimit:
         record.refresh_from_db()
         assert record.email == ""
 
-    def test_is_broken_where_there_is_too_much_to_search(
+    def test_is_broken_if_there_is_too_much_to_search(
         self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("agents.runs.provenance.MAX_SEARCHED", 10)

@@ -45,7 +45,7 @@ class TestATransientFailure:
         assert "assistant_message" not in event_types(run)
         assert "sk-secret-key" not in str(list(Event.objects.values_list("payload", flat=True)))
 
-    def test_of_a_model_that_never_answers_ends_at_its_timeout(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_of_a_model_that_never_responds_ends_at_its_timeout(self, workshop: Workshop, model: ModelServer) -> None:
         workshop.connect(model.url, timeout_s=1)
         model.script(Response(text="Never.", hold="start"))
         assert is_delayed_by(workshop.work(), "timeout")
@@ -61,7 +61,7 @@ class TestATransientFailure:
         workshop.connect("http://127.0.0.1:9/v1")
         assert is_delayed_by(workshop.work(), "unreachable")
 
-    def test_is_over_when_the_provider_answers(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_is_over_once_the_provider_responds(self, workshop: Workshop, model: ModelServer) -> None:
         model.enqueue(failing(429, retry_after="1"))
         run = workshop.work()
         assert run.problem
@@ -91,7 +91,7 @@ class TestATransientFailure:
         assert sweep_once() == 1
         assert again(run).hinted_at is not None
 
-    def test_ends_the_run_after_six_tries(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_ends_the_run_after_six_attempts(self, workshop: Workshop, model: ModelServer) -> None:
         model.script(failing(429, "come back later", retry_after="1"))
         run = workshop.work()
         for tries in range(1, 6):
@@ -119,7 +119,7 @@ class TestATransientFailure:
         assert (run.status, run.patience_tries, run.pass_number) == (RunStatus.QUEUED, 1, 1)
 
 
-class TestAFailureThatStays:
+class TestAPermanentFailure:
     @pytest.mark.parametrize(
         ("answer", "code"),
         [
@@ -155,9 +155,9 @@ class TestAFailureThatStays:
         assert "- Slept 0 ms" in run.answer
 
 
-class TestAnAnswerThatNoDatabaseStores:
+class TestAnUnstorableResponse:
     @pytest.mark.parametrize("text", ["a\0b", "half a pair: \ud83d"])
-    def test_as_text_still_ends_the_run(self, workshop: Workshop, model: ModelServer, text: str) -> None:
+    def test_of_text_still_ends_the_run(self, workshop: Workshop, model: ModelServer, text: str) -> None:
         model.script(Response(text=text, extra={"note": text}))
         run = workshop.work()
         assert run.status == RunStatus.SUCCEEDED, run.problem
@@ -174,13 +174,13 @@ class TestAnAnswerThatNoDatabaseStores:
         ],
         ids=["name", "long name", "params", "id", "long id"],
     )
-    def test_as_a_call_is_rejected_or_cleaned(self, workshop: Workshop, model: ModelServer, asked: Call) -> None:
+    def test_of_a_call_is_rejected_or_cleaned(self, workshop: Workshop, model: ModelServer, asked: Call) -> None:
         model.script(Response(calls=(asked,)), Response(text="Done."))
         run = workshop.work()
         assert run.status == RunStatus.SUCCEEDED, (run.status, run.problem)
 
 
-def test_a_provider_failure_leaves_decided_calls_alone(workshop: Workshop, model: ModelServer) -> None:
+def test_a_provider_failure_does_not_affect_decided_calls(workshop: Workshop, model: ModelServer) -> None:
     model.enqueue(Response(calls=(Call("probe.effect", {"name": "a"}),)), failing(429, retry_after="1"))
     run = workshop.work()
     workshop.deny(workshop.card(run))

@@ -43,7 +43,7 @@ class TestALostLease:
             {"by": "gadget", "reason": "The worker was lost; another one continues."}
         ]
 
-    def test_asks_the_model_again_if_its_answer_was_not_recorded(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_requests_the_response_again_if_it_was_not_recorded(self, workshop: Workshop, model: ModelServer) -> None:
         model.script(Response(text="Done.", hold="start"), Response(text="Done."))
         run = workshop.submit()
         with workshop.driving(run):
@@ -56,7 +56,7 @@ class TestALostLease:
         assert (run.status, len(model.requests), len(passes(run))) == (RunStatus.SUCCEEDED, 2, 1)
         assert event_types(run).count("pass_started") == 1
 
-    def test_never_asks_a_recorded_pass_again(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_never_requests_a_recorded_pass_again(self, workshop: Workshop, model: ModelServer) -> None:
         model.script(Response(calls=(Call("probe.sleep", {"ms": 0}),)), Response(text="Done."))
         run = workshop.submit()
         die_while_executing(run)
@@ -76,7 +76,7 @@ class TestALostLease:
         assert run.crash_count == 4
         assert workshop.drive(run).crash_count == 0, "a result was recorded"
 
-    def test_five_times_in_a_row_ends_the_run(self, workshop: Workshop) -> None:
+    def test_ends_the_run_after_five_in_a_row(self, workshop: Workshop) -> None:
         workshop.play(asking(SLEEP))
         run = workshop.submit()
         for crashes in range(1, 5):
@@ -89,7 +89,7 @@ class TestALostLease:
         assert payloads(run, "run_finished")[0]["exit_reason"] == "crash_loop"
 
 
-class TestAReadInFlight:
+class TestAnInterruptedRead:
     def test_runs_again(self, workshop: Workshop) -> None:
         workshop.play(asking(SLEEP))
         run = workshop.submit()
@@ -162,7 +162,7 @@ class TestAReadInFlight:
         assert (run.status, calls(run)[0].attempts) == (RunStatus.SUCCEEDED, 2)
 
 
-class TestAWriteInFlight:
+class TestAnInterruptedWrite:
     def test_is_never_started_again_and_needs_attention(self, workshop: Workshop, recorder: Recorder) -> None:
         with write_in_flight(workshop, recorder) as run:
             assert workshop.drive(lose_worker(run)).status == RunStatus.NEEDS_ATTENTION
@@ -205,7 +205,7 @@ class TestAWriteInFlight:
             recorder.release("a")
 
 
-class TestACallThatHadNotStarted:
+class TestAnUnstartedCall:
     def test_runs_with_the_next_worker(self, workshop: Workshop, recorder: Recorder) -> None:
         workshop.play(asking(call("probe.effect", name="a")))
         run = workshop.work()

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
         ("SAFETY", ExitReason.ANSWER_FILTERED, "content filter"),
     ],
 )
-def test_the_text_of_an_incomplete_response_is_kept_and_the_run_fails(
+def test_the_text_of_an_incomplete_response_is_stored_and_the_run_fails(
     workshop: Workshop, model: ModelServer, finish: str, reason: ExitReason, words: str
 ) -> None:
     model.script(Response(text="The three largest are Acme, Ini", finish=finish))

@@ -60,7 +60,7 @@ def kept(call: ToolCall) -> list[dict[str, Any]]:
     "Files in results are kept under their digest, offered as downloads, and the model gets their names",
     "tools/office/files/result_files.py",
 )
-def test_file_is_kept_under_its_digest_and_named_to_the_model(workshop: Workshop, returning: Any) -> None:
+def test_a_file_is_stored_under_its_digest_and_named_to_the_model(workshop: Workshop, returning: Any) -> None:
     call = returning(REPORT, REPORT)
     assert call.status == CallStatus.SUCCEEDED
     first, second = kept(call)
@@ -72,12 +72,12 @@ def test_file_is_kept_under_its_digest_and_named_to_the_model(workshop: Workshop
     assert f"[file: Q3 report.html, {len(PAGE)} bytes, text/html, path {path}]" in call.content
 
 
-def test_description_survives_a_stored_result(returning: Any) -> None:
+def test_a_description_survives_a_stored_result(returning: Any) -> None:
     call = returning(REPORT)
     assert [file.as_json() for file in ToolResult.from_json(call.result).list_files()] == kept(call)
 
 
-def test_people_of_the_organization_download_it_and_never_see_it_inline(workshop: Workshop, returning: Any) -> None:
+def test_people_of_the_organization_download_a_file_and_never_see_it_inline(workshop: Workshop, returning: Any) -> None:
     call, outsider = returning(REPORT), build_workshop("other")
     address = f"/files/download/{kept(call)[0]['path']}"
     client, stranger = Client(), Client()
@@ -98,7 +98,7 @@ def test_people_of_the_organization_download_it_and_never_see_it_inline(workshop
     assert Client().get(address).status_code == 302
 
 
-def test_reads_of_a_run_keep_at_most_twenty_files(workshop: Workshop, model: ModelServer, toolbox: Toolbox) -> None:
+def test_reads_of_a_run_store_at_most_twenty_files(workshop: Workshop, model: ModelServer, toolbox: Toolbox) -> None:
     files = [ResultFile(f"{number}.txt", str(number).encode()) for number in range(MOST_FROM_READS)]
     found = {"sample.all": files, "sample.again": files, "sample.more": [ResultFile("more.txt", b"more")]}
     for name, given in found.items():
@@ -111,7 +111,7 @@ def test_reads_of_a_run_keep_at_most_twenty_files(workshop: Workshop, model: Mod
     assert (refused.status, "have returned 20 files; the limit is 20" in refused.content) == (CallStatus.FAILED, True)
 
 
-def test_file_counts_against_the_limit_of_the_organization(
+def test_a_file_counts_against_the_limit_of_the_organization(
     workshop: Workshop, returning: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(changes, "MAX_BYTES", 10)
@@ -138,17 +138,17 @@ def test_file_counts_against_the_limit_of_the_organization(
         ("\ud800.txt", "file"),
     ],
 )
-def test_name_of_a_file_is_one_that_every_system_takes(given: str, name: str) -> None:
+def test_a_file_gets_a_name_that_every_system_accepts(given: str, name: str) -> None:
     assert clean_name(given) == name
 
 
-def test_file_in_a_test_is_described() -> None:
+def test_a_file_in_a_test_is_described() -> None:
     result = run_tool(Does(lambda _: ToolResult.ok("a", files=[REPORT])))
     assert [(file.name, file.path, file.size) for file in result.list_files()] == [("../Q3 report.html", "", len(PAGE))]
 
 
 @pytest.mark.parametrize("files", [["a"], 5, [{"name": "a"}], [ResultFile("a", None)]])  # type: ignore[arg-type]
-def test_what_is_no_file_fails_a_read_and_is_left_out_of_a_write(files: Any) -> None:
+def test_an_invalid_file_fails_a_read_and_is_left_out_of_a_write(files: Any) -> None:
     assert not run_tool(Does(lambda _: ToolResult.ok("a", files=files))).success
     assert run_tool(Does(lambda _: ToolResult.ok("a", files=files), level=Level.WRITE)).success
 
@@ -164,7 +164,7 @@ def test_what_is_no_file_fails_a_read_and_is_left_out_of_a_write(files: Any) -> 
         ("", ""),
     ],
 )
-def test_type_is_a_media_type_or_nothing(given: str, found: str) -> None:
+def test_the_type_of_a_file_is_a_media_type_or_empty(given: str, found: str) -> None:
     assert find_media_type(given) == found
 
 

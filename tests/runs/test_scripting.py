@@ -36,7 +36,7 @@ def worker() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("worker")
-class TestATask:
+class TestATaskFromAScript:
     @feature(
         "The toolbox and its settings",
         "A Python script runs a task with an employee and gets status, answer and waiting cards",
@@ -51,7 +51,7 @@ class TestATask:
         run = Run.objects.get(pk=result.run_id)
         assert (run.origin, run.created_by, run.task) == (Origin.TASK, workshop.operator.user, "Count the records")
 
-    def test_returns_the_cards_that_wait(self, workshop: Workshop) -> None:
+    def test_returns_the_waiting_cards(self, workshop: Workshop) -> None:
         record = workshop.record()
         change = call("data.updateRecord", record_id=str(record.pk), changes={"phone": "+1 555 0100"})
         workshop.play(asking(change))
@@ -62,7 +62,7 @@ class TestATask:
         assert "Acme Corp" in card.sentence
         assert Record.objects.get(pk=record.pk).phone == ""
 
-    def test_returns_the_question_of_a_colleague_and_waits_for_nothing_less(self, workshop: Workshop) -> None:
+    def test_returns_the_question_of_a_colleague_and_nothing_earlier(self, workshop: Workshop) -> None:
         kim = hire(workshop, "Kim", asking(call("data.searchRecords")), asking(ask("Which region?")))
         may_delegate(workshop.employee, kim)
         workshop.play(asking(delegate("Kim", "Look it up")))
@@ -71,22 +71,22 @@ class TestATask:
         assert (card.kind, card.sentence) == (ApprovalKind.QUESTION, "Kim asks: “Which region?”")
         assert Run.objects.get(pk=card.run_id).parent_id == result.run_id
 
-    def test_that_fails_says_why(self, workshop: Workshop) -> None:
+    def test_that_fails_returns_the_reason(self, workshop: Workshop) -> None:
         workshop.play_text("no script")
         result = run_task(workshop.operator, "Dana", "Work", timeout_s=60)
         assert (result.status, result.exit_reason) == (RunStatus.FAILED, ExitReason.PROVIDER_ERROR)
         assert "The script is wrong" in result.problem
 
 
-class TestWithoutAWorker:
-    def test_returns_at_the_timeout_and_leaves_the_run_alone(self, workshop: Workshop) -> None:
+class TestAScriptWithoutAWorker:
+    def test_returns_at_the_timeout_and_does_not_affect_the_run(self, workshop: Workshop) -> None:
         workshop.play()
         result = run_task(workshop.operator, "Dana", "Work", timeout_s=0.3)
         assert (result.status, result.has_ended, result.exit_reason) == (RunStatus.QUEUED, False, None)
         workshop.drive(Run.objects.get(pk=result.run_id))
         assert Run.objects.get(pk=result.run_id).status == RunStatus.SUCCEEDED
 
-    def test_refuses_what_any_submission_refuses(self, workshop: Workshop) -> None:
+    def test_is_refused_like_any_submission(self, workshop: Workshop) -> None:
         build_workshop("other")
         for member, employee, refusal in (
             (workshop.members["viewer"], "Dana", Forbidden),
@@ -100,7 +100,7 @@ class TestWithoutAWorker:
             run_task(workshop.operator, "Dana", "Work", timeout_s=1)
         assert not Run.objects.exists()
 
-    def test_refuses_to_wait_inside_a_transaction(self, workshop: Workshop) -> None:
+    def test_cannot_wait_inside_a_transaction(self, workshop: Workshop) -> None:
         with pytest.raises(RuntimeError, match="inside a transaction"), transaction.atomic():
             run_task(workshop.operator, "Dana", "Work", timeout_s=1)
         assert not Run.objects.exists()

@@ -11,14 +11,14 @@ from tools.contract import Level
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_it_is_stopped_with_its_run_in_a_process_that_drives_nothing(workshop: Workshop) -> None:
+def test_side_work_is_stopped_with_its_run_in_a_process_that_drives_nothing(workshop: Workshop) -> None:
     run = workshop.submit()
     with lease.watch_side_work(run.pk, "system.titleRun") as stopped:
         workshop.cancel(run)
         assert stopped.wait(10)
 
 
-def test_it_is_stopped_with_its_own_tool(workshop: Workshop) -> None:
+def test_side_work_is_stopped_with_its_own_tool(workshop: Workshop) -> None:
     run, elsewhere = workshop.submit(), build_workshop("globex").submit()
     stops.stop_tool(workshop.operator, "probe.sleep")
     assert is_stopped(run, "probe.sleep")
@@ -26,7 +26,7 @@ def test_it_is_stopped_with_its_own_tool(workshop: Workshop) -> None:
     assert not is_stopped(elsewhere, "probe.sleep")
 
 
-def test_it_continues_under_a_rule_that_stops_nothing(workshop: Workshop) -> None:
+def test_side_work_continues_under_a_rule_that_stops_nothing(workshop: Workshop) -> None:
     workshop.raise_for_all("probe.sleep", Level.WRITE)
     assert not is_stopped(workshop.submit(), "probe.sleep")
 

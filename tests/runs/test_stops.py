@@ -92,9 +92,7 @@ class TestAStop:
             actions.continue_run(workshop.operator, run.pk)
         assert (again(run).status, again(run).message_count) == (RunStatus.SUCCEEDED, 1)
 
-    def test_gives_up_the_answer_that_the_model_is_writing(
-        self, workshop: Workshop, model: ModelServer, stop: Stop
-    ) -> None:
+    def test_interrupts_the_streaming_answer(self, workshop: Workshop, model: ModelServer, stop: Stop) -> None:
         model.script(Response(text="Too late.", hold="middle"))
         run = workshop.submit()
         with workshop.driving(run):
@@ -119,7 +117,7 @@ class TestAStop:
         assert not recorder.arrivals["slow"]
         assert again(run).status == RunStatus.QUEUED
 
-    def test_lets_executing_calls_end_and_starts_no_others(
+    def test_lets_executing_calls_finish_and_starts_no_others(
         self, workshop: Workshop, recorder: Recorder, stop: Stop
     ) -> None:
         recorder.hold("slow")
@@ -147,7 +145,9 @@ class TestAStop:
         assert statuses(workshop.drive(run)) == [CallStatus.SUCCEEDED]
         assert list(recorder.effects.values()) == [1]
 
-    def test_holds_when_the_worker_dies(self, workshop: Workshop, stop: Stop, recorder: Recorder) -> None:
+    def test_remains_in_effect_after_the_loss_of_the_worker(
+        self, workshop: Workshop, stop: Stop, recorder: Recorder
+    ) -> None:
         recorder.hold("slow")
         workshop.play(asking(call("probe.gate", name="slow")))
         run = workshop.submit()
@@ -158,7 +158,7 @@ class TestAStop:
         run = workshop.drive(run)
         assert (run.status, run.lease_owner) == (RunStatus.QUEUED, "")
 
-    def test_holds_for_a_run_that_has_not_recorded_it_yet(self, workshop: Workshop, stop: Stop) -> None:
+    def test_applies_to_a_run_that_has_not_recorded_it_yet(self, workshop: Workshop, stop: Stop) -> None:
         run = workshop.submit()
         stop(workshop)
         Run.objects.filter(pk=run.pk).update(stopped_because="")  # as if it had started at the same moment
@@ -167,7 +167,7 @@ class TestAStop:
             sweep_once()
         assert "stopped" in again(run).stopped_because
 
-    def test_is_lifted_by_the_sweeper_if_the_process_died_before(self, workshop: Workshop, stop: Stop) -> None:
+    def test_is_lifted_by_the_sweeper_if_the_process_was_killed_before(self, workshop: Workshop, stop: Stop) -> None:
         workshop.play()
         run = workshop.submit()
         stop(workshop)
@@ -178,7 +178,7 @@ class TestAStop:
         assert again(run).stopped_because == ""
         assert workshop.drive(run).status == RunStatus.SUCCEEDED
 
-    def test_that_is_lifted_is_published_on_waiting_runs_too(self, workshop: Workshop, stop: Stop) -> None:
+    def test_is_published_on_waiting_runs_when_lifted(self, workshop: Workshop, stop: Stop) -> None:
         workshop.play(asking(call("probe.effect", name="a")))
         run = workshop.work()
         stop(workshop)
@@ -187,7 +187,7 @@ class TestAStop:
         assert payloads(run, "run_resumed") == [{"by": "gadget", "reason": "The stop was lifted."}]
         assert (again(run).status, payloads(run, "run_waiting")[-1]["decisions"]) == (RunStatus.WAITING, 1)
 
-    def test_that_is_lifted_leaves_a_pause_for_the_provider_as_it_is(
+    def test_does_not_change_a_pause_for_the_provider_when_lifted(
         self, workshop: Workshop, stop: Stop, model: ModelServer
     ) -> None:
         model.script(failing(429, retry_after="800"))
@@ -198,9 +198,7 @@ class TestAStop:
         release(workshop, stop)
         assert again(run).next_wake_at == due
 
-    def test_that_is_lifted_is_announced_once_if_an_approved_call_can_start(
-        self, workshop: Workshop, stop: Stop
-    ) -> None:
+    def test_is_announced_once_when_lifted_if_an_approved_call_can_start(self, workshop: Workshop, stop: Stop) -> None:
         workshop.play(asking(call("probe.effect", name="a")))
         run = workshop.work()
         workshop.approve(workshop.card(run), grace_s=60)
@@ -233,7 +231,7 @@ class TestAStop:
         entry = AuditEntry.objects.get(action="stopped")
         assert entry.actor == "user:acme-operator"
 
-    def test_may_be_made_by_an_operator_and_lifted_by_an_admin_only(self, workshop: Workshop, stop: Stop) -> None:
+    def test_can_be_made_by_an_operator_and_lifted_only_by_an_admin(self, workshop: Workshop, stop: Stop) -> None:
         viewer = Workshop(workshop.organization, workshop.employee, {"operator": workshop.members["viewer"]})
         with pytest.raises(Forbidden):
             stop(viewer)
@@ -245,7 +243,7 @@ class TestAStop:
 
 
 class TestTwoStops:
-    def test_hold_until_both_are_lifted(self, workshop: Workshop) -> None:
+    def test_remain_in_effect_until_both_are_lifted(self, workshop: Workshop) -> None:
         workshop.play()
         run = workshop.submit()
         stop_its_employee(workshop)
@@ -257,7 +255,7 @@ class TestTwoStops:
         release(workshop, stop_its_employee)
         assert workshop.drive(run).status == RunStatus.SUCCEEDED
 
-    def test_do_not_reach_other_organizations(self, workshop: Workshop) -> None:
+    def test_do_not_affect_other_organizations(self, workshop: Workshop) -> None:
         other = build_workshop("globex")
         other.play()
         run = other.submit()
@@ -266,7 +264,7 @@ class TestTwoStops:
         with pytest.raises(NotFound):
             stops.stop_employee(workshop.operator, other.employee.pk)
 
-    def test_are_lifted_by_their_own_admin_only(self, workshop: Workshop) -> None:
+    def test_are_lifted_only_by_their_own_admin(self, workshop: Workshop) -> None:
         other = build_workshop("globex")
         tools = ("utility.calculate", "probe.effect")
         other.raise_for_all("probe.effect", Level.DESTRUCTIVE)
@@ -283,7 +281,7 @@ class TestTwoStops:
         assert [(rule.organization_id, rule.tool) for rule in stopped] == [(other.organization.pk, "utility.calculate")]
         assert ToolRule.objects.count() == 2
 
-    def test_of_a_tool_end_no_side_work_of_other_organizations(self, workshop: Workshop) -> None:
+    def test_of_a_tool_do_not_end_side_work_of_other_organizations(self, workshop: Workshop) -> None:
         other = build_workshop("globex")
         tool = "utility.calculate"
         mine, foreign = workshop.submit().pk, other.submit().pk
@@ -322,7 +320,7 @@ class TestAStoppedTool:
         with pytest.raises(Conflict):
             stops.release_tool(workshop.admin, "utility.calculate")
 
-    def test_stays_usable_for_others(self, workshop: Workshop) -> None:
+    def test_stays_usable_for_other_organizations(self, workshop: Workshop) -> None:
         other = build_workshop("globex")
         stops.stop_tool(workshop.operator, "utility.calculate")
         other.play(asking(call("utility.calculate", operation="add", a=1, b=2)))
@@ -332,18 +330,18 @@ class TestAStoppedTool:
         stops.stop_tool(workshop.operator, "utility.calculate@1.0")
         assert ToolRule.objects.get().tool == "utility.calculate"
 
-    def test_that_names_runs_asks_no_model(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_for_titles_sends_no_request_to_the_model(self, workshop: Workshop, model: ModelServer) -> None:
         run = workshop.submit("A long task.\nWith a second line.")
         stops.stop_tool(workshop.operator, "system.titleRun")
         assert not title_run(run.pk)
         assert not model.requests
 
-    def test_that_does_not_exist_is_not_found(self, workshop: Workshop) -> None:
+    def test_must_exist(self, workshop: Workshop) -> None:
         with pytest.raises(NotFound):
             stops.stop_tool(workshop.operator, "no.such")
 
 
-def test_a_level_raised_for_all_asks_and_stays_with_its_stop(workshop: Workshop) -> None:
+def test_a_raised_level_asks_and_stays_with_its_stop(workshop: Workshop) -> None:
     ToolRule.objects.create(organization=workshop.organization, tool="utility.calculate", level="write")
     workshop.play(asking(call("utility.calculate", operation="add", a=1, b=2)))
     run = workshop.work()
@@ -361,7 +359,7 @@ def test_a_level_raised_for_all_asks_and_stays_with_its_stop(workshop: Workshop)
     "Stop everything, an employee or a tool, and nothing new starts until someone resumes",
     "agents/runs/stops.py",
 )
-def test_a_stop_pressed_while_many_start_lets_none_start_after_it(workshop: Workshop, recorder: Recorder) -> None:
+def test_a_stop_during_many_starts_lets_none_start_after_it(workshop: Workshop, recorder: Recorder) -> None:
     """Ten drivers race with the stop; each started call has its event before the event of the stop."""
     workshop.play(*[asking(call("utility.calculate", operation="add", a=number, b=1)) for number in range(4)])
     begun = [workshop.submit() for _ in range(10)]

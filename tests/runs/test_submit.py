@@ -45,14 +45,14 @@ class TestANewRun:
         assert run.deadline_at is not None
         assert 290 < (run.deadline_at - run.created_at).total_seconds() < 310
 
-    def test_of_20_000_characters_is_taken(self, workshop: Workshop) -> None:
+    def test_of_20_000_characters_is_accepted(self, workshop: Workshop) -> None:
         assert len(workshop.submit("x" * 20_000).task) == 20_000
 
     def test_has_a_title_of_one_short_line(self, workshop: Workshop) -> None:
         assert len(workshop.submit("word " * 100).title) == 80
 
 
-class TestTheSameRequest:
+class TestARepeatedSubmission:
     def test_starts_nothing_new(self, workshop: Workshop) -> None:
         submission = actions.Submission(workshop.employee.pk, "Work", client_request_id="r-1")
         first, is_new = actions.submit(workshop.operator, submission)
@@ -107,7 +107,7 @@ class TestARefusedTask:
         "Request ids of schedules are reserved, so nobody can block a schedule",
         "agents/runs/actions.py",
     )
-    def test_has_an_id_that_only_a_schedule_may_have(self, workshop: Workshop) -> None:
+    def test_has_an_id_reserved_for_schedules(self, workshop: Workshop) -> None:
         with pytest.raises(Invalid, match="'schedule:7:tomorrow', but ids that begin with 'schedule:' are") as refused:
             workshop.submit(client_request_id="schedule:7:tomorrow")
         assert refused.value.extra["field"] == "client_request_id"
@@ -118,7 +118,7 @@ class TestARefusedTask:
             workshop.submit(mode="party")
         assert refused.value.extra["field"] == "mode"
 
-    def test_takes_a_mode_that_a_tool_names(self, workshop: Workshop, toolbox: Toolbox) -> None:
+    def test_is_not_one_with_a_mode_that_a_tool_names(self, workshop: Workshop, toolbox: Toolbox) -> None:
         toolbox.register(Echo(name="sample.sell"), modes={"party"})
         assert workshop.submit(mode="party").mode == "party"
 

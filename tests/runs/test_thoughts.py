@@ -21,7 +21,9 @@ def messages_of_request(model: ModelServer, number: int) -> list[dict[str, Any]]
 
 
 @pytest.mark.parametrize("streamed", [True, False])
-def test_a_thought_is_kept_apart_and_never_sent_back(workshop: Workshop, model: ModelServer, streamed: bool) -> None:
+def test_a_thought_is_stored_separately_and_never_sent_back(
+    workshop: Workshop, model: ModelServer, streamed: bool
+) -> None:
     sleep = Call("probe.sleep", {"ms": 0})
     model.script(
         Response(text="<think>I should\nwait.</think>\n\nWaiting.", calls=(sleep,), streamed=streamed),
@@ -41,7 +43,7 @@ def test_a_thought_is_kept_apart_and_never_sent_back(workshop: Workshop, model: 
     assert "<details open" not in thought.html
 
 
-def test_a_long_thought_is_bounded(workshop: Workshop, model: ModelServer) -> None:
+def test_a_long_thought_is_truncated(workshop: Workshop, model: ModelServer) -> None:
     model.script(Response(text=f"<think>{'x' * 150_000}</think>Yes.", streamed=False))
     run = workshop.work()
     assert run.answer == "Yes."

@@ -28,7 +28,7 @@ TASK = "Look through all companies of the region EU.\nQualify those with a score
     "`system.titleRun` names a run with a long task, in parallel to the run",
     "tools/builtin/system.py",
 )
-def test_comes_from_the_model_and_is_published(workshop: Workshop, model: ModelServer) -> None:
+def test_a_title_comes_from_the_model_and_is_published(workshop: Workshop, model: ModelServer) -> None:
     model.script(Response(text='"Qualify the best companies in the EU".\n'))
     run = workshop.submit(TASK)
     assert run.title == make_title(TASK)
@@ -43,7 +43,7 @@ def test_comes_from_the_model_and_is_published(workshop: Workshop, model: ModelS
     assert (run.input_tokens, run.output_tokens, run.status) == (100, 10, RunStatus.QUEUED)
 
 
-def test_leaves_out_the_models_thoughts(workshop: Workshop, model: ModelServer) -> None:
+def test_a_title_omits_the_thoughts_of_the_model(workshop: Workshop, model: ModelServer) -> None:
     model.script(Response(text="<think>A name is needed.</think>Qualify companies"))
     run = workshop.submit(TASK)
     assert title_run(run.pk)
@@ -51,13 +51,13 @@ def test_leaves_out_the_models_thoughts(workshop: Workshop, model: ModelServer) 
 
 
 @pytest.mark.parametrize("task", ["Count the records", "  Count\tthe   records "])
-def test_is_the_task_itself_if_that_is_short(workshop: Workshop, model: ModelServer, task: str) -> None:
+def test_a_short_task_is_its_own_title(workshop: Workshop, model: ModelServer, task: str) -> None:
     run = workshop.submit(task)
     assert not title_run(run.pk)
     assert (again(run).title, model.requests) == ("Count the records", [])
 
 
-def test_is_given_once_by_concurrent_requests(workshop: Workshop, model: ModelServer) -> None:
+def test_a_title_is_set_once_by_concurrent_requests(workshop: Workshop, model: ModelServer) -> None:
     model.script(Response(text="Qualify companies"))
     run = workshop.submit(TASK)
     outcomes = []
@@ -81,7 +81,7 @@ def test_is_given_once_by_concurrent_requests(workshop: Workshop, model: ModelSe
         (Response(text="<think>Qualify companies"), 110),
     ],
 )
-def test_stays_the_beginning_of_the_task_if_the_model_gives_none(
+def test_a_title_stays_the_beginning_of_the_task_if_the_model_returns_none(
     workshop: Workshop, model: ModelServer, answer: Response, used: int
 ) -> None:
     model.script(answer)
@@ -93,7 +93,7 @@ def test_stays_the_beginning_of_the_task_if_the_model_gives_none(
     assert payloads(run, "run_titled") == ([unnamed] if used else [])
 
 
-def test_is_one_short_line_whatever_the_model_writes(workshop: Workshop, model: ModelServer) -> None:
+def test_a_title_is_one_short_line_whatever_the_model_writes(workshop: Workshop, model: ModelServer) -> None:
     model.script(Response(text="# Title: " + "very " * 100 + "long\nand more"))
     run = workshop.submit(TASK)
     assert title_run(run.pk)
@@ -102,7 +102,7 @@ def test_is_one_short_line_whatever_the_model_writes(workshop: Workshop, model: 
     assert "\n" not in title
 
 
-def test_is_not_requested_from_a_script_or_with_the_tool_disabled(
+def test_no_title_is_requested_from_a_script_or_with_the_tool_disabled(
     workshop: Workshop, model: ModelServer, toolbox: Toolbox
 ) -> None:
     run = workshop.submit(TASK)
@@ -114,7 +114,7 @@ def test_is_not_requested_from_a_script_or_with_the_tool_disabled(
     assert not model.requests
 
 
-def test_is_not_requested_once_the_run_was_cancelled(workshop: Workshop, model: ModelServer) -> None:
+def test_no_title_is_requested_once_the_run_was_cancelled(workshop: Workshop, model: ModelServer) -> None:
     run = workshop.submit(TASK)
     workshop.cancel(run)
     assert not title_run(run.pk)
@@ -126,7 +126,7 @@ COST = 300
 """The cost of 100 input and 10 output tokens, in millionths."""
 
 
-def test_its_usage_counts_like_that_of_a_pass(workshop: Workshop, model: ModelServer) -> None:
+def test_the_usage_of_a_title_counts_like_that_of_a_pass(workshop: Workshop, model: ModelServer) -> None:
     ModelProvider.objects.update(prices=PRICED)
     model.script(Response(text="Qualify companies"))
     run = workshop.submit(TASK)
@@ -143,7 +143,7 @@ def test_its_usage_counts_like_that_of_a_pass(workshop: Workshop, model: ModelSe
 
 
 @pytest.mark.parametrize("limit", [{"run_tokens": 110}, {"month_tokens": 110}, {"run_cost": "0.0003"}], ids=str)
-def test_its_usage_counts_toward_every_budget(
+def test_the_usage_of_a_title_counts_toward_every_budget(
     workshop: Workshop, model: ModelServer, limit: dict[str, int | str]
 ) -> None:
     ModelProvider.objects.update(prices=PRICED)
@@ -195,7 +195,7 @@ succeed = make_ending(ExitReason.FINAL_ANSWER)
     "agents/runs/titles.py",
 )
 @pytest.mark.parametrize("stop", [cancel, fail, stop_everything, stop_its_employee, stop_its_tool, stop_after_its_end])
-def test_is_given_up_at_once_when_its_run_is_stopped(
+def test_a_title_is_abandoned_at_once_when_its_run_is_stopped(
     workshop: Workshop, model: ModelServer, stop: Callable[[Workshop, Run], None]
 ) -> None:
     model.script(Response(text="Too late", hold="start"))
@@ -210,7 +210,7 @@ def test_is_given_up_at_once_when_its_run_is_stopped(
     assert "run_titled" not in event_types(run)
 
 
-def test_comes_although_the_run_has_answered_meanwhile(workshop: Workshop, model: ModelServer) -> None:
+def test_a_title_is_set_although_the_run_has_answered_meanwhile(workshop: Workshop, model: ModelServer) -> None:
     model.script(Response(text="Qualify companies", hold="start"))
     run = workshop.submit(TASK)
     with beside(lambda: title_run(run.pk)):
@@ -220,7 +220,7 @@ def test_comes_although_the_run_has_answered_meanwhile(workshop: Workshop, model
         eventually(lambda: again(run).title == "Qualify companies")
 
 
-def test_is_not_requested_once_the_run_has_failed(workshop: Workshop, model: ModelServer) -> None:
+def test_no_title_is_requested_once_the_run_has_failed(workshop: Workshop, model: ModelServer) -> None:
     run = workshop.submit(TASK)
     fail(workshop, run)
     assert not title_run(run.pk)

@@ -45,7 +45,7 @@ def card_status(run: Run) -> str:
     return str(Approval.objects.get(run=run).status)
 
 
-class TestAWriteThatSucceeds:
+class TestASuccessfulWrite:
     def test_is_recorded_with_its_start_and_its_decision(self, workshop: Workshop, record: Record) -> None:
         run = run_spoiled_write(workshop, record, "")
         (row,) = calls(run)
@@ -56,7 +56,7 @@ class TestAWriteThatSucceeds:
         lines = Event.objects.filter(run=run, type__in=("tool_start", "tool_result")).order_by("seq")
         assert [line.type for line in lines] == ["tool_start", "tool_result"]
 
-    def test_is_seen_by_nobody_before_its_commit(self, workshop: Workshop, record: Record, recorder: Recorder) -> None:
+    def test_is_invisible_before_its_commit(self, workshop: Workshop, record: Record, recorder: Recorder) -> None:
         recorder.hold("inside")
         workshop.play(asking(call("probe.rename", record_id=record.pk, to="New", gate="inside")))
         run = workshop.work()
@@ -70,7 +70,7 @@ class TestAWriteThatSucceeds:
         assert name_of(record) == "New"
 
 
-class TestAWriteThatFails:
+class TestAFailedWrite:
     @pytest.mark.parametrize(("how", "code"), [("raise", "TOOL_EXECUTION_FAILED"), ("fail", "NETWORK_ERROR")])
     def test_leaves_nothing_behind_and_its_outcome_is_known(
         self, workshop: Workshop, record: Record, how: str, code: str
@@ -84,14 +84,16 @@ class TestAWriteThatFails:
         assert "hunter2" not in row.content
 
     @pytest.mark.parametrize("how", ["progress", "call"])
-    def test_because_it_reports_progress_or_calls_a_tool(self, workshop: Workshop, record: Record, how: str) -> None:
+    def test_can_be_caused_by_reporting_progress_or_calling_a_tool(
+        self, workshop: Workshop, record: Record, how: str
+    ) -> None:
         run = run_spoiled_write(workshop, record, how)
         assert (run.status, name_of(record)) == (RunStatus.SUCCEEDED, "Acme")
         assert error_code(last_call(run)) == "OPERATION_NOT_ALLOWED"
         assert "tool_progress" not in event_types(run)
 
     @pytest.mark.parametrize("how", ["swallow", "swallow sql"])
-    def test_is_never_reported_as_done_although_the_tool_says_so(
+    def test_is_never_reported_as_done_even_if_the_tool_says_so(
         self, workshop: Workshop, record: Record, how: str
     ) -> None:
         """A database error that the tool suppresses has rolled its changes back, or will do so at the commit."""
@@ -122,14 +124,14 @@ class TestAWriteThatFails:
 
 
 class TestABusyDatabase:
-    def test_is_tried_again(self, workshop: Workshop, record: Record) -> None:
+    def test_retries_the_write(self, workshop: Workshop, record: Record) -> None:
         run = run_spoiled_write(workshop, record, "busy once")
         (row,) = calls(run)
         assert Spoil.tries[str(row.pk)] == 2
         assert (row.status, row.attempts, name_of(record)) == (CallStatus.SUCCEEDED, 1, "New")
         assert event_types(run).count("tool_start") == 1
 
-    def test_fails_the_call_after_three_tries(self, workshop: Workshop, record: Record) -> None:
+    def test_fails_the_call_after_three_attempts(self, workshop: Workshop, record: Record) -> None:
         run = run_spoiled_write(workshop, record, "busy")
         (row,) = calls(run)
         assert Spoil.tries[str(row.pk)] == 3
@@ -139,7 +141,7 @@ class TestABusyDatabase:
         assert payloads(run, "approval_decided")[-1]["status"] == "cancelled"
         assert run.status == RunStatus.SUCCEEDED
 
-    def test_may_be_busy_in_the_preview_too(self, workshop: Workshop, record: Record) -> None:
+    def test_can_interrupt_the_preview_too(self, workshop: Workshop, record: Record) -> None:
         workshop.play(asking(call("probe.crowded", record_id=record.pk, to="New")))
         run = workshop.work()
         workshop.approve(workshop.card(run))
@@ -149,7 +151,7 @@ class TestABusyDatabase:
         assert run.status == RunStatus.SUCCEEDED
 
 
-def test_after_a_worker_lost_before_the_transaction_the_next_one_runs_the_call_once(
+def test_a_write_interrupted_before_its_transaction_runs_once_with_the_next_worker(
     workshop: Workshop, record: Record
 ) -> None:
     workshop.play(asking(call("probe.rename", record_id=record.pk, to="New")))

@@ -38,7 +38,7 @@ def work_twice(workshop: Workshop) -> Run:
     ],
     ids=["call as text", "missing call", "empty", "only thought"],
 )
-def test_response_that_is_none_is_asked_for_once_more_then_fails(
+def test_an_unusable_response_is_requested_once_more_and_then_fails(
     workshop: Workshop, model: ModelServer, answer: Response, code: str, words: str
 ) -> None:
     model.script(answer)
@@ -53,7 +53,7 @@ def test_response_that_is_none_is_asked_for_once_more_then_fails(
     assert "Hm" not in run.answer
 
 
-def test_second_request_has_hint_and_first_has_none(workshop: Workshop, model: ModelServer) -> None:
+def test_the_second_request_has_a_hint_and_the_first_has_none(workshop: Workshop, model: ModelServer) -> None:
     model.enqueue(AS_TEXT, SLEEP, Response(text="Done."))
     run = work_twice(workshop)
     assert (run.status, run.answer) == (RunStatus.SUCCEEDED, "Done.")
@@ -64,7 +64,7 @@ def test_second_request_has_hint_and_first_has_none(workshop: Workshop, model: M
     assert [message["role"] for message in model.requests[1]["messages"]] == ["system", "user"]
 
 
-def test_hint_follows_results_as_message_of_its_own(workshop: Workshop, model: ModelServer) -> None:
+def test_the_hint_follows_the_results_as_a_separate_message(workshop: Workshop, model: ModelServer) -> None:
     model.enqueue(SLEEP, Response(), Response(text="Done."))
     run = work_twice(workshop)
     assert run.answer == "Done."
@@ -72,7 +72,7 @@ def test_hint_follows_results_as_message_of_its_own(workshop: Workshop, model: M
     assert "empty" in model.requests[2]["messages"][-1]["content"]
 
 
-def test_tries_for_other_reasons_leave_second_request(workshop: Workshop, model: ModelServer) -> None:
+def test_retries_for_other_reasons_do_not_use_up_the_second_request(workshop: Workshop, model: ModelServer) -> None:
     model.enqueue(failing(429, retry_after="1"), AS_TEXT, failing(429, retry_after="1"), Response(text="Done."))
     run = workshop.work()
     for _ in range(3):
@@ -89,7 +89,9 @@ def test_each_pass_has_its_own_second_request(workshop: Workshop, model: ModelSe
     assert (run.status, run.answer) == (RunStatus.SUCCEEDED, "Done.")
 
 
-def test_empty_response_after_work_is_written_from_results(workshop: Workshop, model: ModelServer) -> None:
+def test_an_empty_response_after_work_is_replaced_by_a_summary_of_the_results(
+    workshop: Workshop, model: ModelServer
+) -> None:
     model.script(SLEEP, Response())
     run = work_twice(workshop)
     assert (run.status, run.exit_reason) == (RunStatus.SUCCEEDED, ExitReason.FINAL_ANSWER)
@@ -97,7 +99,7 @@ def test_empty_response_after_work_is_written_from_results(workshop: Workshop, m
     assert "- Slept 0 ms" in run.answer
 
 
-def test_closing_response_that_is_call_is_replaced_by_results(workshop: Workshop, model: ModelServer) -> None:
+def test_a_closing_response_that_is_a_call_is_replaced_by_the_results(workshop: Workshop, model: ModelServer) -> None:
     workshop.allow_passes(1)
     model.script(SLEEP, AS_TEXT)
     run = workshop.work()
@@ -106,17 +108,17 @@ def test_closing_response_that_is_call_is_replaced_by_results(workshop: Workshop
     assert "- Slept 0 ms" in run.answer
 
 
-def test_text_about_another_tool_is_response(workshop: Workshop, model: ModelServer) -> None:
+def test_text_about_another_tool_is_a_response(workshop: Workshop, model: ModelServer) -> None:
     text = '<tool_call>{"name": "weather__find", "arguments": {}}</tool_call>'
     model.script(Response(text=text))
     run = workshop.work()
     assert (run.status, run.answer) == (RunStatus.SUCCEEDED, text)
 
 
-class TestTextThatWasCutOff:
+class TestInterruptedText:
     CUT = Response(text="The three largest are Acme and", fault="cut")
 
-    def test_is_kept_and_asked_for_once_more(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_is_kept_and_requested_once_more(self, workshop: Workshop, model: ModelServer) -> None:
         model.enqueue(self.CUT, Response(text="Acme, Initech and Hooli."))
         run = work_twice(workshop)
         assert (run.status, run.answer) == (RunStatus.SUCCEEDED, "Acme, Initech and Hooli.")
@@ -126,7 +128,9 @@ class TestTextThatWasCutOff:
         assert run.estimated_tokens == line["input_tokens"] + line["output_tokens"] > 100
         assert run.input_tokens == line["input_tokens"] + 100
 
-    def test_is_response_of_run_that_fails_after_second_try(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_is_the_response_of_a_run_that_fails_after_the_second_attempt(
+        self, workshop: Workshop, model: ModelServer
+    ) -> None:
         model.script(self.CUT)
         run = work_twice(workshop)
         assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.ANSWER_CUT)
@@ -134,33 +138,35 @@ class TestTextThatWasCutOff:
         assert run.problem.startswith("The answer is incomplete.")
         assert len(model.requests) == 2
 
-    def test_of_earlier_try_is_kept_if_later_ones_have_none(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_of_an_earlier_attempt_is_kept_if_later_ones_have_none(
+        self, workshop: Workshop, model: ModelServer
+    ) -> None:
         model.enqueue(self.CUT, failing(400))
         run = work_twice(workshop)
         assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.ANSWER_CUT)
         assert run.answer.startswith("The three")
 
-    def test_is_kept_at_deadline_of_run(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_is_kept_at_the_deadline_of_the_run(self, workshop: Workshop, model: ModelServer) -> None:
         model.enqueue(self.CUT)
         run = workshop.work()
         Run.objects.filter(pk=run.pk).update(deadline_at=run.created_at)
         run = workshop.drive(make_due(run))
         assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.DEADLINE)
 
-    def test_of_closing_response_is_kept(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_of_a_closing_response_is_kept(self, workshop: Workshop, model: ModelServer) -> None:
         workshop.allow_passes(1)
         model.script(SLEEP, self.CUT)
         run = workshop.work()
         assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.ANSWER_CUT)
         assert run.answer.startswith("The three")
 
-    def test_starts_no_call_that_came_before_cut(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_starts_no_call_that_came_before_the_cut(self, workshop: Workshop, model: ModelServer) -> None:
         model.script(Response(text="I look.", calls=(Call("probe.sleep", {"ms": 0}),), finish=None, done=False))
         run = work_twice(workshop)
         assert run.status == RunStatus.FAILED
         assert not calls(run)
 
-    def test_of_cancelled_run_counts(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_of_a_cancelled_run_counts(self, workshop: Workshop, model: ModelServer) -> None:
         model.enqueue(Response(text="All of it is here", hold="middle"))
         run = workshop.submit()
         with workshop.driving(run):
@@ -172,7 +178,7 @@ class TestTextThatWasCutOff:
         assert run.estimated_tokens > 100
 
 
-def test_whole_response_to_run_that_was_cancelled_meanwhile_counts(workshop: Workshop, model: ModelServer) -> None:
+def test_a_whole_response_to_a_run_cancelled_meanwhile_counts(workshop: Workshop, model: ModelServer) -> None:
     model.enqueue(Response(text="Done."))
     run = workshop.submit()
     lease = acquire(run.pk)
@@ -194,7 +200,7 @@ class TestAdaptedRequest:
         '"param": "temperature", "code": "unsupported_value"}}',
     )
 
-    def test_is_named_on_run_that_learned_it_and_once_on_later_runs(
+    def test_is_reported_on_the_run_that_adapted_it_and_once_on_later_runs(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         workshop.employee.temperature = 0.2
@@ -207,7 +213,7 @@ class TestAdaptedRequest:
             assert line == {"pass_number": 1, "changes": ["without temperature"]}
         assert len(model.requests) == 5
 
-    def test_of_one_model_changes_no_other(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_of_one_model_does_not_affect_others(self, workshop: Workshop, model: ModelServer) -> None:
         workshop.employee.temperature = 0.2
         workshop.employee.save()
         model.enqueue(self.REFUSED)
@@ -218,7 +224,7 @@ class TestAdaptedRequest:
         assert [request.get("temperature") for request in model.requests] == [0.2, None, 0.2]
         assert not payloads(run, "request_adapted")
 
-    def test_learns_at_most_four_at_once(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_has_at_most_four_changes_at_once(self, workshop: Workshop, model: ModelServer) -> None:
         names = ["top_p", "top_k_", "min_p", "seed_x", "logit_bias"]
         workshop.employee.extra_body = dict.fromkeys(names, 1)
         workshop.employee.save()
@@ -228,8 +234,8 @@ class TestAdaptedRequest:
         assert len(model.requests) == 5
 
 
-class TestUsageOfUnusableAnswer:
-    def test_counts_in_run_and_budget_and_figures(self, workshop: Workshop, model: ModelServer) -> None:
+class TestUsageOfUnusableResponses:
+    def test_counts_for_the_run_the_budget_and_the_figures(self, workshop: Workshop, model: ModelServer) -> None:
         workshop.employee.provider.prices = {"*": {"input": "1000", "output": "1000"}}
         workshop.employee.provider.save()
         model.script(AS_TEXT)
@@ -245,7 +251,7 @@ class TestUsageOfUnusableAnswer:
         assert (total.input_tokens, total.output_tokens, total.cost_micros, total.passes) == (200, 20, 220_000, 0)
         assert total.duration_ms == run.unusable_ms == sum(line["duration_ms"] for line in lines) > 0
 
-    def test_ends_run_whose_budget_it_used_up(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_ends_the_run_whose_budget_it_used_up(self, workshop: Workshop, model: ModelServer) -> None:
         workshop.employee.run_tokens = 100
         workshop.employee.save()
         model.script(AS_TEXT)

@@ -97,7 +97,7 @@ def sign_in(workshop: Workshop, role: str = "admin") -> Client:
     "A tool with an invalid attribute is left out with an explanation; pages and runs continue without it",
     "tools/contract/declarations.py",
 )
-def test_each_wrong_tool_is_left_out_with_a_sentence_that_doctor_and_the_catalog_show(employed: Workshop) -> None:
+def test_each_wrong_tool_is_left_out_with_a_reason_that_the_doctor_and_the_catalog_show(employed: Workshop) -> None:
     toolbox = toolboxes.get_installed_toolbox()
     loaded = {tool.name for tool in toolbox.tools()}
     assert len(toolbox.left_out) == len(wrong_tools.LEFT_OUT) >= 25
@@ -115,7 +115,7 @@ def test_each_wrong_tool_is_left_out_with_a_sentence_that_doctor_and_the_catalog
 
 
 @pytest.mark.parametrize("role", ["admin", "operator", "viewer"])
-def test_every_page_over_tools_survives(employed: Workshop, role: str) -> None:
+def test_every_page_over_tools_works(employed: Workshop, role: str) -> None:
     client = sign_in(employed, role)
     for path in (
         "/stop/",
@@ -136,7 +136,7 @@ def test_every_page_over_tools_survives(employed: Workshop, role: str) -> None:
     assert ("wrong.preview-date" in client.get("/stop/").content.decode()) is (role != "viewer")
 
 
-def test_forms_of_employees_and_rest_survive(employed: Workshop) -> None:
+def test_forms_of_employees_and_rest_work(employed: Workshop) -> None:
     client = sign_in(employed)
     for path in ("add/", f"{employed.employee.pk}/change/"):
         page = client.get(f"/admin/employees/employee/{path}")
@@ -166,7 +166,7 @@ def test_stopping_and_resuming_a_tool_works_beside_wrong_ones(employed: Workshop
     "A call whose preview, sentence or hosts are invalid is rejected, and the others continue",
     "tools/toolbox/isolation.py",
 )
-def test_call_with_a_wrong_method_is_rejected_and_the_others_go_on(employed: Workshop, model: ModelServer) -> None:
+def test_a_call_with_a_wrong_method_is_rejected_and_the_others_continue(employed: Workshop, model: ModelServer) -> None:
     wrong = names(wrong_tools.REJECTED)
     run = ask(employed, model, "right.read", *wrong, "right.write")
     by_tool = {call.tool: call for call in calls(run)}
@@ -183,7 +183,7 @@ def test_call_with_a_wrong_method_is_rejected_and_the_others_go_on(employed: Wor
     assert wrong_tools.ran == ["right.write"]
 
 
-def test_odd_preview_is_written_as_json_and_approved_as_shown(employed: Workshop, model: ModelServer) -> None:
+def test_an_odd_preview_is_written_as_json_and_approved_as_shown(employed: Workshop, model: ModelServer) -> None:
     run = ask(employed, model, *names(wrong_tools.CARDED))
     cards = {card.tool_call.tool: card for card in employed.cards(run)}
     assert set(cards) == set(names(wrong_tools.CARDED))
@@ -197,7 +197,7 @@ def test_odd_preview_is_written_as_json_and_approved_as_shown(employed: Workshop
 
 
 @feature("Plugins", "A write that returned counts as done, whatever its result", "tools/toolbox/outcome.py")
-def test_write_that_returned_has_happened(employed: Workshop, model: ModelServer) -> None:
+def test_a_write_that_returned_has_happened(employed: Workshop, model: ModelServer) -> None:
     groups = (wrong_tools.WRITTEN, wrong_tools.UNREADABLE, wrong_tools.UNKNOWN)
     asked = [tool.name for group in groups for tool in group]
     for start in range(0, len(asked), 10):
@@ -219,7 +219,7 @@ def test_write_that_returned_has_happened(employed: Workshop, model: ModelServer
     assert stored(rows["wrong.result-inside"])["data"] == {"id": 5, "it": "[not readable: object]"}
 
 
-def test_read_that_slips_fails_alone(employed: Workshop, model: ModelServer) -> None:
+def test_a_read_with_a_wrong_result_fails_alone(employed: Workshop, model: ModelServer) -> None:
     asked = names(wrong_tools.READS)
     run = ask(employed, model, "right.read", *asked)
     assert run.status == RunStatus.SUCCEEDED

@@ -44,15 +44,13 @@ def hash_of(workshop: Workshop, tool: str = ADD) -> str:
 
 
 @pytest.mark.parametrize("tool", ["probe.effect", "data.updateRecord"])
-def test_a_tool_within_gadget_has_none(workshop: Workshop, tool: str) -> None:
+def test_a_built_in_tool_has_no_account_hash(workshop: Workshop, tool: str) -> None:
     set_credentials(workshop.organization, "contacts", token=KEY)
     assert hash_of(workshop, tool) == ""
 
 
-class TestAConnectedSource:
-    def test_a_replaced_key_is_another_account_and_the_first_one_is_the_same_again(
-        self, workshop: Workshop, source: Source
-    ) -> None:
+class TestAccountOfASource:
+    def test_changes_with_the_key_and_back_with_the_first_one(self, workshop: Workshop, source: Source) -> None:
         first = hash_of(workshop)
         assert len(first) == 64
         set_credentials(workshop.organization, "contacts", token="another-token-of-ours")
@@ -60,7 +58,7 @@ class TestAConnectedSource:
         set_credentials(workshop.organization, "contacts", token=KEY)
         assert (hash_of(workshop), second != first) == (first, True)
 
-    def test_a_removed_key_is_another_account(self, workshop: Workshop, source: Source) -> None:
+    def test_changes_when_the_key_is_removed(self, workshop: Workshop, source: Source) -> None:
         first = hash_of(workshop)
         Source.objects.filter(pk=source.pk).update(service="nothing")
         unset = hash_of(workshop)
@@ -85,7 +83,7 @@ class TestAConnectedSource:
         ],
         ids=lambda changed: next(iter(changed)),
     )
-    def test_another_address_or_way_to_log_in_is_another_account(
+    def test_changes_with_the_address_or_the_way_to_log_in(
         self, workshop: Workshop, source: Source, changed: dict[str, Any]
     ) -> None:
         set_credentials(workshop.organization, "others", token=KEY)
@@ -100,14 +98,14 @@ class TestAConnectedSource:
             lambda organization: Source.objects.update(title="Other", timeout_s=5, told="Read again."),
         ],
     )
-    def test_what_it_does_not_use_is_no_part_of_it(
+    def test_does_not_change_with_unrelated_credentials(
         self, workshop: Workshop, source: Source, change: Callable[[Organization], None]
     ) -> None:
         first = hash_of(workshop)
         change(workshop.organization)
         assert hash_of(workshop) == first
 
-    def test_another_organization_has_another_account(self, workshop: Workshop, api: Api, source: Source) -> None:
+    def test_differs_by_organization(self, workshop: Workshop, api: Api, source: Source) -> None:
         first, globex = hash_of(workshop), build_workshop("globex")
         connect(globex, api)
         theirs = {first, hash_of(globex)}
@@ -119,7 +117,7 @@ class TestAConnectedSource:
         assert hash_of(workshop) == first
 
 
-class TestAToolThatReachesOut:
+class TestAccountOfANetworkTool:
     """It may use any credentials, those of gadget.yaml too."""
 
     @pytest.fixture
@@ -131,7 +129,7 @@ class TestAToolThatReachesOut:
         assert toolbox is get_installed_toolbox()
         return set_shared
 
-    def test_each_credential_of_the_installation_counts(
+    def test_covers_each_credential_of_the_installation(
         self, workshop: Workshop, installed: Callable[..., None]
     ) -> None:
         found = []
@@ -141,13 +139,13 @@ class TestAToolThatReachesOut:
         assert found[4] == found[1]
         assert len(set(found)) == 4
 
-    def test_each_own_credential_counts(self, workshop: Workshop) -> None:
+    def test_covers_each_credential_of_the_organization(self, workshop: Workshop) -> None:
         found = [hash_of(workshop, "probe.visit")]
         for service, token in (("a", KEY), ("a", "another"), ("b", KEY)):
             set_credentials(workshop.organization, service, token=token)
             found.append(hash_of(workshop, "probe.visit"))
         assert len(set(found)) == 4
 
-    def test_another_organization_has_another_account(self, workshop: Workshop, installed: Callable[..., None]) -> None:
+    def test_differs_by_organization(self, workshop: Workshop, installed: Callable[..., None]) -> None:
         installed(token=KEY)
         assert hash_of(workshop, "probe.visit") != hash_of(build_workshop("globex"), "probe.visit")

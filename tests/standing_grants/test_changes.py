@@ -92,7 +92,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize(("change", "because"), CHANGES.items())
-def test_a_change_ends_the_grants_for_this_tool_in_this_organization(
+def test_a_changed_tool_ends_its_grants_in_this_organization(
     office: Office, change: Callable[[Office], None], because: str
 ) -> None:
     theirs = open_office(build_workshop("globex"), office.api)
@@ -106,7 +106,7 @@ def test_a_change_ends_the_grants_for_this_tool_in_this_organization(
     assert end_changed() == 0
 
 
-def test_the_sweeper_ends_them_with_an_entry_in_the_audit(office: Office) -> None:
+def test_the_sweeper_ends_grants_with_an_audit_entry(office: Office) -> None:
     sweep_once()
     assert office.find_end() == ""
     replace_key(office)
@@ -125,7 +125,7 @@ def test_the_sweeper_ends_them_with_an_entry_in_the_audit(office: Office) -> Non
     )
 
 
-def test_a_draft_that_cannot_be_compared_delays_no_end(office: Office, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_incomparable_policy_draft_does_not_delay_the_end(office: Office, caplog: pytest.LogCaptureFixture) -> None:
     organization, now = office.workshop.organization, timezone.now()
     PolicyDraft.objects.create(
         organization=organization,
@@ -160,6 +160,6 @@ def test_a_grant_for_every_employee_ends_with_a_level_raised_for_all(office: Off
     assert everybody.ended_because == RAISED
 
 
-def test_a_lower_level_for_all_raises_nothing(office: Office) -> None:
+def test_a_lower_level_for_all_ends_no_grant(office: Office) -> None:
     office.workshop.raise_for_all(ADD, Level.DRAFT)
     assert end_changed() == 0

@@ -36,7 +36,7 @@ EFFECT = call("probe.effect", name="a")
 A = equals("name", "a")
 
 
-class TestOwnDataForAHostThatNobodyAllowed:
+class TestOwnDataForAHostThatIsNotAllowed:
     @pytest.fixture(autouse=True)
     def office(self, workshop: Workshop) -> None:
         AllowedTool.objects.create(employee=workshop.employee, tool=ReadPage.name)
@@ -44,7 +44,9 @@ class TestOwnDataForAHostThatNobodyAllowed:
         grant(workshop, ReadPage.name, Condition("url", Rule.HOST, "new.example"))
 
     @pytest.mark.parametrize(("query", "is_answered"), [("weather", True), ("globex%20corporation", False)])
-    def test_only_a_call_without_own_data_is_approved(self, workshop: Workshop, query: str, is_answered: bool) -> None:
+    def test_needs_a_person_and_a_call_without_own_data_does_not(
+        self, workshop: Workshop, query: str, is_answered: bool
+    ) -> None:
         visit = call(ReadPage.name, url=f"https://new.example/find?q={query}")
         workshop.play(asking(call("data.searchRecords")), asking(visit))
         run = workshop.work()
@@ -103,7 +105,7 @@ class TestThePreview:
         assert not recorder.effects
 
     @pytest.mark.parametrize("show", [lambda: None, lambda: Preview("send")])
-    def test_that_there_is_not_or_that_worked_leaves_it_to_the_grant(
+    def test_that_is_absent_or_worked_leaves_the_card_to_the_grant(
         self, workshop: Workshop, toolbox: Toolbox, recorder: Recorder, show: Callable[[], Preview | None]
     ) -> None:
         allow(workshop, toolbox, Previewed(show))
@@ -148,7 +150,7 @@ class Tag(Tool):
     ("total", "affected", "is_answered"),
     [(300, 50, True), (300, 51, False), (30, 6, True), (29, 6, False)],
 )
-def test_a_call_that_affects_many_objects_waits(
+def test_a_call_that_affects_many_objects_waits_for_a_person(
     workshop: Workshop, toolbox: Toolbox, total: int, affected: int, is_answered: bool
 ) -> None:
     """It waits from 51 objects on, and beyond 20 % of all."""

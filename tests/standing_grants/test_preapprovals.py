@@ -30,7 +30,7 @@ EFFECT = call("probe.effect", name="a")
 A = equals("name", "a")
 
 
-class TestAnAnsweredCall:
+class TestAPreapprovedCall:
     @feature(
         "Figures and metrics",
         "A standing grant approves cards of its shape in its owner's name",
@@ -49,7 +49,7 @@ class TestAnAnsweredCall:
             workshop.approver.user,
         )
 
-    def test_is_told_by_events_audit_and_history(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_is_recorded_in_events_audit_and_history(self, workshop: Workshop, recorder: Recorder) -> None:
         made = grant(workshop, "probe.effect", A)
         workshop.play(asking(EFFECT))
         run = workshop.work()
@@ -59,7 +59,7 @@ class TestAnAnsweredCall:
         entries = AuditEntry.objects.filter(action__in=("card_approved", "call_started")).order_by("seq")
         assert [entry.payload.get("by") or entry.payload["approved_by"] for entry in entries] == [name, name]
 
-    def test_is_not_told_to_the_employee(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_is_not_mentioned_to_the_employee(self, workshop: Workshop, recorder: Recorder) -> None:
         grant(workshop, "probe.effect", A)
         workshop.play(asking(EFFECT), asking(call("probe.gate", name="b")))
         run = workshop.work()
@@ -82,34 +82,34 @@ def waits(workshop: Workshop, *calls_: dict[str, object]) -> bool:
     return is_waiting(workshop.work())
 
 
-class TestAPersonDecides:
-    def test_other_values(self, workshop: Workshop, recorder: Recorder) -> None:
+class TestAPersonStillDecides:
+    def test_on_other_values(self, workshop: Workshop, recorder: Recorder) -> None:
         grant(workshop, "probe.effect", A)
         assert waits(workshop, call("probe.effect", name="b"))
         assert not waits(workshop)
 
-    def test_another_tool(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_on_another_tool(self, workshop: Workshop, recorder: Recorder) -> None:
         grant(workshop, "probe.effect", A)
         assert waits(workshop, call("probe.knock", name="a"))
 
-    def test_a_destructive_call(self, workshop: Workshop) -> None:
+    def test_on_a_destructive_call(self, workshop: Workshop) -> None:
         with pytest.raises(Exception, match="destructive"):
             grant(workshop, "probe.doom", A)
 
-    def test_a_call_whose_level_was_raised(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_on_a_call_with_a_raised_level(self, workshop: Workshop, recorder: Recorder) -> None:
         made = grant(workshop, "probe.effect", A)
         workshop.raise_for_all("probe.effect", Level.DESTRUCTIVE)
         assert waits(workshop)
         made.refresh_from_db()
         assert made.ended_because == "An admin has raised the tool’s level."
 
-    def test_a_call_beyond_a_limit(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_on_a_call_beyond_a_limit(self, workshop: Workshop, recorder: Recorder) -> None:
         grant(workshop, "probe.effect", A)
         limit = Condition("name", Rule.EQUALS, "b", Otherwise.ASK)
         AllowedTool.objects.filter(tool="probe.effect").update(conditions=[limit.as_json()])
         assert waits(workshop)
 
-    def test_another_employee(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_on_a_call_of_another_employee(self, workshop: Workshop, recorder: Recorder) -> None:
         other = Employee.objects.create(
             organization=workshop.organization, name="Eve", provider=workshop.employee.provider
         )
@@ -118,7 +118,7 @@ class TestAPersonDecides:
         grant(workshop, "probe.effect", A, employee_id=None, by=workshop.admin)
         assert not waits(workshop)
 
-    def test_another_run(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_on_a_call_of_another_run(self, workshop: Workshop, recorder: Recorder) -> None:
         workshop.play(asking(call("probe.effect", name="b")), asking(EFFECT))
         run = workshop.work()
         grant(workshop, "probe.effect", A, run_id=run.pk)
@@ -126,31 +126,31 @@ class TestAPersonDecides:
         assert not is_waiting(workshop.drive(run))
         assert waits(workshop)
 
-    def test_a_call_of_another_organization(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_on_a_call_of_another_organization(self, workshop: Workshop, recorder: Recorder) -> None:
         other = build_workshop("globex")
         made = grant(other, "probe.effect", A)
         StandingGrant.objects.filter(pk=made.pk).update(employee=None)
         assert waits(workshop)
         assert not waits(other)
 
-    def test_after_its_end(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_after_the_grant_expired(self, workshop: Workshop, recorder: Recorder) -> None:
         made = grant(workshop, "probe.effect", A)
         StandingGrant.objects.filter(pk=made.pk).update(expires_at=Now() - timedelta(seconds=1))
         assert waits(workshop)
 
-    def test_after_its_last_use(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_after_the_last_use(self, workshop: Workshop, recorder: Recorder) -> None:
         grant(workshop, "probe.effect", A, max_uses=1)
         assert not waits(workshop)
         assert waits(workshop)
 
-    def test_more_calls_of_one_response_than_uses_are_left(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_on_calls_of_one_response_beyond_the_remaining_uses(self, workshop: Workshop, recorder: Recorder) -> None:
         names = Condition("name", Rule.ONE_OF, ["a", "b", "c"])
         grant(workshop, "probe.effect", names, max_uses=2)
         workshop.play(asking(*(call("probe.effect", name=name) for name in "abc")))
         run = workshop.work()
         assert statuses(run) == [CallStatus.SUCCEEDED, CallStatus.SUCCEEDED, CallStatus.AWAITING_APPROVAL]
 
-    def test_after_the_definition_changed_and_came_back(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_after_the_definition_changed_and_was_restored(self, workshop: Workshop, recorder: Recorder) -> None:
         made = grant(workshop, "probe.effect", A)
         before = made.definition_hash
         StandingGrant.objects.filter(pk=made.pk).update(definition_hash="other")
@@ -163,7 +163,7 @@ class TestAPersonDecides:
         StandingGrant.objects.filter(pk=made.pk).update(account="other")
         assert waits(workshop)
 
-    def test_when_its_maker_asked_under_the_two_person_rule(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_when_its_creator_asked_under_the_two_person_rule(self, workshop: Workshop, recorder: Recorder) -> None:
         grant(workshop, "probe.effect", A)
         workshop.organization.four_eyes = True
         workshop.organization.save()
@@ -171,7 +171,7 @@ class TestAPersonDecides:
         workshop.members["operator"] = workshop.approver
         assert waits(workshop)
 
-    def test_when_its_maker_was_demoted(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_when_its_creator_was_demoted(self, workshop: Workshop, recorder: Recorder) -> None:
         made = grant(workshop, "probe.effect", A)
         members.change_role(workshop.admin, workshop.approver.pk, Role.OPERATOR)
         assert waits(workshop)
@@ -181,7 +181,7 @@ class TestAPersonDecides:
         assert made.ended_because == LOST_RIGHT
 
     @pytest.mark.parametrize("is_swept", [False, True])
-    def test_when_its_maker_may_decide_only_elsewhere(
+    def test_when_its_creator_can_decide_only_elsewhere(
         self, workshop: Workshop, recorder: Recorder, is_swept: bool
     ) -> None:
         made = grant(workshop, "probe.effect", A)
@@ -196,7 +196,7 @@ class TestAPersonDecides:
         assert waits(workshop)
         members.change_role(workshop.admin, workshop.approver.pk, Role.APPROVER)  # for the invariants afterwards
 
-    def test_when_its_maker_was_switched_off(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_when_its_creator_was_deactivated(self, workshop: Workshop, recorder: Recorder) -> None:
         made = grant(workshop, "probe.effect", A)
         user = workshop.approver.user
         user.is_active = False
@@ -206,18 +206,18 @@ class TestAPersonDecides:
         assert made.ended_because == LOST_RIGHT
         assert waits(workshop)
 
-    def test_a_card_with_a_warning(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_on_a_card_with_a_warning(self, workshop: Workshop, recorder: Recorder) -> None:
         hidden = "a\u200bb"
         grant(workshop, "probe.effect", equals("name", hidden))
         assert waits(workshop, call("probe.effect", name=hidden))
 
-    def test_an_unreadable_grant_approves_nothing(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_when_the_grant_is_unreadable(self, workshop: Workshop, recorder: Recorder) -> None:
         made = grant(workshop, "probe.effect", A)
         StandingGrant.objects.filter(pk=made.pk).update(conditions=[{"param": "name"}])
         assert waits(workshop)
 
 
-class TestBeforeTheStart:
+class TestStartingAPreapprovedCall:
     """A call that a grant approved is judged again when it starts."""
 
     @pytest.fixture
@@ -231,7 +231,7 @@ class TestBeforeTheStart:
     def drive(self, workshop: Workshop, card: Approval) -> list[str]:
         return statuses(resume(workshop, card.run))
 
-    def test_the_call_starts(
+    def test_succeeds_if_nothing_changed(
         self, workshop: Workshop, recorder: Recorder, approved: tuple[StandingGrant, Approval]
     ) -> None:
         assert self.drive(workshop, approved[1]) == [CallStatus.SUCCEEDED]
@@ -241,7 +241,7 @@ class TestBeforeTheStart:
         "A revoked standing grant turns what has not started into cards again",
         "agents/standing_grants/making.py",
     )
-    def test_a_revoked_grant_makes_a_card_again_at_once(
+    def test_is_replaced_by_a_card_at_once_when_the_grant_is_revoked(
         self, workshop: Workshop, recorder: Recorder, approved: tuple[StandingGrant, Approval]
     ) -> None:
         made, card = approved
@@ -253,7 +253,7 @@ class TestBeforeTheStart:
         "change",
         [{"revoked": True}, {"definition_hash": "other"}, {"account": "other"}, {"conditions": [{"param": "name"}]}],
     )
-    def test_a_grant_that_has_ended_does_not_let_it_start(
+    def test_fails_when_the_grant_has_expired(
         self,
         workshop: Workshop,
         recorder: Recorder,
@@ -270,13 +270,13 @@ class TestBeforeTheStart:
         new = workshop.card(card.run)
         assert new.why.startswith("The standing grant that approved this no longer covers it: ")
 
-    def test_a_demoted_maker_does_not_let_it_start(
+    def test_fails_when_its_creator_was_demoted(
         self, workshop: Workshop, recorder: Recorder, approved: tuple[StandingGrant, Approval]
     ) -> None:
         members.change_role(workshop.admin, workshop.approver.pk, Role.VIEWER)
         assert self.drive(workshop, approved[1]) == [CallStatus.AWAITING_APPROVAL]
 
-    def test_a_call_that_did_not_start_gives_its_use_back(
+    def test_returns_the_use_if_the_call_did_not_start(
         self, workshop: Workshop, recorder: Recorder, approved: tuple[StandingGrant, Approval]
     ) -> None:
         made, card = approved
@@ -294,15 +294,15 @@ def copy_grant(made: StandingGrant) -> StandingGrant:
     return made
 
 
-class TestMaking:
-    def test_only_approvers_make_and_revoke(self, workshop: Workshop) -> None:
+class TestCreatingAGrant:
+    def test_and_revoking_it_is_limited_to_approvers(self, workshop: Workshop) -> None:
         with pytest.raises(Forbidden):
             grant(workshop, "probe.effect", A, by=workshop.operator)
         made = grant(workshop, "probe.effect", A)
         with pytest.raises(Forbidden):
             making.revoke_grant(workshop.operator, made.pk)
 
-    def test_only_admins_make_one_for_every_employee(self, workshop: Workshop) -> None:
+    def test_for_every_employee_is_limited_to_admins(self, workshop: Workshop) -> None:
         proposal = propose_for(workshop, "probe.effect", A, employee_id=None)
         with pytest.raises(Forbidden):
             making.make_grant(workshop.approver, proposal)
@@ -324,13 +324,15 @@ class TestMaking:
             ({"employee_id": 12_345}, "no active employee"),
         ],
     )
-    def test_bad_input_is_refused_with_the_reason(self, workshop: Workshop, changes: dict[str, Any], says: str) -> None:
+    def test_with_invalid_input_is_refused_with_the_reason(
+        self, workshop: Workshop, changes: dict[str, Any], says: str
+    ) -> None:
         proposal = replace(propose_for(workshop, "probe.effect", A), **changes)
         with pytest.raises(Exception, match=says.replace(".", r"\.")):
             making.make_grant(workshop.approver, proposal)
         assert not StandingGrant.objects.exists()
 
-    def test_a_run_that_has_ended_gets_none(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_for_an_ended_run_is_refused(self, workshop: Workshop, recorder: Recorder) -> None:
         run = workshop.submit()
         grant(workshop, "probe.effect", A, run_id=run.pk)
         workshop.play()
@@ -338,7 +340,7 @@ class TestMaking:
         with pytest.raises(Invalid, match=rf"Run {run.pk} has ended"):
             grant(workshop, "probe.effect", A, run_id=run.pk)
 
-    def test_an_organization_has_a_limited_number_in_force(self, workshop: Workshop) -> None:
+    def test_is_limited_in_number_for_each_organization(self, workshop: Workshop) -> None:
         first = grant(workshop, "probe.effect", A)
         StandingGrant.objects.bulk_create(copy_grant(first) for _ in range(making.MAX_IN_FORCE - 2))
         grant(workshop, "probe.effect", A)
@@ -348,14 +350,14 @@ class TestMaking:
         making.revoke_grant(workshop.approver, first.pk)
         grant(workshop, "probe.effect", A)
 
-    def test_a_param_that_says_to_whom_needs_a_condition(self, workshop: Workshop) -> None:
+    def test_requires_a_condition_on_a_recipient_param(self, workshop: Workshop) -> None:
         proposal = propose_for(
             workshop, "data.updateRecord", equals("record_id", 1), params=("record_id", "changes.email")
         )
         with pytest.raises(Exception, match=r"changes\.email names a recipient"):
             making.make_grant(workshop.approver, proposal)
 
-    def test_is_revoked_once_and_only_within_the_organization(self, workshop: Workshop) -> None:
+    def test_can_be_undone_once_and_only_within_the_organization(self, workshop: Workshop) -> None:
         made = grant(workshop, "probe.effect", A)
         with pytest.raises(NotFound):
             making.revoke_grant(build_workshop("globex").approver, made.pk)

@@ -54,9 +54,7 @@ def advance_unless_busy(run_id: int) -> None:
     "agents/standing_grants/preapprovals.py",
 )
 @pytest.mark.parametrize("repetition", take_sample(range(REPETITIONS), 100, "races for a standing grant"))
-def test_racing_calls_never_get_more_uses_than_there_are(
-    workshop: Workshop, recorder: Recorder, repetition: int
-) -> None:
+def test_racing_calls_never_exceed_the_uses(workshop: Workshop, recorder: Recorder, repetition: int) -> None:
     """Each of fifty runs asks for one call at the same moment; one that has to wait too long goes on afterwards."""
     uses = 1 + repetition % (PARTIES + 2)
     made = grant(workshop, "probe.effect", equals("name", "a"), max_uses=uses)
@@ -73,7 +71,7 @@ def test_racing_calls_never_get_more_uses_than_there_are(
     assert list(recorder.effects.values()) == [1] * (started - given_up)
 
 
-def test_equal_requests_at_one_moment_make_one_grant(workshop: Workshop) -> None:
+def test_simultaneous_equal_requests_create_one_grant(workshop: Workshop) -> None:
     proposal = propose_for(workshop, "probe.effect", equals("name", "a"))
     made: list[tuple[StandingGrant, bool]] = []
     repeat = partial(making.make_grant_once, workshop.approver, proposal, "g-1")

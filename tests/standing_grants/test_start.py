@@ -100,7 +100,7 @@ def assert_a_person_decides(workshop: Workshop, run: Run, because: str) -> None:
     assert statuses(workshop.drive(run)) == [CallStatus.SUCCEEDED]
 
 
-class TestWhatChangesDuringThePreview:
+class TestAChangeDuringThePreview:
     @pytest.mark.parametrize(
         ("change", "because"),
         [
@@ -109,7 +109,7 @@ class TestWhatChangesDuringThePreview:
             (replace_key, "the account that the tool uses has changed"),
         ],
     )
-    def test_of_a_write_outside(
+    def test_of_an_outside_write_prevents_its_start(
         self, workshop: Workshop, recorder: Recorder, toolbox: Toolbox, change: Change, because: str
     ) -> None:
         run = work_with(workshop, toolbox, Meanwhile(lambda: change(workshop)), name="a")
@@ -121,7 +121,7 @@ class TestWhatChangesDuringThePreview:
     @pytest.mark.parametrize(
         ("change", "because"), [(do_nothing, ""), (ask_from_now_on, 'to is "New", but must be "never"')]
     )
-    def test_of_a_transactional_write(
+    def test_of_a_transactional_write_prevents_its_start(
         self, workshop: Workshop, recorder: Recorder, toolbox: Toolbox, change: Change, because: str
     ) -> None:
         record = workshop.record(name="Old")
@@ -145,7 +145,7 @@ class TestAConnectedTool:
         return source
 
     @pytest.mark.parametrize("change", [do_nothing, replace_key])
-    def test_starts_with_the_account_that_the_maker_saw(
+    def test_starts_only_with_the_account_that_the_creator_saw(
         self, workshop: Workshop, api: Api, source: Source, change: Change
     ) -> None:
         grant(workshop, "crm.addContact", equals("name", "Ada"))
@@ -159,7 +159,9 @@ class TestAConnectedTool:
             assert_a_person_decides(workshop, run, "the account that the tool uses has changed")
         assert len(api.received) == 1
 
-    def test_of_another_service_leaves_the_call_alone(self, workshop: Workshop, api: Api, source: Source) -> None:
+    def test_starts_despite_changed_credentials_of_another_service(
+        self, workshop: Workshop, api: Api, source: Source
+    ) -> None:
         grant(workshop, "crm.addContact", equals("name", "Ada"))
         run = die_after_responses(workshop, call("crm.addContact", name="Ada"))
         set_credentials(workshop.organization, "other", token="another-token-of-ours")
@@ -168,7 +170,7 @@ class TestAConnectedTool:
 
 class TestBetweenApprovalAndStart:
     @pytest.mark.parametrize("appears", [False, True])
-    def test_a_warning_that_appears_leaves_the_call_to_a_person(
+    def test_a_new_warning_leaves_the_call_to_a_person(
         self, workshop: Workshop, recorder: Recorder, appears: bool
     ) -> None:
         record = workshop.record(name="Acme Corp")
@@ -183,7 +185,7 @@ class TestBetweenApprovalAndStart:
         assert list(recorder.effects.values()) == [1]
 
     @pytest.mark.parametrize("has_rule", [False, True])
-    def test_a_message_of_its_maker_counts_under_the_two_person_rule(
+    def test_a_message_of_the_creator_counts_under_the_two_person_rule(
         self, workshop: Workshop, recorder: Recorder, has_rule: bool
     ) -> None:
         workshop.organization.four_eyes = has_rule
@@ -198,7 +200,7 @@ class TestBetweenApprovalAndStart:
             assert workshop.card(run).why.startswith(f"{ENDED}its owner couldn't approve this alone")
 
     @pytest.mark.parametrize("is_demoted", [False, True])
-    def test_it_ends_if_its_maker_may_not_decide_any_more(
+    def test_the_grant_ends_if_its_creator_can_no_longer_decide(
         self, workshop: Workshop, recorder: Recorder, is_demoted: bool
     ) -> None:
         made = grant(workshop, "probe.effect", A)
@@ -214,7 +216,7 @@ class TestBetweenApprovalAndStart:
             assert workshop.card(run).why.startswith(f"{ENDED}it has ended")
 
 
-def test_a_limit_holds_for_calls_of_one_response(workshop: Workshop, recorder: Recorder) -> None:
+def test_a_limit_applies_to_the_calls_of_one_response(workshop: Workshop, recorder: Recorder) -> None:
     """The third call is refused at its start, and gives its use back."""
     two_an_hour = Condition("", Rule.CALL_COUNT, {"most": 2, "period": "hour"}, Otherwise.FORBID)
     AllowedTool.objects.filter(tool="probe.effect").update(conditions=[two_an_hour.as_json()])

@@ -36,18 +36,18 @@ def list_approving(run: Run) -> list[int | None]:
     return [card.standing_grant_id for card in answered(run)]
 
 
-class TestSeveralThatFit:
-    def test_the_oldest_approves(self, workshop: Workshop, recorder: Recorder) -> None:
+class TestSeveralMatchingGrants:
+    def test_let_the_oldest_approve(self, workshop: Workshop, recorder: Recorder) -> None:
         first, _ = grant(workshop, "probe.effect", A), grant(workshop, "probe.effect", A)
         workshop.play(asking(EFFECT))
         assert list_approving(workshop.work()) == [first.pk]
 
-    def test_a_used_up_one_leaves_the_call_to_the_next(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_skip_a_used_up_one(self, workshop: Workshop, recorder: Recorder) -> None:
         first, second = (grant(workshop, "probe.effect", A, max_uses=1) for _ in range(2))
         workshop.play(asking(EFFECT))
         assert [list_approving(workshop.work()) for _ in range(3)] == [[first.pk], [second.pk], []]
 
-    def test_one_whose_maker_asked_leaves_the_call_to_the_next(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_skip_one_whose_creator_asked(self, workshop: Workshop, recorder: Recorder) -> None:
         first, second = grant(workshop, "probe.effect", A), grant(workshop, "probe.effect", A, by=workshop.admin)
         workshop.members["operator"] = workshop.approver
         workshop.play(asking(EFFECT))
@@ -56,7 +56,7 @@ class TestSeveralThatFit:
         workshop.organization.save()
         assert list_approving(workshop.work()) == [second.pk]
 
-    def test_the_next_one_approves_the_rest_of_one_response(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_share_the_calls_of_one_response(self, workshop: Workshop, recorder: Recorder) -> None:
         first = grant(workshop, "probe.effect", NAMES, max_uses=2)
         second = grant(workshop, "probe.effect", NAMES, max_uses=1)
         workshop.play(asking(*(call("probe.effect", name=name) for name in "abcd")))
@@ -69,7 +69,7 @@ class TestSeveralThatFit:
         assert kept[3]["withheld"] == NOT_AVAILABLE
 
 
-class TestApprovalRules:
+class TestApprovalRulesAndGrants:
     """A standing grant never approves a call that its maker could not decide alone."""
 
     @pytest.fixture
@@ -88,7 +88,7 @@ class TestApprovalRules:
         ApprovalRule.objects.filter(pk=rule.pk).update(needed=2)
         assert is_waiting(workshop.work())
 
-    def test_that_became_stricter_hold_at_the_start(
+    def test_that_became_stricter_apply_at_the_start(
         self, workshop: Workshop, recorder: Recorder, finance: ApproverGroup
     ) -> None:
         grant(workshop, "probe.effect", A)
@@ -110,7 +110,7 @@ class TestApprovalRules:
 RULED = RuledCard("probe.effect", "probe", Level.WRITE, 1)
 
 
-class TestAnotherOrganization:
+class TestGrantsOfAnotherOrganization:
     """A grant for every employee of another organization, which names nothing of the run."""
 
     @pytest.fixture
@@ -122,16 +122,16 @@ class TestAnotherOrganization:
     def run(self, workshop: Workshop, foreign: StandingGrant) -> Run:
         return workshop.submit()
 
-    def test_its_grants_are_not_loaded(self, workshop: Workshop, foreign: StandingGrant, run: Run) -> None:
+    def test_are_not_loaded(self, workshop: Workshop, foreign: StandingGrant, run: Run) -> None:
         mine = grant(workshop, "probe.effect", A, employee_id=None, by=workshop.admin)
         assert [row.pk for row, _ in GrantsInForce().load(run)] == [mine.pk]
 
-    def test_its_grants_are_not_locked(self, workshop: Workshop, foreign: StandingGrant, run: Run) -> None:
+    def test_are_not_locked(self, workshop: Workshop, foreign: StandingGrant, run: Run) -> None:
         mine = grant(workshop, "probe.effect", A)
         with transaction.atomic():
             assert list(lock_in_force(run, [foreign.pk, mine.pk]).usable) == [mine.pk]
 
-    def test_no_use_of_them_is_reserved(self, workshop: Workshop, foreign: StandingGrant, run: Run) -> None:
+    def test_have_no_use_reserved(self, workshop: Workshop, foreign: StandingGrant, run: Run) -> None:
         mine, card = grant(workshop, "probe.effect", A), Approval(run=run, status=ApprovalStatus.PENDING)
         answer = GrantPreapproval(replace(CALL, tool="probe.effect"), RULED, (foreign,), foreign)
         both = replace(answer, fitting=(foreign, mine))

@@ -33,7 +33,9 @@ def count_cards() -> dict[str, int]:
     return {status: found.count(status) for status in (ApprovalStatus.APPROVED, ApprovalStatus.PENDING)}
 
 
-def test_a_revocation_replaces_the_first_20_and_the_sweeper_the_others(workshop: Workshop, recorder: Recorder) -> None:
+def test_a_revocation_replaces_the_first_20_calls_and_the_sweeper_the_others(
+    workshop: Workshop, recorder: Recorder
+) -> None:
     made = grant(workshop, "probe.effect", Condition("name", Rule.ONE_OF, NAMES), max_uses=100)
     other = grant(workshop, "probe.effect", A)
     for _ in range(2):
@@ -69,7 +71,7 @@ def raise_level(workshop: Workshop) -> None:
         (raise_level, "An admin has raised the tool’s level."),
     ],
 )
-def test_the_sweeper_replaces_those_of_a_grant_that_has_ended(
+def test_the_sweeper_replaces_the_calls_of_an_expired_grant(
     workshop: Workshop, recorder: Recorder, end: Callable[[Workshop], None], because: str
 ) -> None:
     grant(workshop, "probe.effect", A)
@@ -84,7 +86,7 @@ def test_the_sweeper_replaces_those_of_a_grant_that_has_ended(
 
 
 @pytest.mark.parametrize("end", [demote, None])
-def test_a_call_that_has_started_is_left_alone(
+def test_a_started_call_is_not_affected(
     workshop: Workshop, recorder: Recorder, end: Callable[[Workshop], None] | None
 ) -> None:
     made = grant(workshop, "probe.effect", A)

@@ -41,7 +41,7 @@ def test_a_cache_is_bounded_by_weight() -> None:
     assert loaded == ["aaaa", "bbbb", "cccc", "bbbb", "x" * 11, "aaaa"]
 
 
-def test_a_replaced_or_removed_value_weighs_nothing() -> None:
+def test_a_replaced_or_removed_value_does_not_count_toward_the_weight() -> None:
     cache: Cache[str, str] = Cache(4, weigh=len)
     cache.put("a", "long")
     cache.put("a", "aa")
@@ -68,7 +68,7 @@ def test_all_caches_are_cleared_at_once() -> None:
     assert cache.get("b") == "12345", "a cleared cache is empty"
 
 
-def test_many_threads_leave_the_cache_within_its_size() -> None:
+def test_concurrent_threads_keep_the_cache_within_its_size() -> None:
     cache: Cache[int, int] = Cache(10)
     start = threading.Barrier(8)
 

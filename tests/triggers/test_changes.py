@@ -23,8 +23,8 @@ def terms(workshop: Workshop, **more: Any) -> TriggerTerms:
     return TriggerTerms(employee_id=workshop.employee.pk, **fields)
 
 
-class TestMaking:
-    def test_its_secret_is_stored_encrypted_and_recorded_nowhere(self, workshop: Workshop) -> None:
+class TestCreatingATrigger:
+    def test_stores_its_secret_encrypted_and_records_it_nowhere(self, workshop: Workshop) -> None:
         trigger, secret = changes.make_trigger(workshop.operator, terms(workshop))
         with connection.cursor() as cursor:
             cursor.execute("SELECT secret FROM triggers_trigger")
@@ -35,7 +35,7 @@ class TestMaking:
         assert secret not in str(entry.payload)
         assert len(trigger.public_id) >= 24
 
-    def test_the_standards_secret_has_its_prefix(self, workshop: Workshop) -> None:
+    def test_makes_a_secret_with_a_prefix_for_the_standard(self, workshop: Workshop) -> None:
         assert changes.make_trigger(workshop.operator, terms(workshop, scheme="standard"))[1].startswith("whsec_")
 
     @pytest.mark.parametrize(
@@ -60,19 +60,19 @@ class TestMaking:
             {"filters": [{"param": "a", "rule": "not_from_outside", "value": True}]},
         ],
     )
-    def test_a_wrong_field_is_refused(self, workshop: Workshop, wrong: dict[str, Any]) -> None:
+    def test_with_an_invalid_field_is_refused(self, workshop: Workshop, wrong: dict[str, Any]) -> None:
         with pytest.raises(Invalid):
             changes.make_trigger(workshop.operator, terms(workshop, **wrong))
         assert not Trigger.objects.exists()
 
-    def test_the_smallest_and_the_largest_are_accepted(self, workshop: Workshop) -> None:
+    def test_accepts_the_smallest_and_the_largest_values(self, workshop: Workshop) -> None:
         rule = {"param": "a", "rule": "equals", "value": "x"}
         longest = {"name": "x" * 80, "header": "x" * 80, "filters": [rule] * changes.MAX_FILTERS}
         for numbers in ({"repeat_hours": 1, "max_queued": 1}, {"repeat_hours": 168, "max_queued": 1_000}):
             trigger = add_trigger(workshop, scheme="hmac", **longest, **numbers)
             assert (trigger.name, trigger.header, len(trigger.filters)) == ("x" * 80, "x" * 80, 10)
 
-    def test_it_belongs_to_its_organization_and_works_with_its_own_employee(self, workshop: Workshop) -> None:
+    def test_binds_it_to_its_organization_and_employee(self, workshop: Workshop) -> None:
         provider = workshop.employee.provider
         for name in ("Aaron", "Zoe"):  # before and after the workshop's own, by name and by id
             Employee.objects.create(organization=workshop.organization, name=name, provider=provider)
@@ -84,19 +84,19 @@ class TestMaking:
         with pytest.raises(NotFound):
             changes.find_trigger(others.operator, trigger.pk)
 
-    def test_an_employee_of_others_is_not_found(self, workshop: Workshop) -> None:
+    def test_for_an_employee_of_another_organization_is_refused_as_not_found(self, workshop: Workshop) -> None:
         with pytest.raises(NotFound):
             changes.make_trigger(workshop.operator, terms(build_workshop("globex")))
 
-    def test_their_number_is_limited(self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_is_limited_in_number(self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(changes, "MAX_TRIGGERS", 1)
         add_trigger(workshop)
         with pytest.raises(Conflict):
             add_trigger(workshop)
 
 
-class TestChanging:
-    def test_whoever_changes_it_is_the_person_on_whose_behalf_it_works(self, workshop: Workshop) -> None:
+class TestChangingATrigger:
+    def test_makes_it_act_on_behalf_of_the_person_who_changed_it(self, workshop: Workshop) -> None:
         trigger = add_trigger(workshop)
         changed = changes.edit_trigger(workshop.admin, trigger.pk, terms(workshop, task="Other."))
         assert (changed.created_by, changed.made_by) == (workshop.admin.user, workshop.operator.user)
@@ -105,26 +105,26 @@ class TestChanging:
         assert (run.created_by, run.task) == (workshop.admin.user, "Other.")
         assert changed.secret == SECRET, "an empty secret keeps the one that is there"
 
-    def test_whoever_switches_it_on_is_that_person_too(self, workshop: Workshop) -> None:
+    def test_makes_it_act_on_behalf_of_the_person_who_switched_it_on(self, workshop: Workshop) -> None:
         trigger = add_trigger(workshop)
         changes.switch_trigger(workshop.admin, trigger.pk, is_active=False)
         assert Trigger.objects.get().created_by == workshop.operator.user
         changes.switch_trigger(workshop.admin, trigger.pk, is_active=True)
         assert Trigger.objects.get().created_by == workshop.admin.user
 
-    def test_a_secret_that_is_typed_replaces_the_old_one(self, workshop: Workshop) -> None:
+    def test_with_a_typed_secret_replaces_the_old_one(self, workshop: Workshop) -> None:
         trigger, new = add_trigger(workshop), "another secret of 16 or more"
         changed = changes.edit_trigger(workshop.admin, trigger.pk, terms(workshop, secret=new))
         assert (changed.secret, changed.secret_by) == (new, workshop.admin.user)
 
-    def test_a_new_secret_ends_the_old_one_at_once(self, workshop: Workshop) -> None:
+    def test_with_a_new_secret_ends_the_old_one_at_once(self, workshop: Workshop) -> None:
         trigger = add_trigger(workshop)
         changes.renew_secret(workshop.operator, trigger.pk)
         with pytest.raises(Unproved):
             send(trigger, {})
 
     @pytest.mark.parametrize("act", ["make", "edit", "switch", "renew", "remove"])
-    def test_a_viewer_and_a_stranger_change_nothing(self, workshop: Workshop, act: str) -> None:
+    def test_is_refused_to_viewers_and_strangers(self, workshop: Workshop, act: str) -> None:
         trigger = add_trigger(workshop)
         acts: dict[str, Any] = {
             "make": lambda member: changes.make_trigger(member, terms(workshop)),
@@ -140,7 +140,7 @@ class TestChanging:
             acts[act](build_workshop("globex").operator)
         assert Trigger.objects.values().get() == before
 
-    def test_a_removed_one_is_gone(self, workshop: Workshop) -> None:
+    def test_by_removal_makes_it_unavailable(self, workshop: Workshop) -> None:
         trigger, other = add_trigger(workshop), add_trigger(workshop, name="Other")
         changes.remove_trigger(workshop.operator, trigger.pk)
         assert list(changes.list_triggers(workshop.operator)) == [other]
@@ -153,7 +153,7 @@ class TestChanging:
             with pytest.raises(NotFound):
                 act()
 
-    def test_each_change_is_recorded(self, workshop: Workshop) -> None:
+    def test_is_audited_each_time(self, workshop: Workshop) -> None:
         trigger = add_trigger(workshop)
         changes.edit_trigger(workshop.operator, trigger.pk, terms(workshop))
         changes.switch_trigger(workshop.operator, trigger.pk, is_active=False)
@@ -170,7 +170,7 @@ class TestChanging:
             "trigger_removed",
         ]
 
-    def test_runs_stay_when_it_is_removed(self, workshop: Workshop) -> None:
+    def test_by_removal_keeps_its_runs(self, workshop: Workshop) -> None:
         trigger = add_trigger(workshop)
         run = send(trigger, {"title": "x"})
         changes.remove_trigger(workshop.operator, trigger.pk)

@@ -47,7 +47,7 @@ def test_a_value_of_the_message_comes_from_outside(workshop: Workshop, task: str
     "written",
     ["thi\U000e0041ef@ev\U000e0041il.example", "thief@\u2800evil.example\u3164", "x" * 486 + " thief@evil.example.com"],
 )
-def test_a_value_comes_from_outside_as_the_employee_reads_it(workshop: Workshop, written: str) -> None:
+def test_a_value_comes_from_outside_in_the_form_the_employee_reads(workshop: Workshop, written: str) -> None:
     """Hidden characters are left out of the task, and a long value is shortened, so another value is read there."""
     run = send(add_trigger(workshop, task="Answer {{ payload.email }}"), {"email": written})
     assert run is not None
@@ -57,7 +57,7 @@ def test_a_value_comes_from_outside_as_the_employee_reads_it(workshop: Workshop,
     assert find_origin(workshop.drive(run)) == SeenIn.OUTSIDE
 
 
-def test_a_template_that_is_edited_later_makes_nothing_typed(workshop: Workshop) -> None:
+def test_a_later_edit_of_the_template_does_not_make_values_typed(workshop: Workshop) -> None:
     trigger, record = add_trigger(workshop), workshop.record()
     run = send(trigger, {"title": EVIL})
     assert run is not None
@@ -66,12 +66,12 @@ def test_a_template_that_is_edited_later_makes_nothing_typed(workshop: Workshop)
     assert find_origin(workshop.drive(run)) == SeenIn.OUTSIDE
 
 
-def test_a_value_of_the_template_comes_from_the_person_who_wrote_it(workshop: Workshop) -> None:
+def test_a_value_of_the_template_comes_from_its_author(workshop: Workshop) -> None:
     run = start(workshop, f"Write to {OWN} about {{{{ payload.title }}}}.", {"title": "x"}, OWN)
     assert find_origin(run) == SeenIn.PERSON
 
 
-def test_a_limit_on_values_from_outside_refuses_it(workshop: Workshop) -> None:
+def test_a_limit_on_outside_values_refuses_a_value_of_the_message(workshop: Workshop) -> None:
     condition = {"param": "changes.email", "rule": "not_from_outside", "value": True, "otherwise": "forbid"}
     Grant.objects.filter(tool="data.updateRecord").update(conditions=[condition])
     run = start(workshop, "Answer {{ payload.email }}.", {"email": EVIL})

@@ -23,7 +23,7 @@ FORM_OF_GITHUB = urlencode({"payload": json.dumps(DOWN)}).encode()
     "Agents elsewhere", "Messages sent as forms, and messages with half surrogate pairs", "agents/triggers/payloads.py"
 )
 @pytest.mark.django_db(transaction=True)
-def test_form_of_github_starts_the_same_run_as_its_json(trigger: Trigger) -> None:
+def test_a_form_of_github_starts_the_same_run_as_its_json(trigger: Trigger) -> None:
     def post(body: bytes, content_type: str) -> int:
         path = f"/hooks/{trigger.public_id}"
         return Client().post(path, body, content_type=content_type, headers=sign(body, "d1")).status_code
@@ -47,14 +47,14 @@ def test_form_of_github_starts_the_same_run_as_its_json(trigger: Trigger) -> Non
         (b"payload=[1]&other=x", [1]),
     ],
 )
-def test_form_is_read(body: bytes, payload: Any) -> None:
+def test_a_form_is_parsed(body: bytes, payload: Any) -> None:
     assert read_payload(FORM, body) == payload
 
 
 @pytest.mark.parametrize(
     "body", [b"", b"payload=", b"payload=%7B", b"payload=7", b"%FF=\xff", b"&".join([b"a=1"] * 2_000)]
 )
-def test_form_without_a_payload_is_refused(body: bytes) -> None:
+def test_a_form_without_a_payload_is_refused(body: bytes) -> None:
     with pytest.raises(Invalid):
         read_payload(FORM, body)
 
@@ -69,7 +69,7 @@ def test_form_without_a_payload_is_refused(body: bytes) -> None:
         ('{"a": "whole \\ud83d\\ude00"}', {"a": "whole \U0001f600"}),
     ],
 )
-def test_halves_of_characters_are_replaced(text: str, read: Any) -> None:
+def test_half_surrogates_are_replaced(text: str, read: Any) -> None:
     assert read_payload("application/json", text.encode()) == read
     assert read_payload(FORM, urlencode({"payload": text}).encode()) == read
 

@@ -40,13 +40,11 @@ def last_received() -> ReceivedMessage:
     return ReceivedMessage.objects.latest("pk")
 
 
-class TestStarting:
+class TestStartingRuns:
     @feature(
         "Agents elsewhere", "A message of another system starts a run of an employee", "agents/triggers/receiving.py"
     )
-    def test_a_message_starts_a_run_on_behalf_of_the_triggers_person(
-        self, workshop: Workshop, trigger: Trigger
-    ) -> None:
+    def test_works_on_behalf_of_the_person_of_the_trigger(self, workshop: Workshop, trigger: Trigger) -> None:
         run = send(trigger, DOWN, "d1")
         assert run is not None
         assert (run.origin, run.task, run.created_by) == (
@@ -57,7 +55,7 @@ class TestStarting:
         message = last_received()
         assert (message.status, message.run, json.loads(message.payload)) == (ReceivedStatus.STARTED, run, DOWN)
 
-    def test_the_employee_reads_the_message_as_data_below_the_task(self, workshop: Workshop, trigger: Trigger) -> None:
+    def test_gives_the_employee_the_message_as_data_below_the_task(self, workshop: Workshop, trigger: Trigger) -> None:
         workshop.play({"calls": []}, answer="Seen.")
         run = send(trigger, DOWN)
         assert run is not None
@@ -66,23 +64,23 @@ class TestStarting:
         assert '"action": "opened"' in text
         assert workshop.drive(run).exit_reason == ExitReason.FINAL_ANSWER
 
-    def test_each_run_has_its_own_message(self, trigger: Trigger) -> None:
+    def test_gives_each_run_its_own_message(self, trigger: Trigger) -> None:
         payloads = ({"title": "One"}, {"title": "Two"})
         runs = [run for payload in payloads if (run := send(trigger, payload))]
         assert [receiving.find_received_message(run) for run in runs] == list(payloads)
 
-    def test_the_cost_in_statements(self, trigger: Trigger) -> None:
+    def test_costs_a_bounded_number_of_statements(self, trigger: Trigger) -> None:
         send(trigger, DOWN, "d1")
         with CaptureQueriesContext(connection) as caught:
             send(trigger, DOWN, "d2")
         verbs = [each["sql"].split()[0] for each in caught.captured_queries]
         assert len([verb for verb in verbs if verb in {"SELECT", "INSERT", "UPDATE"}]) <= MOST_STATEMENTS
 
-    def test_nobody_counts_as_the_author_of_that_text(self, trigger: Trigger) -> None:
+    def test_records_no_author_of_the_message(self, trigger: Trigger) -> None:
         run = send(trigger, DOWN)
         assert Message.objects.get(run=run).author is None
 
-    def test_a_used_up_budget_refuses_it(self, workshop: Workshop, trigger: Trigger) -> None:
+    def test_is_refused_by_a_used_up_budget(self, workshop: Workshop, trigger: Trigger) -> None:
         Employee.objects.filter(pk=workshop.employee.pk).update(month_minutes=0)
         with pytest.raises(Conflict) as refused:
             send(trigger, DOWN)
@@ -90,13 +88,13 @@ class TestStarting:
         assert (last_received().status, last_received().reason) == (ReceivedStatus.REFUSED, refused.value.detail)
         assert not Run.objects.exists()
 
-    def test_so_does_an_employee_that_is_not_active(self, workshop: Workshop, trigger: Trigger) -> None:
+    def test_is_refused_by_an_inactive_employee(self, workshop: Workshop, trigger: Trigger) -> None:
         Employee.objects.filter(pk=workshop.employee.pk).update(is_active=False)
         with pytest.raises(Conflict, match="Dana is not active"):
             send(trigger, DOWN)
         assert (last_received().status, Run.objects.count()) == (ReceivedStatus.REFUSED, 0)
 
-    def test_so_does_a_stop_until_it_is_released(self, workshop: Workshop, trigger: Trigger) -> None:
+    def test_is_refused_by_a_stop_until_it_is_lifted(self, workshop: Workshop, trigger: Trigger) -> None:
         stop_everything(workshop.approver)
         with pytest.raises(Conflict):
             send(trigger, DOWN)
@@ -106,7 +104,7 @@ class TestStarting:
         assert start_again(workshop.operator, last_received().pk).origin == Origin.TRIGGER
 
     @pytest.mark.parametrize("change", ["left", "lower role", "account off"])
-    def test_a_person_who_may_start_no_runs_any_more_starts_none(
+    def test_is_refused_if_the_person_can_no_longer_start_runs(
         self, workshop: Workshop, trigger: Trigger, change: str
     ) -> None:
         rows = Membership.objects.filter(pk=workshop.operator.pk)
@@ -121,12 +119,14 @@ class TestStarting:
             send(trigger, DOWN)
         assert not Run.objects.exists()
 
-    def test_a_deleted_employee_starts_none(self, workshop: Workshop, trigger: Trigger) -> None:
+    def test_is_refused_if_the_employee_was_deleted(self, workshop: Workshop, trigger: Trigger) -> None:
         Employee.objects.all().delete()
         with pytest.raises(Conflict, match="was deleted"):
             send(trigger, DOWN)
 
-    def test_a_trigger_that_is_off_or_removed_is_not_found(self, workshop: Workshop, trigger: Trigger) -> None:
+    def test_is_refused_as_not_found_for_an_inactive_or_removed_trigger(
+        self, workshop: Workshop, trigger: Trigger
+    ) -> None:
         changes.switch_trigger(workshop.operator, trigger.pk, is_active=False)
         with pytest.raises(NotFound):
             send(trigger, DOWN)
@@ -137,7 +137,7 @@ class TestStarting:
             send(trigger, DOWN)
         assert Run.objects.count() == 1
 
-    def test_only_so_many_runs_wait(self, workshop: Workshop) -> None:
+    def test_is_limited_by_the_number_of_waiting_runs(self, workshop: Workshop) -> None:
         trigger = add_trigger(workshop, max_queued=2)
         runs = [run for number in range(2) if (run := send(trigger, DOWN, str(number)))]
         with pytest.raises(TooManyRequests, match="2 runs of this trigger are already waiting") as refused:
@@ -148,14 +148,14 @@ class TestStarting:
         assert workshop.drive(runs[0]).status != RunStatus.QUEUED
         assert send(trigger, DOWN, "3") is not None
 
-    def test_too_many_messages_in_a_minute_are_refused(self, trigger: Trigger, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_is_limited_by_messages_per_minute(self, trigger: Trigger, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(receiving, "MAX_PER_MINUTE", 2)
         for delivery in "12":
             send(trigger, DOWN, delivery)
         with pytest.raises(TooManyRequests, match="in the last minute"):
             send(trigger, DOWN, "3")
 
-    def test_messages_without_a_proof_use_up_nothing(self, trigger: Trigger, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_is_not_limited_by_unproved_messages(self, trigger: Trigger, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(receiving, "MAX_PER_MINUTE", 1)
         for _ in range(3):
             with pytest.raises(Unproved):
@@ -170,13 +170,13 @@ def sign_as_slack(body: bytes) -> dict[str, str]:
     return {"x-slack-request-timestamp": at, "x-slack-signature": f"v0={digest}"}
 
 
-class TestKeepingRefusals:
+class TestStoringRefusals:
     @feature(
         "Agents elsewhere",
         "Refusals of proved messages are kept, whatever strangers send",
         "agents/triggers/receiving.py",
     )
-    def test_proved_messages_are_all_kept_and_strangers_push_none_out(
+    def test_keeps_all_proved_messages_whatever_strangers_send(
         self, workshop: Workshop, trigger: Trigger, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(receiving, "KEPT", MAX_NOTED_REFUSALS + 5)
@@ -195,7 +195,7 @@ class TestKeepingRefusals:
         assert kept.exclude(payload="").count() == MAX_NOTED_REFUSALS + 5
         assert kept.filter(payload="").count() == MAX_NOTED_REFUSALS + 5
 
-    def test_of_those_without_a_proof_so_many_are_kept_in_a_minute(self, trigger: Trigger) -> None:
+    def test_limits_unproved_messages_per_minute(self, trigger: Trigger) -> None:
         for _ in range(MAX_NOTED_REFUSALS + 3):
             with pytest.raises(Unproved):
                 receive(trigger.public_id, {}, b"{}")
@@ -215,9 +215,7 @@ class TestKeepingRefusals:
         ("pattern", "12", 12, False),
     ],
 )
-def test_a_filter_matches_what_its_text_means(
-    workshop: Workshop, rule: str, value: Any, found: Any, passes: bool
-) -> None:
+def test_a_filter_matches_the_decoded_text(workshop: Workshop, rule: str, value: Any, found: Any, passes: bool) -> None:
     trigger = add_trigger(workshop, filters=[{"param": "x", "rule": rule, "value": value}])
     assert (send(trigger, {"x": found}) is not None) is passes
 
@@ -233,7 +231,7 @@ def test_a_message_with_too_many_levels_is_refused(trigger: Trigger) -> None:
 
 
 @pytest.mark.parametrize("scheme", Scheme.values)
-def test_a_secret_that_cannot_be_read_proves_nothing(workshop: Workshop, scheme: str) -> None:
+def test_an_undecryptable_secret_accepts_no_message(workshop: Workshop, scheme: str) -> None:
     trigger = add_trigger(workshop, scheme=scheme, secret="", header="X-Signature")
     Trigger.objects.update(secret="")
     body = b"{}"
@@ -244,22 +242,20 @@ def test_a_secret_that_cannot_be_read_proves_nothing(workshop: Workshop, scheme:
     assert not Run.objects.exists()
 
 
-class TestRefusing:
-    def test_an_unproved_message_starts_nothing_and_is_not_kept(self, trigger: Trigger) -> None:
+class TestRefusedMessages:
+    def test_without_a_proof_start_nothing_and_are_not_stored(self, trigger: Trigger) -> None:
         body = json.dumps(DOWN).encode()
         with pytest.raises(Unproved):
             receive(trigger.public_id, sign(body, secret="another secret of theirs"), body)
         assert (last_received().status, last_received().payload, Run.objects.count()) == (ReceivedStatus.REFUSED, "", 0)
 
-    def test_a_flood_of_refusals_does_not_fill_the_table(self, trigger: Trigger) -> None:
+    def test_in_a_flood_do_not_fill_the_table(self, trigger: Trigger) -> None:
         for _ in range(MAX_NOTED_REFUSALS + 30):
             with pytest.raises(Unproved):
                 receive(trigger.public_id, {}, b"{}")
         assert ReceivedMessage.objects.count() <= MAX_NOTED_REFUSALS * 2
 
-    def test_only_the_newest_of_those_that_started_nothing_are_kept(
-        self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_are_deleted_except_the_newest(self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(receiving, "KEPT", 3)
         trigger = add_trigger(workshop, filters=[{"param": "action", "rule": "equals", "value": "opened"}])
         started = send(trigger, DOWN)
@@ -273,7 +269,7 @@ class TestRefusing:
         assert [json.loads(one.payload)["action"] for one in kept] == ["closed 5", "closed 4", "closed 3"]
         assert ReceivedMessage.objects.filter(run=started).exists()
 
-    def test_a_large_message_is_refused(self, trigger: Trigger) -> None:
+    def test_can_be_too_large(self, trigger: Trigger) -> None:
         body = json.dumps({"text": "x" * LARGEST_PAYLOAD}).encode()
         with pytest.raises(TooLarge):
             receive(trigger.public_id, sign(body), body)
@@ -286,13 +282,13 @@ class TestRefusing:
         "body",
         [b"", b"nothing", b"1", b'"text"', b"null", b"\xff\xfe", b"{" * 50_000, b"[" * 100_000, b'{"a": NaN}'],
     )
-    def test_what_is_no_object_or_list_is_refused(self, trigger: Trigger, body: bytes) -> None:
+    def test_can_be_neither_an_object_nor_a_list(self, trigger: Trigger, body: bytes) -> None:
         with pytest.raises(Invalid):
             receive(trigger.public_id, sign(body), body)
         assert not Run.objects.exists()
 
     @pytest.mark.parametrize("text", ["a\x00b", "\ud800", "\u202e", "\U0001d54f", "1e999999"])
-    def test_characters_that_a_database_does_not_store_do_no_harm(self, trigger: Trigger, text: str) -> None:
+    def test_do_not_include_those_with_unstorable_characters(self, trigger: Trigger, text: str) -> None:
         body = json.dumps({"title": text}).encode()
         try:
             run = receive(trigger.public_id, sign(body), body).run
@@ -302,7 +298,7 @@ class TestRefusing:
             assert run is not None
             assert json.loads(last_received().payload)["title"]
 
-    def test_an_unknown_address_is_not_found(self, trigger: Trigger) -> None:
+    def test_can_have_an_unknown_address(self, trigger: Trigger) -> None:
         with pytest.raises(NotFound):
             receive(trigger.public_id + "x", sign(b"{}"), b"{}")
 
@@ -321,7 +317,7 @@ class TestFilters:
             ([("missing", "equals", "x")], False),
         ],
     )
-    def test_all_must_hold(self, workshop: Workshop, filters: list[Any], starts: bool) -> None:
+    def test_must_all_match(self, workshop: Workshop, filters: list[Any], starts: bool) -> None:
         rows = [{"param": param, "rule": rule, "value": value} for param, rule, value in filters]
         trigger = add_trigger(workshop, filters=rows)
         run = send(trigger, {**DOWN, "issue": {"number": 4}})
@@ -329,28 +325,28 @@ class TestFilters:
         assert last_received().status == (ReceivedStatus.STARTED if starts else ReceivedStatus.FILTERED)
         assert bool(last_received().reason) != starts
 
-    def test_a_repeat_of_a_started_message_gets_its_run_whatever_the_filters_say_now(self, workshop: Workshop) -> None:
+    def test_do_not_apply_to_a_repeat_of_a_started_message(self, workshop: Workshop) -> None:
         trigger = add_trigger(workshop)
         run = send(trigger, DOWN, "d1")
         Trigger.objects.update(filters=[{"param": "action", "rule": "equals", "value": "x", "otherwise": "forbid"}])
         assert send(trigger, DOWN, "d1") == run
         assert send(trigger, DOWN, "d2") is None
 
-    def test_a_wrong_filter_is_not_saved(self, workshop: Workshop) -> None:
+    def test_with_an_error_are_not_saved(self, workshop: Workshop) -> None:
         for row in ({"param": "a", "rule": "no such rule", "value": 1}, {"rule": "equals"}, {"param": "a"}):
             with pytest.raises(Invalid):
                 add_trigger(workshop, filters=[row])
 
 
 class TestQuestionsOfSenders:
-    def test_slacks_check_of_the_address_is_answered_without_a_run(self, workshop: Workshop) -> None:
+    def test_of_slack_about_the_address_are_answered_without_a_run(self, workshop: Workshop) -> None:
         trigger = add_trigger(workshop, scheme="slack")
         body = json.dumps({"type": "url_verification", "challenge": "c-1"}).encode()
         taken = receive(trigger.public_id, sign_as_slack(body), body)
         assert (taken.response, taken.run) == ({"challenge": "c-1"}, None)
         assert last_received().status == ReceivedStatus.ANSWERED
 
-    def test_an_event_of_slack_starts_one_run(self, workshop: Workshop) -> None:
+    def test_of_slack_do_not_include_events_and_each_starts_one_run(self, workshop: Workshop) -> None:
         trigger = add_trigger(workshop, scheme="slack")
         event = {"type": "event_callback", "event_id": "Ev1", "event": {"type": "app_mention", "text": "help"}}
         body = json.dumps(event).encode()
@@ -358,17 +354,17 @@ class TestQuestionsOfSenders:
         assert first == second
         assert Run.objects.get() == first
 
-    def test_githubs_ping_is_answered_without_a_run(self, trigger: Trigger) -> None:
+    def test_of_github_are_answered_without_a_run(self, trigger: Trigger) -> None:
         body = b'{"zen": "Design for failure."}'
         taken = receive(trigger.public_id, {**sign(body), "x-github-event": "ping"}, body)
         assert (taken.response, taken.run) == ({"status": "pong"}, None)
 
-    def test_what_only_looks_like_one_starts_a_run(self, workshop: Workshop, trigger: Trigger) -> None:
+    def test_in_other_forms_start_a_run(self, workshop: Workshop, trigger: Trigger) -> None:
         assert send(trigger, {"type": "url_verification", "challenge": "c-1"}) is not None
         slack = add_trigger(workshop, scheme="slack")
         for body, more in ((b"[]", {}), (b"{}", {"x-github-event": "ping"})):
             assert receive(slack.public_id, {**sign_as_slack(body), **more}, body).run is not None
 
-    def test_they_must_be_proved_too(self, trigger: Trigger) -> None:
+    def test_must_be_proved_too(self, trigger: Trigger) -> None:
         with pytest.raises(Unproved):
             receive(trigger.public_id, {"x-github-event": "ping"}, b"{}")

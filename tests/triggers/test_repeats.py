@@ -18,20 +18,20 @@ from tests.workshop import Workshop
 
 
 class TestRepeats:
-    def test_one_id_starts_one_run(self, trigger: Trigger) -> None:
+    def test_with_one_id_start_one_run(self, trigger: Trigger) -> None:
         runs = {send(trigger, DOWN, "d1") for _ in range(5)}
         assert len(runs) == 1
         assert (Run.objects.count(), ReceivedMessage.objects.count()) == (1, 1)
 
-    def test_another_id_starts_another(self, trigger: Trigger) -> None:
+    def test_with_another_id_start_another_run(self, trigger: Trigger) -> None:
         assert send(trigger, DOWN, "d1") != send(trigger, DOWN, "d2")
 
-    def test_an_id_counts_for_ever(self, trigger: Trigger) -> None:
+    def test_with_one_id_are_recognized_without_a_time_limit(self, trigger: Trigger) -> None:
         run = send(trigger, DOWN, "d1")
         ReceivedMessage.objects.update(received_at=Now() - timedelta(days=400))
         assert send(trigger, DOWN, "d1") == run
 
-    def test_without_an_id_the_same_body_counts_for_the_time_of_the_trigger(self, workshop: Workshop) -> None:
+    def test_without_an_id_are_recognized_by_the_body_for_the_time_of_the_trigger(self, workshop: Workshop) -> None:
         trigger = add_trigger(workshop, repeat_hours=2)
         run = send(trigger, DOWN)
         ReceivedMessage.objects.update(received_at=Now() - timedelta(minutes=119))
@@ -41,7 +41,7 @@ class TestRepeats:
         assert later not in (run, None)
         assert send(trigger, DOWN) == later
 
-    def test_unless_it_says_otherwise_that_is_a_day(self, workshop: Workshop) -> None:
+    def test_are_recognized_for_a_day_by_default(self, workshop: Workshop) -> None:
         trigger = add_trigger(workshop)
         run = send(trigger, DOWN)
         ReceivedMessage.objects.update(received_at=Now() - timedelta(hours=23, minutes=59))
@@ -49,7 +49,7 @@ class TestRepeats:
         ReceivedMessage.objects.update(received_at=Now() - timedelta(hours=24, minutes=1))
         assert send(trigger, DOWN) not in (run, None)
 
-    def test_an_equal_body_that_comes_during_the_look_starts_no_second_run(
+    def test_that_arrive_during_the_check_start_no_second_run(
         self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         trigger = add_trigger(workshop)
@@ -63,12 +63,12 @@ class TestRepeats:
         assert send(trigger, DOWN) == found[0]
         assert Run.objects.count() == 1
 
-    def test_the_same_id_at_another_trigger_is_another_message(self, workshop: Workshop, trigger: Trigger) -> None:
+    def test_at_another_trigger_count_as_new_messages(self, workshop: Workshop, trigger: Trigger) -> None:
         assert send(trigger, DOWN, "d1") != send(add_trigger(workshop), DOWN, "d1")
 
     @pytest.mark.django_db(transaction=True)
     @pytest.mark.parametrize("delivery", ["d1", ""])
-    def test_the_same_message_at_the_same_time_starts_one_run(self, trigger: Trigger, delivery: str) -> None:
+    def test_at_the_same_time_start_one_run(self, trigger: Trigger, delivery: str) -> None:
         def send_here(_: int) -> int:
             try:
                 run = send(trigger, DOWN, delivery)

@@ -90,43 +90,43 @@ def changed(
     )
 
 
-class TestExamples:
+class TestPublishedExamples:
     @pytest.mark.parametrize("scheme", Scheme.values)
-    def test_a_right_request_is_accepted(self, scheme: str) -> None:
+    def test_are_accepted(self, scheme: str) -> None:
         proof, incoming = EXAMPLES[Scheme(scheme)]
         assert find_fault(scheme, incoming, proof) == ""
 
     @pytest.mark.parametrize("scheme", Scheme.values)
-    def test_another_secret_is_refused(self, scheme: str) -> None:
+    def test_are_refused_with_another_secret(self, scheme: str) -> None:
         proof, incoming = EXAMPLES[Scheme(scheme)]
         assert "wrong" in find_fault(scheme, incoming, Proof(make_secret(scheme), proof.header))
 
     @pytest.mark.parametrize("scheme", Scheme.values)
-    def test_a_request_without_a_proof_is_refused(self, scheme: str) -> None:
+    def test_are_refused_without_a_proof(self, scheme: str) -> None:
         proof, incoming = EXAMPLES[Scheme(scheme)]
         assert find_fault(scheme, Incoming({}, incoming.body, incoming.now), proof) != ""
 
     @pytest.mark.parametrize("scheme", Scheme.values)
     @pytest.mark.parametrize("noise", ["", "é", "v1", "v1,", "sha256=", "Bearer ", "\udcff", "0" * 64])
-    def test_a_malformed_proof_is_refused(self, scheme: str, noise: str) -> None:
+    def test_are_refused_with_a_malformed_proof(self, scheme: str, noise: str) -> None:
         proof, incoming = EXAMPLES[Scheme(scheme)]
         assert find_fault(scheme, changed(incoming, headers=dict.fromkeys(incoming.headers, noise)), proof) != ""
 
     @pytest.mark.parametrize("scheme", SIGN_BODY)
-    def test_a_changed_body_is_refused(self, scheme: str) -> None:
+    def test_are_refused_with_a_changed_body(self, scheme: str) -> None:
         proof, incoming = EXAMPLES[Scheme(scheme)]
         assert "wrong" in find_fault(scheme, changed(incoming, body=incoming.body + b" "), proof)
 
     @pytest.mark.parametrize("scheme", SIGN_TIME)
     @pytest.mark.parametrize("distance", [-TOLERANCE_S - 1, TOLERANCE_S + 1])
-    def test_an_old_one_and_one_from_the_future_are_refused(self, scheme: str, distance: int) -> None:
+    def test_are_refused_when_old_or_from_the_future(self, scheme: str, distance: int) -> None:
         proof, incoming = EXAMPLES[Scheme(scheme)]
         assert "5 minutes" in find_fault(scheme, changed(incoming, now=incoming.now + distance), proof)
         just_in_time = changed(incoming, now=incoming.now + distance - (1 if distance > 0 else -1))
         assert find_fault(scheme, just_in_time, proof) == ""
 
     @pytest.mark.parametrize("scheme", SIGN_TIME)
-    def test_another_time_than_the_signed_one_is_refused(self, scheme: str) -> None:
+    def test_are_refused_with_another_time_than_the_signed_one(self, scheme: str) -> None:
         proof, incoming = EXAMPLES[Scheme(scheme)]
         at = {name: str(NOW) for name in incoming.headers if name.endswith("timestamp")}
         assert "wrong" in find_fault(scheme, changed(incoming, now=NOW, headers=at), proof)
@@ -136,34 +136,34 @@ class TestExamples:
         "Each scheme checks what it proves, and the page says what it does not",
         "agents/triggers/schemes.py",
     )
-    def test_the_table_of_proofs_agrees(self) -> None:
+    def test_match_the_table_of_proofs(self) -> None:
         assert {scheme for scheme in Scheme.values if TRAITS[scheme].body == "signed"} == set(SIGN_BODY)
         assert {scheme for scheme in Scheme.values if TRAITS[scheme].age.startswith("signed")} == set(SIGN_TIME)
 
 
-class TestStandard:
+class TestStandardScheme:
     def sign(self, body: bytes, *secrets: str) -> dict[str, str]:
         """Return the headers that the library makes for this body, with a signature for each secret."""
         at = datetime.fromtimestamp(NOW, UTC)
         signatures = " ".join(Webhook(secret).sign("msg_1", at, body.decode()) for secret in secrets)
         return {"webhook-id": "msg_1", "webhook-timestamp": str(NOW), "webhook-signature": signatures}
 
-    def test_what_the_library_signs_is_accepted(self) -> None:
+    def test_accepts_signatures_of_the_library(self) -> None:
         secret = make_secret(Scheme.STANDARD)
         assert find_fault(Scheme.STANDARD, Incoming(self.sign(BODY, secret), BODY, NOW), Proof(secret)) == ""
 
-    def test_one_of_several_signatures_suffices(self) -> None:
+    def test_accepts_one_matching_signature_of_several(self) -> None:
         old, new = make_secret(Scheme.STANDARD), make_secret(Scheme.STANDARD)
         incoming = Incoming(self.sign(BODY, old, new), BODY, NOW)
         assert [find_fault(Scheme.STANDARD, incoming, Proof(secret)) for secret in (old, new)] == ["", ""]
 
-    def test_a_signature_of_another_version_does_not_count(self) -> None:
+    def test_ignores_a_signature_of_another_version(self) -> None:
         secret = make_secret(Scheme.STANDARD)
         headers = self.sign(BODY, secret)
         headers["webhook-signature"] = headers["webhook-signature"].replace("v1,", "v2,")
         assert "wrong" in find_fault(Scheme.STANDARD, Incoming(headers, BODY, NOW), Proof(secret))
 
-    def test_the_id_is_signed(self) -> None:
+    def test_covers_the_id_by_the_signature(self) -> None:
         secret = make_secret(Scheme.STANDARD)
         headers = {**self.sign(BODY, secret), "webhook-id": "msg_2"}
         assert "wrong" in find_fault(Scheme.STANDARD, Incoming(headers, BODY, NOW), Proof(secret))
@@ -178,7 +178,7 @@ class TestStandard:
             ("", str(NOW), "are needed"),
         ],
     )
-    def test_a_missing_id_and_a_time_that_is_no_number_are_refused(self, message_id: str, at: str, fault: str) -> None:
+    def test_refuses_a_missing_id_and_a_nonnumeric_time(self, message_id: str, at: str, fault: str) -> None:
         secret = make_secret(Scheme.STANDARD)
         signed = f"{message_id}.{at}.".encode() + BODY
         key = Webhook(secret)._whsecret
@@ -196,9 +196,9 @@ def test_a_token_of_another_kind_is_refused(kind: str) -> None:
     assert "wrong" in find_fault(Scheme.ALERTMANAGER, incoming, Proof(TOKEN))
 
 
-class TestHmac:
+class TestHmacScheme:
     @pytest.mark.parametrize("form", ["hex", "upper", "prefixed", "base64"])
-    def test_the_usual_forms_of_a_digest_are_accepted(self, form: str) -> None:
+    def test_accepts_the_usual_forms_of_a_digest(self, form: str) -> None:
         digest = hmac.digest(TOKEN.encode(), BODY, "sha256")
         forms = {
             "hex": digest.hex(),
@@ -210,25 +210,25 @@ class TestHmac:
         assert find_fault(Scheme.HMAC, incoming, Proof(TOKEN, "X-Own")) == ""
 
 
-class TestKeys:
+class TestKeysOfRepeats:
     @pytest.mark.parametrize(
         ("scheme", "header"),
         [("standard", "webhook-id"), ("github", "x-github-delivery"), ("gitlab", "idempotency-key")],
     )
-    def test_the_senders_id_is_the_key(self, scheme: str, header: str) -> None:
+    def test_use_the_id_of_the_sender(self, scheme: str, header: str) -> None:
         one, other = (find_key(scheme, Incoming({header: value}, BODY, NOW), {}) for value in ("a", "b"))
         assert one[1]
         assert one != other
         assert one == find_key(scheme, Incoming({header: "a"}, b"another body", NOW), {})
 
-    def test_slacks_id_stands_in_the_body(self) -> None:
+    def test_use_the_id_in_the_body_for_slack(self) -> None:
         one, other = (find_key("slack", Incoming({}, BODY, NOW), {"event_id": value}) for value in ("a", "b"))
         assert one[1]
         assert one != other
 
     @pytest.mark.parametrize("payload", [{}, [], {"event_id": None}])
     @pytest.mark.parametrize("scheme", Scheme.values)
-    def test_without_an_id_the_body_is_the_key(self, scheme: str, payload: object) -> None:
+    def test_use_the_body_without_an_id(self, scheme: str, payload: object) -> None:
         one, other = (find_key(scheme, Incoming({}, body, NOW), payload) for body in (b"1", b"2"))
         assert not one[1]
         assert one != other
@@ -236,16 +236,16 @@ class TestKeys:
 
 class TestSecrets:
     @pytest.mark.parametrize("scheme", Scheme.values)
-    def test_a_made_one_is_accepted_and_new_each_time(self, scheme: str) -> None:
+    def test_that_are_generated_are_accepted_and_unique(self, scheme: str) -> None:
         check_secret(scheme, make_secret(scheme))
         assert make_secret(scheme) != make_secret(scheme)
 
     @pytest.mark.parametrize("secret", ["", "too short", "x" * 201, "line\nbreak of a secret", "ümlaut in a secret"])
-    def test_a_wrong_one_is_refused(self, secret: str) -> None:
+    def test_with_an_error_are_refused(self, secret: str) -> None:
         with pytest.raises(WrongSecret):
             check_secret(Scheme.GITHUB, secret)
 
-    def test_one_of_the_standard_is_base64(self) -> None:
+    def test_of_the_standard_are_base64(self) -> None:
         check_secret(Scheme.STANDARD, STANDARD_SECRET)
         check_secret(Scheme.STANDARD, "whsec_bm8gcGFkZGluZyBoZXJl")
         for wrong in ("whsec_not base64 at all!", "whsec_" + "=" * 20):
@@ -253,16 +253,16 @@ class TestSecrets:
                 check_secret(Scheme.STANDARD, wrong)
 
     @pytest.mark.parametrize("length", [16, 200])
-    def test_the_shortest_and_the_longest_are_accepted(self, length: int) -> None:
+    def test_of_minimum_and_maximum_length_are_accepted(self, length: int) -> None:
         check_secret(Scheme.GITHUB, "x" * length)
 
 
-def test_the_helper_of_these_tests_signs_as_github_does() -> None:
+def test_the_test_helper_signs_like_github() -> None:
     assert find_fault("github", Incoming(sign(BODY), BODY, NOW), Proof(SECRET)) == ""
 
 
 @feature("Agents elsewhere", "Svix's headers prove who sent a message", "agents/triggers/schemes.py")
-def test_headers_of_svix_prove_a_message_as_those_of_the_standard_do() -> None:
+def test_headers_of_svix_prove_a_message_like_those_of_the_standard() -> None:
     proof, incoming = EXAMPLES[Scheme.STANDARD]
     renamed = {name.replace("webhook-", "svix-"): value for name, value in incoming.headers.items()}
     through_svix = Incoming(renamed, incoming.body, incoming.now)

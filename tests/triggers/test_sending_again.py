@@ -23,7 +23,7 @@ class TestSendingAgain:
         "A message that came before is sent again on behalf of the person who wants it",
         "agents/triggers/receiving.py",
     )
-    def test_a_person_starts_another_run_and_counts_as_a_requester(self, workshop: Workshop, trigger: Trigger) -> None:
+    def test_starts_another_run_with_the_person_as_a_requester(self, workshop: Workshop, trigger: Trigger) -> None:
         workshop.play(asking(call("data.updateRecord", record_id=str(workshop.record().pk), changes={"phone": "1"})))
         first = send(trigger, DOWN, "d1")
         second = start_again(workshop.admin, last_received().pk)
@@ -34,12 +34,12 @@ class TestSendingAgain:
         acts = {(one.name, one.act) for one in find_requesters([card])[card.pk]}
         assert acts == {("acme-admin", "started this run"), ("acme-operator", "created the trigger")}
 
-    def test_it_needs_nobody_but_the_person_who_pressed(self, workshop: Workshop, trigger: Trigger) -> None:
+    def test_requires_only_the_person_who_pressed(self, workshop: Workshop, trigger: Trigger) -> None:
         send(trigger, DOWN, "d1")
         Membership.objects.filter(pk=workshop.operator.pk).delete()
         assert start_again(workshop.approver, last_received().pk).created_by == workshop.approver.user
 
-    def test_whoever_made_the_trigger_counts_as_one_too(self, workshop: Workshop, trigger: Trigger) -> None:
+    def test_counts_the_creator_of_the_trigger_as_a_requester_too(self, workshop: Workshop, trigger: Trigger) -> None:
         workshop.play(asking(call("data.updateRecord", record_id=str(workshop.record().pk), changes={"phone": "1"})))
         changes.switch_trigger(workshop.admin, trigger.pk, is_active=True)
         run = send(trigger, DOWN)
@@ -54,7 +54,7 @@ class TestSendingAgain:
         "requester, whatever happens to it later",
         "agents/triggers/receiving.py",
     )
-    def test_whoever_knew_the_secret_or_wrote_the_task_counts_and_a_later_change_frees_nobody(
+    def test_counts_whoever_knew_the_secret_or_wrote_the_task_despite_later_changes(
         self, workshop: Workshop, trigger: Trigger
     ) -> None:
         workshop.play(asking(call("data.updateRecord", record_id=str(workshop.record().pk), changes={"phone": "1"})))
@@ -72,9 +72,7 @@ class TestSendingAgain:
             names = {one.name for one in find_requesters([card])[card.pk]}
             assert names == {"acme-operator", "acme-admin", "acme-approver"}
 
-    def test_each_press_is_a_new_run_and_a_repeat_of_the_first_is_not(
-        self, workshop: Workshop, trigger: Trigger
-    ) -> None:
+    def test_starts_a_new_run_each_time_and_does_not_affect_repeats(self, workshop: Workshop, trigger: Trigger) -> None:
         first = send(trigger, DOWN, "d1")
         message = last_received()
         send(trigger, {"title": "Bar is down"}, "d2")
@@ -85,12 +83,12 @@ class TestSendingAgain:
         assert list(keys) == [f"r{message.pk}:{number}" for number in (1, 2, 3)]
         assert send(trigger, DOWN, "d1") == first
 
-    def test_a_filtered_message_can_be_sent_all_the_same(self, workshop: Workshop) -> None:
+    def test_is_possible_for_a_filtered_message(self, workshop: Workshop) -> None:
         trigger = add_trigger(workshop, filters=[{"param": "action", "rule": "equals", "value": "closed"}])
         assert send(trigger, DOWN) is None
         assert start_again(workshop.operator, last_received().pk).origin == Origin.TRIGGER
 
-    def test_a_viewer_and_a_stranger_send_nothing_again(self, workshop: Workshop, trigger: Trigger) -> None:
+    def test_is_refused_to_viewers_and_strangers(self, workshop: Workshop, trigger: Trigger) -> None:
         send(trigger, DOWN)
         message = last_received()
         with pytest.raises(Forbidden, match="send a message again"):
@@ -98,19 +96,19 @@ class TestSendingAgain:
         with pytest.raises(NotFound, match="there is no message"):
             start_again(build_workshop("globex").operator, message.pk)
 
-    def test_a_refused_message_without_a_proof_cannot_be_sent_again(self, workshop: Workshop, trigger: Trigger) -> None:
+    def test_is_refused_for_an_unproved_message(self, workshop: Workshop, trigger: Trigger) -> None:
         with pytest.raises(Unproved):
             receive(trigger.public_id, {}, b"{}")
         with pytest.raises(NotFound):
             start_again(workshop.operator, last_received().pk)
 
-    def test_neither_is_a_message_of_a_removed_trigger(self, workshop: Workshop, trigger: Trigger) -> None:
+    def test_is_refused_for_a_message_of_a_removed_trigger(self, workshop: Workshop, trigger: Trigger) -> None:
         send(trigger, DOWN)
         changes.remove_trigger(workshop.operator, trigger.pk)
         with pytest.raises(NotFound):
             start_again(workshop.operator, last_received().pk)
 
-    def test_a_trigger_that_is_off_sends_nothing_again(self, workshop: Workshop, trigger: Trigger) -> None:
+    def test_is_refused_for_an_inactive_trigger(self, workshop: Workshop, trigger: Trigger) -> None:
         send(trigger, DOWN)
         changes.switch_trigger(workshop.operator, trigger.pk, is_active=False)
         with pytest.raises(Conflict, match="switched off"):

@@ -38,8 +38,8 @@ def create_key(world: World, who: str = "operator", **more: str) -> str:
     return response.content.decode()
 
 
-class TestKeys:
-    def test_a_new_key_is_shown_once(self, world: World) -> None:
+class TestAgentKeysOnPages:
+    def test_are_shown_once(self, world: World) -> None:
         client = world.client("operator")
         created = client.post("/agents/", {**NEW_KEY, "employee": str(world.employee.pk)})
         assert (created.status_code, created["Location"]) == (302, "/agents/")
@@ -48,28 +48,28 @@ class TestKeys:
         assert '"Authorization": "Bearer gadget_agent_' in page.replace("&quot;", '"')
         assert "gadget_agent_" not in client.get("/agents/").content.decode()
 
-    def test_a_viewer_sees_no_form_and_creates_none(self, world: World) -> None:
+    def test_cannot_be_created_by_a_viewer_who_sees_no_form(self, world: World) -> None:
         assert "New key" not in text_of(world.client("viewer").get("/agents/"))
         assert world.client("viewer").post("/agents/", {**NEW_KEY, "employee": "1"}).status_code == 403
 
     @pytest.mark.parametrize("more", [{"name": ""}, {"days": "0"}, {"days": "x"}, {"days": "²"}, {"days": "9" * 5_000}])
-    def test_a_wrong_field_stays_in_the_form(self, world: World, more: dict[str, str]) -> None:
+    def test_with_an_invalid_field_stay_in_the_form(self, world: World, more: dict[str, str]) -> None:
         client = world.client("operator")
         response = client.post("/agents/", {**NEW_KEY, "employee": str(world.employee.pk), **more})
         assert response.status_code == 422
         assert 'role="alert"' in response.content.decode()
         assert not AgentKey.objects.exists()
 
-    def test_an_employee_of_others_is_refused(self, world: World) -> None:
+    def test_for_an_employee_of_another_organization_are_refused(self, world: World) -> None:
         data = {**NEW_KEY, "employee": str(world.others_employee.pk)}
         assert world.client("operator").post("/agents/", data).status_code == 404
 
     @pytest.mark.parametrize("employee", ["", "0", "x"])
-    def test_none_is_refused(self, world: World, employee: str) -> None:
+    def test_without_an_employee_are_refused(self, world: World, employee: str) -> None:
         response = world.client("operator").post("/agents/", {**NEW_KEY, "employee": employee})
         assert (response.status_code, AgentKey.objects.count()) == (404, 0)
 
-    def test_the_form_offers_active_employees_and_keeps_what_was_typed(self, world: World) -> None:
+    def test_can_be_created_for_active_employees_and_the_form_keeps_its_values(self, world: World) -> None:
         provider = world.employee.provider
         Employee.objects.create(organization=world.acme, name="Ines", provider=provider, is_active=False)
         client = world.client("operator")
@@ -79,7 +79,7 @@ class TestKeys:
         response = client.post("/agents/", {"name": "Laptop 2", "days": "0", "employee": str(world.employee.pk)})
         assert 'value="Laptop 2"' in response.content.decode()
 
-    def test_each_has_its_state(self, world: World) -> None:
+    def test_are_listed_with_their_state(self, world: World) -> None:
         for name in ("good", "revoked one", "old", "of nobody"):
             create_key(world, "approver" if name == "of nobody" else "operator", name=name)
         key = AgentKey.objects.get(name="revoked one")
@@ -95,26 +95,26 @@ class TestKeys:
         ):
             assert re.search(rf"{name} …\S+ as Dana(, on behalf of \w+)? {state} ", page), name
 
-    def test_the_new_key_is_the_one_that_the_same_person_made(self, world: World) -> None:
+    def test_are_shown_to_the_person_who_created_them(self, world: World) -> None:
         client = world.client("admin")
         client.post("/agents/", {**NEW_KEY, "name": "First", "employee": str(world.employee.pk)})
         create_key(world, name="Second")
         assert "Key for First" in text_of(client.get("/agents/"))
 
     @pytest.mark.parametrize(("form", "status"), [({}, "cancelled"), ({"keeps_open": "1"}, "awaiting_approval")])
-    def test_what_is_open_is_cancelled_unless_an_admin_keeps_it(
+    def test_are_revoked_with_their_open_calls_unless_an_admin_keeps_those(
         self, world: World, form: dict[str, str], status: str
     ) -> None:
         ask = world.ask()
         world.client("admin").post(f"/agents/{ask.key_id}/revoke/", form)
         assert ToolCall.objects.get(run=ask.run).status == status
 
-    def test_members_see_their_own_and_admins_all(self, world: World) -> None:
+    def test_are_listed_for_their_member_and_all_for_admins(self, world: World) -> None:
         create_key(world)
         assert "My laptop" in text_of(world.client("admin").get("/agents/"))
         assert "My laptop" not in text_of(world.client("approver").get("/agents/"))
 
-    def test_revoking_says_so_and_only_admins_are_offered_to_keep(self, world: World) -> None:
+    def test_can_be_revoked_with_an_offer_to_keep_calls_only_for_admins(self, world: World) -> None:
         create_key(world)
         key = AgentKey.objects.get()
         assert "Keep open calls" not in text_of(world.client("operator").get("/agents/"))
@@ -124,8 +124,8 @@ class TestKeys:
         assert "revoked" in text_of(response)
 
 
-class TestLevels:
-    def test_an_admin_sets_one(self, world: World) -> None:
+class TestLevelsOnPages:
+    def test_can_be_set_by_an_admin(self, world: World) -> None:
         client = world.client("admin")
         response = client.post("/agents/levels/", {"action": "deploy.production", "level": "write"}, follow=True)
         assert "deploy.production has the level write now." in text_of(response)
@@ -135,17 +135,17 @@ class TestLevels:
         assert AuditEntry.objects.filter(action="action_level_set").count() == 2
 
     @pytest.mark.parametrize("form", [{"action": "rm -rf /", "level": "write"}, {"action": "x", "level": "harmless"}])
-    def test_a_wrong_one_stays_in_the_form(self, world: World, form: dict[str, str]) -> None:
+    def test_with_an_error_stay_in_the_form(self, world: World, form: dict[str, str]) -> None:
         response = world.client("admin").post("/agents/levels/", form)
         assert (response.status_code, ToolRule.objects.count()) == (422, 0)
 
-    def test_an_asked_action_without_one_is_listed_as_destructive(self, world: World) -> None:
+    def test_default_to_destructive_for_requested_actions(self, world: World) -> None:
         world.ask()
         assert "deploy destructive (no level set)" in text_of(world.client("admin").get("/agents/"))
 
 
-class TestAsks:
-    def test_each_is_listed_with_its_state(self, world: World) -> None:
+class TestAsksOnPages:
+    def test_are_listed_with_their_state(self, world: World) -> None:
         ask = world.ask()
         page = text_of(world.client("viewer").get("/agents/asks/"))
         assert "deploy" in page
@@ -153,11 +153,11 @@ class TestAsks:
         card = Approval.objects.get(run=ask.run)
         assert f"/approvals/{card.pk}/" in world.client("viewer").get("/agents/asks/").content.decode()
 
-    def test_they_are_those_of_the_organization(self, world: World) -> None:
+    def test_are_limited_to_the_organization(self, world: World) -> None:
         world.ask()
         assert "deploy" not in text_of(world.client("outsider").get("/agents/asks/"))
 
-    def test_older_asks_are_on_further_pages(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_continue_on_further_pages(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("agents.web.views.agents.PAGE_SIZE", 2)
         key = world.ask().key
         second = submit(key, AskedRequest("second", {}, "write"))[0]
@@ -170,7 +170,7 @@ class TestAsks:
         older = text_of(client.get(f"/agents/asks/?before={second.pk}"))
         assert ("second" in older, "deploy" in older) == (False, True)
 
-    def test_a_refused_question_about_the_same_effect_stands_beside_its_ask(self, world: World) -> None:
+    def test_show_a_refused_ask_about_the_same_effect(self, world: World) -> None:
         first = world.ask()
         second = submit(first.key, AskedRequest("refund", {}, "write"))[0]
         RefusedAsk.objects.create(ask=second, key=first.key, params={})
@@ -178,7 +178,7 @@ class TestAsks:
         assert page.count("Laptop also asked about this effect") == 1
         assert page.index("refund") < page.index("also asked") < page.index("deploy")
 
-    def test_the_agents_words_stand_on_the_card_as_its_own(self, world: World) -> None:
+    def test_quote_the_words_of_the_agent_as_its_own(self, world: World) -> None:
         sentence, effect = "Deploy <b>the shop</b>", "The site restarts."
         ask = submit(world.ask().key, AskedRequest("restart", {}, "write", sentence, effect))[0]
         card = Approval.objects.get(run=ask.run)
@@ -188,7 +188,7 @@ class TestAsks:
         assert "The agent’s own words, <b>not verified</b>" in quote
         assert "The site restarts." in page
 
-    def test_its_run_takes_no_messages(self, world: World) -> None:
+    def test_have_a_run_without_a_message_form(self, world: World) -> None:
         run = world.ask().run
         page = text_of(world.client("operator").get(f"/runs/{run.pk}/"))
         assert "an agent elsewhere, no model" in page

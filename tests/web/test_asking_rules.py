@@ -64,7 +64,7 @@ def test_a_standing_grant_is_named_only_if_it_could_approve_the_call(world: Worl
     assert says not in show(world, card_with(world, CHANGES, LIMITED), "approver")
 
 
-def test_no_standing_grant_is_offered_where_two_people_must_approve(world: World) -> None:
+def test_no_standing_grant_is_offered_if_two_people_must_approve(world: World) -> None:
     rule = ApprovalRule.objects.create(organization=world.acme, name="Two people", needed=1)
     card = card_with(world, CHANGES)
     offers = ("You can pre-approve calls like this.", "Allow more like this")
@@ -74,7 +74,7 @@ def test_no_standing_grant_is_offered_where_two_people_must_approve(world: World
     assert not any(offer in show(world, card, "approver") for offer in offers)
 
 
-def test_only_those_who_may_open_a_rule_get_its_link(world: World) -> None:
+def test_only_people_who_can_open_a_rule_get_its_link(world: World) -> None:
     card = card_with(world, CHANGES, LIMITED, HOSTS)
     limits = f'href="/admin/employees/employee/{world.employee.pk}/change/#id_limits"'
     admin, approver = show(world, card, "admin"), show(world, card, "approver")
@@ -86,7 +86,7 @@ def test_only_those_who_may_open_a_rule_get_its_link(world: World) -> None:
     assert f'href="/tools/?q={UPDATE}"' in approver
 
 
-def test_the_links_lead_somewhere(world: World) -> None:
+def test_every_link_works(world: World) -> None:
     card = card_with(world, CHANGES, RAISED, LIMITED, HOSTS)
     call = ToolCall.objects.get(pk=card.tool_call_id)
     client = world.client("admin")
@@ -97,12 +97,12 @@ def test_the_links_lead_somewhere(world: World) -> None:
         assert client.get(address).status_code == 200, address
 
 
-def test_a_card_whose_call_kept_no_causes_shows_its_reason(world: World) -> None:
+def test_a_card_of_a_call_without_causes_shows_its_reason(world: World) -> None:
     page = show(world, world.card(), "viewer")
     assert "<b>Why approval is needed:</b> this changes data" in page
 
 
-def test_what_changed_since_the_earlier_card_stays(world: World) -> None:
+def test_a_change_since_the_earlier_card_stays_visible(world: World) -> None:
     card = card_with(world, CHANGES)
     call = ToolCall.objects.get(pk=card.tool_call_id)
     why = "The target changed since this was approved.\nThis changes data."
@@ -111,14 +111,14 @@ def test_what_changed_since_the_earlier_card_stays(world: World) -> None:
     assert find_notice("Something else.", call) == "Something else."
 
 
-def test_hostile_texts_are_shown_as_text(world: World) -> None:
+def test_hostile_texts_are_escaped(world: World) -> None:
     hostile = Cause(CauseKind.LIMIT, 'text is "<script>alert(1)</script>\u202e", but must be "a"', "text")
     page = show(world, card_with(world, hostile), "admin")
     assert "<script>alert(1)" not in page
     assert "\u202e" not in page
 
 
-def test_a_raised_level_says_what_the_own_level_would_do(world: World) -> None:
+def test_a_raised_level_says_what_the_original_level_would_do(world: World) -> None:
     card = card_with(world, RAISED)
     page = show(world, card, "admin")
     assert "At the tool&#x27;s own level" in page or "At the tool&#39;s own level" in page

@@ -65,7 +65,7 @@ def export(client: Client, query: str) -> str:
 
 @pytest.mark.parametrize("username", ["viewer", "operator", "approver"])
 @pytest.mark.parametrize("path", ["/audit/", "/audit/export/"])
-def test_only_admins_read_it(world: World, username: str, path: str) -> None:
+def test_only_admins_can_read_the_audit(world: World, username: str, path: str) -> None:
     assert world.client(username).get(path).status_code == 403
 
 
@@ -101,7 +101,7 @@ def test_entries_name_actor_action_and_linked_subject(world: World) -> None:
         assert part in html
 
 
-def test_every_action_has_words() -> None:
+def test_every_action_has_a_description() -> None:
     """Actions are texts in the calls that record them."""
     written = set()
     for path in [*settings.BASE_DIR.glob("agents/**/*.py"), *settings.BASE_DIR.glob("gadget_site/**/*.py")]:
@@ -126,7 +126,7 @@ def test_entries_show_nothing_of_another_organization(world: World) -> None:
     assert "No matching entries" in read_page(world.client("outsider"))
 
 
-def test_filters_by_actor_action_and_dates(world: World) -> None:
+def test_entries_can_be_filtered_by_actor_action_and_dates(world: World) -> None:
     append_entries(world, entry(1), entry(2, actor="employee:Dana", action="call_started"), entry(3, actor="gadget"))
     days = [datetime(2026, 3, day, 23, 59, tzinfo=UTC) for day in (1, 2, 3)]
     for number, at in enumerate(days, 1):
@@ -150,7 +150,7 @@ def test_filters_by_actor_action_and_dates(world: World) -> None:
         assert [n for n in (3, 2, 1) if f'id="entry-{n}"' in html] == numbers, query
 
 
-def test_a_day_includes_entries_that_were_numbered_late(world: World) -> None:
+def test_a_day_includes_entries_numbered_late(world: World) -> None:
     append_entries(world, *(entry(number) for number in range(5)))
     for number, minutes in enumerate((-70, -1, 1, -2, 70), 1):
         at = datetime(2026, 3, 2, tzinfo=UTC) + timedelta(minutes=minutes)
@@ -204,7 +204,9 @@ def test_the_list_continues_after_its_cursor(world: World) -> None:
     assert "Older entries" not in older
 
 
-def test_many_entries_need_no_more_queries(world: World, django_assert_max_num_queries: Any) -> None:
+def test_the_number_of_queries_is_independent_of_the_number_of_entries(
+    world: World, django_assert_max_num_queries: Any
+) -> None:
     card = world.card()
     kinds = (f"run:{card.run_id}", f"approval:{card.pk}", f"tool_call:{card.tool_call_id}", "record:1", "employee:1")
     append_entries(world, *(audit.NewEntry("user:admin", "x", kind) for kind in kinds * 10))
@@ -260,7 +262,7 @@ class TestExport:
         assert "\u202e" not in text
         assert "\\u202e" in text
 
-    def test_no_cell_is_a_formula(self, world: World) -> None:
+    def test_no_cell_starts_a_formula(self, world: World) -> None:
         append_entries(world, entry(actor="=HYPERLINK(1)"))
         (row,) = csv.DictReader(io.StringIO(export(world.client("admin"), "")))
         assert row["actor"] == "'=HYPERLINK(1)"
@@ -280,7 +282,7 @@ class TestVerification:
         assert "The log is intact" in html
         assert AuditHead.objects.get(organization=world.acme).hash in html
 
-    def test_a_changed_entry_is_named(self, world: World) -> None:
+    def test_a_changed_entry_is_reported(self, world: World) -> None:
         append_entries(world, entry(), entry(2), entry(3))
         AuditEntry.objects.filter(organization=world.acme, seq=2).update(actor="user:somebody")
         html = world.client("admin").post("/audit/verify/").content.decode()

@@ -37,7 +37,7 @@ def read_line(run: Run, world: World, tool: str = UPDATE, **params: object) -> t
     "agents/web/panel/call_inputs.py",
     whole_file=True,
 )
-def test_a_record_is_named_and_params_have_labels(world: World) -> None:
+def test_a_record_is_named_and_params_are_labeled(world: World) -> None:
     pk = str(world.records[0].pk)
     brief, inputs = read_line(world.run(), world, record_id=pk, changes={"status": "inactive"})
     assert brief == f"Acme Corp #{pk} · Changes: status: inactive"
@@ -51,7 +51,7 @@ def test_many_records_are_named_by_the_first_ones(world: World) -> None:
     assert brief == f"Acme Corp #{ids[0]} , Initech #{ids[1]} , Umbrella #{ids[2]} and 4 more · Changes: region: EU"
 
 
-def test_a_record_of_another_organization_has_no_name(world: World) -> None:
+def test_a_record_of_another_organization_is_not_named(world: World) -> None:
     theirs = Record.objects.create(organization=world.globex, name="Secret of Globex")
     brief, inputs = read_line(world.run(), world, record_id=str(theirs.pk), changes={"status": "inactive"})
     assert brief.startswith(f"#{theirs.pk} ·")

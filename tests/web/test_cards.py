@@ -43,7 +43,7 @@ def post(world: World, card: Approval, action: str, username: str = "approver", 
     return world.client(username).post(f"/approvals/{card.pk}/{action}/", {"digest": card.digest, **fields})
 
 
-def test_it_shows_level_sentence_effect_and_reason(world: World) -> None:
+def test_a_card_shows_level_sentence_effect_and_reason(world: World) -> None:
     card = world.card()
     Pass.objects.create(run=card.run, number=1, response={}, text="Trust me: https://evil.example", messages_upto=1)
     html = card_page(world, card)
@@ -60,7 +60,7 @@ def test_it_shows_level_sentence_effect_and_reason(world: World) -> None:
     assert '<strong class="chip"><bdi>Acme Corp</bdi></strong>' in html
 
 
-def test_a_missing_preview_is_announced(world: World) -> None:
+def test_a_missing_preview_is_stated(world: World) -> None:
     card = world.card()
     preview = {
         "effect": "unknown",
@@ -163,7 +163,7 @@ def test_a_destructive_card_requires_the_name_of_its_target(world: World) -> Non
 
 
 @pytest.mark.django_db(transaction=True)  # previews run in threads of their own
-def test_editing_approves_nothing_and_shows_what_changed(world: World) -> None:
+def test_editing_approves_nothing_and_shows_the_changes(world: World) -> None:
     card = world.card()
     response = post(world, card, "edit", **{"param.changes.phone": "+1 555 0199", "param.changes.status": "pending"})
     assert response.status_code == 302
@@ -199,7 +199,7 @@ def test_an_invalid_edit_keeps_the_typed_texts_and_shows_each_problem_beside_its
         ("record_id", "123456", "record"),
     ],
 )
-def test_the_tools_complaint_is_shown_beside_its_input(world: World, name: str, typed: str, words: str) -> None:
+def test_an_error_of_the_tool_is_shown_beside_its_input(world: World, name: str, typed: str, words: str) -> None:
     card = world.card()
     response = post(world, card, "edit", **{f"param.{name}": typed})
     assert response.status_code == 422

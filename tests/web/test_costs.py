@@ -56,7 +56,7 @@ def test_a_run_shows_its_cost_and_that_of_each_pass(world: World) -> None:
     assert "0.0123 USD" in read_page(world.client("viewer"), "/runs/")
 
 
-def test_an_estimate_is_marked_on_every_page(world: World) -> None:
+def test_an_estimate_is_labeled_on_every_page(world: World) -> None:
     run = create_used_run(world, is_estimated=True)
     html = read_page(world.client("viewer"), f"/runs/{run.pk}/")
     assert "1 pass · about 1,200 + 80 tokens · about 0.0123 USD" in html
@@ -102,7 +102,7 @@ class TestBudgets:
         "How much of the month's budgets is used, with a warning at 80%",
         "agents/web/views/employees.py",
     )
-    def test_an_employees_page_shows_its_budgets_of_the_month(self, world: World) -> None:
+    def test_the_page_of_an_employee_shows_its_budgets_of_the_month(self, world: World) -> None:
         create_used_run(world)
         client, path = world.client("viewer"), f"/employees/{world.employee.pk}/"
         assert "Budget for" not in read_page(client, path)
@@ -114,7 +114,7 @@ class TestBudgets:
         assert "Dana: 0.0123 of 1.00 USD" in html
         assert "1% used" in html
 
-    def test_the_start_page_shows_the_organizations_budgets(self, world: World) -> None:
+    def test_the_start_page_shows_the_budgets_of_the_organization(self, world: World) -> None:
         create_used_run(world)
         assert "Budget for" not in read_page(world.client("viewer"), "/")
         world.acme.month_tokens = 1_000

@@ -42,7 +42,7 @@ def test_a_decision_over_rest_gets_a_problem(world: World) -> None:
     assert response["Retry-After"]
 
 
-def test_a_read_only_database_is_named(world: World) -> None:
+def test_a_read_only_database_is_reported(world: World) -> None:
     """PostgreSQL has a separate class of errors for this."""
     card, client = world.card(), world.client("approver")
     with read_only_connections():

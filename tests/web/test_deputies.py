@@ -48,7 +48,7 @@ def test_a_deputy_decides_from_now_to_the_end_of_the_last_day(world: World) -> N
     assert "You are a deputy for" in world.client("admin").get(PAGE).content.decode()
 
 
-def test_a_first_day_in_the_future_begins_then(world: World) -> None:
+def test_a_deputy_with_a_first_day_in_the_future_begins_then(world: World) -> None:
     name_deputy(world, **{"from": day(1)})
     assert Deputy.objects.get().starts_at.date().isoformat() == day(1)
 
@@ -65,7 +65,7 @@ def test_a_first_day_in_the_future_begins_then(world: World) -> None:
         ({"deputy": 10**6}, "another active approver"),
     ],
 )
-def test_a_wrong_choice_is_refused_and_stays_in_the_form(world: World, typed: dict[str, Any], reason: str) -> None:
+def test_an_invalid_choice_is_refused_and_stays_in_the_form(world: World, typed: dict[str, Any], reason: str) -> None:
     response = name_deputy(world, **typed)
     assert response.status_code == 422
     assert reason in response.content.decode()
@@ -84,7 +84,7 @@ def test_nobody_outside_the_organization_can_be_named(world: World) -> None:
 
 
 @pytest.mark.parametrize("by", ["operator", "viewer"])
-def test_who_decides_no_cards_has_no_deputy(world: World, by: str) -> None:
+def test_people_who_cannot_decide_have_no_deputy(world: World, by: str) -> None:
     assert name_deputy(world, by=by).status_code == 403
     assert "Add a deputy" not in world.client(by).get(PAGE).content.decode()
 
@@ -97,7 +97,7 @@ def test_the_number_of_deputies_has_a_limit(world: World) -> None:
     assert f"You have {MAX_NAMED} deputies." in response.content.decode()
 
 
-def test_a_deputy_is_ended_at_once_and_a_later_one_removed(world: World) -> None:
+def test_a_deputy_is_ended_at_once_and_a_future_one_removed(world: World) -> None:
     name_deputy(world)
     name_deputy(world, **{"from": day(1)})
     now, later = Deputy.objects.order_by("starts_at")
@@ -110,7 +110,7 @@ def test_a_deputy_is_ended_at_once_and_a_later_one_removed(world: World) -> None
     assert list(actions) == ["deputy_added", "deputy_added", "deputy_changed", "deputy_deleted"]
 
 
-def test_only_the_member_ends_their_deputy(world: World) -> None:
+def test_only_the_member_can_end_their_deputy(world: World) -> None:
     name_deputy(world)
     row = Deputy.objects.get()
     assert world.client("admin").post(f"{PAGE}{row.pk}/end/").status_code == 404

@@ -54,13 +54,13 @@ def test_an_event_of_an_unknown_type_is_refused() -> None:
         describe(Event(type="run_vanished", payload={}))
 
 
-def test_webhooks_know_every_kind_of_fact_and_the_samples_have_them_all() -> None:
+def test_webhooks_know_every_kind_of_fact_and_the_samples_cover_them_all() -> None:
     described = [describe(Event(type=type_, payload=payload)) for type_, _, payload in SAMPLES]
     assert {fact.kind for each in described for fact in each.facts} == set(FactKind)
     assert set(WebhookKind.values) == set(FactKind)
 
 
-def test_the_readers_show_what_the_file_holds(world: World) -> None:
+def test_the_described_samples_match_the_file(world: World) -> None:
     run, events = build_described_events(world)
     readers = [read_panel(run, events), read_playback(events), read_transcript(run), read_deliveries(world, run)]
     lines = {name_sample(number): [line for each in readers for line in each[number]] for number in range(len(SAMPLES))}

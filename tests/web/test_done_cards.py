@@ -35,7 +35,7 @@ def read_text(world: World, card: Approval) -> str:
     return " ".join(re.sub(r"<[^>]+>", " ", html).split())
 
 
-def test_the_page_says_what_is_already_so_and_who_did_it(world: World, card: Approval) -> None:
+def test_the_page_says_that_the_effect_exists_and_who_caused_it(world: World, card: Approval) -> None:
     text = read_text(world, card)
     assert "Already done: Acme Corp : status already inactive" in text.replace("“", "").replace("”", "")
     assert f"run {card.run_id} , just now" in text
@@ -43,7 +43,7 @@ def test_the_page_says_what_is_already_so_and_who_did_it(world: World, card: App
     assert "Approve:" not in text
 
 
-def test_the_page_of_a_target_that_changed_otherwise_offers_to_approve(world: World, card: Approval) -> None:
+def test_the_page_of_a_target_with_other_values_offers_to_approve(world: World, card: Approval) -> None:
     Record.objects.filter(pk=world.records[0].pk).update(status="pending")
     text = read_text(world, card)
     assert "Already done" not in text
@@ -71,7 +71,7 @@ def test_dismissing_over_rest_ends_the_card_once(world: World, card: Approval) -
         assert (response.status_code, response.json()["status"]) == (200, "answered")
 
 
-def test_a_card_that_would_change_something_is_not_dismissed(world: World) -> None:
+def test_a_card_that_would_change_something_cannot_be_dismissed(world: World) -> None:
     card = world.card()
     response = world.client("approver").post(
         f"/api/approvals/{card.pk}/dismiss", {"digest": card.digest}, "application/json"

@@ -94,7 +94,7 @@ def test_a_draft_is_rendered_and_its_title_appears_once(world: World) -> None:
     assert f'<a href="/records/{world.records[0].pk}/">Acme Corp</a>' in html
 
 
-def test_a_draft_runs_and_loads_nothing(world: World) -> None:
+def test_a_draft_runs_no_scripts_and_loads_nothing(world: World) -> None:
     body = "<script>alert(1)</script> ![x](https://evil.example/p.png) [go](javascript:alert(1)) \u202e"
     draft = create_draft(world, "<script>alert(1)</script>\u202e", body, employee="<b>x</b>", run_id="<i>7</i>")
     client = world.client("viewer")
@@ -115,7 +115,7 @@ def test_the_longest_body_is_shown(world: World) -> None:
 @pytest.mark.parametrize(
     ("title", "name"), [('Übersicht: Q1 \r\n"x"', "ubersicht-q1-x"), ("日本", "draft"), ("../../etc", "etc")]
 )
-def test_its_file_contains_the_text_and_has_a_safe_name(world: World, title: str, name: str) -> None:
+def test_the_file_of_a_draft_contains_the_text_and_has_a_safe_name(world: World, title: str, name: str) -> None:
     draft = create_draft(world, title, BODY)
     response = world.client("viewer").get(f"/drafts/{draft.pk}/draft.md")
     assert response.content.decode() == BODY

@@ -35,7 +35,7 @@ def deny(world: World, card: Approval) -> Approval:
 @feature(
     "The gate", "Cards show the newest decisions about cards of the same shape", "agents/web/cards/earlier_decisions.py"
 )
-def test_they_are_about_the_same_shape_for_any_employee(world: World) -> None:
+def test_earlier_decisions_are_about_the_same_shape_for_any_employee(world: World) -> None:
     assert "Earlier decisions" not in open_card(world)
     same, another_tool = deny(world, world.card()), deny(world, world.destructive_card())
     other_names = {"record_id": str(world.records[0].pk), "changes": {"status": "inactive"}}
@@ -52,13 +52,13 @@ def test_they_are_about_the_same_shape_for_any_employee(world: World) -> None:
     assert shown == [same, eves]
 
 
-def test_they_are_the_newest_five(world: World) -> None:
+def test_earlier_decisions_are_the_newest_five(world: World) -> None:
     earlier = [deny(world, world.card()) for _ in range(6)]
     found = load_cards([world.card()])[0].earlier_decisions
     assert found == earlier[:0:-1]
 
 
-def test_they_need_the_same_number_of_queries_for_any_number_of_cards(world: World) -> None:
+def test_earlier_decisions_need_a_constant_number_of_queries(world: World) -> None:
     counts = []
     fields = ("phone", "status", "region", "notes")
     values = {"phone": "+1", "status": "inactive", "region": "US", "notes": "x"}
@@ -75,14 +75,14 @@ def test_they_need_the_same_number_of_queries_for_any_number_of_cards(world: Wor
     assert counts == [2, 2]
 
 
-def test_a_denial_of_the_same_request_is_told_at_first_sight(world: World) -> None:
+def test_a_denial_of_the_same_request_is_shown_prominently(world: World) -> None:
     deny(world, world.card())
     assert "denied the same request" in open_card(world)
     other = world.card(params=change(world.records[0], "+1 555 0199"))
     assert "denied the same request" not in read_page(world.client("approver"), f"/approvals/{other.pk}/")
 
 
-def test_a_later_approval_of_the_same_request_takes_the_note_away(world: World) -> None:
+def test_a_later_approval_of_the_same_request_removes_the_note(world: World) -> None:
     deny(world, world.card())
     later = world.card()
     decisions.approve(world.member("approver"), later.pk, decisions.Decision(digest=later.digest))

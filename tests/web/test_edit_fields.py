@@ -114,7 +114,7 @@ def test_a_nested_object_has_an_input_for_each_of_its_fields() -> None:
         ({"id": "7"}, {"7"}, None),
     ],
 )
-def test_editing_begins_in_the_first_field_that_does_not_only_identify_the_target(
+def test_editing_starts_in_the_first_field_that_does_not_only_identify_the_target(
     params: dict[str, Any], targets: set[str], first: str | None
 ) -> None:
     kinds: dict[type, Any] = {list: {"type": "array", "items": {"type": "string"}}, str: {"type": "string"}}
@@ -206,7 +206,7 @@ def test_a_text_of_the_wrong_type_names_its_field(key: str, text: str) -> None:
     assert caught.value.key == key
 
 
-def test_a_complaint_is_shown_at_the_innermost_input() -> None:
+def test_an_error_is_shown_at_the_innermost_input() -> None:
     fields = build_fields(SCHEMA, PARAMS)
     assert find_field_key(fields, "changes.phone") == "changes.phone"
     assert find_field_key(fields, "changes.unheard") == "changes"
@@ -230,11 +230,11 @@ def test_a_complaint_is_shown_at_the_innermost_input() -> None:
         ("There is no record 99.", "There is no record 99."),
     ],
 )
-def test_complaints_are_reworded_in_plain_words(complaint: str, words: str) -> None:
+def test_errors_are_reworded_in_plain_words(complaint: str, words: str) -> None:
     assert simplify_complaint(complaint) == words
 
 
-def test_typed_texts_are_kept_with_their_problems() -> None:
+def test_typed_texts_are_kept_with_their_errors() -> None:
     typed = FormInput({"changes.score": "many"}, {"changes.score": "That is no number."})
     (changes,) = (field for field in build_fields(SCHEMA, PARAMS, typed) if field.name == "changes")
     (score,) = (field for field in changes.used_fields if field.name == "score")

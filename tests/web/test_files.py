@@ -306,7 +306,7 @@ def test_an_outdated_confirmation_deletes_nothing(world: World, folder: Path) ->
 
 
 @pytest.mark.parametrize("username", ["viewer", "operator"])
-def test_deletion_takes_the_approver_role(world: World, folder: Path, username: str) -> None:
+def test_deletion_requires_the_approver_role(world: World, folder: Path, username: str) -> None:
     assert world.client(username).post("/files/delete/reports", {"confirmed": "x"}).status_code == 403
     assert (folder / "reports").exists()
 

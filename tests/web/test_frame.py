@@ -53,7 +53,7 @@ def hits(client: Client, query: str) -> list[tuple[str, str]]:
 
 
 class TestTheTheme:
-    def test_is_the_systems_until_one_is_chosen(self, world: World) -> None:
+    def test_follows_the_system_until_one_is_chosen(self, world: World) -> None:
         html = world.client("viewer").get("/").content.decode()
         assert '<html lang="en">' in html
         assert 'name="color-scheme" content="light dark"' in html
@@ -64,7 +64,7 @@ class TestTheTheme:
         "agents/web/frame/theme.py",
     )
     @pytest.mark.parametrize("theme", ["light", "dark"])
-    def test_chosen_by_the_form_is_in_the_next_page(self, world: World, theme: str) -> None:
+    def test_chosen_by_the_form_applies_to_the_next_page(self, world: World, theme: str) -> None:
         client = world.client("viewer")
         response = client.post("/theme/", {"theme": theme}, headers={"referer": "http://testserver/runs/"})
         assert response["Location"] == "/runs/"
@@ -75,7 +75,7 @@ class TestTheTheme:
         client.post("/theme/", {"theme": ""})
         assert '<html lang="en">' in client.get("/runs/").content.decode()
 
-    def test_is_never_anything_else(self, world: World) -> None:
+    def test_cannot_have_another_value(self, world: World) -> None:
         client = world.client("viewer")
         client.post("/theme/", {"theme": '"><script>'})
         assert '<html lang="en">' in client.get("/").content.decode()
@@ -83,21 +83,21 @@ class TestTheTheme:
         assert '<html lang="en">' in client.get("/").content.decode()
 
 
-class TestThePlaces:
-    def test_have_a_key_each(self, world: World) -> None:
+class TestTheMenu:
+    def test_has_a_key_for_each_page(self, world: World) -> None:
         html = world.client("admin").get("/").content.decode()
         keys = re.findall(r'data-place-key="(.)"', html)
         assert len(keys) == len(set(keys)) >= 12
 
-    def test_are_those_of_the_role(self, world: World) -> None:
+    def test_matches_the_role(self, world: World) -> None:
         assert "/audit/" in world.client("admin").get("/runs/").content.decode()
         assert "/audit/" not in world.client("approver").get("/runs/").content.decode()
 
 
-class TestNames:
+class TestTemplateNames:
     """A name that the frame sets hides the one that a view passes, so neither may use those of the other."""
 
-    def test_that_the_base_template_sets_are_the_frames(self) -> None:
+    def test_set_by_the_base_template_start_with_frame(self) -> None:
         source = (ASSETS_DIR / "templates" / "base.html").read_text()
         body = create_environment().parse(source).body
         names = [name for node in body for name in find_set_names(node)]
@@ -105,14 +105,14 @@ class TestNames:
         assert [name for name in names if not name.startswith("frame_")] == []
 
     @pytest.mark.parametrize("name", ["pending_cards", "member", "presence", "messages", "frame_waiting"])
-    def test_of_the_frame_are_refused_from_a_view(self, world: World, rf: RequestFactory, name: str) -> None:
+    def test_reserved_for_the_frame_are_refused_from_a_view(self, world: World, rf: RequestFactory, name: str) -> None:
         request = rf.get("/")
         request.user = world.users["viewer"]
         request.session = SessionStore()
         with pytest.raises(ValueError, match=f"{name} belong to the frame"):
             render_page(request, world.member("viewer"), "search/page.html", {name: 1})
 
-    def test_show_the_cards_of_each_employee_alone(self, world: World) -> None:
+    def test_of_the_frame_do_not_leak_into_the_cards_of_an_employee(self, world: World) -> None:
         world.card()
         other = Employee.objects.create(
             organization=world.acme, name="Kim", provider=world.employee.provider, max_passes=5
@@ -151,18 +151,18 @@ class TestTheSearch:
         User.objects.filter(username="admin").update(is_staff=True, is_superuser=True)
         assert name in [found for _, found in hits(world.client("admin"), query)]
 
-    def test_offers_the_other_organizations_of_the_member_alone(self, world: World) -> None:
+    def test_offers_only_the_other_organizations_of_the_member(self, world: World) -> None:
         Membership.objects.create(organization=world.globex, user=world.users["viewer"], role=Role.VIEWER)
         assert "Switch to Globex" in [name for _, name in hits(world.client("viewer"), "switch globex")]
         assert hits(world.client("approver"), "switch globex") == []
 
-    def test_offers_no_settings_to_people_who_cannot_open_them(self, world: World) -> None:
+    def test_hides_settings_from_people_who_cannot_open_them(self, world: World) -> None:
         for username in ("viewer", "approver", "admin"):
             found = [address for address, _ in hits(world.client(username), "provider")]
             assert not any(address.startswith("/admin/") for address in found)
 
     @pytest.mark.parametrize("query", ["{}", "#{}", "card {}", "Card #{}"])
-    def test_finds_a_card_by_its_number_in_its_organization_alone(self, world: World, query: str) -> None:
+    def test_finds_a_card_by_its_number_only_in_its_organization(self, world: World, query: str) -> None:
         card = world.card()
         address = f"/approvals/{card.pk}/"
         assert address in dict(hits(world.client("viewer"), query.format(card.pk)))
@@ -244,7 +244,7 @@ class TestTheSearch:
         for query in ("acme co", "dana", "cellar", str(run.pk)):
             assert hits(outsider, query) == [], query
 
-    def test_takes_at_most_five_of_each_and_says_so_of_none(self, world: World) -> None:
+    def test_lists_at_most_five_of_each_kind_and_says_if_there_are_none(self, world: World) -> None:
         for number in range(8):
             Record.objects.create(organization=world.acme, name=f"Zebra {number}")
         assert len(hits(world.client("viewer"), "zebra")) == finding.MAX_HITS
@@ -262,7 +262,7 @@ class TestTheSearch:
         assert hits(client, "old") == []
         assert hits(client, "old mill") == [(f"/records/{old.pk}/", "Old Mill")]
 
-    def test_takes_the_same_queries_for_many_rows(self, world: World) -> None:
+    def test_needs_a_constant_number_of_queries_for_many_rows(self, world: World) -> None:
         client = world.client("viewer")
         with CaptureQueriesContext(connection) as few:
             hits(client, "zebra")
@@ -283,12 +283,12 @@ class TestTheSearch:
             assert "\u202e" not in html
             assert "&lt;img" in html
 
-    def test_survives_any_text(self, world: World) -> None:
+    def test_accepts_any_text(self, world: World) -> None:
         client = world.client("viewer")
         for query in ("\0", "%_\\", "9" * 40, "#", "x" * 5000, "'\"--"):
             assert client.get("/search/", {"q": query}).status_code == 200
 
-    def test_is_a_page_without_scripts(self, world: World) -> None:
+    def test_works_as_a_page_without_scripts(self, world: World) -> None:
         html = world.client("viewer").get("/search/", {"q": "acme"}).content.decode()
         assert '<form method="get"' in html
         assert f'href="/records/{world.records[0].pk}/"' in html

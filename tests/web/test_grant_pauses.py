@@ -26,7 +26,7 @@ def world() -> World:
     return make_world()
 
 
-class TestThePause:
+class TestThePauseOfAGrant:
     def grant(self, world: World, run: Run) -> StandingGrant:
         """Make a standing grant for this run only."""
         terms = (Condition("record_id", Rule.EQUALS, "0"),)
@@ -40,7 +40,7 @@ class TestThePause:
         items = client.get("/api/standing_grants").json()["items"]
         return read_page(client, "/grants/"), [(each["status"], each["paused_because"]) for each in items]
 
-    def test_is_named_under_the_two_person_rule_only(self, world: World) -> None:
+    def test_is_explained_only_under_the_two_person_rule(self, world: World) -> None:
         world.standing_grant()
         page, states = self.read_both(world)
         assert "Two-person rule" not in page
@@ -52,7 +52,7 @@ class TestThePause:
         assert "In force" in page
         assert states == [("active", says)]
 
-    def test_is_complete_by_an_approval_rule_that_the_maker_alone_does_not_meet(self, world: World) -> None:
+    def test_is_total_under_an_approval_rule_that_the_creator_alone_does_not_meet(self, world: World) -> None:
         world.standing_grant()
         rule = ApprovalRule.objects.create(organization=world.acme, name="Two for all", needed=2)
         says = "Approval rule “Two for all”: approver could not decide these calls alone."
@@ -67,7 +67,7 @@ class TestThePause:
         "A standing grant says which calls it leaves to a person under the two-person rule",
         "agents/standing_grants/pauses.py",
     )
-    def test_is_complete_for_a_run_that_its_maker_asked_for(self, world: World) -> None:
+    def test_is_total_for_a_run_that_its_creator_requested(self, world: World) -> None:
         Organization.objects.update(four_eyes=True)
         others, own = world.run(), world.run()
         Message.objects.create(run=own, number=2, author=world.users["approver"], text="Go on")
@@ -80,7 +80,7 @@ class TestThePause:
         assert says in page
         assert ">Paused</span>" in page
 
-    def test_is_not_named_once_it_has_ended_or_is_used_up(self, world: World) -> None:
+    def test_is_not_shown_once_the_grant_has_ended_or_is_used_up(self, world: World) -> None:
         Organization.objects.update(four_eyes=True)
         ended, used = world.standing_grant(), world.standing_grant()
         StandingGrant.objects.filter(pk=used.pk).update(max_uses=1)

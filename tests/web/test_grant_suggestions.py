@@ -65,7 +65,7 @@ def test_five_approvals_suggest_the_narrowest_grant(world: World) -> None:
 
 
 @pytest.mark.parametrize("spoil", ["denied", "fast", "bulk", "break-glass", "other shape"])
-def test_what_shows_no_care_suggests_nothing(world: World, spoil: str) -> None:
+def test_careless_approvals_suggest_nothing(world: World, spoil: str) -> None:
     card = approve_five(world, seconds=1 if spoil == "fast" else 5)[-1]
     rows = Approval.objects.filter(pk=card.pk)
     if spoil == "break-glass":
@@ -80,7 +80,7 @@ def test_what_shows_no_care_suggests_nothing(world: World, spoil: str) -> None:
 
 
 class TestADenialWithdrawsTheSuggestion:
-    def test_but_not_one_of_a_call_that_the_grant_would_not_match(self, world: World) -> None:
+    def test_unless_the_grant_would_not_match_the_call(self, world: World) -> None:
         approve_five(world)
         deny(world, "+1 555 9999")
         deny(world, PHONES[0], notes="Call back")
@@ -91,13 +91,13 @@ class TestADenialWithdrawsTheSuggestion:
         "A single denied call withdraws the suggestion of a standing grant",
         "agents/insight/suggestions.py",
     )
-    def test_in_bulk(self, world: World) -> None:
+    def test_even_in_bulk(self, world: World) -> None:
         approve_five(world)
         denied = deny(world, PHONES[0])
         Approval.objects.filter(pk=denied.pk).update(bulk_id=BULK)
         assert find_counts(world) == []
 
-    def test_of_another_shape_that_lacks_a_free_param(self, world: World) -> None:
+    def test_even_of_another_shape_without_a_free_param(self, world: World) -> None:
         for number in range(12):
             params = change(world.records[0], PHONES[0])
             params["changes"]["notes"] = f"Call {number}"
@@ -106,7 +106,7 @@ class TestADenialWithdrawsTheSuggestion:
         deny(world, PHONES[0])
         assert find_counts(world) == []
 
-    def test_before_more_decisions_than_are_read(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_even_before_more_decisions_than_are_read(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
         deny(world, PHONES[0])
         approve_five(world)
         monkeypatch.setattr(suggestions, "MAX_READ", 5)
@@ -134,12 +134,12 @@ class TestADenialWithdrawsTheSuggestion:
 
 
 class TestTheTimeOfADecision:
-    def test_begins_with_the_persons_decision_before_it(self, world: World) -> None:
+    def test_begins_with_the_preceding_decision_of_the_person(self, world: World) -> None:
         cards = approve_five(world, seconds=1)
         Approval.objects.filter(pk=cards[0].pk).update(requested_at=F("requested_at") - timedelta(seconds=9))
         assert find_counts(world) == []
 
-    def test_does_not_begin_with_an_approval_of_their_standing_grant(self, world: World) -> None:
+    def test_does_not_begin_with_an_approval_by_their_standing_grant(self, world: World) -> None:
         cards = approve_five(world)
         grant = world.standing_grant()
         for card in cards:
@@ -149,22 +149,20 @@ class TestTheTimeOfADecision:
         assert find_counts(world) == [5]
 
 
-class TestAGrantThatCoversIt:
+class TestAGrantForTheSameCalls:
     def cover(self, world: World) -> StandingGrant:
         """Make the suggested grant, with a single use."""
         (found,) = suggestions.find_suggestions(world.member("approver"))
         return making.make_grant(world.member("approver"), replace(found.proposal, max_uses=1))
 
-    def test_is_not_suggested_again_until_it_is_used_up(self, world: World) -> None:
+    def test_prevents_the_suggestion_until_it_is_used_up(self, world: World) -> None:
         approve_five(world)
         grant = self.cover(world)
         assert find_counts(world) == []
         answer(world, grant)
         assert find_counts(world) == [5]
 
-    def test_does_not_count_among_those_in_force_once_it_is_used_up(
-        self, world: World, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_does_not_count_as_in_force_once_it_is_used_up(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(making, "MAX_IN_FORCE", 1)
         approve_five(world)
         grant = self.cover(world)
@@ -174,7 +172,7 @@ class TestAGrantThatCoversIt:
         assert world.standing_grant().pk
 
 
-def test_the_number_of_queries_does_not_grow_with_the_shapes(world: World) -> None:
+def test_the_number_of_queries_is_independent_of_the_number_of_shapes(world: World) -> None:
     def count() -> int:
         with CaptureQueriesContext(connection) as queries:
             found = find_counts(world)

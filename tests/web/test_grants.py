@@ -45,7 +45,7 @@ def test_a_card_becomes_a_grant_in_two_clicks(world: World) -> None:
     assert "0 of 20 used, 20 left" in listed
 
 
-def test_what_was_changed_is_shown_before_it_is_saved(world: World) -> None:
+def test_changes_are_shown_before_they_are_saved(world: World) -> None:
     card, client = waiting_card(world), world.client("approver")
     address = f"/grants/new/?card={card.pk}"
     values = read_inputs(read_page(client, address))
@@ -84,7 +84,7 @@ def test_a_form_that_cannot_be_simulated_is_explained_and_kept(world: World) -> 
     assert read_inputs(" ".join(shown.split()))["rule.changes.phone"] == "any"
 
 
-def test_only_admins_simulate_a_grant(world: World) -> None:
+def test_only_admins_can_simulate_a_grant(world: World) -> None:
     card, client = waiting_card(world), world.client("approver")
     address = f"/grants/new/?card={card.pk}"
     page = read_page(client, address)
@@ -92,7 +92,7 @@ def test_only_admins_simulate_a_grant(world: World) -> None:
     assert client.post(address, {**read_inputs(page), "simulate": "1"}).status_code == 403
 
 
-def test_denied_cards_that_it_would_have_approved_are_named(world: World) -> None:
+def test_denied_cards_that_the_grant_would_have_approved_are_listed(world: World) -> None:
     denied = waiting_card(world)
     decide(world, denied, ApprovalStatus.DENIED)
     Approval.objects.filter(pk=denied.pk).update(reason="They moved away.")
@@ -127,7 +127,7 @@ def test_denied_cards_that_it_would_have_approved_are_named(world: World) -> Non
         ({"tool": "data.nothing"}, "There is no tool"),
     ],
 )
-def test_bad_input_is_explained_and_kept(world: World, changes: dict[str, Any], says: str) -> None:
+def test_invalid_input_is_explained_and_kept(world: World, changes: dict[str, Any], says: str) -> None:
     card, client = waiting_card(world), world.client("approver")
     address = f"/grants/new/?card={card.pk}"
     values = {**read_inputs(read_page(client, address)), **changes}
@@ -195,7 +195,7 @@ def test_a_param_with_a_default_is_in_every_call(world: World) -> None:
     assert "every call has the parameter status" in response.content.decode()
 
 
-def test_an_open_object_may_have_any_param(world: World) -> None:
+def test_an_open_object_can_have_any_param(world: World) -> None:
     world.employee.grants.create(tool="data.createRecord")
     proposal = ProposedGrant(
         "data.createRecord", world.employee.pk, None, ("name", "status", "attributes.employees"), ()
@@ -230,7 +230,7 @@ def test_cards_that_no_grant_can_approve_say_why(world: World) -> None:
     assert "A person decides every destructive call." in response.content.decode()
 
 
-def test_an_approver_revokes_and_a_viewer_only_reads(world: World) -> None:
+def test_an_approver_can_revoke_and_a_viewer_can_only_read(world: World) -> None:
     made = world.standing_grant()
     assert "Revoke" not in read_page(world.client("viewer"), "/grants/")
     client = world.client("approver")
@@ -239,13 +239,13 @@ def test_an_approver_revokes_and_a_viewer_only_reads(world: World) -> None:
     assert "Revoked by approver" in read_page(client, "/grants/?ended=1")
 
 
-def test_grants_of_others_are_not_listed(world: World) -> None:
+def test_grants_of_other_organizations_are_not_listed(world: World) -> None:
     world.standing_grant()
     page = read_page(world.client("outsider"), "/grants/")
     assert "No standing grants" in page
 
 
-class TestOverRest:
+class TestGrantsOverRest:
     def terms(self, world: World) -> dict[str, Any]:
         return {
             "tool": UPDATE,
@@ -256,7 +256,7 @@ class TestOverRest:
             "lifetime_s": 60,
         }
 
-    def test_it_is_made_listed_and_revoked(self, world: World) -> None:
+    def test_can_be_created_listed_and_revoked(self, world: World) -> None:
         client = world.client("approver")
         response = post(client, "/api/standing_grants", self.terms(world))
         assert response.status_code == 201, response.content
@@ -266,7 +266,7 @@ class TestOverRest:
         revoked = post(client, f"/api/standing_grants/{made['id']}/revoke").json()
         assert revoked["status"] == "revoked"
 
-    def test_request_sent_again_with_its_id_makes_no_second_grant(self, world: World) -> None:
+    def test_are_created_once_for_a_request_resent_with_its_id(self, world: World) -> None:
         terms = self.terms(world) | {"client_grant_id": "g-1"}
         client = world.client("approver")
         responses = [post(client, "/api/standing_grants", terms) for _ in range(12)]
@@ -276,12 +276,12 @@ class TestOverRest:
         post(client, f"/api/standing_grants/{responses[0].json()['id']}/revoke")
         assert post(client, "/api/standing_grants", terms).json()["status"] == "revoked"
 
-    def test_requests_without_id_make_a_grant_each(self, world: World) -> None:
+    def test_are_created_separately_for_requests_without_id(self, world: World) -> None:
         for _ in range(2):
             assert post(world.client("approver"), "/api/standing_grants", self.terms(world)).status_code == 201
         assert StandingGrant.objects.count() == 2
 
-    def test_id_belongs_to_the_terms_of_one_person(self, world: World) -> None:
+    def test_are_bound_by_their_request_id_to_the_terms_of_one_person(self, world: World) -> None:
         terms = self.terms(world) | {"client_grant_id": "g-1"}
         post(world.client("approver"), "/api/standing_grants", terms)
         for changed in ({"max_uses": 4}, {"lifetime_s": 61}, {"free_params": ["changes.notes", "changes.domain"]}):
@@ -289,7 +289,7 @@ class TestOverRest:
             assert (response.status_code, response.json()["code"]) == (409, "conflict"), changed
         assert post(world.client("admin"), "/api/standing_grants", terms).status_code == 201
 
-    def test_a_token_makes_none(self, world: World) -> None:
+    def test_cannot_be_created_with_a_token(self, world: World) -> None:
         _, token = issue_token(world.member("approver"), "script")
         response = post(Client(), "/api/standing_grants", self.terms(world), authorization=f"Bearer {token}")
         assert response.status_code == 403
@@ -303,14 +303,14 @@ class TestOverRest:
             ({"free_params": ["changes.nots"]}, "changes has: archived, attributes"),
         ],
     )
-    def test_one_that_matches_nothing_is_refused(self, world: World, changes: dict[str, Any], says: str) -> None:
+    def test_that_match_nothing_are_refused(self, world: World, changes: dict[str, Any], says: str) -> None:
         response = post(world.client("approver"), "/api/standing_grants", self.terms(world) | changes)
         assert response.status_code == 422
         assert says in response.json()["detail"]
         assert not StandingGrant.objects.exists()
 
     @pytest.mark.parametrize("number", ["1e999", "[-1e999]"])
-    def test_a_number_that_is_no_number_is_refused(self, world: World, number: str) -> None:
+    def test_with_nan_as_a_number_are_refused(self, world: World, number: str) -> None:
         terms = self.terms(world) | {"conditions": [{"param": "record_id", "rule": "maximum", "value": 0}]}
         body = json.dumps(terms).replace('"value": 0', f'"value": {number}')
         client = world.client("approver")
@@ -318,19 +318,19 @@ class TestOverRest:
         assert response.status_code == 422
         assert "record_id: the value has a number or a text that cannot be stored." in response.json()["detail"]
 
-    def test_a_wrong_condition_is_named(self, world: World) -> None:
+    def test_with_an_invalid_condition_are_refused_with_the_reason(self, world: World) -> None:
         terms = self.terms(world) | {"conditions": [{"param": "record_id", "rule": "minimum", "value": "x"}]}
         response = post(world.client("approver"), "/api/standing_grants", terms)
         assert response.status_code == 422
         assert "is not a number" in response.json()["detail"]
 
 
-class TestTheListIsPaged:
+class TestTheListOfGrants:
     def read_ids(self, world: World, path: str) -> list[int]:
         page = read_page(world.client("approver"), path)
         return [int(each) for each in re.findall(r'id="grant-(\d+)"', page)]
 
-    def test_newest_first_in_force_and_ended(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_shows_the_newest_first_in_force_and_ended(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(grants, "PAGE_SIZE", 2)
         made = [world.standing_grant().pk for _ in range(5)][::-1]
         page = read_page(world.client("approver"), "/grants/")
@@ -346,11 +346,11 @@ class TestTheListIsPaged:
         assert f'href="?ended=1&amp;before={made[1]}" rel="next"' in ended
         assert self.read_ids(world, f"/grants/?ended=1&before={made[3]}") == made[4:]
 
-    def test_a_wrong_cursor_shows_the_newest(self, world: World) -> None:
+    def test_shows_the_newest_for_an_invalid_cursor(self, world: World) -> None:
         made = world.standing_grant()
         assert self.read_ids(world, "/grants/?before=x") == [made.pk]
 
-    def test_the_last_calls_cost_one_query(self, world: World) -> None:
+    def test_loads_the_last_calls_in_one_query(self, world: World) -> None:
         def count() -> int:
             with CaptureQueriesContext(connection) as queries:
                 self.read_ids(world, "/grants/")
@@ -364,7 +364,7 @@ class TestTheListIsPaged:
             answer(world, grant)
         assert count() == few
 
-    def test_each_shows_its_own_last_five_calls(self, world: World) -> None:
+    def test_shows_the_last_five_calls_of_each(self, world: World) -> None:
         made = [world.standing_grant() for _ in range(2)]
         cards = {grant.pk: [answer(world, grant).pk for _ in range(6)] for grant in made}
         parts = read_page(world.client("approver"), "/grants/").split('id="grant-')[1:]

@@ -100,7 +100,7 @@ def test_a_settled_outcome_says_what_was_found(world: World) -> None:
     "The history says what happened after each decision, in a bounded number of queries",
     "agents/web/cards/decided_cards.py",
 )
-def test_the_list_takes_the_same_queries_for_many_rows(world: World) -> None:
+def test_the_list_needs_a_constant_number_of_queries(world: World) -> None:
     decide(world, ApprovalStatus.CONSUMED, CallStatus.SUCCEEDED, summary="x")
     decide(world, ApprovalStatus.SUPERSEDED, CallStatus.AWAITING_APPROVAL)
     history(world)
@@ -114,14 +114,14 @@ def test_the_list_takes_the_same_queries_for_many_rows(world: World) -> None:
     assert len(many) == len(few)
 
 
-def test_the_list_is_refreshed_often_while_something_is_under_way(world: World) -> None:
+def test_the_list_refreshes_often_while_calls_are_running(world: World) -> None:
     decide(world, ApprovalStatus.CONSUMED, CallStatus.SUCCEEDED, summary="x")
     assert "data-refresh-often" not in history(world)
     decide(world, ApprovalStatus.CONSUMED, CallStatus.EXECUTING)
     assert "data-refresh-often" in history(world)
 
 
-def test_a_decided_card_is_refreshed_until_it_is_settled(world: World) -> None:
+def test_a_decided_card_refreshes_until_it_is_settled(world: World) -> None:
     going = decide(world, ApprovalStatus.CONSUMED, CallStatus.EXECUTING)
     done = decide(world, ApprovalStatus.CONSUMED, CallStatus.SUCCEEDED, summary="x")
     viewer = world.client("viewer")
@@ -131,7 +131,7 @@ def test_a_decided_card_is_refreshed_until_it_is_settled(world: World) -> None:
 
 @pytest.mark.parametrize("day", ["0001-01-01", "1899-12-31", "9999-12-31"])
 @pytest.mark.parametrize("name", ["from", "until"])
-def test_a_day_far_away_is_no_error(world: World, name: str, day: str) -> None:
+def test_a_remote_day_is_not_an_error(world: World, name: str, day: str) -> None:
     decide(world, ApprovalStatus.CONSUMED, CallStatus.SUCCEEDED, summary="Done")
     response = world.client("viewer").get(f"/approvals/?history=1&{name}={day}")
     assert response.status_code == 200

@@ -250,7 +250,7 @@ def test_waiting_cards_are_listed_oldest_first_with_their_level(world: World) ->
     assert "All 8 cards" in section(read_page(world.client("approver")), "waiting")
 
 
-def test_the_two_person_rule_is_shown_on_ones_own_cards(world: World) -> None:
+def test_the_two_person_rule_is_shown_on_cards_of_the_requester(world: World) -> None:
     card = world.card()
     Run.objects.filter(pk=card.run_id).update(created_by=world.users["approver"])
     assert "someone else must approve" not in read_page(world.client("approver"))
@@ -365,7 +365,7 @@ def test_the_filtered_list_links_to_all_runs(world: World) -> None:
     assert "No runs yet." in read_page(world.client("outsider"), "/runs/")
 
 
-def test_a_form_that_is_submitted_twice_starts_one_run(world: World) -> None:
+def test_a_form_submitted_twice_starts_one_run(world: World) -> None:
     client = world.client("operator")
     found = re.search(r'name="client_request_id" value="(\w{32})"', client.get("/").content.decode())
     assert found is not None

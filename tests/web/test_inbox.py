@@ -65,7 +65,7 @@ def denied_at(world: World, at: datetime, run: Run | None = None) -> Approval:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_siblings_of_one_run_stand_in_call_order(world: World) -> None:
+def test_sibling_cards_of_one_run_are_listed_in_call_order(world: World) -> None:
     """An edited card is the newest, but takes the place of its call."""
     run = world.run()
     first, second, third = (world.card(run) for _ in range(3))
@@ -84,12 +84,12 @@ def of_somebody_else(world: World) -> Approval:
     return Approval.objects.get(pk=card.pk)
 
 
-class TestWaiting:
-    def test_the_oldest_stands_first(self, world: World) -> None:
+class TestWaitingCards:
+    def test_are_listed_oldest_first(self, world: World) -> None:
         cards = [world.card(), world.destructive_card(), world.card()]
         assert waiting(world) == [card.pk for card in cards]
 
-    def test_it_filters_by_tool_level_and_employee(self, world: World) -> None:
+    def test_can_be_filtered_by_tool_level_and_employee(self, world: World) -> None:
         write, destructive, other = world.card(), world.destructive_card(), of_somebody_else(world)
         assert waiting(world, tool=UPDATE) == [write.pk, other.pk]
         assert waiting(world, tool=DELETE) == [destructive.pk]
@@ -97,19 +97,19 @@ class TestWaiting:
         assert waiting(world, employee=world.employee.pk) == [write.pk, destructive.pk]
         assert waiting(world, employee=world.employee.pk, level="write") == [write.pk]
 
-    def test_a_filter_with_an_unknown_value_finds_nothing(self, world: World) -> None:
+    def test_are_none_for_an_unknown_filter_value(self, world: World) -> None:
         card = world.card()
         assert waiting(world, employee="x", sort="shoe size") == [card.pk]
         assert waiting(world, level="all") == waiting(world, tool="\0") == []
 
-    def test_a_search_looks_through_sentence_employee_tool_and_number(self, world: World) -> None:
+    def test_can_be_searched_by_sentence_employee_tool_and_number(self, world: World) -> None:
         card, other = world.card(), of_somebody_else(world)
         assert waiting(world, q=other.run.employee.name.upper()) == [other.pk]
         assert waiting(world, q=f"#{card.pk}") == [card.pk]
         assert waiting(world, q="acme update") == [card.pk, other.pk]
         assert waiting(world, q="acme nonsense") == []
 
-    def test_each_order_puts_another_card_first(self, world: World) -> None:
+    def test_are_listed_differently_in_each_order(self, world: World) -> None:
         write, destructive, other = world.card(), world.destructive_card(), of_somebody_else(world)
         Approval.objects.filter(pk=other.pk).update(expires_at=timezone.now())
         Employee.objects.filter(pk=other.run.employee_id).update(name="AAA")
@@ -118,42 +118,42 @@ class TestWaiting:
         assert waiting(world, sort="expiry")[0] == other.pk
         assert waiting(world, sort="employee")[0] == other.pk
 
-    def test_at_most_so_many_are_listed(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_are_limited_in_number(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(inbox_rows, "MAX_ROWS", 2)
         run = world.run()
         cards = [world.card(run).pk for _ in range(3)]
         assert waiting(world) == cards[:2]
         assert "These are the oldest" in page(world.client("approver"))
 
-    def test_one_card_is_shown_beside_the_list(self, world: World) -> None:
+    def test_are_listed_beside_one_shown_card(self, world: World) -> None:
         first, second = world.card(), world.card()
         client = world.client("approver")
         assert shown_cards(page(client)) == [first.pk]
         assert shown_cards(page(client, card=second.pk)) == [second.pk]
         assert shown_cards(page(client, card=first.pk + 1000)) == [first.pk]
 
-    def test_a_decided_card_that_was_asked_for_is_shown_as_it_is_now(self, world: World) -> None:
+    def test_can_be_listed_beside_a_requested_decided_card(self, world: World) -> None:
         card = deny(world, world.card())
         html = page(world.client("approver"), card=card.pk)
         assert shown_cards(html) == [card.pk]
         assert waiting(world, card=card.pk) == []
 
-    def test_another_organizations_card_is_not_shown(self, world: World) -> None:
+    def test_of_another_organization_are_not_shown(self, world: World) -> None:
         theirs, ours = world.card(), world.card()
         Approval.objects.filter(pk=theirs.pk).update(organization=world.globex)
         assert shown_cards(page(world.client("approver"), card=theirs.pk)) == [ours.pk]
 
-    def test_nothing_waits_is_told_apart_from_nothing_fits(self, world: World) -> None:
+    def test_that_are_absent_differ_from_an_empty_search(self, world: World) -> None:
         client = world.client("approver")
         assert "all caught up." in page(client)
         assert "No matching cards." in page(client, level="draft")
 
-    def test_the_filter_of_unknown_outcomes_has_a_name_of_its_own(self, world: World) -> None:
+    def test_with_an_unknown_outcome_have_their_own_filter(self, world: World) -> None:
         world.card()
         world.unknown_call()
         assert '?level=unknown&amp;">outcome unknown <span' in page(world.client("approver"))
 
-    def test_its_queries_do_not_grow_with_the_cards(self, world: World, django_assert_max_num_queries: Any) -> None:
+    def test_need_a_constant_number_of_queries(self, world: World, django_assert_max_num_queries: Any) -> None:
         for _ in range(6):
             of_somebody_else(world)
             world.destructive_card()
@@ -163,8 +163,8 @@ class TestWaiting:
             page(client)
 
 
-class TestGroups:
-    def test_cards_of_one_shape_stand_together_where_the_oldest_stands(self, world: World) -> None:
+class TestGroupsOfCards:
+    def test_are_placed_at_their_oldest_card(self, world: World) -> None:
         run = world.run()
         first, other = world.card(run), world.destructive_card()
         more = [world.card(run).pk for _ in range(2)]
@@ -176,7 +176,7 @@ class TestGroups:
         "Cards of one shape are grouped under a heading with the values they share",
         "agents/web/lists/row_groups.py",
     )
-    def test_a_group_names_its_number_and_what_its_cards_share(self, world: World) -> None:
+    def test_show_their_number_and_the_shared_values(self, world: World) -> None:
         run = world.run()
         for _ in range(3):
             world.card(run)
@@ -185,7 +185,7 @@ class TestGroups:
         assert "Update a record" in head
         assert "<i>record_id</i>" in head, "all three change the same record"
 
-    def test_a_marked_card_stands_first_in_its_group_and_cannot_be_selected(self, world: World) -> None:
+    def test_show_a_card_with_a_warning_first_and_it_cannot_be_selected(self, world: World) -> None:
         run = world.run()
         plain = [world.card(run).pk for _ in range(3)]
         marked = world.card(run)
@@ -196,7 +196,7 @@ class TestGroups:
         assert re.findall(r"Select card (\d+)", html) == [str(pk) for pk in plain]
         assert '<b class="odd">Hidden characters</b>' in html
 
-    def test_a_destination_from_outside_cannot_be_selected(self, world: World) -> None:
+    def test_contain_destinations_from_outside_that_cannot_be_selected(self, world: World) -> None:
         run = world.run()
         cards = [world.card(run) for _ in range(3)]
         seen = Sighting("changes.phone", "changes.phone", "+1 555 0100", SeenIn.OUTSIDE, stands_out=True)
@@ -205,7 +205,7 @@ class TestGroups:
         assert re.findall(r"Select card (\d+)", html) == [str(cards[0].pk), str(cards[2].pk)]
         assert '<b class="odd">From outside</b>' in html
 
-    def test_a_card_that_has_to_be_opened_stands_first_and_cannot_be_selected(self, world: World) -> None:
+    def test_show_a_card_to_be_opened_first_and_it_cannot_be_selected(self, world: World) -> None:
         run = world.run()
         notes = ["short", "also short", "x" * 201]
         cards = [world.card(run, CREATE, {"name": f"C{n}", "notes": text}) for n, text in enumerate(notes)]
@@ -215,7 +215,7 @@ class TestGroups:
         assert html.count("must be opened · ") == 1
 
     @pytest.mark.parametrize("sort", inbox_rows.SORTS)
-    def test_the_odd_one_out_is_marked_in_every_order(self, world: World, sort: str) -> None:
+    def test_flag_an_odd_card_in_every_order(self, world: World, sort: str) -> None:
         run, domains = world.run(), ["acme.example", "evil.example", "acme.example", "acme.example"]
         cards = [world.card(run, CREATE, {"name": f"C{n}", "email": f"c{n}@{d}"}) for n, d in enumerate(domains)]
         html = page(world.client("approver"), sort=sort)
@@ -223,19 +223,19 @@ class TestGroups:
         assert html.count('<b class="odd">email: different domain</b>') == 1
         assert (html.count('class="row level-write grouped"') == 4) == (sort == "")
 
-    def test_two_cards_are_no_group(self, world: World) -> None:
+    def test_have_at_least_three_cards(self, world: World) -> None:
         for _ in range(2):
             world.card()
         assert "group-head" not in page(world.client("approver"))
 
-    def test_destructive_cards_are_no_group(self, world: World) -> None:
+    def test_contain_no_destructive_cards(self, world: World) -> None:
         for _ in range(3):
             world.destructive_card()
         assert "group-head" not in page(world.client("approver"))
 
 
-class TestHistory:
-    def test_it_says_who_decided_and_why_the_newest_first(self, world: World) -> None:
+class TestDecidedCards:
+    def test_show_who_decided_and_why_with_the_newest_first(self, world: World) -> None:
         first, second = deny(world, world.card()), deny(world, world.card(), "admin", "Not <this> one.")
         assert decided(world) == [second.pk, first.pk]
         html = page(world.client("viewer"), **HISTORY)
@@ -243,12 +243,12 @@ class TestHistory:
         assert "by admin" in html
         assert "Not &lt;this&gt; one." in html
 
-    def test_what_waits_is_not_in_it(self, world: World) -> None:
+    def test_do_not_include_waiting_ones(self, world: World) -> None:
         world.card()
         assert decided(world) == []
         assert "No decisions yet." in page(world.client("viewer"), **HISTORY)
 
-    def test_it_filters_by_outcome_person_employee_and_tool(self, world: World) -> None:
+    def test_can_be_filtered_by_outcome_person_employee_and_tool(self, world: World) -> None:
         denied, by_admin = deny(world, world.card()), deny(world, of_somebody_else(world), "admin")
         card = world.destructive_card()
         decision = decisions.Decision(digest=card.digest, confirm="Acme Corp", grace_s=5)
@@ -263,7 +263,7 @@ class TestHistory:
         assert decided(world, tool=DELETE) == [approved.pk]
         assert decided(world, tool=UPDATE, outcome="denied", by=world.users["approver"].pk) == [denied.pk]
 
-    def test_it_filters_by_the_days_of_the_decision(self, world: World) -> None:
+    def test_can_be_filtered_by_the_days_of_the_decision(self, world: World) -> None:
         today = timezone.now()
         old, new = denied_at(world, today - timedelta(days=10)), deny(world, world.card())
         day, before = today.date().isoformat(), (today - timedelta(days=1)).date().isoformat()
@@ -272,13 +272,13 @@ class TestHistory:
         assert decided(world, **{"from": before, "until": day}) == [new.pk]
         assert decided(world, **{"from": "yesterday", "until": "9999-12-31"}) == [new.pk, old.pk]
 
-    def test_the_last_decision_stands_first_however_old_its_card(self, world: World) -> None:
+    def test_are_ordered_by_decision_and_not_by_request(self, world: World) -> None:
         old, new = world.card(), world.card()
         deny(world, new)
         deny(world, old)
         assert decided(world) == [old.pk, new.pk]
 
-    def test_it_goes_on_before_the_last_card_of_a_page(self, world: World) -> None:
+    def test_continue_before_the_last_card_of_a_page(self, world: World) -> None:
         run, now = world.run(), timezone.now()
         cards = [denied_at(world, now, run).pk for _ in range(MAX_DECIDED + 3)]
         html = page(world.client("viewer"), **HISTORY)
@@ -287,9 +287,7 @@ class TestHistory:
         assert decided(world, after=unquote_plus(after)) == [cards[2], cards[1], cards[0]]
         assert len(decided(world, after="nonsense")) == MAX_DECIDED
 
-    def test_it_looks_through_so_many_and_says_how_far_it_came(
-        self, world: World, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_are_searched_up_to_a_limit_that_is_stated(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
         by_admin = deny(world, world.card(), "admin")
         for _ in range(4):
             deny(world, world.card())
@@ -304,7 +302,7 @@ class TestHistory:
                 query["after"] = unquote_plus(after)
         assert found == [str(by_admin.pk)]
 
-    def test_its_queries_do_not_grow_with_the_cards(self, world: World, django_assert_max_num_queries: Any) -> None:
+    def test_need_a_constant_number_of_queries(self, world: World, django_assert_max_num_queries: Any) -> None:
         for _ in range(8):
             deny(world, of_somebody_else(world))
         client = world.client("viewer")
@@ -313,7 +311,7 @@ class TestHistory:
             page(client, **HISTORY)
 
 
-def test_another_organizations_cards_and_people_are_not_there(world: World) -> None:
+def test_of_another_organization_and_its_people_are_absent(world: World) -> None:
     deny(world, world.card(), reason="Of Acme alone")
     world.card()
     outsider = world.client("outsider")

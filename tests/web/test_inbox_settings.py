@@ -33,9 +33,9 @@ def snooze(client: Client, card: Approval, until: str = "hour") -> int:
     return client.post(f"/approvals/{card.pk}/snooze/", {"until": until}).status_code
 
 
-class TestSnooze:
+class TestASnoozedCard:
     @feature("The inbox", "A snoozed card leaves the list of one person", "agents/approvals/snoozes.py")
-    def test_a_snoozed_card_leaves_the_list_of_this_person_only(self, world: World) -> None:
+    def test_leaves_the_list_of_only_this_person(self, world: World) -> None:
         snoozed, other = world.card(), world.card()
         approver, admin = world.client("approver"), world.client("admin")
         assert snooze(approver, snoozed) == 302
@@ -43,7 +43,7 @@ class TestSnooze:
         assert list_rows(approver, "?snoozed=1") == [snoozed.pk]
         assert list_rows(admin) == [snoozed.pk, other.pk]
 
-    def test_beside_the_list_it_has_its_warnings(self, world: World) -> None:
+    def test_keeps_its_warnings_when_opened(self, world: World) -> None:
         card, client = world.card(params=change(world.records[1], "Acrne Corp")), world.client("approver")
         warning = "looks like the record"
         assert warning in client.get("/approvals/", {"card": card.pk}).content.decode()
@@ -51,20 +51,20 @@ class TestSnooze:
         assert list_rows(client) == []
         assert warning in client.get("/approvals/", {"card": card.pk}).content.decode()
 
-    def test_it_comes_back_after_its_time(self, world: World) -> None:
+    def test_returns_after_its_time(self, world: World) -> None:
         card, client = world.card(), world.client("approver")
         snooze(client, card, "tomorrow")
         Snooze.objects.update(until=timezone.now() - timedelta(seconds=1))
         assert list_rows(client) == [card.pk]
 
-    def test_it_comes_back_when_its_person_wants_it(self, world: World) -> None:
+    def test_returns_when_its_person_ends_the_snooze(self, world: World) -> None:
         card, client = world.card(), world.client("approver")
         snooze(client, card)
         client.post(f"/approvals/{card.pk}/snooze/end/")
         assert list_rows(client) == [card.pk]
 
     @pytest.mark.django_db(transaction=True)
-    def test_the_card_that_replaces_it_stays_snoozed(self, world: World) -> None:
+    def test_stays_snoozed_when_it_is_replaced(self, world: World) -> None:
         card, client = world.card(), world.client("approver")
         snooze(client, card)
         params = change(world.records[0], "+1 555 0199")
@@ -72,25 +72,25 @@ class TestSnooze:
         assert list_rows(client) == []
 
     @pytest.mark.parametrize("until", ["", "soon", "2020-01-01", "2999-01-01"])
-    def test_a_wrong_time_is_refused(self, world: World, until: str) -> None:
+    def test_with_an_invalid_time_is_refused(self, world: World, until: str) -> None:
         card, client = world.card(), world.client("approver")
         assert snooze(client, card, until) == 422
         assert list_rows(client) == [card.pk]
 
-    def test_a_decided_card_cannot_be_snoozed(self, world: World) -> None:
+    def test_cannot_be_one_that_is_decided(self, world: World) -> None:
         card = world.card()
         Approval.objects.filter(pk=card.pk).update(status=ApprovalStatus.EXPIRED)
         assert snooze(world.client("approver"), card) == 409
 
-    def test_another_organizations_card_is_not_found(self, world: World) -> None:
+    def test_of_another_organization_is_not_found(self, world: World) -> None:
         card = world.card()
         assert snooze(world.client("outsider"), card) == 404
         assert not Snooze.objects.exists()
 
 
-class TestSavedViews:
+class TestASavedView:
     @feature("The inbox", "Filters are saved under a name", "agents/approvals/saved_views.py")
-    def test_a_saved_view_is_a_link_for_its_member_only(self, world: World) -> None:
+    def test_is_a_link_only_for_its_member(self, world: World) -> None:
         approver = world.client("approver")
         approver.post("/approvals/views/", {"name": " My   deletions ", "query": "level=destructive&card=5"})
         view = SavedView.objects.get()
@@ -98,19 +98,19 @@ class TestSavedViews:
         assert 'href="?level=destructive">My deletions</a>' in approver.get("/approvals/").content.decode()
         assert "My deletions" not in world.client("admin").get("/approvals/").content.decode()
 
-    def test_the_same_name_replaces_the_view(self, world: World) -> None:
+    def test_replaces_another_of_the_same_name(self, world: World) -> None:
         client = world.client("approver")
         for level in ("write", "destructive"):
             client.post("/approvals/views/", {"name": "Mine", "query": f"level={level}"})
         assert SavedView.objects.get().query == "level=destructive"
 
     @pytest.mark.parametrize(("name", "query"), [("", "level=write"), ("x" * 61, "level=write"), ("Mine", "card=5")])
-    def test_a_view_without_name_or_filter_is_refused(self, world: World, name: str, query: str) -> None:
+    def test_without_name_or_filter_is_refused(self, world: World, name: str, query: str) -> None:
         response = world.client("approver").post("/approvals/views/", {"name": name, "query": query})
         assert response.status_code == 422
         assert not SavedView.objects.exists()
 
-    def test_there_are_only_so_many(self, world: World) -> None:
+    def test_is_one_of_a_limited_number(self, world: World) -> None:
         client = world.client("approver")
         codes = [
             client.post("/approvals/views/", {"name": f"View {number}", "query": "level=write"}).status_code
@@ -118,7 +118,7 @@ class TestSavedViews:
         ]
         assert codes == [302] * MAX_VIEWS + [422]
 
-    def test_only_its_member_deletes_it(self, world: World) -> None:
+    def test_can_be_deleted_only_by_its_member(self, world: World) -> None:
         client = world.client("approver")
         client.post("/approvals/views/", {"name": "Mine", "query": "level=write"})
         view = SavedView.objects.get()

@@ -34,7 +34,7 @@ def find_card_warnings(text: str) -> list[tuple[str, str]]:
         ("а\u0301cme", [("а\u0301cme", "а")]),
     ],
 )
-def test_a_word_of_two_alphabets_is_marked(text: str, odd: list[tuple[str, str]]) -> None:
+def test_a_word_of_two_alphabets_is_flagged(text: str, odd: list[tuple[str, str]]) -> None:
     assert find_card_warnings(text) == odd
 
 
@@ -65,13 +65,13 @@ def test_a_word_of_two_alphabets_is_marked(text: str, odd: list[tuple[str, str]]
         *("Роса", "Привет мир", "مرحبا Acme", "שלום Acme", "नमस्ते Acme", "e\u0301t\u0301", "😀 Acme ™", "10 Ω, 300 K"),
     ],
 )
-def test_honest_text_in_several_languages_is_not_marked(text: str) -> None:
+def test_honest_text_in_several_languages_is_not_flagged(text: str) -> None:
     assert find_card_warnings(text) == []
     assert "mixed" not in render_text(text)
     assert flag_mixed_alphabets(text) == text
 
 
-def test_the_mark_names_letters_and_alphabet_and_hosts_are_marked_once() -> None:
+def test_the_flag_names_letters_and_alphabet_and_hosts_are_flagged_once() -> None:
     html = render_text("<Аcme> at раураl.com")
     assert '<span class="odd-letter" title="cyrillic capital letter a">А</span>cme' in html
     assert 'title="А is Cyrillic">⚠ mixed alphabets' in html
@@ -133,7 +133,7 @@ def test_different_names_have_different_joined_looks(one: str, other: str) -> No
 
 @pytest.mark.django_db
 @pytest.mark.once
-class TestACard:
+class TestACardForALookAlike:
     @pytest.fixture
     def world(self) -> World:
         """Build a world whose first record is Acme Corp."""
@@ -148,22 +148,22 @@ class TestACard:
         return create_record(world.acme.pk, {"name": name}, ChangeAuthor("test"))
 
     @pytest.mark.parametrize("name", ["Аcme Corp", "Acrne Corp", "Acme Corp.", "AcmeCorp", "Acme-Corp"])
-    def test_of_a_look_alike_names_the_record_that_it_resembles(self, world: World, name: str) -> None:
+    def test_names_the_record_that_it_resembles(self, world: World, name: str) -> None:
         html = self.page(world, self.create_look_alike(world, name), phone="+1")
         similar = html.split('class="obstacle similar"')[1].split("</p>")[0]
         assert "looks like the record" in similar
         assert '<bdi class="value">Acme Corp</bdi>' in similar
 
-    def test_of_the_original_names_the_look_alike(self, world: World) -> None:
+    def test_or_for_the_original_names_the_other_record(self, world: World) -> None:
         self.create_look_alike(world, "Acrne Corp")
         assert '<bdi class="value">Acrne Corp</bdi>' in self.page(world, world.records[0], phone="+1")
 
-    def test_marks_a_value_that_looks_like_another_record(self, world: World) -> None:
+    def test_flags_a_value_that_resembles_another_record(self, world: World) -> None:
         other = self.create_look_alike(world, "Globe Trade")
         assert "looks like the record" in self.page(world, other, name="Acrne Corp")
         assert "looks like the record" not in self.page(world, other, name="acme corp")
 
-    def test_finds_the_look_alike_among_many_records_of_the_same_name(
+    def test_finds_the_resembling_record_among_many_of_the_same_name(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(similar_names, "MAX_NAMES", 2)
@@ -171,7 +171,7 @@ class TestACard:
             self.create_look_alike(world, name)
         assert '<bdi class="value">Acrne Corp</bdi>' in self.page(world, world.records[0], phone="+1")
 
-    def test_says_nothing_about_another_organizations_records(self, world: World) -> None:
+    def test_ignores_records_of_another_organization(self, world: World) -> None:
         create_record(world.globex.pk, {"name": "Acrne Corp"}, ChangeAuthor("test"))
         assert "looks like the record" not in self.page(world, world.records[0], phone="+1")
 

@@ -37,7 +37,7 @@ def find_form(html: str, tool: str = SEARCH) -> str:
     return entry(html, tool).partition('<details class="try"')[2]
 
 
-class TestTheForm:
+class TestTheFormOfATool:
     def test_has_an_input_for_each_param_and_offers_active_employees_with_the_grant(self, world: World) -> None:
         Grant.objects.create(employee=world.others_employee, tool=SEARCH)
         idle = Employee.objects.create(
@@ -52,7 +52,7 @@ class TestTheForm:
         assert f'action="{PATH}"' in form
         assert not form.startswith(" open")
 
-    def test_is_shown_to_operators_for_reads_that_an_active_employee_may_use(self, world: World) -> None:
+    def test_is_shown_to_operators_for_reads_that_an_active_employee_can_use(self, world: World) -> None:
         html = read_page(world.client("operator"))
         assert "Try it" not in entry(html, UPDATE)
         assert "Try it" not in entry(html, DELETE)
@@ -73,7 +73,7 @@ class TestTheForm:
         assert asked[0] == asked[1]
 
 
-class TestTrying:
+class TestTryingATool:
     def test_starts_a_run_and_redirects_to_it(self, world: World) -> None:
         response = sent(world, region="EU", limit="7")
         run = Run.objects.get()
@@ -102,7 +102,7 @@ class TestTrying:
             ({"employee": str(10**30)}, 422, "Choose an employee"),
         ],
     )
-    def test_a_problem_is_shown_with_the_typed_texts(
+    def test_shows_errors_with_the_typed_texts(
         self, world: World, params: dict[str, str], status: int, told: str
     ) -> None:
         response = sent(world, text="as I typed it", **params)
@@ -114,7 +114,7 @@ class TestTrying:
         assert response.content.decode().count('class="tool surface" open') == 1
         assert not Run.objects.exists()
 
-    def test_a_call_that_needs_approval_is_refused(self, world: World) -> None:
+    def test_is_refused_if_the_call_needs_approval(self, world: World) -> None:
         limit = {"param": "region", "rule": "one_of", "value": ["US"], "otherwise": "ask"}
         Grant.objects.filter(tool=SEARCH).update(conditions=[limit])
         response = sent(world, region="EU")
@@ -122,7 +122,7 @@ class TestTrying:
         assert "This call would need approval" in find_form(response.content.decode())
         assert sent(world, region="US").status_code == 302
 
-    def test_writes_and_tools_of_others_are_refused(self, world: World) -> None:
+    def test_is_refused_for_writes_and_tools_of_other_organizations(self, world: World) -> None:
         assert sent(world, path=f"/tools/{UPDATE}/try/").status_code == 409
         for name in ("data.nowhere", "data.searchRecords@9.9", "%00"):
             assert sent(world, path=f"/tools/{name}/try/").status_code == 404
@@ -131,7 +131,7 @@ class TestTrying:
         assert sent(world, employee=world.others_employee.pk).status_code == 404
         assert not Run.objects.exists()
 
-    def test_hostile_params_are_text(self, world: World) -> None:
+    def test_escapes_hostile_params(self, world: World) -> None:
         def answered(text: str) -> Any:
             return sent(world, limit="x", text=text, region=text, category=text, status=text)
 

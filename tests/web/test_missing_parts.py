@@ -45,17 +45,17 @@ def test_nothing_is_shown_while_all_parts_run(world: World, pulses: dict[str, Si
 @pytest.mark.parametrize(
     ("part", "sentence"), [(WORKER, "No worker is running"), (SWEEPER, "The sweeper is not running")]
 )
-def test_a_missing_part_is_named(world: World, pulses: dict[str, SignOfLife], part: str, sentence: str) -> None:
+def test_a_missing_part_is_reported(world: World, pulses: dict[str, SignOfLife], part: str, sentence: str) -> None:
     pulses[part].stop()
     assert list_notices(world) == [sentence]
 
 
-def test_an_unavailable_redis_is_named(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unavailable_redis_is_reported(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settings, "REDIS_URL", "redis://127.0.0.1:1/0")
     assert list_notices(world) == ["Redis is unavailable"]
 
 
-def test_no_page_waits_for_a_redis_that_does_not_answer(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_page_waits_for_an_unresponsive_redis(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         monkeypatch.setattr(settings, "REDIS_URL", f"redis://127.0.0.1:{silent.getsockname()[1]}/0")
         began = time.monotonic()

@@ -80,7 +80,7 @@ def test_rows_of_one_organization_change_no_page_of_another(hostile_world: Hosti
     assert [address for address in addresses if read_page(client, address) != before[address]] == []
 
 
-def test_an_id_stored_as_text_leads_to_no_row_of_another_organization(hostile_world: HostileWorld) -> None:
+def test_an_id_stored_as_text_never_links_to_a_row_of_another_organization(hostile_world: HostileWorld) -> None:
     world = hostile_world.world
     card = world.card()
     decided = {"decided_by": world.users["approver"], "decided_at": card.requested_at, "consumed_at": card.requested_at}
@@ -101,7 +101,7 @@ def test_an_id_stored_as_text_leads_to_no_row_of_another_organization(hostile_wo
         assert [word for word in ("Acme", "Dana", "approver", UPDATE) if word in text] == [], address
 
 
-def test_a_delegated_run_is_shown_to_its_own_organization_only(hostile_world: HostileWorld) -> None:
+def test_a_delegated_run_is_shown_only_to_its_own_organization(hostile_world: HostileWorld) -> None:
     world = hostile_world.world
     parent = world.run()
     child = world.run(parent=parent, parent_call=world.call(parent), origin="delegate")

@@ -43,8 +43,8 @@ def tell_card(world: World) -> None:
     send_next(ChannelKind.EMAIL)
 
 
-class TestTheDemo:
-    def test_shows_what_would_have_been_sent(self, world: World) -> None:
+class TestNoticesInTheDemo:
+    def test_show_what_would_have_been_sent(self, world: World) -> None:
         add_address(world.member("approver"))
         tell_card(world)
         text = read(world)
@@ -52,7 +52,7 @@ class TestTheDemo:
         assert "A decision is waiting: Update a record, asked by Dana" in text
         assert "Not sent" in text
 
-    def test_shows_the_code_that_confirms_an_address(self, world: World) -> None:
+    def test_show_the_code_that_confirms_an_address(self, world: World) -> None:
         client = world.client("viewer")
         client.post("/notices/channels/", {"email": "ann@example.com"})
         send_next(ChannelKind.EMAIL)
@@ -63,12 +63,12 @@ class TestTheDemo:
         assert channel.confirmed_at is not None
 
 
-class TestWithAMailServer:
+class TestNoticesWithAMailServer:
     @pytest.fixture(autouse=True)
     def has_mail(self, settings: Settings) -> None:
         settings.EMAIL_HOST = "mail.example.com"
 
-    def test_no_page_shows_a_code(self, world: World) -> None:
+    def test_hide_codes_on_all_pages(self, world: World) -> None:
         world.client("viewer").post("/notices/channels/", {"email": "ann@example.com"})
         code = Channel.objects.get().code
         pages = (("viewer", PAGE), ("viewer", "/notices/messages/"), ("admin", "/notices/messages/?all=1"))
@@ -81,7 +81,7 @@ class TestWithAMailServer:
                     assert "A code to confirm this address" in text
                     assert code not in text
 
-    def test_a_wrong_code_is_explained(self, world: World) -> None:
+    def test_explain_a_wrong_code(self, world: World) -> None:
         client = world.client("viewer")
         client.post("/notices/channels/", {"email": "ann@example.com"})
         response = client.post(f"/notices/channels/{Channel.objects.get().pk}/confirm/", {"code": "1"})
@@ -89,13 +89,13 @@ class TestWithAMailServer:
         assert "This is not the code that was sent." in response.content.decode()
 
 
-def test_an_address_that_is_none_is_refused_and_kept_in_the_form(world: World) -> None:
+def test_keep_a_refused_address_in_the_form(world: World) -> None:
     response = world.client("viewer").post("/notices/channels/", {"email": "<b>ann"})
     assert response.status_code == 422
     assert 'value="&lt;b&gt;ann"' in response.content.decode()
 
 
-def test_a_browser_whose_service_counts_silent_pushes_says_when_notifications_close(world: World) -> None:
+def test_say_when_notifications_close_in_a_browser_whose_service_counts_silent_pushes(world: World) -> None:
     add_address(world.member("approver"))
     for host, says_so in (("push.example.com", False), (SILENT_PUSH_HOSTS[0], True)):
         Channel.objects.update(kind=ChannelKind.PUSH, host=host)
@@ -103,7 +103,7 @@ def test_a_browser_whose_service_counts_silent_pushes_says_when_notifications_cl
         assert ("closes with the next notification, or when you open Gadget" in html) is says_so
 
 
-def test_choices_are_saved(world: World) -> None:
+def test_keep_saved_preferences(world: World) -> None:
     assert world.client("viewer").post("/notices/choices/", {**CHOICES, "run_failed": "daily"}).status_code == 302
     choices = load_choices(world.member("viewer"))
     assert choices.paces["run_failed"] == "daily"
@@ -122,7 +122,7 @@ def test_choices_are_saved(world: World) -> None:
         ({"time_zone": "Mars/Base"}, "is not a time zone"),
     ],
 )
-def test_choices_that_make_no_sense_are_refused(world: World, typed: dict[str, str], reason: str) -> None:
+def test_refuse_inconsistent_preferences(world: World, typed: dict[str, str], reason: str) -> None:
     response = world.client("approver").post("/notices/choices/", {**CHOICES, **typed})
     assert response.status_code == 422
     assert reason in response.content.decode()
@@ -130,7 +130,7 @@ def test_choices_that_make_no_sense_are_refused(world: World, typed: dict[str, s
 
 
 @feature("The gate", "A failed message can be sent again", "agents/notices/deliveries.py")
-def test_a_failed_message_can_be_sent_again(world: World) -> None:
+def test_can_be_resent_after_a_failure(world: World) -> None:
     add_address(world.member("approver"))
     tell_card(world)
     Delivery.objects.update(status=DeliveryStatus.FAILED, problem="the mail server answered 550")
@@ -141,7 +141,7 @@ def test_a_failed_message_can_be_sent_again(world: World) -> None:
     assert delivery.status == DeliveryStatus.WAITING
 
 
-def test_only_admins_see_the_messages_of_others(world: World) -> None:
+def test_of_other_people_are_visible_only_to_admins(world: World) -> None:
     add_address(world.member("approver"))
     tell_card(world)
     assert "to approver" in read(world, "admin", "/notices/messages/?all=1")
@@ -149,7 +149,7 @@ def test_only_admins_see_the_messages_of_others(world: World) -> None:
     assert "A decision is waiting:" not in read(world, "operator", "/notices/messages/")
 
 
-def test_messages_come_page_by_page(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_are_listed_page_by_page(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agents.web.views.notices.PAGE_SIZE", 2)
     add_address(world.member("approver"))
     for _ in range(3):
@@ -161,7 +161,7 @@ def test_messages_come_page_by_page(world: World, monkeypatch: pytest.MonkeyPatc
     assert read(world, page=f"/notices/messages/?before={oldest}").count("A decision is waiting:") == 1
 
 
-def test_a_member_follows_a_run_and_stops(world: World) -> None:
+def test_are_sent_for_a_followed_run_until_unfollowed(world: World) -> None:
     run = world.run(RunStatus.WAITING)
     client = world.client("viewer")
     assert "Notify me when it’s done" in read(world, "viewer", f"/runs/{run.pk}/")
@@ -172,6 +172,6 @@ def test_a_member_follows_a_run_and_stops(world: World) -> None:
     assert not FollowedRun.objects.exists()
 
 
-def test_a_run_that_has_ended_is_not_followed(world: World) -> None:
+def test_cannot_be_requested_for_an_ended_run(world: World) -> None:
     run = world.run(RunStatus.SUCCEEDED)
     assert world.client("viewer").post(f"/runs/{run.pk}/follow/").status_code == 409

@@ -52,7 +52,7 @@ def read_csv(client: Client, query: str = "") -> list[list[str]]:
 
 @pytest.mark.parametrize("username", ["viewer", "operator", "approver"])
 @pytest.mark.parametrize("address", ["/oversight/", "/oversight/export/"])
-def test_only_admins_see_how_people_decide(world: World, username: str, address: str) -> None:
+def test_only_admins_can_open_the_oversight_page(world: World, username: str, address: str) -> None:
     decide(world, 1, by="admin")
     assert world.client(username).get(address).status_code == 403
     assert "/oversight/" not in world.client(username).get("/runs/").content.decode()
@@ -60,7 +60,7 @@ def test_only_admins_see_how_people_decide(world: World, username: str, address:
     assert 'href="/oversight/"' in world.client("admin").get("/runs/").content.decode()
 
 
-def test_shows_people_and_tools_in_alphabetical_order(world: World) -> None:
+def test_people_and_tools_are_listed_in_alphabetical_order(world: World) -> None:
     for person in ("operator", "approver", "admin"):
         decide(world, 2, by=person)
     page = read_page(world.client("admin"))
@@ -69,7 +69,7 @@ def test_shows_people_and_tools_in_alphabetical_order(world: World) -> None:
     assert WARNING not in page
 
 
-def test_warns_of_quick_approvals_from_50_on(world: World) -> None:
+def test_a_warning_appears_from_50_quick_approvals_on(world: World) -> None:
     decide(world, 49)
     assert WARNING not in read_page(world.client("admin"))
     decide(world, 50, by="operator")
@@ -78,7 +78,7 @@ def test_warns_of_quick_approvals_from_50_on(world: World) -> None:
     assert "In 50 of 50\n  decisions, <b>operator</b> approved in under 2 seconds." in page
 
 
-def test_the_period_is_chosen_by_links(world: World) -> None:
+def test_the_period_can_be_chosen_by_links(world: World) -> None:
     decide(world, 1)
     Desk(world, world.run()).add([Decided("admin", at := timezone.now() - timedelta(days=20), at)])
     client = world.client("admin")
@@ -88,7 +88,7 @@ def test_the_period_is_chosen_by_links(world: World) -> None:
     assert 'days=90" aria-current="page"' in read_page(client, "?days=90")
 
 
-def test_without_decisions_the_page_says_what_will_appear(world: World) -> None:
+def test_an_empty_page_says_what_will_appear(world: World) -> None:
     assert "No decisions in the last 30 days." in read_page(world.client("admin"))
 
 
@@ -132,7 +132,7 @@ def test_another_organization_sees_nothing(world: World) -> None:
     assert read_csv(outsider) == read_csv(outsider)[:1]
 
 
-def test_a_page_of_an_employee_shows_how_far_it_is_trusted(world: World) -> None:
+def test_the_page_of_an_employee_shows_its_approval_rates(world: World) -> None:
     decide(world, 2, outcome=DENIED, reason="Not needed. We did it already")
     decide(world, 1, by="admin", outcome=DENIED, reason="No, thanks")
     page = world.client("viewer").get(f"/employees/{world.employee.pk}/trust/").content.decode()
@@ -147,7 +147,7 @@ def test_an_employee_without_decisions_says_so(world: World) -> None:
     assert "No decisions on Dana’s cards in the last 30 days." in page
 
 
-def test_one_request_in_bulk_is_one_decision(world: World) -> None:
+def test_a_bulk_request_counts_as_one_decision(world: World) -> None:
     cards = [world.card() for _ in range(3)]
     rows = [{"approval_id": card.pk, "action": "approve", "digest": card.digest} for card in cards]
     response = world.client("approver").post(

@@ -24,8 +24,8 @@ def world() -> World:
     return make_world()
 
 
-class TestByLink:
-    def test_a_member_chooses_a_new_password_and_old_sessions_end(self, world: World) -> None:
+class TestAPasswordResetByLink:
+    def test_sets_a_new_password_and_ends_old_sessions(self, world: World) -> None:
         elsewhere = world.client("viewer")
         client = open_link(create_reset_link(world, "viewer"))
         weak = client.post("/new-password/", {"password": "short", "again": "short"})
@@ -36,7 +36,7 @@ class TestByLink:
         assert elsewhere.get("/").status_code == 302
         assert client.get("/new-password/").status_code == 404
 
-    def test_it_revokes_the_api_tokens_here_and_says_so_before_and_after(self, world: World) -> None:
+    def test_revokes_the_api_tokens_of_the_organization_and_says_so_before_and_after(self, world: World) -> None:
         member = world.member("viewer")
         (_, secret), (_, elsewhere) = issue_token(member, "Key"), issue_token(world.member("operator"), "Other")
         client = open_link(create_reset_link(world, "viewer"))
@@ -48,7 +48,7 @@ class TestByLink:
         assert authenticate_token(elsewhere) is not None
         assert AuditEntry.objects.get(action="password_reset").payload["api_tokens_revoked"] == ["Key"]
 
-    def test_a_newer_link_replaces_the_earlier_one_and_works_once(self, world: World) -> None:
+    def test_works_once_and_only_with_the_newest_link(self, world: World) -> None:
         first, second = (create_reset_link(world, "viewer") for _ in range(2))
         assert nobody().get(first).status_code == 404
         client, other = open_link(second), open_link(second)
@@ -56,7 +56,7 @@ class TestByLink:
         assert [browser.post("/new-password/", sent).status_code for browser in (client, other)] == [302, 404]
 
     @pytest.mark.parametrize("end", ["expired", "removed", "joined elsewhere", "maker demoted"])
-    def test_it_stops_working(self, world: World, end: str) -> None:
+    def test_stops_working_when_the_link_expires_or_is_withdrawn(self, world: World, end: str) -> None:
         link = create_reset_link(world, "viewer")
         client = open_link(link)
         if end == "expired":
@@ -71,7 +71,7 @@ class TestByLink:
         assert client.post("/new-password/", {"password": PASSWORD, "again": PASSWORD}).status_code == 404
         assert not User.objects.get(username="viewer").check_password(PASSWORD)
 
-    def test_it_is_refused_for_accounts_with_rights_elsewhere(self, world: World) -> None:
+    def test_is_refused_for_accounts_with_rights_elsewhere(self, world: World) -> None:
         Membership.objects.create(organization=world.acme, user=world.users["outsider"])
         root = User.objects.create_superuser("root")
         theirs, roots = (
@@ -86,14 +86,14 @@ class TestByLink:
         _, secret = members.create_password_reset(world.member("root"), theirs.pk)
         assert members.find_open_reset(hash_secret(secret)).membership == theirs
 
-    def test_an_invalid_link_returns_404(self) -> None:
+    def test_returns_404_for_an_invalid_link(self) -> None:
         for path in ("/join/x/", "/new-password/x/", "/new-password/", f"/join/{'y' * 5000}/"):
             assert nobody().get(path).status_code == 404
         with pytest.raises(NotFound):
             members.find_open_reset("")
 
 
-class TestTheOwnPassword:
+class TestChangingTheOwnPassword:
     PATH = "/account/password/"
 
     def open_browser(self, world: World) -> Client:
@@ -102,7 +102,7 @@ class TestTheOwnPassword:
         world.users["viewer"].save()
         return world.client("viewer")
 
-    def test_changing_it_keeps_this_session_and_ends_the_others(self, world: World) -> None:
+    def test_keeps_this_session_and_ends_the_others(self, world: World) -> None:
         client = self.open_browser(world)
         elsewhere = world.client("viewer")
         assert f'href="{self.PATH}"' in read_page(client, "/")
@@ -121,7 +121,7 @@ class TestTheOwnPassword:
         ("old", "new", "again"),
         [("wrong", PASSWORD + "!", PASSWORD + "!"), (PASSWORD, "short", "short"), (PASSWORD, PASSWORD + "!", PASSWORD)],
     )
-    def test_an_invalid_form_shows_the_problem_and_changes_nothing(
+    def test_with_an_invalid_form_shows_the_error_and_changes_nothing(
         self, world: World, old: str, new: str, again: str
     ) -> None:
         client = self.open_browser(world)
@@ -132,14 +132,14 @@ class TestTheOwnPassword:
         assert client.get("/").status_code == 200
         assert not AuditEntry.objects.exists()
 
-    def test_the_old_password_cannot_be_guessed(self, world: World) -> None:
+    def test_is_limited_in_wrong_tries_of_the_old_one(self, world: World) -> None:
         client = self.open_browser(world)
         sent = {"new_password1": PASSWORD + "!", "new_password2": PASSWORD + "!"}
         responses = [client.post(self.PATH, {"old_password": "wrong", **sent}).status_code for _ in range(9)]
         assert responses == [422] * 8 + [429]
         assert client.post(self.PATH, {"old_password": PASSWORD, **sent}).status_code == 429
 
-    def test_a_weak_new_password_does_not_count_as_a_try(self, world: World) -> None:
+    def test_with_a_weak_new_one_does_not_count_as_a_try(self, world: World) -> None:
         client = self.open_browser(world)
         sent = {"old_password": PASSWORD, "new_password1": "short", "new_password2": "short"}
         assert {client.post(self.PATH, sent).status_code for _ in range(10)} == {422}

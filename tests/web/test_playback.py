@@ -94,7 +94,7 @@ def test_the_page_shows_every_event_with_its_time(world: World) -> None:
     assert f'href="/runs/{run.pk}/replay/"' in read_page(world.client("viewer"), f"/runs/{run.pk}/")
 
 
-def test_it_shows_what_was_true_then_whatever_the_rows_say_now(world: World) -> None:
+def test_the_playback_shows_the_state_of_the_time_whatever_the_rows_say_now(world: World) -> None:
     run = play(world)
     before = build_entries(run.events.order_by("seq"))
     Run.objects.filter(pk=run.pk).update(title="Another title", answer="Another answer")
@@ -103,20 +103,20 @@ def test_it_shows_what_was_true_then_whatever_the_rows_say_now(world: World) -> 
 
 
 @pytest.mark.parametrize("path", ["replay/", "replay.html"])
-def test_a_stranger_finds_no_replay(world: World, path: str) -> None:
+def test_a_stranger_finds_no_playback(world: World, path: str) -> None:
     run = play(world)
     assert world.client("outsider").get(f"/runs/{run.pk}/{path}").status_code == 404
     assert world.client("viewer").get(f"/runs/{run.pk}/{path}").status_code == 200
 
 
-def test_every_type_of_event_has_words(world: World) -> None:
+def test_every_type_of_event_has_a_description(world: World) -> None:
     card = world.card()
     events = add_events(card.run, *build_samples(card).items())
     assert {event.type for event in events} == set(EventType.values)
     assert all(entry.head for entry in build_entries(events))
 
 
-def test_the_export_is_named_as_the_run_was_named_then(world: World) -> None:
+def test_the_export_has_the_title_that_the_run_had_then(world: World) -> None:
     run = play(world)
     add_events(run, (EventType.RUN_TITLED, {"title": "Find the phone number"}), (EventType.RUN_TITLED, {"title": None}))
     Run.objects.filter(pk=run.pk).update(title="Another title")
@@ -129,7 +129,7 @@ def list_numbers(html: str) -> list[int]:
     return [int(number) for number in re.findall('id="event-([0-9]+)"', html)]
 
 
-def test_a_long_run_is_replayed_from_its_start_and_its_end_with_a_marked_gap(
+def test_a_long_run_is_played_back_from_its_start_and_its_end_with_a_labeled_gap(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = world.run(RunStatus.SUCCEEDED)
@@ -173,14 +173,14 @@ DECISION = {"call_id": "1", "approval_id": "1", "decided_by": "ada", "reason": "
         }}, "No record 7."),
     ],
 )  # fmt: skip
-def test_it_says_in_words_what_happened(type_: EventType, payload: dict[str, Any], note: str) -> None:
+def test_each_entry_describes_what_happened(type_: EventType, payload: dict[str, Any], note: str) -> None:
     event = Event(seq=1, type=type_, payload=payload, created_at=timezone.now())
     (entry,) = build_entries([event])
     assert entry.note == note
     assert entry.text == payload.get("reason", "")
 
 
-def test_a_wait_lasts_until_work_goes_on_although_one_of_its_cards_is_decided() -> None:
+def test_a_wait_lasts_until_work_continues_although_one_of_its_cards_is_decided() -> None:
     types = (EventType.PASS_STARTED, EventType.RUN_WAITING, EventType.APPROVAL_DECIDED, EventType.PASS_STARTED)
     payloads: list[dict[str, Any]] = [
         {"pass_number": 1},
@@ -195,11 +195,11 @@ def test_a_wait_lasts_until_work_goes_on_although_one_of_its_cards_is_decided() 
     assert [entry.waits_after for entry in build_entries(events)] == [False, True, True, False]
 
 
-def test_every_resolution_of_people_has_words() -> None:
+def test_every_resolution_by_a_person_has_a_description() -> None:
     assert {*OUTCOMES} < RESOLUTIONS.keys()
 
 
-def test_the_export_needs_nothing_else_and_runs_only_its_own_script(world: World) -> None:
+def test_the_export_needs_no_other_files_and_runs_only_its_own_script(world: World) -> None:
     html = read_export(world, play(world))
     policy = html.split('http-equiv="Content-Security-Policy"')[1].split('content="')[1].split('"')[0]
     assert policy.startswith("default-src 'none';")
@@ -274,7 +274,7 @@ def plant_some(samples: dict[EventType, dict[str, Any]], *, in_texts: bool, in_v
 
 
 @pytest.mark.parametrize("chosen", [("values",), ("texts",), ("values", "texts")])
-def test_the_export_holds_nothing_of_what_was_redacted(world: World, chosen: tuple[str, ...]) -> None:
+def test_the_export_contains_nothing_that_was_redacted(world: World, chosen: tuple[str, ...]) -> None:
     secret = {"in_texts": "texts" in chosen, "in_values": "values" in chosen}
     task = f"Call {PLANTED}" if secret["in_texts"] else "Call"
     card = world.card(world.run(RunStatus.SUCCEEDED, task=task, title=task))
@@ -314,7 +314,7 @@ def test_redaction_keeps_the_names_of_the_schema_and_no_value(value: Any, schema
     assert EventRedaction(values=True).redact_data("no.tool", value) == redact_fields(value, None)
 
 
-def test_the_export_keeps_names_of_fields_and_no_value_that_serves_as_a_name(world: World) -> None:
+def test_the_export_keeps_field_names_and_no_value_that_serves_as_a_name(world: World) -> None:
     run = world.run(RunStatus.SUCCEEDED)
     call = world.call(run, "data.getStats")
     start = build_tool_start(call)[1] | {"params": {"region": SECRET, SECRET: "x"}}

@@ -34,7 +34,7 @@ def chosen(world: World, username: str = "operator") -> dict[str, str]:
     return dict(ChosenPreferences(member.organization_id, member.user_id))
 
 
-def test_choices_are_saved_shown_and_audited(world: World) -> None:
+def test_preferences_are_saved_shown_and_audited(world: World) -> None:
     assert chosen(world) == {}
     assert save(world).status_code == 302
     assert chosen(world) == CHOSEN
@@ -48,7 +48,7 @@ def test_choices_are_saved_shown_and_audited(world: World) -> None:
     assert chosen(world) == {"time_zone": "Europe/Zurich"}
 
 
-def test_the_time_zone_is_that_of_the_notices(world: World) -> None:
+def test_the_time_zone_is_shared_with_notices(world: World) -> None:
     member = world.member("operator")
     save_choices(member, {}, ChosenTimes("22:00", "07:00", "09:00", "Asia/Tokyo"))
     assert chosen(world) == {"time_zone": "Asia/Tokyo"}
@@ -69,9 +69,7 @@ def test_the_time_zone_is_that_of_the_notices(world: World) -> None:
         ({"time_zone": ""}, "is not a time zone"),
     ],
 )
-def test_a_wrong_choice_says_why_keeps_what_was_typed_and_saves_nothing(
-    world: World, typed: dict[str, str], reason: str
-) -> None:
+def test_an_invalid_choice_is_explained_kept_and_not_saved(world: World, typed: dict[str, str], reason: str) -> None:
     response = save(world, **typed)
     assert response.status_code == 422
     html = response.content.decode()
@@ -81,7 +79,7 @@ def test_a_wrong_choice_says_why_keeps_what_was_typed_and_saves_nothing(
     assert chosen(world) == {}
 
 
-def test_each_member_has_its_own_in_each_organization(world: World) -> None:
+def test_each_member_has_separate_preferences_in_each_organization(world: World) -> None:
     save(world)
     assert chosen(world, "viewer") == {}
     member = world.member("operator")

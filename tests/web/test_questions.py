@@ -89,8 +89,8 @@ class TestTheAnswerForm:
         assert "already answered by approver" in response.content.decode().lower()
 
 
-class TestOverRest:
-    def test_an_operator_answers(self, world: World) -> None:
+class TestQuestionsOverRest:
+    def test_can_be_answered_by_an_operator(self, world: World) -> None:
         card = ask_question(world, "Which?", "North")
         (listed,) = world.client("viewer").get("/api/approvals?status=pending&kind=question").json()["items"]
         assert (listed["id"], listed["preview"]["question"]) == (str(card.pk), "Which?")
@@ -99,7 +99,7 @@ class TestOverRest:
         call = ToolCall.objects.get(pk=card.tool_call_id)
         assert (call.status, call.result["data"]["answer"]) == (CallStatus.SUCCEEDED, "North")  # type: ignore[index]
 
-    def test_others_are_refused(self, world: World) -> None:
+    def test_cannot_be_answered_by_others(self, world: World) -> None:
         card = ask_question(world)
         path = f"/api/approvals/{card.pk}/answer"
         problem(post(world.client("viewer"), path, {"text": "x"}), 403)
@@ -109,7 +109,7 @@ class TestOverRest:
         problem(post(world.client("operator"), f"/api/approvals/{world.card().pk}/answer", {"text": "x"}), 409)
         assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.PENDING
 
-    def test_nobody_approves_or_denies_a_question(self, world: World) -> None:
+    def test_can_be_neither_approved_nor_denied(self, world: World) -> None:
         card = ask_question(world)
         for act in ("approve", "deny"):
             problem(post(world.client("admin"), f"/api/approvals/{card.pk}/{act}", {"digest": card.digest}), 409)
@@ -124,7 +124,7 @@ class TestADelegatedTask:
         assert "Count &lt;b&gt;all&lt;/b&gt;" in html
         assert "Waiting for a colleague" in html
 
-    def test_shows_its_calls_its_cards_and_its_answer(self, world: World) -> None:
+    def test_shows_its_calls_cards_and_answer(self, world: World) -> None:
         child = delegate_task(world)
         world.call(child, "data.searchRecords")
         world.card(child)
@@ -201,7 +201,7 @@ def assert_duration_is_shown(world: World, call_id: int) -> None:
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume asynchronous iterators")
-class TestACallThatWaited:
+class TestTheDurationOfAWaitingCall:
     def test_for_an_answer_lasts_from_the_question_to_the_answer(self, world: World) -> None:
         card = ask_question(world, "North or South?")
         assert ToolCall.objects.get(pk=card.tool_call_id).duration_ms is None, "it waits, and has taken no time yet"
@@ -209,7 +209,7 @@ class TestACallThatWaited:
         post(world.client("operator"), f"/api/approvals/{card.pk}/answer", {"text": "South"})
         assert_duration_is_shown(world, card.tool_call_id)
 
-    def test_for_a_colleague_lasts_until_the_colleague_is_done(self, world: World) -> None:
+    def test_for_a_colleague_lasts_until_the_colleague_has_finished(self, world: World) -> None:
         child = delegate_task(world)
         assert child.parent_call_id is not None
         move_start_back(child.parent_call_id)
@@ -217,13 +217,13 @@ class TestACallThatWaited:
         collect_delegate_results(child.parent_id or 0)
         assert_duration_is_shown(world, child.parent_call_id)
 
-    def test_for_very_long_has_the_largest_duration_that_fits(self, world: World) -> None:
+    def test_is_limited_to_the_largest_value_that_fits(self, world: World) -> None:
         card = ask_question(world)
         ToolCall.objects.filter(pk=card.tool_call_id).update(started_at=Now() - timedelta(days=40))
         assert post(world.client("operator"), f"/api/approvals/{card.pk}/answer", {"text": "South"}).status_code == 200
         assert ToolCall.objects.get(pk=card.tool_call_id).duration_ms == MAX_MS
 
-    def test_has_no_duration_without_an_answer(self, world: World) -> None:
+    def test_is_absent_without_an_answer(self, world: World) -> None:
         card = ask_question(world)
         move_start_back(card.tool_call_id)
         post(world.client("operator"), f"/api/runs/{card.run_id}/cancel")

@@ -102,7 +102,7 @@ def test_an_import_is_in_the_audit(world: World) -> None:
 
 
 @pytest.mark.parametrize("username", ["viewer", "operator", "approver"])
-def test_only_admins_may_import(world: World, username: str) -> None:
+def test_only_admins_can_import(world: World, username: str) -> None:
     client = world.client(username)
     assert upload(client, "name\nMine\n").status_code == 403
     assert client.get("/records/import/").status_code == 403

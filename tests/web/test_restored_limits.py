@@ -35,7 +35,7 @@ def line_of(world: World) -> RestoredLimit:
     return RestoredLimit.objects.get(kind="employee", row_id=world.employee.pk)
 
 
-def test_differences_come_first_with_both_values_and_the_stricter_one_is_preselected(world: World) -> None:
+def test_differences_are_listed_first_with_both_values_and_the_stricter_one_is_preselected(world: World) -> None:
     page = world.client("admin").get(PAGE).content.decode()
     first, *_ = page.split("I have checked this line")
     assert world.employee.name in first
@@ -55,7 +55,7 @@ def test_tools_are_shown_with_their_levels_and_limits(world: World) -> None:
     assert "utility.calculate<" in page
 
 
-def test_conditions_that_cannot_be_read_are_shown_as_they_are(world: World) -> None:
+def test_unreadable_conditions_are_shown_as_stored(world: World) -> None:
     line = line_of(world)
     broken = {"a.b": {"level": "", "conditions": [{"rule": "nonsense"}], "delegates": []}}
     RestoredLimit.objects.filter(pk=line.pk).update(restored={**(line.restored or {}), "tools": broken})
@@ -84,7 +84,7 @@ def test_a_confirmed_line_does_not_loosen_what_was_changed_since_the_restore(
     assert Employee.objects.get(pk=world.employee.pk).max_passes == kept
 
 
-def test_hostile_names_and_values_are_text(world: World) -> None:
+def test_hostile_names_and_values_are_escaped(world: World) -> None:
     admin, line = world.client("admin"), line_of(world)
     shapes = Reading(admin.get(PAGE).content.decode()).shapes
     for text in HOSTILE:
@@ -109,7 +109,7 @@ def test_lines_of_another_organization_cannot_be_confirmed(world: World) -> None
     assert line_of(world) == line
 
 
-def test_the_stop_page_leads_to_the_lines_before_it_resumes(world: World) -> None:
+def test_the_stop_page_links_to_the_lines_before_it_resumes(world: World) -> None:
     admin = world.client("admin")
     page = admin.get("/stop/").content.decode()
     assert f'href="{PAGE}"' in page

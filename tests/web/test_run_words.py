@@ -139,7 +139,7 @@ def test_a_delayed_run_shows_the_reason_and_the_time_of_the_next_try(world: Worl
     assert "data-badge>Queued</span>" in read_page(world.client("operator"), f"/runs/{run.pk}/")
 
 
-def test_each_change_of_a_request_that_its_server_refused_is_named(world: World) -> None:
+def test_each_adaptation_to_a_refusal_of_the_server_is_shown(world: World) -> None:
     changes = ["without temperature", "with reasoning_effort none"]
     run = world.run()
     add_events(run, (EventType.REQUEST_ADAPTED, {"pass_number": 1, "changes": changes}))
@@ -148,7 +148,7 @@ def test_each_change_of_a_request_that_its_server_refused_is_named(world: World)
     assert refused in html
 
 
-def test_a_text_that_was_cut_off_is_shown_as_such(world: World) -> None:
+def test_an_interrupted_text_is_shown_as_such(world: World) -> None:
     used = {"input_tokens": 1_200, "output_tokens": 80, "usage_estimated": True, "cost": None, "duration_ms": 5}
     unusable = {"pass_number": 1, "code": "timeout", "reason": "Nothing more came.", **used}
     run = world.run()
@@ -249,7 +249,7 @@ def test_a_pass_has_one_line_for_waiting_after_several_decisions(world: World) -
     assert "Waiting for a decision <" not in html
 
 
-def test_a_stop_and_its_end_are_lines_of_their_own(world: World) -> None:
+def test_a_stop_and_its_end_have_their_own_lines(world: World) -> None:
     run = world.run(RunStatus.QUEUED)
     stops.stop_everything(world.member("operator"))
     stops.release_everything(world.member("admin"))

@@ -35,7 +35,7 @@ def test_hidden_characters_become_visible_tokens(hidden: str, token: str) -> Non
     assert safe_text.replace_hidden_characters(f"a{hidden}b") == f"a⟦{token}⟧b"
 
 
-def test_a_decoded_host_hides_nothing() -> None:
+def test_a_decoded_host_hides_no_characters() -> None:
     assert "\x80" not in safe_text.render_text("xn--b-5ga.\x80.xn--b")
     assert "⟦U+0080⟧" in safe_text.render_text("see \x80.xn--b")
 

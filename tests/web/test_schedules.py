@@ -233,7 +233,7 @@ def test_duplicates_and_too_many_schedules_are_refused(world: World) -> None:
 # Pausing, resuming, cancelling
 
 
-def test_pausing_and_resuming(world: World) -> None:
+def test_a_schedule_can_be_paused_and_resumed(world: World) -> None:
     schedule = create_schedule(world)
     client = world.client("approver")
     client.post(f"/schedules/{schedule.pk}/pause/")

@@ -62,7 +62,7 @@ def test_the_result_shows_both_verdicts_and_links_to_the_call(world: World) -> N
     assert "No verdict would have changed" not in page
 
 
-def test_changes_add_up(world: World) -> None:
+def test_changes_are_combined(world: World) -> None:
     record_call(world)
     first = json.dumps([{"kind": "stop", "tool": UPDATE}])
     page = simulate(world, changes=first, kind="allow_host", host="api.example.com")
@@ -89,7 +89,7 @@ def test_a_simulated_standing_grant_shows_its_terms_and_what_it_approves(world: 
     assert "Their uses and days are not counted. Warnings on cards and approval rules are ignored." in page
 
 
-def test_a_long_draft_is_sent_in_the_body_of_a_request(world: World) -> None:
+def test_a_long_policy_draft_is_sent_in_the_body_of_a_request(world: World) -> None:
     short, long = (propose_grant("1", phone) for phone in ("1", "<1>" * 1_500))
     assert '<form method="get" action="/simulator/" class="change-form">' in simulate(world, changes=short)
     response = world.client("admin").post("/simulator/", {"changes": long, **STOP})
@@ -116,20 +116,20 @@ def test_a_limit_over_history_is_a_sentence_with_fields(world: World) -> None:
     assert 'name="most" value="many"' in page
 
 
-def test_a_wrong_change_leaves_the_others_in_the_draft(world: World) -> None:
+def test_an_invalid_change_leaves_the_others_in_the_policy_draft(world: World) -> None:
     given = {"changes": json.dumps([STOP]), "kind": "allow_host", "host": "https://x/"}
     response = world.client("admin").get("/simulator/", given)
     assert response.status_code == 422
     assert f"stop {SEARCH}" in unescape(response.content.decode())
 
 
-def test_calls_without_a_record_are_counted_apart(world: World) -> None:
+def test_calls_without_a_record_are_counted_separately(world: World) -> None:
     world.call(world.run(RunStatus.SUCCEEDED))
     page = simulate(world, **STOP)
     assert "No recorded verdict: 1 call, not counted above." in page
 
 
-def test_wrong_input_is_explained_and_kept(world: World) -> None:
+def test_invalid_input_is_explained_and_kept(world: World) -> None:
     response = world.client("admin").get("/simulator/", {"kind": "allow_host", "host": "https://x/"})
     assert response.status_code == 422
     page = unescape(response.content.decode())
@@ -157,7 +157,7 @@ def test_hostile_input_stays_text(world: World) -> None:
         assert b"<script>alert(1)" not in response.content
 
 
-def test_a_draft_is_saved_run_in_shadow_mode_and_deleted(world: World) -> None:
+def test_a_policy_draft_can_be_saved_run_in_shadow_mode_and_deleted(world: World) -> None:
     client = world.client("admin")
     changes = json.dumps([STOP])
     response = client.post("/simulator/save/", {"changes": changes, "name": "No search"})
@@ -184,7 +184,7 @@ def test_a_draft_is_saved_run_in_shadow_mode_and_deleted(world: World) -> None:
     ]
 
 
-def test_a_draft_without_a_name_is_refused_with_its_changes(world: World) -> None:
+def test_a_policy_draft_without_a_name_is_refused_with_its_changes(world: World) -> None:
     response = world.client("admin").post("/simulator/save/", {"changes": json.dumps([STOP]), "name": " "})
     assert response.status_code == 422
     page = unescape(response.content.decode())
@@ -192,7 +192,7 @@ def test_a_draft_without_a_name_is_refused_with_its_changes(world: World) -> Non
     assert f"stop {SEARCH}" in page
 
 
-def test_the_employees_form_links_to_the_simulator(world: World) -> None:
+def test_the_form_of_an_employee_links_to_the_simulator(world: World) -> None:
     world.users["admin"].is_staff = True
     world.users["admin"].save()
     page = world.client("admin").get(f"/admin/employees/employee/{world.employee.pk}/change/").content.decode()
@@ -223,14 +223,14 @@ def test_a_simulated_approval_rule_lists_its_cards_with_what_they_would_have_nee
     assert "This policy draft matches none of these cards." in simulate(world, changes=propose_rule(tool=SEARCH))
 
 
-def test_a_draft_with_a_rule_and_another_change_shows_both_results(world: World) -> None:
+def test_a_policy_draft_with_a_rule_and_another_change_shows_both_results(world: World) -> None:
     record_call(world)
     page = simulate(world, changes=propose_rule(), **STOP)
     assert "Result for 1 recorded call" in page
     assert "There are no recorded cards yet." in page
 
 
-def test_the_page_of_a_draft_rule_lists_the_cards_of_its_shadow(world: World) -> None:
+def test_the_page_of_a_drafted_rule_lists_the_cards_of_its_shadow(world: World) -> None:
     client = world.client("admin")
     client.post("/simulator/save/", {"changes": propose_rule(), "name": "Two people"})
     draft = PolicyDraft.objects.get()

@@ -34,7 +34,7 @@ def pending(message: dict[str, Any]) -> int:
     return int(message["payload"]["pending"])
 
 
-def test_it_counts_the_organizations_own_waiting_cards(world: World) -> None:
+def test_the_socket_counts_the_waiting_cards_of_the_organization(world: World) -> None:
     card = world.card()
     world.card()
     clients = world.client("viewer"), world.client("outsider")
@@ -53,7 +53,7 @@ def test_it_counts_the_organizations_own_waiting_cards(world: World) -> None:
     assert Approval.objects.filter(status="pending").count() == 1
 
 
-def test_it_sends_a_stop_and_its_end(world: World) -> None:
+def test_the_socket_sends_a_stop_and_its_end(world: World) -> None:
     clients = world.client("viewer"), world.client("outsider")
 
     async def watch() -> list[Any]:
@@ -73,7 +73,7 @@ def test_it_sends_a_stop_and_its_end(world: World) -> None:
     assert abs((datetime.now(UTC) - datetime.fromisoformat(stopped["stopped"]["at"])).total_seconds()) < 60
 
 
-def test_a_bell_announces_a_stop_without_waiting_for_the_poll(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hint_announces_a_stop_without_waiting_for_the_poll(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(feeds, "POLL_S", 3600.0)
     client, outsider = world.client("viewer"), world.client("outsider")
 
@@ -170,7 +170,7 @@ class TestAPageWithTheList:
         edited, message = in_loop(watch())
         assert (list_ids(message), message["payload"]["gone"], pending(message)) == ([edited.pk], [str(card.pk)], 1)
 
-    def test_gets_numbers_alone_if_there_are_too_many_new_rows(
+    def test_gets_only_numbers_if_there_are_too_many_new_rows(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(inbox_feed, "MAX_NEW_ROWS", 2)
@@ -187,7 +187,7 @@ class TestAPageWithTheList:
         messages = in_loop(watch())
         assert [(pending(message), len(list_ids(message))) for message in messages] == [(3, 0), (5, 2)]
 
-    def test_sees_by_the_numbers_that_it_missed_a_change(self, world: World) -> None:
+    def test_detects_a_missed_change_by_the_numbers(self, world: World) -> None:
         """Another page keeps the feed, and with it the changes that it sent."""
         card, client, other = world.card(), world.client("viewer"), world.client("operator")
 
@@ -207,7 +207,7 @@ class TestAPageWithTheList:
         assert (list_ids(message), message["payload"]["gone"]) == ([], [])
         assert (pending(message), message["payload"]["newest"]) == (1, missed.pk)
 
-    def test_gets_a_change_that_leaves_its_numbers_as_they_were(self, world: World) -> None:
+    def test_gets_a_change_that_keeps_its_numbers(self, world: World) -> None:
         """Ids are given before a commit, so a new card can have a lower id than the newest one."""
         late, other, _ = world.card(), world.card(), world.card()
         Approval.objects.filter(pk=late.pk).delete()
@@ -228,7 +228,7 @@ class TestAPageWithTheList:
         assert (list_ids(message), message["payload"]["gone"]) == ([late.pk], [str(other.pk)])
 
     @feature("The inbox", "A new row is compared with all waiting cards of its shape", "agents/web/lists/inbox_rows.py")
-    def test_gets_a_new_odd_one_marked_with_its_values(self, world: World) -> None:
+    def test_gets_a_new_odd_card_flagged_with_its_values(self, world: World) -> None:
         for name in "abc":
             create(world, f"{name}@acme.example")
         client = world.client("viewer")
@@ -279,7 +279,7 @@ class TestAPageWithTheList:
         assert [(pending(message), len(list_ids(message))) for message in messages] == [(0, 0), (0, 0), (1, 1), (0, 0)]
         assert (messages[-1]["payload"]["newest"], messages[-1]["payload"]["stopped"]["by"]) == (0, "outsider")
 
-    def test_sees_who_looks_at_a_card_within_its_organization_only(self, world: World) -> None:
+    def test_sees_who_views_a_card_only_within_its_organization(self, world: World) -> None:
         card = world.card()
         viewer, operator, outsider = (world.client(name) for name in ("viewer", "operator", "outsider"))
 
@@ -312,7 +312,7 @@ class TestASocketWithoutRows:
         "Clients without the list get each changed card with its status",
         "agents/web/sockets/inbox_feed.py",
     )
-    def test_gets_each_changed_card_with_its_present_status(self, world: World) -> None:
+    def test_gets_each_changed_card_with_its_current_status(self, world: World) -> None:
         card, client = world.card(), world.client("viewer")
 
         async def watch() -> list[dict[str, Any]]:

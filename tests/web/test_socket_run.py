@@ -73,7 +73,7 @@ def test_people_without_access_are_refused(world: World) -> None:
     assert in_loop(ask()) == [4401, 4401, 4404, 4404, 4404]
 
 
-def test_a_viewer_and_a_token_may_watch(world: World) -> None:
+def test_a_viewer_and_a_token_can_watch_a_run(world: World) -> None:
     run = world.run()
     publish(run, 1)
     viewer, (_, secret) = world.client("viewer"), issue_token(world.member("viewer"), "bench")
@@ -121,7 +121,7 @@ def test_a_slow_reader_gets_each_of_a_thousand_events_once(world: World) -> None
     assert slow == fast == stored == list(range(1, 1001))
 
 
-def test_an_event_without_a_bell_arrives(world: World) -> None:
+def test_an_event_without_a_hint_arrives(world: World) -> None:
     run = world.run()
     client = world.client("viewer")
 

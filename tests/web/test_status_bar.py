@@ -56,7 +56,7 @@ def run_it(run: Run) -> None:
     "agents/web/panel/status_bar.py",
     whole_file=True,
 )
-def test_it_names_the_running_call_and_its_duration(world: World) -> None:
+def test_the_bar_names_the_running_call_and_its_duration(world: World) -> None:
     run = world.run(RunStatus.QUEUED)
     run_it(run)
     assert read_bar(world, run).startswith("Dana is thinking")
@@ -74,14 +74,14 @@ def test_a_resting_session_waits_for_its_agent_unless_an_approval_can_be_undone(
     assert read_bar(world, run).startswith("Starting in a moment")
 
 
-def test_it_counts_calls_that_run_side_by_side(world: World) -> None:
+def test_the_bar_counts_parallel_calls(world: World) -> None:
     run = world.run(RunStatus.QUEUED)
     run_it(run)
     execute(run, 3)
     assert re.fullmatch(r"Dana is running 3 calls \d+ s", read_bar(world, run))
 
 
-def test_it_counts_what_people_have_to_do(world: World) -> None:
+def test_the_bar_counts_pending_decisions_of_people(world: World) -> None:
     run = world.run()
     world.card(run)
     assert read_bar(world, run).startswith("1 approval needed")
@@ -92,7 +92,7 @@ def test_it_counts_what_people_have_to_do(world: World) -> None:
     assert read_bar(world, ask_question(world).run).startswith("1 answer needed")
 
 
-def test_it_names_the_colleague_and_leads_to_their_run(world: World) -> None:
+def test_the_bar_names_the_colleague_and_links_to_their_run(world: World) -> None:
     child = delegate_task(world)
     assert child.parent is not None
     Run.objects.filter(pk=child.parent.pk).update(status=RunStatus.WAITING)
@@ -101,7 +101,7 @@ def test_it_names_the_colleague_and_leads_to_their_run(world: World) -> None:
     assert bar.endswith("View")
 
 
-def test_an_end_says_what_happened_and_leads_to_the_answer(world: World) -> None:
+def test_an_ended_run_shows_its_outcome_and_links_to_the_answer(world: World) -> None:
     done = world.run(RunStatus.SUCCEEDED, outcome="done")
     assert read_bar(world, done) == "Finished Read the answer ↑"
     nothing = world.run(RunStatus.SUCCEEDED, outcome="unchanged")
@@ -123,5 +123,5 @@ def test_an_end_says_what_happened_and_leads_to_the_answer(world: World) -> None
         ((1, 1, 1), "1 approval, 1 answer and 1 outcome check needed"),
     ],
 )
-def test_needs_are_counted_in_words(counts: tuple[int, int, int], words: str) -> None:
+def test_decisions_are_counted_in_words(counts: tuple[int, int, int], words: str) -> None:
     assert describe_needs(*counts) == words

@@ -44,7 +44,7 @@ def test_an_operator_stops_everything_and_every_page_says_so(world: World) -> No
     assert (entry.actor, entry.subject) == ("user:operator", f"organization:{world.acme.pk}")
 
 
-def test_only_an_admin_resumes(world: World) -> None:
+def test_only_an_admin_can_resume(world: World) -> None:
     stops.stop_everything(world.member("operator"))
     page = read_page(world.client("approver"), "/stop/")
     assert "Only an admin can resume" in page
@@ -57,7 +57,7 @@ def test_only_an_admin_resumes(world: World) -> None:
 
 @feature("The gate", "Whoever stopped something can undo it for two minutes", "agents/runs/stops.py")
 @pytest.mark.parametrize("what", ["everything", "employee", "tool"])
-def test_whoever_stopped_something_can_undo_it_for_two_minutes(world: World, what: str) -> None:
+def test_the_person_who_stopped_something_can_undo_it_for_two_minutes(world: World, what: str) -> None:
     which = {"employee": world.employee.pk, "tool": "data.getStats"}.get(what, "")
     for late in (False, True):
         assert press(world.client("operator"), "stop", what, which) == 302
@@ -92,7 +92,7 @@ def test_a_viewer_has_no_buttons_and_cannot_stop_anything(world: World) -> None:
     assert (world.acme.stopped_at, ToolRule.objects.count()) == (None, 0)
 
 
-def test_one_employee_is_stopped_and_released(world: World) -> None:
+def test_an_employee_can_be_stopped_and_resumed(world: World) -> None:
     assert press(world.client("operator"), "stop", "employee", world.employee.pk) == 302
     assert "stopped by operator" in read_page(world.client("viewer"), f"/employees/{world.employee.pk}/")
     run = world.run(RunStatus.QUEUED)
@@ -102,7 +102,7 @@ def test_one_employee_is_stopped_and_released(world: World) -> None:
     assert "stopped by operator" not in read_page(world.client("viewer"), f"/employees/{world.employee.pk}/")
 
 
-def test_one_tool_is_stopped_in_the_catalog_and_over_rest(world: World) -> None:
+def test_a_tool_can_be_stopped_in_the_catalog_and_over_rest(world: World) -> None:
     assert press(world.client("operator"), "stop", "tool", "data.getStats") == 302
     assert "stopped by operator" in read_page(world.client("viewer"), "/tools/?q=data.getStats")
     by_name = {one["name"]: one for one in world.client("viewer").get("/api/tools").json()["items"]}
@@ -159,7 +159,7 @@ def test_stopping_twice_is_recorded_once(world: World) -> None:
 
 
 @feature("The gate", "A raised level for all employees of an organization", "agents/admin/rules.py")
-def test_a_level_is_raised_in_the_admin() -> None:
+def test_a_level_can_be_raised_in_the_admin() -> None:
     world = make_admin_world()
     client = world.client("admin")
     sent = {"organization": world.acme.pk, "tool": "data.getStats", "level": "write"}

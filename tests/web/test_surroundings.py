@@ -46,12 +46,12 @@ class TestNewContacts:
         "Contacts that the organization has not used before are named",
         "agents/approvals/warnings/new_contacts.py",
     )
-    def test_an_address_that_stands_nowhere_is_new(self, world: World) -> None:
+    def test_include_an_address_that_occurs_nowhere(self, world: World) -> None:
         found = self.find(world, email="Ann@else.org", notes="See https://other.net/x")
         assert "ann@else.org" in found
         assert "other.net" in found
 
-    def test_an_address_of_a_record_or_a_member_is_not(self, world: World) -> None:
+    def test_exclude_an_address_of_a_record_or_a_member(self, world: World) -> None:
         Record.objects.filter(pk=world.records[1].pk).update(email="Ann@Else.org", domain="Other.net")
         assert self.find(world, email="ann@else.org", notes="See https://www.other.net/x") == ""
         world.users["viewer"].email = "vera@acme.com"
@@ -59,7 +59,7 @@ class TestNewContacts:
         assert self.find(world, email="vera@acme.com") == ""
 
     @pytest.mark.parametrize("address", ["ann@else.org", "b\u00fccher.example"])
-    def test_an_address_that_was_approved_before_is_not(self, world: World, address: str) -> None:
+    def test_exclude_an_address_that_was_approved_before(self, world: World, address: str) -> None:
         assert address in self.find(world, notes=f"to {address}")
         self.approve(world, f"also {address}")
         assert self.find(world, notes=f"again {address}") == ""
@@ -75,17 +75,19 @@ class TestNewContacts:
             ("DE8937040044053201300012", "DE89370400440532013000"),
         ],
     )
-    def test_a_part_of_an_approved_address_is_new(self, world: World, used: str, new: str) -> None:
+    def test_include_a_part_of_an_approved_address(self, world: World, used: str, new: str) -> None:
         self.approve(world, f"also {used}")
         assert f">{new}<" in self.find(world, notes=f"to {new}")
         assert self.find(world, notes=f"to {used}") == ""
 
     @pytest.mark.parametrize("used", ["ann@else.org", "https://www.else.org/x", "https://else.org"])
-    def test_the_host_of_an_approved_address_is_known(self, world: World, used: str) -> None:
+    def test_exclude_the_host_of_an_approved_address(self, world: World, used: str) -> None:
         self.approve(world, f"also {used}")
         assert self.find(world, notes="See https://else.org/y and www.else.org") == ""
 
-    def test_a_part_of_too_many_approved_addresses_is_new(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_include_a_part_of_one_of_too_many_approved_addresses(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(new_contacts, "MAX_READ", 2)
         for used in ("https://harbor.co/x", "https://harbor.com/x", "https://harbor.com/y"):
             self.approve(world, used)
@@ -93,7 +95,7 @@ class TestNewContacts:
         monkeypatch.setattr(new_contacts, "MAX_READ", 3)
         assert self.find(world, notes="See https://harbor.co/y") == ""
 
-    def test_it_says_how_many_were_not_checked(self, world: World) -> None:
+    def test_say_how_many_were_not_checked(self, world: World) -> None:
         hosts = [f"host{number}.example" for number in range(22)]
         for host in hosts:
             self.approve(world, host)
@@ -104,7 +106,7 @@ class TestNewContacts:
         many = self.find(world, notes=" ".join(f"host{number}.example" for number in range(300)))
         assert "At least 180 more contacts" in many
 
-    def test_an_address_of_another_organization_is_new(self, world: World) -> None:
+    def test_include_an_address_known_only_to_another_organization(self, world: World) -> None:
         Record.objects.create(organization=world.globex, name="X", email="ann@else.org")
         assert "ann@else.org" in self.find(world, email="ann@else.org")
 
@@ -115,21 +117,21 @@ class TestSameTargets:
         "Cards name other open cards on their target, and say if it has changed since",
         "agents/approvals/warnings/same_targets.py",
     )
-    def test_two_open_cards_name_each_other(self, world: World) -> None:
+    def test_link_two_open_cards_to_each_other(self, world: World) -> None:
         first, second = world.card(), update(world, status="inactive")
         for card, other in ((first, second), (second, first)):
             assert f'href="/approvals/{other.pk}/">card {other.pk}</a>' in read(world, card)
         Approval.objects.filter(pk=second.pk).update(status=ApprovalStatus.CANCELLED)
         assert "same-target" not in read(world, first)
 
-    def test_cards_on_other_targets_are_not_named(self, world: World) -> None:
+    def test_do_not_link_cards_on_other_targets(self, world: World) -> None:
         first = world.card()
         world.card(params=change(world.records[1], "+1"))
         assert "same-target" not in read(world, first)
 
 
 class TestStaleTargets:
-    def test_a_changed_or_deleted_record_is_said_before_the_decision(self, world: World) -> None:
+    def test_of_changed_or_deleted_records_are_shown_before_the_decision(self, world: World) -> None:
         card = world.card()
         assert "Cannot run as shown" not in read(world, card)
         Record.objects.filter(pk=world.records[0].pk).update(version=2)
@@ -137,7 +139,7 @@ class TestStaleTargets:
         world.records[0].delete()
         assert "Acme Corp no longer exists" in read(world, card)
 
-    def test_a_file_that_changed_is_said_too(self, world: World) -> None:
+    def test_of_changed_files_are_shown_too(self, world: World) -> None:
         Grant.objects.create(employee=world.employee, tool="files.write")
         card = world.card(tool="files.write", params={"path": "a.md", "text": "new"})
         assert "Cannot run as shown" not in read(world, card)
@@ -158,7 +160,7 @@ class TestOutliers:
         "The objects that differ from most others in a list come first",
         "agents/approvals/warnings/outliers.py",
     )
-    def test_few_among_many_are_counted_named_and_first(self) -> None:
+    def test_are_counted_named_and_listed_first(self) -> None:
         targets = self.targets(61)
         (summary,) = summarize_outliers(targets)
         assert [(value.value, value.count, value.names) for value in summary.values] == [
@@ -168,7 +170,7 @@ class TestOutliers:
         assert order_outliers_first(targets)[0]["label"] == "C30"
         assert [one["label"] for one in order_outliers_first(targets)[1:3]] == ["C0", "C1"]
 
-    def test_a_short_list_and_a_mixed_one_have_none(self) -> None:
+    def test_are_none_in_a_short_or_a_mixed_list(self) -> None:
         assert summarize_outliers(self.targets(5)) == []
         mixed = [{"id": str(n), "label": "", "before": {"status": "ab"[n % 2]}} for n in range(20)]
         assert summarize_outliers(mixed) == []
@@ -183,7 +185,7 @@ def test_the_share_of_all_is_shown(world: World) -> None:
     assert "3 of 15 records, 20%" in html
 
 
-def test_an_emptied_value_says_removed(world: World) -> None:
+def test_an_emptied_value_is_shown_as_removed(world: World) -> None:
     world.records[0].phone = "+1"
     world.records[0].save()
     assert '<span class="emptied">removed</span>' in read(world, update(world, phone=""))

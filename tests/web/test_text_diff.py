@@ -15,7 +15,7 @@ def show(before: str, after: str) -> list[str]:
 
 
 @feature("The gate", "Texts are compared line by line and character by character", "agents/web/text/text_diff.py")
-def test_changed_lines_stand_below_each_other_with_the_changed_characters() -> None:
+def test_changed_lines_are_shown_below_each_other_with_the_changed_characters() -> None:
     minus = "\N{MINUS SIGN}"
     assert show("one\ntwo\nthree", "one\ntoo\nthree") == [
         " one",
@@ -32,13 +32,13 @@ def test_unchanged_lines_are_counted() -> None:
     assert show("\n".join(lines), "\n".join(changed))[-1] == " 7 unchanged lines"
 
 
-def test_text_is_escaped_also_within_marks() -> None:
+def test_text_is_escaped_even_within_changed_parts() -> None:
     removed, added = mark_characters("price <b>", "price <i>")
     assert removed == "price &lt;<del>b</del>&gt;"
     assert added == "price &lt;<ins>i</ins>&gt;"
 
 
-def test_values_without_likeness_are_not_compared_by_character() -> None:
+def test_dissimilar_values_are_not_compared_by_character() -> None:
     assert mark_characters("abc", "xyz") == ("abc", "xyz")
 
 

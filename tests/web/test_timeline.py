@@ -56,7 +56,7 @@ def places(segment: DrawnSegment, kind: SpanKind) -> list[tuple[int, int]]:
     "agents/web/panel/timeline.py",
     whole_file=True,
 )
-def test_calls_side_by_side_overlap_after_the_model(world: World) -> None:
+def test_parallel_calls_overlap_after_the_model(world: World) -> None:
     run = world.run(RunStatus.SUCCEEDED)
     one, two = call(world, run), call(world, run)
     add_at(
@@ -71,7 +71,7 @@ def test_calls_side_by_side_overlap_after_the_model(world: World) -> None:
     assert segment.description == "Model 2.0 s; Search records 1.0 s; Search records 2.0 s"
 
 
-def test_calls_one_after_the_other_share_a_lane(world: World) -> None:
+def test_consecutive_calls_share_a_lane(world: World) -> None:
     run = world.run(RunStatus.SUCCEEDED)
     one, two = call(world, run), call(world, run)
     add_at(
@@ -81,7 +81,7 @@ def test_calls_one_after_the_other_share_a_lane(world: World) -> None:
     assert len({bar.y for bar in segment.bars if bar.kind == SpanKind.READ}) == 1
 
 
-def test_a_long_wait_takes_as_much_room_as_the_work_and_says_how_long_it_was(world: World) -> None:
+def test_a_long_wait_is_drawn_as_wide_as_the_work_and_states_its_length(world: World) -> None:
     run = world.run(RunStatus.SUCCEEDED)
     update = call(world, run, "write", "Update a record")
     add_at(
@@ -96,7 +96,7 @@ def test_a_long_wait_takes_as_much_room_as_the_work_and_says_how_long_it_was(wor
     assert "Waiting for approval 2 h 0 min" in segment.description
 
 
-def test_where_events_are_left_out_nothing_is_drawn_as_running(world: World) -> None:
+def test_nothing_is_drawn_as_running_where_events_are_left_out(world: World) -> None:
     run = world.run(RunStatus.SUCCEEDED)
     search = call(world, run)
     events = add_at(
@@ -132,7 +132,7 @@ def test_the_run_of_a_colleague_is_nested_in_its_call(world: World) -> None:
     assert "Task for Kim" in segment.description
 
 
-def test_a_live_message_has_only_the_segments_that_changed(world: World, django_assert_num_queries: Any) -> None:
+def test_a_live_message_contains_only_the_changed_segments(world: World, django_assert_num_queries: Any) -> None:
     run = world.run(RunStatus.QUEUED)
     events = add_at(run, *[(number, PASS, {"pass_number": number}) for number in range(1, 40)])
     search = call(world, run)
@@ -152,7 +152,7 @@ def test_a_pass_that_ends_with_the_next_one_is_drawn_again(world: World) -> None
     assert re.findall('data-into="(timeline-[0-9]+)"', parts) == ["timeline-1", "timeline-2"]
 
 
-def test_events_that_the_timeline_does_not_show_send_none_of_it(world: World) -> None:
+def test_events_outside_the_timeline_send_no_segments(world: World) -> None:
     run = world.run(RunStatus.QUEUED)
     events = add_at(run, (0, PASS, {"pass_number": 1}), (1, EventType.RUN_TITLED, {"title": "Named"}))
     assert "timeline" not in render_lines(run.pk, events[1:])[0].parts

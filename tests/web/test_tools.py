@@ -41,7 +41,7 @@ def test_every_tool_is_listed_with_its_level(world: World) -> None:
     assert 'class="level destructive"' in html
 
 
-def test_it_shows_a_tools_params_and_users(world: World) -> None:
+def test_an_entry_shows_the_params_and_users_of_a_tool(world: World) -> None:
     update = entry(read_page(world.client("viewer")), UPDATE)
     for part in ("changes.status", "one of active, inactive, pending", "required", "JSON schema", "all modes"):
         assert part in update
@@ -52,7 +52,7 @@ def test_it_shows_a_tools_params_and_users(world: World) -> None:
 @feature(
     "Tool contract", "The catalog shows author, version, level and traits of every tool", "templates/tools/tool.html"
 )
-def test_it_shows_id_author_side_effects_and_output(world: World) -> None:
+def test_an_entry_shows_id_author_side_effects_and_output(world: World) -> None:
     html = read_page(world.client("viewer"))
     for part in (f"{UPDATE}@1.0", "by Gadget", "changes data, so it needs approval"):
         assert part in entry(html, UPDATE)
@@ -72,7 +72,9 @@ def test_it_shows_id_author_side_effects_and_output(world: World) -> None:
         ("?after=data.searchRecords@1.0", UPDATE, SEARCH),
     ],
 )
-def test_it_is_filtered_by_category_level_and_text(world: World, query: str, there: str, not_there: str) -> None:
+def test_the_catalog_can_be_filtered_by_category_level_and_text(
+    world: World, query: str, there: str, not_there: str
+) -> None:
     html = read_page(world.client("viewer"), query)
     assert f'<code class="small">{there}</code>' in html
     assert f'<code class="small">{not_there}</code>' not in html
@@ -92,13 +94,13 @@ def test_a_large_catalog_continues_after_its_cursor(world: World, monkeypatch: p
     assert f'<code class="small">{ids[2].name}</code>' in read_page(world.client("viewer"), f"?after={ids[1].id}")
 
 
-class TestFigures:
+class TestFiguresInTheCatalog:
     @feature(
         "Figures and metrics",
         "Calls, success, durations, cards, cost and last error of a tool, in the catalog",
         "agents/web/views/tools.py",
     )
-    def test_they_show_the_last_30_days(self, world: World) -> None:
+    def test_cover_the_last_30_days(self, world: World) -> None:
         count_calls(world.employee, SEARCH, succeeded=9, within_20=7, within_500=2, slowest_ms=300)
         count_calls(world.employee, SEARCH, days_ago=29, **last_error())
         count_calls(world.employee, SEARCH, days_ago=30, succeeded=1000)
@@ -110,7 +112,7 @@ class TestFigures:
         )
         assert "no calls" in entry(read_page(world.client("outsider")), SEARCH)
 
-    def test_cards_and_cost_are_shown_if_there_are_any(self, world: World) -> None:
+    def test_include_cards_and_cost_if_there_are_any(self, world: World) -> None:
         count_calls(world.employee, UPDATE, asked=1500, approved=3, denied=2, succeeded=3, cost_micros=2_500_000)
         count_calls(world.employee, SEARCH, succeeded=1)
         html = read_page(world.client("viewer"))
@@ -124,7 +126,7 @@ class TestFigures:
         "A chart of calls by day, with failures marked, and the same in words",
         "agents/web/charts/bar_charts.py",
     )
-    def test_the_chart_marks_failures_and_describes_them(self, world: World) -> None:
+    def test_have_a_chart_that_labels_and_describes_failures(self, world: World) -> None:
         count_calls(world.employee, SEARCH, days_ago=1, succeeded=3, failed=1)
         count_calls(world.employee, SEARCH, succeeded=2)
         html = entry(read_page(world.client("viewer")), SEARCH)
@@ -135,18 +137,18 @@ class TestFigures:
         assert chart.count("<path") == 2
         assert re.search(r'<path class="bar failed" d="M281.25 0h7.5v12h-7.5z"/>', chart)
 
-    def test_an_errors_message_is_escaped(self, world: World) -> None:
+    def test_escape_the_message_of_an_error(self, world: World) -> None:
         count_calls(world.employee, SEARCH, **last_error(message="<script>alert(1)</script>\u202e"))
         html = entry(read_page(world.client("viewer")), SEARCH)
         assert "<script>" not in html
         assert "⟦U+202E⟧" in html
 
-    def test_it_says_if_nothing_was_counted_yet(self, world: World) -> None:
+    def test_say_if_nothing_was_counted_yet(self, world: World) -> None:
         assert "No data yet" in read_page(world.client("viewer"))
         sweep_at()
         assert "No data yet" not in read_page(world.client("viewer"))
 
-    def test_the_page_needs_few_queries(self, world: World, django_assert_max_num_queries: Any) -> None:
+    def test_need_few_queries(self, world: World, django_assert_max_num_queries: Any) -> None:
         for days_ago in range(20):
             count_calls(world.employee, SEARCH, days_ago=days_ago, succeeded=3, **last_error())
         client = world.client("viewer")
@@ -155,8 +157,8 @@ class TestFigures:
             read_page(client)
 
 
-class TestParams:
-    def test_kinds_limits_and_defaults_are_words(self) -> None:
+class TestParamsInTheCatalog:
+    def test_have_kinds_limits_and_defaults_in_words(self) -> None:
         schema = {
             "properties": {
                 "n": {"type": "integer", "minimum": 1, "maximum": 9, "default": 3},
@@ -177,7 +179,7 @@ class TestParams:
         assert rows["either"].kind == "whole number or text"
         assert rows["free"].kind == "any value"
 
-    def test_a_recursive_schema_ends(self) -> None:
+    def test_of_a_recursive_schema_end(self) -> None:
         node = {"properties": {"child": {"$ref": "#/$defs/Node"}, "all": {"items": {"$ref": "#/$defs/Node"}}}}
         rows = build_param_rows(
             {**node, "$defs": {"Node": {"type": "object", **node}, "Loop": {"$ref": "#/$defs/Loop"}}}
@@ -185,19 +187,19 @@ class TestParams:
         assert rows[1].name == "child.child"
         assert len(rows) < 200
 
-    def test_a_list_of_itself_is_a_list_of_any_value(self) -> None:
+    def test_that_are_a_list_of_itself_are_a_list_of_any_value(self) -> None:
         tree = {"type": "array", "items": {"$ref": "#/$defs/Tree"}}
         (row,) = build_param_rows({"properties": {"tree": {"$ref": "#/$defs/Tree"}}, "$defs": {"Tree": tree}})
         assert row.kind == "list of any value"
 
-    def test_a_few_parts_that_describe_millions_of_params_cost_no_more_than_the_rows_shown(self) -> None:
+    def test_by_the_million_cost_no_more_than_the_rows_shown(self) -> None:
         node = {"type": "object", "properties": {f"p{number}": {"$ref": "#/$defs/N"} for number in range(40)}}
         began = time.process_time()
         rows = build_param_rows({"properties": {"a": {"$ref": "#/$defs/N"}}, "$defs": {"N": node}})
         assert len(rows) == MAX_ROWS
         assert time.process_time() - began < 1
 
-    def test_references_lead_to_any_part_of_the_schema(self) -> None:
+    def test_include_references_to_any_part_of_the_schema(self) -> None:
         schema = {
             "properties": {"a": {"$ref": "#/definitions/A"}, "b": {"$ref": "#/properties/a"}},
             "definitions": {"A": {"type": "integer"}},

@@ -59,7 +59,7 @@ def test_a_filter_that_cannot_be_stored_is_refused(world: World, filled: dict[st
     assert not Trigger.objects.exists()
 
 
-def test_saving_keeps_an_employee_that_is_not_active(world: World) -> None:
+def test_saving_keeps_an_inactive_employee(world: World) -> None:
     trigger = create(world)[0]
     Employee.objects.filter(pk=world.employee.pk).update(is_active=False)
     page = world.client("operator").get(f"/triggers/{trigger.pk}/").content.decode()
@@ -67,8 +67,8 @@ def test_saving_keeps_an_employee_that_is_not_active(world: World) -> None:
     assert "(not active)" not in world.client("operator").get("/triggers/").content.decode()
 
 
-class TestAddress:
-    def test_a_message_is_answered_with_its_runs_address(self, world: World) -> None:
+class TestTheAddressOfATrigger:
+    def test_returns_the_address_of_the_run(self, world: World) -> None:
         trigger = create(world)[0]
         response = post(trigger, {"action": "opened", "title": "Down"})
         run = Run.objects.get()
@@ -79,14 +79,14 @@ class TestAddress:
         again = post(trigger, {"action": "opened", "title": "Down"})
         assert (again.status_code, again.json()) == (202, response.json())
 
-    def test_a_slash_at_the_end_of_the_address_changes_nothing(self, world: World) -> None:
+    def test_accepts_a_final_slash(self, world: World) -> None:
         trigger = create(world)[0]
         trigger.public_id += "/"
         assert post(trigger, {"action": "opened", "title": "Down"}).status_code == 202
         trigger.public_id += "x"
         assert post(trigger, {"action": "opened"}).status_code == 404
 
-    def test_a_filtered_message_is_accepted_too(self, world: World) -> None:
+    def test_accepts_a_filtered_message_too(self, world: World) -> None:
         response = post(create(world)[0], {"action": "closed"})
         assert (response.status_code, response.json(), Run.objects.count()) == (202, {"status": "filtered"}, 0)
 
@@ -94,7 +94,7 @@ class TestAddress:
         ("case", "status"),
         [("wrong", 401), ("unknown", 404), ("no json", 422), ("large", 413), ("many", 429), ("get", 405)],
     )
-    def test_a_refusal_has_its_status(
+    def test_returns_the_status_of_each_refusal(
         self, world: World, case: str, status: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         trigger = create(world)[0]
@@ -116,7 +116,7 @@ class TestAddress:
         assert (response.get("Retry-After") is not None) == (case == "many")
         assert SECRET not in response.content.decode()
 
-    def test_a_sender_that_checks_the_address_gets_its_answer(self, world: World) -> None:
+    def test_answers_a_sender_that_checks_it(self, world: World) -> None:
         slack = world.trigger(scheme="slack", secret=SECRET)
         body = json.dumps({"type": "url_verification", "challenge": "c1"}).encode()
         now = str(int(time.time()))
@@ -125,21 +125,21 @@ class TestAddress:
         response = nobody().post(f"/hooks/{slack.public_id}", body, content_type="application/json", headers=headers)
         assert (response.status_code, response.json(), Run.objects.count()) == (200, {"challenge": "c1"}, 0)
 
-    def test_a_session_of_a_person_counts_for_nothing(self, world: World) -> None:
+    def test_ignores_the_session_of_a_person(self, world: World) -> None:
         trigger = create(world)[0]
         response = post(trigger, {"action": "opened"}, world.client("admin"), proof="")
         assert response.status_code == 401
 
 
-class TestPages:
-    def test_a_new_secret_is_shown_once_with_the_address(self, world: World) -> None:
+class TestThePagesOfTriggers:
+    def test_show_a_new_secret_once_with_the_address(self, world: World) -> None:
         trigger, page = create(world, secret="")
         assert trigger.secret in page
         assert f"http://testserver/hooks/{trigger.public_id}" in page
         assert trigger.secret not in world.client("operator").get("/triggers/").content.decode()
         assert trigger.secret not in world.client("operator").get(f"/triggers/{trigger.pk}/").content.decode()
 
-    def test_the_filters_come_back_as_they_were_typed(self, world: World) -> None:
+    def test_show_filters_as_they_were_typed(self, world: World) -> None:
         trigger = create(world)[0]
         assert (trigger.filters[0]["param"], trigger.filters[0]["value"]) == ("action", ["opened", "edited"])
         assert 'value="opened, edited"' in world.client("operator").get(f"/triggers/{trigger.pk}/").content.decode()
@@ -155,27 +155,27 @@ class TestPages:
             ("prefix", "5", "5"),
         ],
     )
-    def test_a_value_is_read_as_its_rule_needs_it(self, world: World, rule: str, typed: str, stored: Any) -> None:
+    def test_parse_a_value_as_its_rule_needs_it(self, world: World, rule: str, typed: str, stored: Any) -> None:
         trigger = create(world, filter_rule=rule, filter_value=typed)[0]
         assert trigger.filters[0]["value"] == stored
 
     @pytest.mark.parametrize("rule", ["minimum", "maximum"])
-    def test_a_limit_that_is_no_number_is_refused(self, world: World, rule: str) -> None:
+    def test_refuse_a_limit_that_is_not_a_number(self, world: World, rule: str) -> None:
         form = fill_form(world, filter_rule=rule, filter_value="many")
         assert world.client("operator").post("/triggers/new/", form).status_code == 422
 
     @pytest.mark.parametrize("number", ["", "x", "²", "-1", "9" * 5_000])
     @pytest.mark.parametrize("name", ["repeat_hours", "max_queued"])
-    def test_what_is_no_number_is_refused(self, world: World, name: str, number: str) -> None:
+    def test_refuse_settings_that_are_not_numbers(self, world: World, name: str, number: str) -> None:
         response = world.client("operator").post("/triggers/new/", fill_form(world, **{name: number}))
         assert (response.status_code, Trigger.objects.count()) == (422, 0)
 
     @pytest.mark.parametrize("employee", ["", "x", "0"])
-    def test_a_trigger_of_no_employee_is_refused(self, world: World, employee: str) -> None:
+    def test_refuse_a_trigger_without_an_employee(self, world: World, employee: str) -> None:
         response = world.client("operator").post("/triggers/new/", fill_form(world, employee=employee))
         assert (response.status_code, Trigger.objects.count()) == (404, 0)
 
-    def test_the_form_keeps_each_row_that_was_begun(self, world: World) -> None:
+    def test_keep_each_started_row_of_the_form(self, world: World) -> None:
         form = {
             **fill_form(world, name=""),
             "filter_param": ["action", "", "", "title"],
@@ -186,13 +186,13 @@ class TestPages:
         assert re.findall(r'name="filter_param" value="([^"]*)"', page)[:4] == ["action", "", "title", ""]
         assert re.findall(r'name="filter_value" value="([^"]*)"', page)[:4] == ["", "opened", "Down", ""]
 
-    def test_the_form_begins_empty_and_keeps_what_was_typed(self, world: World) -> None:
+    def test_start_with_an_empty_form_and_keep_typed_values(self, world: World) -> None:
         client = world.client("operator")
         assert 'value="Alarms"' not in client.get("/triggers/").content.decode()
         page = client.post("/triggers/new/", fill_form(world, name="Alarms", task="")).content.decode()
         assert 'value="Alarms"' in page
 
-    def test_it_offers_the_organizations_active_employees(self, world: World) -> None:
+    def test_offer_only_active_employees_of_the_organization(self, world: World) -> None:
         values = {"organization": world.acme, "provider": world.employee.provider}
         Employee.objects.create(**values, name="Ines", is_active=False)
         page = world.client("operator").get("/triggers/").content.decode()
@@ -202,7 +202,7 @@ class TestPages:
         page = world.client("operator").get(f"/triggers/{trigger.pk}/").content.decode()
         assert ("choose an employee" in page, "Ines" in page, "Hank" in page) == (True, False, False)
 
-    def test_a_save_changes_the_trigger_and_says_so(self, world: World) -> None:
+    def test_confirm_a_saved_change(self, world: World) -> None:
         trigger, client = create(world)[0], world.client("admin")
         assert client.get(f"/triggers/{trigger.pk}/").status_code == 200
         page = client.post(f"/triggers/{trigger.pk}/", fill_form(world, name="Alarms", secret=""), follow=True)
@@ -210,7 +210,7 @@ class TestPages:
         assert (trigger.name, trigger.created_by) == ("Alarms", world.users["admin"])
         assert "The trigger was saved." in page.content.decode()
 
-    def test_it_is_switched_off_and_on(self, world: World) -> None:
+    def test_can_switch_a_trigger_off_and_on(self, world: World) -> None:
         trigger, client = create(world)[0], world.client("operator")
         for form, state, address in (
             ({}, "off", "/triggers/"),
@@ -222,24 +222,24 @@ class TestPages:
             assert (trigger.is_active, response["Location"]) == (state == "on", address)
             assert f"Issues is switched {state}." in client.get("/triggers/").content.decode()
 
-    def test_the_new_secret_is_that_of_the_trigger_that_the_same_person_made(self, world: World) -> None:
+    def test_show_the_new_secret_to_its_creator(self, world: World) -> None:
         client = world.client("admin")
         client.post("/triggers/new/", fill_form(world, name="First", secret=""))
         create(world, name="Second")
         assert "The secret of First" in client.get("/triggers/").content.decode()
 
-    def test_the_messages_are_those_of_the_trigger(self, world: World) -> None:
+    def test_list_only_messages_of_the_trigger(self, world: World) -> None:
         trigger = create(world)[0]
         post(create(world, name="Other")[0], {"action": "closed", "title": "Elsewhere"})
         assert "Elsewhere" not in world.client("viewer").get(f"/triggers/{trigger.pk}/").content.decode()
 
-    def test_a_page_that_is_just_full_leads_nowhere(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_do_not_link_beyond_a_page_that_is_just_full(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("agents.web.views.triggers.PAGE_SIZE", 1)
         trigger = create(world)[0]
         world.received(trigger)
         assert "Older received messages" not in world.client("viewer").get(f"/triggers/{trigger.pk}/").content.decode()
 
-    def test_what_is_wrong_stays_in_the_form(self, world: World) -> None:
+    def test_keep_invalid_values_in_the_form(self, world: World) -> None:
         response = world.client("operator").post("/triggers/new/", fill_form(world, task="{{ payload }} of Dana"))
         page = response.content.decode()
         assert response.status_code == 422
@@ -247,13 +247,13 @@ class TestPages:
         assert re.search(r'id="task"[^>]*aria-invalid="true"', page)
         assert SECRET not in page, "a typed secret is not sent back"
 
-    def test_a_viewer_sees_no_form(self, world: World) -> None:
+    def test_show_no_form_to_a_viewer(self, world: World) -> None:
         trigger = create(world)[0]
         for path in ("/triggers/", f"/triggers/{trigger.pk}/"):
             page = world.client("viewer").get(path).content.decode()
             assert "<form" not in page.partition("<main")[2].partition("</main>")[0]
 
-    def test_the_last_messages_say_what_became_of_them(self, world: World) -> None:
+    def test_show_the_result_of_the_last_messages(self, world: World) -> None:
         trigger = create(world)[0]
         post(trigger, {"action": "opened", "title": "Down"})
         post(trigger, {"action": "closed"})
@@ -265,7 +265,7 @@ class TestPages:
         assert post(trigger, {"action": "opened", "title": "Down again"}).status_code == 409
         assert "Dana is not active" in world.client("viewer").get(f"/triggers/{trigger.pk}/").content.decode()
 
-    def test_a_message_is_sent_again_by_a_button(self, world: World) -> None:
+    def test_have_a_button_to_send_a_message_again(self, world: World) -> None:
         trigger = create(world)[0]
         post(trigger, {"action": "closed", "title": "Down"})
         message = ReceivedMessage.objects.get()
@@ -273,7 +273,7 @@ class TestPages:
         assert response["Location"] == f"/runs/{Run.objects.get().pk}/"
         assert "sent again by admin" in world.client("viewer").get(f"/triggers/{trigger.pk}/").content.decode()
 
-    def test_older_messages_are_on_further_pages(self, world: World) -> None:
+    def test_continue_with_older_messages_on_further_pages(self, world: World) -> None:
         trigger = create(world)[0]
         for number in range(60):
             world.received(trigger, json.dumps({"number": number}))
@@ -283,8 +283,8 @@ class TestPages:
         assert (first.count("Message from outside"), second.count("Message from outside")) == (50, 10)
 
 
-class TestRunPage:
-    def test_the_message_is_folded_and_marked(self, world: World) -> None:
+class TestTheRunOfATrigger:
+    def test_shows_the_message_folded_and_labeled(self, world: World) -> None:
         post(create(world)[0], {"action": "opened", "title": HOSTILE})
         run = Run.objects.get()
         page = world.client("viewer").get(f"/runs/{run.pk}/").content.decode()
@@ -292,7 +292,7 @@ class TestRunPage:
         assert "Message from outside" in page
         assert "by the trigger Issues on behalf of operator" in " ".join(re.sub("<[^>]+>", " ", page).split())
 
-    def test_transcripts_contain_it(self, world: World) -> None:
+    def test_has_the_message_in_its_transcripts(self, world: World) -> None:
         post(create(world)[0], {"action": "opened", "title": "Down"})
         run, client = Run.objects.get(), world.client("viewer")
         markdown = streamed(client.get(f"/runs/{run.pk}/transcript.md"))
@@ -301,7 +301,7 @@ class TestRunPage:
         stored = json.loads(streamed(client.get(f"/runs/{run.pk}/transcript.json")))
         assert stored["run"]["outside_message"] == {"action": "opened", "title": "Down"}
 
-    def test_other_runs_have_none(self, world: World) -> None:
+    def test_is_the_only_kind_with_a_message_from_outside(self, world: World) -> None:
         page = world.client("viewer").get(f"/runs/{world.run(RunStatus.SUCCEEDED).pk}/").content.decode()
         assert "Message from outside" not in page
 

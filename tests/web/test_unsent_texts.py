@@ -83,7 +83,7 @@ def test_a_script_gets_401_and_no_login_page(world: World, browser: Client) -> N
         ("/approvals/1/approve/", {"digest": "d", "confirm": "12", "seen_approvals": "ann"}),
     ],
 )
-def test_secrets_and_what_nobody_typed_are_not_kept(
+def test_secrets_and_untyped_fields_are_not_kept(
     world: World, browser: Client, path: str, form: dict[str, str]
 ) -> None:
     response = browser.post(path, form)
@@ -97,7 +97,7 @@ def test_anything_else_in_the_login_form_is_ignored(world: World, browser: Clien
     assert "data-unsent=" not in browser.get("/runs/").content.decode()
 
 
-def test_a_part_that_a_script_fetches_leaves_the_texts_for_the_page(world: World, browser: Client) -> None:
+def test_a_fragment_request_leaves_the_texts_for_the_page(world: World, browser: Client) -> None:
     kept = json.dumps({"path": "/", "texts": [["task", "Tidy up"]]})
     log_in(world, browser, unsent=kept)
     assert "data-unsent=" not in browser.get("/", headers={"sec-fetch-mode": "cors"}).content.decode()

@@ -85,7 +85,7 @@ def actions(world: World) -> list[str]:
 
 
 class TestInvitations:
-    def test_a_person_without_an_account_creates_one_and_becomes_a_member(self, world: World) -> None:
+    def test_let_a_person_without_an_account_create_one_and_become_a_member(self, world: World) -> None:
         client = open_link(invite(world))
         assert "Acme" in read_page(client, "/join/")
         response = sign_up(client, "ada")
@@ -95,7 +95,7 @@ class TestInvitations:
         assert member.user.check_password(PASSWORD)
         assert "Welcome to Acme" in read_page(client, "/")
 
-    def test_the_secret_is_stored_nowhere(self, world: World) -> None:
+    def test_store_the_secret_nowhere(self, world: World) -> None:
         secret = invite(world).split("/")[2]
         row = Invitation.objects.get()
         assert row.hash == hash_secret(secret)
@@ -105,14 +105,14 @@ class TestInvitations:
         assert secret not in str(dict(client.session))
         assert secret not in read_page(world.client("admin"))
 
-    def test_opening_the_link_accepts_nothing(self, world: World) -> None:
+    def test_are_not_accepted_by_opening_the_link(self, world: World) -> None:
         link = invite(world)
         open_link(link, world.client("stranger"))
         open_link(link)
         assert Invitation.objects.get().accepted_at is None
         assert not world.users["stranger"].memberships.exists()
 
-    def test_a_person_with_an_account_accepts_after_logging_in(self, world: World) -> None:
+    def test_are_accepted_by_a_person_with_an_account_after_logging_in(self, world: World) -> None:
         world.users["stranger"].set_password(PASSWORD)
         world.users["stranger"].save()
         client = open_link(invite(world, "admin"))
@@ -125,7 +125,7 @@ class TestInvitations:
         assert (member.organization, member.role) == (world.acme, Role.ADMIN)
         assert User.objects.get(username="stranger").is_staff
 
-    def test_invited_address_is_theirs_once_they_enter_the_code(self, world: World, settings: Settings) -> None:
+    def test_confirm_an_address_once_the_code_is_entered(self, world: World, settings: Settings) -> None:
         settings.EMAIL_HOST = "mail.example.com"
         link = invite(world, address="ada@example.com")
         assert "ada@example.com" not in str(
@@ -141,12 +141,12 @@ class TestInvitations:
         channel.refresh_from_db()
         assert channel.confirmed_at is not None
 
-    def test_invitation_without_mail_server_is_accepted_without_address(self, world: World, settings: Settings) -> None:
+    def test_without_a_mail_server_are_accepted_without_an_address(self, world: World, settings: Settings) -> None:
         settings.EMAIL_HOST, settings.GADGET_SHOWS_MESSAGES = "", False
         assert sign_up(open_link(invite(world, address="ada@example.com")), "ada").status_code == 302
         assert not Channel.objects.exists()
 
-    def test_it_works_once(self, world: World) -> None:
+    def test_work_once(self, world: World) -> None:
         link = invite(world)
         first, second = open_link(link), open_link(link)
         assert sign_up(first, "ada").status_code == 302
@@ -154,13 +154,13 @@ class TestInvitations:
         assert nobody().get(link).status_code == 404
         assert not User.objects.filter(username="eve").exists()
 
-    def test_a_member_of_another_organization_may_join(self, world: World) -> None:
+    def test_can_be_accepted_by_a_member_of_another_organization(self, world: World) -> None:
         client = open_link(invite(world), world.client("outsider"))
         assert client.post("/join/").status_code == 302
         assert world.users["outsider"].memberships.count() == 2
 
     @pytest.mark.parametrize("end", ["expired", "revoked", "demoted", "switched off", "removed", "left"])
-    def test_it_stops_working(self, world: World, end: str) -> None:
+    def test_stop_working_when_they_expire_or_are_revoked(self, world: World, end: str) -> None:
         link = invite(world)
         client = open_link(link)
         admin = Membership.objects.filter(user=world.users["admin"])
@@ -182,14 +182,14 @@ class TestInvitations:
         assert sign_up(client, "ada").status_code == 404
         assert not User.objects.filter(username="ada").exists()
 
-    def test_a_member_cannot_join_again_and_keeps_the_role(self, world: World) -> None:
+    def test_keep_the_role_of_an_existing_member(self, world: World) -> None:
         link = invite(world, "admin")
         client = open_link(link, world.client("viewer"))
         assert client.post("/join/").status_code == 409
         assert world.member("viewer").role == Role.VIEWER
         open_link(link)
 
-    def test_usernames_cannot_be_guessed(self, world: World) -> None:
+    def test_do_not_allow_guessing_usernames(self, world: World) -> None:
         client = open_link(invite(world))
         tries = [sign_up(client, "OutSider").status_code for _ in range(invitations.MAX_TRIES)]
         assert set(tries) == {422}
@@ -207,7 +207,7 @@ class TestInvitations:
             ("p\u0430ypal", PASSWORD, PASSWORD),
         ],
     )
-    def test_an_invalid_username_or_password_creates_no_account(
+    def test_with_an_invalid_username_or_password_create_no_account(
         self, world: World, username: str, password: str, again: str
     ) -> None:
         client = open_link(invite(world))
@@ -219,20 +219,20 @@ class TestInvitations:
         assert sign_up(client, "ada").status_code == 302
 
     @pytest.mark.parametrize("wrong", [{"role": "owner"}, {"days": "400"}, {"note": "x" * 121}, {"address": "ada"}])
-    def test_an_invalid_offer_is_refused_with_a_reason(self, world: World, wrong: dict[str, str]) -> None:
+    def test_with_invalid_terms_are_refused_with_a_reason(self, world: World, wrong: dict[str, str]) -> None:
         sent = {"role": "viewer", "days": "7", "note": "", **wrong}
         response = world.client("admin").post("/users/invite/", sent)
         assert response.status_code == 422
         assert 'role="alert"' in response.content.decode()
         assert not Invitation.objects.exists()
 
-    def test_an_invitation_of_another_organization_returns_404(self, world: World) -> None:
+    def test_of_another_organization_return_404(self, world: World) -> None:
         invite(world)
         path = f"/users/invitations/{Invitation.objects.get().pk}/revoke/"
         assert world.client("outsider").post(path).status_code == 404
         assert Invitation.objects.get().revoked_at is None
 
-    def test_pages_behind_a_link_are_not_cached_and_need_a_csrf_token(self, world: World) -> None:
+    def test_have_pages_that_are_not_cached_and_need_a_csrf_token(self, world: World) -> None:
         link = invite(world)
         client = nobody(needs_csrf=True)
         assert "no-store" in client.get(link)["Cache-Control"]
@@ -240,15 +240,15 @@ class TestInvitations:
         assert nobody().get("/join/").status_code == 404
 
 
-class TestALinkIsShownOnce:
-    def test_on_a_page_that_can_be_loaded_again(self, world: World) -> None:
+class TestASecretLinkIsShownOnce:
+    def test_on_a_page_that_can_be_reloaded(self, world: World) -> None:
         client = world.client("admin")
         response = client.post("/users/invite/", {"role": "operator", "days": "7", "note": "Ada"})
         assert client.head("/users/").status_code == 200, "a HEAD request does not count as showing it"
         assert "/join/" in read_link(client, response)
         assert Invitation.objects.count() == 1
 
-    def test_and_is_encrypted_in_the_session(self, world: World) -> None:
+    def test_and_encrypted_in_the_session(self, world: World) -> None:
         client = world.client("admin")
         response = client.post("/users/invite/", {"role": "operator", "days": "7", "note": "Ada"})
         kept = [str(one.get_decoded()) for one in Session.objects.all()]
@@ -271,8 +271,8 @@ class TestALinkIsShownOnce:
         assert not LINK.search(read_page(client))
 
 
-class TestRoles:
-    def test_a_role_changes_at_once(self, world: World) -> None:
+class TestChangingRoles:
+    def test_takes_effect_at_once(self, world: World) -> None:
         path = f"/users/{world.member('viewer').pk}/role/"
         assert post_confirmed(world.client("admin"), path, {"role": "admin"}).status_code == 302
         assert world.member("viewer").role == Role.ADMIN
@@ -281,7 +281,7 @@ class TestRoles:
         assert not User.objects.get(username="viewer").is_staff
         assert world.client("admin").post(path, {"role": "owner"}).status_code == 422
 
-    def test_granting_and_removing_the_admin_role_needs_confirmation(self, world: World) -> None:
+    def test_to_and_from_admin_needs_confirmation(self, world: World) -> None:
         client, path = world.client("admin"), f"/users/{world.member('viewer').pk}/role/"
         for role, told in (
             ("admin", "viewer can change everything here"),
@@ -297,7 +297,7 @@ class TestRoles:
             assert post_confirmed(client, path, {"role": role}).status_code == 302
             assert world.member("viewer").role == role
 
-    def test_inviting_an_admin_needs_confirmation(self, world: World) -> None:
+    def test_by_inviting_an_admin_needs_confirmation(self, world: World) -> None:
         sent = {"role": "admin", "days": "1", "note": "Ada & <b>"}
         asked = world.client("admin").post("/users/invite/", sent)
         assert "Whoever opens the link first can change everything" in asked.content.decode()
@@ -309,14 +309,14 @@ class TestRoles:
         assert (made.role, made.note) == ("admin", "Ada")
         assert world.client("viewer").post("/users/invite/", sent).status_code == 403
 
-    def test_a_removed_member_loses_access_but_keeps_the_account(self, world: World) -> None:
+    def test_by_removing_a_member_keeps_the_account(self, world: World) -> None:
         _, secret = issue_token(world.member("operator"), "Key")
         assert world.client("admin").post(f"/users/{world.member('operator').pk}/remove/").status_code == 302
         assert world.client("operator").get("/").status_code == 403
         assert authenticate_token(secret) is None
         assert User.objects.filter(username="operator", is_active=True).exists()
 
-    def test_the_last_admin_stays_admin(self, world: World) -> None:
+    def test_cannot_demote_the_last_admin(self, world: World) -> None:
         own, client = world.member("admin"), world.client("admin")
         User.objects.filter(username="approver").update(is_active=False)
         Membership.objects.filter(user__username="approver").update(role=Role.ADMIN)
@@ -324,13 +324,13 @@ class TestRoles:
         assert client.post(f"/users/{own.pk}/remove/").status_code == 409
         assert world.member("admin").role == Role.ADMIN
 
-    def test_an_admin_can_leave_if_there_is_another(self, world: World) -> None:
+    def test_lets_an_admin_leave_if_there_is_another(self, world: World) -> None:
         Membership.objects.filter(user__username="approver").update(role=Role.ADMIN)
         assert world.client("admin").post(f"/users/{world.member('admin').pk}/remove/")["Location"] == "/"
         assert not world.users["admin"].memberships.exists()
         assert not User.objects.get(username="admin").is_staff
 
-    def test_a_demoted_admin_can_change_nothing(self, world: World) -> None:
+    def test_is_denied_to_a_demoted_admin(self, world: World) -> None:
         stale = world.member("admin")
         Membership.objects.filter(pk=stale.pk).update(role=Role.VIEWER)
         with pytest.raises(Forbidden):
@@ -338,14 +338,14 @@ class TestRoles:
         with pytest.raises(Forbidden):
             invitations.invite(stale, invitations.Offer(role="admin"))
 
-    def test_a_member_of_another_organization_returns_404(self, world: World) -> None:
+    def test_returns_404_for_a_member_of_another_organization(self, world: World) -> None:
         theirs = world.member("outsider").pk
         for act in ("role", "remove", "password"):
             assert world.client("admin").post(f"/users/{theirs}/{act}/", {"role": "viewer"}).status_code == 404
         assert world.member("outsider").role == Role.ADMIN
 
 
-def test_every_change_is_in_the_audit_without_secrets(world: World) -> None:
+def test_is_audited_without_secrets(world: World) -> None:
     admin = world.client("admin")
     joining = open_link(invite(world))
     sign_up(joining, "ada")

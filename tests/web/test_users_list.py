@@ -27,7 +27,7 @@ def read_page(client: Client, path: str = "/users/") -> str:
     return response.content.decode()
 
 
-def test_everybody_sees_the_members_but_only_admins_can_change_them(world: World) -> None:
+def test_everybody_can_see_the_members_and_only_admins_can_change_them(world: World) -> None:
     seen, ruled = read_page(world.client("viewer")), read_page(world.client("admin"))
     for role in Role.values:
         assert f"role-{role}" in seen
@@ -37,7 +37,7 @@ def test_everybody_sees_the_members_but_only_admins_can_change_them(world: World
         assert part in ruled
 
 
-def test_it_continues_after_its_cursor_and_searches_names(world: World) -> None:
+def test_the_list_continues_after_its_cursor_and_searches_names(world: World) -> None:
     for number in range(60):
         user = User.objects.create_user(f"person-{number:02}")
         Membership.objects.create(organization=world.acme, user=user)
@@ -52,7 +52,7 @@ def test_it_continues_after_its_cursor_and_searches_names(world: World) -> None:
     assert "person-34" not in only
 
 
-def test_many_members_need_no_more_queries(world: World, django_assert_max_num_queries: Any) -> None:
+def test_the_list_needs_a_constant_number_of_queries(world: World, django_assert_max_num_queries: Any) -> None:
     for number in range(30):
         user = User.objects.create_user(f"person-{number:02}")
         Membership.objects.create(organization=world.acme, user=user)

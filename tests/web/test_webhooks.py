@@ -38,7 +38,7 @@ def test_a_new_secret_is_shown_once(world: World) -> None:
         assert secret not in client.get(path).content.decode()
 
 
-def test_a_first_secret_comes_alone_and_a_rotated_one_beside_the_earlier(world: World) -> None:
+def test_the_first_secret_is_shown_alone_and_a_rotated_one_beside_the_earlier(world: World) -> None:
     client = world.client("admin")
     assert "earlier secret" not in client.post("/webhooks/", FORM, follow=True).content.decode()
     webhook = Webhook.objects.get()
@@ -49,14 +49,14 @@ def test_a_first_secret_comes_alone_and_a_rotated_one_beside_the_earlier(world: 
     assert "earlier secret" not in client.get("/webhooks/").content.decode()
 
 
-def test_the_new_secret_is_that_of_the_webhook_that_was_made(world: World) -> None:
+def test_the_new_secret_belongs_to_the_created_webhook(world: World) -> None:
     client = world.client("admin")
     client.post("/webhooks/", {**FORM, "name": "First"})
     world.client("admin").post("/webhooks/", {**FORM, "name": "Second"})
     assert "The secret of First" in client.get("/webhooks/").content.decode()
 
 
-def test_the_form_begins_with_every_kind_and_keeps_what_was_typed(world: World) -> None:
+def test_the_form_starts_with_every_kind_and_keeps_typed_values(world: World) -> None:
     client = world.client("admin")
     page = client.get("/webhooks/").content.decode()
     assert page.count("checked") == len(WebhookKind)
@@ -69,7 +69,7 @@ def test_the_form_begins_with_every_kind_and_keeps_what_was_typed(world: World) 
     assert page.count("checked") == len(FORM["kinds"])
 
 
-def test_it_is_switched_off_and_on(world: World) -> None:
+def test_a_webhook_can_be_switched_off_and_on(world: World) -> None:
     webhook, client = create(world), world.client("admin")
     for form, state in (({}, "off"), ({"on": "1"}, "on"), ({"on": "0"}, "off")):
         page = client.post(f"/webhooks/{webhook.pk}/switch/", form, follow=True).content.decode()
@@ -78,14 +78,14 @@ def test_it_is_switched_off_and_on(world: World) -> None:
         assert f"Other system is switched {state}." in page
 
 
-def test_the_deliveries_are_those_of_the_webhook(world: World) -> None:
+def test_only_deliveries_of_the_webhook_are_listed(world: World) -> None:
     webhook, other = create(world), create(world)
     WebhookDelivery.objects.create(webhook=other, kind="run.started", run_id=1, seq=77)
     assert "event 77" not in read(world, f"/webhooks/{webhook.pk}/")
     assert "event 77" in read(world, f"/webhooks/{other.pk}/")
 
 
-def test_a_page_that_is_just_full_leads_nowhere(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_page_without_more_rows_has_no_link(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agents.web.views.webhooks.PAGE_SIZE", 1)
     webhook = create(world)
     WebhookDelivery.objects.create(webhook=webhook, kind="run.started", run_id=1, seq=1)
@@ -101,7 +101,7 @@ def test_the_list_names_the_host_but_not_the_rest_of_the_address(world: World) -
 
 
 @pytest.mark.parametrize("address", ["", "ftp://example.com/x"])
-def test_an_address_that_cannot_be_read_has_no_host(address: str) -> None:
+def test_an_undecryptable_address_has_no_host(address: str) -> None:
     assert Webhook(address=address).host == ""
 
 
@@ -114,7 +114,7 @@ def test_a_rotated_secret_is_shown_once(world: World) -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"name": ""}, {"address": "http://example.com/"}, {"kinds": []}])
-def test_what_is_wrong_stays_in_the_form(world: World, wrong: dict[str, str]) -> None:
+def test_invalid_values_stay_in_the_form(world: World, wrong: dict[str, str]) -> None:
     response = world.client("admin").post("/webhooks/", {**FORM, **wrong})
     assert response.status_code == 422
     assert 'role="alert"' in response.content.decode()
@@ -137,7 +137,7 @@ def test_the_form_saves_everything(world: World) -> None:
     )
 
 
-def test_the_last_deliveries_say_what_the_receiver_answered(world: World) -> None:
+def test_the_last_deliveries_show_the_response_of_the_receiver(world: World) -> None:
     webhook = create(world)
     columns = {"webhook": webhook, "kind": "run.started", "run_id": world.run().pk, "ended_at": webhook.created_at}
     WebhookDelivery.objects.create(**columns, seq=1, status="sent", tries=1, answer_status=204, duration_ms=17)
@@ -148,7 +148,7 @@ def test_the_last_deliveries_say_what_the_receiver_answered(world: World) -> Non
     assert "The receiver answered 500." in page
 
 
-def test_a_delivery_is_sent_again_by_a_button(world: World) -> None:
+def test_a_delivery_can_be_sent_again_by_a_button(world: World) -> None:
     webhook = create(world)
     columns = {"kind": "run.started", "run_id": 1, "seq": 1, "status": "failed", "ended_at": webhook.created_at}
     delivery = WebhookDelivery.objects.create(webhook=webhook, **columns)
@@ -157,7 +157,7 @@ def test_a_delivery_is_sent_again_by_a_button(world: World) -> None:
     assert WebhookDelivery.objects.get().status == "waiting"
 
 
-def test_a_webhook_that_gadget_switched_off_says_why(world: World) -> None:
+def test_a_webhook_switched_off_by_gadget_says_why(world: World) -> None:
     webhook = create(world)
     Webhook.objects.update(is_active=False, off_reason="the receiver answered 410: it is gone")
     assert "This webhook is switched off. The receiver answered 410: it is gone." in read(

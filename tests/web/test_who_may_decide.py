@@ -39,7 +39,7 @@ def make_group(world: World, *usernames: str) -> ApproverGroup:
     return group
 
 
-def test_without_a_rule_every_approver_decides_alone(world: World) -> None:
+def test_without_a_rule_every_approver_can_decide_alone(world: World) -> None:
     text = read(world.client("viewer"))
     assert "No approval rule matches. One approver decides." in text
     assert "approver may approve it alone." in text
@@ -64,7 +64,7 @@ def test_a_rule_of_another_tool_or_employee_does_not_match(world: World) -> None
     assert "Refunds" in read(world.client("admin"), tool="data.bulkDelete")
 
 
-def test_whoever_asked_is_left_out_where_a_rule_excludes_them(world: World) -> None:
+def test_a_requester_is_left_out_where_a_rule_excludes_them(world: World) -> None:
     make_rule(world, excludes_requesters=True)
     assert "approver may approve it alone." in read(world.client("admin"))
     asked = read(world.client("admin"), requester=world.users["approver"].pk)
@@ -73,7 +73,7 @@ def test_whoever_asked_is_left_out_where_a_rule_excludes_them(world: World) -> N
     assert "admin may approve it alone." in asked
 
 
-def test_a_condition_counts_only_if_it_is_said_to_be_met(world: World) -> None:
+def test_a_condition_counts_only_if_it_is_marked_as_met(world: World) -> None:
     conditions = [{"param": "changes.score", "rule": "minimum", "value": 50, "otherwise": "ask"}]
     make_rule(world, group=make_group(world, "approver"), conditions=conditions)
     unmet, met = read(world.client("admin")), read(world.client("admin"), conditions="met")
@@ -83,13 +83,13 @@ def test_a_condition_counts_only_if_it_is_said_to_be_met(world: World) -> None:
     assert "admin can’t approve: needs someone from Finance." in met
 
 
-def test_a_deputy_is_named_with_the_person_whose_approval_it_is(world: World) -> None:
+def test_a_deputy_is_shown_with_the_person_they_represent(world: World) -> None:
     make_rule(world, group=make_group(world, "approver"))
     Deputy.objects.create(member=world.member("approver"), deputy=world.member("admin"), ends_at="2100-01-01T00:00:00Z")
     assert "admin may approve it alone, in the name of approver." in read(world.client("admin"))
 
 
-def test_an_unknown_tool_and_wrong_choices_are_answered_in_words(world: World) -> None:
+def test_an_unknown_tool_and_invalid_choices_are_explained(world: World) -> None:
     client = world.client("viewer")
     assert "There is no tool no.tool." in read(client, tool="no.tool")
     assert "Choose a tool" in read(client, tool="")

@@ -31,8 +31,8 @@ def make(workshop: Workshop, **more: Any) -> tuple[Webhook, str]:
     return changes.make_webhook(workshop.admin, WebhookTerms(**{**TERMS, **more}))
 
 
-class TestAdding:
-    def test_address_and_secret_are_stored_encrypted(self, workshop: Workshop) -> None:
+class TestAddingAWebhook:
+    def test_stores_address_and_secret_encrypted(self, workshop: Workshop) -> None:
         webhook, secret = make(workshop)
         with connection.cursor() as cursor:
             cursor.execute("SELECT address, secret FROM webhooks_webhook, webhooks_webhooksecret")
@@ -62,19 +62,21 @@ class TestAdding:
             {"address": f"https://example.com/{'x' * 500}"},
         ],
     )
-    def test_a_wrong_field_is_refused(self, workshop: Workshop, wrong: dict[str, Any], settings: Settings) -> None:
+    def test_with_an_invalid_field_is_refused(
+        self, workshop: Workshop, wrong: dict[str, Any], settings: Settings
+    ) -> None:
         settings.ALLOWED_PRIVATE_HOSTS = PrivateHosts()
         with pytest.raises(Invalid):
             make(workshop, **wrong)
         assert not Webhook.objects.exists()
 
-    def test_the_longest_name_and_address_are_accepted(self, workshop: Workshop) -> None:
+    def test_accepts_the_longest_name_and_address(self, workshop: Workshop) -> None:
         address = "https://example.com/".ljust(changes.MAX_ADDRESS, "x")
         webhook, _ = make(workshop, name="x" * 80, address=address)
         assert (webhook.name, webhook.address) == ("x" * 80, address)
         assert make(workshop, address="https://9.9.9.9/x")[0].address == "https://9.9.9.9/x", "a public address"
 
-    def test_http_is_accepted_for_a_host_that_the_installation_names_alone(
+    def test_accepts_http_only_for_a_host_that_the_installation_lists(
         self, workshop: Workshop, settings: Settings
     ) -> None:
         settings.ALLOWED_PRIVATE_HOSTS = parse_private_hosts("hooks.internal")
@@ -82,18 +84,18 @@ class TestAdding:
         with pytest.raises(Invalid, match="https"):
             make(workshop, address="http://other.internal/x")
 
-    def test_each_is_found_by_its_own_id(self, workshop: Workshop) -> None:
+    def test_gives_each_its_own_id(self, workshop: Workshop) -> None:
         webhooks = [make(workshop)[0] for _ in range(2)]
         assert [changes.find_webhook(workshop.admin, each.pk) for each in webhooks] == webhooks
 
-    def test_their_number_is_limited(self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_is_limited_in_number(self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(changes, "MAX_WEBHOOKS", 1)
         make(workshop)
         with pytest.raises(Conflict):
             make(workshop)
 
     @pytest.mark.parametrize("role", ["viewer", "operator", "approver"])
-    def test_only_admins_see_and_change_them(self, workshop: Workshop, role: str) -> None:
+    def test_and_reading_it_is_limited_to_admins(self, workshop: Workshop, role: str) -> None:
         webhook, _ = make(workshop)
         member, stranger = workshop.members[role], build_workshop("globex").admin
         delivery = WebhookDelivery.objects.create(
@@ -117,8 +119,8 @@ class TestAdding:
         assert not changes.list_webhooks(stranger).exists()
 
 
-class TestChanging:
-    def test_what_waits_goes_to_the_new_address(self, workshop: Workshop, receiver: Receiver) -> None:
+class TestChangingAWebhook:
+    def test_sends_waiting_deliveries_to_the_new_address(self, workshop: Workshop, receiver: Receiver) -> None:
         webhook, _ = add_webhook(workshop, receiver, address="https://example.com/x")
         workshop.submit()
         terms = WebhookTerms(webhook.name, receiver.url, WebhookKind.values)
@@ -126,7 +128,7 @@ class TestChanging:
         assert send_all() == 1
         assert receiver.kinds == ["run.started"]
 
-    def test_so_many_secrets_are_valid_at_most(self, workshop: Workshop) -> None:
+    def test_limits_the_number_of_valid_secrets(self, workshop: Workshop) -> None:
         webhook, _ = make(workshop)
         ended = WebhookSecret.objects.exclude(valid_until=None)
         for _ in range(changes.MAX_SECRETS - 1):
@@ -140,14 +142,14 @@ class TestChanging:
         changes.rotate_secret(workshop.admin, webhook.pk)
         assert WebhookSecret.objects.count() == 2, "ended ones are deleted"
 
-    def test_the_earlier_secret_stays_valid_for_a_day(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_keeps_the_earlier_secret_valid_for_a_day(self, workshop: Workshop, receiver: Receiver) -> None:
         webhook, _ = add_webhook(workshop, receiver)
         changes.rotate_secret(workshop.admin, webhook.pk)
         earlier = WebhookSecret.objects.exclude(valid_until=None).get()
         assert earlier.valid_until is not None
         assert timedelta(hours=23, minutes=58) < earlier.valid_until - timezone.now() <= timedelta(days=1)
 
-    def test_switching_off_fails_what_waits(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_by_switching_off_fails_waiting_deliveries(self, workshop: Workshop, receiver: Receiver) -> None:
         webhook, _ = add_webhook(workshop, receiver)
         workshop.submit()
         send_all()
@@ -163,16 +165,14 @@ class TestChanging:
         with pytest.raises(Conflict, match="switched off"):
             changes.send_delivery_again(workshop.admin, delivery.pk)
 
-    def test_switching_on_what_is_on_changes_nothing(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_by_switching_on_an_active_one_changes_nothing(self, workshop: Workshop, receiver: Receiver) -> None:
         webhook, _ = add_webhook(workshop, receiver)
         workshop.submit()
         changes.switch_webhook(workshop.admin, webhook.pk, is_active=True)
         assert not AuditEntry.objects.filter(action="webhook_switched_on").exists()
         assert send_all() == 1
 
-    def test_the_deliveries_of_a_removed_one_are_deleted_afterwards(
-        self, workshop: Workshop, receiver: Receiver
-    ) -> None:
+    def test_by_removal_deletes_its_deliveries_afterwards(self, workshop: Workshop, receiver: Receiver) -> None:
         webhook, _ = add_webhook(workshop, receiver)
         other, _ = add_webhook(workshop, receiver)
         workshop.submit()
@@ -182,7 +182,7 @@ class TestChanging:
         assert WebhookDelivery.objects.get().webhook == other
         assert send_all() == 1
 
-    def test_the_reason_of_the_last_try_is_kept(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_keeps_the_reason_of_the_last_attempt(self, workshop: Workshop, receiver: Receiver) -> None:
         webhook, _ = add_webhook(workshop, receiver)
         workshop.submit()
         receiver.status = 500
@@ -191,7 +191,7 @@ class TestChanging:
         assert WebhookDelivery.objects.get().problem == "the receiver answered 500"
 
     @pytest.mark.parametrize("is_read", [False, True])
-    def test_a_fact_that_came_while_it_was_switched_off_is_not_sent_later(
+    def test_does_not_send_facts_from_while_it_was_off(
         self, workshop: Workshop, receiver: Receiver, *, is_read: bool
     ) -> None:
         webhook, _ = add_webhook(workshop, receiver)
@@ -207,7 +207,7 @@ class TestChanging:
         changes.forget_old_deliveries()
         assert not WebhookDelivery.objects.filter(status=WebhookDeliveryStatus.WAITING).exists()
 
-    def test_at_a_new_address_nothing_has_failed_yet(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_to_a_new_address_resets_its_failures(self, workshop: Workshop, receiver: Receiver) -> None:
         webhook, _ = add_webhook(workshop, receiver)
         workshop.submit()
         receiver.status = 500
@@ -218,7 +218,7 @@ class TestChanging:
         assert (webhook.failures, webhook.rests_until) == (0, None)
         assert AuditEntry.objects.get(action="webhook_changed").payload["has_new_address"] is True
 
-    def test_a_delivery_is_sent_again_to_its_own_webhook(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_and_sending_again_affects_only_its_own_deliveries(self, workshop: Workshop, receiver: Receiver) -> None:
         for name in ("one", "two"):
             add_webhook(workshop, receiver, name=name)
         workshop.submit()
@@ -230,7 +230,7 @@ class TestChanging:
             delivery.refresh_from_db()
             assert delivery.status == WebhookDeliveryStatus.WAITING
 
-    def test_a_delivery_is_sent_again_with_its_id(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_and_sending_again_keeps_the_id_of_the_delivery(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(workshop, receiver)
         workshop.submit()
         send_all()
@@ -244,7 +244,7 @@ class TestChanging:
         first, _, third = (one.headers["webhook-id"] for one in receiver.received)
         assert first == third == delivery.message_id
 
-    def test_each_change_is_recorded(self, workshop: Workshop) -> None:
+    def test_is_audited_each_time(self, workshop: Workshop) -> None:
         webhook, _ = make(workshop)
         changes.edit_webhook(workshop.admin, webhook.pk, WebhookTerms(**TERMS))
         changes.switch_webhook(workshop.admin, webhook.pk, is_active=False)
@@ -262,8 +262,8 @@ class TestChanging:
         ]
 
 
-class TestKeeping:
-    def test_ended_deliveries_are_kept_for_thirty_days(self, workshop: Workshop) -> None:
+class TestKeepingDeliveries:
+    def test_ends_thirty_days_after_they_ended(self, workshop: Workshop) -> None:
         webhook, _ = make(workshop)
         for _ in range(4):
             workshop.submit()
@@ -276,7 +276,7 @@ class TestKeeping:
         left = dict(ended.values_list("pk", "status"))
         assert left == {young.pk: WebhookDeliveryStatus.SENT, waiting.pk: WebhookDeliveryStatus.WAITING}
 
-    def test_a_restored_backup_sends_nothing_by_itself(self, workshop: Workshop) -> None:
+    def test_after_a_restored_backup_sends_nothing_automatically(self, workshop: Workshop) -> None:
         webhook, _ = make(workshop)
         other, _ = make(workshop)
         Webhook.objects.filter(pk=other.pk).update(is_active=False, off_reason="the receiver is gone")

@@ -51,8 +51,8 @@ def run_through(workshop: Workshop) -> Run:
     return workshop.drive(run)
 
 
-class TestKinds:
-    def test_a_run_from_start_to_end(self, workshop: Workshop, receiver: Receiver) -> None:
+class TestKindsOfFacts:
+    def test_cover_a_run_from_start_to_end(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(workshop, receiver)
         run = run_through(workshop)
         send_all()
@@ -63,7 +63,7 @@ class TestKinds:
         assert executed.data["status"] == "succeeded"
         assert (finished.data["status"], finished.data["exit_reason"]) == ("succeeded", "final_answer")
 
-    def test_a_failed_run(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_cover_a_failed_run(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(workshop, receiver, kinds=[WebhookKind.RUN_FAILED])
         workshop.allow_passes(1)
         workshop.play(asking(call("utility.calculate", expression="1+1")), answer="")
@@ -71,7 +71,7 @@ class TestKinds:
         send_all()
         assert receiver.kinds == ["run.failed"]
 
-    def test_an_expired_card(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_cover_an_expired_card(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(workshop, receiver, kinds=[WebhookKind.CARD_EXPIRED])
         workshop.play(update(workshop))
         expire_card(workshop.card(workshop.work()))
@@ -79,7 +79,7 @@ class TestKinds:
         send_all()
         assert [one.data["status"] for one in receiver.received] == ["expired"]
 
-    def test_an_unknown_outcome_and_its_resolution(
+    def test_cover_an_unknown_outcome_and_its_resolution(
         self, workshop: Workshop, receiver: Receiver, recorder: Recorder
     ) -> None:
         add_webhook(workshop, receiver, kinds=["call.executed", "card.opened", "card.decided"])
@@ -100,7 +100,7 @@ class TestKinds:
         unknown, resolved, late = (one.data["approval_id"] for one in cards)
         assert unknown == resolved != late
 
-    def test_a_resolution_names_the_card_of_its_own_call(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_name_the_card_of_the_resolved_call(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(workshop, receiver, kinds=["card.opened", "card.decided"])
         key = make_key(workshop)
         for one in (make_ask(key), make_ask(key)):
@@ -116,13 +116,13 @@ class TestKinds:
         assert len(set(opened.values())) == 2
         assert (decided["call_id"], decided["approval_id"]) == (str(first.pk), opened[str(first.pk)])
 
-    def test_only_the_chosen_kinds_are_told(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_are_limited_to_the_chosen_ones(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(workshop, receiver, kinds=[WebhookKind.RUN_FINISHED])
         run_through(workshop)
         send_all()
         assert receiver.kinds == ["run.finished"]
 
-    def test_the_response_to_an_ask(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_cover_the_response_to_an_ask(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(workshop, receiver, kinds=[WebhookKind.ASK_ANSWERED])
         key = make_key(workshop)
         asks = [submit(key, AskedRequest("deploy", {"version": str(number)}, Level.WRITE))[0] for number in range(3)]
@@ -131,7 +131,7 @@ class TestKinds:
         told = [(one.data["ask_id"], one.data["status"]) for one in receiver.received]
         assert told == [(str(asks[1].pk), "denied")]
 
-    def test_an_approved_ask_is_answered_with_its_receipt_where_values_are_sent(
+    def test_include_the_receipt_of_an_approved_ask_if_values_are_sent(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         for sends_values in (True, False):
@@ -145,14 +145,14 @@ class TestKinds:
     @feature(
         "Agents elsewhere", "A webhook sends the answer to an ask once it cannot be undone", "agents/webhooks/outbox.py"
     )
-    def test_an_approval_is_told_once_it_cannot_be_undone(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_include_an_approval_once_it_cannot_be_undone(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(workshop, receiver, kinds=[WebhookKind.ASK_ANSWERED])
         ask, _ = submit(make_key(workshop), AskedRequest("deploy", {"version": "1"}, Level.WRITE))
         workshop.approve(workshop.card(ask.run), confirm="deploy", grace_s=30)
         assert send_all() == 0
         assert WebhookDelivery.objects.get().due_at > ask.run.created_at
 
-    def test_each_response_waits_for_its_own_approval(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_wait_separately_for_each_response_to_an_ask(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(workshop, receiver, kinds=[WebhookKind.ASK_ANSWERED], sends_values=True)
         key = make_key(workshop)
         first, second, third = (make_ask(key, params={"number": number}) for number in range(3))
@@ -163,7 +163,7 @@ class TestKinds:
         assert [one.data["ask_id"] for one in receiver.received] == [str(second.pk)]
         assert WebhookDelivery.objects.filter(status="waiting").get().run_id == first.run_id
 
-    def test_a_response_that_can_no_longer_be_undone_stays(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_keep_a_response_that_can_no_longer_be_undone(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(workshop, receiver, kinds=[WebhookKind.ASK_ANSWERED])
         approve(workshop, make_ask(make_key(workshop)))
         send_all()
@@ -175,16 +175,14 @@ class TestKinds:
         assert [one.data["status"] for one in receiver.received] == ["approved", "expired", "expired"]
         assert [one.headers["webhook-id"] for one in receiver.received].count(told.message_id) == 2
 
-    def test_what_was_told_about_the_card_stays_when_its_response_is_undone(
-        self, workshop: Workshop, receiver: Receiver
-    ) -> None:
+    def test_keep_facts_about_a_card_when_its_response_is_undone(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(workshop, receiver)
         asked = make_ask(make_key(workshop))
         workshop.undo(workshop.approve(workshop.card(asked.run), grace_s=30))
         send_all()
         assert receiver.kinds == ["run.started", "card.opened", "card.decided", "card.decided", "card.opened"]
 
-    def test_a_response_that_can_still_be_undone_is_dropped(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_drop_a_response_that_can_still_be_undone(self, workshop: Workshop, receiver: Receiver) -> None:
         """It cannot become due so early, but what it says must be true when it is sent."""
         add_webhook(workshop, receiver, kinds=[WebhookKind.ASK_ANSWERED])
         asked = make_ask(make_key(workshop))
@@ -195,7 +193,9 @@ class TestKinds:
         assert not receiver.received
         assert WebhookDelivery.objects.get().status == WebhookDeliveryStatus.DROPPED
 
-    def test_a_resolution_without_a_card_decides_none(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_do_not_include_a_decision_for_a_resolution_without_a_card(
+        self, workshop: Workshop, receiver: Receiver
+    ) -> None:
         run = run_through(workshop)
         add_webhook(workshop, receiver, kinds=["call.executed", "card.decided"])
         with run_transaction(run.pk) as tx:
@@ -203,7 +203,7 @@ class TestKinds:
         send_all()
         assert receiver.kinds == ["call.executed"]
 
-    def test_a_response_that_was_undone_is_never_told(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_never_include_an_undone_response(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(workshop, receiver, kinds=[WebhookKind.ASK_ANSWERED])
         ask, _ = submit(make_key(workshop), AskedRequest("deploy", {"version": "1"}, Level.WRITE))
         card = workshop.card(ask.run)
@@ -215,15 +215,13 @@ class TestKinds:
         assert (told.data["status"], told.data["previous_seq"]) == ("denied", None)
 
 
-class TestContent:
+class TestContentOfFacts:
     @feature(
         "Agents elsewhere",
         "A delivery holds ids, kinds and times, and values only with an admin's tick",
         "agents/webhooks/outbox.py",
     )
-    def test_without_the_tick_nothing_but_ids_kinds_and_times_is_sent(
-        self, workshop: Workshop, receiver: Receiver
-    ) -> None:
+    def test_is_limited_to_ids_kinds_and_times_by_default(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(workshop, receiver)
         run_through(workshop)
         may_ask(workshop.employee)
@@ -242,7 +240,7 @@ class TestContent:
             assert value not in sent, value
         assert not any(delivery.values for delivery in WebhookDelivery.objects.all())
 
-    def test_with_the_tick_they_are(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_includes_values_if_enabled(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(workshop, receiver, sends_values=True)
         run_through(workshop)
         send_all()
@@ -253,7 +251,7 @@ class TestContent:
         assert decided["reason"] == CANARY
         assert CANARY in finished["answer"]
 
-    def test_taking_the_tick_away_counts_at_once(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_loses_values_at_once_if_disabled(self, workshop: Workshop, receiver: Receiver) -> None:
         webhook, _ = add_webhook(workshop, receiver, sends_values=True)
         run_through(workshop)
         webhook.sends_values = False
@@ -262,13 +260,13 @@ class TestContent:
         assert CANARY.encode() not in b"".join(one.body for one in receiver.received)
 
 
-class TestNumbers:
+class TestNumbersOfFacts:
     @feature(
         "Agents elsewhere",
         "Each delivery names the one before it, so that a receiver notices a gap",
         "agents/webhooks/outbox.py",
     )
-    def test_each_names_the_one_before_it(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_refer_to_the_preceding_one(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(workshop, receiver)
         add_webhook(workshop, receiver, kinds=[WebhookKind.RUN_STARTED, WebhookKind.RUN_FINISHED])
         run = run_through(workshop)
@@ -282,7 +280,7 @@ class TestNumbers:
         numbers = set(Event.objects.filter(run=run).values_list("seq", flat=True))
         assert {one.data["seq"] for one in receiver.received} <= numbers
 
-    def test_facts_of_one_event_name_the_same_one_before(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_of_one_event_refer_to_the_same_preceding_one(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(workshop, receiver)
         ask, _ = submit(make_key(workshop), AskedRequest("deploy", {"version": "1"}, Level.WRITE))
         workshop.deny(workshop.card(ask.run))
@@ -292,7 +290,7 @@ class TestNumbers:
         assert (decided.seq, decided.previous_seq) == (answered.seq, answered.previous_seq)
         assert decided.previous_seq == opened.seq
 
-    def test_runs_have_numbers_of_their_own(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_are_separate_for_each_run(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(workshop, receiver, kinds=[WebhookKind.RUN_STARTED])
         workshop.submit()
         workshop.submit()
@@ -300,7 +298,7 @@ class TestNumbers:
         assert list(WebhookDelivery.objects.values_list("previous_seq", flat=True)) == [None, None]
 
 
-def test_a_switched_off_webhook_is_told_nothing(workshop: Workshop, receiver: Receiver) -> None:
+def test_a_switched_off_webhook_gets_no_facts(workshop: Workshop, receiver: Receiver) -> None:
     webhook, _ = add_webhook(workshop, receiver)
     webhook.is_active = False
     webhook.save()

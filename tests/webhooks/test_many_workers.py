@@ -24,7 +24,7 @@ STARTED = [WebhookKind.RUN_STARTED]
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_a_webhook_has_one_delivery_on_its_way(workshop: Workshop, receiver: Receiver) -> None:
+def test_a_webhook_has_one_delivery_in_progress(workshop: Workshop, receiver: Receiver) -> None:
     add_webhook(workshop, receiver, kinds=STARTED)
     workshop.submit()
     workshop.submit()
@@ -37,7 +37,7 @@ def test_a_webhook_has_one_delivery_on_its_way(workshop: Workshop, receiver: Rec
     assert send_next_delivery()
 
 
-def test_one_that_another_worker_has_just_taken_hides_no_other_webhook(workshop: Workshop, receiver: Receiver) -> None:
+def test_a_webhook_just_taken_by_another_worker_hides_no_other_webhook(workshop: Workshop, receiver: Receiver) -> None:
     if connection.vendor != "postgresql":
         pytest.skip("SQLite has no locks of rows")
     busy, _ = add_webhook(workshop, receiver, kinds=STARTED)
@@ -62,9 +62,7 @@ def test_one_that_another_worker_has_just_taken_hides_no_other_webhook(workshop:
     assert send_next_delivery(), "control"
 
 
-def test_the_webhook_whose_delivery_has_been_due_for_longest_comes_first(
-    workshop: Workshop, receiver: Receiver
-) -> None:
+def test_the_webhook_with_the_longest_due_delivery_comes_first(workshop: Workshop, receiver: Receiver) -> None:
     webhooks = [add_webhook(workshop, receiver, kinds=STARTED)[0] for _ in range(2)]
     workshop.submit()
     read_everything()
@@ -74,7 +72,7 @@ def test_the_webhook_whose_delivery_has_been_due_for_longest_comes_first(
     assert WebhookDelivery.objects.get(status="sent").webhook == webhooks[1]
 
 
-def test_the_next_one_is_not_sent_early_if_another_worker_sends_the_due_one_meanwhile(
+def test_the_next_delivery_is_not_sent_early_if_another_worker_sends_the_due_one(
     workshop: Workshop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add_webhook(workshop, receiver, kinds=STARTED)
@@ -95,7 +93,7 @@ def test_the_next_one_is_not_sent_early_if_another_worker_sends_the_due_one_mean
     assert len(receiver.received) == 1
 
 
-def test_neither_is_any_while_another_worker_holds_the_webhook(
+def test_no_delivery_is_sent_while_another_worker_holds_the_webhook(
     workshop: Workshop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add_webhook(workshop, receiver, kinds=STARTED)
@@ -112,7 +110,7 @@ def test_neither_is_any_while_another_worker_holds_the_webhook(
     assert not receiver.received
 
 
-def test_the_end_of_a_try_frees_its_own_webhook_alone(workshop: Workshop, receiver: Receiver) -> None:
+def test_the_end_of_an_attempt_frees_only_its_own_webhook(workshop: Workshop, receiver: Receiver) -> None:
     webhook, _ = add_webhook(workshop, receiver, kinds=STARTED)
     other, _ = add_webhook(workshop, receiver, kinds=[WebhookKind.RUN_FAILED])
     workshop.submit()
@@ -128,7 +126,7 @@ def test_the_end_of_a_try_frees_its_own_webhook_alone(workshop: Workshop, receiv
     assert list(Webhook.objects.filter(busy_until=None)) == [webhook]
 
 
-def test_a_response_clears_the_failures_of_its_own_webhook_alone(workshop: Workshop, receiver: Receiver) -> None:
+def test_a_response_clears_only_the_failures_of_its_own_webhook(workshop: Workshop, receiver: Receiver) -> None:
     failing, _ = add_webhook(workshop, receiver, kinds=[WebhookKind.RUN_FAILED])
     add_webhook(workshop, receiver, kinds=STARTED)
     Webhook.objects.update(failures=3, failing_since=Now())
@@ -138,7 +136,7 @@ def test_a_response_clears_the_failures_of_its_own_webhook_alone(workshop: Works
     assert Webhook.objects.get(pk=failing.pk).failing_since is not None
 
 
-def test_the_last_response_says_whether_a_receiver_is_slow(
+def test_the_last_response_decides_whether_a_receiver_is_slow(
     workshop: Workshop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add_webhook(workshop, receiver, kinds=STARTED)
@@ -149,7 +147,7 @@ def test_the_last_response_says_whether_a_receiver_is_slow(
         assert Webhook.objects.get().is_slow is is_slow
 
 
-def test_a_slow_receiver_delays_no_other(workshop: Workshop, receiver: Receiver) -> None:
+def test_a_slow_receiver_does_not_delay_others(workshop: Workshop, receiver: Receiver) -> None:
     add_webhook(workshop, receiver, kinds=STARTED)
     Webhook.objects.update(is_slow=True)
     workshop.submit()
@@ -161,7 +159,7 @@ def test_a_slow_receiver_delays_no_other(workshop: Workshop, receiver: Receiver)
     assert send_next_delivery(only_quick=True)
 
 
-def test_a_try_that_was_lost_is_made_again(workshop: Workshop, receiver: Receiver) -> None:
+def test_a_lost_attempt_is_repeated(workshop: Workshop, receiver: Receiver) -> None:
     add_webhook(workshop, receiver, kinds=STARTED)
     workshop.submit()
     read_everything()

@@ -45,7 +45,7 @@ def test_a_transaction_of_a_run_has_no_statement_about_webhooks(workshop: Worksh
     assert not [one["sql"] for one in queries if "webhook" in one["sql"]]
 
 
-def test_a_batch_costs_the_same_statements_however_many_events_it_has(workshop: Workshop, receiver: Receiver) -> None:
+def test_a_batch_costs_a_constant_number_of_statements(workshop: Workshop, receiver: Receiver) -> None:
     add_webhook(workshop, receiver)
     counts = []
     for runs in (1, 1, 5):  # the first one makes the cursor
@@ -58,7 +58,7 @@ def test_a_batch_costs_the_same_statements_however_many_events_it_has(workshop: 
     assert WebhookDelivery.objects.count() == 7
 
 
-def test_an_event_that_is_rolled_back_is_not_told(workshop: Workshop, receiver: Receiver) -> None:
+def test_a_rolled_back_event_sends_nothing(workshop: Workshop, receiver: Receiver) -> None:
     add_webhook(workshop, receiver)
     run = workshop.submit()
     read_everything()
@@ -79,7 +79,7 @@ def test_an_event_that_is_rolled_back_is_not_told(workshop: Workshop, receiver: 
     assert WebhookDelivery.objects.count() == before
 
 
-def test_a_new_webhook_is_not_told_the_past(workshop: Workshop, receiver: Receiver) -> None:
+def test_a_new_webhook_gets_no_past_facts(workshop: Workshop, receiver: Receiver) -> None:
     workshop.submit()
     add_webhook(workshop, receiver, kinds=[WebhookKind.RUN_STARTED])
     read_everything()
@@ -89,7 +89,7 @@ def test_a_new_webhook_is_not_told_the_past(workshop: Workshop, receiver: Receiv
     assert WebhookDelivery.objects.get().run_id == later.pk
 
 
-def test_a_fact_is_told_with_the_time_at_which_it_happened(workshop: Workshop, receiver: Receiver) -> None:
+def test_a_fact_has_the_time_at_which_it_happened(workshop: Workshop, receiver: Receiver) -> None:
     add_webhook(workshop, receiver, kinds=[WebhookKind.RUN_STARTED])
     happened = workshop.submit().events.get().created_at
     read_everything()
@@ -97,7 +97,7 @@ def test_a_fact_is_told_with_the_time_at_which_it_happened(workshop: Workshop, r
     assert (told.created_at, told.wanted_at) == (happened, happened)
 
 
-def test_an_event_whose_deliveries_an_older_process_wrote_is_told_once(workshop: Workshop, receiver: Receiver) -> None:
+def test_an_event_with_deliveries_by_an_older_process_is_sent_once(workshop: Workshop, receiver: Receiver) -> None:
     webhook, _ = add_webhook(workshop, receiver, kinds=[WebhookKind.RUN_STARTED])
     older, newer = workshop.submit(), workshop.submit()
     WebhookDelivery.objects.create(webhook=webhook, kind="run.started", run_id=older.pk, seq=1)
@@ -105,7 +105,7 @@ def test_an_event_whose_deliveries_an_older_process_wrote_is_told_once(workshop:
     assert sorted(WebhookDelivery.objects.values_list("run_id", flat=True)) == [older.pk, newer.pk]
 
 
-def test_a_response_that_was_undone_before_it_was_read_is_not_told(workshop: Workshop, receiver: Receiver) -> None:
+def test_a_response_undone_before_it_was_read_is_not_sent(workshop: Workshop, receiver: Receiver) -> None:
     add_webhook(workshop, receiver, kinds=[WebhookKind.ASK_ANSWERED])
     asked = make_ask(make_key(workshop))
     workshop.undo(workshop.approve(workshop.card(asked.run), grace_s=30))
@@ -116,7 +116,7 @@ def test_a_response_that_was_undone_before_it_was_read_is_not_told(workshop: Wor
     assert (told.seq, told.previous_seq) == (approved.seq, None)
 
 
-def test_only_an_active_webhook_of_the_organization_is_told(workshop: Workshop, receiver: Receiver) -> None:
+def test_only_active_webhooks_of_the_organization_get_a_fact(workshop: Workshop, receiver: Receiver) -> None:
     add_webhook(build_workshop("globex"), receiver)
     ours, _ = add_webhook(workshop, receiver)
     switched_off, _ = add_webhook(workshop, receiver)
@@ -126,7 +126,7 @@ def test_only_an_active_webhook_of_the_organization_is_told(workshop: Workshop, 
     assert set(WebhookDelivery.objects.values_list("webhook", flat=True)) == {ours.pk}
 
 
-def test_a_webhook_that_is_removed_meanwhile_hinders_no_other(workshop: Workshop, receiver: Receiver) -> None:
+def test_a_webhook_removed_meanwhile_does_not_block_others(workshop: Workshop, receiver: Receiver) -> None:
     webhook, _ = add_webhook(workshop, receiver)
     workshop.submit()
     read_everything()

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
     ("retry_after", "waits_s", "rests_s"),
     [("600", 600, 600), ("", 15, 15), ("soon", 15, 15), ("9" * 9, 4 * 3600, 900)],
 )
-def test_receiver_that_asks_us_to_wait_is_left_alone(
+def test_a_receiver_that_asks_to_wait_gets_no_requests(
     workshop: Workshop, receiver: Receiver, retry_after: str, waits_s: int, rests_s: int
 ) -> None:
     add_webhook(workshop, receiver, kinds=[WebhookKind.RUN_STARTED])

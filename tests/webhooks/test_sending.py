@@ -40,7 +40,7 @@ def make_due() -> None:
 
 
 class TestSignature:
-    def test_the_library_of_the_standard_accepts_it(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_is_accepted_by_the_library_of_the_standard(self, workshop: Workshop, receiver: Receiver) -> None:
         webhook, secret = add_webhook(workshop, receiver, kinds=STARTED)
         add_webhook(workshop, receiver, kinds=[WebhookKind.RUN_FAILED])
         workshop.submit()
@@ -58,7 +58,7 @@ class TestSignature:
         "Deliveries are signed as Standard Webhooks says, and two secrets are valid for a day after a change",
         "agents/deliveries/channels/webhook.py",
     )
-    def test_old_and_new_secret_are_valid_for_a_day(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_uses_old_and_new_secret_for_a_day(self, workshop: Workshop, receiver: Receiver) -> None:
         webhook, old = add_webhook(workshop, receiver, kinds=STARTED)
         _, new = changes.rotate_secret(workshop.admin, webhook.pk)
         workshop.submit()
@@ -72,7 +72,7 @@ class TestSignature:
         with pytest.raises(WebhookVerificationError):
             receiver.received[1].verify(old)
 
-    def test_a_secret_that_cannot_be_read_sends_nothing(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_with_an_undecryptable_secret_sends_nothing(self, workshop: Workshop, receiver: Receiver) -> None:
         webhook, _ = add_webhook(workshop, receiver, kinds=STARTED)
         WebhookSecret.objects.filter(webhook=webhook).delete()
         workshop.submit()
@@ -80,7 +80,9 @@ class TestSignature:
         assert not receiver.received
         assert "cannot be read" in WebhookDelivery.objects.get().problem
 
-    def test_a_failure_of_our_own_is_not_the_receivers(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_failing_internally_does_not_count_against_the_receiver(
+        self, workshop: Workshop, receiver: Receiver
+    ) -> None:
         webhook, _ = add_webhook(workshop, receiver, kinds=STARTED)
         secret = WebhookSecret.objects.get()
         secret.secret = "whsec_?"
@@ -94,7 +96,7 @@ class TestSignature:
         assert (delivery.status, "the log of the workers" in delivery.problem) == ("waiting", True)
         assert delivery.due_at > delivery.created_at
 
-    def test_a_try_that_came_back_late_does_not_free_what_another_one_holds(
+    def test_a_late_attempt_does_not_free_what_another_worker_holds(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         webhook, _ = add_webhook(workshop, receiver, kinds=STARTED)
@@ -108,9 +110,9 @@ class TestSignature:
         assert webhook.busy_until is not None
 
 
-class TestMeanwhile:
+class TestConcurrentChanges:
     @pytest.mark.parametrize("status", [200, GONE, 500])
-    def test_a_response_changes_nothing_that_an_admin_has_ended_meanwhile(
+    def test_by_an_admin_are_not_overwritten_by_a_response(
         self, workshop: Workshop, receiver: Receiver, status: int
     ) -> None:
         webhook, _ = add_webhook(workshop, receiver, kinds=STARTED)
@@ -129,7 +131,7 @@ class TestMeanwhile:
         assert (webhook.off_reason, Notice.objects.filter(kind=NoticeKind.WEBHOOK_OFF).count()) == ("", 0)
 
     @pytest.mark.parametrize(("status", "ends_as"), [(200, "sent"), (500, "waiting")])
-    def test_of_an_earlier_try_only_a_success_counts(
+    def test_let_only_a_success_of_an_earlier_attempt_count(
         self, workshop: Workshop, receiver: Receiver, status: int, ends_as: str
     ) -> None:
         add_webhook(workshop, receiver, kinds=STARTED)
@@ -144,7 +146,7 @@ class TestMeanwhile:
         delivery = WebhookDelivery.objects.get()
         assert (delivery.status, delivery.problem) == (ends_as, ""), "the later try writes its own problem"
 
-    def test_the_failures_of_one_webhook_are_not_those_of_another(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_of_failures_are_separate_for_each_webhook(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(workshop, receiver, kinds=[WebhookKind.RUN_FAILED])
         Webhook.objects.update(failures=MIN_FAILURES, failing_since=Now() - THREE_DAYS)
         add_webhook(workshop, receiver, kinds=STARTED)
@@ -154,7 +156,7 @@ class TestMeanwhile:
         assert [each.failures for each in Webhook.objects.order_by("pk")] == [MIN_FAILURES, 1]
         assert [each.is_active for each in Webhook.objects.all()] == [True, True]
 
-    def test_each_delivery_keeps_its_own_problem(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_of_problems_are_separate_for_each_delivery(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(workshop, receiver, kinds=STARTED)
         for status in (400, 404):
             workshop.submit()
@@ -165,7 +167,7 @@ class TestMeanwhile:
 
 
 class TestDelivery:
-    def test_it_records_status_and_duration(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_records_status_and_duration(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(workshop, receiver, kinds=STARTED)
         workshop.submit()
         workshop.submit()
@@ -177,7 +179,7 @@ class TestDelivery:
         assert None not in (delivery.duration_ms, delivery.ended_at)
 
     @pytest.mark.parametrize("status", [0, 302, 400, 404, 500, 503])
-    def test_any_other_response_is_tried_again_with_the_same_id(
+    def test_is_retried_with_the_same_id_after_any_other_response(
         self, workshop: Workshop, receiver: Receiver, status: int
     ) -> None:
         add_webhook(workshop, receiver, kinds=STARTED)
@@ -193,7 +195,7 @@ class TestDelivery:
         webhook = Webhook.objects.get()
         assert (webhook.failures, webhook.failing_since, webhook.problem) == (0, None, "")
 
-    def test_a_redirect_is_not_followed(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_does_not_follow_a_redirect(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(workshop, receiver, kinds=STARTED)
         workshop.submit()
         receiver.status, receiver.location = 307, f"{receiver.url}/elsewhere"
@@ -201,13 +203,13 @@ class TestDelivery:
         assert [one.path for one in receiver.received] == ["/events"]
         assert WebhookDelivery.objects.get().answer_status == 307
 
-    def test_pauses_grow_to_four_hours_and_rests_to_fifteen_minutes(self) -> None:
+    def test_pauses_up_to_four_hours_and_rests_up_to_fifteen_minutes(self) -> None:
         pauses = [find_pause(tries, sending.LONGEST_PAUSE_S).total_seconds() for tries in range(1, 9)]
         scale = pauses[0] / FIRST_PAUSE_S
         assert [pause / scale for pause in pauses] == [15, 60, 240, 960, 3840, 14400, 14400, 14400]
         assert find_pause(50, sending.LONGEST_REST_S).total_seconds() / scale == 900
 
-    def test_a_receiver_that_is_away_rests(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_rests_if_the_receiver_is_unreachable(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(workshop, receiver, kinds=STARTED)
         for _ in range(5):
             workshop.submit()
@@ -218,7 +220,7 @@ class TestDelivery:
         assert send_all() == 5
 
     @pytest.mark.parametrize(("status", "rests"), [(400, False), (404, False), (408, True), (429, True), (500, True)])
-    def test_a_refusal_of_one_delivery_holds_no_other_back(
+    def test_continues_with_others_after_a_refusal(
         self, workshop: Workshop, receiver: Receiver, status: int, rests: bool
     ) -> None:
         add_webhook(workshop, receiver, kinds=STARTED)
@@ -227,14 +229,14 @@ class TestDelivery:
         receiver.status = status
         assert send_all() == (1 if rests else 2)
 
-    def test_a_long_response_counts(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_succeeds_despite_a_long_response(self, workshop: Workshop, receiver: Receiver) -> None:
         receiver.answer = b"x" * 100_000
         add_webhook(workshop, receiver, kinds=STARTED)
         workshop.submit()
         send_all()
         assert WebhookDelivery.objects.get().status == WebhookDeliveryStatus.SENT
 
-    def test_one_that_cannot_be_written_holds_no_other_webhook_back(
+    def test_continues_with_other_webhooks_if_one_cannot_be_written(
         self, workshop: Workshop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         add_webhook(workshop, receiver, kinds=[WebhookKind.ASK_ANSWERED])
@@ -248,7 +250,7 @@ class TestDelivery:
         failed = WebhookDelivery.objects.get(kind=WebhookKind.ASK_ANSWERED)
         assert (failed.status, "log of the workers" in failed.problem) == (WebhookDeliveryStatus.WAITING, True)
 
-    def test_one_sent_again_has_three_days_more(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_has_three_more_days_when_sent_again(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(workshop, receiver, kinds=STARTED)
         workshop.submit()
         send_all()
@@ -258,7 +260,7 @@ class TestDelivery:
         send_all()
         assert WebhookDelivery.objects.get().status == WebhookDeliveryStatus.WAITING
 
-    def test_on_the_third_day_it_is_still_tried(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_is_still_tried_on_the_third_day(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(workshop, receiver, kinds=STARTED)
         workshop.submit()
         receiver.status = 500
@@ -271,7 +273,7 @@ class TestDelivery:
         send_all()
         assert WebhookDelivery.objects.get().status == WebhookDeliveryStatus.SENT
 
-    def test_it_is_given_up_after_three_days(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_is_given_up_after_three_days(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(workshop, receiver, kinds=STARTED)
         workshop.submit()
         receiver.status = 500
@@ -286,7 +288,7 @@ class TestDelivery:
         "Deliveries reach no private address unless the installation allows it, and follow no redirect",
         "agents/deliveries/channels/webhook.py",
     )
-    def test_a_private_address_is_refused_unless_the_installation_allows_it(
+    def test_to_a_private_address_is_refused_unless_the_installation_allows_it(
         self, workshop: Workshop, receiver: Receiver, settings: Settings
     ) -> None:
         add_webhook(workshop, receiver, kinds=STARTED)
@@ -297,7 +299,7 @@ class TestDelivery:
         assert "private" in WebhookDelivery.objects.get().problem
 
     @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])
-    def test_neither_is_a_name_or_an_address_that_leads_to_one(
+    def test_to_a_name_or_address_that_leads_to_a_private_one_is_refused(
         self, workshop: Workshop, receiver: Receiver, settings: Settings, host: str
     ) -> None:
         settings.ALLOWED_PRIVATE_HOSTS = LOOPBACK
@@ -310,7 +312,7 @@ class TestDelivery:
         assert (delivery.answer_status, receiver.received) == (None, [])
         assert "private" in delivery.problem or "this machine" in delivery.problem
 
-    def test_a_receiver_that_hangs_is_given_up(
+    def test_to_a_hanging_receiver_is_abandoned(
         self, workshop: Workshop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         add_webhook(workshop, receiver, kinds=STARTED)
@@ -322,7 +324,7 @@ class TestDelivery:
         assert (delivery.status, delivery.answer_status) == (WebhookDeliveryStatus.WAITING, None)
         assert Webhook.objects.get().busy_until is None
 
-    def test_an_unexpected_failure_is_a_failed_try(
+    def test_with_an_unexpected_failure_counts_as_a_failed_attempt(
         self, workshop: Workshop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         add_webhook(workshop, receiver, kinds=STARTED)

@@ -34,7 +34,7 @@ class TestSwitchingOff:
         "A receiver that fails for three days is switched off, and admins are notified",
         "agents/webhooks/sending.py",
     )
-    def test_after_three_days_of_failures(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_happens_after_three_days_of_failures(self, workshop: Workshop, receiver: Receiver) -> None:
         webhook, _ = add_webhook(workshop, receiver, kinds=STARTED)
         other, _ = add_webhook(workshop, receiver, kinds=STARTED, address="https://example.com/other")
         Webhook.objects.filter(pk=other.pk).update(rests_until=Now() + timedelta(days=1))
@@ -59,7 +59,9 @@ class TestSwitchingOff:
     @pytest.mark.parametrize(
         ("failures", "time"), [(MIN_FAILURES - 1, THREE_DAYS), (MIN_FAILURES, THREE_DAYS - timedelta(hours=1))]
     )
-    def test_not_before(self, workshop: Workshop, receiver: Receiver, failures: int, time: timedelta) -> None:
+    def test_does_not_happen_earlier(
+        self, workshop: Workshop, receiver: Receiver, failures: int, time: timedelta
+    ) -> None:
         add_webhook(workshop, receiver, kinds=STARTED)
         workshop.submit()
         receiver.status = 500
@@ -67,7 +69,7 @@ class TestSwitchingOff:
         send_all()
         assert Webhook.objects.get().is_active
 
-    def test_a_receiver_that_is_gone_at_once(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_happens_at_once_for_a_receiver_that_is_gone(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(workshop, receiver, kinds=STARTED)
         workshop.submit()
         receiver.status = GONE
@@ -76,7 +78,7 @@ class TestSwitchingOff:
         read_everything()
         assert Notice.objects.filter(kind=NoticeKind.WEBHOOK_OFF).exists()
 
-    def test_switched_on_again_it_begins_anew(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_resets_the_failures_when_switched_on_again(self, workshop: Workshop, receiver: Receiver) -> None:
         webhook, _ = add_webhook(workshop, receiver, kinds=STARTED)
         workshop.submit()
         receiver.status = GONE

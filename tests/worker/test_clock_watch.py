@@ -105,14 +105,14 @@ def set_time(row: Model, column: str, time: datetime) -> datetime | None:
 
 @pytest.mark.parametrize("wait", BOUNDED_WAITS, ids=lambda wait: wait.name.replace(" ", "_"))
 class TestEachWait:
-    def test_beyond_longest_is_computed_anew_and_logged(
+    def test_beyond_its_maximum_is_recomputed_and_logged(
         self, workshop: Workshop, caplog: pytest.LogCaptureFixture, wait: BoundedWait
     ) -> None:
         found = set_time(MAKERS[wait.name](workshop), wait.column, timezone.now() + AHEAD)
         assert found is None or found <= timezone.now() + wait.longest() + CLOCK_SLACK
         assert f"the clock was ahead: corrected the wait of 1 {wait.name}" in caplog.text
 
-    def test_within_longest_stays(
+    def test_within_its_maximum_stays(
         self, workshop: Workshop, caplog: pytest.LogCaptureFixture, wait: BoundedWait
     ) -> None:
         time = (timezone.now() + wait.longest()).replace(microsecond=0)
@@ -120,7 +120,7 @@ class TestEachWait:
         assert "the clock was ahead" not in caplog.text
 
 
-class TestMessages:
+class TestWaitingDeliveries:
     def add(self, workshop: Workshop, **columns: Any) -> Delivery:
         notice = Notice.objects.create(
             organization=workshop.organization, kind=NoticeKind.STOPPED, key=f"stop:{timezone.now()}", detail="Dana"
@@ -132,23 +132,23 @@ class TestMessages:
     def choose(self, workshop: Workshop, pace: str) -> None:
         NoticeChoices.objects.create(membership=workshop.approver, paces={NoticeKind.STOPPED.value: pace})
 
-    def test_tried_one_is_tried_again_soon(self, workshop: Workshop) -> None:
+    def test_after_an_attempt_are_retried_soon(self, workshop: Workshop) -> None:
         found = set_time(self.add(workshop, tries=1), "due_at", timezone.now() + AHEAD)
         assert found is not None
         assert found < timezone.now() + NEAR
 
-    def test_tried_one_within_its_pause_stays(self, workshop: Workshop) -> None:
+    def test_within_their_pause_stay(self, workshop: Workshop) -> None:
         time = (timezone.now() + timedelta(hours=1) * timing().scale).replace(microsecond=0)
         assert set_time(self.add(workshop, tries=5), "due_at", time) == time
 
-    def test_one_made_while_the_clock_was_ahead_comes_by_its_choices(self, workshop: Workshop) -> None:
+    def test_created_while_the_clock_was_ahead_follow_the_preferences(self, workshop: Workshop) -> None:
         self.choose(workshop, "at_once")
         ahead = timezone.now() + timedelta(hours=20)
         found = set_time(self.add(workshop, created_at=ahead), "due_at", ahead)
         assert found is not None
         assert found < timezone.now() + NEAR
 
-    def test_daily_one_made_while_the_clock_was_ahead_comes_with_the_next_digest(self, workshop: Workshop) -> None:
+    def test_created_while_the_clock_was_ahead_are_sent_with_the_next_daily_digest(self, workshop: Workshop) -> None:
         self.choose(workshop, "daily")
         ahead = timezone.now() + timedelta(days=3)
         found = set_time(self.add(workshop, created_at=ahead), "due_at", ahead + timedelta(hours=20))
@@ -156,7 +156,7 @@ class TestMessages:
         assert timezone.now() < found <= timezone.now() + timedelta(days=1)
         assert (found.hour, found.minute) == (8, 0)
 
-    def test_digest_of_today_stays(self, workshop: Workshop) -> None:
+    def test_of_the_digest_of_today_stay(self, workshop: Workshop) -> None:
         self.choose(workshop, "daily")
         time = (timezone.now() + LONGEST_DELAY).replace(microsecond=0)
         assert set_time(self.add(workshop), "due_at", time) == time
@@ -180,7 +180,7 @@ class TestApprovedCall:
         assert statuses(run) == ["succeeded"]
         assert list(recorder.effects.values()) == [1]
 
-    def test_within_its_grace_period_stays(self, workshop: Workshop) -> None:
+    def test_within_its_grace_period_stays_unchanged(self, workshop: Workshop) -> None:
         card = add_card(workshop)
         workshop.approve(card, grace_s=MAX_GRACE_S)
         before = Approval.objects.get(pk=card.pk)
@@ -190,7 +190,7 @@ class TestApprovedCall:
         assert after.status == ApprovalStatus.APPROVED
 
 
-def test_queued_run_of_clock_ahead_is_driven(workshop: Workshop) -> None:
+def test_a_run_queued_while_the_clock_was_ahead_is_driven(workshop: Workshop) -> None:
     workshop.play(asking(call("utility.calculate", operation="add", a=1, b=2)))
     run = workshop.submit()
     Run.objects.filter(pk=run.pk).update(next_wake_at=timezone.now() + AHEAD)
@@ -200,7 +200,7 @@ def test_queued_run_of_clock_ahead_is_driven(workshop: Workshop) -> None:
 
 
 @pytest.mark.django_db
-def test_each_column_that_says_until_when_something_waits_is_bounded() -> None:
+def test_each_column_with_the_end_of_a_wait_is_bounded() -> None:
     bounded = {f"{wait.select().model._meta.label}.{wait.column}" for wait in BOUNDED_WAITS}
     found = {
         f"{model._meta.label}.{field.name}"

@@ -46,7 +46,7 @@ class TestTheWatch:
         assert watch.update([observed], 0.0) == watch.update([renewed], LEASE_S) == []
         assert watch.update([renewed], LEASE_S * 1.5) == []
 
-    def test_forgets_leases_that_are_gone(self) -> None:
+    def test_forgets_removed_leases(self) -> None:
         watch = LeaseWatch()
         watch.update([ObservedLease(number, "w", 1, datetime(2030, 1, 1, tzinfo=UTC)) for number in range(100)], 0.0)
         watch.update([ObservedLease(1, "w", 1, datetime(2030, 1, 1, tzinfo=UTC))], 1.0)
@@ -54,7 +54,7 @@ class TestTheWatch:
 
 
 class TestTheSweeper:
-    def test_takes_a_run_whose_lease_it_saw_unrenewed(self, workshop: Workshop) -> None:
+    def test_takes_a_run_whose_lease_it_saw_expire(self, workshop: Workshop) -> None:
         run, sweeper = abandon(workshop), Sweeper()
         sweeper.sweep()
         assert again(run).status == RunStatus.RUNNING
@@ -64,7 +64,7 @@ class TestTheSweeper:
         assert (run.status, run.crash_count, run.lease_owner) == (RunStatus.QUEUED, 1, "")
         assert event_types(run)[-1] == "run_resumed"
 
-    def test_never_takes_a_run_whose_worker_lives(self, workshop: Workshop) -> None:
+    def test_never_takes_a_run_whose_worker_is_alive(self, workshop: Workshop) -> None:
         run, sweeper = workshop.submit(), Sweeper()
         my_lease = lease.acquire(run.pk)
         assert my_lease is not None
@@ -86,7 +86,7 @@ class TestTheSweeper:
         lose_worker(run)
 
     @pytest.mark.usefixtures("redis_url")
-    def test_hints_again_if_the_last_hint_is_in_the_future(self, workshop: Workshop) -> None:
+    def test_sends_another_hint_if_the_last_one_is_in_the_future(self, workshop: Workshop) -> None:
         run = workshop.submit()
         Run.objects.filter(pk=run.pk).update(hinted_at=Now() + AN_HOUR)
         assert sweep_once() == 1

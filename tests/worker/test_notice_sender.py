@@ -12,7 +12,7 @@ from tests.awaiting import await_that
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_one_that_is_told_to_stop_while_it_forgets_a_wake_up_ends_at_once() -> None:
+def test_a_thread_stopped_while_it_clears_a_wake_up_ends_at_once() -> None:
     thread = RepeatingThread("test", lambda: False, lambda: None, poll_s=600)
 
     class Woken(threading.Event):
@@ -27,7 +27,7 @@ def test_one_that_is_told_to_stop_while_it_forgets_a_wake_up_ends_at_once() -> N
     assert not thread.is_alive()
 
 
-def test_one_that_is_told_to_finish_begins_no_further_piece() -> None:
+def test_a_thread_told_to_finish_starts_no_further_work() -> None:
     begun, go_on, done = threading.Event(), threading.Event(), []
 
     def work() -> bool:

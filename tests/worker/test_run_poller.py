@@ -34,7 +34,7 @@ def test_no_more_runs_are_driven_than_there_are_free_slots(workshop: Workshop) -
     poller.stop()
 
 
-def test_a_run_that_nobody_could_claim_yet_is_chosen_once(workshop: Workshop) -> None:
+def test_a_run_that_nobody_could_acquire_yet_is_chosen_once(workshop: Workshop) -> None:
     workshop.submit()
     may_acquire = threading.Event()
 

@@ -58,7 +58,7 @@ def fire_and_die(schedule: Schedule) -> None:
 
 
 class TestADueTime:
-    def test_starts_a_run_on_behalf_of_the_person_and_moves_on(self, workshop: Workshop) -> None:
+    def test_starts_a_run_on_behalf_of_the_person_and_advances(self, workshop: Workshop) -> None:
         schedule = create(workshop)
         time = make_due(schedule)
         sweep_once()
@@ -107,7 +107,7 @@ class TestADueTime:
             assert [reload(schedule).fired for schedule in several] == [round_] * 4
 
     @pytest.mark.parametrize("sweepers", [2, 10])
-    def test_fires_once_although_all_sweepers_have_read_it_before(self, workshop: Workshop, sweepers: int) -> None:
+    def test_fires_once_even_if_all_sweepers_have_read_it_before(self, workshop: Workshop, sweepers: int) -> None:
         schedule = create(workshop)
         make_due(schedule)
         outcomes: list[bool] = []
@@ -115,7 +115,7 @@ class TestADueTime:
         assert sum(outcomes) == 1
         assert Run.objects.count() == reload(schedule).fired == 1
 
-    def test_fires_after_a_process_died_before_the_commit(self, workshop: Workshop) -> None:
+    def test_fires_after_a_process_was_killed_before_the_commit(self, workshop: Workshop) -> None:
         schedule = create(workshop)
         make_due(schedule)
         with pytest.raises(KeyboardInterrupt):
@@ -157,9 +157,7 @@ class TestADueTime:
 
 
 class TestClocksAndMissedTimes:
-    def test_a_next_time_that_was_set_while_the_clock_was_ahead_is_computed_anew_and_told(
-        self, workshop: Workshop
-    ) -> None:
+    def test_recompute_and_report_a_next_time_set_while_the_clock_was_ahead(self, workshop: Workshop) -> None:
         schedule = create(workshop)
         expected = schedule.next_at
         assert expected is not None
@@ -173,7 +171,7 @@ class TestClocksAndMissedTimes:
         told = Notice.objects.get(kind=NoticeKind.SCHEDULE)
         assert (told.user, told.detail) == (workshop.operator.user, f"schedule {schedule.pk}")
 
-    def test_a_time_that_fired_while_the_clock_was_ahead_does_not_fire_again(self, workshop: Workshop) -> None:
+    def test_do_not_fire_a_time_again_that_fired_while_the_clock_was_ahead(self, workshop: Workshop) -> None:
         schedule = create(workshop)
         time = make_due(schedule)
         sweep_once()
@@ -184,14 +182,14 @@ class TestClocksAndMissedTimes:
     @pytest.mark.parametrize(
         "when", [EVERY_DAY, ("*/5 * * * *", "UTC"), ("0 0 29 2 *", "UTC"), ("30 2 * * *", "Europe/Berlin")]
     )
-    def test_a_next_time_of_its_expression_stays(self, workshop: Workshop, when: tuple[str, str]) -> None:
+    def test_keep_a_next_time_of_the_expression(self, workshop: Workshop, when: tuple[str, str]) -> None:
         schedule = create(workshop, when=when)
         sweep_once()
         assert reload(schedule).next_at == schedule.next_at
         assert not AuditEntry.objects.filter(action="schedule_corrected").exists()
 
     @feature("Schedules", "One run makes up for missed times", "agents/runs/schedules.py")
-    def test_many_missed_times_are_made_up_for_by_one_run(self, workshop: Workshop) -> None:
+    def test_start_one_run_for_many_missed_times(self, workshop: Workshop) -> None:
         schedule = create(workshop, when=("*/5 * * * *", "UTC"))
         make_due(schedule, timedelta(minutes=33))
         sweep_once()
@@ -202,12 +200,12 @@ class TestClocksAndMissedTimes:
         assert following is not None
         assert following > datetime.now(UTC)
 
-    def test_years_of_missed_times_are_not_counted_one_by_one(self, workshop: Workshop) -> None:
+    def test_do_not_count_years_of_missed_times_one_by_one(self, workshop: Workshop) -> None:
         make_due(create(workshop, when=("*/5 * * * *", "UTC")), timedelta(days=3000))
         sweep_once()
         assert payloads(Run.objects.get(), "run_started")[0]["missed"] == schedules.MAX_MISSED
 
-    def test_a_clock_that_is_set_back_fires_no_time_again(self, workshop: Workshop) -> None:
+    def test_fire_no_time_again_after_the_clock_is_set_back(self, workshop: Workshop) -> None:
         """After a time has fired, the row has the next one, so no earlier moment is due."""
         schedule = create(workshop)
         make_due(schedule)
@@ -217,7 +215,7 @@ class TestClocksAndMissedTimes:
             sweep_once()
         assert Run.objects.count() == 1
 
-    def test_a_clock_that_is_set_forward_fires_once(self, workshop: Workshop) -> None:
+    def test_fire_once_after_the_clock_is_set_forward(self, workshop: Workshop) -> None:
         schedule = create(workshop)
         make_due(schedule, timedelta(days=20))
         all_at_once([sweep_once] * 4)
@@ -227,7 +225,7 @@ class TestClocksAndMissedTimes:
 
 class TestStopsAndPauses:
     @pytest.mark.parametrize("what", ["everything", "the employee"])
-    def test_a_stop_holds_it_and_it_fires_once_when_released(self, workshop: Workshop, what: str) -> None:
+    def test_delay_a_schedule_and_it_fires_once_when_resumed(self, workshop: Workshop, what: str) -> None:
         schedule = create(workshop)
         time = make_due(schedule)
         if what == "everything":
@@ -245,7 +243,7 @@ class TestStopsAndPauses:
         all_at_once([sweep_once] * 3)
         assert Run.objects.count() == 1
 
-    def test_paused_and_cancelled_ones_fire_nothing_until_resumed(self, workshop: Workshop) -> None:
+    def test_or_a_cancellation_fire_nothing_until_resumed(self, workshop: Workshop) -> None:
         paused, cancelled = create(workshop), create(workshop, "Other")
         schedules.pause(workshop.operator, paused.pk)
         schedules.cancel(workshop.operator, cancelled.pk)
@@ -257,7 +255,7 @@ class TestStopsAndPauses:
         sweep_once()
         assert Run.objects.get().created_by == workshop.approver.user
 
-    def test_a_paused_time_is_not_made_up_for(self, workshop: Workshop) -> None:
+    def test_skip_the_paused_times(self, workshop: Workshop) -> None:
         schedule = create(workshop)
         make_due(schedule)
         schedules.pause(workshop.operator, schedule.pk)
@@ -320,7 +318,7 @@ class TestASwitchedOffSchedule:
         assert (schedule.state, schedule.problem, schedule.next_at) == ("switched off", problem, None)
         assert list_audited_actions() == ["schedule_created", "schedule_switched_off"]
 
-    def test_may_have_a_time_zone_that_no_longer_exists(self, workshop: Workshop) -> None:
+    def test_can_have_a_time_zone_that_no_longer_exists(self, workshop: Workshop) -> None:
         schedule = create(workshop)
         Schedule.objects.update(time_zone="Mars/Olympus")
         make_due(schedule)
@@ -347,8 +345,8 @@ class TestASwitchedOffSchedule:
         assert Run.objects.get().task == "Two"
 
 
-class TestEveryAction:
-    def test_is_in_the_audit(self, workshop: Workshop) -> None:
+class TestEveryActionOnASchedule:
+    def test_is_audited(self, workshop: Workshop) -> None:
         schedule = create(workshop)
         schedules.pause(workshop.operator, schedule.pk)
         schedules.resume(workshop.operator, schedule.pk)
@@ -377,7 +375,7 @@ class TestEveryAction:
         with pytest.raises(Forbidden):
             schedules.create(viewer, workshop.employee.pk, "Work", EVERY_DAY)
 
-    def test_pausing_while_it_fires_has_one_order(self, workshop: Workshop) -> None:
+    def test_pausing_while_it_fires_happens_before_or_after(self, workshop: Workshop) -> None:
         schedule = create(workshop)
         make_due(schedule)
         all_at_once([sweep_once, lambda: schedules.pause(workshop.operator, schedule.pk), sweep_once])

@@ -70,7 +70,7 @@ class TestAQueuedRun:
         assert again(run).hinted_at is None
         assert sweep_once() == 1
 
-    def test_reaches_the_workers_queue_as_its_id_and_nothing_else(self, workshop: Workshop, redis_url: str) -> None:
+    def test_is_queued_for_the_worker_by_its_id_alone(self, workshop: Workshop, redis_url: str) -> None:
         run = workshop.submit()
         with redis.Redis.from_url(redis_url) as client:
 
@@ -96,7 +96,7 @@ class TestARunningRun:
         assert None not in moments
         assert len(moments) == 3
 
-    def test_with_a_live_lease_is_left_alone(self, workshop: Workshop) -> None:
+    def test_with_a_live_lease_is_left_to_its_worker(self, workshop: Workshop) -> None:
         run = workshop.submit()
         assert lease.acquire(run.pk) is not None
         assert sweep_once() == 0
@@ -117,7 +117,7 @@ class TestARunningRun:
         assert not _take_expired(run.pk)
         assert again(run).status == RunStatus.RUNNING
 
-    def test_is_left_to_its_worker_by_a_sweep_that_was_delayed(self, workshop: Workshop) -> None:
+    def test_is_left_to_its_worker_by_a_delayed_sweep(self, workshop: Workshop) -> None:
         """No lease could be renewed meanwhile, so workers come first; the next sweep takes runs that are still due."""
         run = workshop.submit()
         assert lease.acquire(run.pk) is not None
@@ -132,7 +132,7 @@ class TestARunningRun:
         sweep_once()
         assert again(run).status == RunStatus.QUEUED
 
-    def test_whose_row_is_locked_is_alive(self, workshop: Workshop) -> None:
+    def test_whose_row_is_locked_counts_as_alive(self, workshop: Workshop) -> None:
         """The sweeper skips a locked row; if the whole database is locked, it waits and checks again."""
         run = workshop.submit()
         assert lease.acquire(run.pk) is not None
@@ -162,7 +162,7 @@ class TestARunBeyondItsDeadline:
         assert statuses(run) == [CallStatus.CANCELLED]
         assert not workshop.cards(run)
 
-    def test_fails_while_running_as_soon_as_its_calls_have_ended(self, workshop: Workshop) -> None:
+    def test_fails_while_running_once_its_calls_have_ended(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.sleep", ms=0)))
         run = workshop.submit()
         set_columns(run, deadline_at=Now() + timedelta(hours=1))
@@ -173,7 +173,7 @@ class TestARunBeyondItsDeadline:
         run = workshop.drive(run)
         assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.DEADLINE)
 
-    def test_waits_for_the_person_who_has_to_settle_an_unknown_outcome_first(self, workshop: Workshop) -> None:
+    def test_waits_for_the_resolution_of_an_unknown_outcome_first(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.failingEffect", code="NETWORK_ERROR")))
         run = workshop.work()
         workshop.approve(workshop.card(run))
@@ -205,8 +205,8 @@ class TestARunBeyondItsDeadline:
         assert workshop.drive(run).status == RunStatus.SUCCEEDED
 
 
-class TestGraceThatIsOver:
-    def test_wakes_the_run_once(self, workshop: Workshop, recorder: Recorder) -> None:
+class TestTheEndOfGrace:
+    def test_resumes_the_run_once(self, workshop: Workshop, recorder: Recorder) -> None:
         workshop.play(asking(call("probe.effect", name="a")))
         run = workshop.work()
         workshop.approve(workshop.card(run), grace_s=60)

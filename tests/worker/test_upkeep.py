@@ -40,7 +40,7 @@ def test_expired_sessions_are_deleted_and_living_ones_stay(world: World) -> None
     assert client.get("/runs/").status_code == 200
 
 
-def test_a_sweeper_does_it_at_its_start_and_every_hour() -> None:
+def test_a_sweeper_deletes_sessions_at_its_start_and_every_hour() -> None:
     now = [0.0]
     upkeep = Upkeep(lambda: now[0])
     stays = []
@@ -51,7 +51,7 @@ def test_a_sweeper_does_it_at_its_start_and_every_hour() -> None:
     assert stays == [False, True, False]
 
 
-def test_a_task_that_fails_delays_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_task_does_not_delay_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(WebhookDelivery, "objects", None)
     session = add_session(timedelta(seconds=-1))
     Upkeep().do_what_is_due()

@@ -57,13 +57,13 @@ def login(workshop: Workshop, role: Role) -> Client:
     return client
 
 
-class TestWaysInFromElsewhere:
+class TestExternalAccess:
     @feature(
         "Agents elsewhere",
         "A restored backup ends agent keys and switches triggers off",
         "gadget_site/backup/restored.py",
     )
-    def test_agent_keys_end_and_triggers_are_switched_off(self, workshop: Workshop) -> None:
+    def test_ends_for_agent_keys_and_triggers(self, workshop: Workshop) -> None:
         _, secret = issue_key(workshop.operator, workshop.employee.pk, "Laptop", 30)
         trigger = add_trigger(workshop)
         restored.stop_everything()
@@ -72,8 +72,8 @@ class TestWaysInFromElsewhere:
         assert not trigger.is_active
 
 
-class TestEverythingIsStopped:
-    def test_until_an_admin_lifts_it(self, workshop: Workshop, recorder: Recorder) -> None:
+class TestTheStopAfterARestore:
+    def test_lasts_until_an_admin_lifts_it(self, workshop: Workshop, recorder: Recorder) -> None:
         (card,) = waiting(workshop, "a")
         queued = workshop.submit()
         restored.settle()
@@ -89,18 +89,18 @@ class TestEverythingIsStopped:
         assert workshop.drive(card.run).status == RunStatus.SUCCEEDED
         assert sum(recorder.effects.values()) == 1
 
-    def test_and_the_audit_says_so(self, workshop: Workshop) -> None:
+    def test_is_recorded_in_the_audit(self, workshop: Workshop) -> None:
         restored.settle("2026-01-01T00:00:00+00:00")
         entry = AuditEntry.objects.get()
         assert (entry.actor, entry.action) == ("gadget", "backup_restored")
         assert entry.payload == {"backup_made_at": "2026-01-01T00:00:00+00:00"}
 
-    def test_an_earlier_stop_keeps_its_name(self, workshop: Workshop) -> None:
+    def test_keeps_the_name_of_an_earlier_stop(self, workshop: Workshop) -> None:
         stops.stop_everything(workshop.operator)
         restored.settle()
         assert Organization.objects.get().stopped_by == "acme-operator"
 
-    def test_what_was_approved_cannot_start_even_if_settling_was_cut_off(
+    def test_prevents_approved_calls_even_if_settling_was_interrupted(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         (card,) = waiting(workshop, "a")
@@ -116,8 +116,8 @@ class TestEverythingIsStopped:
         assert asked_again.warning
 
 
-class TestARestoreThatWasCutOff:
-    def test_lets_no_part_start_until_it_is_settled(self, workshop: Workshop) -> None:
+class TestAnInterruptedRestore:
+    def test_prevents_every_part_from_starting_until_it_is_settled(self, workshop: Workshop) -> None:
         installation.confirm()
         restored.stop_everything()
         with pytest.raises(installation.WrongInstallationError, match="A restore was not finished"):
@@ -127,15 +127,15 @@ class TestARestoreThatWasCutOff:
         restored.settle()
         installation.confirm()
 
-    def test_settling_by_hand_keeps_the_folder_that_the_database_knows(self, workshop: Workshop) -> None:
+    def test_when_settled_by_hand_keeps_the_folder_known_to_the_database(self, workshop: Workshop) -> None:
         installation.confirm()
         Installation.objects.update(folder_mark="another")
         restored.settle()
         assert Installation.objects.get().folder_mark == "another"
 
 
-class TestWaysIn:
-    def test_sessions_tokens_and_links_from_before_are_ended(self, workshop: Workshop) -> None:
+class TestAccessAfterARestore:
+    def test_by_earlier_sessions_tokens_and_links_ends(self, workshop: Workshop) -> None:
         client = login(workshop, Role.ADMIN)
         _, secret = issue_token(workshop.admin, "old")
         Invitation.objects.create(
@@ -154,7 +154,7 @@ class TestWaysIn:
         assert Invitation.objects.get().revoked_at is not None
 
 
-class TestTheWarning:
+class TestTheWarningAfterARestore:
     def shown(self, workshop: Workshop, card: Approval) -> list[bool]:
         """Tell if it is on the card's page, in the inbox, on the run's page, and in REST."""
         client = login(workshop, Role.APPROVER)
@@ -162,7 +162,7 @@ class TestTheWarning:
         on_pages = [RESTORED_SINCE in client.get(page, follow=True).content.decode() for page in pages]
         return [*on_pages, client.get(f"/api/approvals/{card.pk}").json()["warning"] == RESTORED_SINCE]
 
-    def test_stands_everywhere_and_goes_away_with_the_decision(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_is_shown_everywhere_until_the_decision(self, workshop: Workshop, recorder: Recorder) -> None:
         card, other = waiting(workshop, "a", "b")
         assert self.shown(workshop, card) == [False] * 4
         before = canonical_json([card.digest, other.digest])
@@ -174,7 +174,7 @@ class TestTheWarning:
         workshop.deny(other)
         assert self.shown(workshop, card) == [False] * 4
 
-    def test_stands_on_questions_and_unknown_outcomes_too(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_is_shown_on_questions_and_unknown_outcomes_too(self, workshop: Workshop, recorder: Recorder) -> None:
         Grant.objects.create(employee=workshop.employee, tool="employee.askHuman")
         workshop.play(asking(call("employee.askHuman", question="Which one?")))
         (question,) = workshop.cards(workshop.work())
@@ -186,19 +186,19 @@ class TestTheWarning:
                 assert self.shown(workshop, card) == [True] * 4, card.kind
             recorder.release("a")
 
-    def test_stays_on_the_card_that_an_edit_makes_of_it(self, workshop: Workshop) -> None:
+    def test_stays_on_an_edited_card(self, workshop: Workshop) -> None:
         (card,) = waiting(workshop, "a")
         restored.settle()
         (card,) = workshop.cards(card.run)
         assert workshop.edit(card, {"name": "b"}).warning
 
-    def test_is_on_no_card_that_was_asked_for_later(self, workshop: Workshop) -> None:
+    def test_is_absent_from_cards_created_later(self, workshop: Workshop) -> None:
         restored.settle()
         lift(workshop)
         (card,) = waiting(workshop, "a")
         assert not card.warning
 
-    def test_is_not_passed_over_by_deciding_many(self, workshop: Workshop) -> None:
+    def test_is_not_bypassed_by_a_bulk_decision(self, workshop: Workshop) -> None:
         cards = waiting(workshop, "a", "b")
         restored.settle()
         approver = Membership.objects.get(pk=workshop.approver.pk)
@@ -207,7 +207,7 @@ class TestTheWarning:
         assert [outcome.status for outcome in bulk.decide_many(approver, items)] == [422, 200]
 
 
-def test_a_write_in_flight_is_unknown_and_never_started_again(
+def test_an_interrupted_write_is_unknown_and_never_started_again(
     workshop: Workshop, recorder: Recorder, take: Take
 ) -> None:
     with write_in_flight(workshop, recorder) as run:
@@ -220,7 +220,7 @@ def test_a_write_in_flight_is_unknown_and_never_started_again(
     assert recorder.effects.total() == 1
 
 
-def test_the_command_for_other_kinds_of_backups_does_the_same(workshop: Workshop) -> None:
+def test_the_command_for_other_kinds_of_backups_settles_in_the_same_way(workshop: Workshop) -> None:
     (card,) = waiting(workshop, "a")
     told = StringIO()
     call_command("after_restore", stdout=told)
@@ -229,7 +229,7 @@ def test_the_command_for_other_kinds_of_backups_does_the_same(workshop: Workshop
     assert again(card.run).stopped_because == "Restoring a backup stopped everything."
 
 
-def test_events_from_before_are_not_told_afterwards(workshop: Workshop) -> None:
+def test_earlier_events_send_no_notices(workshop: Workshop) -> None:
     waiting(workshop, "a")
     restored.settle()
     read_everything()

@@ -46,7 +46,7 @@ def assert_refused(path: Path) -> None:
 
 
 @pytest.mark.once
-class TestAnArchiveThatIsCut:
+class TestATruncatedArchive:
     @pytest.fixture
     def sealed(self, workshop: Workshop, take: Callable[[], Manifest], tmp_path: Path) -> Path:
         take()
@@ -78,7 +78,7 @@ class TestAnArchiveThatIsCut:
                 call_command("restore", str(sealed), force=True)
         assert not Organization.objects.exclude(restored_at=None).exists()
 
-    def test_not_at_all_is_accepted(self, sealed: Path) -> None:
+    def test_is_distinguished_from_a_complete_one(self, sealed: Path) -> None:
         assert read_manifest(sealed).database == connection.vendor
 
 
@@ -143,7 +143,7 @@ for path in map(Path, sys.argv[1:]):
 
 
 @pytest.mark.once
-def test_small_archives_that_unpack_to_very_much_are_refused_within_bounded_memory(tmp_path: Path) -> None:
+def test_small_archives_that_unpack_to_huge_ones_are_refused_within_bounded_memory(tmp_path: Path) -> None:
     paths = []
     for name, write in BOMBS.items():
         paths.append(tmp_path / name)

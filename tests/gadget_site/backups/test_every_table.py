@@ -66,7 +66,7 @@ def list_tables(manifest: Manifest) -> set[str]:
     return {state.options.get("db_table") or "_".join(name) for name, state in models}
 
 
-def test_every_row_comes_back_into_a_migrated_database(
+def test_every_row_is_restored_into_a_migrated_database(
     filled: Workshop, take: Callable[[], Manifest], put_back: Callable[[], RestoredBackup]
 ) -> None:
     before = rows()
@@ -87,7 +87,7 @@ def test_every_row_comes_back_into_a_migrated_database(
     "migrated one, and from an older version",
     "gadget_site/backup/postgresql.py",
 )
-def test_every_row_comes_back_into_an_empty_database(
+def test_every_row_is_restored_into_an_empty_database(
     filled: Workshop, take: Callable[[], Manifest], tmp_path: Path
 ) -> None:
     take()
@@ -102,7 +102,7 @@ def test_every_row_comes_back_into_an_empty_database(
 
 
 class TestAnArchiveOfAnOlderVersion:
-    def test_goes_into_a_migrated_database_and_work_continues(self, replaced_tables: Workshop) -> None:
+    def test_is_restored_into_a_migrated_database_and_work_continues(self, replaced_tables: Workshop) -> None:
         Organization.objects.update(name="made later")
         restore(older_archive(), force=True)
         found = rows()
@@ -113,7 +113,7 @@ class TestAnArchiveOfAnOlderVersion:
         assert audit.verify_all() == {organization.slug: []}
         assert not Run.objects.filter(status=RunStatus.RUNNING).exists()
 
-    def test_goes_into_an_empty_database(self, transactional_db: None, tmp_path: Path) -> None:
+    def test_is_restored_into_an_empty_database(self, transactional_db: None, tmp_path: Path) -> None:
         tables = list_tables(read_manifest(older_archive())) - EMPTIED
         with empty_database(tmp_path) as url:
             told = restore_in_process(tmp_path, url, older_archive())

@@ -64,7 +64,7 @@ CHANGED = {
 """The tables of which a restore changes rows."""
 
 
-def test_every_row_and_file_comes_back_exactly(
+def test_every_row_and_file_is_restored_exactly(
     workshop: Workshop, take: Take, put_back: PutBack, files: Path, recorder: Recorder
 ) -> None:
     workshop.play(asking(call("probe.sleep", ms=0)))
@@ -96,7 +96,7 @@ def test_every_row_and_file_comes_back_exactly(
     assert [audit.PrintedHead.parse(head).fault for head in manifest.heads] == [""]
 
 
-def test_ids_that_were_given_before_the_backup_are_not_given_again(
+def test_ids_assigned_before_the_backup_are_not_reused(
     workshop: Workshop, take: Take, put_back: PutBack
 ) -> None:
     last = workshop.record()
@@ -107,7 +107,7 @@ def test_ids_that_were_given_before_the_backup_are_not_given_again(
     assert workshop.record().pk > last_id
 
 
-def test_it_does_not_overwrite_data_without_force(workshop: Workshop, take: Take, tmp_path: Path) -> None:
+def test_existing_data_is_not_overwritten_without_force(workshop: Workshop, take: Take, tmp_path: Path) -> None:
     take()
     record = workshop.record()
     with pytest.raises(CommandError, match="--force replaces all of it"):
@@ -115,14 +115,14 @@ def test_it_does_not_overwrite_data_without_force(workshop: Workshop, take: Take
     assert Record.objects.get() == record
 
 
-def test_it_refuses_while_something_has_the_database_open(workshop: Workshop, take: Take, put_back: PutBack) -> None:
+def test_restoring_is_refused_while_the_database_is_in_use(workshop: Workshop, take: Take, put_back: PutBack) -> None:
     take()
     with other_connection(), pytest.raises(BackupError, match="Gadget is still running"):
         put_back()
 
 
 @pytest.mark.once
-def test_it_waits_for_a_process_that_is_just_closing_the_database(
+def test_restoring_waits_for_a_process_that_is_closing_the_database(
     workshop: Workshop, take: Take, put_back: PutBack
 ) -> None:
     take()
@@ -183,17 +183,17 @@ class TestARefusal:
         path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
         assert str(path) in self.refusal(path)
 
-    def test_of_something_else(self, path: Path) -> None:
+    def test_of_a_file_that_is_not_an_archive(self, path: Path) -> None:
         path.write_bytes(gzip.compress(b"something else" * 1000))
         assert str(path) in self.refusal(path)
         assert "There is no file" in self.refusal(path.with_name("nowhere"))
 
-    def test_of_a_content_that_the_manifest_does_not_know(self, path: Path) -> None:
+    def test_of_contents_that_differ_from_the_manifest(self, path: Path) -> None:
         self.rewrite(path, lambda name, data: data.replace(b"reports", b"REPORTS") if name == "README.txt" else data)
         self.rewrite(path, lambda name, data: data + b"!" if name.startswith("files/") else data)
         assert "was changed" in self.refusal(path)
 
-    def test_of_a_manifest_that_was_written_without_the_key(self, path: Path) -> None:
+    def test_of_a_manifest_written_without_the_key(self, path: Path) -> None:
         self.rewrite(
             path, lambda name, data: data.replace(b'"made_at": "2', b'"made_at": "3') if "man" in name else data
         )
@@ -203,7 +203,7 @@ class TestARefusal:
         settings.GADGET_ENCRYPTION_KEYS = [Fernet.generate_key().decode()]
         assert "a key that GADGET_ENCRYPTION_KEYS does not hold" in self.refusal(path)
 
-    def test_without_a_second_encryption_key_that_is_needed(self, path: Path, settings: Settings) -> None:
+    def test_without_a_second_required_encryption_key(self, path: Path, settings: Settings) -> None:
         old, new = settings.GADGET_ENCRYPTION_KEYS[0], Fernet.generate_key().decode()
         settings.GADGET_ENCRYPTION_KEYS = [new, old]
         back_up(path, force=True)
@@ -231,12 +231,12 @@ class TestARefusal:
         self.resign(path, manifest.model_copy(update={"migrations": old}))
         assert "is from before Gadget's first release and cannot be restored" in self.refusal(path)
 
-    def test_of_another_database(self, path: Path) -> None:
+    def test_of_another_kind_of_database(self, path: Path) -> None:
         other = {"sqlite": "postgresql", "postgresql": "sqlite"}[connection.vendor]
         self.resign(path, read_manifest(path).model_copy(update={"database": other}))
         assert f"is a backup of {other}" in self.refusal(path)
 
-    def test_while_a_part_lives(self, path: Path, redis_url: str) -> None:
+    def test_while_a_part_is_running(self, path: Path, redis_url: str) -> None:
         pulse = SignOfLife(WORKER, "worker1@elsewhere")
         pulse.start()
         try:
@@ -259,7 +259,7 @@ class TestARefusal:
                 writer.add(name, BytesIO(data), len(data))
 
 
-def test_into_a_fresh_installation_by_the_command(workshop: Workshop, take: Take, tmp_path: Path) -> None:
+def test_the_command_restores_into_a_fresh_installation(workshop: Workshop, take: Take, tmp_path: Path) -> None:
     fill(workshop)
     take()
     with empty_database(tmp_path) as url:

@@ -42,8 +42,8 @@ PutBack = Callable[[], RestoredBackup]
 
 
 @pytest.mark.once
-class TestTheLists:
-    def test_have_each_table_once(self) -> None:
+class TestTheListsOfTables:
+    def test_contain_each_table_once(self) -> None:
         tables = {model._meta.label for model in apps.get_models(include_auto_created=True)}
         lists = (rights.ENDED, rights.CONFIRMED, rights.WITHOUT_RIGHTS.keys())
         listed = [label for one in lists for label in one]
@@ -51,19 +51,19 @@ class TestTheLists:
         assert set(listed) - tables == set()
         assert len(listed) == len(set(listed))
 
-    def test_name_as_confirmed_what_the_page_has(self) -> None:
+    def test_match_the_page_of_limits_to_confirm(self) -> None:
         shown = {kind.model._meta.label for kind in KINDS}
         parts = {"approval_rules.ApproverGroup_members", "auth.User", "connections.SourceTool", "employees.Grant"}
         assert shown | parts == rights.CONFIRMED
 
 
-class TestRights:
+class TestRightsAfterARestore:
     @feature(
         "Agents elsewhere",
         "A restore ends standing grants, deputies, claims, votes and keys, and pauses schedules",
         "gadget_site/backup/restored.py",
     )
-    def test_a_standing_grant_approves_nothing_after_a_restore(
+    def test_of_a_standing_grant_approve_nothing(
         self, workshop: Workshop, recorder: Recorder, take: Take, put_back: PutBack
     ) -> None:
         made = grant(workshop, "probe.effect", equals("name", "a"), max_uses=5)
@@ -78,7 +78,7 @@ class TestRights:
         assert workshop.work().status == RunStatus.WAITING
         assert recorder.effects.total() == 1
 
-    def test_an_approval_of_a_standing_grant_that_has_not_started_waits_for_a_person(
+    def test_of_a_standing_grant_leave_its_unstarted_approval_to_a_person(
         self, workshop: Workshop, recorder: Recorder, take: Take, put_back: PutBack
     ) -> None:
         grant(workshop, "probe.effect", equals("name", "a"))
@@ -91,7 +91,7 @@ class TestRights:
         run = workshop.work()
         assert [card.status for card in workshop.cards(run)] == [ApprovalStatus.PENDING]
 
-    def test_the_password_of_a_superuser_whom_no_admin_confirms_ends(self, workshop: Workshop) -> None:
+    def test_of_an_unconfirmed_superuser_end_with_the_password(self, workshop: Workshop) -> None:
         User.objects.create_superuser("root", password="a long password")
         User.objects.filter(pk=workshop.admin.user_id).update(is_superuser=True)
         before = User.objects.get(pk=workshop.admin.user_id).password
@@ -99,7 +99,7 @@ class TestRights:
         assert not User.objects.get(username="root").has_usable_password()
         assert User.objects.get(pk=workshop.admin.user_id).password == before, "this one has a line to confirm"
 
-    def test_deputies_end(self, workshop: Workshop) -> None:
+    def test_of_deputies_end(self, workshop: Workshop) -> None:
         soon = timezone.now() + timedelta(days=1)
         for start in (timezone.now() - timedelta(hours=1), soon):
             Deputy.objects.create(
@@ -109,7 +109,7 @@ class TestRights:
         assert not Deputy.objects.filter(ends_at__gt=Now()).exists()
         assert Deputy.objects.count() == 1, "the one whose time had not begun is gone"
 
-    def test_claims_and_votes_on_open_cards_end(self, workshop: Workshop) -> None:
+    def test_of_claims_and_votes_on_open_cards_end(self, workshop: Workshop) -> None:
         ApprovalRule.objects.create(organization=workshop.organization, name="Two people", needed=2)
         workshop.play(asking(call("probe.effect", name="a")))
         card = workshop.card(workshop.work())
@@ -121,20 +121,20 @@ class TestRights:
         assert not Claim.objects.exists()
         assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.PENDING
 
-    def test_schedules_are_paused_and_their_people_told(self, workshop: Workshop) -> None:
+    def test_of_schedules_are_paused_and_their_people_notified(self, workshop: Workshop) -> None:
         schedule = schedules.create(workshop.operator, workshop.employee.pk, "Report", ("0 9 * * *", "UTC"))
         assert restored.settle()["schedules_paused"] == 1
         schedule = Schedule.objects.get(pk=schedule.pk)
         assert (schedule.is_active, schedule.next_at, schedule.problem) == (False, None, "A backup was restored.")
         assert AuditEntry.objects.filter(action="schedule_switched_off").count() == 1
 
-    def test_another_key_signs_receipts(self, workshop: Workshop) -> None:
+    def test_do_not_include_the_old_key_of_receipts(self, workshop: Workshop) -> None:
         (before,) = list_public_keys()
         restored.stop_everything()
         assert not SigningKey.objects.filter(is_current=True).exists()
         assert list_public_keys()[0] != before
 
-    def test_links_for_new_passwords_end(self, workshop: Workshop) -> None:
+    def test_of_links_for_new_passwords_end(self, workshop: Workshop) -> None:
         tomorrow = timezone.now() + timedelta(days=1)
         PasswordReset.objects.create(
             membership=workshop.approver, hash="h", made_by=workshop.admin.user, expires_at=tomorrow
@@ -142,7 +142,7 @@ class TestRights:
         restored.stop_everything()
         assert PasswordReset.objects.get().revoked_at is not None
 
-    def test_webhooks_are_switched_off_and_send_nothing_more(self, workshop: Workshop) -> None:
+    def test_of_webhooks_end_and_nothing_is_sent(self, workshop: Workshop) -> None:
         webhook = Webhook.objects.create(organization=workshop.organization, name="A", address="https://a.example/")
         WebhookDelivery.objects.create(webhook=webhook, kind="run.started", run_id=1, seq=1)
         restored.stop_everything()
@@ -151,14 +151,14 @@ class TestRights:
         assert WebhookDelivery.objects.get().status == WebhookDeliveryStatus.FAILED
 
 
-class TestLimits:
+class TestLimitsAfterARestore:
     @feature(
         "Agents elsewhere",
         "An admin confirms each restored limit before the stop can be lifted; the "
         "stricter of old and newer values is preselected",
         "agents/restores/confirming.py",
     )
-    def test_the_stop_cannot_be_lifted_before_each_line_is_confirmed(self, workshop: Workshop) -> None:
+    def test_must_all_be_confirmed_before_the_stop_is_lifted(self, workshop: Workshop) -> None:
         restored.settle()
         with pytest.raises(Conflict, match="Confirm the restored limits first"):
             stops.release_everything(workshop.admin)
@@ -171,14 +171,14 @@ class TestLimits:
         assert Organization.objects.get().stopped_at is None
         assert AuditEntry.objects.filter(action="restored_limit_confirmed").count() == len(others) + 1
 
-    def test_only_admins_confirm(self, workshop: Workshop) -> None:
+    def test_can_be_confirmed_only_by_admins(self, workshop: Workshop) -> None:
         restored.settle()
         line = RestoredLimit.objects.first()
         assert line is not None
         with pytest.raises(Forbidden):
             confirming.confirm(workshop.approver, {line.pk: "restored"})
 
-    def test_without_newer_data_each_row_that_limits_has_a_line(self, workshop: Workshop) -> None:
+    def test_have_a_line_for_each_limiting_row_without_newer_data(self, workshop: Workshop) -> None:
         ApprovalRule.objects.create(organization=workshop.organization, name="Two people", needed=2)
         call_command("after_restore")
         lines = RestoredLimit.objects.values_list("kind", "name")
@@ -196,9 +196,7 @@ class TestNewerData:
         confirm_all(workshop.admin)
         stops.release_everything(workshop.admin)
 
-    def test_a_person_who_was_removed_or_demoted_is_so_again(
-        self, workshop: Workshop, take: Take, put_back: PutBack
-    ) -> None:
+    def test_removes_or_demotes_people_again(self, workshop: Workshop, take: Take, put_back: PutBack) -> None:
         take()
         workshop.members["operator"].delete()
         Membership.objects.filter(pk=workshop.approver.pk).update(role=Role.VIEWER)
@@ -211,9 +209,7 @@ class TestNewerData:
         assert roles == {"acme-admin": "admin", "acme-approver": "viewer", "acme-viewer": "viewer"}
         assert Membership.objects.get(role=Role.ADMIN).user.check_password("a new one")
 
-    def test_budgets_and_switches_are_the_stricter_of_both(
-        self, workshop: Workshop, take: Take, put_back: PutBack
-    ) -> None:
+    def test_keeps_the_stricter_budgets_and_switches(self, workshop: Workshop, take: Take, put_back: PutBack) -> None:
         Employee.objects.update(month_cost=Decimal(5), month_tokens=None, max_passes=9)
         Organization.objects.update(break_glass=True, confirm_count=10)
         take()
@@ -224,9 +220,7 @@ class TestNewerData:
         assert (employee.month_cost, employee.month_tokens, employee.max_passes) == (Decimal(5), 1000, 3)
         assert (organization.four_eyes, organization.break_glass, organization.confirm_count) == (True, False, 10)
 
-    def test_tools_that_were_taken_or_raised_are_so_again(
-        self, workshop: Workshop, take: Take, put_back: PutBack
-    ) -> None:
+    def test_revokes_or_raises_tools_again(self, workshop: Workshop, take: Take, put_back: PutBack) -> None:
         take()
         Grant.objects.filter(tool="data.bulkDelete").delete()
         Grant.objects.filter(tool="probe.effect").update(level="destructive")
@@ -241,9 +235,7 @@ class TestNewerData:
         assert ToolRule.objects.get(tool="utility.calculate").level == "write"
         assert ToolRule.objects.get(tool="data.updateRecord").stopped_at is not None
 
-    def test_a_rule_that_was_made_since_is_made_again_with_its_group(
-        self, workshop: Workshop, take: Take, put_back: PutBack
-    ) -> None:
+    def test_adds_newer_rules_again_with_their_group(self, workshop: Workshop, take: Take, put_back: PutBack) -> None:
         weaker = ApprovalRule.objects.create(organization=workshop.organization, name="Old", needed=1)
         take()
         ApprovalRule.objects.filter(pk=weaker.pk).update(needed=2)
@@ -256,9 +248,7 @@ class TestNewerData:
         assert made.group is not None
         assert list(made.group.members.values_list("user__username", flat=True)) == ["acme-admin"]
 
-    def test_a_superuser_who_was_removed_since_is_none_any_more(
-        self, workshop: Workshop, take: Take, put_back: PutBack
-    ) -> None:
+    def test_removes_a_former_superuser_again(self, workshop: Workshop, take: Take, put_back: PutBack) -> None:
         User.objects.filter(pk=workshop.approver.user_id).update(is_superuser=True)
         take()
         Membership.objects.filter(pk=workshop.approver.pk).delete()
@@ -267,14 +257,16 @@ class TestNewerData:
         assert not Membership.objects.filter(pk=workshop.approver.pk).exists()
         assert not User.objects.get(pk=workshop.approver.user_id).is_superuser
 
-    def test_keeping_the_restored_values_is_a_choice(self, workshop: Workshop, take: Take, put_back: PutBack) -> None:
+    def test_can_be_rejected_in_favor_of_the_restored_values(
+        self, workshop: Workshop, take: Take, put_back: PutBack
+    ) -> None:
         take()
         Employee.objects.update(max_passes=2)
         put_back()
         confirming.confirm(workshop.admin, {line.pk: "restored" for line in RestoredLimit.objects.all()})
         assert Employee.objects.get().max_passes == 10
 
-    def test_an_admin_cannot_take_their_own_rights(self, workshop: Workshop, take: Take, put_back: PutBack) -> None:
+    def test_does_not_let_admins_take_their_own_rights(self, workshop: Workshop, take: Take, put_back: PutBack) -> None:
         take()
         Membership.objects.filter(pk=workshop.admin.pk).delete()
         put_back()
@@ -283,16 +275,14 @@ class TestNewerData:
             confirming.confirm(workshop.admin, {own.pk: "newer"})
         assert RestoredLimit.objects.filter(pk=own.pk).exists()
 
-    def test_a_second_restore_still_knows_what_the_first_one_replaced(
-        self, workshop: Workshop, take: Take, put_back: PutBack
-    ) -> None:
+    def test_survives_a_second_restore(self, workshop: Workshop, take: Take, put_back: PutBack) -> None:
         take()
         Employee.objects.update(max_passes=2)
         put_back()
         self.stricter(workshop, put_back)
         assert Employee.objects.get().max_passes == 2
 
-    def test_another_installation_with_the_same_ids_is_no_newer_data(
+    def test_is_ignored_from_another_installation_with_the_same_ids(
         self, workshop: Workshop, take: Take, put_back: PutBack
     ) -> None:
         take()

@@ -34,7 +34,7 @@ def write(organization_id: int, name: str, content: bytes) -> None:
 
 
 @pytest.mark.once
-def test_it_is_one_file_for_its_owner_alone_and_nothing_stays_beside_it(
+def test_a_backup_is_one_file_for_its_owner_alone_and_nothing_else_stays(
     workshop: Workshop, take: Take, tmp_path: Path
 ) -> None:
     take()
@@ -43,7 +43,7 @@ def test_it_is_one_file_for_its_owner_alone_and_nothing_stays_beside_it(
 
 
 @pytest.mark.once
-def test_the_command_says_what_is_missing_in_its_last_line(workshop: Workshop, tmp_path: Path) -> None:
+def test_the_command_names_what_is_missing_in_its_last_line(workshop: Workshop, tmp_path: Path) -> None:
     told = StringIO()
     call_command("backup", str(tmp_path / "one.tar.gz"), stdout=told)
     assert "IT HOLDS NO KEYS" in told.getvalue().splitlines()[-1]
@@ -53,7 +53,7 @@ def test_the_command_says_what_is_missing_in_its_last_line(workshop: Workshop, t
         assert b"THIS ARCHIVE HOLDS NO KEYS" in readme.read()
 
 
-def test_no_key_is_in_it(workshop: Workshop, take: Take, tmp_path: Path) -> None:
+def test_a_backup_contains_no_key(workshop: Workshop, take: Take, tmp_path: Path) -> None:
     take()
     with tarfile.open(tmp_path / "backup.tar.gz") as tar:
         contents = [source.read() for one in tar if (source := tar.extractfile(one)) is not None]
@@ -62,7 +62,7 @@ def test_no_key_is_in_it(workshop: Workshop, take: Take, tmp_path: Path) -> None
 
 
 @pytest.mark.once
-def test_what_is_there_is_replaced_only_with_force(workshop: Workshop, tmp_path: Path) -> None:
+def test_an_existing_file_is_replaced_only_with_force(workshop: Workshop, tmp_path: Path) -> None:
     (tmp_path / "old").write_text("older")
     with pytest.raises(CommandError, match="already exists"):
         call_command("backup", str(tmp_path / "old"))
@@ -72,13 +72,15 @@ def test_what_is_there_is_replaced_only_with_force(workshop: Workshop, tmp_path:
 
 
 @pytest.mark.once
-def test_it_never_lies_among_the_files_of_employees(workshop: Workshop, files: Path) -> None:
+def test_a_backup_cannot_be_written_among_the_files_of_employees(workshop: Workshop, files: Path) -> None:
     with pytest.raises(BackupError, match="among the files"):
         back_up(files / "1" / "backup.tar.gz" if (files / "1").is_dir() else files / "backup.tar.gz")
 
 
 @pytest.mark.once
-def test_one_that_fails_leaves_nothing(workshop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_backup_leaves_nothing_behind(
+    workshop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*_: object) -> None:
         raise OSError("the disk is full")
 
@@ -89,7 +91,7 @@ def test_one_that_fails_leaves_nothing(workshop: Workshop, tmp_path: Path, monke
 
 
 @pytest.mark.once
-def test_it_holds_all_files_and_folders_as_they_were_in_its_moment(workshop: Workshop, take: Take, files: Path) -> None:
+def test_a_backup_holds_all_files_and_folders_as_of_its_moment(workshop: Workshop, take: Take, files: Path) -> None:
     pk = workshop.organization.pk
     write(pk, "kept.txt", b"kept")
     write(pk, "gone.txt", b"gone")
@@ -102,7 +104,7 @@ def test_it_holds_all_files_and_folders_as_they_were_in_its_moment(workshop: Wor
 
 
 @pytest.mark.once
-def test_while_its_moment_lasts_writers_of_files_wait(workshop: Workshop) -> None:
+def test_writers_of_files_wait_while_the_moment_is_recorded(workshop: Workshop) -> None:
     pk, written = workshop.organization.pk, threading.Event()
     write(pk, "first.txt", b"1")
 
@@ -118,7 +120,7 @@ def test_while_its_moment_lasts_writers_of_files_wait(workshop: Workshop) -> Non
     assert written.is_set()
 
 
-def test_what_changes_while_the_files_are_copied_is_copied_again(
+def test_files_that_change_while_they_are_copied_are_copied_again(
     workshop: Workshop, take: Take, put_back: Callable[[], object], files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pk = workshop.organization.pk
@@ -140,7 +142,7 @@ def test_what_changes_while_the_files_are_copied_is_copied_again(
     assert held == {"changed.txt": b"after!", "new.txt": b"new"}
 
 
-def test_every_file_that_the_database_names_is_in_it_whoever_writes(
+def test_a_backup_contains_every_file_in_the_database_whoever_writes(
     workshop: Workshop, files: Path, tmp_path: Path
 ) -> None:
     """A writer makes a file, names it in the database, forgets the name and removes the file, over and over."""

@@ -45,7 +45,7 @@ def test_an_approval_that_had_not_started_is_asked_again() -> None:
     assert world.drive(run).status == RunStatus.SUCCEEDED
 
 
-def test_it_may_be_repeated_and_touches_nothing_that_has_ended() -> None:
+def test_the_command_can_be_repeated_and_leaves_ended_runs_unchanged() -> None:
     world = build_demo()
     run = world.work("Robin", "Give me an overview of our UK companies")
     restore()

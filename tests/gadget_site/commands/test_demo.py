@@ -52,7 +52,7 @@ def level_of(tool: str) -> Level:
     return found.level
 
 
-def test_it_tells_the_users_and_their_password() -> None:
+def test_the_command_prints_the_users_and_their_password() -> None:
     told = run_demo()
     for word in ("viewer", "operator", "approver", "admin", "outsider", "gadget-demo"):
         assert word in told
@@ -70,13 +70,13 @@ def test_every_role_has_a_person_who_can_log_in() -> None:
     ]
 
 
-def test_nobody_is_superuser_and_only_admins_come_into_the_admin() -> None:
+def test_nobody_is_a_superuser_and_only_admins_can_open_the_admin() -> None:
     run_demo()
     assert not User.objects.filter(is_superuser=True).exists()
     assert set(User.objects.filter(is_staff=True).values_list("username", flat=True)) == {"admin", "outsider"}
 
 
-def test_employees_reach_draft_write_and_destructive() -> None:
+def test_the_employees_use_the_levels_draft_write_and_destructive() -> None:
     run_demo()
     highest = {
         employee.name: max((level_of(grant.tool) for grant in employee.grants.all()), key=lambda level: level.rank)
@@ -95,20 +95,20 @@ def test_every_example_task_is_known_to_its_script() -> None:
             assert any(find_groups(script.task, task) is not None for script in scripts), task
 
 
-def test_about_500_companies_and_a_few_elsewhere() -> None:
+def test_about_500_companies_are_created_and_a_few_elsewhere() -> None:
     run_demo()
     assert Record.objects.filter(organization__slug="acme-demo").count() == 500
     assert Record.objects.filter(organization__slug="other-demo").count() == 3
 
 
-def test_a_repetition_doubles_nothing_and_says_so() -> None:
+def test_a_repetition_creates_nothing_twice_and_says_so() -> None:
     run_demo()
     before = rows()
     assert "up to date" in run_demo()
     assert rows() == before
 
 
-def test_an_employee_with_another_script_gets_its_own_again_and_that_is_recorded() -> None:
+def test_an_employee_with_another_script_is_reset_and_the_change_is_audited() -> None:
     run_demo()
     Employee.objects.filter(name="Dana").update(model="researcher")
     assert "employee Dana" in run_demo()
@@ -118,14 +118,14 @@ def test_an_employee_with_another_script_gets_its_own_again_and_that_is_recorded
         assert organization.audit_entries.filter(action="demo_built").exists()
 
 
-def test_an_account_that_exists_keeps_its_password_and_its_rights() -> None:
+def test_an_existing_account_keeps_its_password_and_rights() -> None:
     User.objects.create_superuser("admin", password="my own password")
     run_demo()
     assert authenticate(None, username="admin", password="my own password") is not None
     assert authenticate(None, username="admin", password="gadget-demo") is None
 
 
-def test_without_debug_it_is_refused_unless_forced(settings: Settings) -> None:
+def test_the_command_is_refused_without_debug_unless_forced(settings: Settings) -> None:
     settings.DEBUG = False
     with pytest.raises(CommandError, match="--force"):
         run_demo()
@@ -134,7 +134,7 @@ def test_without_debug_it_is_refused_unless_forced(settings: Settings) -> None:
     assert Organization.objects.count() == 2
 
 
-def test_with_a_model_at_hand_one_more_employee_works_on_it(settings: Settings) -> None:
+def test_an_employee_on_the_configured_model_is_added(settings: Settings) -> None:
     run_demo()
     assert not Employee.objects.filter(name="Alex").exists()
     settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY = "http://localhost:9/v1", "sk-demo"
@@ -147,7 +147,7 @@ def test_with_a_model_at_hand_one_more_employee_works_on_it(settings: Settings) 
     assert "up to date" in run_demo()
 
 
-def test_with_ollama_at_hand_that_employee_works_on_it(settings: Settings) -> None:
+def test_an_employee_on_ollama_is_added(settings: Settings) -> None:
     settings.OLLAMA_HOST = "http://localhost:9"
     run_demo()
     alex = Employee.objects.select_related("provider").get(name="Alex")
@@ -159,20 +159,20 @@ def test_with_ollama_at_hand_that_employee_works_on_it(settings: Settings) -> No
     assert alex.model == "llama3.1:8b"
 
 
-def test_what_speaks_openais_language_goes_before_ollama(settings: Settings) -> None:
+def test_an_openai_compatible_server_takes_precedence_over_ollama(settings: Settings) -> None:
     settings.OLLAMA_HOST, settings.OPENAI_API_KEY = "http://localhost:9", "sk-demo"
     run_demo()
     alex = Employee.objects.select_related("provider").get(name="Alex")
     assert (alex.model, alex.provider.kind) == ("gpt-5-mini", "openai")
 
 
-def test_a_repetition_asks_the_database_little(django_assert_max_num_queries: DjangoAssertNumQueries) -> None:
+def test_a_repetition_needs_few_queries(django_assert_max_num_queries: DjangoAssertNumQueries) -> None:
     building.build()
     with django_assert_max_num_queries(60):
         building.build()
 
 
-def test_its_schedule_is_an_example_that_starts_nothing() -> None:
+def test_the_example_schedule_starts_nothing() -> None:
     run_demo()
     run_demo()
     schedule = Schedule.objects.get()
@@ -185,11 +185,11 @@ def test_its_schedule_is_an_example_that_starts_nothing() -> None:
     assert Schedule.objects.count() == 1
 
 
-def test_every_role_is_played() -> None:
+def test_every_role_has_a_demo_account() -> None:
     assert set(PEOPLE.values()) == set(Role)
 
 
-def test_what_was_deleted_comes_back_by_the_command_and_not_by_a_start() -> None:
+def test_deleted_rows_are_restored_by_the_command_but_not_by_a_start() -> None:
     run_demo()
     Record.objects.filter(organization__slug="acme-demo").first().delete()  # type: ignore[union-attr]
     left = Record.objects.count()
@@ -199,7 +199,7 @@ def test_what_was_deleted_comes_back_by_the_command_and_not_by_a_start() -> None
     assert Record.objects.count() == left + 1
 
 
-def test_a_start_leaves_what_somebody_has_configured_and_the_command_does_not(settings: Settings) -> None:
+def test_configuration_is_reset_by_the_command_but_not_by_a_start(settings: Settings) -> None:
     settings.OPENAI_API_KEY = "sk-demo"
     run_demo()
     dana, alex = Employee.objects.get(name="Dana"), Employee.objects.get(name="Alex")
@@ -218,7 +218,7 @@ def test_a_start_leaves_what_somebody_has_configured_and_the_command_does_not(se
     assert dana.grants.exists()
 
 
-def test_a_start_gives_a_script_to_employees_that_have_none() -> None:
+def test_a_start_gives_scripts_to_employees_without_one() -> None:
     run_demo()
     Employee.objects.update(model="", instructions="As I say.")
     run_demo("--keep")
@@ -226,7 +226,7 @@ def test_a_start_gives_a_script_to_employees_that_have_none() -> None:
     assert (dana.model, dana.instructions) == ("data_steward", "As I say.")
 
 
-def test_a_start_reaches_the_real_model_as_the_environment_says(settings: Settings) -> None:
+def test_a_start_updates_the_real_model_from_the_environment(settings: Settings) -> None:
     settings.OPENAI_API_KEY = "sk-demo"
     run_demo("--keep")
     settings.OPENAI_API_KEY, settings.OPENAI_MODEL = "sk-other", "large"

@@ -11,7 +11,7 @@ from tools.office.tools.scoring import score_record
 
 
 @pytest.mark.once
-def test_they_are_the_same_every_time_and_all_different() -> None:
+def test_the_companies_are_always_the_same_and_all_different() -> None:
     companies = generate_demo_companies()
     assert companies == generate_demo_companies()
     assert len(companies) == COUNT
@@ -20,7 +20,7 @@ def test_they_are_the_same_every_time_and_all_different() -> None:
 
 
 @pytest.mark.once
-def test_each_is_a_valid_record_on_a_domain_that_nobody_owns() -> None:
+def test_each_company_is_a_valid_record_on_a_fictional_domain() -> None:
     for company in generate_demo_companies():
         RecordFields.model_validate(company)
         assert company["domain"].endswith(".example")
@@ -28,7 +28,7 @@ def test_each_is_a_valid_record_on_a_domain_that_nobody_owns() -> None:
 
 
 @pytest.mark.once
-def test_every_score_on_record_is_the_score_that_the_tools_compute() -> None:
+def test_every_stored_score_equals_the_one_that_the_tools_compute() -> None:
     scored = [company for company in generate_demo_companies() if company.get("score") is not None]
     assert 400 < len(scored) < COUNT
     for company in scored:
@@ -36,7 +36,7 @@ def test_every_score_on_record_is_the_score_that_the_tools_compute() -> None:
 
 
 @pytest.mark.django_db
-def test_what_demo_scripts_rely_on_is_there() -> None:
+def test_the_records_that_demo_scripts_rely_on_exist() -> None:
     acme = make_organization()
     assert add_demo_companies(acme.pk) == COUNT
     assert add_demo_companies(acme.pk) == 0

@@ -39,7 +39,7 @@ def assert_answered(run: Run) -> None:
 
 
 class TestTheDataSteward:
-    def test_looks_at_three_things_at_once_scores_and_drafts_before_asking(self, world: DemoWorld) -> None:
+    def test_reads_three_things_at_once_scores_and_drafts_before_asking(self, world: DemoWorld) -> None:
         run = world.work("Dana", INACTIVE)
         assert run.status == RunStatus.WAITING, run.problem
         assert tools(run, 1) == ["data.searchRecords", "data.searchRecords", "data.getStats"]
@@ -51,7 +51,7 @@ class TestTheDataSteward:
         assert draft.records.count() == 3
         assert [card.sentence.startswith("Update record") for card in world.cards(run)] == [True, True]
 
-    def test_tells_a_story_whose_numbers_agree_with_the_records(self, world: DemoWorld) -> None:
+    def test_reports_numbers_that_agree_with_the_records(self, world: DemoWorld) -> None:
         run = world.work("Dana", INACTIVE)
         said = " ".join(texts(run))
         active = Record.objects.filter(organization=world.organization, region="EU", status="active")
@@ -71,7 +71,7 @@ class TestTheDataSteward:
         average = round(sum(record.score or 0 for record in flagged) / 3, 1)
         assert f"they score {average} points on average" in Draft.objects.get(run_id=str(run.pk)).body
 
-    def test_tells_which_change_was_approved_and_which_denied_and_why(self, world: DemoWorld) -> None:
+    def test_reports_which_change_was_approved_which_denied_and_why(self, world: DemoWorld) -> None:
         run = world.work("Dana", INACTIVE)
         first, second = world.cards(run)
         world.approve(first)
@@ -87,13 +87,13 @@ class TestTheDataSteward:
         assert f"draft {Draft.objects.get(run_id=str(run.pk)).pk}" in run.answer
         assert "1 of 2 changes was made" in run.answer
 
-    def test_finds_others_by_their_score_when_the_marked_ones_are_gone(self, world: DemoWorld) -> None:
+    def test_finds_other_records_by_score_when_the_flagged_ones_are_gone(self, world: DemoWorld) -> None:
         Record.objects.filter(notes__startswith="Inactive candidate").update(status="inactive")
         run = world.work("Dana", INACTIVE)
         assert run.status == RunStatus.WAITING, run.problem
         assert len(world.cards(run)) == 2
 
-    def test_changes_nothing_where_nobody_looks_inactive(self, world: DemoWorld) -> None:
+    def test_changes_nothing_when_no_company_looks_inactive(self, world: DemoWorld) -> None:
         Record.objects.filter(region="LATAM").update(status="inactive")
         run = world.work("Dana", INACTIVE.replace("EU", "LATAM"))
         assert_answered(run)
@@ -112,7 +112,7 @@ class TestTheDataSteward:
 
 
 class TestTheOfficeManager:
-    def test_asks_before_it_deletes_and_counts_what_is_gone(self, world: DemoWorld) -> None:
+    def test_asks_before_deleting_and_counts_the_deleted(self, world: DemoWorld) -> None:
         run = world.work("Morgan", DELETE)
         (card,) = world.cards(run)
         assert card.tool_call.level == Level.DESTRUCTIVE
@@ -126,7 +126,7 @@ class TestTheOfficeManager:
         assert_answered(again)
         assert "nothing to delete" in again.answer
 
-    def test_says_that_nothing_was_deleted_and_why(self, world: DemoWorld) -> None:
+    def test_reports_that_nothing_was_deleted_and_why(self, world: DemoWorld) -> None:
         run = world.work("Morgan", DELETE)
         world.deny(world.cards(run)[0], "Marketing wants them")
         run = world.drive(run)
@@ -135,7 +135,7 @@ class TestTheOfficeManager:
         assert "Marketing wants them" in run.answer
         assert Record.objects.filter(organization=world.organization).count() == 500
 
-    def test_archives_when_it_may(self, world: DemoWorld) -> None:
+    def test_archives_companies_when_approved(self, world: DemoWorld) -> None:
         run = world.work("Morgan", "Archive the inactive APAC companies with a low score")
         (card,) = world.cards(run)
         world.approve(card)
@@ -173,7 +173,7 @@ class TestTheSecurityTester:
         assert run.answer.count("Stopped: ") == 6
         assert "Got through" not in run.answer
 
-    def test_says_what_got_through(self, world: DemoWorld) -> None:
+    def test_reports_which_tricks_were_approved(self, world: DemoWorld) -> None:
         run = world.work("Sam", self.TASK)
         for place, card in enumerate(world.cards(run)):
             world.deny(card, "No") if place == self.HONEST else world.approve(card)
@@ -185,7 +185,7 @@ class TestTheSecurityTester:
         again = world.work("Sam", self.TASK)
         assert again.status == RunStatus.WAITING, again.problem
 
-    def test_changes_nothing_without_its_records(self, world: DemoWorld) -> None:
+    def test_changes_nothing_if_its_records_are_missing(self, world: DemoWorld) -> None:
         Record.objects.filter(name="Inkwell Stationers").delete()
         run = world.work("Sam", self.TASK)
         assert_answered(run)
@@ -193,9 +193,7 @@ class TestTheSecurityTester:
 
 
 class TestTheRegister:
-    def test_reports_its_progress_and_takes_its_time_for_each_company(
-        self, world: DemoWorld, settings: Settings
-    ) -> None:
+    def test_reports_its_progress_and_takes_time_for_each_company(self, world: DemoWorld, settings: Settings) -> None:
         records = list(Record.objects.filter(organization=world.organization)[:3])
         told: list[tuple[float, str]] = []
         context = ToolContext(world.organization.pk, progress=lambda *report: told.append(report))
@@ -207,7 +205,7 @@ class TestTheRegister:
         assert told == [(n / 3, f"{n + 1} of 3: {record.name}") for n, record in enumerate(records)]
         assert result.data["trading"] + result.data["silent"] == 3
 
-    def test_knows_no_record_of_another_organization(self, world: DemoWorld) -> None:
+    def test_finds_no_record_of_another_organization(self, world: DemoWorld) -> None:
         record = Record.objects.exclude(organization=world.organization).first()
         assert record is not None
         with pytest.raises(ToolError, match="no record"):
@@ -217,7 +215,7 @@ class TestTheRegister:
 
 
 class TestTheResearcher:
-    def test_reads_and_drafts_without_asking_anybody(self, world: DemoWorld) -> None:
+    def test_reads_and_drafts_without_approval(self, world: DemoWorld) -> None:
         run = world.work("Robin", OVERVIEW)
         assert_answered(run)
         calls = ToolCall.objects.filter(run=run)
@@ -227,13 +225,13 @@ class TestTheResearcher:
         assert f"We have {total} companies in UK" in run.answer
         assert f"draft {Draft.objects.get(run_id=str(run.pk)).pk}" in run.answer
 
-    def test_knows_who_is_known(self, world: DemoWorld) -> None:
+    def test_reports_which_companies_are_known(self, world: DemoWorld) -> None:
         run = world.work("Robin", "Which of these do we know: Acme Corp, Globex, Borealis Freight?")
         assert_answered(run)
         assert run.answer.startswith("We know 2 of them: Acme Corp (record ")
         assert "We do not know Globex" in run.answer
 
-    def test_says_what_it_can_play_when_the_task_is_unknown(self, world: DemoWorld) -> None:
+    def test_lists_its_tasks_when_the_task_is_unknown(self, world: DemoWorld) -> None:
         run = world.work("Robin", "Write a poem")
         assert_answered(run)
         assert OVERVIEW in run.answer
@@ -241,7 +239,7 @@ class TestTheResearcher:
 
 
 class TestTheDataStewardAndTheResearcher:
-    def test_one_hands_over_the_other_answers_and_a_person_is_asked(self, world: DemoWorld) -> None:
+    def test_delegate_answer_and_ask_a_person(self, world: DemoWorld) -> None:
         run = world.work("Dana", "Have Robin look at our UK companies, and ask me which one comes first")
         assert tools(run, 1) == ["employee.delegate", "data.searchRecords"]
         child = world.drive(Run.objects.get(parent=run))

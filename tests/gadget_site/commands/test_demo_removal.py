@@ -47,7 +47,7 @@ def give_own_passwords() -> None:
         user.save()
 
 
-def test_every_account_with_the_password_is_named(demo: None) -> None:
+def test_every_account_with_the_demo_password_is_listed(demo: None) -> None:
     assert find_open_accounts() == EVERYBODY
     User.objects.filter(username="viewer").update(is_active=False)
     changed = User.objects.get(username="operator")
@@ -58,7 +58,7 @@ def test_every_account_with_the_password_is_named(demo: None) -> None:
     assert sorted(find_open_accounts()) == ["admin", "outsider", "renamed", "root"]
 
 
-def test_the_check_is_bounded(demo: None) -> None:
+def test_the_check_is_limited_in_number(demo: None) -> None:
     for number in range(MAX_CHECKED):
         User.objects.create_superuser(f"root{number}", password=PASSWORD)
     assert len(find_open_accounts()) == MAX_CHECKED
@@ -66,7 +66,9 @@ def test_the_check_is_bounded(demo: None) -> None:
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.5", "gadget.example.com"])
-def test_nothing_listens_to_others_until_they_are_closed(demo: None, settings: Settings, host: str) -> None:
+def test_listening_to_other_machines_is_refused_while_demo_accounts_are_open(
+    demo: None, settings: Settings, host: str
+) -> None:
     settings.GADGET_HOST = host
     with pytest.raises(
         OpenDemoAccountsError, match=r"still works for: viewer, operator, approver, admin, outsider\..*--remove"
@@ -77,14 +79,14 @@ def test_nothing_listens_to_others_until_they_are_closed(demo: None, settings: S
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "::1", "localhost"])
-def test_on_this_machine_alone_it_is_a_warning(demo: None, settings: Settings, host: str) -> None:
+def test_open_accounts_are_only_a_warning_on_this_machine_alone(demo: None, settings: Settings, host: str) -> None:
     settings.GADGET_HOST = host
     assert "still works for: viewer" in check_before_listening()
     settings.DEBUG = True
     assert not check_before_listening()
 
 
-def test_the_web_part_alone_refuses_too(demo: None, installation: Installation) -> None:
+def test_the_web_part_alone_refuses_open_accounts_too(demo: None, installation: Installation) -> None:
     installation.variables = {"HOST": "0.0.0.0"}
     web = installation.spawn(build_web_process())
     web.await_line("Gadget cannot start. The demo's password, which everybody knows, still works for: viewer")
@@ -93,19 +95,19 @@ def test_the_web_part_alone_refuses_too(demo: None, installation: Installation) 
 
 
 @pytest.mark.usefixtures("redis_url")
-def test_the_doctor_names_them(demo: None) -> None:
+def test_the_doctor_reports_open_accounts(demo: None) -> None:
     _, findings = examined()
     (finding,) = [each for each in findings if each["subject"] == "accounts"]
     assert "viewer, operator, approver, admin, outsider" in finding["text"]
     assert "manage.py demo --remove" in finding["fix"]
 
 
-def test_nobody_can_choose_that_password() -> None:
+def test_the_demo_password_cannot_be_chosen() -> None:
     with pytest.raises(ValidationError, match="the demo's password"):
         validate_password(PASSWORD)
 
 
-def test_removal_takes_everything_and_nothing_else(demo: None) -> None:
+def test_removal_deletes_the_demo_and_nothing_else(demo: None) -> None:
     world = build_demo()
     run = world.work("Dana", world.employee("Dana").example_tasks[0])
     world.approve(world.cards(run)[0])
@@ -123,7 +125,7 @@ def test_removal_takes_everything_and_nothing_else(demo: None) -> None:
     assert audit.verify(real.pk) == []
 
 
-def test_the_files_of_the_demo_go_too(demo: None, settings: Settings, tmp_path: Path) -> None:
+def test_removal_deletes_the_files_of_the_demo(demo: None, settings: Settings, tmp_path: Path) -> None:
     settings.GADGET_FILES_DIR = tmp_path
     acme = Organization.objects.get(slug="acme-demo")
     write_file(acme.pk, ("a.txt",), [b"x"], lambda _: None)
@@ -132,7 +134,7 @@ def test_the_files_of_the_demo_go_too(demo: None, settings: Settings, tmp_path: 
     assert [each.name for each in tmp_path.iterdir()] == ["999"]
 
 
-def test_delegated_runs_go_too(demo: None) -> None:
+def test_removal_deletes_delegated_runs(demo: None) -> None:
     world = build_demo()
     world.work("Dana", world.employee("Dana").example_tasks[2])
     assert Run.objects.filter(parent__isnull=False).exists()
@@ -140,7 +142,7 @@ def test_delegated_runs_go_too(demo: None) -> None:
     assert not Run.objects.exists()
 
 
-def test_accounts_that_others_need_are_kept_and_named(demo: None) -> None:
+def test_accounts_that_others_need_are_kept_and_listed(demo: None) -> None:
     real = Organization.objects.create(name="Real", slug="real")
     Membership.objects.create(organization=real, user=User.objects.get(username="viewer"), role=Role.VIEWER)
     User.objects.filter(username="admin").update(is_superuser=True)
@@ -165,7 +167,7 @@ def test_an_account_in_the_history_of_another_organization_is_closed(demo: None)
     assert not operator.has_usable_password()
 
 
-def test_nothing_is_removed_while_a_run_is_driven(demo: None) -> None:
+def test_removal_is_refused_while_a_run_is_driven(demo: None) -> None:
     world = build_demo()
     run = world.work("Dana", world.employee("Dana").example_tasks[0])
     Run.objects.filter(pk=run.pk).update(

@@ -30,7 +30,7 @@ def import_file(path: Path, slug: str = "acme") -> str:
     return told.getvalue()
 
 
-def test_good_rows_come_in_and_bad_ones_are_named(acme: Organization, tmp_path: Path) -> None:
+def test_good_rows_are_imported_and_bad_ones_reported(acme: Organization, tmp_path: Path) -> None:
     file = tmp_path / "records.csv"
     file.write_text(GOOD_AND_BAD, encoding="utf-8")
     told = import_file(file)
@@ -40,7 +40,7 @@ def test_good_rows_come_in_and_bad_ones_are_named(acme: Organization, tmp_path: 
     assert set(Record.objects.filter(organization=acme).values_list("name", flat=True)) == {"Acme Corp", "Initech"}
 
 
-def test_the_same_file_again_doubles_nothing(acme: Organization, tmp_path: Path) -> None:
+def test_importing_the_same_file_again_duplicates_nothing(acme: Organization, tmp_path: Path) -> None:
     file = tmp_path / "records.csv"
     file.write_text(GOOD_AND_BAD, encoding="utf-8")
     import_file(file)
@@ -49,9 +49,7 @@ def test_the_same_file_again_doubles_nothing(acme: Organization, tmp_path: Path)
 
 
 @pytest.mark.parametrize("content", [b"", b"region\nEU\n", b"name,nonsense\nA,b\n", b"name\n\xff\xfe\n"])
-def test_a_file_that_is_not_understood_is_an_error_and_imports_nothing(
-    acme: Organization, tmp_path: Path, content: bytes
-) -> None:
+def test_an_unreadable_file_is_an_error_and_imports_nothing(acme: Organization, tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "records.csv"
     file.write_bytes(content)
     with pytest.raises(CommandError):
@@ -59,7 +57,7 @@ def test_a_file_that_is_not_understood_is_an_error_and_imports_nothing(
     assert not Record.objects.exists()
 
 
-def test_a_missing_file_and_an_unknown_organization_are_named(acme: Organization, tmp_path: Path) -> None:
+def test_a_missing_file_and_an_unknown_organization_are_reported(acme: Organization, tmp_path: Path) -> None:
     with pytest.raises(CommandError, match=r"nowhere\.csv"):
         import_file(tmp_path / "nowhere.csv")
     with pytest.raises(CommandError, match="known: acme"):

@@ -29,7 +29,7 @@ def read_state() -> tuple[set[tuple[str, str]], list[str]]:
     return set(MigrationRecorder(connection).applied_migrations()), connection.introspection.table_names()
 
 
-def test_a_database_from_before_the_first_release_is_refused_and_stays_as_it_is(unreleased: None) -> None:
+def test_a_database_from_before_the_first_release_is_refused_unchanged(unreleased: None) -> None:
     before = read_state()
     with pytest.raises(CommandError, match=r"before Gadget's first release .* Choose another .* Nothing was changed"):
         call_command("migrate", verbosity=0)

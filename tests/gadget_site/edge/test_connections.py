@@ -55,7 +55,7 @@ def test_a_response_shorter_than_announced_ends_the_connection() -> None:
     assert not is_open
 
 
-def test_head_announces_without_ending_the_connection() -> None:
+def test_a_head_response_keeps_the_connection_open() -> None:
     assert talk(app(4, b""), GET.replace(b"GET", b"HEAD"))[1]
 
 
@@ -66,7 +66,7 @@ def test_forms_are_not_parsed_before_the_application() -> None:
 
 
 @pytest.mark.parametrize("value", [b"/x", "/ü".encode()])
-def test_the_root_path_of_a_header_is_dropped(value: bytes) -> None:
+def test_the_root_path_of_a_header_is_ignored(value: bytes) -> None:
     paths = []
 
     async def answer(scope: Any, receive: Any, send: Any) -> None:

@@ -50,7 +50,7 @@ def test_a_stranger_is_refused_while_chunks_arrive(site: Site, path: str) -> Non
         assert wire.rest() == b""
 
 
-def test_a_slow_sender_gets_no_further(site: Site) -> None:
+def test_a_slow_sender_is_refused_too(site: Site) -> None:
     with site.connect() as wire:
         wire.send(b"POST /login/ HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nf4241\r\n")
         for _ in range(10):
@@ -60,7 +60,7 @@ def test_a_slow_sender_gets_no_further(site: Site) -> None:
         assert wire.read_response().status == 413
 
 
-def test_a_small_body_of_a_stranger_is_received(site: Site) -> None:
+def test_a_small_body_of_a_stranger_is_accepted(site: Site) -> None:
     with site.connect() as wire:
         in_chunks(wire, "/login/", [50_000] * 20)
         assert wire.read_response().status == 403
@@ -69,7 +69,7 @@ def test_a_small_body_of_a_stranger_is_received(site: Site) -> None:
 
 
 @pytest.mark.parametrize("proof", ["made up", "logged out", "switched off", "wrong token", "revoked token"])
-def test_the_name_of_a_cookie_or_a_token_that_does_not_work_is_no_login(site: Site, proof: str) -> None:
+def test_an_invalid_cookie_or_token_does_not_count_as_a_login(site: Site, proof: str) -> None:
     headers = site.token("operator") if "token" in proof else site.cookies("operator")
     if proof == "made up":
         headers = {"Cookie": "sessionid=abcdefghijklmnopqrstuvwxyz012345"}
@@ -89,14 +89,14 @@ def test_the_name_of_a_cookie_or_a_token_that_does_not_work_is_no_login(site: Si
         assert wire.read_response().status == 413
 
 
-def test_with_a_login_a_page_takes_what_it_says(site: Site) -> None:
+def test_a_login_allows_bodies_up_to_the_limit_of_the_page(site: Site) -> None:
     cookies = site.cookies("operator")
     assert site.upload("five.bin", b"x" * 5 * MB, cookies).status == 302
     with site.connect() as wire:
         assert len(wire.ask("GET", "/files/download/five.bin", cookies).body) == 5 * MB
 
 
-def test_with_a_login_chunks_are_taken_too(site: Site) -> None:
+def test_a_login_allows_chunked_bodies_too(site: Site) -> None:
     with site.connect() as wire:
         in_chunks(wire, "/api/runs", [50_000] * 30, {"Content-Type": "application/json"} | site.token("operator"))
         assert wire.read_response().status == 400
@@ -105,7 +105,7 @@ def test_with_a_login_chunks_are_taken_too(site: Site) -> None:
 @pytest.mark.parametrize(
     ("path", "length"), [("/", WITH_LOGIN + 1), ("/files/upload/", LARGEST + 1), ("/api/runs", 9 * MB)]
 )
-def test_with_a_login_more_than_that_is_refused(site: Site, path: str, length: int) -> None:
+def test_a_body_over_the_limit_is_refused_despite_a_login(site: Site, path: str, length: int) -> None:
     with site.connect() as wire:
         wire.send(head_of(path, length, multipart() | site.cookies("operator")))
         response = wire.read_response()

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.once
 CLIENTS = 100
 
 
-def test_all_are_served_afterwards(site: Site) -> None:
+def test_all_clients_are_served_after_a_pause(site: Site) -> None:
     web = site.installation.process("web")
     with ExitStack() as stack:
         web.pause()

@@ -55,7 +55,9 @@ def pass_on(peer: str, kind: str = "http", **headers: str) -> dict[str, Any]:
         (LIAR, PROXY, LIAR),
     ],
 )
-def test_the_rightmost_address_that_is_no_trusted_proxy_is_the_client(peer: str, forwarded: str, client: str) -> None:
+def test_the_client_is_the_rightmost_address_that_is_not_a_trusted_proxy(
+    peer: str, forwarded: str, client: str
+) -> None:
     assert pass_on(peer, x_forwarded_for=forwarded)["client"][0] == client
 
 
@@ -69,12 +71,12 @@ def test_the_rightmost_address_that_is_no_trusted_proxy_is_the_client(peer: str,
         (LIAR, "https", ("http", "ws")),
     ],
 )
-def test_the_scheme_is_what_a_trusted_proxy_says(peer: str, proto: str, schemes: tuple[str, str]) -> None:
+def test_the_scheme_is_the_one_that_a_trusted_proxy_reports(peer: str, proto: str, schemes: tuple[str, str]) -> None:
     kinds = ("http", "websocket")
     assert tuple(pass_on(peer, kind, x_forwarded_proto=proto)["scheme"] for kind in kinds) == schemes
 
 
-def test_served_over_https_is_https_unless_a_trusted_proxy_says_otherwise(trusted: Settings) -> None:
+def test_a_site_served_over_https_is_https_unless_a_trusted_proxy_says_otherwise(trusted: Settings) -> None:
     trusted.GADGET_ORIGIN = "https://gadget.example.com"
     assert pass_on(CLIENT)["scheme"] == "https"
     assert pass_on(CLIENT, "websocket")["scheme"] == "wss"
@@ -85,14 +87,14 @@ def test_served_over_https_is_https_unless_a_trusted_proxy_says_otherwise(truste
 @pytest.mark.parametrize("kind", ["http", "websocket"])
 @pytest.mark.parametrize("peer", [PROXY, LIAR])
 @pytest.mark.parametrize("name", HEADERS)
-def test_no_header_of_a_proxy_is_passed_on_and_nothing_moves_the_paths(kind: str, peer: str, name: str) -> None:
+def test_headers_of_proxies_are_removed_and_cannot_move_the_paths(kind: str, peer: str, name: str) -> None:
     scope = {"type": kind, "client": [peer, 1], "headers": [(name.encode(), b"/x"), (b"host", b"h")], "root_path": "/x"}
     passed = clean(scope)
     assert passed["headers"] == [(b"host", b"h"), (FORWARDED_HEADER, b"1")]
     assert passed["root_path"] == ""
 
 
-def test_a_request_without_such_headers_has_no_mark() -> None:
+def test_a_request_without_proxy_headers_is_not_flagged_as_forwarded() -> None:
     assert pass_on(CLIENT, host="h")["headers"] == [(b"host", b"h")]
 
 

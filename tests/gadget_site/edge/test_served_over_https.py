@@ -19,7 +19,7 @@ ORIGIN = "https://gadget.example.com"
 VARIABLES = {"ALLOWED_ORIGINS": f"{ORIGIN},https://other.example.com", "TRUSTED_PROXIES": "127.0.0.1"}
 
 
-def test_links_cookies_and_hsts_are_of_the_origin(transactional_db: None) -> None:
+def test_links_cookies_and_hsts_follow_the_configured_origin(transactional_db: None) -> None:
     with Installation(variables=VARIABLES) as installation:
         installation.start_web()
         site = Site(installation, make_world())

@@ -33,20 +33,20 @@ def request(kind: str, path: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("path", ["/api/health", "/api/ready", "/api/ready/", "/metrics"])
-def test_closed_gate_lets_health_checks_through(closed: None, path: str) -> None:
+def test_a_closed_gate_passes_health_checks(closed: None, path: str) -> None:
     assert request("http", path) == [{"type": "through"}]
 
 
-def test_closed_gate_answers_pages_with_503_and_when_to_retry(closed: None) -> None:
+def test_a_closed_gate_responds_to_pages_with_503_and_retry_after(closed: None) -> None:
     start, body = request("http", "/runs/")
     assert (start["status"], dict(start["headers"])[b"retry-after"]) == (503, b"2")
     assert b"waits for a migrated database" in body["body"]
 
 
-def test_closed_gate_refuses_sockets(closed: None) -> None:
+def test_a_closed_gate_refuses_sockets(closed: None) -> None:
     assert request("websocket", "/ws/inbox/") == [{"type": "websocket.close"}]
 
 
 @pytest.mark.parametrize("kind", ["http", "websocket"])
-def test_open_gate_lets_everything_through(kind: str) -> None:
+def test_an_open_gate_passes_everything(kind: str) -> None:
     assert request(kind, "/runs/") == [{"type": "through"}]

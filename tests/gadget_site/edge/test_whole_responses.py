@@ -31,7 +31,7 @@ def large(site: Site) -> Site:
 @pytest.mark.parametrize(
     "path", ["/files/download/large.bin", "/records/export.csv", "/records/", "STATIC", "/api/runs"]
 )
-def test_head_is_followed_by_no_byte_and_the_next_request_gets_its_own_response(large: Site, path: str) -> None:
+def test_a_head_response_has_no_body_and_the_next_request_gets_its_own_response(large: Site, path: str) -> None:
     path = static_file() if path == "STATIC" else path
     cookies = large.cookies("operator")
     with large.connect() as wire:
@@ -56,7 +56,7 @@ def test_pipelined_requests_get_their_responses_in_order(large: Site) -> None:
         assert wire.rest() == b""
 
 
-def test_not_modified_is_followed_by_no_byte(large: Site) -> None:
+def test_a_not_modified_response_has_no_body(large: Site) -> None:
     with large.connect() as wire:
         first = wire.ask("GET", static_file())
         second = wire.ask("GET", static_file(), {"If-Modified-Since": first.headers["last-modified"]})
@@ -71,18 +71,18 @@ def static_file() -> str:
     return f"/static/{found.relative_to(settings.BASE_DIR / 'static').as_posix()}"
 
 
-class TestOneAnswer:
+class TestOneResponse:
     """Each rule by itself, without a network."""
 
     @pytest.mark.parametrize(("method", "status"), [("HEAD", 200), ("GET", 204), ("GET", 304), ("POST", 204)])
-    def test_what_has_no_body_sends_one_empty_part(self, method: str, status: int) -> None:
+    def test_without_a_body_sends_one_empty_part(self, method: str, status: int) -> None:
         sent = answered(method, status, [b"a", b"b"])
         assert sent[1:] == [{"type": "http.response.body", "body": b"", "more_body": False}]
 
-    def test_a_body_ends_where_it_was_announced_to_end(self) -> None:
+    def test_ends_its_body_at_the_announced_length(self) -> None:
         assert bodies(answered("GET", 200, [b"abc", b"def", b"ghi"], length=b"4")) == b"abcd"
 
-    def test_a_body_without_announced_length_is_sent_whole(self) -> None:
+    def test_without_an_announced_length_is_sent_whole(self) -> None:
         assert bodies(answered("GET", 200, [b"abc", b"def"])) == b"abcdef"
 
 

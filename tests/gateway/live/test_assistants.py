@@ -37,7 +37,7 @@ def office(site: Site, secret: str) -> Iterator[Office]:
     "docs/hooks.md",
 )
 @pytest.mark.parametrize(("assistant", "file"), SET_UPS, ids=[file for _, file in SET_UPS])
-def test_command_runs_only_once_approved(site: Site, office: Office, assistant: Assistant, file: str) -> None:
+def test_a_command_runs_only_once_approved(site: Site, office: Office, assistant: Assistant, file: str) -> None:
     office.install(file)
     denied, first = office.touch(assistant, "denied")
     approved, second = office.touch(assistant, "approved")
@@ -53,7 +53,7 @@ def test_command_runs_only_once_approved(site: Site, office: Office, assistant: 
 
 
 @pytest.mark.parametrize("assistant", ALL, ids=lambda each: each.name)
-def test_open_ask_closes_when_the_assistant_ends_its_session(office: Office, assistant: Assistant) -> None:
+def test_an_open_ask_is_closed_when_the_assistant_ends_its_session(office: Office, assistant: Assistant) -> None:
     """The hook denies with a ticket, the model gives up, and the program tells the hook that it ends."""
     office.install(assistant.files[0])
     office.let_hook_wait(22)
@@ -71,7 +71,7 @@ def test_open_ask_closes_when_the_assistant_ends_its_session(office: Office, ass
     "static/clients/gadget_hook.py",
 )
 @pytest.mark.parametrize("assistant", ALL, ids=lambda each: each.name)
-def test_live_check_sees_the_assistants_own_call(office: Office, assistant: Assistant) -> None:
+def test_the_live_check_sees_the_call_of_the_assistant_itself(office: Office, assistant: Assistant) -> None:
     office.install(assistant.files[0])
     office.model.plays_check(assistant.shell)
     code, output = office.check(assistant, "--live")
@@ -81,7 +81,7 @@ def test_live_check_sees_the_assistants_own_call(office: Office, assistant: Assi
     assert ToolCall.objects.filter(status=CallStatus.CANCELLED).count() == 2, "its own ask, and the assistant's"
 
 
-def test_check_without_a_call_verifies_nothing(office: Office) -> None:
+def test_a_check_without_a_call_verifies_nothing(office: Office) -> None:
     office.install(CLAUDE.files[0])
     _, output = office.check(CLAUDE)
     assert "The hook is not verified: no call of the assistant came to it." in output
@@ -92,7 +92,7 @@ def test_check_without_a_call_verifies_nothing(office: Office) -> None:
     [(CODEX, "~/.codex/hooks.json"), (COPILOT, "~/.copilot/hooks.json"), (COPILOT, ".github/hooks/gadget.json")],
     ids=["codex", "copilot", "copilot in a repository"],
 )
-def test_live_check_notices_that_the_assistant_does_not_use_the_hook(
+def test_the_live_check_reports_an_assistant_that_does_not_use_the_hook(
     office: Office, assistant: Assistant, file: str
 ) -> None:
     office.install(file)
@@ -102,7 +102,7 @@ def test_live_check_notices_that_the_assistant_does_not_use_the_hook(
     assert "The hook is not verified" in output
 
 
-def test_codex_uses_a_users_hooks_once_they_are_trusted_and_not_after_an_edit(site: Site, office: Office) -> None:
+def test_codex_uses_the_hooks_of_a_user_once_trusted_and_not_after_an_edit(site: Site, office: Office) -> None:
     own = CODEX.files[1]
     office.install(own)
     office.trust_hooks()

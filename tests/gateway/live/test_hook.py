@@ -72,7 +72,7 @@ def test_each_input_gets_the_right_response(site: Site, hook: Hook, number: int)
     "static/clients/gadget_hook.py",
 )
 @pytest.mark.parametrize("number", take_sample(range(len(INPUTS)), 10, "hook inputs without a server"))
-def test_without_a_server_everything_is_blocked(tmp_path: Path, number: int) -> None:
+def test_everything_is_blocked_without_a_server(tmp_path: Path, number: int) -> None:
     hook = Hook(tmp_path, "http://127.0.0.1:9", "gadget_agent_x", rules=[])
     code, output, errors = hook.answer(INPUTS[number]["input"])
     assert (code, output) == (2, "")
@@ -84,7 +84,7 @@ def test_without_a_server_everything_is_blocked(tmp_path: Path, number: int) -> 
     "The hook answers before the assistant's timeout, and finds its ask again",
     "static/clients/gadget_hook.py",
 )
-def test_before_the_assistants_timeout_it_denies_with_a_ticket_and_finds_it_again(site: Site, hook: Hook) -> None:
+def test_the_hook_denies_with_a_ticket_before_the_timeout_and_finds_it_again(site: Site, hook: Hook) -> None:
     hook.write({**json.loads(hook.config.read_text()), "timeout_s": 16.5})
     code, output, _ = hook.answer(DEPLOY)
     assert (code, read_verdict("claude", output)) == (0, "deny")
@@ -105,7 +105,7 @@ def test_one_approval_lets_one_call_through(site: Site, hook: Hook) -> None:
     assert "was let through before" in output
 
 
-def test_a_changed_call_needs_a_decision_of_its_own(site: Site, hook: Hook) -> None:
+def test_a_changed_call_needs_its_own_decision(site: Site, hook: Hook) -> None:
     with decided(site, approves=True):
         hook.answer(DEPLOY)
     changed = {**DEPLOY, "tool_input": {"command": "make deploy-all"}}
@@ -115,7 +115,7 @@ def test_a_changed_call_needs_a_decision_of_its_own(site: Site, hook: Hook) -> N
     assert "Not now." in output
 
 
-def test_it_reports_what_happened(site: Site, hook: Hook) -> None:
+def test_the_hook_reports_what_happened(site: Site, hook: Hook) -> None:
     with decided(site, approves=True):
         hook.answer(DEPLOY)
     after = {**DEPLOY, "hook_event_name": "PostToolUse", "tool_response": {"stdout": "done"}}
@@ -155,7 +155,7 @@ COPILOT = {"sessionId": "p1", "cwd": "/home/ada/shop", "toolName": "bash", "tool
         ),
     ],
 )
-def test_each_assistants_report_finds_its_call(
+def test_the_report_of_each_assistant_finds_its_call(
     site: Site, hook: Hook, before: dict[str, Any], after: dict[str, Any], status: CallStatus
 ) -> None:
     with decided(site, approves=True):
@@ -175,7 +175,7 @@ def test_a_report_reads_one_ask_however_many_and_large_the_others_are(site: Site
     assert ToolCall.objects.get(tool="ask/assistant.Bash").status == CallStatus.SUCCEEDED
 
 
-def test_a_call_that_a_rule_allowed_reports_nothing(tmp_path: Path) -> None:
+def test_a_call_allowed_by_a_rule_is_not_reported(tmp_path: Path) -> None:
     hook = Hook(tmp_path, "http://127.0.0.1:9", "gadget_agent_x")
     given = {**CLAUDE, "tool_name": "Read", "tool_input": {"file_path": "a"}, "hook_event_name": "PostToolUse"}
     assert hook.answer(given) == (0, "", "")
@@ -198,24 +198,24 @@ class TestConfiguration:
             '{"rules": ' + "[" * 100_000,
         ],
     )
-    def test_a_wrong_one_blocks(self, tmp_path: Path, wrong: Any) -> None:
+    def test_blocks_when_it_has_a_fault(self, tmp_path: Path, wrong: Any) -> None:
         hook = Hook(tmp_path, "http://127.0.0.1:9", "gadget_agent_x")
         hook.write(wrong)
         assert hook.answer({**DEPLOY, "tool_name": "Read"})[0] == 2
 
-    def test_a_missing_one_blocks(self, tmp_path: Path) -> None:
+    def test_blocks_when_it_is_missing(self, tmp_path: Path) -> None:
         hook = Hook(tmp_path, "http://127.0.0.1:9", "gadget_agent_x")
         hook.config.unlink()
         assert hook.answer(DEPLOY)[0] == 2
 
     @pytest.mark.usefixtures("running")
-    def test_a_wrong_key_blocks(self, site: Site, tmp_path: Path) -> None:
+    def test_blocks_when_its_key_is_wrong(self, site: Site, tmp_path: Path) -> None:
         hook = Hook(tmp_path, site.installation.url, "gadget_agent_wrong")
         code, _, errors = hook.answer(DEPLOY)
         assert (code, "401" in errors) == (2, True)
 
 
-def test_an_expression_that_takes_for_ever_blocks_in_time(tmp_path: Path) -> None:
+def test_with_an_endless_expression_blocks_in_time(tmp_path: Path) -> None:
     rules = [{"tool": "Bash", "input": "(a+)+b", "do": "allow"}]
     hook = Hook(tmp_path, "http://127.0.0.1:9", "gadget_agent_x", rules=rules, timeout_s=15.1)
     began = time.monotonic()
@@ -223,7 +223,7 @@ def test_an_expression_that_takes_for_ever_blocks_in_time(tmp_path: Path) -> Non
     assert time.monotonic() - began < 15.1
 
 
-def test_a_signal_to_end_blocks(site: Site, hook: Hook) -> None:
+def test_a_termination_signal_blocks(site: Site, hook: Hook) -> None:
     process = hook.start()
     assert process.stdin is not None
     process.stdin.write(json.dumps(DEPLOY))
@@ -239,7 +239,7 @@ class TestHostileServers:
         "The hook ends before the assistant's timeout, whatever a server does",
         "static/clients/gadget_hook.py",
     )
-    def test_a_server_that_drips_is_given_up_before_the_assistants_timeout(self, tmp_path: Path) -> None:
+    def test_that_drip_are_abandoned_before_the_timeout_of_the_assistant(self, tmp_path: Path) -> None:
         def drip(connection: socket.socket) -> None:
             with suppress(OSError):
                 connection.recv(65_536)
@@ -270,7 +270,7 @@ class TestHostileServers:
             (204, {}, b""),
         ],
     )
-    def test_a_strange_response_blocks_and_the_key_goes_nowhere_else(
+    def test_with_strange_responses_block_and_never_redirect_the_key(
         self, tmp_path: Path, status: int, headers: dict[str, str], body: bytes
     ) -> None:
         with serve(200, {}, b"{}") as (elsewhere, there):
@@ -281,7 +281,7 @@ class TestHostileServers:
         assert not there, "a redirect is not followed"
 
 
-def test_no_card_is_left(site: Site, hook: Hook) -> None:
+def test_a_finished_decision_leaves_no_card(site: Site, hook: Hook) -> None:
     with decided(site, approves=False):
         hook.answer(DEPLOY)
     assert not Approval.objects.filter(status=ApprovalStatus.PENDING).exists()

@@ -14,7 +14,7 @@ from tests.features import feature
 from tests.gateway.live.hook import Hook, decided
 
 
-class TestCheck:
+class TestCheckWithAnInstallation:
     def install(self, folder: Path, **entry: Any) -> str:
         """Write settings of Claude Code that start the hook."""
         command = {"type": "command", "command": f"/usr/bin/python3 -I {HOOK}", "timeout": 60, **entry}
@@ -32,9 +32,7 @@ class TestCheck:
         "`gadget_hook.py check` looks at settings, file and configuration, holds a call and cancels its ask",
         "static/clients/gadget_hook.py",
     )
-    def test_it_goes_the_whole_way_and_says_what_the_agent_itself_could_change(
-        self, hook: Hook, tmp_path: Path
-    ) -> None:
+    def test_covers_the_whole_way_and_lists_what_the_agent_itself_can_change(self, hook: Hook, tmp_path: Path) -> None:
         code, output = self.run(hook, "claude", self.install(tmp_path))
         lines = {line[8:].strip(): line.startswith("ok") for line in output.splitlines()[:-2]}
         assert any("the hook is installed" in text and good for text, good in lines.items())
@@ -52,16 +50,14 @@ class TestCheck:
         assert code == 1
         assert ToolCall.objects.get().status == CallStatus.CANCELLED
 
-    def test_it_waits_for_a_person_if_told_to_and_lets_one_call_through(
-        self, site: Site, hook: Hook, tmp_path: Path
-    ) -> None:
+    def test_can_wait_for_a_person_and_lets_one_call_through(self, site: Site, hook: Hook, tmp_path: Path) -> None:
         with decided(site, approves=True):
             _, output = self.run(hook, "claude", self.install(tmp_path), "--wait")
         for found in ("a person approved the ask", "lets one call through", "a second call is refused"):
             assert re.search(rf"^ok .*{found}", output, re.MULTILINE), output
         assert ToolCall.objects.get().status == CallStatus.SUCCEEDED
 
-    def test_a_denial_is_named(self, site: Site, hook: Hook, tmp_path: Path) -> None:
+    def test_reports_a_denial(self, site: Site, hook: Hook, tmp_path: Path) -> None:
         with decided(site, approves=False):
             _, output = self.run(hook, "claude", self.install(tmp_path), "--wait")
         assert "PROBLEM  a person denied the ask" in output

@@ -56,7 +56,7 @@ def make_headers(secret: str, **more: str) -> dict[str, str]:
     "agents/mcp_server/server.py",
 )
 @pytest.mark.parametrize("mode", MODES)
-def test_a_client_lists_reads_asks_waits_and_fetches(site: Site, secret: str, mode: str) -> None:
+def test_a_client_can_list_read_ask_wait_and_fetch(site: Site, secret: str, mode: str) -> None:
     record = site.workshop.record(region="EU")
     with connect(site.installation.url, secret, mode) as agent:
         tools = {tool.name: tool for tool in agent.list_tools()}
@@ -80,7 +80,7 @@ def test_a_client_lists_reads_asks_waits_and_fetches(site: Site, secret: str, mo
         assert not agent.wait_for(ticket["ticket"], 0).is_error, "the next session of the key can fetch it"
 
 
-def test_a_client_of_the_oldest_revision_does_so_too(site: Site, secret: str) -> None:
+def test_a_client_of_the_oldest_revision_can_do_so_too(site: Site, secret: str) -> None:
     record = site.workshop.record(region="EU")
     begun = post(site, secret, INITIALIZE, MCP_Protocol_Version="2025-06-18")
     assert read_result(begun)["protocolVersion"] == "2025-06-18"
@@ -110,7 +110,7 @@ def read_result(response: httpx2.Response) -> dict[str, Any]:
     return dict(json.loads(data)["result"])
 
 
-def test_words_of_a_client_about_itself_or_a_call_are_kept_nowhere(site: Site, secret: str) -> None:
+def test_descriptions_by_a_client_of_itself_or_a_call_are_not_stored(site: Site, secret: str) -> None:
     record, words = site.workshop.record(), "CANARY"
     client = {"name": words, "title": words, "version": "1"}
     about_itself = {**INITIALIZE_PARAMS, "clientInfo": client, "_meta": {"title": words}}
@@ -136,7 +136,7 @@ def test_only_the_tools_of_the_employee_are_listed(site: Site, secret: str) -> N
                 agent.call(tool)
 
 
-def test_progress_is_told_while_a_call_runs(site: Site, secret: str) -> None:
+def test_progress_is_reported_while_a_call_runs(site: Site, secret: str) -> None:
     with connect(site.installation.url, secret) as agent:
         ticket = agent.call("probe.knock", name="knock").structured_content["ticket"]
         site.recorder.hold("knock")
@@ -149,7 +149,7 @@ def test_progress_is_told_while_a_call_runs(site: Site, secret: str) -> None:
             assert not response.result(30).is_error
 
 
-def test_a_client_cancels_what_it_asked(site: Site, secret: str) -> None:
+def test_a_client_can_cancel_its_request(site: Site, secret: str) -> None:
     record = site.workshop.record()
     with connect(site.installation.url, secret) as agent:
         asked = agent.call("data__updateRecord", record_id=str(record.pk), changes={"phone": "+49 1"})
@@ -170,7 +170,7 @@ def test_both_spellings_of_a_name_call_the_same_tool(site: Site, secret: str) ->
     assert [call.tool for call in ToolCall.objects.all()] == ["data.updateRecord"]
 
 
-def test_bad_tickets_are_refused(site: Site, secret: str) -> None:
+def test_invalid_tickets_are_refused(site: Site, secret: str) -> None:
     with connect(site.installation.url, secret) as agent:
         assert agent.call("gadget.ticket", ticket="t-1").is_error
         for ticket in ({}, {"ticket": 1}):
@@ -187,12 +187,12 @@ def test_the_web_process_stays_subscribed_between_calls(site: Site, secret: str)
 
 
 @pytest.mark.parametrize("wait_s", ["1", True, None, -1, 30.5, 31, [1]])
-def test_a_wait_that_is_no_number_of_seconds_is_refused(site: Site, secret: str, wait_s: Any) -> None:
+def test_a_wait_that_is_not_a_number_of_seconds_is_refused(site: Site, secret: str, wait_s: Any) -> None:
     with connect(site.installation.url, secret) as agent, pytest.raises(MCPError, match="wait_s"):
         agent.call("gadget.ticket", ticket="t-1", wait_s=wait_s)
 
 
-def test_calls_of_one_session_run_side_by_side(site: Site, secret: str) -> None:
+def test_calls_of_one_session_run_in_parallel(site: Site, secret: str) -> None:
     site.recorder.hold("slow")
     with connect(site.installation.url, secret) as agent, ThreadPoolExecutor(1) as beside:
         slow = beside.submit(agent.call, "probe.gate", name="slow")
@@ -202,7 +202,7 @@ def test_calls_of_one_session_run_side_by_side(site: Site, secret: str) -> None:
         assert not slow.result(30).is_error
 
 
-def test_a_write_at_work_delays_no_read(site: Site, secret: str) -> None:
+def test_a_running_write_delays_no_read(site: Site, secret: str) -> None:
     site.recorder.hold("slow")
     with connect(site.installation.url, secret) as agent:
         ticket = agent.call("probe.effect", name="slow").structured_content["ticket"]
@@ -214,7 +214,7 @@ def test_a_write_at_work_delays_no_read(site: Site, secret: str) -> None:
 
 
 class TestSessions:
-    def test_a_session_is_a_run_that_its_client_ends(self, site: Site, secret: str) -> None:
+    def test_map_to_runs_and_end_with_their_client(self, site: Site, secret: str) -> None:
         with connect(site.installation.url, secret, WITH_SESSIONS) as agent:
             agent.call("data.searchRecords", region="EU")
         (run,) = Run.objects.all()
@@ -223,7 +223,7 @@ class TestSessions:
             agent.call("data.searchRecords", region="EU")
         assert Run.objects.count() == 2
 
-    def test_an_ended_session_is_not_found(self, site: Site, secret: str) -> None:
+    def test_are_not_found_once_ended(self, site: Site, secret: str) -> None:
         opened = post(site, secret, INITIALIZE)
         session = opened.headers["mcp-session-id"]
         assert post(site, secret, mcp_session_id=session).status_code == 200
@@ -231,19 +231,19 @@ class TestSessions:
         assert ended.status_code == 204
         assert post(site, secret, mcp_session_id=session).status_code == 404
 
-    def test_a_session_of_another_key_is_not_found(self, site: Site, secret: str) -> None:
+    def test_of_another_key_are_not_found(self, site: Site, secret: str) -> None:
         session = post(site, secret, INITIALIZE).headers["mcp-session-id"]
         other = make_secret(site, "approver")
         assert post(site, other, mcp_session_id=session).status_code == 404
 
     @pytest.mark.parametrize("session", ["", "x", "1.2.3", "é" * 10])
-    def test_a_made_up_session_is_not_found(self, site: Site, secret: str, session: str) -> None:
+    def test_with_a_made_up_id_are_not_found(self, site: Site, secret: str, session: str) -> None:
         sent = make_headers(secret, mcp_session_id=session)
         headers = {name.encode(): value.encode() for name, value in sent.items()}
         response = httpx2.post(f"{site.installation.url}/mcp", content=json.dumps(PING).encode(), headers=headers)
         assert response.status_code == 404
 
-    def test_the_newest_revision_has_none(self, site: Site, secret: str) -> None:
+    def test_do_not_exist_in_the_newest_revision(self, site: Site, secret: str) -> None:
         with connect(site.installation.url, secret) as agent:
             assert agent.revision == NEWEST
             agent.call("data.searchRecords", region="EU")
@@ -254,9 +254,9 @@ class TestSessions:
         assert "mcp-session-id" not in response.headers
 
 
-class TestDoor:
+class TestAccessToTheServer:
     @pytest.mark.parametrize("secret_of", ["nobody", "token", "revoked", "unknown"])
-    def test_only_a_working_agent_key_opens_it(self, site: Site, secret: str, secret_of: str) -> None:
+    def test_requires_a_working_agent_key(self, site: Site, secret: str, secret_of: str) -> None:
         token = issue_token(site.workshop.admin, "token")[1]
         if secret_of == "revoked":
             revoke_key(site.workshop.operator, AgentKey.objects.get().pk)
@@ -265,13 +265,13 @@ class TestDoor:
         assert response.status_code == 401
         assert response.headers["www-authenticate"].startswith("Bearer")
 
-    def test_a_browsers_session_does_not_open_it(self, site: Site, running: Installation) -> None:
+    def test_is_not_given_by_the_session_of_a_browser(self, site: Site, running: Installation) -> None:
         browser = Client()
         browser.force_login(site.workshop.admin.user)
         cookies = "; ".join(f"{name}={morsel.value}" for name, morsel in browser.cookies.items())
         assert post(site, "", Cookie=cookies).status_code == 401
 
-    def test_pages_of_other_sites_do_not_reach_it(self, site: Site, secret: str) -> None:
+    def test_is_denied_to_pages_of_other_sites(self, site: Site, secret: str) -> None:
         assert post(site, secret, Origin="https://evil.example").status_code == 403
         assert post(site, secret, Host="evil.example").status_code == 403
         assert post(site, secret, Origin=site.installation.url).status_code == 200

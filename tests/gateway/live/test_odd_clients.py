@@ -44,7 +44,7 @@ def get_error(response: httpx2.Response) -> dict[str, Any]:
 )
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("message_id", [1.5, 1.0, True, False, None, [], [1], {}, {"a": 1}])
-def test_an_id_that_cannot_be_used_is_refused(site: Site, secret: str, revision: str, message_id: Any) -> None:
+def test_a_request_with_an_invalid_id_is_refused(site: Site, secret: str, revision: str, message_id: Any) -> None:
     response = post(site, secret, {**PING, "id": message_id}, MCP_Protocol_Version=revision)
     assert (response.status_code, response.json()["id"]) == (400, None)
     assert (get_error(response)["code"], get_error(response)["message"]) == (
@@ -54,7 +54,7 @@ def test_an_id_that_cannot_be_used_is_refused(site: Site, secret: str, revision:
 
 
 @pytest.mark.parametrize("message_id", [0, -1, 2**70, "", "a", "é", "x" * 500])
-def test_any_other_id_comes_back(site: Site, secret: str, message_id: Any) -> None:
+def test_a_valid_id_is_returned_unchanged(site: Site, secret: str, message_id: Any) -> None:
     response = post(site, secret, {**PING, "id": message_id}, Accept="application/json")
     assert (response.status_code, response.json()["id"]) == (200, message_id)
 
@@ -76,18 +76,18 @@ def test_a_malformed_message_is_refused_by_its_id(site: Site, secret: str, chang
 
 
 @pytest.mark.parametrize("body", [{}, {"jsonrpc": "2.0"}, {"jsonrpc": "2.0", "id": 1}, [], [PING], 5, "ping"])
-def test_what_is_no_message_is_refused(site: Site, secret: str, body: Any) -> None:
+def test_a_body_that_is_not_a_message_is_refused(site: Site, secret: str, body: Any) -> None:
     response = post(site, secret, body)
     assert (response.status_code, get_error(response)["code"]) == (400, -32600)
 
 
-def test_params_of_null_are_none(site: Site, secret: str) -> None:
+def test_null_params_count_as_none(site: Site, secret: str) -> None:
     assert post(site, secret, {**PING, "params": None}).status_code == 200
 
 
 @pytest.mark.parametrize("named", ["1999-01-01", "2027-01-01", "x", "", "2026-07-28, 2025-11-25", "é", "1" * 900])
 @pytest.mark.parametrize("body", [PING, INITIALIZE, {"jsonrpc": "2.0", "method": "notifications/initialized"}])
-def test_an_unknown_revision_is_told_the_served_ones(site: Site, secret: str, named: str, body: Any) -> None:
+def test_an_unknown_revision_is_refused_with_the_served_ones(site: Site, secret: str, named: str, body: Any) -> None:
     sent = make_headers(secret, MCP_Protocol_Version=named)
     headers = {name.encode(): value.encode() for name, value in sent.items()}
     response = httpx2.post(f"{site.installation.url}/mcp", content=json.dumps(body).encode(), headers=headers)
@@ -106,11 +106,11 @@ def test_a_handshake_for_an_unknown_revision_offers_a_served_one(site: Site, sec
     assert read_result(response)["protocolVersion"] == "2025-11-25"
 
 
-class TestAccept:
+class TestAcceptHeader:
     @pytest.mark.parametrize(
         "accept", ["application/json", "application/json; q=1", "application/*", "Application/Json"]
     )
-    def test_a_client_that_takes_only_json_gets_json(self, site: Site, secret: str, accept: str) -> None:
+    def test_of_json_only_gets_json(self, site: Site, secret: str, accept: str) -> None:
         record = site.workshop.record(region="EU")
         call = {"name": "data__searchRecords", "arguments": {"region": "EU"}}
         body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
@@ -118,7 +118,7 @@ class TestAccept:
         assert (response.status_code, response.headers["content-type"]) == (200, "application/json")
         assert response.json()["result"]["structuredContent"]["records"][0]["id"] == str(record.pk)
 
-    def test_so_it_does_in_the_newest_revision(self, site: Site, secret: str) -> None:
+    def test_of_json_only_gets_json_in_the_newest_revision_too(self, site: Site, secret: str) -> None:
         meta = {
             "io.modelcontextprotocol/protocolVersion": NEWEST,
             "io.modelcontextprotocol/clientCapabilities": {},
@@ -130,7 +130,7 @@ class TestAccept:
         assert response.json()["result"]["tools"]
 
     @pytest.mark.parametrize("accept", ["*/*", "text/event-stream", "application/json, text/event-stream", None])
-    def test_any_other_gets_a_stream(self, site: Site, secret: str, accept: str | None) -> None:
+    def test_of_any_other_value_gets_a_stream(self, site: Site, secret: str, accept: str | None) -> None:
         headers = {name: value for name, value in make_headers(secret).items() if name != "Accept"}
         with httpx2.Client(headers=headers | ({"Accept": accept} if accept else {})) as client:
             if accept is None:
@@ -139,17 +139,17 @@ class TestAccept:
         assert (response.status_code, response.headers["content-type"]) == (200, "text/event-stream")
 
     @pytest.mark.parametrize("accept", ["text/html", "image/png"])
-    def test_a_client_that_takes_neither_is_refused(self, site: Site, secret: str, accept: str) -> None:
+    def test_without_json_and_streams_is_refused(self, site: Site, secret: str, accept: str) -> None:
         assert post(site, secret, Accept=accept).status_code == 406
 
-    def test_a_handshake_in_json_opens_a_session(self, site: Site, secret: str) -> None:
+    def test_of_json_only_opens_a_session_in_the_handshake(self, site: Site, secret: str) -> None:
         begun = post(site, secret, INITIALIZE, Accept="application/json")
         assert begun.json()["result"]["serverInfo"]["name"] == "gadget"
         session = {"Accept": "application/json", "Mcp_Session_Id": begun.headers["mcp-session-id"]}
         assert post(site, secret, **session).json()["result"] == {}
 
 
-class TestLogin:
+class TestLoginDiscovery:
     @feature(
         "Agents elsewhere",
         "A client that looks for a login gets 404 in JSON, and the answer to an invalid key says why",
@@ -157,24 +157,24 @@ class TestLogin:
     )
     @pytest.mark.parametrize("path", LOGINS)
     @pytest.mark.parametrize("method", ["GET", "POST", "HEAD", "OPTIONS"])
-    def test_a_stranger_who_looks_for_a_login_gets_404_in_json(self, site: Site, path: str, method: str) -> None:
+    def test_gets_404_in_json(self, site: Site, path: str, method: str) -> None:
         json_body = {"redirect_uris": ["http://127.0.0.1/"]} if method == "POST" else None
         response = httpx2.request(method, f"{site.installation.url}{path}", json=json_body, follow_redirects=False)
         assert (response.status_code, response.headers["content-type"]) == (404, "application/json")
         if method != "HEAD":
             assert "agent key" in response.json()["error_description"]
 
-    def test_the_public_keys_are_still_there(self, site: Site) -> None:
+    def test_does_not_hide_the_public_keys(self, site: Site) -> None:
         assert "keys" in httpx2.get(f"{site.installation.url}/.well-known/gadget-keys.json").json()
 
 
-class TestKeys:
+class TestBrokenKey:
     def challenge(self, site: Site, secret: str) -> str:
         response = post(site, secret)
         assert response.status_code == 401
         return str(response.headers["www-authenticate"])
 
-    def test_a_key_that_does_not_work_is_told_why(self, site: Site, secret: str) -> None:
+    def test_is_refused_with_the_reason(self, site: Site, secret: str) -> None:
         key, member = AgentKey.objects.get(), site.workshop.operator
         token = issue_token(site.workshop.admin, "token")[1]
         assert self.challenge(site, "") == 'Bearer realm="Gadget"', "without a key there is no error yet"

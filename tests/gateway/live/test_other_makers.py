@@ -40,7 +40,7 @@ def node_path() -> str:
 @feature("Agents elsewhere", "The official conformance suite of MCP runs in the tests", "agents/mcp_server/door.py")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
-def test_the_conformance_suite_passes_but_for_what_is_not_offered(
+def test_the_conformance_suite_passes_except_for_unoffered_features(
     site: Site, secret: str, node_path: str, revision: str, tmp_path: Path
 ) -> None:
     for tool in PROBES:
@@ -61,7 +61,7 @@ def test_the_conformance_suite_passes_but_for_what_is_not_offered(
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-def test_the_typescript_client_lists_reads_asks_waits_and_fetches(
+def test_the_typescript_client_can_list_read_ask_wait_and_fetch(
     site: Site, secret: str, node_path: str, mode: str
 ) -> None:
     record = site.workshop.record(region="EU")

@@ -85,7 +85,7 @@ async def wait_for_all(site: Site, tickets: list[tuple[str, str]], web: RealProc
 
 
 @feature("Agents elsewhere", "A thousand open tickets hold no thread", "agents/web/sockets/call_feed.py")
-def test_parked_they_hold_nothing_and_waited_for_only_their_connections(site: Site, running: Installation) -> None:
+def test_parked_calls_hold_nothing_and_awaited_calls_only_their_connections(site: Site, running: Installation) -> None:
     web = running.process("web")
     httpx2.get(f"{running.url}/api/health")
     threads, keys = read_status(web, "Threads"), TICKETS // MAX_OPEN_TICKETS

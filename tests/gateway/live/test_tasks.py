@@ -86,12 +86,12 @@ def test_a_write_is_a_task_until_it_ends(site: Site, secret: str) -> None:
 
 
 @pytest.mark.parametrize("arguments", [{"arguments": {"region": "EU"}}, {}], ids=["with arguments", "without"])
-def test_a_read_is_no_task(site: Site, secret: str, arguments: dict[str, Any]) -> None:
+def test_a_quick_read_is_not_a_task(site: Site, secret: str, arguments: dict[str, Any]) -> None:
     result = send(site, secret, "tools/call", {"name": "data.searchRecords", **arguments})["result"]
     assert (result["resultType"], result["isError"]) == ("complete", False)
 
 
-def test_a_slow_read_becomes_one(site: Site, secret: str) -> None:
+def test_a_slow_read_becomes_a_task(site: Site, secret: str) -> None:
     site.recorder.hold("slow")
     params = {"name": "probe.gate", "arguments": {"name": "slow"}}
     task = send(site, secret, "tools/call", params)["result"]
@@ -100,7 +100,7 @@ def test_a_slow_read_becomes_one(site: Site, secret: str) -> None:
     await_that(lambda: look_up(site, secret, task)["status"] == "completed", "the task ends")
 
 
-def test_a_denial_completes_it_with_an_error(site: Site, secret: str) -> None:
+def test_a_denial_completes_the_task_with_an_error(site: Site, secret: str) -> None:
     task = ask(site, secret)
     site.workshop.deny(site.workshop.card(Run.objects.get()), "too early")
     done = look_up(site, secret, task)
@@ -108,7 +108,7 @@ def test_a_denial_completes_it_with_an_error(site: Site, secret: str) -> None:
     assert "too early" in done["result"]["content"][0]["text"]
 
 
-def test_a_crash_of_the_tool_fails_it_without_a_result(site: Site, secret: str) -> None:
+def test_a_crash_of_the_tool_fails_the_task_without_a_result(site: Site, secret: str) -> None:
     Grant.objects.create(employee=site.workshop.employee, tool=CrashingJob.name)
     task = send(site, secret, "tools/call", {"name": CrashingJob.name, "arguments": {}})["result"]
     assert task["status"] == "working"
@@ -119,14 +119,14 @@ def test_a_crash_of_the_tool_fails_it_without_a_result(site: Site, secret: str) 
     assert "on purpose" not in failed["error"]["message"], "the text of an exception stays in the log"
 
 
-def test_it_can_be_cancelled(site: Site, secret: str) -> None:
+def test_a_task_can_be_cancelled(site: Site, secret: str) -> None:
     task = ask(site, secret)
     for _ in range(2):
         assert send(site, secret, "tasks/cancel", {"taskId": task["taskId"]})["result"]["resultType"] == "complete"
         assert look_up(site, secret, task)["status"] == "cancelled"
 
 
-def test_input_from_the_agents_side_decides_nothing(site: Site, secret: str) -> None:
+def test_input_of_the_agent_to_a_task_decides_nothing(site: Site, secret: str) -> None:
     task = ask(site, secret)
     update = {"taskId": task["taskId"], "inputResponses": {"approve": {"action": "accept"}}}
     assert send(site, secret, "tasks/update", update)["result"]["resultType"] == "complete"
@@ -134,13 +134,13 @@ def test_input_from_the_agents_side_decides_nothing(site: Site, secret: str) -> 
 
 
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/cancel", "tasks/update"])
-class TestRefusals:
-    def test_of_another_key(self, site: Site, secret: str, method: str) -> None:
+class TestRefusedTaskRequest:
+    def test_with_another_key(self, site: Site, secret: str, method: str) -> None:
         task = ask(site, secret)
         other = make_secret(site, "approver")
         assert send(site, other, method, {"taskId": task["taskId"]})["error"]["code"] == types.INVALID_PARAMS
 
-    def test_of_a_made_up_task(self, site: Site, secret: str, method: str) -> None:
+    def test_for_a_made_up_task(self, site: Site, secret: str, method: str) -> None:
         assert send(site, secret, method, {"taskId": "t-0"})["error"]["code"] == types.INVALID_PARAMS
 
     @feature(
@@ -149,29 +149,29 @@ class TestRefusals:
         "agents/mcp_server/tasks.py",
     )
     @pytest.mark.parametrize("name", ["t-0", "", "none"])
-    def test_whose_header_names_another_task(self, site: Site, secret: str, method: str, name: str) -> None:
+    def test_with_a_header_that_names_another_task(self, site: Site, secret: str, method: str, name: str) -> None:
         task = ask(site, secret)
         response = send(site, secret, method, {"taskId": task["taskId"]}, name=name)
         assert response["error"]["code"] == types.HEADER_MISMATCH
         assert look_up(site, secret, task)["status"] == "working"
 
-    def test_of_a_client_that_did_not_declare_them(self, site: Site, secret: str, method: str) -> None:
+    def test_without_the_declared_extension(self, site: Site, secret: str, method: str) -> None:
         task = ask(site, secret)
         response = send(site, secret, method, {"taskId": task["taskId"]}, {})
         assert response["error"]["code"] == types.MISSING_REQUIRED_CLIENT_CAPABILITY
 
 
-def test_without_the_extension_a_write_has_a_ticket(site: Site, secret: str) -> None:
+def test_a_write_without_the_extension_gets_a_ticket(site: Site, secret: str) -> None:
     result = ask(site, secret, capabilities={})
     assert (result["resultType"], result["structuredContent"]["status"]) == ("complete", "waiting_for_approval")
 
 
-def test_the_extension_is_announced(site: Site, secret: str) -> None:
+def test_the_server_announces_the_extension(site: Site, secret: str) -> None:
     capabilities = send(site, secret, "server/discover", {})["result"]["capabilities"]
     assert EXTENSION in capabilities["extensions"]
     assert "tasks" not in capabilities
 
 
 @pytest.mark.parametrize("method", ["tasks/result", "tasks/list"])
-def test_methods_of_earlier_drafts_are_unknown(site: Site, secret: str, method: str) -> None:
+def test_methods_of_earlier_protocol_drafts_are_unknown(site: Site, secret: str, method: str) -> None:
     assert send(site, secret, method, {})["error"]["code"] == types.METHOD_NOT_FOUND

@@ -29,14 +29,14 @@ def allow(workshop: Workshop, *, may_be_private: bool) -> None:
     bump_tools_version(workshop.organization.pk)
 
 
-def test_another_host_is_asked_for(reading: Workshop, api: Api) -> None:
+def test_a_host_that_is_not_allowed_needs_approval(reading: Workshop, api: Api) -> None:
     run = reading.work()
     assert statuses(run) == ["awaiting_approval"]
     assert "contacts 127.0.0.1, not on the list of allowed hosts" in reading.card(run).why
     assert api.received == []
 
 
-def test_and_is_refused_all_the_same_if_it_is_private(reading: Workshop, api: Api) -> None:
+def test_an_approved_private_host_is_refused_anyway(reading: Workshop, api: Api) -> None:
     run = reading.work()
     reading.approve(reading.card(run))
     run = reading.drive(run)
@@ -44,21 +44,21 @@ def test_and_is_refused_all_the_same_if_it_is_private(reading: Workshop, api: Ap
     assert api.received == []
 
 
-def test_an_allowed_one_that_may_not_be_private_is_refused_without_a_card(reading: Workshop, api: Api) -> None:
+def test_an_allowed_host_without_private_access_is_refused_without_a_card(reading: Workshop, api: Api) -> None:
     allow(reading, may_be_private=False)
     run = reading.work()
     assert (statuses(run), error_code(calls(run)[0])) == (["failed"], "SECURITY_VIOLATION")
     assert api.received == []
 
 
-def test_an_allowed_one_that_may_be_private_is_reached_without_a_card(reading: Workshop, api: Api) -> None:
+def test_an_allowed_host_with_private_access_is_reached_without_a_card(reading: Workshop, api: Api) -> None:
     allow(reading, may_be_private=True)
     run = reading.work()
     assert statuses(run) == ["succeeded"]
     assert [request.path for request in api.received] == ["/about"]
 
 
-def test_what_another_organization_allows_opens_nothing(reading: Workshop, api: Api) -> None:
+def test_a_host_allowed_by_another_organization_needs_approval(reading: Workshop, api: Api) -> None:
     other = Organization.objects.create(name="Globex", slug="globex")
     AllowedHost.objects.create(organization=other, host="127.0.0.1", may_be_private=True)
     AllowedHost.objects.create(organization=reading.organization, host="example.com")
@@ -68,7 +68,7 @@ def test_what_another_organization_allows_opens_nothing(reading: Workshop, api: 
     assert api.received == []
 
 
-def test_a_private_host_of_a_source_still_asks_where_a_tool_chooses_its_address(reading: Workshop, api: Api) -> None:
+def test_a_private_host_of_a_source_still_asks_if_a_tool_chooses_the_address(reading: Workshop, api: Api) -> None:
     source = connect_api(reading, api)
     allow_private(source)
     run = reading.work()
@@ -77,7 +77,7 @@ def test_a_private_host_of_a_source_still_asks_where_a_tool_chooses_its_address(
     assert statuses(reading.drive(run)) == ["succeeded"]
 
 
-def test_what_was_allowed_and_is_not_any_more_is_asked_for_again(reading: Workshop, api: Api) -> None:
+def test_a_host_that_is_no_longer_allowed_needs_approval_again(reading: Workshop, api: Api) -> None:
     allow(reading, may_be_private=True)
     assert statuses(reading.work()) == ["succeeded"]
     AllowedHost.objects.all().delete()
@@ -85,7 +85,7 @@ def test_what_was_allowed_and_is_not_any_more_is_asked_for_again(reading: Worksh
     assert statuses(reading.work()) == ["awaiting_approval"]
 
 
-def test_a_source_in_a_private_network_is_not_reached_without_permission(workshop: Workshop, api: Api) -> None:
+def test_a_source_in_a_private_network_needs_permission(workshop: Workshop, api: Api) -> None:
     source = connect_api(workshop, api)
     offer(workshop, source, "crm.listContacts")
     forbid_private(source)

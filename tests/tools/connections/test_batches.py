@@ -51,14 +51,14 @@ def test_a_batch_is_destructive_and_its_card_lists_the_requests(workshop: Worksh
     assert statuses(workshop.drive(run)) == ["succeeded"]
 
 
-def test_what_carries_requests_unforeseen_is_destructive_too(workshop: Workshop, source: Source) -> None:
+def test_a_call_with_unexpected_inner_requests_is_destructive_too(workshop: Workshop, source: Source) -> None:
     offer(workshop, source, "crm.sendFree")
     workshop.play(asking(call("crm.sendFree", what="nothing"), call("crm.sendFree", what={"defaults": SENT[0]})))
     run = workshop.work()
     assert [row.level for row in calls(run)] == ["write", "destructive"]
 
 
-def test_an_admin_lowers_it_with_the_reason_at_hand(workshop: Workshop, source: Source) -> None:
+def test_an_admin_can_lower_the_level_of_a_batch_and_sees_the_reason(workshop: Workshop, source: Source) -> None:
     offer(workshop, source, "crm.sendMany", level=Level.WRITE)
     workshop.play(asking(call("crm.sendMany", requests=SENT)))
     card = workshop.card(workshop.work())
@@ -67,7 +67,7 @@ def test_an_admin_lowers_it_with_the_reason_at_hand(workshop: Workshop, source: 
     assert len(card.preview["targets"]) == 2
 
 
-def test_a_level_that_was_set_before_anybody_was_told_does_not_count(workshop: Workshop, source: Source) -> None:
+def test_a_level_set_before_the_reason_was_shown_does_not_count(workshop: Workshop, source: Source) -> None:
     row = row_of(source, "crm.sendMany")
     definition = {**row.definition, "level": "write", "level_reason": "POST is write level"}
     SourceTool.objects.filter(pk=row.pk).update(definition=definition, inferred_level="write")

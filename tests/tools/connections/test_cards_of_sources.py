@@ -62,19 +62,19 @@ def titles_and_names(workshop: Workshop) -> set[tuple[str, str]]:
     "agents/web/cards/cards.py",
     whole_file=True,
 )
-def test_it_names_the_tool_and_nothing_stands_in_the_way(workshop: Workshop, card: Approval) -> None:
+def test_a_card_names_the_connected_tool_and_no_obstacle(workshop: Workshop, card: Approval) -> None:
     html = shown(workshop, card)
     assert f"<dt>Tool</dt><dd>{ADD}</dd>" in html
     assert obstacle(html) == ""
 
 
-def test_its_lines_in_the_panel_name_it_and_those_of_a_built_in_tool_have_its_title(
+def test_panel_lines_show_the_name_of_a_connected_tool_and_the_title_of_a_built_in_one(
     workshop: Workshop, source: Source
 ) -> None:
     assert titles_and_names(workshop) == {(ADD, ""), ("Current time", "")}
 
 
-def test_a_tool_that_is_described_in_another_way_says_so(
+def test_a_card_says_that_its_tool_was_described_differently_since(
     workshop: Workshop, api: Api, source: Source, card: Approval
 ) -> None:
     api.paths["/contacts"]["post"] = operation("addContact", "Add a contact and greet it", name={"type": "string"})
@@ -82,7 +82,7 @@ def test_a_tool_that_is_described_in_another_way_says_so(
     assert obstacle(shown(workshop, card)).startswith("The tool has changed since this request")
 
 
-def test_a_tool_in_quarantine_says_why_it_would_not_start(
+def test_a_card_explains_why_a_quarantined_tool_would_not_start(
     workshop: Workshop, api: Api, source: Source, card: Approval
 ) -> None:
     offer(workshop, source, "crm.listContacts")
@@ -93,7 +93,7 @@ def test_a_tool_in_quarantine_says_why_it_would_not_start(
 
 
 @pytest.mark.parametrize("how", ["off", "left", "deleted"])
-def test_a_tool_that_is_gone_says_so(workshop: Workshop, source: Source, card: Approval, how: str) -> None:
+def test_a_card_says_that_its_tool_was_removed(workshop: Workshop, source: Source, card: Approval, how: str) -> None:
     if how == "left":
         leave(source, ADD)
     elif how == "off":

@@ -86,7 +86,7 @@ def test_a_write_goes_where_its_card_said(workshop: Workshop, api: Api, source: 
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_read_that_was_started_ends(workshop: Workshop, api: Api, source: Source, change: str) -> None:
+def test_a_started_read_finishes(workshop: Workshop, api: Api, source: Source, change: str) -> None:
     workshop.play(asking(call(LIST)))
     columns = columns_of(change, api)
     with after_the_commit_of("INSERT INTO runs_toolcall", lambda: move(source, **columns)) as happened:

@@ -68,7 +68,7 @@ def test_a_changed_token_is_used_by_the_next_call(workshop: Workshop, api: Api, 
     assert sent == [f"Bearer {FIRST}", f"Bearer {SECOND}"]
 
 
-def test_a_token_that_is_changed_while_a_card_is_open_voids_no_card(
+def test_a_token_changed_while_a_card_is_open_keeps_the_card_valid(
     workshop: Workshop, api: Api, source: Source
 ) -> None:
     set_credentials(workshop.organization, "contacts", token=FIRST)
@@ -80,7 +80,7 @@ def test_a_token_that_is_changed_while_a_card_is_open_voids_no_card(
     assert [request.headers["authorization"] for request in api.received] == [f"Bearer {SECOND}"]
 
 
-def test_without_a_token_nothing_is_sent_and_the_service_is_named(workshop: Workshop, api: Api, source: Source) -> None:
+def test_a_missing_token_sends_nothing_and_names_the_service(workshop: Workshop, api: Api, source: Source) -> None:
     workshop.play(asking(call(LIST)))
     run = workshop.work()
     assert error_code(calls(run)[0]) == "UNAUTHORIZED"
@@ -93,7 +93,7 @@ def test_without_a_token_nothing_is_sent_and_the_service_is_named(workshop: Work
     "A changed token is used by the next call, and appears in no row, prompt, page or log",
     "tools/connections/servers.py",
 )
-def test_the_token_is_in_no_row_prompt_page_transcript_or_line_of_the_log(
+def test_the_token_is_in_no_row_prompt_page_transcript_or_log_line(
     workshop: Workshop, api: Api, source: Source, model: ModelServer, lines: list[str]
 ) -> None:
     """Though the API says it back in every response, and in its description."""
@@ -130,7 +130,7 @@ def test_the_token_is_in_no_row_prompt_page_transcript_or_line_of_the_log(
     assert "you said" in places["pages"]
 
 
-class TestTheInstallationsOwn:
+class TestInstallationCredentials:
     """An admin of an organization says where its sources lead: to a server of theirs."""
 
     @pytest.fixture
@@ -142,7 +142,7 @@ class TestTheInstallationsOwn:
         "Sources of an organization never get the installation's credentials",
         "tools/connections/connected_tools.py, agents/employees/toolboxes.py",
     )
-    def test_go_to_no_api(self, workshop: Workshop, api: Api, installation: None) -> None:
+    def test_are_not_sent_to_an_api(self, workshop: Workshop, api: Api, installation: None) -> None:
         assert load_credentials(workshop.organization)["github"]["token"] == INSTALLATION
         offer(workshop, connect_api(workshop, api, authentication=AuthenticationMethod.BEARER, service="github"), LIST)
         workshop.play(asking(call(LIST)))
@@ -154,7 +154,7 @@ class TestTheInstallationsOwn:
         assert statuses(workshop.work()) == ["succeeded"]
         assert [request.headers["authorization"] for request in api.received] == [f"Bearer {FIRST}"]
 
-    def test_go_to_no_server(self, workshop: Workshop, installation: None) -> None:
+    def test_are_not_sent_to_a_server(self, workshop: Workshop, installation: None) -> None:
         with older_server() as server:
             source = connect_server(workshop, server, service="github")
             assert "The credentials for 'github' are incomplete: token is missing." in refresh_source(source).problem
@@ -175,7 +175,7 @@ class TestTheInstallationsOwn:
     "tools/connections/descriptions.py",
 )
 @pytest.mark.parametrize("behavior", ["echoes", "refuses"])
-def test_what_a_server_says_of_its_token_is_not_kept(workshop: Workshop, behavior: str) -> None:
+def test_a_token_echoed_by_the_server_is_not_stored(workshop: Workshop, behavior: str) -> None:
     set_credentials(workshop.organization, "pets", token=FIRST)
     with older_server() as server:
         source = connect_server(workshop, server, behavior)

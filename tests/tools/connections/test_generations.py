@@ -40,22 +40,22 @@ def look(workshop: Workshop) -> bool:
     return load_toolbox(workshop.organization.pk).get_tool(LIST) is not None
 
 
-class TestAChange:
-    def test_is_there_once_the_row_was_read(self, workshop: Workshop, source: Source) -> None:
+class TestAToolboxChange:
+    def test_is_visible_once_the_row_was_read(self, workshop: Workshop, source: Source) -> None:
         assert not look(workshop)
         take(source, LIST)
         assert look(workshop)
         leave(source, LIST)
         assert not look(workshop)
 
-    def test_is_there_once_grants_were_read(self, workshop: Workshop, source: Source) -> None:
+    def test_is_visible_once_grants_were_read(self, workshop: Workshop, source: Source) -> None:
         assert not look(workshop)
         grant(workshop, LIST)
         take(source, LIST)
         load_grants(workshop.employee.pk, "general")
         assert load_toolbox(workshop.organization.pk).get_tool(LIST)
 
-    def test_that_is_not_committed_yet_is_kept_by_nobody(self, workshop: Workshop, source: Source) -> None:
+    def test_is_not_cached_before_its_commit(self, workshop: Workshop, source: Source) -> None:
         """Another thread asks after this one has read its own new number, and before it commits."""
         assert not look(workshop)
         seen: list[bool] = []
@@ -68,7 +68,7 @@ class TestAChange:
         assert seen == [False]
         assert look(workshop)
 
-    def test_that_comes_to_nothing_leaves_nothing(self, workshop: Workshop, source: Source) -> None:
+    def test_that_is_rolled_back_has_no_effect(self, workshop: Workshop, source: Source) -> None:
         def change() -> None:
             with transaction.atomic():
                 SourceTool.objects.filter(tool=LIST).update(is_chosen=True, accepted_hash=hash_of(LIST))
@@ -84,13 +84,13 @@ class TestAChange:
         take(source, LIST)  # the same number again, which means something else now
         assert look(workshop)
 
-    def test_of_credentials_makes_tools_anew_that_hold_them(self, workshop: Workshop, source: Source) -> None:
+    def test_of_credentials_rebuilds_tools_that_contain_them(self, workshop: Workshop, source: Source) -> None:
         before = load_toolbox(workshop.organization.pk)
         set_credentials(workshop.organization, "crm", token="a-new-token")
         Organization.objects.get(pk=workshop.organization.pk)
         assert load_toolbox(workshop.organization.pk) is not before
 
-    def test_of_hosts_is_there_too(self, workshop: Workshop) -> None:
+    def test_of_hosts_is_visible_too(self, workshop: Workshop) -> None:
         organization = workshop.organization
         assert not load_network_access(organization.pk).allowed
         AllowedHost.objects.create(organization=organization, host="example.com")
@@ -100,7 +100,7 @@ class TestAChange:
         assert "example.com" in load_toolbox(organization.pk).policy.allowed_hosts
 
 
-def test_a_change_makes_no_other_organization_read_anything_again(workshop: Workshop) -> None:
+def test_a_change_reloads_nothing_in_other_organizations(workshop: Workshop) -> None:
     other = build_workshop("globex").organization
     bump_tools_version(workshop.organization.pk)
     set_credentials(workshop.organization, "crm", token="of-acme")
@@ -108,7 +108,7 @@ def test_a_change_makes_no_other_organization_read_anything_again(workshop: Work
     assert (other.tools_version, other.credentials_version) == (0, 0)
 
 
-def test_notes_of_many_threads_only_ever_go_up() -> None:
+def test_concurrent_updates_of_the_generation_never_lower_it() -> None:
     wrong: list[OrganizationVersions] = []
 
     def note(number: int) -> None:
@@ -127,13 +127,13 @@ def test_notes_of_many_threads_only_ever_go_up() -> None:
     assert get_newest_versions(-1) == OrganizationVersions(199, 7)
 
 
-def test_many_changes_at_once_are_each_a_generation(workshop: Workshop) -> None:
+def test_concurrent_changes_each_increase_the_generation(workshop: Workshop) -> None:
     all_at_once([lambda: bump_tools_version(workshop.organization.pk) for _ in range(6)])
     assert stored(workshop).tools == 6
 
 
-class TestWhatItCosts:
-    def test_nothing_where_nothing_is_connected(self, workshop: Workshop) -> None:
+class TestCostOfLoading:
+    def test_is_zero_where_nothing_is_connected(self, workshop: Workshop) -> None:
         look(workshop)
         with CaptureQueriesContext(connection) as asked:
             load_toolbox(workshop.organization.pk)
@@ -145,7 +145,7 @@ class TestWhatItCosts:
         "Web and workers build the tools from the database, once per generation",
         "agents/employees/toolboxes.py",
     )
-    def test_three_statements_to_make_fifty_tools_of_three_sources_and_then_none(
+    def test_is_three_statements_for_fifty_tools_of_three_sources_and_then_none(
         self, workshop: Workshop, api: Api
     ) -> None:
         connect_fifty(workshop, api)
@@ -158,7 +158,7 @@ class TestWhatItCosts:
             assert load_toolbox(workshop.organization.pk) is made
         assert (len(first), len(again)) == (3, 0)
 
-    def test_no_statement_more_in_a_pass(self, workshop: Workshop, api: Api) -> None:
+    def test_adds_no_statement_to_a_pass(self, workshop: Workshop, api: Api) -> None:
         other = build_workshop("globex")
         connect_fifty(workshop, api)
         numbers = []

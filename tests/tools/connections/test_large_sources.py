@@ -12,7 +12,7 @@ from tools.connections.models import SourceTool
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_description_of_more_than_twenty_megabytes_is_fetched(workshop: Workshop, api: Api) -> None:
+def test_a_description_of_more_than_twenty_megabytes_is_fetched(workshop: Workshop, api: Api) -> None:
     words = "word " * 50_000
     api.paths = {f"/things/{number}": {"post": operation(f"add{number}", words)} for number in range(100)}
     assert len(api.document()) > 20_300_000

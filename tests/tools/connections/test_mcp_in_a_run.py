@@ -40,7 +40,7 @@ class TestAPublishedServer:
     def source(self, workshop: Workshop) -> Source:
         return connect_program(workshop, TIME_SERVER)
 
-    def test_waits_in_quarantine_until_its_tools_have_levels(self, workshop: Workshop, source: Source) -> None:
+    def test_stays_in_quarantine_until_its_tools_have_levels(self, workshop: Workshop, source: Source) -> None:
         rows = SourceTool.objects.filter(source=source).order_by("tool")
         assert [row.tool for row in rows] == ["time.convert_time", NOW]
         assert all(row.is_quarantined and not row.is_chosen for row in rows)
@@ -50,7 +50,7 @@ class TestAPublishedServer:
         run = workshop.work()
         assert (statuses(run), error_code(calls(run)[0])) == (["rejected"], "TOOL_NOT_FOUND")
 
-    def test_is_called_in_a_run_at_the_level_that_was_set(self, workshop: Workshop, source: Source) -> None:
+    def test_is_called_in_a_run_at_the_configured_level(self, workshop: Workshop, source: Source) -> None:
         offer(workshop, source, NOW, level=Level.READ)
         workshop.play(asking(call(NOW, timezone="Asia/Tokyo")))
         run = workshop.work()
@@ -81,7 +81,7 @@ class TestTheHourlyRefresh:
         "A call of a quarantined, missing or disabled tool gets the reason",
         "tools/connections/connected_tools.py",
     )
-    def test_quarantines_what_has_changed_and_the_next_call_is_told_so(
+    def test_quarantines_changed_tools_and_the_next_call_reports_it(
         self, workshop: Workshop, source: Source, definitions: Path
     ) -> None:
         workshop.play(asking(call("notes.keep")))
@@ -96,7 +96,7 @@ class TestTheHourlyRefresh:
         assert "an admin must accept it" in row.content
 
     @feature("Connected sources", "One of many workers refreshes the servers every hour", "agents/employees/sources.py")
-    def test_is_due_an_hour_after_the_last_and_asked_for_by_one_of_many_sweepers(
+    def test_is_due_an_hour_after_the_last_and_queued_by_one_of_many_sweepers(
         self, workshop: Workshop, source: Source
     ) -> None:
         assert list(select_due_sources()) == []
@@ -110,20 +110,20 @@ class TestTheHourlyRefresh:
         late = Source.objects.filter(due_at__gt=Now() + REFRESH_AFTER - timedelta(minutes=1))
         assert late.filter(pk=source.pk).exists()
 
-    def test_is_asked_for_again_if_the_worker_was_lost(self, workshop: Workshop, source: Source) -> None:
+    def test_is_queued_again_if_the_worker_was_lost(self, workshop: Workshop, source: Source) -> None:
         make_due(source)
         assert queue_refresh(source.pk)
         Source.objects.filter(pk=source.pk).update(due_at=Now() - timedelta(seconds=1))
         assert sweep_once() >= 1
         assert list(select_due_sources()) == []
 
-    def test_is_not_put_off_by_somebody_who_only_tests(self, workshop: Workshop, source: Source) -> None:
+    def test_is_not_delayed_by_a_connection_test(self, workshop: Workshop, source: Source) -> None:
         make_due(source)
         assert not sources.check_source(source).problem
         record_problem(source, "")
         assert list(select_due_sources()) == [source]
 
-    def test_that_fails_keeps_what_was_read_and_says_why(
+    def test_that_fails_keeps_the_earlier_tools_and_reports_why(
         self, workshop: Workshop, source: Source, definitions: Path
     ) -> None:
         before = generation(workshop.organization)
@@ -136,7 +136,7 @@ class TestTheHourlyRefresh:
         assert generation(workshop.organization) == before
         assert list(select_due_sources()) == []
 
-    def test_is_only_for_active_servers(self, workshop: Workshop, source: Source) -> None:
+    def test_covers_only_active_servers(self, workshop: Workshop, source: Source) -> None:
         make_due(source)
         values = {"name": "crm", "address": "https://example.com/x", "refreshed_at": Now()}
         Source.objects.create(organization=workshop.organization, kind=SourceKind.OPENAPI, **values)
@@ -153,7 +153,7 @@ class TestAnApiThatWasNeverRead:
         "A source whose first import was lost is imported again automatically",
         "agents/employees/sources.py",
     )
-    def test_is_read_by_itself_until_something_is_wrong_with_it(self, workshop: Workshop) -> None:
+    def test_is_read_automatically_unless_it_had_a_problem(self, workshop: Workshop) -> None:
         """The worker that was told to read it may never have heard of it."""
         values = {"name": "crm", "address": "https://example.com/x"}
         source = Source.objects.create(organization=workshop.organization, kind=SourceKind.OPENAPI, **values)

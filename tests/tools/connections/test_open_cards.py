@@ -66,13 +66,13 @@ def describe_otherwise(api: Api, summary: str = "Add a contact and greet it", **
     api.paths["/contacts"]["post"] = operation("addContact", summary, **(fields or {"name": NAME}))
 
 
-class TestOfAnApi:
+class TestOpenCardOfAnApi:
     @feature(
         "Connected sources",
         "If a definition or an address changes while a card is open, the call needs a new approval",
         "tools/connections/changes.py",
     )
-    def test_the_card_is_asked_again_and_one_request_is_sent_once_that_is_approved(
+    def test_is_asked_again_and_sends_one_request_once_approved(
         self, workshop: Workshop, api: Api, source: Source, run: Run
     ) -> None:
         first = workshop.card(run)
@@ -98,7 +98,7 @@ class TestOfAnApi:
         assert request.json() == row.params
         assert row.attempts == 1
 
-    def test_a_param_that_is_needed_by_now_refuses_the_call(
+    def test_is_refused_if_the_tool_requires_another_param(
         self, workshop: Workshop, api: Api, source: Source, run: Run
     ) -> None:
         describe_otherwise(api, name=NAME, email={"type": "string"})
@@ -111,16 +111,16 @@ class TestOfAnApi:
         assert Approval.objects.get(run=run).status == ApprovalStatus.CANCELLED
         assert api.received == []
 
-    def test_another_title_alone_asks_nobody_again(
-        self, workshop: Workshop, api: Api, source: Source, run: Run
-    ) -> None:
+    def test_is_kept_if_only_the_title_changed(self, workshop: Workshop, api: Api, source: Source, run: Run) -> None:
         api.title = "Contacts of ours"
         read(source)
         workshop.approve(workshop.card(run))
         assert statuses(workshop.drive(run)) == [CallStatus.SUCCEEDED]
         assert len(api.received) == 1
 
-    def test_another_base_address_asks_again(self, workshop: Workshop, api: Api, source: Source, run: Run) -> None:
+    def test_is_asked_again_if_the_base_address_changed(
+        self, workshop: Workshop, api: Api, source: Source, run: Run
+    ) -> None:
         Source.objects.filter(pk=source.pk).update(base_url=f"{api.url}/v2")
         bump_tools_version(source.organization_id)
         workshop.approve(workshop.card(run))
@@ -136,7 +136,7 @@ class TestOfAnApi:
         "Open cards ask again for another account, but not for a new secret of the same account",
         "tools/sources/openapi/tool.py, tools/connections/servers.py",
     )
-    def test_another_account_chosen_in_the_admin_asks_again(self, workshop: Workshop, api: Api, source: Source) -> None:
+    def test_is_asked_again_if_another_account_was_chosen(self, workshop: Workshop, api: Api, source: Source) -> None:
         for service in ("sales", "payroll"):
             set_credentials(workshop.organization, service, token=f"token-of-{service}")
         Source.objects.filter(pk=source.pk).update(authentication="bearer", service="sales")
@@ -154,7 +154,7 @@ class TestOfAnApi:
         workshop.drive(run)
         assert [request.headers["authorization"] for request in api.received] == ["Bearer token-of-payroll"]
 
-    def test_another_secret_of_the_same_account_asks_nobody_again(
+    def test_is_kept_if_only_the_secret_of_the_account_changed(
         self, workshop: Workshop, api: Api, source: Source
     ) -> None:
         set_credentials(workshop.organization, "crm", token="token-of-monday")
@@ -177,16 +177,14 @@ class TestOfAnApi:
             {"scopes": "write"},
         ],
     )
-    def test_another_way_to_sign_is_another_promise(
-        self, workshop: Workshop, source: Source, change: dict[str, str]
-    ) -> None:
+    def test_depends_on_the_way_to_sign(self, workshop: Workshop, source: Source, change: dict[str, str]) -> None:
         before = promise_of(workshop, ADD)
         Source.objects.filter(pk=source.pk).update(**change)
         bump_tools_version(source.organization_id)
         assert promise_of(workshop, ADD) != before
 
     @pytest.mark.parametrize("how", ["gone", "left", "off", "deleted"])
-    def test_what_is_not_offered_any_more_is_rejected_and_never_sent(
+    def test_is_rejected_and_never_sent_if_the_tool_is_not_enabled(
         self, workshop: Workshop, api: Api, source: Source, run: Run, how: str
     ) -> None:
         take_away(api, source, how)
@@ -199,7 +197,7 @@ class TestOfAnApi:
         assert api.received == []
 
 
-class TestOfAServer:
+class TestOpenCardOfAServer:
     @pytest.fixture
     def definitions(self, tmp_path: Path) -> Path:
         """What the server says of its tools whenever it is asked."""
@@ -214,7 +212,7 @@ class TestOfAServer:
         offer(workshop, source, "notes.keep", level=Level.WRITE)
         return source
 
-    def test_the_call_is_rejected_until_an_admin_has_looked(
+    def test_is_rejected_until_an_admin_has_reviewed_the_change(
         self, workshop: Workshop, server: Source, definitions: Path, tmp_path: Path
     ) -> None:
         workshop.play(asking(call("notes.keep", text="a")))
@@ -229,7 +227,7 @@ class TestOfAServer:
         assert "an admin must accept it" in row.content
         assert not (tmp_path / "calls").exists()
 
-    def test_an_accepted_change_is_asked_again_and_done_once(
+    def test_is_asked_again_after_an_accepted_change_and_runs_once(
         self, workshop: Workshop, server: Source, definitions: Path, tmp_path: Path
     ) -> None:
         workshop.play(asking(call("notes.keep", text="a")))
@@ -248,9 +246,7 @@ class TestOfAServer:
         assert (tmp_path / "calls").read_text() == "keep\n"
 
     @pytest.mark.parametrize("change", [{"service": "payroll"}, {"environment": {"KEY": "payroll_token"}}])
-    def test_another_account_is_another_promise(
-        self, workshop: Workshop, server: Source, change: dict[str, Any]
-    ) -> None:
+    def test_depends_on_the_account(self, workshop: Workshop, server: Source, change: dict[str, Any]) -> None:
         for service in ("notes", "payroll"):
             set_credentials(workshop.organization, service, token="token-of-ours", payroll_token="token-of-payroll")
         Source.objects.filter(pk=server.pk).update(environment={"KEY": "token"})
@@ -261,7 +257,7 @@ class TestOfAServer:
         assert promise_of(workshop, "notes.keep") != before
 
 
-class TestWhatIsNotOffered:
+class TestAnUnavailableTool:
     @feature(
         "Connected sources",
         "A quarantined tool cannot be called, even with a grant",
@@ -279,7 +275,7 @@ class TestWhatIsNotOffered:
         assert REASONS[how] in row.content
         assert api.received == []
 
-    def test_and_what_is_offered_cannot_without_a_grant(self, workshop: Workshop, api: Api, source: Source) -> None:
+    def test_is_one_without_a_grant_even_if_it_is_enabled(self, workshop: Workshop, api: Api, source: Source) -> None:
         take(source, "crm.listContacts")
         workshop.play(asking(call("crm.listContacts")))
         run = workshop.work()

@@ -67,7 +67,7 @@ def test_a_changed_toolbox_reaches_web_and_workers_without_a_restart(
     assert outcome(workshop) == ("rejected", "TOOL_NOT_FOUND")
 
 
-def test_two_organizations_with_the_same_name_of_a_source_have_each_their_own(
+def test_sources_of_the_same_name_in_two_organizations_stay_separate(
     running: Installation, workshop: Workshop, api: Api
 ) -> None:
     globex = build_workshop("globex")

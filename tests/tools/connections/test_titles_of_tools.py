@@ -99,7 +99,7 @@ def show(workshop: Workshop, path: str, who: str = "approver") -> str:
     "A server's title is never a tool's name; the accepted one is shown as its own words, and a new one waits",
     "tools/connections/changes.py",
 )
-def test_a_tool_that_was_hidden_and_retitled_changes_nothing_on_a_waiting_card(
+def test_a_waiting_card_is_unaffected_by_a_hidden_and_retitled_tool(
     workshop: Workshop, bank: Source, described: Path
 ) -> None:
     workshop.play(asking(call(WIRE, text="a")))
@@ -117,9 +117,7 @@ def test_a_tool_that_was_hidden_and_retitled_changes_nothing_on_a_waiting_card(
     assert workshop.card(card.run).digest == card.digest
 
 
-def test_the_name_is_the_legal_one_wherever_people_decide_or_are_told(
-    workshop: Workshop, bank: Source, api: Api
-) -> None:
+def test_people_always_see_the_legal_name(workshop: Workshop, bank: Source, api: Api) -> None:
     offer(workshop, connect_api(workshop, api), ADD)
     assert {name: describe_tool(get_tool(workshop, name), ()).title for name in (WIRE, ADD)} == {WIRE: WIRE, ADD: ADD}
     workshop.play(asking(call(WIRE, text="a"), call(ADD, name="Ada")))
@@ -142,7 +140,9 @@ def test_the_name_is_the_legal_one_wherever_people_decide_or_are_told(
     )
 
 
-def test_card_of_an_unknown_outcome_shows_the_accepted_title(workshop: Workshop, bank: Source, described: Path) -> None:
+def test_a_card_of_an_unknown_outcome_shows_the_accepted_title(
+    workshop: Workshop, bank: Source, described: Path
+) -> None:
     list_tools(described, locked=HONEST)
     read(bank)
     offer(workshop, bank, "bank.locked")
@@ -177,7 +177,7 @@ class TestANewTitle:
         workshop.approve(workshop.card(run), confirm=WIRE)
         assert statuses(workshop.drive(run)) == [CallStatus.SUCCEEDED]
 
-    def test_is_accepted_with_a_tick_of_its_own(self, workshop: Workshop, bank: Source, described: Path) -> None:
+    def test_is_accepted_by_its_own_box(self, workshop: Workshop, bank: Source, described: Path) -> None:
         list_tools(described, wire=DISHONEST)
         read(bank)
         row = row_of(bank, WIRE)
@@ -223,7 +223,7 @@ class TestANewTitle:
         row.refresh_from_db()
         assert (row.level, row.accepted_title) == ("write", HONEST)
 
-    def test_is_accepted_with_the_definition_that_it_came_with(self, bank: Source, described: Path) -> None:
+    def test_is_accepted_together_with_its_definition(self, bank: Source, described: Path) -> None:
         tools = json.loads(described.read_text())
         described.write_text(json.dumps([{**tools[0], "title": DISHONEST, "description": "Wires."}]))
         read(bank)
@@ -232,7 +232,7 @@ class TestANewTitle:
         assert row_of(bank, WIRE).accepted_title == DISHONEST
 
 
-def test_tools_and_cards_from_before_titles_were_accepted_stay_as_they_are(
+def test_tools_and_cards_from_before_accepted_titles_stay_unchanged(
     workshop: Workshop, tmp_path: Path, described: Path
 ) -> None:
     """Upgrade 20 accepted tools with 20 open cards: none is quarantined, none is asked again."""

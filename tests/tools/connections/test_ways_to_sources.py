@@ -46,7 +46,7 @@ def test_a_server_behind_an_address_gets_its_headers(settings: dict[str, str], h
     assert server.headers == headers
 
 
-def test_a_program_gets_its_variables_as_they_are() -> None:
+def test_a_program_gets_its_variables_unchanged() -> None:
     source = source_of(SourceKind.MCP_STDIO, command=["crm-server"], environment={"CRM_KEY": "token"})
     server = build_server(source, {"token": "-----BEGIN-----\nof two lines"}, NetworkAccess())
     assert isinstance(server, StdioServer)
@@ -58,7 +58,7 @@ def test_a_program_gets_its_variables_as_they_are() -> None:
     "All sources report missing credentials in the same way",
     "tools/sources/credentials.py",
 )
-def test_all_kinds_of_sources_say_the_same_of_what_is_missing() -> None:
+def test_all_kinds_of_sources_report_missing_credentials_in_the_same_words() -> None:
     said = "The credentials for 'crm' are incomplete: token is missing."
     program = source_of(SourceKind.MCP_STDIO, command=["crm-server"], environment={"CRM_KEY": "token"})
     behind = source_of(SourceKind.MCP_HTTP, authentication=AuthenticationMethod.BEARER)

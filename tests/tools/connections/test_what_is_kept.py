@@ -42,7 +42,7 @@ def server(workshop: Workshop) -> Source:
     return Source.objects.create(organization=workshop.organization, kind=kind, name="crm", address=address)
 
 
-class TestTools:
+class TestToolsOfASource:
     def test_are_new_then_changed_then_gone_then_back(self, source: Source) -> None:
         assert keep(source, told("list"), told("add")) == {"new": ["crm.list", "crm.add"]}
         assert keep(source, told("list"), told("add", "Adds.")) == {"changed": ["crm.add"]}
@@ -51,14 +51,14 @@ class TestTools:
         assert keep(source, told("list"), told("add", "Adds.")) == {"back": ["crm.add"]}
         assert row_of(source, "crm.add").gone_at is None
 
-    def test_that_stay_as_they_are_make_no_new_generation(self, source: Source) -> None:
+    def test_that_stay_the_same_do_not_increase_the_generation(self, source: Source) -> None:
         keep(source, told("list"), told("add"))
         before = generation(source.organization)
         source.refresh_from_db()
         assert keep(source, told("add"), told("list")) == {}
         assert generation(source.organization) == before
 
-    def test_of_another_tag_are_kept_with_it_and_told_to_nobody(self, source: Source) -> None:
+    def test_of_another_tag_are_stored_with_it_without_a_report(self, source: Source) -> None:
         keep(source, told("add", level=Level.WRITE))
         take(source, "crm.add", level=Level.READ)
         tagged = replace(told("add", level=Level.WRITE), tags=("sales",))
@@ -66,7 +66,7 @@ class TestTools:
         row = row_of(source, "crm.add")
         assert (row.tags, row.state, row.level) == (["sales"], "offered", "read")
 
-    def test_come_in_thousands_with_few_statements_and_one_new_generation(self, source: Source) -> None:
+    def test_are_stored_by_thousands_with_few_statements_and_one_new_generation(self, source: Source) -> None:
         tools = [told(f"tool{number}", "x" * 500) for number in range(1_000)]
         before = generation(source.organization)
         with CaptureQueriesContext(connection) as made:
@@ -80,7 +80,7 @@ class TestTools:
         assert SourceTool.objects.filter(source=source).count() == 1_000
         assert (len(made) <= 22, len(changed) <= 22, len(unchanged) <= 8) == (True, True, True)
 
-    def test_beyond_what_can_be_kept_are_left_out_with_a_reason(self, source: Source) -> None:
+    def test_beyond_the_limit_are_left_out_with_a_reason(self, source: Source) -> None:
         long = DescribedTool("GET /" + "x" * MAX_KEY_LENGTH, "crm.long", "", (), {}, "0" * 64, Level.READ)
         found = save_description(source, SourceDescription("", "", (told("list"), told("list", "again"), long)))
         assert found.new == ("crm.list",)
@@ -91,8 +91,8 @@ class TestTools:
         assert row_of(source, "crm.list").definition["description"] == ""
 
 
-class TestNames:
-    def test_stay_whatever_the_source_calls_its_others(self, source: Source) -> None:
+class TestNamesOfTools:
+    def test_stay_whatever_the_source_calls_its_other_tools(self, source: Source) -> None:
         keep(source, told("one", tool="show"))
         keep(source, told("two", tool="show"), told("one", tool="show_1"))
         assert names(source) == {"one": "crm.show", "two": "crm.show_2"}
@@ -102,14 +102,14 @@ class TestNames:
         "A tool keeps its name even if its source changes, and all names are unique",
         "tools/connections/changes.py",
     )
-    def test_that_are_equal_go_by_who_came_first_in_any_later_order(self, source: Source) -> None:
+    def test_that_collide_are_numbered_by_first_appearance_in_any_later_order(self, source: Source) -> None:
         keep(source, told("one", tool="show"), told("two", tool="show"), told("three", tool="SHOW"))
         before = names(source)
         assert len({name.lower() for name in before.values()}) == 3
         keep(source, told("three", tool="show"), told("two", "new", tool="show"), told("one", tool="Show"))
         assert names(source) == before
 
-    def test_of_tools_that_are_gone_are_given_to_no_other(self, source: Source) -> None:
+    def test_of_removed_tools_are_not_reused(self, source: Source) -> None:
         keep(source, told("one", tool="show"))
         keep(source, told("two", tool="show"))
         keep(source, told("two", tool="show"), told("one", tool="show"))
@@ -117,13 +117,13 @@ class TestNames:
 
 
 class TestAcceptance:
-    def test_of_an_api_outlives_another_text(self, source: Source) -> None:
+    def test_of_an_api_survives_another_text(self, source: Source) -> None:
         keep(source, told("list"))
         take(source, "crm.list")
         keep(source, told("list", "Lists."))
         assert row_of(source, "crm.list").state == "offered"
 
-    def test_of_a_servers_tool_ends_with_another_text_and_begins_again_with_the_old_one(self, server: Source) -> None:
+    def test_of_a_server_ends_with_another_text_and_returns_with_the_old_one(self, server: Source) -> None:
         keep(server, told("list"))
         take(server, "crm.list", level=Level.READ)
         keep(server, told("list", "Lists, and sends me everything."))
@@ -131,7 +131,7 @@ class TestAcceptance:
         keep(server, told("list"))
         assert row_of(server, "crm.list").state == "offered"
 
-    def test_survives_being_away(self, source: Source) -> None:
+    def test_survives_a_temporary_removal(self, source: Source) -> None:
         keep(source, told("list"))
         take(source, "crm.list")
         keep(source)
@@ -158,7 +158,7 @@ class TestALevel:
             (Level.READ, Level.DESTRUCTIVE, Level.WRITE, Level.DESTRUCTIVE, "offered"),
         ],
     )
-    def test_never_falls_by_itself_and_one_that_was_lowered_waits_for_an_admin(
+    def test_never_drops_by_itself_and_a_lowered_one_waits_for_an_admin(
         self,
         source: Source,
         inferred: Level,
@@ -173,7 +173,9 @@ class TestALevel:
         row = row_of(source, "crm.act")
         assert (row.effective_level, row.state) == (effective, state)
 
-    def test_that_was_lowered_stays_while_the_inferred_one_does_and_is_accepted_anew(self, source: Source) -> None:
+    def test_that_was_lowered_stays_until_the_inferred_one_changes_and_can_be_accepted_again(
+        self, source: Source
+    ) -> None:
         keep(source, told("search", level=Level.WRITE))
         take(source, "crm.search", level=Level.READ)
         keep(source, told("search", "Searches, and orders what it finds.", level=Level.WRITE))
@@ -182,7 +184,7 @@ class TestALevel:
         take(source, "crm.search", level=Level.READ)
         assert row_of(source, "crm.search").state == "offered"
 
-    def test_cannot_be_talked_down_by_a_server_that_frightens_first(self, server: Source) -> None:
+    def test_cannot_be_lowered_by_a_server_that_reports_a_high_one_first(self, server: Source) -> None:
         """It claims to be destructive for a while, and then again to read only, as when an admin raised it."""
         keep(server, told("act", level=Level.READ))
         take(server, "crm.act", level=Level.WRITE)
@@ -193,13 +195,13 @@ class TestALevel:
         assert row.effective_level.rank >= Level.WRITE.rank
 
 
-class TestChoosing:
+class TestChoosingTools:
     @feature(
         "Connected sources",
         "Only shown definitions can be accepted, even during a refresh",
         "tools/connections/changes.py",
     )
-    def test_takes_nothing_that_was_not_shown(self, server: Source) -> None:
+    def test_enables_nothing_that_was_not_shown(self, server: Source) -> None:
         keep(server, told("list"))
         shown = row_of(server, "crm.list").hash
         keep(server, told("list", "Lists, and more."))
@@ -207,7 +209,7 @@ class TestChoosing:
         assert apply_choices(server, {row.pk: ToolChoice(is_chosen=True, level="read", seen=shown)}) == []
         assert row_of(server, "crm.list").state == "not chosen"
 
-    def test_takes_nothing_of_another_source_and_nothing_that_is_gone(self, server: Source) -> None:
+    def test_enables_nothing_of_another_source_and_nothing_that_was_removed(self, server: Source) -> None:
         keep(server, told("list"), told("add"))
         keep(server, told("list"))
         gone, there = row_of(server, "crm.add"), row_of(server, "crm.list")
@@ -218,7 +220,7 @@ class TestChoosing:
         assert apply_choices(other, {there.pk: ToolChoice(is_chosen=True, level="read", seen=there.hash)}) == []
         assert not SourceTool.objects.filter(is_chosen=True).exists()
 
-    def test_takes_away_what_has_changed(self, server: Source) -> None:
+    def test_can_disable_a_changed_tool(self, server: Source) -> None:
         keep(server, told("list"))
         take(server, "crm.list", level=Level.READ)
         shown = row_of(server, "crm.list").hash
@@ -228,14 +230,14 @@ class TestChoosing:
         row = row_of(server, "crm.list")
         assert (row.is_chosen, row.level) == (False, "read")
 
-    def test_the_same_again_makes_no_new_generation(self, source: Source) -> None:
+    def test_again_does_not_increase_the_generation(self, source: Source) -> None:
         keep(source, told("list"))
         take(source, "crm.list")
         before = generation(source.organization)
         take(source, "crm.list")
         assert generation(source.organization) == before
 
-    def test_at_the_moment_of_a_refresh_loses_neither(self, source: Source) -> None:
+    def test_during_a_refresh_loses_neither_change(self, source: Source) -> None:
         keep(source, told("act", level=Level.WRITE))
         for number in range(5):
             row = row_of(source, "crm.act")
@@ -250,27 +252,27 @@ class TestChoosing:
             assert not after.is_chosen or not after.is_quarantined
 
 
-class TestASourceThatChangesWhileItIsAsked:
-    def test_to_another_address_keeps_nothing_of_what_was_said(self, source: Source) -> None:
+class TestAConcurrentlyChangedSource:
+    def test_with_another_address_discards_the_description(self, source: Source) -> None:
         Source.objects.filter(pk=source.pk).update(address="https://elsewhere.example.com/openapi.json")
         with pytest.raises(ToolError, match="changed during the refresh"):
             keep(source, told("list"))
         assert not SourceTool.objects.exists()
 
-    def test_to_another_document_keeps_nothing_either(self, source: Source) -> None:
+    def test_with_another_document_discards_the_description(self, source: Source) -> None:
         source.address, source.document = "", "{}"
         source.save()
         Source.objects.filter(pk=source.pk).update(document='{"openapi": "3.1.0"}')
         with pytest.raises(ToolError, match="changed during the refresh"):
             keep(source, told("list"))
 
-    def test_to_nothing_is_no_failure_of_ours(self, source: Source) -> None:
+    def test_that_was_deleted_is_reported_as_a_conflict(self, source: Source) -> None:
         source.delete()
         source.pk = 10**6
         with pytest.raises(ToolError, match="changed during the refresh"):
             keep(source, told("list"))
 
-    def test_keeps_the_base_address_that_an_admin_has_set_meanwhile(self, source: Source) -> None:
+    def test_keeps_a_base_address_set_by_an_admin_meanwhile(self, source: Source) -> None:
         Source.objects.filter(pk=source.pk).update(base_url="https://ours.example.com")
         keep(source, told("list"), base_url="https://theirs.example.com")
         source.refresh_from_db()
@@ -286,7 +288,7 @@ def test_a_private_network_is_allowed_for_every_host_of_a_source(source: Source)
     assert generation(source.organization) > before
 
 
-def test_hostile_texts_of_a_description_can_be_kept(workshop: Workshop) -> None:
+def test_hostile_texts_of_a_description_can_be_stored(workshop: Workshop) -> None:
     nasty = operation("add\x00\ud800", "\x00 \ud800 <script>", **{"na\x00me": {"type": "string"}})
     text = document({"/contacts": {"post": {**nasty, "tags": ["\x00", "\ud800"]}}})
     source = Source.objects.create(

@@ -77,7 +77,7 @@ def test_a_fetch_of_an_mcp_server_asks_and_names_the_host(workshop: Workshop, ap
     assert len(api.received) == 1
 
 
-def test_it_reads_by_itself_where_every_host_is_allowed(workshop: Workshop, api: Api, fetching: Source) -> None:
+def test_a_fetch_runs_without_approval_if_every_host_is_allowed(workshop: Workshop, api: Api, fetching: Source) -> None:
     allow(workshop, "127.0.0.1")
     workshop.play(asking(call(FETCH, **stolen(api))))
     assert statuses(workshop.work()) == ["succeeded"]
@@ -87,7 +87,7 @@ def test_it_reads_by_itself_where_every_host_is_allowed(workshop: Workshop, api:
 
 
 @pytest.mark.parametrize("hints", [HINTS, {"readOnlyHint": True}])
-def test_it_asks_before_it_sends_own_data_to_an_allowed_host(
+def test_a_fetch_needs_approval_before_it_sends_own_data_to_an_allowed_host(
     workshop: Workshop, api: Api, tmp_path: Path, hints: dict[str, bool]
 ) -> None:
     """A server need not declare that its tool reaches others; the control is the address without own data."""
@@ -109,7 +109,7 @@ def test_a_get_of_an_api_asks_and_names_the_host(workshop: Workshop, api: Api, l
     assert statuses(workshop.work()) == ["succeeded"]
 
 
-def test_a_call_of_another_tool_is_no_way_around(workshop: Workshop, api: Api, fetching: Source) -> None:
+def test_an_inner_call_of_another_tool_is_refused(workshop: Workshop, api: Api, fetching: Source) -> None:
     grant(workshop, "probe.composed")
     workshop.play(asking(call("probe.composed", inner=FETCH, params=stolen(api))))
     parent = calls(workshop.work())[0]
@@ -129,9 +129,7 @@ class Fetching(Recipe):
     steps = (Step(FETCH, lambda params, _: {"url": params.url}),)
 
 
-def test_a_step_of_a_recipe_has_a_card_of_its_own(
-    workshop: Workshop, toolbox: Toolbox, api: Api, fetching: Source
-) -> None:
+def test_a_step_of_a_recipe_has_its_own_card(workshop: Workshop, toolbox: Toolbox, api: Api, fetching: Source) -> None:
     toolbox.register(Fetching())
     bump_tools_version(workshop.organization.pk)
     grant(workshop, "probe.fetching")
@@ -141,20 +139,20 @@ def test_a_step_of_a_recipe_has_a_card_of_its_own(
     assert api.received == []
 
 
-def test_a_person_cannot_try_it_by_hand_either(workshop: Workshop, api: Api, fetching: Source) -> None:
+def test_a_person_cannot_try_the_tool_by_hand_either(workshop: Workshop, api: Api, fetching: Source) -> None:
     workshop.organization.refresh_from_db()  # as every page does
     with pytest.raises(Conflict, match=r"contacts 127\.0\.0\.1"):
         manual_calls.submit(workshop.operator, manual_calls.ManualCall(workshop.employee.pk, FETCH, stolen(api)))
 
 
-def test_read_is_suggested_for_neither(fetching: Source, looking: Source) -> None:
+def test_the_level_read_is_suggested_for_neither(fetching: Source, looking: Source) -> None:
     assert row_of(fetching, FETCH).inferred_level == "write"
     row = row_of(looking, "crm.previewPage")
     assert row.inferred_level == "write"
     assert row.definition["level_reason"] == "GET is read level, but its params name addresses: url"
 
 
-def test_a_suggestion_of_an_older_version_is_renewed_and_the_admins_level_stays(fetching: Source) -> None:
+def test_an_outdated_suggestion_is_renewed_and_the_level_of_the_admin_stays(fetching: Source) -> None:
     SourceTool.objects.update(inferred_level="read")
     read(fetching)
     row = row_of(fetching, FETCH)

@@ -63,13 +63,13 @@ def test_words_of_an_api_are_on_the_card(workshop: Workshop, api: Api) -> None:
     assert html.count("The ledger is closed.") == 1
 
 
-def test_card_without_words_shows_no_quote(workshop: Workshop) -> None:
+def test_a_card_without_words_shows_no_quote(workshop: Workshop) -> None:
     offer(workshop, connect_program(workshop, [sys.executable, str(MISBEHAVING)], "bank"), "bank.crash")
     card = approve_write(workshop, "bank.crash")
     assert (card.words, MARK in show(workshop, card)) == ("", False)
 
 
-def test_words_reach_rest(workshop: Workshop) -> None:
+def test_the_words_are_available_over_rest(workshop: Workshop) -> None:
     offer(workshop, connect_program(workshop, [sys.executable, str(MISBEHAVING)], "bank"), "bank.locked")
     card = approve_write(workshop, "bank.locked", text="Account is locked")
     client = Client()

@@ -18,14 +18,14 @@ def nest(levels: int, *, objects: bool) -> Any:
 
 
 @pytest.mark.parametrize("objects", [True, False])
-def test_a_value_has_so_many_levels_and_no_more(objects: bool) -> None:
+def test_nested_values_are_limited_in_depth(objects: bool) -> None:
     assert storable_json(nest(MAX_DEPTH, objects=objects))
     for levels in (MAX_DEPTH + 1, 470, 900):
         with pytest.raises(ValueError, match=f"more than {MAX_DEPTH} levels"):
             storable_json(nest(levels, objects=objects))
 
 
-def test_values_beside_each_other_are_no_levels() -> None:
+def test_adjacent_values_do_not_add_to_the_depth() -> None:
     assert storable_json([[{}], "[" * 500, {"a": [[]] * 500}])
 
 

@@ -99,7 +99,7 @@ def test_each_attribute_of_the_contract_has_a_rule_and_an_example() -> None:
 
 
 @pytest.mark.parametrize(("attribute", "wrong"), WRONG.items())
-def test_wrong_attribute_leaves_the_tool_out_with_a_sentence(attribute: str, wrong: tuple[Any, str]) -> None:
+def test_a_wrong_attribute_leaves_out_the_tool_with_a_reason(attribute: str, wrong: tuple[Any, str]) -> None:
     value, sentence = wrong
     with pytest.raises(InvalidTool) as refused:
         Toolbox().register(build(**{attribute: value}))
@@ -122,7 +122,7 @@ def test_wrong_attribute_leaves_the_tool_out_with_a_sentence(attribute: str, wro
         ("rate_limit", {"calls": 3, "seconds": 60}, RateLimit(3, 60.0)),
     ],
 )
-def test_unambiguous_attribute_is_converted(attribute: str, given: Any, converted: Any) -> None:
+def test_an_unambiguous_attribute_is_converted(attribute: str, given: Any, converted: Any) -> None:
     made = build(**{attribute: given})
     Toolbox().register(made)
     found = getattr(made, attribute)
@@ -147,14 +147,14 @@ def test_unambiguous_attribute_is_converted(attribute: str, given: Any, converte
         ({"name": f"test.{'x' * 120}"}, "name is 'test.xxx"),
     ],
 )
-def test_wrong_member_leaves_the_tool_out(members: dict[str, Any], sentence: str) -> None:
+def test_a_wrong_member_leaves_out_the_tool(members: dict[str, Any], sentence: str) -> None:
     with pytest.raises(InvalidTool) as refused:
         Toolbox().register(build(**members))
     assert str(refused.value).startswith(f"plugin.Wrong: {sentence}")
     assert "sk-123" not in str(refused.value)
 
 
-def test_property_is_read_once() -> None:
+def test_a_property_is_read_once() -> None:
     answers = iter(["read", "raed"])
     made = build(level=property(lambda _: next(answers)), title=property(lambda _: f"Title {len('x')}"))
     Toolbox().register(made)
@@ -162,7 +162,7 @@ def test_property_is_read_once() -> None:
     assert (type(made).__qualname__, made.title) == ("Wrong", "Title 1")
 
 
-def test_registered_tool_cannot_become_wrong() -> None:
+def test_a_registered_tool_cannot_become_wrong() -> None:
     made = build()
     made.timeout_s = "soon"  # type: ignore[assignment] # nobody relies on it yet
     made.timeout_s = 5.0
@@ -177,7 +177,7 @@ def test_registered_tool_cannot_become_wrong() -> None:
         toolbox.register(build(), modes="code")
 
 
-def test_decorated_function_is_named_in_the_sentence() -> None:
+def test_a_decorated_function_is_named_in_the_reason() -> None:
     @tool("test.say", level="loud")  # type: ignore[arg-type]
     def say(text: str) -> str:
         """Say it."""
@@ -187,7 +187,7 @@ def test_decorated_function_is_named_in_the_sentence() -> None:
         Toolbox().register(say)
 
 
-def test_version_in_other_digits_sorts() -> None:
+def test_versions_in_other_digits_can_be_sorted() -> None:
     toolbox = Toolbox()
     for version in ("1.0", "\u00b2", "\u0663"):
         toolbox.register(build(version=version))

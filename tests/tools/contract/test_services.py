@@ -40,12 +40,12 @@ def test_the_configuration_file_gives_the_same_fields() -> None:
     assert (services.slack.token, services.slack.signing_secret) == ("", "a-secret")
 
 
-def test_what_is_not_set_is_empty() -> None:
+def test_unset_fields_are_empty() -> None:
     services = Environment.empty().services
     assert (services.google_cse.api_key, services.github.token, services.slack.signing_secret) == ("", "", "")
 
 
-def test_an_account_that_no_key_decrypts_says_so() -> None:
+def test_an_undecryptable_account_reports_it() -> None:
     services = Services(OrganizationCredentials({"github": {"token": "a-token"}}, frozenset({"slack"})))
     assert services.github.token == "a-token"
     with pytest.raises(ToolError) as caught:

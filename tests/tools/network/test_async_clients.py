@@ -40,7 +40,7 @@ def refusal(door: GuardedClient, url: str, of: str = "") -> ErrorCode:
     "tools/network/async_transport.py",
     whole_file=True,
 )
-def test_it_gets_its_response() -> None:
+def test_a_foreign_client_gets_its_response() -> None:
     with WebServer({"/": reply(b"async")}) as server:
         assert asked(INSIDE, server.url) == "async"
         assert server.requests[0].headers["accept-encoding"] == "identity"
@@ -76,12 +76,12 @@ def test_redirects_stay_on_the_server() -> None:
         (reply(gzip.compress(b"x" * 10**6), content_encoding="gzip"), "NETWORK_ERROR"),
     ],
 )
-def test_responses_have_an_end(response: Reply, code: str) -> None:
+def test_responses_are_limited_in_size_and_time(response: Reply, code: str) -> None:
     with WebServer({"/": response}) as server:
         assert refusal(INSIDE, server.url) == code
 
 
-def test_failures_have_the_names_that_clients_know() -> None:
+def test_failures_have_the_usual_exception_types() -> None:
     with WebServer({"/": lambda connection, _: connection.close()}) as server:
         with pytest.raises(httpx2.HTTPError):
             asked(INSIDE, server.url)

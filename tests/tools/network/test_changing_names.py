@@ -16,12 +16,12 @@ from tools.network.name_resolution import resolve_with_system
 INSIDE = NetworkAccess(private=frozenset({"moving.test", "two.test"}))
 
 
-def test_a_name_that_the_system_does_not_know_has_no_address() -> None:
+def test_a_name_without_an_address_is_reported() -> None:
     assert resolve_with_system("::no-name", 5) == []
 
 
 @feature("Network access", "The connection goes to the address that was checked", "tools/network/transport.py")
-def test_a_response_that_changes_between_check_and_connection_is_not_seen() -> None:
+def test_a_name_that_changes_between_check_and_connection_has_no_effect() -> None:
     """The name is allowed inside while it is checked; what it leads to afterwards is never connected to."""
     with WebServer({"/": reply(b"first")}) as server, DnsServer() as dns:
         dns.names["moving.test"] = [["127.0.0.1"], ["127.0.0.2"], ["127.0.0.3"]]
@@ -49,7 +49,7 @@ def test_a_public_name_that_turns_private_is_refused_before_the_next_connection(
         assert server.connections == 1
 
 
-def test_each_hop_of_a_redirect_is_checked_anew() -> None:
+def test_each_hop_of_a_redirect_is_checked_again() -> None:
     reach = NetworkAccess(allowed=frozenset({"moving.test", "later.test"}), private=frozenset({"moving.test"}))
     with WebServer() as server, DnsServer() as dns:
         server.routes["/"] = redirect(f"http://later.test:{server.port}/")
@@ -71,7 +71,7 @@ def test_one_forbidden_address_among_several_refuses_the_name(addresses: list[st
         assert dial.tried == []
 
 
-def test_the_next_address_is_tried_where_one_does_not_answer() -> None:
+def test_the_next_address_is_tried_if_one_does_not_respond() -> None:
     with WebServer({"/": reply(b"second")}) as server, DnsServer(**{"two.test": ["127.0.0.9", "127.0.0.1"]}) as dns:
         dial = CountingDial()
         response = GuardedClient(INSIDE, resolve=dns.resolve, dial=dial).request(
@@ -92,7 +92,7 @@ def test_a_slow_name_service_ends_at_the_deadline() -> None:
         assert not caught.value.attempted
 
 
-def test_a_name_that_does_not_exist_is_told() -> None:
+def test_a_name_that_does_not_exist_is_reported() -> None:
     with DnsServer() as dns, pytest.raises(ToolError, match=r"The host 'nowhere\.test' does not exist\.") as caught:
         GuardedClient(resolve=dns.resolve).request("GET", "http://nowhere.test/secret?key=hidden")
     assert caught.value.code is ErrorCode.NETWORK_ERROR

@@ -72,7 +72,7 @@ def test_a_request_keeps_its_id_and_the_response_has_it() -> None:
     assert get_correlation_id() == ""
 
 
-def test_a_request_without_an_id_or_with_a_bad_one_or_two_gets_a_new_one() -> None:
+def test_a_missing_bad_or_repeated_id_is_replaced() -> None:
     name = b"x-request-id"
     found = [
         ask()[0],
@@ -86,7 +86,7 @@ def test_a_request_without_an_id_or_with_a_bad_one_or_two_gets_a_new_one() -> No
     assert all(len(each) == 32 for each in found[:-1])
 
 
-def test_requests_of_tools_carry_it(current: str) -> None:
+def test_requests_of_tools_have_the_correlation_id(current: str) -> None:
     with WebServer({"/": reply()}) as server:
         request("GET", server.url, reach=HERE)
         asyncio.run(request_async("GET", server.url, reach=HERE))
@@ -96,7 +96,7 @@ def test_requests_of_tools_carry_it(current: str) -> None:
     assert [each.headers.get("x-request-id") for each in server.requests] == [current, current, "own", None]
 
 
-def test_calls_of_mcp_servers_carry_it(current: str) -> None:
+def test_calls_of_mcp_servers_have_the_correlation_id(current: str) -> None:
     with older_server() as older:
         server = HttpServer(older.url("works"), {}, HERE)
         tool = McpTool(list_tools(server).tools[0], server, "there", Level.WRITE)

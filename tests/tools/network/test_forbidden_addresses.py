@@ -217,7 +217,7 @@ def test_there_are_enough_spellings() -> None:
     "tools/network/addresses.py",
 )
 @pytest.mark.parametrize("spelling", SPELLINGS)
-def test_no_connection_is_made(recorder: WebServer, dns: DnsServer, spelling: str) -> None:
+def test_no_connection_is_made_to_a_forbidden_address(recorder: WebServer, dns: DnsServer, spelling: str) -> None:
     dial = CountingDial()
     error = refusal_of(GuardedClient(resolve=dns.resolve, dial=dial), f"http://{spelling}:{recorder.port}/")
     assert error.code in {ErrorCode.SECURITY_VIOLATION, ErrorCode.INVALID_PARAMETER}
@@ -227,7 +227,7 @@ def test_no_connection_is_made(recorder: WebServer, dns: DnsServer, spelling: st
 
 
 @pytest.mark.parametrize("url", URLS)
-def test_nor_for_an_odd_url(recorder: WebServer, dns: DnsServer, url: str) -> None:
+def test_no_connection_is_made_to_a_malformed_url(recorder: WebServer, dns: DnsServer, url: str) -> None:
     dial = CountingDial()
     error = refusal_of(GuardedClient(resolve=dns.resolve, dial=dial), url.format(port=recorder.port))
     assert error.code in {ErrorCode.SECURITY_VIOLATION, ErrorCode.INVALID_PARAMETER}
@@ -236,7 +236,7 @@ def test_nor_for_an_odd_url(recorder: WebServer, dns: DnsServer, url: str) -> No
     assert recorder.connections == 0
 
 
-def test_the_system_is_asked_where_no_other_resolver_is_given(recorder: WebServer) -> None:
+def test_the_system_resolver_is_used_by_default(recorder: WebServer) -> None:
     before = recorder.connections
     assert refusal_of(GuardedClient(), f"http://localhost:{recorder.port}/").code in {
         ErrorCode.SECURITY_VIOLATION,
@@ -245,7 +245,7 @@ def test_the_system_is_asked_where_no_other_resolver_is_given(recorder: WebServe
     assert recorder.connections == before
 
 
-def test_an_admin_allows_a_host_with_its_private_addresses(dns: DnsServer) -> None:
+def test_an_admin_can_allow_a_host_with_its_private_addresses(dns: DnsServer) -> None:
     with WebServer({"/": reply(b"inside")}) as server:
         allowed = NetworkAccess(private=frozenset({"loopback.test", "127.0.0.1"}))
         for host in ("loopback.test", "LoopBack.Test.", "127.0.0.1"):
@@ -255,7 +255,7 @@ def test_an_admin_allows_a_host_with_its_private_addresses(dns: DnsServer) -> No
             )
 
 
-def test_an_allowed_address_allows_no_name_that_leads_to_it(recorder: WebServer, dns: DnsServer) -> None:
+def test_an_allowed_address_does_not_allow_names_that_lead_to_it(recorder: WebServer, dns: DnsServer) -> None:
     door = GuardedClient(NetworkAccess(private=frozenset({"127.0.0.1"})), resolve=dns.resolve)
     assert refusal_of(door, f"http://loopback.test:{recorder.port}/").code is ErrorCode.SECURITY_VIOLATION
 
@@ -284,7 +284,7 @@ def test_an_allowed_name_never_leads_to_a_metadata_service(dns: DnsServer) -> No
         *("255.255.255.255", "fe80::1", "64:ff9b::7f00:1", "2002:7f00:1::", "::ffff:127.0.0.1"),
     ],
 )
-def test_a_special_address_stays_forbidden_even_where_an_admin_allows_it(address: str) -> None:
+def test_a_special_address_stays_forbidden_even_if_an_admin_allows_it(address: str) -> None:
     dial = CountingDial()
     door = GuardedClient(NetworkAccess(allowed=frozenset({address}), private=frozenset({address})), dial=dial)
     written = f"[{address}]" if ":" in address else address
@@ -293,7 +293,7 @@ def test_a_special_address_stays_forbidden_even_where_an_admin_allows_it(address
     assert dial.tried == []
 
 
-def test_allowed_without_a_card_is_not_allowed_inside(recorder: WebServer, dns: DnsServer) -> None:
+def test_a_host_allowed_without_a_card_is_not_allowed_in_private_networks(recorder: WebServer, dns: DnsServer) -> None:
     door = GuardedClient(NetworkAccess(allowed=frozenset({"loopback.test", "127.0.0.1"})), resolve=dns.resolve)
     for host in ("loopback.test", "127.0.0.1"):
         assert refusal_of(door, f"http://{host}:{recorder.port}/").code is ErrorCode.SECURITY_VIOLATION
@@ -340,7 +340,7 @@ def test_public_addresses_stay_public(address: str) -> None:
         "2001::/32",
     ],
 )
-def test_the_edges_of_what_is_not_public(network: str) -> None:
+def test_the_boundaries_of_private_ranges_are_exact(network: str) -> None:
     for edge in (ip_network(network)[0], ip_network(network)[-1]):
         assert classify_address(edge) is not AddressKind.PUBLIC
 
@@ -363,7 +363,7 @@ def test_hosts_are_compared_in_one_form(text: str, host: str) -> None:
     "text",
     ["", ".", "a..b", "-a.example", "a" * 64 + ".example", "a.b/c", "a:80", "[::1]:80", "a b", "a@b", "a?b", "a#"],
 )
-def test_what_is_no_host_is_refused(text: str) -> None:
+def test_an_invalid_host_is_refused(text: str) -> None:
     with pytest.raises(ToolError):
         parse_host(text)
 

@@ -60,7 +60,7 @@ WITHOUT_LENGTH = b"HTTP/1.1 200 OK\r\n\r\n"
     "tools/network/transport.py, tools/network/http_client.py",
     whole_file=True,
 )
-def test_what_fits_comes_whole(server: WebServer) -> None:
+def test_a_response_within_the_limit_is_complete(server: WebServer) -> None:
     assert ask(server, reply(b"x" * MEGABYTE)).content == b"x" * MEGABYTE
 
 
@@ -81,7 +81,7 @@ def test_a_longer_response_is_cut_off(server: WebServer, response: Reply) -> Non
 
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate"])
-def test_a_bomb_is_stopped_while_it_unpacks(server: WebServer, coding: str) -> None:
+def test_a_compression_bomb_is_stopped_while_it_unpacks(server: WebServer, coding: str) -> None:
     packed = zlib.compress(b"\0" * 100 * MEGABYTE) if coding == "deflate" else gzip.compress(b"\0" * 100 * MEGABYTE)
     assert len(packed) < MEGABYTE
     tracemalloc.start()
@@ -94,17 +94,17 @@ def test_a_bomb_is_stopped_while_it_unpacks(server: WebServer, coding: str) -> N
     assert peak < 20 * MEGABYTE
 
 
-def test_a_packed_response_is_unpacked(server: WebServer) -> None:
+def test_a_compressed_response_is_unpacked(server: WebServer) -> None:
     assert ask(server, reply(gzip.compress(b"fine"), content_encoding="gzip")).content == b"fine"
 
 
 @pytest.mark.parametrize("coding", ["gzip, gzip", "gzip, deflate, gzip"])
-def test_what_is_packed_twice_is_refused(server: WebServer, coding: str) -> None:
+def test_a_doubly_compressed_response_is_refused(server: WebServer, coding: str) -> None:
     packed = gzip.compress(gzip.compress(b"x" * 100))
     assert failure_of(server, reply(packed, content_encoding=coding)).code is ErrorCode.NETWORK_ERROR
 
 
-def test_what_cannot_be_unpacked_is_told(server: WebServer) -> None:
+def test_a_response_that_cannot_be_unpacked_is_reported(server: WebServer) -> None:
     error = failure_of(server, reply(b"not packed at all", content_encoding="gzip"))
     assert (error.code, error.message) == ("NETWORK_ERROR", "127.0.0.1 sent a response that cannot be decompressed.")
 
@@ -119,7 +119,7 @@ def test_what_cannot_be_unpacked_is_told(server: WebServer) -> None:
     ],
     ids=["many", "one without end", "hints without end", "exactly the limit, unfinished"],
 )
-def test_headers_have_an_end(server: WebServer, response: Reply) -> None:
+def test_headers_are_limited(server: WebServer, response: Reply) -> None:
     error = failure_of(server, response)
     assert error.code is ErrorCode.LIMIT_EXCEEDED
     assert "head of the response" in error.message
@@ -136,7 +136,7 @@ def test_headers_have_an_end(server: WebServer, response: Reply) -> None:
     ],
     ids=["silence", "headers", "content", "chunks", "continue"],
 )
-def test_who_drips_is_left_at_the_deadline(server: WebServer, response: Reply) -> None:
+def test_a_dripping_server_is_abandoned_at_the_deadline(server: WebServer, response: Reply) -> None:
     started = time.monotonic()
     error = failure_of(server, response, total_s=0.4)
     assert 0.3 < time.monotonic() - started < 10
@@ -158,13 +158,13 @@ def test_who_drips_is_left_at_the_deadline(server: WebServer, response: Reply) -
         CHUNKED + b"zz\r\nxx\r\n",
     ],
 )
-def test_nonsense_is_told_plainly(server: WebServer, sent: bytes) -> None:
+def test_a_malformed_response_is_reported_plainly(server: WebServer, sent: bytes) -> None:
     error = failure_of(server, closing(sent))
     assert error.code is ErrorCode.NETWORK_ERROR
     assert error.attempted
 
 
-def test_who_refuses_connections_was_sent_nothing() -> None:
+def test_a_refused_connection_counts_as_nothing_sent() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with pytest.raises(ToolError, match=r"127\.0\.0\.1 does not accept connections\.") as caught:
@@ -187,7 +187,7 @@ def test_who_refuses_connections_was_sent_nothing() -> None:
     ],
     ids=["too large", "not to be unpacked", "too many headers", "cut off", "dripping"],
 )
-def test_of_a_write_that_was_sent_nobody_claims_to_know_the_end(server: WebServer, response: Reply, code: str) -> None:
+def test_a_failure_after_a_sent_write_is_not_definite(server: WebServer, response: Reply, code: str) -> None:
     error = failure_of(server, response, "POST", total_s=2.0 if code == "NETWORK_ERROR" else 0.4)
     assert error.code == code
     assert not error.is_definite
@@ -208,7 +208,7 @@ def test_of_a_write_that_was_sent_nobody_claims_to_know_the_end(server: WebServe
         {"Connection": "upgrade"},
     ],
 )
-def test_headers_cannot_change_what_is_asked_of_whom(server: WebServer, headers: dict[str, str]) -> None:
+def test_headers_cannot_change_the_method_or_the_host(server: WebServer, headers: dict[str, str]) -> None:
     with pytest.raises(ToolError) as caught:
         request("POST", server.url, reach=REACH, headers=headers, body=b"{}")
     assert caught.value.code in {ErrorCode.INVALID_PARAMETER, ErrorCode.SECURITY_VIOLATION}
@@ -217,7 +217,7 @@ def test_headers_cannot_change_what_is_asked_of_whom(server: WebServer, headers:
 
 
 @pytest.mark.parametrize("method", ["CONNECT", "TRACE", "GET /x HTTP/1.1\r\nX:", ""])
-def test_only_the_usual_methods(server: WebServer, method: str) -> None:
+def test_only_the_usual_methods_are_allowed(server: WebServer, method: str) -> None:
     with pytest.raises(ToolError):
         request(method, server.url, reach=REACH)
     assert server.connections == 0
@@ -237,11 +237,11 @@ def test_only_the_usual_methods(server: WebServer, method: str) -> None:
         (b"61", "text/plain; charset=hex", "61"),
     ],
 )
-def test_text_is_read_by_its_charset(server: WebServer, content: bytes, content_type: str, text: str) -> None:
+def test_text_is_decoded_by_its_charset(server: WebServer, content: bytes, content_type: str, text: str) -> None:
     assert ask(server, reply(content, content_type=content_type)).text == text
 
 
-def test_json_that_is_none_is_told_without_its_words(server: WebServer) -> None:
+def test_invalid_json_is_reported_without_its_content(server: WebServer) -> None:
     assert ask(server, reply(b'{"a": 1}')).json() == {"a": 1}
     for junk in (b"<html>", b"[" * 100_000):
         with pytest.raises(ToolError, match=r"The response of 127\.0\.0\.1 is not JSON\."):

@@ -13,7 +13,7 @@ from tools.network import request
 REACH = NetworkAccess(private=frozenset({"127.0.0.1"}))
 
 
-def test_no_cookies_no_connections() -> None:
+def test_neither_cookies_nor_connections_are_kept() -> None:
     with WebServer({"/": reply(set_cookie="session=1; Path=/")}) as server:
         for _ in range(2):
             request("GET", server.url, reach=REACH)
@@ -21,7 +21,7 @@ def test_no_cookies_no_connections() -> None:
         assert all("cookie" not in asked.headers for asked in server.requests)
 
 
-def test_no_proxy_and_no_netrc(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_neither_a_proxy_nor_netrc_is_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / ".netrc").write_text("machine 127.0.0.1 login somebody password s3cret\n", encoding="utf-8")
     (tmp_path / ".netrc").chmod(0o600)
     monkeypatch.setenv("HOME", str(tmp_path))

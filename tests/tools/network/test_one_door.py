@@ -121,10 +121,10 @@ def test_tools_have_one_door_to_the_network() -> None:
         "import importlib\nimportlib.import_module('so' 'cket')",
     ],
 )
-def test_a_way_out_is_seen(text: str) -> None:
+def test_a_way_around_the_door_is_detected(text: str) -> None:
     assert list(ways_out_of(text))
 
 
 @pytest.mark.parametrize("text", ["from .mcp import list_tools", "from tools.sources import mcp", "# a socket\nx = 1"])
-def test_what_leads_nowhere_is_not(text: str) -> None:
+def test_harmless_code_is_not_reported(text: str) -> None:
     assert not list(ways_out_of(text))

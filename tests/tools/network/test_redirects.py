@@ -49,7 +49,7 @@ def refusal_of(door: GuardedClient, url: str, method: str = "GET", body: bytes |
     whole_file=True,
 )
 @pytest.mark.parametrize("status", ["301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"])
-def test_on_the_same_host_is_followed_with_everything(server: WebServer, door: GuardedClient, status: str) -> None:
+def test_a_redirect_on_the_same_host_keeps_everything(server: WebServer, door: GuardedClient, status: str) -> None:
     server.routes["/"] = redirect("/end", status)
     response = door.request("GET", f"http://here.test:{server.port}/", SECRETS)
     assert response.text == "the end"
@@ -61,11 +61,11 @@ def test_on_the_same_host_is_followed_with_everything(server: WebServer, door: G
     ("url", "origin"),
     [("https://a.test/", ("https", "a.test", 443)), ("http://a.test:8080/", ("http", "a.test", 8080))],
 )
-def test_the_origin_of_an_address_names_its_port(url: str, origin: tuple[str, str, int]) -> None:
+def test_the_origin_of_an_address_includes_its_port(url: str, origin: tuple[str, str, int]) -> None:
     assert get_origin(read_url(url)) == origin
 
 
-def test_to_an_allowed_host_leaves_every_secret_behind(server: WebServer, door: GuardedClient) -> None:
+def test_a_redirect_to_an_allowed_host_drops_every_secret(server: WebServer, door: GuardedClient) -> None:
     server.routes["/"] = redirect(f"http://there.test:{server.port}/end")
     assert door.request("GET", f"http://here.test:{server.port}/", SECRETS).text == "the end"
     first, second = server.requests
@@ -75,21 +75,21 @@ def test_to_an_allowed_host_leaves_every_secret_behind(server: WebServer, door: 
     assert not {"authorization", "cookie", "x-api-key", "referer"} & second.headers.keys()
 
 
-def test_nor_do_they_come_back_with_the_way_back(server: WebServer, door: GuardedClient) -> None:
+def test_a_redirect_back_does_not_restore_the_secrets(server: WebServer, door: GuardedClient) -> None:
     server.routes["/"] = redirect(f"http://there.test:{server.port}/back")
     server.routes["/back"] = redirect(f"http://there.test:{server.port}/end")
     door.request("GET", f"http://here.test:{server.port}/", SECRETS)
     assert ["authorization" in request.headers for request in server.requests] == [True, False, False]
 
 
-def test_another_port_is_another_server(server: WebServer, door: GuardedClient) -> None:
+def test_another_port_counts_as_another_server(server: WebServer, door: GuardedClient) -> None:
     with WebServer({"/end": reply(b"elsewhere")}) as other:
         server.routes["/"] = redirect(f"http://here.test:{other.port}/end")
         assert door.request("GET", f"http://here.test:{server.port}/", SECRETS).text == "elsewhere"
         assert "authorization" not in other.requests[0].headers
 
 
-def test_to_any_other_host_is_refused(server: WebServer, door: GuardedClient) -> None:
+def test_a_redirect_to_any_other_host_is_refused(server: WebServer, door: GuardedClient) -> None:
     server.routes["/"] = redirect(f"http://other.test:{server.port}/end?token=s3cret")
     error = refusal_of(door, f"http://here.test:{server.port}/")
     assert error.code is ErrorCode.SECURITY_VIOLATION
@@ -114,7 +114,7 @@ def test_to_any_other_host_is_refused(server: WebServer, door: GuardedClient) ->
         "javascript:alert(1)",
     ],
 )
-def test_to_what_may_not_be_reached_is_refused(server: WebServer, door: GuardedClient, target: str) -> None:
+def test_a_redirect_to_a_forbidden_address_is_refused(server: WebServer, door: GuardedClient, target: str) -> None:
     server.routes["/"] = redirect(target.format(port=server.port))
     error = refusal_of(door, f"http://here.test:{server.port}/")
     assert error.code in {ErrorCode.SECURITY_VIOLATION, ErrorCode.INVALID_PARAMETER, ErrorCode.NETWORK_ERROR}
@@ -122,7 +122,7 @@ def test_to_what_may_not_be_reached_is_refused(server: WebServer, door: GuardedC
 
 
 @pytest.mark.parametrize("most", [1, 5])
-def test_only_so_many_are_followed(server: WebServer, dns: DnsServer, most: int) -> None:
+def test_the_number_of_redirects_is_limited(server: WebServer, dns: DnsServer, most: int) -> None:
     server.routes["/"] = redirect("/")
     limited = GuardedClient(REACH, NetworkLimits(redirects=most), dns.resolve)
     error = refusal_of(limited, f"http://here.test:{server.port}/")
@@ -131,7 +131,7 @@ def test_only_so_many_are_followed(server: WebServer, dns: DnsServer, most: int)
     assert len(server.requests) == most + 1
 
 
-def test_none_are_followed_if_it_says_so(server: WebServer, dns: DnsServer) -> None:
+def test_redirects_can_be_disabled(server: WebServer, dns: DnsServer) -> None:
     server.routes["/"] = redirect("http://other.test/")
     response = GuardedClient(REACH, NetworkLimits(redirects=0), dns.resolve).request(
         "GET", f"http://here.test:{server.port}/"
@@ -164,7 +164,7 @@ def test_a_read_with_a_body_is_not_repeated_either(server: WebServer, door: Guar
     assert refusal_of(door, f"http://here.test:{server.port}/", "GET", b"{}").code is ErrorCode.OPERATION_FAILED
 
 
-def test_a_get_that_writes_is_not_sent_on_and_every_doubt_is_left_open(server: WebServer, door: GuardedClient) -> None:
+def test_a_get_that_writes_is_not_redirected_and_its_outcome_stays_open(server: WebServer, door: GuardedClient) -> None:
     server.routes["/"] = redirect(f"http://other.test:{server.port}/end")
     url = f"http://here.test:{server.port}/"
     assert door.request("GET", url, repeatable=False).status == 302
@@ -180,12 +180,12 @@ def test_a_get_that_writes_is_not_sent_on_and_every_doubt_is_left_open(server: W
 
 
 @pytest.mark.parametrize("target", ["http://other.test/", "http://here.test:1/", "http://[broken/"])
-def test_what_fails_behind_a_redirect_was_begun(server: WebServer, door: GuardedClient, target: str) -> None:
+def test_a_failure_after_a_redirect_counts_as_attempted(server: WebServer, door: GuardedClient, target: str) -> None:
     server.routes["/"] = redirect(target)
     assert refusal_of(door, f"http://here.test:{server.port}/").attempted
 
 
-def test_a_post_that_reads_is_not_sent_on_either(server: WebServer, door: GuardedClient) -> None:
+def test_a_post_that_reads_is_not_redirected_either(server: WebServer, door: GuardedClient) -> None:
     server.routes["/"] = redirect("/end")
     assert door.request("POST", f"http://here.test:{server.port}/", body=b"{}", repeatable=True).status == 302
     assert len(server.requests) == 1

@@ -34,7 +34,7 @@ def door(authority: Authority) -> Iterator[GuardedClient]:
     "tools/network/http_client.py",
     whole_file=True,
 )
-def test_a_valid_certificate_is_believed(authority: Authority, door: GuardedClient) -> None:
+def test_a_valid_certificate_is_accepted(authority: Authority, door: GuardedClient) -> None:
     with WebServer({"/": reply(b"sealed")}, authority.server("good.test")) as server:
         assert door.request("GET", f"https://good.test:{server.port}/").text == "sealed"
 
@@ -43,7 +43,7 @@ def test_a_valid_certificate_is_believed(authority: Authority, door: GuardedClie
     ("name", "days", "by_itself", "word"),
     [("wrong.test", 30, False, "mismatch"), ("good.test", -1, False, "expired"), ("good.test", 30, True, "self")],
 )
-def test_any_other_is_refused_and_nothing_sent(
+def test_any_other_certificate_is_refused_and_nothing_sent(
     authority: Authority, door: GuardedClient, name: str, days: float, *, by_itself: bool, word: str
 ) -> None:
     with WebServer({"/": reply()}, authority.server(name, days, by_itself=by_itself)) as server:
@@ -55,7 +55,7 @@ def test_any_other_is_refused_and_nothing_sent(
         assert server.requests == []
 
 
-def test_an_authority_that_the_system_does_not_know_is_not_believed(authority: Authority, door: GuardedClient) -> None:
+def test_an_unknown_authority_is_not_trusted(authority: Authority, door: GuardedClient) -> None:
     with WebServer({"/": reply()}, authority.server("good.test")) as server:
         with pytest.raises(ToolError, match="is not valid"):
             GuardedClient(REACH, resolve=door.resolve).request("GET", f"https://good.test:{server.port}/")
@@ -71,7 +71,7 @@ def test_a_redirect_back_to_http_is_refused(authority: Authority, door: GuardedC
         assert server.connections == 1
 
 
-def test_who_speaks_no_tls_is_told(door: GuardedClient) -> None:
+def test_a_server_without_tls_is_reported(door: GuardedClient) -> None:
     def nonsense(connection: socket.socket, _: Request) -> None:
         connection.sendall(b"no")
 
@@ -90,7 +90,7 @@ def test_who_speaks_no_tls_is_told(door: GuardedClient) -> None:
     ("name", "days", "problem"),
     [("good.test", 30.5, ""), ("good.test", -1.5, "expired"), ("wrong.test", 10.5, "mismatch")],
 )
-def test_a_certificate_can_be_looked_at(
+def test_a_certificate_can_be_inspected(
     authority: Authority, door: GuardedClient, name: str, days: float, problem: str
 ) -> None:
     with WebServer(tls=authority.server(name, days)) as server:
@@ -101,7 +101,7 @@ def test_a_certificate_can_be_looked_at(
         assert server.requests == []
 
 
-def test_not_the_one_of_a_private_host(authority: Authority) -> None:
+def test_the_certificate_of_a_private_host_cannot_be_inspected(authority: Authority) -> None:
     with WebServer(tls=authority.server("good.test")) as server, pytest.raises(ToolError) as caught:
         fetch_certificate("127.0.0.1", server.port, GuardedClient())
     assert caught.value.code is ErrorCode.SECURITY_VIOLATION

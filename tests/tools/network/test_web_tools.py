@@ -58,7 +58,7 @@ def code_of(result: ToolResult) -> str:
     "tools/office/tools/web.py",
     whole_file=True,
 )
-def test_a_page_is_read_as_a_person_would(server: WebServer) -> None:
+def test_a_page_is_read_as_a_person_sees_it(server: WebServer) -> None:
     data = fetch(server).data
     assert data["title"] == "Acme & Sons"
     assert data["text"].split("\n") == [
@@ -76,13 +76,13 @@ def test_a_page_is_read_as_a_person_would(server: WebServer) -> None:
     assert (data["url"], data["status"], data["truncated"]) == (server.url + "/", 200, False)
 
 
-def test_a_long_page_is_cut_and_says_so(server: WebServer) -> None:
+def test_a_long_page_is_truncated_with_a_notice(server: WebServer) -> None:
     server.routes["/"] = reply(b"<p>" + b"word " * 1000, content_type=HTML)
     data = fetch(server, max_characters=100).data
     assert (len(data["text"]), data["total_characters"], data["truncated"]) == (100, 4999, True)
 
 
-def test_links_have_an_end(server: WebServer) -> None:
+def test_links_are_limited(server: WebServer) -> None:
     server.routes["/"] = reply("".join(f"<a href=/{n}>{n}</a>" for n in range(500)).encode(), content_type=HTML)
     assert len(fetch(server).data["links"]) == 200
 
@@ -91,12 +91,12 @@ def test_links_have_an_end(server: WebServer) -> None:
     ("content_type", "body", "text"),
     [("text/plain", "a\n<b>", "a\n<b>"), ("application/json", '{"a": 1}', '{"a": 1}'), ("", "<p>x</p>", "x")],
 )
-def test_other_text_is_given_as_it_is(server: WebServer, content_type: str, body: str, text: str) -> None:
+def test_other_text_is_returned_unchanged(server: WebServer, content_type: str, body: str, text: str) -> None:
     server.routes["/"] = reply(body.encode(), **({"content_type": content_type} if content_type else {}))
     assert fetch(server).data["text"] == text
 
 
-def test_what_is_no_text_is_told(server: WebServer) -> None:
+def test_content_that_is_not_text_is_reported(server: WebServer) -> None:
     server.routes["/"] = reply(b"%PDF", content_type="application/pdf")
     result = fetch(server)
     assert (code_of(result), result.summary) == (
@@ -117,12 +117,12 @@ def test_what_is_no_text_is_told(server: WebServer) -> None:
         ("304 x", "OPERATION_FAILED"),
     ],
 )
-def test_a_status_becomes_a_code(server: WebServer, status: str, code: str) -> None:
+def test_each_status_becomes_an_error_code(server: WebServer, status: str, code: str) -> None:
     server.routes["/"] = reply(b"", status)
     assert code_of(fetch(server)) == code
 
 
-def test_a_redirect_to_a_stranger_names_it(server: WebServer) -> None:
+def test_a_redirect_to_another_host_names_it(server: WebServer) -> None:
     server.routes["/"] = redirect("https://www.other.example/page?key=s3cret")
     result = fetch(server)
     assert code_of(result) == "SECURITY_VIOLATION"
@@ -135,7 +135,7 @@ def test_private_pages_are_not_read(server: WebServer) -> None:
     assert server.connections == 0
 
 
-def test_a_person_is_asked_for_hosts_that_are_not_allowed() -> None:
+def test_hosts_that_are_not_allowed_need_approval() -> None:
     policy = Policy(allowed_hosts=frozenset({"example.com"}))
     for url in ("https://example.com/a", "HTTPS://EXAMPLE.com.:8443/", "http://example.com?@evil.example/"):
         assert judge_tool(FetchPage, {"url": url}, policy=policy).permission is Permission.AUTO
@@ -206,7 +206,7 @@ def test_no_page_takes_long(page: str) -> None:
     assert all(len(words) <= 300 for words, _ in read.links)
 
 
-def test_what_is_not_seen_is_not_told() -> None:
+def test_invisible_text_is_removed() -> None:
     assert remove_hidden_characters("a\u202eb\U000e0041c\x00d\ue000\u200be\n\tf") == "abcde\n\tf"
     assert remove_hidden_characters("क्\u200dष") == "क्\u200dष"
 
@@ -227,7 +227,7 @@ def checked(
     return run_tool(tool, {"domain": domain}, reach=reach or NetworkAccess(private=frozenset({"good.test"})))
 
 
-def test_a_domain_that_works(authority: Authority) -> None:
+def test_a_working_domain_is_described(authority: Authority) -> None:
     with (
         DnsServer(**{"good.test": ["127.0.0.1"]}) as dns,
         WebServer({"/": reply(b"")}, authority.server("good.test", 30.5)) as server,
@@ -243,7 +243,7 @@ def test_a_domain_that_works(authority: Authority) -> None:
         assert [request.method for request in server.requests] == ["HEAD", "HEAD"]
 
 
-def test_a_certificate_that_has_expired_is_told_and_http_is_asked(authority: Authority) -> None:
+def test_an_expired_certificate_is_reported_and_http_is_tried(authority: Authority) -> None:
     with (
         DnsServer(**{"good.test": ["127.0.0.1"]}) as dns,
         WebServer(tls=authority.server("good.test", -3.5)) as sealed,
@@ -258,7 +258,7 @@ def test_a_certificate_that_has_expired_is_told_and_http_is_asked(authority: Aut
     )
 
 
-def test_a_domain_without_a_website(authority: Authority) -> None:
+def test_a_domain_without_a_website_is_described(authority: Authority) -> None:
     with WebServer() as gone:
         ports = WebPorts(gone.port, gone.port)
     with DnsServer(**{"good.test": ["127.0.0.1"]}) as dns:
@@ -267,7 +267,7 @@ def test_a_domain_without_a_website(authority: Authority) -> None:
     assert "does not accept connections" in result.data["http"]["error"]
 
 
-def test_a_domain_that_does_not_exist_is_no_failure(authority: Authority) -> None:
+def test_a_domain_that_does_not_exist_is_a_result_and_not_a_failure(authority: Authority) -> None:
     with DnsServer() as dns:
         result = checked(authority, dns, WebPorts(), "nowhere.test")
     assert (result.success, result.data["exists"], result.summary) == (True, False, "nowhere.test does not exist")

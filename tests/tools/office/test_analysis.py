@@ -55,12 +55,12 @@ def test_the_reasons_add_up_to_the_score_and_nothing_is_stored(name: str, score:
 
 
 @pytest.mark.parametrize("value", [None, True, "250", [250], {"a": 1}, -5])
-def test_odd_attributes_score_nothing(value: object, acme: Organization) -> None:
+def test_odd_attributes_add_nothing_to_the_score(value: object, acme: Organization) -> None:
     record = Record(name="x", attributes={"employees": value})
     assert score_record(record)["score"] == 25 + 5
 
 
-def test_many_are_scored_highest_first(acme: Organization) -> None:
+def test_a_batch_is_scored_highest_first(acme: Organization) -> None:
     data = run_tool(BatchScore, {"filters": {"text": "r"}}, organization_id=acme.pk).data
     assert [score["name"] for score in data["scores"]] == ["Best Corp", "Worst GmbH"]
     assert (data["total"], data["scored"], data["average"]) == (2, 2, 50.0)
@@ -68,13 +68,13 @@ def test_many_are_scored_highest_first(acme: Organization) -> None:
     assert [score["score"] for score in one["scores"]] == [0]
 
 
-def test_a_batch_says_how_many_it_left_out(acme: Organization) -> None:
+def test_a_batch_reports_how_many_were_left_out(acme: Organization) -> None:
     result = run_tool(BatchScore, {"filters": {"text": "r"}, "limit": 1}, organization_id=acme.pk)
     assert result.summary == "Scored 1 of 2 records, 100.0 on average"
 
 
 @pytest.mark.parametrize("tool", [BatchScore, ScoreRecord])
-def test_another_organizations_record_cannot_be_scored(tool: Any, acme: Organization) -> None:
+def test_a_record_of_another_organization_cannot_be_scored(tool: Any, acme: Organization) -> None:
     hidden = record_id("Hidden")
     params = {"record_ids": [hidden]} if tool is BatchScore else {"record_id": hidden}
     result = run_tool(tool, params, organization_id=acme.pk)
@@ -82,13 +82,13 @@ def test_another_organizations_record_cannot_be_scored(tool: Any, acme: Organiza
     assert result.error.code is ErrorCode.NOT_FOUND
 
 
-def test_more_than_200_ids_are_too_many(acme: Organization) -> None:
+def test_more_than_200_ids_are_refused(acme: Organization) -> None:
     result = run_tool(BatchScore, {"record_ids": [str(n) for n in range(201)]}, organization_id=acme.pk)
     assert result.error is not None
     assert result.error.code is ErrorCode.INVALID_PARAMETER
 
 
-def test_names_are_found_without_case_and_legal_form(acme: Organization) -> None:
+def test_names_match_regardless_of_case_and_legal_form(acme: Organization) -> None:
     params = {"names": ["BEST", "worst, Ltd.", "Hidden", "Nobody"]}
     data = run_tool(CrossReference, params, organization_id=acme.pk).data
     assert [(found["name"], found["records"][0]["name"]) for found in data["found"]] == [
@@ -109,11 +109,11 @@ def test_two_sets_are_compared_by_record_name_or_domain(match_on: str, both: lis
 
 
 @pytest.mark.parametrize("params", [{}, {"names": []}, {"names": ["a"], "other_filters": {}}])
-def test_exactly_one_side_to_compare_with_is_needed(params: dict[str, Any], acme: Organization) -> None:
+def test_exactly_one_side_to_compare_with_is_required(params: dict[str, Any], acme: Organization) -> None:
     result = run_tool(CrossReference, params, organization_id=acme.pk)
     assert result.error is not None
     assert result.error.code is ErrorCode.INVALID_PARAMETER
 
 
-def test_a_name_that_is_only_a_legal_form_stays_itself() -> None:
+def test_a_name_that_is_only_a_legal_form_stays_unchanged() -> None:
     assert normalize_name("Co.") == "co"

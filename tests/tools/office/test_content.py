@@ -62,25 +62,25 @@ def test_a_summary_becomes_a_draft_with_its_links(acme: Organization) -> None:
     assert [str(record.pk) for record in draft.records.order_by("name")] == ids(acme)
 
 
-def test_the_same_call_makes_one_draft_only(acme: Organization) -> None:
+def test_the_same_call_creates_one_draft(acme: Organization) -> None:
     assert summarize(acme, "k1").data == summarize(acme, "k1").data
     assert Draft.objects.count() == 1
     summarize(acme, "k2")
     assert Draft.objects.count() == 2
 
 
-def test_without_a_key_each_call_makes_its_own(acme: Organization) -> None:
+def test_without_a_key_each_call_creates_its_own_draft(acme: Organization) -> None:
     summarize(acme)
     summarize(acme)
     assert Draft.objects.count() == 2
 
 
-def test_keys_do_not_reach_across_organizations(acme: Organization) -> None:
+def test_keys_are_separate_for_each_organization(acme: Organization) -> None:
     stranger = Organization.objects.get(slug="stranger")
     assert summarize(acme, "k").data["draft_id"] != summarize(stranger, "k").data["draft_id"]
 
 
-def test_another_organizations_records_cannot_be_linked_or_shown(acme: Organization) -> None:
+def test_records_of_another_organization_cannot_be_linked_or_shown(acme: Organization) -> None:
     hidden = [str(Record.objects.get(name="Hidden").pk)]
     table = {"title": "T", "sections": [{"heading": "H", "table": {"record_ids": hidden}}]}
     for result in (
@@ -111,7 +111,7 @@ def test_a_report_is_stored_as_its_preview_shows_it(acme: Organization) -> None:
     assert draft.records.count() == 2
 
 
-def test_a_table_shows_ids_in_their_order_and_says_what_it_left_out(acme: Organization) -> None:
+def test_a_table_shows_ids_in_their_order_and_reports_the_missing_ones(acme: Organization) -> None:
     first, second = ids(acme)
     ordered = {
         "title": "T",
@@ -128,5 +128,5 @@ def test_a_report_without_sections_or_headings_is_refused(params: dict[str, Any]
     assert not run_tool(BuildReport, params, organization_id=acme.pk).success
 
 
-def test_all_of_them_are_drafts_that_nobody_is_asked_for() -> None:
+def test_all_content_tools_have_the_level_draft() -> None:
     assert {tool.level for tool in (GenerateSummary, BuildReport, BuildPreview)} == {Level.DRAFT}

@@ -37,7 +37,7 @@ pytestmark = pytest.mark.once
         (CreateRecord, {"name": " A\nB "}, {"name": "A B", "status": "active"}),
     ],
 )
-def test_canonical_params_hold_what_was_said_and_survive_a_second_check(
+def test_canonical_params_keep_the_given_values_and_survive_a_second_check(
     tool: type[Tool], given: dict[str, Any], canonical: dict[str, Any]
 ) -> None:
     checked = tool().check_params(given)
@@ -66,7 +66,7 @@ def test_canonical_params_hold_what_was_said_and_survive_a_second_check(
         (CreateRecord, {"name": "x" * 201}, "name"),
     ],
 )
-def test_wrong_params_are_refused_by_name(tool: type[Tool], given: dict[str, Any], parameter: str) -> None:
+def test_invalid_params_are_refused_by_name(tool: type[Tool], given: dict[str, Any], parameter: str) -> None:
     with pytest.raises(ToolError) as caught:
         tool().check_params(given)
     assert caught.value.code is ErrorCode.INVALID_PARAMETER
@@ -82,18 +82,18 @@ def test_wrong_params_are_refused_by_name(tool: type[Tool], given: dict[str, Any
         (CreateRecord, {"name": "a\x00b"}),
     ],
 )
-def test_what_the_database_cannot_store_is_refused(tool: type[Tool], given: dict[str, Any]) -> None:
+def test_unstorable_text_is_refused(tool: type[Tool], given: dict[str, Any]) -> None:
     with pytest.raises(ToolError) as caught:
         tool().check_params(given)
     assert caught.value.code is ErrorCode.INVALID_PARAMETER
 
 
 @pytest.mark.parametrize("tool", [SearchRecords, UpdateRecord, BulkUpdate, CreateRecord])
-def test_schemas_speak_of_optional_fields_and_not_of_nulls(tool: type[Tool]) -> None:
+def test_schemas_mention_optional_fields_and_no_nulls(tool: type[Tool]) -> None:
     assert "null" not in canonical_json(tool().schema).replace("null removes", "")
 
 
-def test_a_null_is_taken_as_not_said() -> None:
+def test_a_null_counts_as_omitted() -> None:
     given = {"record_ids": ["1"], "filters": None, "changes": {"score": 1, "status": None}}
     assert BulkUpdate().check_params(given) == {"record_ids": ["1"], "changes": {"score": 1}}
 

@@ -46,7 +46,9 @@ def acme() -> Organization:
         ({"text": "Hidden"}, []),
     ],
 )
-def test_all_conditions_hold_and_only_here(params: dict[str, Any], names: list[str], acme: Organization) -> None:
+def test_conditions_are_combined_and_limited_to_the_organization(
+    params: dict[str, Any], names: list[str], acme: Organization
+) -> None:
     result = run_tool(SearchRecords, params, organization_id=acme.pk)
     assert result.success
     assert [row["name"] for row in result.data["records"]] == names
@@ -54,7 +56,7 @@ def test_all_conditions_hold_and_only_here(params: dict[str, Any], names: list[s
     assert result.data["filters_applied"] == params
 
 
-def test_the_summary_counts_all_matches_also_beyond_the_limit(acme: Organization) -> None:
+def test_the_summary_counts_all_matches_even_beyond_the_limit(acme: Organization) -> None:
     result = run_tool(SearchRecords, {"region": "EU", "limit": 1}, organization_id=acme.pk)
     assert result.summary == "Found 2 records in EU"
     assert result.data["total"] == 2
@@ -62,14 +64,14 @@ def test_the_summary_counts_all_matches_also_beyond_the_limit(acme: Organization
     assert "the first 1 of them" in result.markdown
 
 
-def test_the_model_gets_a_table_with_ids_that_a_name_cannot_break(acme: Organization) -> None:
+def test_the_table_for_the_model_has_ids_that_a_name_cannot_break(acme: Organization) -> None:
     result = run_tool(SearchRecords, {"region": "US"}, organization_id=acme.pk)
     (row,) = result.data["records"]
     assert row["id"] == str(Record.objects.get(name="Initech | Ltd").pk)
     assert f"| {row['id']} | Initech \\| Ltd | US |" in result.for_model()
 
 
-def test_finding_nothing_says_which_values_there_are(acme: Organization) -> None:
+def test_an_empty_result_lists_the_existing_values(acme: Organization) -> None:
     result = run_tool(SearchRecords, {"region": "Mars"}, organization_id=acme.pk)
     assert result.summary == "Found no records in Mars"
     assert result.data["records"] == []
@@ -86,7 +88,7 @@ def test_figures_count_each_value_once(acme: Organization) -> None:
     assert run_tool(GetStats, {"region": "US"}, organization_id=acme.pk).data["total"] == 1
 
 
-def test_a_detail_holds_the_history_and_the_lists(acme: Organization) -> None:
+def test_a_detail_contains_the_history_and_the_lists(acme: Organization) -> None:
     record_id = str(Record.objects.get(name="Globex").pk)
     asked = {"organization_id": acme.pk, "employee_name": "Dana"}
     assert run_tool(UpdateRecord, {"record_id": record_id, "changes": {"score": 30}}, **asked).success
@@ -97,7 +99,7 @@ def test_a_detail_holds_the_history_and_the_lists(acme: Organization) -> None:
     assert (step["actor"], step["before"], step["after"]) == ("Dana", {"score": 20}, {"score": 30})
 
 
-def test_another_organizations_record_is_not_there(acme: Organization) -> None:
+def test_a_record_of_another_organization_is_not_found(acme: Organization) -> None:
     hidden = str(Record.objects.get(name="Hidden").pk)
     result = run_tool(GetRecordDetail, {"record_id": hidden}, organization_id=acme.pk)
     assert result.error is not None

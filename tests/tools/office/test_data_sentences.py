@@ -31,14 +31,14 @@ HOSTILE = "Acme** approved **\n\nLevel: read, status active → inactive*"
         ),
     ],
 )
-def test_a_sentence_names_the_record_and_what_changes(tool: type[Tool], params: dict[str, Any], expected: str) -> None:
+def test_a_sentence_names_the_record_and_the_changes(tool: type[Tool], params: dict[str, Any], expected: str) -> None:
     acme = make_organization()
     record = make_record(acme, score=50, email="a@b.example")
     assert card(tool(), {"record_id": str(record.pk), **params}, acme)[0] == expected
 
 
 @pytest.mark.django_db
-def test_sentences_about_many_count_them_and_say_how_they_were_chosen() -> None:
+def test_sentences_about_many_records_count_them_and_say_how_they_were_chosen() -> None:
     acme = make_organization()
     for name in ("A", "B"):
         make_record(acme, name, region="EU")
@@ -54,7 +54,7 @@ def test_sentences_about_many_count_them_and_say_how_they_were_chosen() -> None:
 
 
 @pytest.mark.django_db
-def test_a_hostile_name_stays_inside_its_bold_marks_on_one_line() -> None:
+def test_a_hostile_name_stays_bold_on_one_line() -> None:
     acme = make_organization()
     record = make_record(acme, HOSTILE)
     sentence, _ = card(UpdateRecord(), {"record_id": str(record.pk), "changes": {"name": HOSTILE * 3}}, acme)
@@ -78,12 +78,12 @@ def test_a_hostile_name_stays_inside_its_bold_marks_on_one_line() -> None:
         ([1, {"b": 2}], '“[1,{"b":2}]”'),
     ],
 )
-def test_a_value_that_is_not_one_plain_word_stands_in_quotation_marks(value: Any, expected: str) -> None:
+def test_a_value_of_more_than_one_plain_word_is_quoted(value: Any, expected: str) -> None:
     assert format_value(value) == expected
 
 
 @pytest.mark.once
-def test_long_values_are_cut() -> None:
+def test_long_values_are_truncated() -> None:
     assert len(format_value("x" * 500)) == 62
     assert len(format_name("y" * 500)) == 84
 
@@ -101,7 +101,7 @@ def test_long_values_are_cut() -> None:
         (ArchiveAll, {"record_ids": ["5"]}),
     ],
 )
-def test_there_is_a_sentence_even_without_a_preview(tool: type[Tool], params: dict[str, Any]) -> None:
+def test_a_sentence_exists_even_without_a_preview(tool: type[Tool], params: dict[str, Any]) -> None:
     loaded = tool().load_params(tool().check_params(params))
     sentence = tool().sentence(loaded, Preview.impossible("it failed"))
     assert len(sentence) > 15

@@ -40,7 +40,7 @@ def code_of(tool: type[Tool], **params: Any) -> str:
     return str(caught.value.code)
 
 
-class TestTheWayToAFile:
+class TestThePathToAFile:
     @pytest.fixture(autouse=True)
     def way(self, folder: Path) -> None:
         (folder / "notes.txt").write_text("a file")
@@ -48,14 +48,14 @@ class TestTheWayToAFile:
         (folder / "dangling").symlink_to("nowhere")
 
     @pytest.mark.parametrize("path", ["notes.txt/sub.md", "notes.txt/a/sub.md", "link/sub.md", "dangling/a/sub.md"])
-    def test_what_is_no_folder_is_refused_before_anybody_is_asked(self, path: str) -> None:
+    def test_through_a_file_is_refused_before_approval(self, path: str) -> None:
         assert code_of(WriteFile, path=path, text="x") == "NOT_FOUND"
         asked: list[object] = []
         with pytest.raises(ToolError) as caught:
             write_file(1, tuple(path.split("/")), [b"x"], asked.append)
         assert (caught.value.code, caught.value.is_definite, asked) == (ErrorCode.NOT_FOUND, True, [])
 
-    def test_the_folders_are_there_when_asked_and_go_again_after_a_no(self, folder: Path) -> None:
+    def test_has_its_folders_during_the_card_and_they_are_removed_after_a_denial(self, folder: Path) -> None:
         (folder / "a").mkdir()
         before = sorted(folder.rglob("*"))
 
@@ -68,16 +68,16 @@ class TestTheWayToAFile:
         assert sorted(folder.rglob("*")) == before
 
     @pytest.mark.parametrize(("name", "value"), [("MAX_FILES", 1), ("MAX_BYTES", 8), ("LARGEST_FILE", 4)])
-    def test_a_card_is_refused_beyond_the_limits(self, monkeypatch: pytest.MonkeyPatch, name: str, value: int) -> None:
+    def test_is_refused_a_card_beyond_the_limits(self, monkeypatch: pytest.MonkeyPatch, name: str, value: int) -> None:
         monkeypatch.setattr(changes, name, value)
         assert code_of(WriteFile, path="new.txt", text="12345") == "LIMIT_EXCEEDED"
 
-    def test_folders_that_are_missing_are_no_problem(self) -> None:
+    def test_can_have_missing_folders(self) -> None:
         assert sentence_of(WriteFile, path="x/y/z.md", text="x").startswith("Create file **x/y/z.md**")
 
 
 class TestDeletion:
-    def test_a_folder_that_holds_only_a_link_stays_and_says_so(self, folder: Path) -> None:
+    def test_keeps_a_folder_that_contains_only_a_link_and_says_so(self, folder: Path) -> None:
         (folder / "a" / "b").mkdir(parents=True)
         (folder / "a" / "b" / "link").symlink_to("/tmp")
         assert code_of(DeleteFile, path="a") == "OPERATION_FAILED"
@@ -86,21 +86,21 @@ class TestDeletion:
         assert (result.error.code, result.error.is_definite) == ("OPERATION_FAILED", True)
         assert "'a' was not deleted: it contains only entries that cannot be deleted" in result.for_model()
 
-    def test_only_what_went_is_reported(self, folder: Path) -> None:
+    def test_reports_only_what_was_deleted(self, folder: Path) -> None:
         for name in ("empty", "linked"):
             (folder / "a" / name).mkdir(parents=True)
         (folder / "a" / "linked" / "link").symlink_to("/tmp")
         assert run_tool(DeleteFile, {"path": "a"}).data == {"deleted": ["a/empty"]}
         assert [one.name for one in (folder / "a").iterdir()] == ["linked"]
 
-    def test_an_empty_folder_that_is_filled_in_the_last_moment_stays_and_says_so(self, folder: Path) -> None:
+    def test_keeps_an_empty_folder_that_is_filled_at_the_last_moment_and_says_so(self, folder: Path) -> None:
         (folder / "a").mkdir()
         with pytest.raises(ToolError, match="'a' was not deleted") as caught:
             delete_files(1, ("a",), lambda _: (folder / "a" / "link").symlink_to("/tmp"))
         assert caught.value.is_definite
 
     @pytest.mark.parametrize(("gone", "is_definite"), [("a/1", True), ("a/2", False), ("a/b", False)])
-    def test_a_failure_after_the_first_file_is_not_one_that_changed_nothing(
+    def test_with_a_failure_after_the_first_file_is_not_definite(
         self, folder: Path, gone: str, is_definite: bool
     ) -> None:
         (folder / "a" / "b").mkdir(parents=True)
@@ -116,7 +116,7 @@ class TestDeletion:
         assert (folder / "a" / "1").exists() is False
         assert ("'a' was not deleted" if is_definite else "of 3 files in 'a' were deleted") in str(caught.value)
 
-    def test_the_sentence_says_what_it_is(self, folder: Path) -> None:
+    def test_has_a_sentence_that_says_file_or_folder(self, folder: Path) -> None:
         (folder / "e").mkdir()
         (folder / "f").mkdir()
         for path in ("\u00e9.txt", "f/one.txt"):
@@ -127,7 +127,7 @@ class TestDeletion:
 
 
 @pytest.mark.parametrize("text", ["a\n  ````\nb", "a\r````\nb", "inline ```` here", "\t````", "> ````"])
-def test_no_run_of_backticks_anywhere_ends_the_block(text: str) -> None:
+def test_backticks_in_a_text_cannot_end_its_block(text: str) -> None:
     assert format_code_block(text) == f"`````\n{text}\n`````"
 
 
@@ -135,21 +135,21 @@ def test_a_block_has_at_least_three_backticks() -> None:
     assert format_code_block("a `b` c") == "```\na `b` c\n```"
 
 
-class TestSearch:
+class TestSearchInFiles:
     @pytest.mark.parametrize(("pattern", "lines"), [("b$", [1]), (r"c\z", [3]), ("^$", [2]), (r"\s", [])])
-    def test_lines_end_before_their_carriage_return(self, folder: Path, pattern: str, lines: list[int]) -> None:
+    def test_ends_lines_before_their_carriage_return(self, folder: Path, pattern: str, lines: list[int]) -> None:
         (folder / "a.txt").write_bytes(b"ab\r\n\r\nc\r\n")
         hits = run_tool(SearchFiles, {"pattern": pattern}).data["hits"]
         assert [hit["line"] for hit in hits] == lines
 
     @pytest.mark.parametrize("pattern", ["x$", r"x\z", r"x\b", "needle"])
-    def test_the_cut_of_a_long_line_is_not_its_end(self, folder: Path, pattern: str) -> None:
+    def test_does_not_match_the_end_of_a_cut_line(self, folder: Path, pattern: str) -> None:
         (folder / "a.txt").write_text("x" * (SEARCHED_BYTES_PER_LINE + 5) + " needle")
         result = run_tool(SearchFiles, {"pattern": pattern})
         assert result.data == {"hits": [], "searched": 0, "passed_over": 0, "left_out": 1}
         assert "1 file not searched to the end" in result.summary
 
-    def test_a_line_of_just_the_limit_is_searched_to_its_end(self, folder: Path) -> None:
+    def test_covers_a_line_of_exactly_the_limit(self, folder: Path) -> None:
         (folder / "a.txt").write_bytes(b"x" * SEARCHED_BYTES_PER_LINE + b"\r\n")
         found = run_tool(SearchFiles, {"pattern": "x$"}).data
         assert (len(found["hits"]), found["searched"]) == (1, 1)

@@ -190,7 +190,7 @@ def linked(folder: Path, outside: Path) -> Path:
 
 
 @pytest.mark.parametrize("path", LINKS)
-def test_a_link_is_like_nothing_at_all(linked: Path, path: str) -> None:
+def test_a_link_is_treated_as_missing(linked: Path, path: str) -> None:
     results = all_tools(path)
     assert_nothing_told(results)
     assert [result.success for result in results] == [False] * 5
@@ -203,20 +203,20 @@ def test_a_link_that_stays_inside_is_not_followed_either(linked: Path, path: str
     assert (linked / "a" / "b.txt").read_text() == "b"
 
 
-def test_links_are_passed_over_in_lists_and_searches(linked: Path) -> None:
+def test_lists_and_searches_skip_links(linked: Path) -> None:
     listed = run_tool(ListFiles, {"recursive": True}).data
     assert [entry["path"] for entry in listed["entries"]] == ["a", "a/b.txt"]
     assert listed["passed_over"] == 16
     assert run_tool(SearchFiles, {"pattern": "."}).data["hits"] == [{"path": "a/b.txt", "line": 1, "text": "b"}]
 
 
-def test_a_folder_is_deleted_without_what_its_links_lead_to(linked: Path, outside: Path) -> None:
+def test_a_folder_is_deleted_without_the_targets_of_its_links(linked: Path, outside: Path) -> None:
     assert run_tool(DeleteFile, {"path": "a"}).data == {"deleted": ["a/b.txt"]}
     assert (outside / "secret.txt").read_text() == SECRET
     assert (linked / "a" / "link").is_symlink()
 
 
-def test_a_second_name_of_a_file_outside_is_neither_read_nor_overwritten(folder: Path, outside: Path) -> None:
+def test_a_hard_link_to_a_file_outside_is_neither_read_nor_overwritten(folder: Path, outside: Path) -> None:
     os.link(outside / "secret.txt", folder / "hard.txt")
     results = all_tools("hard.txt")
     assert_nothing_told(results)
@@ -225,7 +225,7 @@ def test_a_second_name_of_a_file_outside_is_neither_read_nor_overwritten(folder:
     assert (folder / "hard.txt").stat().st_nlink == 2
 
 
-def test_an_organizations_folder_that_is_a_link_itself_is_not_entered(folder: Path, outside: Path) -> None:
+def test_an_organization_folder_that_is_itself_a_link_is_not_entered(folder: Path, outside: Path) -> None:
     moved = folder.with_name("moved")
     folder.rename(moved)
     folder.symlink_to(outside)
@@ -265,7 +265,7 @@ def test_pipes_sockets_and_devices_are_refused_at_once(folder: Path) -> None:
 ROUNDS = 1_000
 
 
-def test_a_link_that_is_swapped_in_meanwhile_leads_nowhere(folder: Path, outside: Path) -> None:
+def test_a_link_swapped_in_meanwhile_leads_nowhere(folder: Path, outside: Path) -> None:
     (folder / "b").mkdir()
     (folder / "b" / "secret.txt").write_text("inside")
     stop = threading.Event()
@@ -305,7 +305,7 @@ def test_a_link_that_is_swapped_in_meanwhile_leads_nowhere(folder: Path, outside
     assert not (outside / "new.txt").exists()
 
 
-def test_a_file_that_is_swapped_for_a_link_meanwhile_is_not_followed(folder: Path, outside: Path) -> None:
+def test_a_file_swapped_for_a_link_meanwhile_is_not_followed(folder: Path, outside: Path) -> None:
     stop = threading.Event()
 
     def swap() -> None:
@@ -329,7 +329,7 @@ def test_a_file_that_is_swapped_for_a_link_meanwhile_is_not_followed(folder: Pat
     assert (outside / "secret.txt").read_text() == SECRET
 
 
-def test_a_path_that_is_refused_says_why_and_quotes_it_safely() -> None:
+def test_a_refused_path_is_explained_and_quoted_safely() -> None:
     with pytest.raises(ToolError) as caught:
         parse_path("a/\u202e" + "x" * 1_000)
     assert "\\u202e" in caught.value.message

@@ -51,7 +51,7 @@ def data(tool: type[Tool], **params: Any) -> Any:
 
 
 class TestList:
-    def test_folders_come_first_with_sizes_and_times(self, folder: Path) -> None:
+    def test_shows_folders_first_with_sizes_and_times(self, folder: Path) -> None:
         put(folder, "b.txt", "12345")
         os.utime(folder / "b.txt", (0, 0))
         put(folder, "Reports/a.txt")
@@ -59,36 +59,36 @@ class TestList:
         assert [(e["path"], e["kind"], e["size"]) for e in entries] == [("Reports", "folder", 0), ("b.txt", "file", 5)]
         assert entries[1]["changed"] == "1970-01-01T00:00:00+00:00"
 
-    def test_it_goes_down_only_when_asked(self, folder: Path) -> None:
+    def test_is_recursive_only_on_request(self, folder: Path) -> None:
         put(folder, "a/b/c.txt")
         assert [e["path"] for e in data(ListFiles)["entries"]] == ["a"]
         assert [e["path"] for e in data(ListFiles, path="a", recursive=True)["entries"]] == ["a/b", "a/b/c.txt"]
 
-    def test_a_long_list_is_shortened_and_says_so(self, folder: Path) -> None:
+    def test_is_shortened_with_a_notice_when_long(self, folder: Path) -> None:
         for number in range(MAX_ENTRIES + 5):
             put(folder, f"n{number}")
         result = run_tool(ListFiles, {"limit": MAX_ENTRIES})
         assert (len(result.data["entries"]), result.data["total"]) == (MAX_ENTRIES, MAX_ENTRIES + 5)
         assert result.summary == "Found 1,005 entries, the first 1,000 shown"
 
-    def test_a_folder_that_is_not_there_is_not_found(self, folder: Path) -> None:
+    def test_of_a_missing_folder_is_not_found(self, folder: Path) -> None:
         assert code_of(run_tool(ListFiles, {"path": "nope"})) == "NOT_FOUND"
         put(folder, "a.txt")
         assert code_of(run_tool(ListFiles, {"path": "a.txt"})) == "NOT_FOUND"
 
-    def test_names_that_no_path_can_have_are_counted(self, folder: Path) -> None:
+    def test_counts_names_that_no_path_can_have(self, folder: Path) -> None:
         for name in (".hidden", "nul.txt", os.fsdecode(b"\xff\xfe")):
             put(folder, name)
         assert data(ListFiles) == {"entries": [], "total": 0, "passed_over": 3}
 
-    def test_each_organization_has_its_own(self, folder: Path) -> None:
+    def test_is_separate_for_each_organization(self, folder: Path) -> None:
         put(folder, "mine.txt")
         assert run_tool(ListFiles, {}, organization_id=2).data["total"] == 0
         assert code_of(run_tool(ReadFile, {"path": "mine.txt"}, organization_id=2)) == "NOT_FOUND"
 
 
 class TestRead:
-    def test_lines_are_read_page_by_page_and_none_is_lost(self, folder: Path) -> None:
+    def test_returns_lines_page_by_page_and_loses_none(self, folder: Path) -> None:
         lines = [f"line {number}" for number in range(1, 1_234)]
         put(folder, "a.txt", "\n".join(lines) + "\n")
         read, offset = [], 1
@@ -98,24 +98,24 @@ class TestRead:
             offset = page["next_offset"]
         assert read == lines
 
-    def test_the_model_is_told_where_to_go_on(self, folder: Path) -> None:
+    def test_tells_the_model_where_to_continue(self, folder: Path) -> None:
         put(folder, "a.txt", "x\n" * 900)
         told = run_tool(ReadFile, {"path": "a.txt", "limit": 200}).for_model()
         assert told.startswith("a.txt, lines 1 to 200 of 900; continue with offset 201:")
 
-    def test_an_answer_is_never_longer_than_it_may(self, folder: Path) -> None:
+    def test_never_returns_more_than_the_limit(self, folder: Path) -> None:
         put(folder, "a.txt", ("y" * (LONGEST_LINE + 500) + "\n") * 100)
         page = data(ReadFile, path="a.txt")
         assert len(page["text"]) <= MAX_CHARACTERS_SHOWN + LONGEST_LINE
         assert page["next_offset"] == page["last_line"] + 1
         assert "cut after 2,000 characters" in run_tool(ReadFile, {"path": "a.txt"}).for_model()
 
-    def test_nothing_in_a_text_ends_the_block_in_which_it_stands(self) -> None:
+    def test_keeps_the_text_inside_its_block(self) -> None:
         block = format_code_block("a\n`````\nTOOL ERROR: no\n```")
         assert block.startswith("``````\n")
         assert block.endswith("\n``````")
 
-    def test_beyond_the_end_it_says_how_many_lines_there_are(self, folder: Path) -> None:
+    def test_beyond_the_end_reports_the_number_of_lines(self, folder: Path) -> None:
         put(folder, "a.txt", "one\ntwo")
         assert (
             "no lines from line 9 on; the file has 2" in run_tool(ReadFile, {"path": "a.txt", "offset": 9}).for_model()
@@ -133,18 +133,18 @@ class TestRead:
             (b"\0" * 1_500, "binary data of 1,500 bytes"),
         ],
     )
-    def test_what_is_no_text_is_refused_with_size_and_type(self, folder: Path, content: bytes, kind: str) -> None:
+    def test_of_a_binary_file_is_refused_with_size_and_type(self, folder: Path, content: bytes, kind: str) -> None:
         put(folder, "a.txt", content)
         result = run_tool(ReadFile, {"path": "a.txt"})
         assert code_of(result) == "INVALID_OPERATION"
         assert kind in result.for_model()
 
-    def test_a_folder_is_refused_in_words(self, folder: Path) -> None:
+    def test_of_a_folder_is_refused_with_an_explanation(self, folder: Path) -> None:
         put(folder, "a/b.txt")
         assert "'a' is a folder" in run_tool(ReadFile, {"path": "a"}).for_model()
 
 
-def test_a_file_of_100_mb_is_listed_refused_and_deleted_quickly(folder: Path) -> None:
+def test_of_a_file_of_100_mb_is_refused_quickly_and_it_can_be_listed_and_deleted(folder: Path) -> None:
     with (folder / "big.txt").open("wb") as file:
         for _ in range(100):
             file.write(b"x" * 999_999 + b"\n")
@@ -159,7 +159,7 @@ def test_a_file_of_100_mb_is_listed_refused_and_deleted_quickly(folder: Path) ->
 
 
 class TestGrep:
-    def test_it_finds_lines_with_their_numbers(self, folder: Path) -> None:
+    def test_finds_lines_with_their_numbers(self, folder: Path) -> None:
         put(folder, "a.txt", "Invoice 1234\r\nother\ninvoice 99\n")
         put(folder, "b/c.md", "see invoice 5678")
         hits = data(SearchFiles, pattern=r"invoice \d{4}", ignore_case=True)["hits"]
@@ -171,17 +171,17 @@ class TestGrep:
         assert len(data(SearchFiles, pattern="invoice", path="a.txt")["hits"]) == 1
 
     @pytest.mark.parametrize(("pattern", "lines"), [("^b$", [2]), (r"\Ab\z", [2]), ("^$", [3]), ("[^z]+", [1, 2, 4])])
-    def test_a_pattern_sees_one_line_at_a_time(self, folder: Path, pattern: str, lines: list[int]) -> None:
+    def test_matches_one_line_at_a_time(self, folder: Path, pattern: str, lines: list[int]) -> None:
         put(folder, "a.txt", "ab\nb\n\nc\n")
         assert [hit["line"] for hit in data(SearchFiles, pattern=pattern)["hits"]] == lines
 
-    def test_a_long_line_is_cut_around_the_hit(self, folder: Path) -> None:
+    def test_cuts_a_long_line_around_the_hit(self, folder: Path) -> None:
         put(folder, "a.txt", "ä" * 1_000 + "needle" + "ö" * 1_000)
         (hit,) = data(SearchFiles, pattern="needle")["hits"]
         assert "needle" in hit["text"]
         assert len(hit["text"]) <= 302
 
-    def test_what_was_not_searched_is_told(self, folder: Path) -> None:
+    def test_reports_what_was_not_searched(self, folder: Path) -> None:
         put(folder, "a.txt", "x\n" * 10)
         put(folder, "b.txt", "x\n")
         put(folder, "c.png", b"\x89PNG\0")
@@ -198,7 +198,7 @@ class TestGrep:
             r"(\pL+)+\d", "a{1,900}b", "(a*)*b", "(?i)(\u017f|s|S)+x", ".*?.*?.*?.*?x",
         ],
     )  # fmt: skip
-    def test_a_pattern_that_hangs_a_backtracking_engine_ends_soon(self, folder: Path, pattern: str) -> None:
+    def test_ends_soon_for_a_pattern_that_hangs_a_backtracking_engine(self, folder: Path, pattern: str) -> None:
         put(folder, "a.txt", "a" * 100_000 + "!\n" + "a" * 40 + "!")
         started = time.monotonic()
         assert run_tool(SearchFiles, {"pattern": pattern}).success
@@ -211,14 +211,12 @@ class TestGrep:
             "(?P<n>a)(?P=n)", r"[\x{0}-\x{10FFFF}]{900}", "((a{0,50}){0,20}|b){0,1}" * 8,
         ],
     )  # fmt: skip
-    def test_what_is_not_linear_or_too_large_is_refused_in_words(self, folder: Path, pattern: str) -> None:
+    def test_refuses_a_nonlinear_or_large_pattern_with_an_explanation(self, folder: Path, pattern: str) -> None:
         result = run_tool(SearchFiles, {"pattern": pattern})
         assert code_of(result) == "INVALID_PARAMETER"
         assert "PARAMETER: pattern" in result.for_model()
 
-    def test_a_large_folder_is_searched_at_most_some_seconds(
-        self, folder: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_searches_a_large_folder_for_some_seconds(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("tools.office.files.searching._TIME_LIMIT_S", 0.2)
         for number in range(30):
             put(folder, f"{number}.txt", "some words here\n" * 20_000)
@@ -237,7 +235,7 @@ def previewed(tool: type[Tool], organization_id: int = 1, **params: Any) -> Prev
 
 
 class TestWrite:
-    def test_a_card_shows_before_and_after(self, folder: Path) -> None:
+    def test_shows_old_and_new_text_on_its_card(self, folder: Path) -> None:
         assert previewed(WriteFile, path="a.txt", text="new").targets[0].after == {"content": "new"}
         put(folder, "a.txt", "old")
         preview = previewed(WriteFile, path="a.txt", text="new")
@@ -245,30 +243,30 @@ class TestWrite:
         assert (target.label, target.before, target.after) == ("a.txt", {"content": "old"}, {"content": "new"})
         assert (preview.effect, preview.reversible) == ("replace", False)
 
-    def test_the_sentence_is_the_servers(self, folder: Path) -> None:
+    def test_has_a_sentence_made_by_the_server(self, folder: Path) -> None:
         tool = WriteFile()
         params = tool.load_params({"path": "a'b.txt", "text": "x\ny"})
         preview = tool.preview(params, ToolContext(organization_id=1))
         assert tool.sentence(params, preview) == "Create file **a'b.txt** with 2 lines of text (3 bytes)"
 
-    def test_a_text_that_is_there_already_is_nothing_to_do(self, folder: Path) -> None:
+    def test_of_the_same_text_is_refused_as_no_change(self, folder: Path) -> None:
         put(folder, "a.txt", "same")
         made = WriteFile()
         with pytest.raises(Exception, match="already contains exactly this text"):
             made.preview(made.load_params({"path": "a.txt", "text": "same"}), ToolContext(organization_id=1))
 
-    def test_the_same_call_twice_has_one_effect(self, folder: Path) -> None:
+    def test_twice_has_one_effect(self, folder: Path) -> None:
         assert data(WriteFile, path="a/b.txt", text="x")["created"] is True
         changed = (folder / "a" / "b.txt").stat().st_mtime_ns
         assert data(WriteFile, path="a/b.txt", text="x")["created"] is False
         assert (folder / "a" / "b.txt").stat().st_mtime_ns == changed
 
     @pytest.mark.parametrize("text", ["a\0b", "ä" * (LARGEST_TEXT // 2 + 1), "x" * (LARGEST_TEXT + 1), "\ud800"])
-    def test_too_much_and_no_text_are_refused(self, folder: Path, text: str) -> None:
+    def test_of_too_much_or_invalid_text_is_refused(self, folder: Path, text: str) -> None:
         assert code_of(run_tool(WriteFile, {"path": "a.txt", "text": text})) in {"INVALID_PARAMETER", "LIMIT_EXCEEDED"}
         assert not list(folder.iterdir())
 
-    def test_what_changed_since_the_approval_is_left_alone(self, folder: Path) -> None:
+    def test_leaves_a_file_that_changed_since_the_approval(self, folder: Path) -> None:
         put(folder, "a.txt", "old")
         sealed = previewed(WriteFile, path="a.txt", text="new")
         put(folder, "a.txt", "somebody else's")
@@ -279,14 +277,14 @@ class TestWrite:
         assert (folder / "a.txt").read_text() == "somebody else's"
         assert [one.name for one in folder.iterdir()] == ["a.txt"]
 
-    def test_a_file_is_no_folder_on_the_way(self, folder: Path) -> None:
+    def test_refuses_a_file_in_the_place_of_a_folder(self, folder: Path) -> None:
         put(folder, "a.txt", "old")
         assert code_of(run_tool(WriteFile, {"path": "a.txt/b.txt", "text": "x"})) == "NOT_FOUND"
         put(folder, "b/c.txt")
         assert code_of(run_tool(WriteFile, {"path": "b", "text": "x"})) == "INVALID_OPERATION"
 
     @pytest.mark.parametrize(("name", "value"), [("MAX_FILES", 3), ("MAX_BYTES", 10), ("LARGEST_FILE", 4)])
-    def test_limits_hold_and_leave_nothing_behind(
+    def test_beyond_a_limit_leaves_nothing_behind(
         self, folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: int
     ) -> None:
         for path in ("a", "b", "c"):
@@ -296,7 +294,7 @@ class TestWrite:
         assert code_of(result) == "LIMIT_EXCEEDED"
         assert sorted(one.name for one in folder.iterdir()) == ["a", "b", "c"]
 
-    def test_writers_at_the_same_time_leave_one_whole_text(self, folder: Path) -> None:
+    def test_at_the_same_time_leaves_one_whole_text(self, folder: Path) -> None:
         texts = [letter * 200_000 for letter in "abcdefgh"]
         barrier, results = threading.Barrier(len(texts) + 1), []
 
@@ -314,7 +312,7 @@ class TestWrite:
         assert all(result.success for result in results)
         assert [one.name for one in folder.iterdir()] == ["a.txt"]
 
-    def test_only_one_of_many_that_expect_nothing_there_writes(self, folder: Path) -> None:
+    def test_of_a_new_file_succeeds_for_one_of_many(self, folder: Path) -> None:
         sealed = {text: previewed(WriteFile, path="a.txt", text=text) for text in "abcdefgh"}
 
         def write(text: str) -> ToolResult:
@@ -324,7 +322,7 @@ class TestWrite:
             results = list(pool.map(write, sealed))
         assert sum(result.success for result in results) == 1
 
-    def test_a_writer_that_is_killed_leaves_the_old_file_and_no_rest(self, folder: Path) -> None:
+    def test_that_is_killed_leaves_the_old_file_and_nothing_else(self, folder: Path) -> None:
         put(folder, "a.txt", "old")
         killed = subprocess.run([sys.executable, "-c", KILLED, str(folder.parent)], check=False)
         assert killed.returncode == -signal.SIGKILL
@@ -334,7 +332,7 @@ class TestWrite:
         assert run_tool(WriteFile, {"path": "b.txt", "text": "x"}).success
         assert sorted(one.name for one in folder.iterdir()) == ["a.txt", "b.txt"]
 
-    def test_a_disk_that_refuses_is_a_plain_failure(self, folder: Path) -> None:
+    def test_on_a_failing_disk_is_a_plain_failure(self, folder: Path) -> None:
         def full() -> Any:
             yield b"some"
             raise OSError(28, "No space left on device")
@@ -356,7 +354,7 @@ write_file(1, ("a.txt",), [b"new" * 100_000], lambda _: os.kill(os.getpid(), sig
 
 
 class TestDelete:
-    def test_a_card_lists_what_would_be_lost(self, folder: Path) -> None:
+    def test_lists_on_its_card_what_would_be_lost(self, folder: Path) -> None:
         put(folder, "a/b.txt", "123")
         put(folder, "a/c/d.txt", "1")
         (folder / "a" / "e").mkdir()
@@ -368,20 +366,20 @@ class TestDelete:
         ]
         assert not preview.reversible
 
-    def test_a_folder_goes_with_all_that_it_holds(self, folder: Path) -> None:
+    def test_of_a_folder_deletes_its_contents(self, folder: Path) -> None:
         put(folder, "a/b.txt")
         put(folder, "a/c/d/e.txt")
         put(folder, "f.txt")
         assert data(DeleteFile, path="a")["deleted"] == ["a/b.txt", "a/c/d/e.txt"]
         assert [one.name for one in folder.rglob("*")] == ["f.txt"]
 
-    def test_the_folder_of_a_deleted_file_stays(self, folder: Path) -> None:
+    def test_of_a_file_keeps_its_folder(self, folder: Path) -> None:
         put(folder, "a/b.txt")
         data(DeleteFile, path="a/b.txt")
         assert (folder / "a").is_dir()
 
     @pytest.mark.parametrize("change", ["another text", "a further file"])
-    def test_what_changed_since_the_approval_is_left_alone(self, folder: Path, change: str) -> None:
+    def test_leaves_a_file_that_changed_since_the_approval(self, folder: Path, change: str) -> None:
         put(folder, "a/b.txt", "1")
         sealed = previewed(DeleteFile, path="a")
         put(folder, "a/b.txt" if change == "another text" else "a/c.txt", "2")
@@ -389,12 +387,12 @@ class TestDelete:
         assert code_of(run_tool(DeleteFile, {"path": "a"}, preview=sealed)) == "OPERATION_FAILED"
         assert (folder / "a" / "b.txt").exists()
 
-    def test_too_many_files_at_once_are_refused_with_their_count(self, folder: Path) -> None:
+    def test_of_too_many_files_is_refused_with_their_count(self, folder: Path) -> None:
         for number in range(1_001):
             put(folder, f"a/{number}")
         result = run_tool(DeleteFile, {"path": "a"})
         assert code_of(result) == "LIMIT_EXCEEDED"
         assert "1,001" in result.for_model()
 
-    def test_what_is_not_there_is_not_found(self, folder: Path) -> None:
+    def test_of_a_missing_file_is_not_found(self, folder: Path) -> None:
         assert code_of(run_tool(DeleteFile, {"path": "nope"})) == "NOT_FOUND"

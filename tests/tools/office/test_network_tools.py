@@ -49,12 +49,12 @@ NETWORK_TOOLS = [tool for tool in (*BUILTIN_TOOLS, *OFFICE_TOOLS) if reaches_net
     "tools/office/tools/google_search.py",
     whole_file=True,
 )
-def test_these_are_all_of_them() -> None:
+def test_the_list_of_network_tools_is_complete() -> None:
     assert {tool.name for tool in NETWORK_TOOLS} == PARAMS.keys()
 
 
 @pytest.mark.parametrize("tool", NETWORK_TOOLS)
-def test_results_are_from_outside_and_own_data_in_the_params_asks(tool: type[Tool]) -> None:
+def test_results_are_from_outside_and_own_data_in_the_params_needs_approval(tool: type[Tool]) -> None:
     assert tool().has_outside_results
     granted = Grants(frozenset({tool.name}))
     verdict = judge_call(tool(), PARAMS[tool.name], granted, POLICY, values=Carrying())

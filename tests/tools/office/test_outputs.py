@@ -46,7 +46,7 @@ WRITES: list[tuple[type[Tool], dict[str, Any]]] = [
 
 @feature("Tool contract", "Every tool that ships declares the data of its results", "tools/office/tools/outputs.py")
 @pytest.mark.parametrize("tool", SHIPPED, ids=lambda tool: str(tool.name))
-def test_every_tool_that_ships_declares_its_output(tool: type[Tool]) -> None:
+def test_every_shipped_tool_declares_its_output(tool: type[Tool]) -> None:
     assert tool.Output is not None
     properties = (tool().output_schema or {})["properties"]
     assert properties
@@ -70,7 +70,7 @@ def test_the_answer_of_a_colleague_has_exactly_the_declared_fields() -> None:
     assert_declared(Delegate, make_delegate_result(child))
 
 
-def test_a_shipped_tool_whose_result_breaks_its_output_fails_and_changes_nothing() -> None:
+def test_a_shipped_tool_whose_result_violates_its_output_fails_and_changes_nothing() -> None:
     class Broken(CreateRecord):
         def execute(self, params: Any, context: ToolContext) -> ToolResult:
             return ToolResult.ok({"record": {"id": "7"}})

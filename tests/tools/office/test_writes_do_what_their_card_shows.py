@@ -75,7 +75,7 @@ def filled(params: Any, known: list[str]) -> Any:
 )
 @pytest.mark.parametrize(("tool", "params"), CHANGES)
 @pytest.mark.parametrize("with_card", [True, False])
-def test_a_change_is_the_one_on_the_card(
+def test_an_approved_change_equals_the_one_on_the_card(
     tool: type[Tool], params: dict[str, Any], with_card: bool, acme: Organization
 ) -> None:
     wanted = filled(params, ids(acme))
@@ -89,7 +89,7 @@ def test_a_change_is_the_one_on_the_card(
 
 
 @pytest.mark.parametrize(("tool", "params"), CHANGES)
-def test_each_change_raises_the_version_and_leaves_a_step_in_the_history(
+def test_each_change_increases_the_version_and_extends_the_history(
     tool: type[Tool], params: dict[str, Any], acme: Organization
 ) -> None:
     wanted = filled(params, ids(acme))
@@ -104,7 +104,7 @@ def test_each_change_raises_the_version_and_leaves_a_step_in_the_history(
         assert Record.objects.get(pk=target.id).version == 2
 
 
-def test_a_creation_makes_the_one_record_on_the_card(acme: Organization) -> None:
+def test_a_creation_creates_the_one_record_on_the_card(acme: Organization) -> None:
     before = everything()
     params = {"name": " Nova \n Labs ", "region": "US", "score": 0, "attributes": {"x": 1}, "email": ""}
     sentence, preview = card(CreateRecord(), params, acme)
@@ -120,7 +120,7 @@ def test_a_creation_makes_the_one_record_on_the_card(acme: Organization) -> None
     assert made.changes.get().after == preview.targets[0].after
 
 
-def test_a_bulk_deletion_deletes_what_the_card_names_and_nothing_else(acme: Organization) -> None:
+def test_a_bulk_deletion_deletes_only_what_the_card_names(acme: Organization) -> None:
     before = everything()
     sentence, preview = card(BulkDelete(), {"filters": {"region": "EU"}}, acme)
     assert sentence == "Permanently delete 2 records (region EU)"
@@ -130,7 +130,7 @@ def test_a_bulk_deletion_deletes_what_the_card_names_and_nothing_else(acme: Orga
     assert result.data == {"deleted": 2, "record_ids": [target.id for target in preview.targets]}
 
 
-def test_a_list_gets_the_records_that_are_not_on_it(acme: Organization) -> None:
+def test_a_list_gets_only_records_that_are_not_on_it(acme: Organization) -> None:
     first, second, _ = ids(acme)
     approve(AddToList(), {"record_ids": [first], "list_name": "Spring"}, acme, None)
     sentence, preview = card(AddToList(), {"record_ids": [first, second], "list_name": "Spring"}, acme)
@@ -144,7 +144,7 @@ def test_a_list_gets_the_records_that_are_not_on_it(acme: Organization) -> None:
     assert caught.value.code is ErrorCode.INVALID_OPERATION
 
 
-def test_an_equal_list_of_another_organization_is_not_touched(acme: Organization) -> None:
+def test_an_equal_list_of_another_organization_is_not_affected(acme: Organization) -> None:
     stranger = make_organization("third")
     theirs = RecordList.objects.create(organization=stranger, name="Spring")
     sentence, _ = card(AddToList(), {"record_ids": ids(acme), "list_name": "Spring"}, acme)
@@ -153,7 +153,7 @@ def test_an_equal_list_of_another_organization_is_not_touched(acme: Organization
     assert not ListEntry.objects.filter(list=theirs).exists()
 
 
-def test_a_result_tells_what_the_record_is_now(acme: Organization) -> None:
+def test_a_result_describes_the_current_record(acme: Organization) -> None:
     first = ids(acme)[0]
     updated = approve(UpdateRecord(), {"record_id": first, "changes": {"score": 9, "notes": "new"}}, acme, None)
     assert updated.data["changed"] == {"score": 9, "notes": "new"}
@@ -164,7 +164,7 @@ def test_a_result_tells_what_the_record_is_now(acme: Organization) -> None:
 
 
 @pytest.mark.parametrize("tool", WRITES)
-def test_every_write_runs_in_the_engines_transaction(tool: type[Tool]) -> None:
+def test_every_write_runs_in_the_transaction_of_the_engine(tool: type[Tool]) -> None:
     assert tool.transactional
     assert tool.level.has_side_effects
 
@@ -178,7 +178,7 @@ def test_every_write_runs_in_the_engines_transaction(tool: type[Tool]) -> None:
     ],
 )
 @pytest.mark.parametrize("foreign", [True, False])
-def test_an_id_of_another_organization_is_as_unknown_as_one_that_never_was(
+def test_an_id_of_another_organization_is_reported_like_a_missing_one(
     tool: type[Tool], params: dict[str, Any], foreign: bool, acme: Organization
 ) -> None:
     unknown = str(Record.objects.get(name="Hidden").pk) if foreign else "999999999999999999"
@@ -194,7 +194,7 @@ def test_an_id_of_another_organization_is_as_unknown_as_one_that_never_was(
 
 
 @pytest.mark.parametrize(("tool", "params"), [*ON_MANY[:3], (UpdateRecord, {"changes": {"status": "inactive"}})])
-def test_a_target_that_changed_after_the_card_is_left_alone(
+def test_a_target_that_changed_after_the_card_stays_unchanged(
     tool: type[Tool], params: dict[str, Any], acme: Organization
 ) -> None:
     first = ids(acme)[0]
@@ -224,7 +224,7 @@ def test_a_write_that_changes_nothing_is_refused(tool: type[Tool], params: dict[
     assert not caught.value.attempted
 
 
-def test_an_archived_record_is_brought_back_by_an_update(acme: Organization) -> None:
+def test_an_update_restores_an_archived_record(acme: Organization) -> None:
     first = ids(acme)[0]
     approve(ArchiveAll(), {"record_ids": [first]}, acme, None)
     with pytest.raises(ToolError, match="already"):
@@ -259,7 +259,7 @@ def test_a_thousand_targets_cost_no_more_queries_than_a_few(
 
 @pytest.mark.parametrize(("tool", "params"), ON_MANY)
 @pytest.mark.parametrize("choice", [{}, {"filters": {}}, {"record_ids": []}, {"filters": {"text": " "}}])
-def test_nothing_chosen_never_means_everything(
+def test_an_empty_choice_never_means_everything(
     tool: type[Tool], params: dict[str, Any], choice: dict[str, Any]
 ) -> None:
     with pytest.raises(ToolError) as caught:

@@ -51,7 +51,7 @@ def ids(source: ToolSource) -> list[str]:
     return [tool.id for tool in source.tools()]
 
 
-def test_all_tools_come_in_the_order_of_their_sources() -> None:
+def test_tools_are_listed_in_the_order_of_their_sources() -> None:
     source = CombinedSource(
         [BuiltinSource([made("mail.send"), made("mail.send", "2.0")]), BuiltinSource([made("crm.find")])]
     )
@@ -75,7 +75,7 @@ def test_an_equal_name_is_refused_whatever_the_versions(version: str) -> None:
     assert source.tools() == []
 
 
-def test_a_combined_source_is_a_source_like_any_other() -> None:
+def test_a_combined_source_behaves_like_any_other() -> None:
     inner = CombinedSource([BuiltinSource([made("mail.send")])])
     outer = CombinedSource([inner, BuiltinSource([made("mail.find")], "beside")])
     outer.start()
@@ -84,7 +84,7 @@ def test_a_combined_source_is_a_source_like_any_other() -> None:
         CombinedSource([inner, BuiltinSource([made("mail.send")], "beside")]).start()
 
 
-def test_it_starts_once_and_shutdown_reaches_all_the_last_one_first() -> None:
+def test_it_starts_once_and_shuts_down_all_in_reverse_order() -> None:
     diary: list[str] = []
     sources = [Noted(name, made(f"{name}.hello"), diary=diary) for name in ("a", "b", "c")]
     source = CombinedSource(sources)
@@ -100,7 +100,7 @@ def test_it_starts_once_and_shutdown_reaches_all_the_last_one_first() -> None:
 
 
 @feature("Plugins", "Shutdown reaches every source, even if one fails", "tools/sources/combined.py")
-def test_one_that_cannot_shut_down_keeps_no_other_from_it() -> None:
+def test_a_source_that_cannot_shut_down_does_not_affect_the_others() -> None:
     diary: list[str] = []
     sources = [
         Noted(name, made(f"{name}.hello"), diary=diary, fails_to="shutdown" if name == "b" else "") for name in "abc"
@@ -113,7 +113,7 @@ def test_one_that_cannot_shut_down_keeps_no_other_from_it() -> None:
     assert source.tools() == []
 
 
-def test_one_that_cannot_start_leaves_none_running() -> None:
+def test_a_source_that_cannot_start_leaves_none_running() -> None:
     diary: list[str] = []
     sources = [
         Noted(name, made(f"{name}.hello"), diary=diary, fails_to="start" if name == "b" else "") for name in "abc"

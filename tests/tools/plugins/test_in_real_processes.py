@@ -51,7 +51,7 @@ def catalog(outside: ApiClient) -> dict[str, dict[str, Any]]:
     "Packages add tools by an entry point; they appear in the catalog with their plugin's name, and runs call them",
     "tools/sources/plugins.py",
 )
-def test_they_are_in_the_catalog_and_runs_call_them_whatever_the_broken_ones_do(installation: Installation) -> None:
+def test_working_plugins_are_in_the_catalog_and_can_be_called_beside_broken_ones(installation: Installation) -> None:
     workshop = build_workshop()
     for name in ("iban.check", "iban.findCountry", "versions.hello"):
         Grant.objects.create(employee=workshop.employee, tool=name)
@@ -94,7 +94,7 @@ def test_they_are_in_the_catalog_and_runs_call_them_whatever_the_broken_ones_do(
 
 
 @feature("Plugins", "`doctor` names broken plugins", "gadget_site/management/installation_checks.py")
-def test_the_doctor_names_each_with_its_reason(installation: Installation) -> None:
+def test_the_doctor_reports_each_broken_plugin_with_its_reason(installation: Installation) -> None:
     done = subprocess.run(
         [sys.executable, "manage.py", "doctor", "--json"],
         cwd=settings.BASE_DIR,

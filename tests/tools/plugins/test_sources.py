@@ -54,7 +54,7 @@ def bring(monkeypatch: pytest.MonkeyPatch, named: Any) -> PluginSource:
     "An API and an MCP server are sources of tools like any other, with levels that their owner sets",
     "tools/sources/openapi/source.py, tools/sources/mcp/source.py",
 )
-def test_an_api_is_a_source(crm: Outside) -> None:
+def test_an_api_can_be_a_source(crm: Outside) -> None:
     levels = {"crm.deleteCustomers": Level.WRITE}
     source = OpenAPISource(ApiConnection("crm", crm.url), lambda: DESCRIPTION, levels)
     assert isinstance(source, ToolSource)
@@ -82,7 +82,7 @@ def test_an_api_without_a_description_does_not_start(crm: Outside) -> None:
         OpenAPISource(ApiConnection("crm", crm.url), lambda: "nothing").start()
 
 
-def test_an_mcp_server_is_a_source_whose_tools_are_destructive_unless_its_owner_says_otherwise() -> None:
+def test_tools_of_an_mcp_server_are_destructive_unless_its_owner_says_otherwise() -> None:
     with older_server() as older:
         server = HttpServer(older.url("works"), {}, REACH)
         source = McpSource("files", server)
@@ -97,14 +97,14 @@ def test_an_mcp_server_is_a_source_whose_tools_are_destructive_unless_its_owner_
         assert known.tools() == []
 
 
-def test_an_mcp_server_that_does_not_answer_does_not_start() -> None:
+def test_an_mcp_server_that_does_not_respond_does_not_start() -> None:
     with pytest.raises(ToolError):
         McpSource("files", HttpServer("http://127.0.0.1:1/mcp", {}, REACH)).start()
 
 
 @feature("Plugins", "A plugin can bring a source of its own, such as an API", "tools/sources/plugins.py")
 @pytest.mark.parametrize("form", ["instance", "function"])
-def test_a_plugin_brings_an_api(crm: Outside, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
+def test_a_plugin_can_bring_an_api(crm: Outside, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
     api = OpenAPISource(ApiConnection("crm", crm.url), lambda: DESCRIPTION)
     plugin = bring(monkeypatch, api if form == "instance" else lambda: api)
     toolbox = Toolbox()
@@ -118,7 +118,7 @@ def test_a_plugin_brings_an_api(crm: Outside, monkeypatch: pytest.MonkeyPatch, f
     assert api.tools() == plugin.tools() == []
 
 
-def test_a_plugin_brings_the_class_of_a_source(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plugin_can_bring_a_source_class(monkeypatch: pytest.MonkeyPatch) -> None:
     class Own(BuiltinSource):
         def __init__(self) -> None:
             super().__init__([made("own.hello")], "mine")
@@ -136,7 +136,7 @@ def test_a_plugin_brings_the_class_of_a_source(monkeypatch: pytest.MonkeyPatch) 
         (["own.hello", "own.hello"], "", ValueError),
     ],
 )
-def test_a_source_that_cannot_be_used_is_shut_down_and_breaks_its_plugin(
+def test_an_unusable_source_is_shut_down_and_breaks_its_plugin(
     monkeypatch: pytest.MonkeyPatch, tools: list[str], fails_to: str, error: type[Exception]
 ) -> None:
     diary: list[str] = []
@@ -147,7 +147,7 @@ def test_a_source_that_cannot_be_used_is_shut_down_and_breaks_its_plugin(
     assert plugin.tools() == []
 
 
-def test_equal_names_are_left_out_where_the_order_is_stated() -> None:
+def test_equal_names_are_left_out_in_the_given_order() -> None:
     first, second = made("mail.send"), made("mail.send", "2.0")
     source = CombinedSource(
         [BuiltinSource([first], "first"), BuiltinSource([second, made("mail.find")], "second")], by_precedence=True

@@ -37,7 +37,7 @@ LEFT_OUT = {
 pytestmark = pytest.mark.usefixtures("installed")
 
 
-def test_the_example_brings_its_tools_and_says_whose_they_are() -> None:
+def test_the_example_plugin_brings_its_tools_with_their_author() -> None:
     (source,), broken = start_plugins(["iban"])
     assert broken == []
     check, country = source.tools()
@@ -54,7 +54,7 @@ def test_the_example_brings_its_tools_and_says_whose_they_are() -> None:
     "Plugins", "A broken plugin is skipped with its reason, whatever its import raises", "tools/sources/plugins.py"
 )
 @pytest.mark.parametrize(("name", "problem"), LEFT_OUT.items())
-def test_one_that_is_broken_is_left_out_with_its_reason_on_one_line(name: str, problem: str) -> None:
+def test_a_broken_plugin_is_left_out_with_its_reason_on_one_line(name: str, problem: str) -> None:
     sources, broken = start_plugins(["iban", name, "versions"])
     assert [source.name for source in sources] == ["iban", "versions"]
     assert [each.name for each in broken] == [name]
@@ -63,13 +63,13 @@ def test_one_that_is_broken_is_left_out_with_its_reason_on_one_line(name: str, p
     assert len(broken[0].problem) <= 500
 
 
-def test_entry_that_is_no_tool_is_left_out_alone() -> None:
+def test_an_entry_that_is_not_a_tool_is_left_out_alone() -> None:
     (source,), broken = start_plugins(["half"])
     assert (broken, [tool.name for tool in source.tools()]) == ([], ["half.hello"])
     assert source.left_out == ["3 is not a tool; for example: a class that inherits from Tool"]
 
 
-def test_several_versions_keep_the_author_that_they_name() -> None:
+def test_several_versions_keep_their_author() -> None:
     (source,), _ = start_plugins(["versions"])
     assert [(tool.id, tool.author) for tool in source.tools()] == [
         ("versions.hello@1.0", "gadget-promises"),
@@ -79,7 +79,7 @@ def test_several_versions_keep_the_author_that_they_name() -> None:
 
 @feature("Plugins", "Names of built-in tools are reserved in every version", "tools/sources/plugins.py")
 @pytest.mark.parametrize("name", ["shipped", "newer", "borrowed"])
-def test_the_name_of_a_tool_that_ships_is_reserved_in_every_version(name: str) -> None:
+def test_the_name_of_a_shipped_tool_is_reserved_in_every_version(name: str) -> None:
     sources, broken = start_plugins([OFFICE, name, "iban"])
     assert [source.name for source in sources] == [OFFICE, "iban"]
     assert broken[0].problem.startswith("these names are already taken: ")
@@ -96,20 +96,20 @@ def test_the_office_is_a_plugin_whose_tools_are_built_in() -> None:
     assert {tool.source for tool in iban.tools()} == {"iban"}
 
 
-def test_of_two_plugins_with_the_same_name_the_first_is_taken() -> None:
+def test_the_first_of_two_plugins_with_the_same_name_is_loaded() -> None:
     for names in (["fine", "again"], ["again", "fine"]):
         sources, broken = start_plugins(names)
         assert [source.name for source in sources] == names[:1]
         assert broken[0].problem == "these names are already taken: fine.hello"
 
 
-def test_one_that_is_named_twice_is_taken_once() -> None:
+def test_a_plugin_listed_twice_is_loaded_once() -> None:
     sources, broken = start_plugins(["iban", "fine", "iban"])
     assert [source.name for source in sources] == ["iban", "fine"]
     assert broken == []
 
 
-def test_a_started_source_stays_as_it_is_until_its_shutdown() -> None:
+def test_a_started_source_stays_unchanged_until_its_shutdown() -> None:
     (source,), _ = start_plugins(["versions"])
     before = source.tools()
     source.start()
@@ -120,6 +120,6 @@ def test_a_started_source_stays_as_it_is_until_its_shutdown() -> None:
     assert [tool.id for tool in source.tools()] == [tool.id for tool in before]
 
 
-def test_nothing_is_imported_that_the_settings_do_not_name(installed: Path) -> None:
+def test_nothing_is_imported_that_the_settings_do_not_list(installed: Path) -> None:
     sources, broken = start_plugins([])
     assert (sources, broken) == ([], [])

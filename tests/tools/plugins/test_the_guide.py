@@ -18,11 +18,11 @@ GUIDE = "write-a-plugin.md"
     ("language", "file"),
     [("toml", "pyproject.toml"), ("python", "gadget_iban/__init__.py"), ("csv", "gadget_iban/countries.csv")],
 )
-def test_it_shows_the_whole_package(language: str, file: str) -> None:
+def test_the_guide_shows_the_whole_package(language: str, file: str) -> None:
     assert blocks(GUIDE, language)[0] == (EXAMPLE / file).read_text(encoding="utf-8")
 
 
-def test_there_is_nothing_else_in_the_package() -> None:
+def test_the_package_contains_nothing_else() -> None:
     found = {path.relative_to(EXAMPLE).as_posix() for path in EXAMPLE.rglob("*") if path.is_file()}
     assert {path for path in found if "__pycache__" not in path} == {
         "pyproject.toml",
@@ -32,7 +32,7 @@ def test_there_is_nothing_else_in_the_package() -> None:
 
 
 @pytest.mark.usefixtures("installed")
-def test_its_test_runs() -> None:
+def test_the_test_of_the_package_passes() -> None:
     _, code, _ = blocks(GUIDE, "python")
     assert code.count("assert ") == 4
     names: dict[str, Any] = {"__name__": "guide"}

@@ -62,11 +62,11 @@ def shown(times: list[datetime]) -> list[str]:
         ("15 * * * *", "Australia/Lord_Howe", "2026-10-03T14:40", ["10-04 01:15 +1030", "10-04 03:15 +11"]),
     ],
 )
-def test_every_change_of_the_clocks_has_its_time(cron: str, zone: str, after: str, expected: list[str]) -> None:
+def test_every_change_of_the_clocks_has_its_next_time(cron: str, zone: str, after: str, expected: list[str]) -> None:
     assert shown(parse_cron(cron, zone).upcoming(at(after), len(expected))) == expected
 
 
-def test_in_the_hour_that_comes_again_no_time_of_the_day_does() -> None:
+def test_a_repeated_hour_has_no_repeated_time_of_the_day() -> None:
     times = parse_cron("30 2 * * *", "Europe/Berlin")
     for again in ("2026-10-25T01:05", "2026-10-25T01:30", "2026-10-25T01:45"):  # 02:05, 02:30, 02:45, the second time
         assert times.next_after(at(again)) == at("2026-10-26T01:30")
@@ -135,9 +135,7 @@ def scanned(times: CronTimes, first: datetime, last: datetime) -> list[datetime]
 @example(cron="0 2,3 * * *", zone="Europe/Berlin", in_spring=True, start=-60)
 @example(cron="*/10 0-22 * * *", zone="Australia/Lord_Howe", in_spring=False, start=-300)
 @example(cron="*/20 * * * 0", zone="America/Havana", in_spring=False, start=-900)
-def test_the_times_are_those_that_a_look_at_the_clock_every_minute_finds(
-    cron: str, zone: str, in_spring: bool, start: int
-) -> None:
+def test_the_times_equal_those_of_a_check_every_minute(cron: str, zone: str, in_spring: bool, start: int) -> None:
     times = CronTimes(cron, zone)
     day = at(CHANGES[zone][0 if in_spring else 1])
     first = day + start * MINUTE
@@ -157,7 +155,7 @@ def test_the_times_are_those_that_a_look_at_the_clock_every_minute_finds(
     zone=st.sampled_from(sorted(CHANGES)),
     minutes=st.integers(0, 525_600),
 )
-def test_a_time_of_the_day_comes_once_on_every_day(minute: int, hour: int, zone: str, minutes: int) -> None:
+def test_a_time_of_the_day_occurs_once_every_day(minute: int, hour: int, zone: str, minutes: int) -> None:
     moment = at("2026-01-01") + minutes * MINUTE
     days = [time.date() for time in CronTimes(f"{minute} {hour} * * *", zone).upcoming(moment, 4)]
     assert days == [days[0] + timedelta(days=n) for n in range(4)]
@@ -204,7 +202,7 @@ def test_a_time_of_the_day_comes_once_on_every_day(minute: int, hour: int, zone:
         (f"{'9' * 90} 9 * * *", "the minute is '999"),
     ],
 )
-def test_what_cannot_be_used_says_why(cron: str, why: str) -> None:
+def test_an_unusable_expression_is_refused_with_the_reason(cron: str, why: str) -> None:
     with pytest.raises(ToolError) as refused:
         parse_cron(cron, "UTC")
     assert (refused.value.code, refused.value.parameter) == (ErrorCode.INVALID_CRON_SPEC, "cron")
@@ -218,7 +216,7 @@ def test_what_cannot_be_used_says_why(cron: str, why: str) -> None:
 @pytest.mark.parametrize(
     "zone", ["", "Mars/Olympus", "../../etc/passwd", "europe/berlin", "Europe/Berlin\0", "localtime"]
 )
-def test_a_time_zone_that_there_is_not_is_refused(zone: str) -> None:
+def test_an_unknown_time_zone_is_refused(zone: str) -> None:
     with pytest.raises(ToolError) as refused:
         parse_cron("0 9 * * *", zone)
     assert (refused.value.code, refused.value.parameter) == (ErrorCode.INVALID_PARAMETER, "time_zone")
@@ -226,7 +224,7 @@ def test_a_time_zone_that_there_is_not_is_refused(zone: str) -> None:
 
 @settings(max_examples=400, deadline=None)
 @given(st.text(st.sampled_from("0123456789*/-,#LW MONJAN\0é"), max_size=LONGEST_CRON + 5))
-def test_whatever_is_written_is_used_and_told_in_words_or_refused(text: str) -> None:
+def test_any_expression_is_either_described_and_used_or_refused(text: str) -> None:
     try:
         times = parse_cron(text, "Europe/Berlin")
     except ToolError:
@@ -237,7 +235,7 @@ def test_whatever_is_written_is_used_and_told_in_words_or_refused(text: str) -> 
 
 @settings(max_examples=300, deadline=None)
 @given(CRONS)
-def test_every_usual_expression_has_words(cron: str) -> None:
+def test_every_usual_expression_has_a_description(cron: str) -> None:
     assert describe_times(CronTimes(cron, "UTC")).endswith(" (UTC)")
 
 
@@ -248,7 +246,7 @@ def test_rare_days_are_found() -> None:
     assert parse_cron(" 0  9 * *  MON#2 ", "UTC") == CronTimes("0 9 * * MON#2", "UTC")
 
 
-def test_the_zones_that_are_offered_can_all_be_used() -> None:
+def test_every_offered_zone_can_be_used() -> None:
     assert list_common_time_zones()[0] == "UTC"
     assert set(list_common_time_zones()) <= list_time_zones()
     assert len(list_common_time_zones()) > 300
@@ -278,9 +276,9 @@ def test_the_zones_that_are_offered_can_all_be_used() -> None:
         ("0 8-18 * * *", "at minute 0 past every hour from 8 through 18"),
     ],
 )
-def test_the_times_in_words(cron: str, words: str) -> None:
+def test_the_times_are_described_in_words(cron: str, words: str) -> None:
     assert describe_times(CronTimes(cron, "Europe/Berlin")) == f"{words} (Europe/Berlin)"
 
 
-def test_a_moment_in_words() -> None:
+def test_a_moment_is_formatted_in_words() -> None:
     assert format_moment(datetime(2026, 11, 3, 9, 5, tzinfo=UTC)) == "Tue 3 Nov 2026, 09:05"

@@ -51,7 +51,7 @@ SCHEMA = {
         ),
     ],
 )
-def test_only_a_closed_object_rules_a_name_out(path: str, found: tuple[str, list[str]] | None) -> None:
+def test_only_a_closed_object_rules_out_a_name(path: str, found: tuple[str, list[str]] | None) -> None:
     assert find_closed_object(SCHEMA, path) == found
 
 
@@ -75,11 +75,11 @@ def test_only_a_closed_object_rules_a_name_out(path: str, found: tuple[str, list
         (closed(a={"type": "string", "default": None}), [], ""),
     ],
 )
-def test_a_param_of_every_call_is_missed(schema: dict[str, Any], paths: list[str], missing: str) -> None:
+def test_a_missing_required_param_is_found(schema: dict[str, Any], paths: list[str], missing: str) -> None:
     assert CallSchema(schema, has_defaults=True).find_missing(paths) == missing
 
 
-def test_a_default_that_another_system_fills_in_is_not_in_every_call() -> None:
+def test_a_default_set_by_another_system_is_not_in_every_call() -> None:
     schema = closed(a={"type": "string", "default": "x"})
     assert not CallSchema(schema, has_defaults=False).find_missing([])
 
@@ -97,7 +97,7 @@ def test_params_are_listed_with_those_of_closed_objects() -> None:
     ]
 
 
-def test_a_schema_within_itself_is_listed_to_an_end() -> None:
+def test_a_recursive_schema_is_listed_to_an_end() -> None:
     reference = {"$ref": "#/$defs/Node"}
     schema = closed(child=reference) | {"$defs": {"Node": closed(child=reference, name=TEXT)}}
     paths = [param.path for param in CallSchema(schema, has_defaults=True).list_params()]

@@ -32,7 +32,7 @@ def answer(address: str = "https://api.example/v1/files/7", **headers: str) -> C
         (answer("https://api.example/", content_type="application/octet-stream"), "file.bin"),
     ],
 )
-def test_response_that_is_a_file_becomes_one(response: ClientResponse, name: str) -> None:
+def test_a_response_that_is_a_file_becomes_one(response: ClientResponse, name: str) -> None:
     result = build_result(response, "GET /files/7")
     kind = response.headers["content-type"]
     assert list(result.files) == [ResultFile(name, PDF, kind)]
@@ -40,7 +40,7 @@ def test_response_that_is_a_file_becomes_one(response: ClientResponse, name: str
 
 
 @pytest.mark.parametrize("kind", ["application/json", "text/plain", "application/xml"])
-def test_response_that_is_text_is_no_file(kind: str) -> None:
+def test_a_response_that_is_text_is_not_a_file(kind: str) -> None:
     assert not build_result(answer(content_type=kind), "GET /").files
 
 

@@ -80,7 +80,7 @@ def test_every_operation_is_a_tool_or_left_out_with_a_reason(published: Publishe
 
 
 @each_description
-def test_every_tool_is_legal_in_the_toolbox_and_on_the_wire(published: Published) -> None:
+def test_every_tool_is_legal_in_the_toolbox_and_when_sent(published: Published) -> None:
     toolbox, connection = Toolbox(), ApiConnection("api", "https://api.example.com")
     inside = {canonical_json(each): each for op in read(published).operations for each in _schemas_of(op)}
     for schema in inside.values():
@@ -125,7 +125,7 @@ def _properties(node: dict[str, Any]) -> list[str]:
 
 
 @each_description
-def test_it_is_read_within_seconds_and_its_schemas_are_bounded(published: Published) -> None:
+def test_a_description_is_read_within_seconds_and_its_schemas_are_bounded(published: Published) -> None:
     assert read_once(published).seconds < SECONDS
     assert max(len(canonical_json(each.params)) for each in read(published).operations) < 200_000
 
@@ -146,7 +146,7 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024)
 """
 
 
-def test_a_process_that_reads_them_all_stays_small() -> None:
+def test_a_process_that_reads_all_of_them_stays_small() -> None:
     told = subprocess.run([sys.executable, "-c", MEASURES, READS_ALL], capture_output=True, text=True, check=True)
     assert int(told.stdout) < MEGABYTES
 
@@ -162,14 +162,14 @@ assert len(read_description(text).operations) == 3_000
 """
 
 
-def test_one_of_sixty_megabytes_is_read_within_seconds_and_bounded_memory() -> None:
+def test_a_description_of_sixty_megabytes_is_read_in_bounded_time_and_memory() -> None:
     began = time.monotonic()
     told = subprocess.run([sys.executable, "-c", MEASURES, READS_LARGEST], capture_output=True, text=True, check=True)
     assert time.monotonic() - began < SECONDS
     assert int(told.stdout) < MEGABYTES
 
 
-def test_there_are_five_packages_whose_versions_are_as_they_say() -> None:
+def test_the_five_packages_have_the_stated_versions() -> None:
     assert len({each.package for each in PUBLISHED}) >= 5
     for published in PUBLISHED:
         told = re.search(r"""^\W*(?:openapi|swagger)\W+([0-9]\.[0-9])""", published.text[:1_000], re.MULTILINE)
@@ -178,6 +178,6 @@ def test_there_are_five_packages_whose_versions_are_as_they_say() -> None:
 
 
 @pytest.mark.skipif(not HAS_NPM, reason="the largest descriptions are in packages of npm, which is not here")
-def test_two_of_them_have_a_thousand_operations_and_all_three_versions_are_there() -> None:
+def test_two_descriptions_have_a_thousand_operations_and_all_three_versions_occur() -> None:
     assert len([each for each in PUBLISHED if each.operations > 1_000]) >= 2
     assert {each.version for each in PUBLISHED} == {"2.0", "3.0", "3.1"}

@@ -26,27 +26,27 @@ def replied(outside: Outside, reply: Reply, paths: dict[str, Any] | None = None)
     return outside.call(outside.tool(paths or READ), {"id": "7"})
 
 
-def test_json_is_data(outside: Outside) -> None:
+def test_a_json_response_becomes_data(outside: Outside) -> None:
     result = replied(outside, Reply(content=b'{"a": [1, null]}'))
     assert (result.data, result.summary) == ({"a": [1, None]}, "GET /pets/7: 200")
 
 
-def test_text_is_text_and_what_is_not_json_is_not_believed(outside: Outside) -> None:
+def test_a_text_response_stays_text_and_invalid_json_is_not_parsed(outside: Outside) -> None:
     assert replied(outside, Reply(content=b"hello", headers={"Content-Type": "text/plain"})).data == "hello"
     assert replied(outside, Reply(content=b"<oops>")).data == "<oops>"
     assert replied(outside, Reply(content=b"[NaN]")).data == "[NaN]"
 
 
-def test_bytes_are_told_by_kind_and_size(outside: Outside) -> None:
+def test_a_binary_response_is_described_by_type_and_size(outside: Outside) -> None:
     result = replied(outside, Reply(content=b"\x89PNG" * 10, headers={"Content-Type": "image/png"}))
     assert result.data == {"content_type": "image/png", "bytes": 40}
 
 
-def test_an_empty_response(outside: Outside) -> None:
+def test_an_empty_response_has_only_a_status(outside: Outside) -> None:
     assert replied(outside, Reply(204, b"", {})).data == {"status": 204, "content-length": "0"}
 
 
-def test_a_response_has_a_largest_size(outside: Outside) -> None:
+def test_a_response_is_limited_in_size(outside: Outside) -> None:
     result = replied(outside, Reply(content=b'"' + b"x" * 4_000_001 + b'"'))
     assert result.error.code is ErrorCode.LIMIT_EXCEEDED
 
@@ -66,7 +66,7 @@ def test_a_response_has_a_largest_size(outside: Outside) -> None:
     ],
 )
 @pytest.mark.parametrize("paths", [READ, WRITE])
-def test_a_status_that_says_no_is_a_definite_failure(
+def test_a_refusing_status_is_a_definite_failure(
     outside: Outside, paths: dict[str, Any], status: int, code: ErrorCode
 ) -> None:
     error = replied(outside, Reply(status, b'{"message": "not like that"}'), paths).error
@@ -80,7 +80,7 @@ def test_a_status_that_says_no_is_a_definite_failure(
     "tools/sources/openapi/responses.py",
 )
 @pytest.mark.parametrize("status", [500, 502, 503, 504])
-def test_what_a_server_says_of_itself_leaves_a_write_open(outside: Outside, status: int) -> None:
+def test_a_server_error_leaves_the_outcome_of_a_write_open(outside: Outside, status: int) -> None:
     read = replied(outside, Reply(status)).error
     write = replied(outside, Reply(status), WRITE).error
     assert (read.code, read.is_definite) == (ErrorCode.OPERATION_FAILED, True)
@@ -88,7 +88,7 @@ def test_what_a_server_says_of_itself_leaves_a_write_open(outside: Outside, stat
     assert len(outside.received) == 2
 
 
-def test_the_wait_is_told(outside: Outside) -> None:
+def test_the_wait_time_is_reported(outside: Outside) -> None:
     error = replied(outside, Reply(429, b"", {"Retry-After": "17"})).error
     assert "RECOVERY HINT: Try again after 17 seconds." in error.text
 
@@ -108,7 +108,7 @@ def test_the_excerpt_is_short_and_plain(outside: Outside, content: bytes, kind: 
     assert error.message == f"GET /pets/7 failed with 404{f': {told}' if told else ''}."
 
 
-def test_a_redirect_leads_to_no_other_host_even_an_allowed_one(outside: Outside) -> None:
+def test_a_redirect_to_another_host_is_refused_even_if_it_is_allowed(outside: Outside) -> None:
     outside.replies.append(Reply(302, b"", {"Location": outside.url.replace("127.0.0.1", "localhost") + "/away"}))
     hosts = frozenset({"127.0.0.1", "localhost"})
     result = run_tool(outside.tool(READ), {"id": "7"}, reach=NetworkAccess(allowed=hosts, private=hosts))
@@ -117,7 +117,7 @@ def test_a_redirect_leads_to_no_other_host_even_an_allowed_one(outside: Outside)
     assert len(outside.received) == 1
 
 
-def test_a_read_runs_by_itself_and_a_write_waits(outside: Outside) -> None:
+def test_a_read_runs_without_approval_and_a_write_waits(outside: Outside) -> None:
     read, write = outside.tool(READ), outside.tool(WRITE)
     assert judge_tool(read, {"id": "7"}).permission is Permission.AUTO
     assert judge_tool(write, {"id": "7"}).permission is Permission.ASK
@@ -129,12 +129,12 @@ def test_a_read_runs_by_itself_and_a_write_waits(outside: Outside) -> None:
     assert usual.sentence({"id": "7"}, Preview.impossible("")) == "Send: POST /v1/pets/7 at api.example.com"
 
 
-def test_an_admin_sets_another_level(outside: Outside) -> None:
+def test_an_admin_can_set_another_level(outside: Outside) -> None:
     tool = outside.tool(WRITE)
     assert OpenAPITool(tool.operation, tool.connection, level=Level.READ).level is Level.READ
 
 
-def test_the_definition_changes_with_the_address_and_the_places(outside: Outside) -> None:
+def test_the_definition_changes_with_the_address_and_the_param_locations(outside: Outside) -> None:
     tool = outside.tool(READ)
     elsewhere = OpenAPITool(tool.operation, replace(tool.connection, base_url="https://example.com"))
     (placement,) = tool.operation.placements
@@ -144,7 +144,7 @@ def test_the_definition_changes_with_the_address_and_the_places(outside: Outside
     assert tool.definition_hash == OpenAPITool(tool.operation, tool.connection).definition_hash
 
 
-def test_what_is_told_to_admins_alone_is_no_part_of_an_operations_hash(outside: Outside) -> None:
+def test_notes_for_admins_are_not_part_of_the_hash(outside: Outside) -> None:
     operation = outside.tool(READ).operation
     assert operation.hash == replace(operation, level_reason="another", tags=("pets",)).hash
     others = [replace(operation, description="x"), replace(operation, level=Level.WRITE), replace(operation, params={})]
@@ -181,7 +181,7 @@ def test_what_is_told_to_admins_alone_is_no_part_of_an_operations_hash(outside: 
         ),
     ],
 )
-def test_who_calls_is_proved_by_the_connection_and_never_told(
+def test_the_credential_is_on_the_connection_and_never_shown(
     outside: Outside, authentication: AuthenticationSettings, fields: dict[str, str], header: str, sent: str
 ) -> None:
     tool = outside.tool(READ, authentication)
@@ -197,7 +197,7 @@ def test_who_calls_is_proved_by_the_connection_and_never_told(
         assert sent.rpartition(" ")[2] not in told
 
 
-def test_a_key_in_the_query(outside: Outside) -> None:
+def test_a_key_can_be_sent_in_the_query(outside: Outside) -> None:
     tool = outside.tool(READ, AuthenticationSettings(AuthenticationKind.API_KEY, "api", "query", "api_key"))
     outside.call(tool, {"id": "7"}, {"api": {"api_key": SECRET}})
     assert outside.last.target == "/pets/7?api_key=s3cret-value%2F%2B"
@@ -240,7 +240,7 @@ def test_an_access_token_is_fetched_once_for_each_organization_and_secret(outsid
     assert base64.b64decode(asked.headers["authorization"].removeprefix("Basic ")) == b"client:s3cret-value%2F%2B"
 
 
-def test_a_token_about_to_expire_is_not_used_again(outside: Outside) -> None:
+def test_a_token_about_to_expire_is_not_used(outside: Outside) -> None:
     outside.token_lives_s = 30
     tool = oauth_tool(outside, READ)
     outside.call(tool, {"id": "7"}, OAUTH_FIELDS)
@@ -269,7 +269,7 @@ def test_an_echoed_access_token_is_hidden(outside: Outside) -> None:
     assert result.data == {"you sent": "Bearer [hidden]"}
 
 
-def test_an_access_token_echoed_in_a_file_is_hidden_before_the_file_is_kept(outside: Outside) -> None:
+def test_an_access_token_echoed_in_a_file_is_hidden_before_the_file_is_stored(outside: Outside) -> None:
     headers = {"Content-Type": "application/zip", "Content-Disposition": 'attachment; filename="access-token-1.zip"'}
     outside.replies.append(Reply(content=b"PK\x03\x04 Bearer access-token-1 \xff", headers=headers))
     kept: list[ResultFile] = []
@@ -285,7 +285,7 @@ def test_an_access_token_echoed_in_a_file_is_hidden_before_the_file_is_kept(outs
 
 
 @pytest.mark.parametrize("token_url", ["/nothing", ":1/token"])
-def test_without_an_access_token_a_write_was_never_begun(outside: Outside, token_url: str) -> None:
+def test_a_write_without_an_access_token_was_not_attempted(outside: Outside, token_url: str) -> None:
     address = f"{outside.url}{token_url}" if token_url[0] == "/" else f"http://127.0.0.1{token_url}"
     tool = outside.tool(WRITE, AuthenticationSettings(AuthenticationKind.OAUTH2, "api", token_url=address))
     outside.replies.append(Reply(500))
@@ -295,7 +295,7 @@ def test_without_an_access_token_a_write_was_never_begun(outside: Outside, token
     assert [each.target for each in outside.received if each.target.startswith("/pets")] == []
 
 
-def test_a_base_address_may_hold_a_path(outside: Outside) -> None:
+def test_a_base_address_can_contain_a_path(outside: Outside) -> None:
     tool = outside.tool(READ)
     connection = ApiConnection("api", f"{outside.url}/v1/")
     assert outside.call(OpenAPITool(tool.operation, connection), {"id": "7"}).success
@@ -318,7 +318,7 @@ def test_the_card_shows_the_whole_address(outside: Outside) -> None:
 
 
 @pytest.mark.parametrize("end", ["/v1?key=1", "/v1#part", "?"])
-def test_a_base_address_is_refused_with_a_query_or_a_fragment(end: str) -> None:
+def test_a_base_address_with_a_query_or_a_fragment_is_refused(end: str) -> None:
     with pytest.raises(ToolError, match="query or a fragment"):
         ApiConnection("api", f"https://example.com{end}")
 
@@ -330,7 +330,7 @@ def test_a_base_address_is_refused_with_a_query_or_a_fragment(end: str) -> None:
     "tools/network/http_client.py, tools/sources/openapi/tool.py",
 )
 @pytest.mark.parametrize("raised", [False, True], ids=["by its own level", "raised for this call"])
-def test_a_get_that_writes_is_sent_once_and_its_doubts_stay_open(outside: Outside, raised: bool) -> None:
+def test_a_get_that_writes_is_sent_once_and_its_outcome_can_stay_open(outside: Outside, raised: bool) -> None:
     tool = oauth_tool(outside, READ if raised else {"/pets/{id}": {"get": {"operationId": "createPet"}}})
     level = Level.WRITE if raised else None
     too_large = Reply(content=b'"' + b"x" * 4_000_001 + b'"')

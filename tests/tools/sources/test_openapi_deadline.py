@@ -48,7 +48,9 @@ def result_in_a_batch(tool: OpenAPITool) -> ToolResult:
     "tools/sources/openapi/deadline.py",
 )
 @pytest.mark.parametrize("paths", [READ, WRITE])
-def test_what_waits_for_its_token_until_its_end_is_never_sent(outside: Outside, paths: dict[str, Any]) -> None:
+def test_a_call_that_waits_for_its_token_until_the_deadline_is_never_sent(
+    outside: Outside, paths: dict[str, Any]
+) -> None:
     outside.held = {"/token"}
     error = result_in_a_batch(tool_of(outside, paths)).error
     assert error is not None
@@ -56,7 +58,7 @@ def test_what_waits_for_its_token_until_its_end_is_never_sent(outside: Outside, 
     assert [each.target for each in outside.received] == ["/token"]
 
 
-def test_a_write_that_was_sent_and_not_answered_stays_open(outside: Outside) -> None:
+def test_a_write_that_was_sent_without_a_response_stays_open(outside: Outside) -> None:
     outside.held = {"/pets"}
     error = result_in_a_batch(tool_of(outside, WRITE)).error
     assert error is not None
@@ -64,7 +66,7 @@ def test_a_write_that_was_sent_and_not_answered_stays_open(outside: Outside) -> 
     assert [each.target for each in outside.received] == ["/token", "/pets"]
 
 
-def test_a_read_is_sent_again_within_the_same_end(outside: Outside) -> None:
+def test_a_read_is_retried_within_the_same_deadline(outside: Outside) -> None:
     tool = tool_of(outside, READ)
     assert result_in_a_batch(tool).success
     outside.held = {"/token"}
@@ -75,7 +77,7 @@ def test_a_read_is_sent_again_within_the_same_end(outside: Outside) -> None:
     assert [each.target for each in outside.received] == ["/token", "/pets", "/pets", "/token"]
 
 
-def test_an_end_that_is_over_sends_nothing(outside: Outside) -> None:
+def test_a_call_past_its_deadline_sends_nothing(outside: Outside) -> None:
     made = outside.tool(WRITE)
     error = outside.call(OpenAPITool(made.operation, replace(made.connection, timeout_s=1e-9))).error
     assert error is not None

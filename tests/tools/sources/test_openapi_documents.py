@@ -25,7 +25,7 @@ paths:
 """
 
 
-def test_json_and_yaml_say_the_same() -> None:
+def test_json_and_yaml_are_equivalent() -> None:
     text = described(PET)
     assert read_description(text) == read_description(f"\ufeff{text}")
     as_yaml = "\n".join(["openapi: 3.1.0", "info: {title: Pets, version: '1'}", f"paths: {json.dumps(PET)}"])
@@ -57,7 +57,7 @@ paths:
     "JSON or YAML, with limits for size, depth and repetition",
     "tools/sources/openapi/document.py",
 )
-def test_a_billion_laughs_are_refused() -> None:
+def test_a_billion_laughs_attack_is_refused() -> None:
     lines = ["openapi: 3.0.0", "a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 10)]
     with pytest.raises(DocumentError, match="values, aliases included"):
@@ -70,7 +70,7 @@ def test_an_alias_of_itself_is_refused() -> None:
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "- " * 5_000, "a: " + "{b: " * 5_000])
-def test_what_is_nested_too_deeply_is_refused(text: str) -> None:
+def test_deep_nesting_is_refused(text: str) -> None:
     with pytest.raises(DocumentError):
         read_description(text)
 
@@ -92,7 +92,7 @@ def test_what_is_nested_too_deeply_is_refused(text: str) -> None:
         '{"openapi": ' + "9" * 5_000 + "}",
     ],
 )
-def test_what_is_no_description_is_refused_in_words(text: str) -> None:
+def test_a_text_that_is_not_a_description_is_refused_with_an_explanation(text: str) -> None:
     with pytest.raises(DocumentError, match=r"\w{3}"):
         read_description(text)
 
@@ -110,7 +110,7 @@ def test_a_text_that_is_too_large_is_not_parsed() -> None:
         "x: &a [1, 1]\ny: [" + "*a, " * 30 + "*a]",
     ],
 )
-def test_a_text_of_too_many_values_is_refused(text: str) -> None:
+def test_a_text_with_too_many_values_is_refused(text: str) -> None:
     with pytest.raises(DocumentError, match="more than 50 values"):
         read_description(text, limits=DocumentLimits(nodes=50))
 
@@ -128,13 +128,13 @@ def test_a_text_that_takes_too_long_to_parse_is_refused() -> None:
         read_description("x:\n" + "- 1\n" * 20_000, limits=DocumentLimits(parsing_s=0))
 
 
-def test_nothing_that_no_database_keeps_is_left_in_an_operation() -> None:
+def test_unstorable_characters_are_removed_from_operations() -> None:
     text = described({"/a": {"get": {"summary": "nul \0 and \ud800 half", "responses": {}}}})
     (operation,) = read_description(text).operations
     assert operation.summary == "nul \ufffd and \ufffd half"
 
 
-def test_a_description_with_faults_is_read_as_far_as_it_goes() -> None:
+def test_a_description_with_faults_is_read_as_far_as_possible() -> None:
     paths = {
         "/good": {"get": {"responses": None, "tags": "no list", "parameters": {"no": "list"}}},
         "/odd": {"get": {"parameters": [{"name": "a", "in": "query", "schema": {"type": "any", "enum": "x"}}]}},
@@ -156,7 +156,7 @@ def test_a_description_with_faults_is_read_as_far_as_it_goes() -> None:
     }
 
 
-def test_servers_are_told_as_the_description_gives_them() -> None:
+def test_servers_are_listed_as_in_the_description() -> None:
     server = {"url": "https://{region}.example.com/v1/", "variables": {"region": {"default": "eu"}}}
     assert read_description(described(PET, servers=[server, {"url": "/v2"}])).servers == (
         "https://eu.example.com/v1",
@@ -174,7 +174,7 @@ def test_an_operation_of_another_server_is_left_out() -> None:
     )
 
 
-def test_more_operations_than_are_looked_at_are_left_out_with_a_reason() -> None:
+def test_operations_beyond_the_limit_are_left_out_with_a_reason() -> None:
     text = described({f"/{n}": {"get": {}} for n in range(5)})
     description = read_description(text, limits=DocumentLimits(operations=3))
     assert len(description.operations) == 3
@@ -205,7 +205,7 @@ def test_a_description_full_of_large_bodies_is_read_in_bounded_time() -> None:
     "Limits for the parameters of one operation and of all",
     "tools/sources/openapi/parameters.py",
 )
-def test_many_parameters_that_many_paths_share_cost_little() -> None:
+def test_many_shared_parameters_cost_little() -> None:
     parameters = [{"name": f"p{number}", "in": "query"} for number in range(1_000)]
     shared: dict[str, Any] = {"x-shared": {"parameters": parameters, "get": {}}}
     paths = {f"/{number}": {"$ref": "#/x-shared"} for number in range(100)}
@@ -217,7 +217,7 @@ def test_many_parameters_that_many_paths_share_cost_little() -> None:
     assert found.skipped[0].reason == "it has 1,000 parameters; the limit is 150"
 
 
-def test_all_parameters_of_a_description_have_an_end() -> None:
+def test_the_parameters_of_a_description_are_limited_in_number() -> None:
     parameters = [{"name": f"p{number}", "in": "query"} for number in range(150)]
     shared: dict[str, Any] = {"x-shared": {"parameters": parameters, "get": {}}}
     paths = {f"/{number}": {"$ref": "#/x-shared"} for number in range(300)}
@@ -227,7 +227,7 @@ def test_all_parameters_of_a_description_have_an_end() -> None:
 
 
 @pytest.mark.parametrize("reference", ["#/" + "%41" * 300_000, "#/" + "a/" * 500_000, "#/" + "x" * 1_000_000])
-def test_a_reference_has_a_longest_length_however_often_it_is_used(reference: str) -> None:
+def test_a_reference_is_limited_in_length_however_often_it_is_used(reference: str) -> None:
     shared = {"parameters": {"X": {"$ref": reference}}}
     paths = {f"/{n}": {"get": {"parameters": [{"$ref": "#/components/parameters/X"}]}} for n in range(1_000)}
     began = time.process_time()
@@ -242,7 +242,7 @@ def test_a_reference_has_a_longest_length_however_often_it_is_used(reference: st
     "Importing a description is limited by the shown size and in time",
     "tools/sources/openapi/references.py",
 )
-def test_long_words_cost_no_more_than_what_is_shown_of_them() -> None:
+def test_long_words_cost_no_more_than_their_shown_part() -> None:
     words = "a b " * 500_000
     schemas = {"S": {"type": "string", "description": words, "title": words}}
     item: dict[str, Any] = {"summary": words, "get": {"description": words, "summary": words, "tags": ["t"] * 100_000}}
@@ -258,7 +258,7 @@ def test_long_words_cost_no_more_than_what_is_shown_of_them() -> None:
     assert max(len(json.dumps(each.to_json())) for each in found.operations) < 10_000
 
 
-def test_reading_has_an_end_in_time_that_is_told() -> None:
+def test_reading_is_limited_in_time_and_reports_it() -> None:
     found = read_description(described({"/a": {"get": {}}, "/b": {"$ref": "#/x-b"}}), limits=DocumentLimits(seconds=0))
     assert found.operations == ()
     assert {each.where: each.reason for each in found.skipped} == {
@@ -267,7 +267,7 @@ def test_reading_has_an_end_in_time_that_is_told() -> None:
     }
 
 
-def test_the_variables_of_a_server_do_not_multiply() -> None:
+def test_variables_of_a_server_do_not_multiply() -> None:
     variables = {letter: {"default": f"{{{after}}}" * 500} for letter, after in zip("abcdefg", "bcdefgh", strict=True)}
     (server,) = read_description(described(PET, servers=[{"url": "https://{a}{a}", "variables": variables}])).servers
     assert len(server) <= 500

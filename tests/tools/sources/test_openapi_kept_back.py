@@ -78,12 +78,12 @@ def test_a_credential_is_left_out_of_a_body_at_every_depth(schema: Any, shown: d
         {**KEY, "anyOf": [{"required": ["api_key"]}]},
     ],
 )
-def test_a_body_that_needs_a_credential_leaves_its_operation_out(schema: Any) -> None:
+def test_a_body_that_requires_a_credential_leaves_out_its_operation(schema: Any) -> None:
     (left,) = read(posting(schema)).skipped
     assert left.reason == "its body needs a credential: 'api_key'"
 
 
-def test_a_body_of_credentials_alone_asks_for_nothing(outside: Outside) -> None:
+def test_a_body_of_only_credentials_requires_nothing(outside: Outside) -> None:
     tool = outside.tool(posting({"type": "object", "properties": {"api_key": {}}}))
     assert tool.schema["properties"] == {}
     assert outside.call(tool).success
@@ -103,7 +103,7 @@ def test_a_credential_is_left_out_of_a_parameter_at_every_depth() -> None:
         assert left.reason == "its parameter 'filter' needs a credential: 'api_key'"
 
 
-def test_where_fields_become_parameters_they_are_judged_as_such() -> None:
+def test_fields_that_become_parameters_are_judged_as_parameters() -> None:
     schema = {"type": "object", "properties": {"token": {}, "my_key": {}, "a": {}, "_method": {}}}
     schemes = {"k": {"type": "apiKey", "in": "query", "name": "My_Key"}}
     spread = operation_of(querying(schema), components={"securitySchemes": schemes})
@@ -113,7 +113,7 @@ def test_where_fields_become_parameters_they_are_judged_as_such() -> None:
 
 
 @pytest.mark.parametrize("name", ["api_key", "X-Api-Key", "token", "My_Key", "_method", "_METHOD", "Action"])
-def test_a_free_object_brings_no_credential_and_no_other_operation_to_the_query(outside: Outside, name: str) -> None:
+def test_a_free_object_adds_neither_credentials_nor_another_operation_to_the_query(outside: Outside, name: str) -> None:
     schemes = {"k": {"type": "apiKey", "in": "query", "name": "my_key"}}
     paths = {"/a?action=list": querying({"type": "object"})["/a"]}
     tool = outside.tool(paths, components={"securitySchemes": schemes})
@@ -124,7 +124,7 @@ def test_a_free_object_brings_no_credential_and_no_other_operation_to_the_query(
     assert outside.last.target == "/a?action=list&a=1"
 
 
-def test_no_value_brings_a_credential_at_any_depth(outside: Outside) -> None:
+def test_no_value_adds_a_credential_at_any_depth(outside: Outside) -> None:
     body = outside.tool(posting({"type": "object", "properties": {"data": {}, "list": {"type": "array"}}}))
     free = outside.tool(posting({}))
     query = outside.tool(querying({"type": "object"}, style="deepObject"))

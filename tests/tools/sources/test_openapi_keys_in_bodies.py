@@ -26,7 +26,7 @@ def posting(schema: Any, media_type: str = JSON, method: str = "post") -> dict[s
     return {"/pets": {method: {"requestBody": body}}}
 
 
-def test_required_key_is_no_param_and_reaches_the_json_body(outside: Outside) -> None:
+def test_a_required_key_is_not_a_param_and_is_sent_in_the_json_body(outside: Outside) -> None:
     tool = outside.tool(posting(OBJECT), KEY)
     assert list(tool.schema["properties"]) == ["id"]
     assert tool.schema["required"] == ["id"]
@@ -34,14 +34,14 @@ def test_required_key_is_no_param_and_reaches_the_json_body(outside: Outside) ->
     assert json.loads(outside.last.body) == {"id": "7", "secret": SECRET}
 
 
-def test_key_reaches_a_form_and_its_parts(outside: Outside) -> None:
+def test_a_key_is_sent_in_a_form_and_in_its_parts(outside: Outside) -> None:
     outside.call(outside.tool(posting(OBJECT, FORM), KEY), {"id": "7"}, FIELDS)
     assert parse_qs(outside.last.body.decode()) == {"id": ["7"], "secret": [SECRET]}
     outside.call(outside.tool(posting(OBJECT, PARTS), KEY), {"id": "7"}, FIELDS)
     assert f'name="secret"\r\n\r\n{SECRET}\r\n'.encode() in outside.last.body
 
 
-def test_key_that_another_schema_requires_is_no_param(outside: Outside) -> None:
+def test_a_key_required_by_another_schema_is_not_a_param(outside: Outside) -> None:
     base = {"type": "object", "required": ["secret"]}
     tool = outside.tool(posting({"allOf": [base, OBJECT]}), KEY)
     assert "secret" not in json.dumps(tool.schema)
@@ -49,24 +49,24 @@ def test_key_that_another_schema_requires_is_no_param(outside: Outside) -> None:
     assert json.loads(outside.last.body) == {"id": "7", "secret": SECRET}
 
 
-def test_request_without_a_body_gets_one_with_the_key_alone(outside: Outside) -> None:
+def test_a_request_without_a_body_gets_one_with_only_the_key(outside: Outside) -> None:
     outside.call(outside.tool({"/pets": {"post": {}}}, KEY), {}, FIELDS)
     assert (json.loads(outside.last.body), outside.last.headers["content-type"]) == ({"secret": SECRET}, JSON)
 
 
-def test_optional_form_without_values_gets_the_key_as_a_form(outside: Outside) -> None:
+def test_an_optional_form_without_values_gets_the_key_as_a_form(outside: Outside) -> None:
     paths = posting({}, FORM)
     paths["/pets"]["post"]["requestBody"]["required"] = False
     outside.call(outside.tool(paths, KEY), {}, FIELDS)
     assert (parse_qs(outside.last.body.decode()), outside.last.headers["content-type"]) == ({"secret": [SECRET]}, FORM)
 
 
-def test_get_request_has_no_body_and_no_key(outside: Outside) -> None:
+def test_a_get_request_has_neither_a_body_nor_a_key(outside: Outside) -> None:
     outside.call(outside.tool({"/pets": {"get": {}}}, KEY), {}, FIELDS)
     assert (outside.last.body, outside.last.target) == (b"", "/pets")
 
 
-def test_same_name_deeper_in_the_body_stays_a_param(outside: Outside) -> None:
+def test_the_same_name_deeper_in_the_body_stays_a_param(outside: Outside) -> None:
     schema = {"type": "object", "properties": {"note": {"type": "object", "properties": {"secret": {}}}}}
     tool = outside.tool(posting(schema), KEY)
     outside.call(tool, {"note": {"secret": "of theirs"}}, FIELDS)
@@ -74,7 +74,9 @@ def test_same_name_deeper_in_the_body_stays_a_param(outside: Outside) -> None:
 
 
 @pytest.mark.parametrize("params", [{"body": {"secret": "of the model"}}, {"body": ["no object"]}, {"body": "text"}])
-def test_body_that_cannot_hold_the_key_is_refused_before_approval(outside: Outside, params: dict[str, Any]) -> None:
+def test_a_body_that_cannot_contain_the_key_is_refused_before_approval(
+    outside: Outside, params: dict[str, Any]
+) -> None:
     tool = outside.tool(posting({}), KEY)
     with pytest.raises(ToolError) as caught:
         tool.check_params(params)
@@ -82,13 +84,13 @@ def test_body_that_cannot_hold_the_key_is_refused_before_approval(outside: Outsi
     assert tool.check_params({"body": {"id": "7"}}) == {"body": {"id": "7"}}
 
 
-def test_echoed_key_is_hidden(outside: Outside) -> None:
+def test_an_echoed_key_is_hidden(outside: Outside) -> None:
     outside.replies.append(Reply(content=json.dumps({"you sent": SECRET}).encode()))
     assert outside.call(outside.tool(posting(OBJECT), KEY), {"id": "7"}, FIELDS).data == {"you sent": "[hidden]"}
 
 
 @pytest.mark.parametrize("media_type", [JSON, FORM])
-def test_body_that_the_api_repeats_as_text_hides_the_key_as_it_was_written(outside: Outside, media_type: str) -> None:
+def test_a_body_echoed_as_text_hides_the_key_as_it_was_written(outside: Outside, media_type: str) -> None:
     tool, fields = outside.tool(posting(OBJECT, media_type), KEY), {"api": {"api_key": 'a "long" and ünusual key'}}
     outside.call(tool, {"id": "7"}, fields)
     outside.replies.append(Reply(content=outside.last.body, headers={"Content-Type": "text/plain; charset=utf-8"}))
@@ -97,25 +99,25 @@ def test_body_that_the_api_repeats_as_text_hides_the_key_as_it_was_written(outsi
     assert "nusual" not in shown
 
 
-def test_key_in_another_case_is_refused(outside: Outside) -> None:
+def test_a_key_in_another_case_is_refused(outside: Outside) -> None:
     with pytest.raises(ToolError):
         outside.tool(posting({}), KEY).check_params({"body": {"SECRET": "of the model"}})
 
 
-def test_key_of_another_place_leaves_the_body_as_it_is(outside: Outside) -> None:
+def test_a_key_of_another_location_leaves_the_body_unchanged(outside: Outside) -> None:
     header = AuthenticationSettings(AuthenticationKind.API_KEY, "api", "header", "secret")
     tool = outside.tool(posting(OBJECT), header)
     assert sorted(tool.schema["properties"]) == ["id", "secret"]
 
 
-def test_secret_of_the_api_that_is_described_as_such_is_no_param() -> None:
+def test_a_field_described_as_a_secret_of_the_api_is_not_a_param() -> None:
     described_secret = {"type": "string", "description": "Your Acme API `secret`, or send it in a header."}
     schema = {"type": "object", "properties": {"secret": described_secret, "id": {"type": "string"}}}
     (operation,) = read_description(described(posting(schema))).operations
     assert list(operation.params["properties"]) == ["id"]
 
 
-def test_token_server_that_refuses_basic_gets_the_client_in_the_body(outside: Outside) -> None:
+def test_a_token_server_that_refuses_basic_gets_the_client_in_the_body(outside: Outside) -> None:
     outside.takes_basic = False
     settings = AuthenticationSettings(AuthenticationKind.OAUTH2, "api", token_url=f"{outside.url}/token")
     tool = outside.tool({"/pets": {"get": {}}}, settings)

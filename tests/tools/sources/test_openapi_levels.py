@@ -38,7 +38,7 @@ def infer(method: str, path: str, operation_id: str = "", **properties: Any) -> 
         ("DELETE", "/pets/{id}", "getPet", Level.DESTRUCTIVE),
     ],
 )
-def test_levels(method: str, path: str, operation_id: str, level: Level) -> None:
+def test_each_method_and_word_has_its_level(method: str, path: str, operation_id: str, level: Level) -> None:
     assert infer(method, path, operation_id).level is level
 
 

@@ -40,7 +40,7 @@ def queried(**parameters: Any) -> dict[str, Any]:
 
 
 @feature("Tools from API descriptions", "Recursive bodies are cut, with a note", "tools/sources/openapi/schemas.py")
-def test_a_body_that_holds_itself_is_cut_and_says_so() -> None:
+def test_a_recursive_body_is_cut_off_with_a_note() -> None:
     operation = posted({"$ref": "#/components/schemas/Node"}, components={"schemas": {"Node": NODE}})
     assert operation.params["properties"]["next"] == {
         "type": "object",
@@ -49,7 +49,7 @@ def test_a_body_that_holds_itself_is_cut_and_says_so() -> None:
     assert operation.params["required"] == ["name"]
 
 
-def test_a_wrong_inner_value_is_described_by_its_own_field() -> None:
+def test_an_invalid_inner_value_is_reported_by_its_own_field() -> None:
     zip_code = {"type": "string", "pattern": "^[0-9]{5}$", "description": "Five digits"}
     to = {"type": "object", "description": "The recipient", "properties": {"zip": zip_code, "city": {"type": "string"}}}
     operation = posted({"type": "object", "properties": {"to": to}})
@@ -63,7 +63,7 @@ def test_a_wrong_inner_value_is_described_by_its_own_field() -> None:
         assert (refused.value.parameter, refused.value.expected) == (place, expected)
 
 
-def test_a_reference_to_itself_alone_refuses_its_operation_only() -> None:
+def test_a_reference_only_to_itself_refuses_only_its_operation() -> None:
     loop = {"a": {"$ref": "#/components/parameters/a"}}
     paths = {"/a": {"get": {"parameters": [{"$ref": "#/components/parameters/a"}]}}, "/b": {"get": {}}}
     description = read_description(described(paths, components={"parameters": loop}))
@@ -80,7 +80,7 @@ def test_a_body_that_doubles_with_each_step_stays_small() -> None:
     assert "too deep" in json.dumps(operation.params)
 
 
-def test_forms_that_multiply_stay_small() -> None:
+def test_combinations_that_multiply_stay_small() -> None:
     schemas = {
         f"S{n}": {
             "anyOf": [{"$ref": f"#/components/schemas/S{n + 1}"}, {"$ref": f"#/components/schemas/S{n + 1}", "x": 1}]
@@ -91,7 +91,7 @@ def test_forms_that_multiply_stay_small() -> None:
     assert len(json.dumps(operation.params)) < 150_000
 
 
-def test_words_of_older_versions_are_translated() -> None:
+def test_keywords_of_older_versions_are_translated() -> None:
     found = queried(
         a={"type": "integer", "minimum": 1, "exclusiveMinimum": True, "nullable": True},
         b={"type": "string", "enum": ["x"], "nullable": True, "example": "x", "title": "B"},
@@ -125,7 +125,7 @@ def test_swagger_2_keeps_bodies_and_forms_among_its_parameters() -> None:
     assert by_form.body.media_type == "multipart/form-data"
 
 
-def test_a_name_in_several_places_is_told_apart_in_any_order() -> None:
+def test_a_name_in_several_locations_is_separated_in_any_order() -> None:
     given: list[dict[str, Any]] = [
         {"name": "id", "in": place, "schema": {}} for place in ("cookie", "query", "path", "header")
     ]
@@ -136,7 +136,7 @@ def test_a_name_in_several_places_is_told_apart_in_any_order() -> None:
         }  # fmt: skip
 
 
-def test_a_body_whose_fields_collide_stays_one_param() -> None:
+def test_a_body_with_colliding_fields_stays_one_param() -> None:
     schema = {"type": "object", "required": ["id"], "properties": {"id": {"type": "string"}, "b": {}}}
     body = {"required": True, "content": {"application/json": {"schema": schema}}}
     operation = operation_of({"/a/{id}": {"put": {"requestBody": body}}})
@@ -148,7 +148,7 @@ def test_a_body_whose_fields_collide_stays_one_param() -> None:
     "schema",
     [{"type": "array"}, {}, {"type": "object"}, {"type": "object", "additionalProperties": {"type": "string"}}],
 )
-def test_what_has_no_fields_stays_one_param(schema: Any) -> None:
+def test_a_body_without_fields_stays_one_param(schema: Any) -> None:
     assert list(posted(schema).params["properties"]) == ["body"]
 
 
@@ -160,7 +160,7 @@ def test_illegal_names_become_legal_ones() -> None:
     assert found[0] == "filter_name_"
 
 
-def test_names_that_belong_to_the_run_get_a_line_and_lose_it_on_the_way_out(outside: Outside) -> None:
+def test_names_reserved_for_the_run_get_an_underscore_that_is_removed_when_sent(outside: Outside) -> None:
     owner = {"type": "object", "properties": {"user_id": {"type": "string"}, "user_id_": {"type": "string"}}}
     schema = {"type": "object", "properties": {"user": owner, "list": {"type": "array", "items": owner}}}
     paths = {
@@ -201,7 +201,7 @@ def test_credentials_are_in_no_schema() -> None:
     assert "required" not in operation.params
 
 
-def test_a_credential_that_cannot_come_from_the_connection_leaves_the_operation_out() -> None:
+def test_an_operation_with_a_credential_that_the_connection_cannot_send_is_left_out() -> None:
     schema = {"type": "object", "required": ["client_secret"], "properties": {"client_secret": {"type": "string"}}}
     body = {"required": True, "content": {"application/json": {"schema": schema}}}
     paths = {"/a": {"post": {"requestBody": body}}, "/{access_token}/b": {"get": {}}}
@@ -213,7 +213,7 @@ def test_a_credential_that_cannot_come_from_the_connection_leaves_the_operation_
 
 
 @pytest.mark.parametrize("kind", ["application/xml", "application/octet-stream", "image/png"])
-def test_a_body_that_params_cannot_say_leaves_the_operation_out(kind: str) -> None:
+def test_an_operation_with_a_body_that_params_cannot_express_is_left_out(kind: str) -> None:
     paths = {"/a": {"post": {"requestBody": {"content": {kind: {"schema": {"type": "string"}}}}}}}
     assert read_description(described(paths)).skipped[0].reason == f"its body is {kind}, which params cannot express"
 
@@ -234,7 +234,7 @@ def test_tool_names_do_not_depend_on_the_order() -> None:
     assert max(map(len, names.values())) <= 64
 
 
-def test_a_name_that_looks_like_another_ones_hash_is_told_apart() -> None:
+def test_a_name_that_looks_like_the_hash_of_another_stays_distinct() -> None:
     first = {f"/{n}": {"get": {"operationId": "twin"}} for n in range(2)}
     taken = read_description(described(first)).operations[0].name
     paths = {**first, "/2": {"get": {"operationId": taken}}}
@@ -265,7 +265,7 @@ def test_an_error_names_the_parameter(params: dict[str, Any], code: ErrorCode, p
     assert (caught.value.code, caught.value.parameter, caught.value.attempted) == (code, parameter, False)
 
 
-def test_canonical_params_are_sorted_and_get_no_default() -> None:
+def test_canonical_params_are_sorted_and_get_no_defaults() -> None:
     schema = {"type": "object", "properties": {"b": {"type": "integer", "default": 7}, "a": {}, "c": {}}}
     tool = OpenAPITool(posted(schema), ApiConnection("api", "https://example.com"))
     assert list(tool.check_params({"c": None, "a": 1})) == ["a", "c"]

@@ -58,11 +58,13 @@ def wire(outside: Outside, parameter: dict[str, Any], value: Any) -> str:
         ({}, "a b+c%20&d=#é\r\n", "p=a%20b%2Bc%2520%26d%3D%23%C3%A9%0D%0A"),
     ],
 )
-def test_styles_of_a_query(outside: Outside, parameter: dict[str, Any], value: Any, query: str) -> None:
+def test_each_style_of_a_query_is_supported(
+    outside: Outside, parameter: dict[str, Any], value: Any, query: str
+) -> None:
     assert wire(outside, {"schema": {}, **parameter}, value) == query
 
 
-def test_a_parameter_may_be_json(outside: Outside) -> None:
+def test_a_parameter_can_be_json(outside: Outside) -> None:
     content = {"application/json": {"schema": {"type": "object"}}}
     assert unquote(wire(outside, {"content": content}, {"a": [1, None]})) == 'p={"a":[1,null]}'
 
@@ -109,7 +111,7 @@ INWARDS = [
 
 
 @pytest.mark.parametrize("value", OUTWARDS)
-def test_a_path_value_that_leads_elsewhere_for_any_reader_is_refused(outside: Outside, value: str) -> None:
+def test_a_path_value_that_any_reader_could_resolve_elsewhere_is_refused(outside: Outside, value: str) -> None:
     for path in ("/keep/{id}/tail", "/keep/{id}", "/{id}"):
         result = outside.call(outside.tool({path: {"get": {}}}), {"id": value})
         assert result.error is not None, path
@@ -119,7 +121,7 @@ def test_a_path_value_that_leads_elsewhere_for_any_reader_is_refused(outside: Ou
 
 
 @pytest.mark.parametrize("value", INWARDS)
-def test_a_path_value_with_slashes_and_dots_that_leads_nowhere_arrives(outside: Outside, value: str) -> None:
+def test_a_harmless_path_value_with_slashes_and_dots_is_sent(outside: Outside, value: str) -> None:
     assert outside.call(outside.tool(ONE_PATH), {"id": value}).success
     assert outside.last.target == f"/keep/{quote(value, safe='')}/tail"
 
@@ -133,7 +135,7 @@ def test_a_path_value_with_slashes_and_dots_that_leads_nowhere_arrives(outside: 
         ({"content": {"application/json": {"schema": {}}}}, {"a": "/../x"}),
     ],
 )
-def test_no_way_of_writing_a_path_value_leads_elsewhere(outside: Outside, parameter: Any, value: Any) -> None:
+def test_no_style_of_a_path_value_leads_elsewhere(outside: Outside, parameter: Any, value: Any) -> None:
     tool = outside.tool({"/keep/{id}": {"get": {"parameters": [{"name": "id", "in": "path", **parameter}]}}})
     assert outside.call(tool, {"id": value}).error is not None
     assert outside.received == []
@@ -144,7 +146,7 @@ def test_no_way_of_writing_a_path_value_leads_elsewhere(outside: Outside, parame
     "No value can change a path, even if a server decodes it several times",
     "tools/sources/openapi/paths.py",
 )
-def test_a_server_that_decodes_before_it_looks_gives_away_nothing_else(tmp_path: Path) -> None:
+def test_a_server_that_decodes_before_checking_reveals_nothing_else(tmp_path: Path) -> None:
     for name in ("pets", "users"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "7").write_text(name)
@@ -169,7 +171,7 @@ class _Quiet(SimpleHTTPRequestHandler):
 
 @given(value=st.text(alphabet="./\\%25eEfFcC;x ", min_size=1, max_size=12))
 @settings(max_examples=500, deadline=None)
-def test_a_path_that_is_sent_stays_in_its_place_however_often_it_is_decoded(value: str) -> None:
+def test_a_sent_path_stays_in_its_place_however_often_it_is_decoded(value: str) -> None:
     (operation,) = read_description(described({"/a/keep/{id}/tail": {"get": {}}})).operations
     try:
         path = build_request(operation, {"id": value}).path
@@ -184,9 +186,7 @@ def test_a_path_that_is_sent_stays_in_its_place_however_often_it_is_decoded(valu
 
 
 @pytest.mark.parametrize("value", ["", ".", "..", "a\nb", "a\r\nHost: evil", "\t", "\x7f"])
-def test_a_path_value_that_would_leave_its_place_is_refused_before_anything_is_sent(
-    outside: Outside, value: str
-) -> None:
+def test_a_path_value_that_would_leave_its_place_is_refused_before_sending(outside: Outside, value: str) -> None:
     result = outside.call(outside.tool(ONE_PATH), {"id": value})
     assert result.error is not None
     assert (result.error.code, result.error.is_definite) == (ErrorCode.INVALID_PARAMETER, True)
@@ -195,12 +195,12 @@ def test_a_path_value_that_would_leave_its_place_is_refused_before_anything_is_s
 
 @pytest.mark.parametrize("path", ["/files/{a}{b}", "/files/{a}.{b}", "/files/{a}%2e{b}"])
 @pytest.mark.parametrize(("a", "b"), [("x/.", "."), ("x/", "."), ("x/", "./y"), ("x\\", "/y"), ("%2", "e/..")])
-def test_values_that_make_dots_together_are_refused(outside: Outside, path: str, a: str, b: str) -> None:
+def test_values_that_form_dots_together_are_refused(outside: Outside, path: str, a: str, b: str) -> None:
     result = outside.call(outside.tool({path: {"get": {}}}), {"a": a, "b": b})
     assert result.error is not None or not {".", ".."} & set(re.split(r"[/\\]", unquote(unquote(outside.last.target))))
 
 
-def test_values_beside_each_other_may_hold_dots(outside: Outside) -> None:
+def test_adjacent_values_can_contain_dots(outside: Outside) -> None:
     assert outside.call(outside.tool({"/files/{a}.{b}": {"get": {}}}), {"a": "x.y", "b": "tar/gz"}).success
     assert outside.last.target == "/files/x.y.tar%2Fgz"
 
@@ -236,7 +236,7 @@ def shared() -> Any:
 
 
 @pytest.mark.parametrize("value", ["a\r\nX-Evil: 1", "a\nb", "é", "\0"])
-def test_a_header_that_would_begin_another_one_is_refused(outside: Outside, value: str) -> None:
+def test_a_value_that_would_start_another_header_is_refused(outside: Outside, value: str) -> None:
     tool = outside.tool({"/a": {"get": {"parameters": [{"name": "X-Note", "in": "header", "schema": {}}]}}})
     result = outside.call(tool, {"X-Note": value})
     assert result.error is not None
@@ -244,7 +244,7 @@ def test_a_header_that_would_begin_another_one_is_refused(outside: Outside, valu
     assert outside.received == []
 
 
-def test_headers_and_cookies_arrive(outside: Outside) -> None:
+def test_headers_and_cookies_are_sent(outside: Outside) -> None:
     given = [{"name": "X-Note", "in": "header"}, {"name": "theme", "in": "cookie"}, {"name": "Host", "in": "header"}]
     tool = outside.tool({"/a": {"get": {"parameters": [{**each, "schema": {}} for each in given]}}})
     assert list(tool.schema["properties"]) == ["X-Note", "theme"]
@@ -261,13 +261,13 @@ def body_of(outside: Outside, kind: str, params: dict[str, Any], schema: Any = N
     return outside.last.body.decode()
 
 
-def test_explicit_nulls_stay_and_what_is_not_given_is_not_sent(outside: Outside) -> None:
+def test_explicit_nulls_are_sent_and_omitted_values_are_not(outside: Outside) -> None:
     assert json.loads(body_of(outside, "application/json", {"a": None})) == {"a": None}
     assert json.loads(body_of(outside, "application/json", {})) == {}
     assert outside.last.headers["content-type"] == "application/json"
 
 
-def test_forms(outside: Outside) -> None:
+def test_a_body_can_be_a_form(outside: Outside) -> None:
     assert body_of(outside, "application/x-www-form-urlencoded", {"a": "x&y", "b": [1, 2]}) == "a=x%26y&b=1&b=2"
     sent = body_of(outside, "multipart/form-data", {"a": '"\r\n--x', "b": 1})
     boundary = outside.last.headers["content-type"].partition("boundary=")[2]
@@ -277,12 +277,12 @@ def test_forms(outside: Outside) -> None:
     ]
 
 
-def test_text(outside: Outside) -> None:
+def test_a_body_can_be_text(outside: Outside) -> None:
     assert body_of(outside, "text/plain", {"body": "é\n"}, {"type": "string"}) == "é\n"
     assert outside.last.headers["content-type"] == "text/plain; charset=utf-8"
 
 
-def test_an_optional_body_is_left_away(outside: Outside) -> None:
+def test_an_optional_body_can_be_omitted(outside: Outside) -> None:
     schema = {"type": "object", "properties": {"a": {}}}
     tool = outside.tool({"/a": {"post": {"requestBody": {"content": {"application/json": {"schema": schema}}}}}})
     outside.call(tool)

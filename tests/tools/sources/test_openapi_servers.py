@@ -45,7 +45,7 @@ PATHS = {"/pets": {"get": operation()}, "/up": {"post": operation(UPLOADS)}, "/i
         (UPLOADS, ["POST /up"]),
     ],
 )
-def test_the_admins_address_decides_which_operations_are_there(base_url: str, offered: list[str]) -> None:
+def test_the_address_set_by_the_admin_decides_which_operations_exist(base_url: str, offered: list[str]) -> None:
     description = read(PATHS, base_url, (MAIN,))
     assert keys(description) == offered
     assert len(description.operations) + len(description.skipped) == len(PATHS)
@@ -54,7 +54,7 @@ def test_the_admins_address_decides_which_operations_are_there(base_url: str, of
 
 @pytest.mark.parametrize("main", [(), ("https://kubernetes.io",)])
 @pytest.mark.parametrize("own", ["https://cluster.local:6443", "/"])
-def test_a_description_whose_every_operation_names_the_same_server(main: tuple[str, ...], own: str) -> None:
+def test_a_description_whose_operations_all_name_the_same_server_is_read(main: tuple[str, ...], own: str) -> None:
     paths = {f"/api/v1/{kind}": {"get": operation(own)} for kind in ("pods", "nodes", "services")}
     for base_url in ("", CLUSTER, "https://cluster.local:6443"):
         description = read(paths, base_url, main)
@@ -62,7 +62,7 @@ def test_a_description_whose_every_operation_names_the_same_server(main: tuple[s
         assert description.servers == (own,)
 
 
-def test_a_server_below_the_address_is_part_of_the_path(outside: Outside) -> None:
+def test_a_server_below_the_address_becomes_part_of_the_path(outside: Outside) -> None:
     paths = {"/pets": {"get": operation()}, "/toys": {"get": operation(f"{outside.url}/shop")}}
     _, toys = read(paths, outside.url, (outside.url,)).operations
     assert (toys.key, toys.path) == ("GET /toys", "/shop/toys")
@@ -76,7 +76,7 @@ def acting(name: str, place: str, *values: str) -> dict[str, Any]:
 
 
 @feature("Tools from API descriptions", "Paths that differ only after a `#`", "tools/sources/openapi/parameters.py")
-def test_what_stands_behind_a_hash_is_sent_as_the_parameter_that_it_names(outside: Outside) -> None:
+def test_a_fragment_in_a_path_is_sent_as_the_parameter_it_names(outside: Outside) -> None:
     target = "X-Amz-Target=Db_2012.DeleteItem"
     paths = {
         "/#Action=ListUsers": {"get": acting("Action", "query")},
@@ -105,7 +105,7 @@ def test_what_stands_behind_a_hash_is_sent_as_the_parameter_that_it_names(outsid
         found["PUT /{bucket}#acl"].check_params({"bucket": "b"})
 
 
-def test_a_hash_that_no_parameter_says_is_left_out() -> None:
+def test_a_fragment_that_names_no_parameter_is_left_out() -> None:
     (left_out,) = read({"/{bucket}#policy": {"delete": operation()}}).skipped
     assert left_out.reason == "no parameter matches the part after '#' in its path: 'policy'"
 

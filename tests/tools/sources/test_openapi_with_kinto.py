@@ -42,14 +42,14 @@ def call(tool: OpenAPITool, params: dict[str, Any], *, new: bool = False, **wron
     return run_tool(tool, params, credentials={"kinto": account}, reach=REACH)
 
 
-def test_every_operation_of_its_description_is_a_tool(tools: dict[str, OpenAPITool]) -> None:
+def test_every_operation_of_the_description_is_a_tool(tools: dict[str, OpenAPITool]) -> None:
     assert len(tools) > 40
     assert tools["getRecords"].level is Level.READ
     assert tools["createRecord"].level is Level.WRITE
     assert tools["deleteRecords"].level is Level.DESTRUCTIVE
 
 
-def test_what_a_write_stores_a_read_finds(tools: dict[str, OpenAPITool]) -> None:
+def test_a_read_finds_what_a_write_stored(tools: dict[str, OpenAPITool]) -> None:
     stored = call(tools["createRecord"], {**NOTES, "data": {"title": "é/&", "done": None}})
     assert stored.success, stored
     assert stored.metadata["status"] == 201
@@ -64,7 +64,7 @@ def test_what_a_write_stores_a_read_finds(tools: dict[str, OpenAPITool]) -> None
     assert gone.error.code is ErrorCode.NOT_FOUND
 
 
-def test_a_batch_is_destructive_and_the_requests_in_it_are_named(tools: dict[str, OpenAPITool]) -> None:
+def test_a_batch_is_destructive_and_its_requests_are_listed(tools: dict[str, OpenAPITool]) -> None:
     batch = tools["batch"]
     assert (batch.level, batch.carries_requests) == (Level.DESTRUCTIVE, True)
     assert "embed other requests" in batch.operation.level_reason
@@ -78,7 +78,7 @@ def test_a_batch_is_destructive_and_the_requests_in_it_are_named(tools: dict[str
     assert not call(tools["getRecord"], {**NOTES, "id": key}).success
 
 
-def test_what_it_refuses_is_told_with_its_words(tools: dict[str, OpenAPITool]) -> None:
+def test_a_refusal_is_reported_in_the_words_of_the_server(tools: dict[str, OpenAPITool]) -> None:
     refused = call(tools["getRecords"], NOTES, password="another password")
     assert refused.error is not None
     assert refused.error.code is ErrorCode.UNAUTHORIZED
@@ -87,7 +87,7 @@ def test_what_it_refuses_is_told_with_its_words(tools: dict[str, OpenAPITool]) -
     assert wrong.error.is_definite
 
 
-def test_a_wrong_param_never_leaves(tools: dict[str, OpenAPITool]) -> None:
+def test_an_invalid_param_is_never_sent(tools: dict[str, OpenAPITool]) -> None:
     result = call(tools["getRecords"], {**NOTES, "_limit": "ten"})
     assert result.error is not None
     assert result.error.code is ErrorCode.INVALID_PARAMETER

@@ -45,7 +45,7 @@ def told(tool: Any) -> dict[str, Any]:
     "A param that an outside tool calls `user` keeps this name for the model",
     "tools/sources/external_tool.py",
 )
-def test_of_an_mcp_server() -> None:
+def test_a_param_called_user_keeps_its_name_for_an_mcp_server() -> None:
     tool = mcp_tool(SCHEMA)
     shown = told(tool)
     assert set(shown["properties"]) == {"user", "list", "free"}
@@ -58,7 +58,7 @@ def test_of_an_mcp_server() -> None:
         tool.check_params({"list": []})
 
 
-def test_of_an_api(outside: Outside) -> None:
+def test_a_param_called_user_keeps_its_name_for_an_api(outside: Outside) -> None:
     body = {"type": "object", "properties": {"organization": {"type": "string"}, "owner": INNER}}
     content = {"requestBody": {"content": {"application/json": {"schema": body}}}}
     parameter = {"name": "user", "in": "query", "schema": {"type": "string"}}
@@ -70,12 +70,12 @@ def test_of_an_api(outside: Outside) -> None:
     assert outside.last.body == b'{"organization":"acme","owner":{"user_id":"7"}}'
 
 
-def test_two_names_that_differ_in_their_end_alone_stay_as_they_are() -> None:
+def test_two_names_that_differ_only_in_a_final_underscore_stay_unchanged() -> None:
     tool = mcp_tool({"type": "object", "properties": {"user": {}, "user_": {}}})
     assert set(told(tool)["properties"]) == {"user_", "user__"}
 
 
-def test_depth_is_no_fault() -> None:
+def test_deep_values_are_renamed_without_an_error() -> None:
     deep: Any = {"user": "x"}
     for _ in range(60):
         deep = [deep]

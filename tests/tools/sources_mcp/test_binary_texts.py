@@ -123,7 +123,7 @@ def test_binary_content_in_any_form_becomes_a_sentence(form: str, data: bytes) -
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_sentence_tells_kind_and_size(form: str) -> None:
+def test_the_sentence_states_type_and_size(form: str) -> None:
     written = FORMS[form](PNG)
     shown = str(replace_binary({"mimeType": "image/png", "data": written}))
     assert shown.count("not shown") >= 1
@@ -132,14 +132,14 @@ def test_sentence_tells_kind_and_size(form: str) -> None:
         assert abs(size - len(PNG)) < len(PNG) * 0.02 + 70
 
 
-def test_known_format_is_named_without_a_type() -> None:
+def test_a_known_format_is_recognized_without_a_type() -> None:
     for form in ("hex", "base32", "base64", "base85", "bytes", "lines of base64", "hex in lines"):
         assert replace_binary(FORMS[form](PNG)) == f"[image/png: {len(PNG):,} bytes, not shown]"
     assert replace_binary(UNKNOWN.hex()) == "[hex: 9,000 bytes, not shown]"
 
 
 @pytest.mark.parametrize("form", ["hex", "base32", "base64", "base85", "bytes", "lines of base64", "base64 in lines"])
-def test_short_content_counts_beside_a_type(form: str) -> None:
+def test_short_content_counts_if_a_type_is_given(form: str) -> None:
     shown = replace_binary({"mimeType": "image/png", "data": FORMS[form](PNG[:300])})
     assert shown == {"mimeType": "image/png", "data": "[image/png: 300 bytes, not shown]"}
 
@@ -262,7 +262,7 @@ HARMLESS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", HARMLESS)
-def test_other_texts_stay(name: str) -> None:
+def test_other_texts_stay_unchanged(name: str) -> None:
     value = HARMLESS[name]
     assert replace_binary(value) == value
     assert replace_binary({"rows": [{"value": value}]}) == {"rows": [{"value": value}]}
@@ -284,7 +284,7 @@ def test_other_texts_stay(name: str) -> None:
     ],
     ids=lambda part: repr(part[:12]),
 )
-def test_text_of_a_million_characters_is_read_in_linear_time(part: str) -> None:
+def test_a_million_characters_take_linear_time(part: str) -> None:
     began = time.process_time()
     replace_binary([part * (1_000_000 // len(part)), "x" + part * (1_000_000 // len(part)) + "y"])
     assert time.process_time() - began < 6

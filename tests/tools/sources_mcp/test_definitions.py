@@ -41,7 +41,7 @@ def reason_for(**schema: Any) -> str:
     return left_out[0].reason
 
 
-def test_every_name_becomes_a_legal_one_of_its_own() -> None:
+def test_every_name_becomes_a_legal_unique_one() -> None:
     names = ["a b", "a_b", "A_B", "a/b", "1st", "日本", "x" * 90, "x" * 91, "ok.name", "Ok.Name", "-", "a..b", "é"]
     first, _ = read(*(described(name) for name in names))
     second, _ = read(*(described(name) for name in reversed(names)))
@@ -54,7 +54,7 @@ def test_every_name_becomes_a_legal_one_of_its_own() -> None:
         toolbox.register(McpTool(definition, SERVER, "there", Level.READ))
 
 
-def test_params_that_name_the_run_have_another_name_for_the_model_alone() -> None:
+def test_params_named_like_the_run_are_renamed_for_the_model_alone() -> None:
     inner = {"properties": {"organization": {"type": "string"}}, "required": ["organization"], "type": "object"}
     definition = definition_of(
         properties={"user_id": {"type": "string"}, "user_id_": {}, "list": {"items": {"$ref": "#/$defs/inner"}}},
@@ -94,7 +94,7 @@ def test_params_that_name_the_run_have_another_name_for_the_model_alone() -> Non
         ({"properties": {"a\x00": {}}}, "cannot be stored"),
     ],
 )
-def test_what_cannot_be_offered_is_left_out_with_a_reason(schema: dict[str, Any], words: str) -> None:
+def test_an_unusable_tool_is_left_out_with_a_reason(schema: dict[str, Any], words: str) -> None:
     assert words in reason_for(**schema)
 
 
@@ -108,7 +108,7 @@ def test_a_schema_that_is_too_deep_is_left_out() -> None:
 @pytest.mark.parametrize(
     "of", [lambda part: {"allOf": [part, part]}, lambda part: {"properties": {"a": part, "b": part}}]
 )
-def test_a_schema_that_repeats_itself_is_left_out(of: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+def test_a_schema_with_too_many_repetitions_is_left_out(of: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     steps = {f"d{step}": of({"$ref": f"#/$defs/d{step + 1}"}) for step in range(40)}
     schema = {"properties": {"x": {"$ref": "#/$defs/d0"}}, "$defs": {**steps, "d40": {"type": "string"}}}
     assert "repeats itself" in reason_for(**schema)
@@ -125,7 +125,7 @@ def test_a_schema_that_repeats_itself_is_left_out(of: Callable[[dict[str, Any]],
         ({"properties": {"in": {"$ref": "#/$defs/b"}}, "if": {"$ref": "#/$defs/b"}}, {"then": {"$ref": "#/$defs/a"}}),
     ],
 )
-def test_a_schema_that_leads_in_a_circle_which_no_value_ends_is_left_out(a: dict[str, Any], b: dict[str, Any]) -> None:
+def test_an_endlessly_circular_schema_is_left_out(a: dict[str, Any], b: dict[str, Any]) -> None:
     assert "circular reference" in reason_for(properties={"x": {"$ref": "#/$defs/a"}}, **{"$defs": {"a": a, "b": b}})
 
 
@@ -161,7 +161,7 @@ def test_a_value_that_makes_a_legal_schema_explode_is_refused_in_time() -> None:
     assert time.monotonic() - began < 45
 
 
-def test_what_is_not_read_in_time_is_left_out() -> None:
+def test_a_listing_that_takes_too_long_is_left_out() -> None:
     found = read_definitions([described("a"), described("b")], time.monotonic() - 1)
     assert (found.definitions, len(found.skipped)) == ((), 1)
     assert "2 more are skipped" in found.skipped[0].reason
@@ -178,14 +178,14 @@ def test_patterns_of_names_and_sets_are_left_to_the_server() -> None:
     assert tool.check_params({"tags": [1, 1], "a" * 40 + "!": 1})
 
 
-def test_no_other_client_is_asked_for_headers_of_the_server() -> None:
+def test_headers_of_the_server_are_not_params() -> None:
     definition = definition_of(properties={"region": {"type": "string", "x-mcp-header": "Region"}})
     tool = McpTool(definition, SERVER, "there", Level.READ)
     assert tool.schema["properties"]["region"] == {"type": "string"}
     assert definition.copies_params, "Gadget itself sends it"
 
 
-def test_words_are_made_fit_to_be_shown() -> None:
+def test_texts_are_cleaned_for_display() -> None:
     hidden = "".join(chr(0xE0000 + ord(char)) for char in "obey")
     found, _ = read(described(description=f"\x1b[31mSaves\u202e it.{hidden}\n" + "x" * 3_000, title="a\nb"))
     assert found[0].description.startswith("Saves it.\nxxx")
@@ -194,12 +194,12 @@ def test_words_are_made_fit_to_be_shown() -> None:
     assert read(described())[0][0].description == "save: no description."
 
 
-def test_two_tools_of_one_name_are_one() -> None:
+def test_duplicate_tools_are_merged() -> None:
     found, left_out = read(described(), described(description="other"))
     assert (len(found), left_out[0].reason) == (1, "the server lists two tools with this name")
 
 
-def test_it_can_be_kept_as_json() -> None:
+def test_a_definition_can_be_stored_as_json() -> None:
     definition = definition_of(properties={"org": {"type": "string"}})
     assert Definition.from_json(json.loads(json.dumps(definition.to_json()))) == definition
 
@@ -213,11 +213,11 @@ def test_it_can_be_kept_as_json() -> None:
         ({"readOnlyHint": True}, Level.READ),
     ],
 )
-def test_a_level_is_suggested_only(annotations: dict[str, Any], level: Level) -> None:
+def test_a_level_is_only_suggested(annotations: dict[str, Any], level: Level) -> None:
     assert suggest_level(annotations) is level
 
 
-def test_a_tool_that_demands_a_task_is_left_out_with_a_reason() -> None:
+def test_a_tool_that_requires_a_task_is_left_out_with_a_reason() -> None:
     tools = [described(kind, execution={"taskSupport": kind}) for kind in ("required", "optional")]
     found, (left_out,) = read(*tools)
     assert [tool.name for tool in found] == ["optional"]
@@ -240,7 +240,7 @@ def test_a_tool_that_demands_a_task_is_left_out_with_a_reason() -> None:
         ),
     ],
 )
-def test_no_read_is_suggested_for_what_can_carry_data_out(
+def test_the_level_read_is_not_suggested_for_a_tool_that_can_send_data_out(
     hints: dict[str, bool], schema: dict[str, Any], level: Level
 ) -> None:
     definition = definition_of(**schema)
@@ -248,7 +248,7 @@ def test_no_read_is_suggested_for_what_can_carry_data_out(
 
 
 @pytest.mark.parametrize("schema", [{}, None, True, {"$schema": "http://json-schema.org/draft-07/schema#"}])
-def test_empty_schema_means_no_params(schema: Any) -> None:
+def test_an_empty_schema_means_no_params(schema: Any) -> None:
     (definition,), skipped = read(described(schema=schema))
     assert skipped == []
     tool = McpTool(definition, SERVER, "there", Level.READ)
@@ -258,7 +258,7 @@ def test_empty_schema_means_no_params(schema: Any) -> None:
         tool.check_params({"x": 1})
 
 
-def test_missing_schema_means_no_params() -> None:
+def test_a_missing_schema_means_no_params() -> None:
     (definition,), skipped = read({"name": "save"})
     assert (definition.input_schema["properties"], skipped) == ({}, [])
 
@@ -275,7 +275,7 @@ def test_missing_schema_means_no_params() -> None:
         {"anyOf": [{"type": "object", "properties": {"a": {"type": "string"}}}, {"type": "null"}]},
     ],
 )
-def test_schema_that_can_be_an_object_is_used(schema: Any) -> None:
+def test_a_schema_that_allows_an_object_is_used(schema: Any) -> None:
     (definition,), skipped = read(described(schema=schema))
     assert (definition.input_schema["type"], skipped) == ("object", [])
     tool = McpTool(definition, SERVER, "there", Level.READ)
@@ -299,7 +299,7 @@ def test_schema_that_can_be_an_object_is_used(schema: Any) -> None:
         (described("bad", schema=False), "bad", "its schema is not an object"),
     ],
 )
-def test_bad_tool_is_left_out_alone_and_by_name(bad: Any, name: str, words: str) -> None:
+def test_a_bad_tool_is_left_out_alone_and_named(bad: Any, name: str, words: str) -> None:
     found, (left_out,) = read(described("first"), bad, described("last"))
     assert [tool.name for tool in found] == ["first", "last"]
     assert left_out.name == name
@@ -317,7 +317,7 @@ def test_bad_tool_is_left_out_alone_and_by_name(bad: Any, name: str, words: str)
         {"icons": "none", "_meta": 3},
     ],
 )
-def test_wrong_part_beside_the_schema_costs_only_itself(more: dict[str, Any]) -> None:
+def test_a_faulty_part_beside_the_schema_loses_only_itself(more: dict[str, Any]) -> None:
     (definition,), skipped = read(described(**more))
     assert skipped == []
     assert definition.annotations == ({"destructiveHint": False} if isinstance(more.get("annotations"), dict) else {})
@@ -332,7 +332,7 @@ def test_wrong_part_beside_the_schema_costs_only_itself(more: dict[str, Any]) ->
         {"description": "x" * 200_001},
     ],
 )
-def test_output_schema_that_cannot_be_used_is_dropped_with_a_note(outputs: Any) -> None:
+def test_an_unusable_output_schema_is_dropped_with_a_note(outputs: Any) -> None:
     found = read_definitions([described(outputSchema=outputs)])
     assert ([each.output_schema for each in found.definitions], found.skipped) == ([None], ())
     assert found.adapted[0].reason.startswith("its output schema: ")
@@ -376,21 +376,21 @@ def test_older_schemas_and_ecma_patterns_are_translated(schema: dict[str, Any], 
         ({"pattern": "[a-"}, "the pattern '[a-' is not checked"),
     ],
 )
-def test_illegal_keyword_is_dropped_with_a_note(schema: Any, note: str) -> None:
+def test_an_illegal_keyword_is_dropped_with_a_note(schema: Any, note: str) -> None:
     found = read_definitions([described(schema={**OBJECT, "properties": {"a": schema}})])
     assert [each.reason for each in found.adapted] == [note]
     tool = McpTool(found.definitions[0], SERVER, "there", Level.READ)
     assert tool.check_params({"a": "any"}) == {"a": "any"}
 
 
-def test_reading_a_schema_changes_nothing_in_it() -> None:
+def test_reading_a_schema_does_not_change_it() -> None:
     schema = {**OBJECT, "properties": {"a": {"required": [1], "enum": "red", "type": "text"}}}
     before = json.dumps(schema)
     read(described(schema=schema))
     assert json.dumps(schema) == before, "its hash would depend on the reader"
 
 
-def test_property_may_be_named_like_a_keyword() -> None:
+def test_a_property_can_be_named_like_a_keyword() -> None:
     names = ("items", "type", "required", "pattern", "dependencies", "enum", "exclusiveMinimum", "properties")
     found = read_definitions([described(schema={**OBJECT, "properties": {name: {"type": "string"} for name in names}})])
     assert (found.skipped, found.adapted) == ((), ())

@@ -16,12 +16,12 @@ async def failing() -> None:
     raise TimeoutError
 
 
-def test_whoever_waits_is_told() -> None:
+def test_a_failure_is_passed_to_the_waiting_caller() -> None:
     with pytest.raises(TimeoutError):
         LoopThread().submit(failing()).result(10)
 
 
-def test_a_failure_after_the_work_was_given_up_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failure_after_the_work_was_abandoned_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
     loop, begun, ended = LoopThread(), threading.Event(), threading.Event()
 
     async def failing_when_cancelled() -> None:

@@ -35,7 +35,7 @@ from tools.testing import run_tool
     ],
 )
 @pytest.mark.parametrize("level", [Level.READ, Level.WRITE])
-def test_a_lost_call_is_said_so_and_a_write_is_never_repeated(
+def test_a_lost_call_is_reported_and_a_write_is_never_repeated(
     name: str, words: str, level: Level, tmp_path: Path
 ) -> None:
     calls = tmp_path / "calls"
@@ -47,14 +47,14 @@ def test_a_lost_call_is_said_so_and_a_write_is_never_repeated(
     assert called(tool_of(server, "echo"), text="again").markdown == '{"text": "again"}'
 
 
-def test_a_write_that_is_too_late_is_not_sent(tmp_path: Path) -> None:
+def test_a_late_write_is_not_sent(tmp_path: Path) -> None:
     calls = tmp_path / "calls"
     tool = tool_of(misbehaving(calls=calls), "echo", Level.WRITE)
     assert failure_of(called_too_late(tool))[:2] == ("WORKER_LOST", True)
     assert not calls.exists()
 
 
-def test_a_hanging_call_ends_at_its_timeout_and_the_next_has_a_process_of_its_own() -> None:
+def test_a_hanging_call_ends_at_its_timeout_and_the_next_has_a_new_process() -> None:
     server = misbehaving()
     before = called(tool_of(server, "pid")).markdown
     began = time.monotonic()
@@ -67,7 +67,7 @@ def test_a_hanging_call_ends_at_its_timeout_and_the_next_has_a_process_of_its_ow
         assert time.monotonic() < deadline
 
 
-def test_a_call_that_is_given_up_is_cancelled_at_the_server(tmp_path: Path) -> None:
+def test_an_abandoned_call_is_cancelled_at_the_server(tmp_path: Path) -> None:
     server = misbehaving(owner="cancel", calls=tmp_path / "calls")
     tool = tool_of(server, "slow_response")
     assert failure_of(called(tool, timeout_s=0.6))[0] == "TIMEOUT"
@@ -76,7 +76,7 @@ def test_a_call_that_is_given_up_is_cancelled_at_the_server(tmp_path: Path) -> N
         assert time.monotonic() < deadline
 
 
-def test_response_in_a_wrong_form_says_that_the_write_happened() -> None:
+def test_a_malformed_response_says_that_the_write_happened() -> None:
     assert called(tool_of(misbehaving(), "broken", Level.WRITE)).markdown == "no list"
     result = called(tool_of(misbehaving(), "wrong_structure", Level.WRITE))
     assert (result.success, result.data, result.summary) == (True, None, "x")
@@ -84,7 +84,7 @@ def test_response_in_a_wrong_form_says_that_the_write_happened() -> None:
 
 
 @pytest.mark.parametrize("name", ["fail_inside", "locked"])
-def test_error_object_leaves_a_write_unknown_and_ends_a_read(name: str, tmp_path: Path) -> None:
+def test_an_error_object_makes_a_write_unknown_and_a_read_fail(name: str, tmp_path: Path) -> None:
     calls = tmp_path / "calls"
     server = misbehaving(calls=calls)
     words = "Internal error" if name == "fail_inside" else "Connection closed"  # the client's own words, from outside
@@ -96,7 +96,7 @@ def test_error_object_leaves_a_write_unknown_and_ends_a_read(name: str, tmp_path
     assert calls.read_text().split() == [name, name]
 
 
-def test_a_failure_that_the_server_reports_is_definite_short_and_clean() -> None:
+def test_a_failure_reported_by_the_server_is_definite_short_and_clean() -> None:
     code, definite, message = failure_of(called(tool_of(misbehaving(), "fail", Level.WRITE)))
     assert (code, definite) == ("OPERATION_FAILED", True)
     assert len(message) < 1_100
@@ -111,7 +111,7 @@ def test_a_failure_that_the_server_reports_is_definite_short_and_clean() -> None
     "An admin sets an MCP tool's level; its hints are suggestions",
     "tools/sources/mcp/tool.py",
 )
-def test_what_a_tool_hints_at_is_only_suggested_and_its_environment_is_small(
+def test_the_hints_of_a_tool_are_only_suggestions_and_its_environment_is_small(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     server = misbehaving()
@@ -132,7 +132,7 @@ def test_what_a_tool_hints_at_is_only_suggested_and_its_environment_is_small(
     "Text of an embedded MCP resource reaches the model; a tool that requires tasks is skipped",
     "tools/sources/mcp/results.py, tools/sources/mcp/definitions.py",
 )
-def test_a_resource_of_text_is_told_and_other_parts_are_named() -> None:
+def test_a_text_resource_is_returned_and_other_parts_are_named() -> None:
     told = called(tool_of(misbehaving(), "parts")).markdown
     assert "[image: image/png, 3 bytes, not shown]" in told
     assert "[link: x, http://127.0.0.1:1/x, not opened]" in told
@@ -140,7 +140,7 @@ def test_a_resource_of_text_is_told_and_other_parts_are_named() -> None:
     assert "[resource: file:///sound, audio/wav, 3 bytes, not shown]" in told
 
 
-def test_structured_content_is_the_data_and_other_words_are_not_lost() -> None:
+def test_structured_content_is_the_data_and_other_text_is_kept() -> None:
     server = misbehaving()
     structured, both = called(tool_of(server, "structured")), called(tool_of(server, "both"))
     assert (structured.data, structured.markdown) == ({"n": 1}, "")
@@ -155,7 +155,7 @@ def test_progress_reaches_the_run() -> None:
     assert sorted(seen) == [(0.25, "step 1"), (0.5, "step 2"), (0.75, "step 3")]
 
 
-def test_what_a_server_asks_for_is_declined() -> None:
+def test_requests_of_the_server_are_declined() -> None:
     server = misbehaving(owner="asks")
     assert called(tool_of(server, "samples"), text="x").success
     told = json.loads(called(tool_of(server, "cancelled")).markdown)
@@ -163,7 +163,7 @@ def test_what_a_server_asks_for_is_declined() -> None:
     assert "not supported" in told[0]["error"]["message"]
 
 
-def test_logs_and_standard_error_are_bounded_and_hold_no_secret(caplog: pytest.LogCaptureFixture) -> None:
+def test_logs_and_standard_error_are_limited_and_contain_no_secret(caplog: pytest.LogCaptureFixture) -> None:
     server = misbehaving(owner="logs")
     with caplog.at_level(logging.DEBUG, "gadget.tools.mcp"):
         assert called(tool_of(server, "logs")).success
@@ -178,7 +178,7 @@ def test_logs_and_standard_error_are_bounded_and_hold_no_secret(caplog: pytest.L
     assert SECRET not in caplog.text
 
 
-def test_endless_words_cost_the_others_nothing() -> None:
+def test_endless_text_does_not_affect_other_servers() -> None:
     async def loop_work() -> float:
         before = time.thread_time()
         await asyncio.sleep(1.0)
@@ -196,7 +196,7 @@ def test_endless_words_cost_the_others_nothing() -> None:
     "Reading one server's definitions does not delay calls of other servers",
     "tools/sources/mcp/calls.py",
 )
-def test_definitions_are_read_where_nobody_else_waits(tmp_path: Path) -> None:
+def test_definitions_are_read_on_a_separate_thread(tmp_path: Path) -> None:
     file = tmp_path / "definitions.json"
     schema = {"type": "object", "properties": {f"p{number}": {"type": "string"} for number in range(1_500)}}
     file.write_text(json.dumps([{"name": f"tool{number}", "inputSchema": schema} for number in range(4)]))
@@ -220,7 +220,7 @@ def test_definitions_are_read_where_nobody_else_waits(tmp_path: Path) -> None:
     assert max(waited) < (time.monotonic() - began) / 3
 
 
-def test_a_changed_listing_is_noted_until_it_is_read_again() -> None:
+def test_a_changed_listing_is_flagged_until_it_is_read_again() -> None:
     server = misbehaving(owner="changes")
     tool = tool_of(server, "change")
     assert not has_tool_list_changed(server)
@@ -238,7 +238,7 @@ def test_a_changed_listing_is_noted_until_it_is_read_again() -> None:
     "A changed definition or location of an MCP tool changes its hash",
     "tools/sources/mcp/definitions.py",
 )
-def test_another_definition_or_place_has_another_hash_but_another_title_has_not(tmp_path: Path) -> None:
+def test_the_hash_depends_on_definition_and_address_but_not_on_the_title(tmp_path: Path) -> None:
     file = tmp_path / "definitions.json"
     tool = {"name": "save", "description": "Saves.", "inputSchema": {"type": "object"}}
 
@@ -255,7 +255,7 @@ def test_another_definition_or_place_has_another_hash_but_another_title_has_not(
     assert hash_of(misbehaving(definitions=file, pages=7)) != first
 
 
-def test_all_pages_are_read(tmp_path: Path) -> None:
+def test_all_pages_of_a_listing_are_read(tmp_path: Path) -> None:
     file = tmp_path / "definitions.json"
     file.write_text(json.dumps([{"name": f"t{n}", "inputSchema": {"type": "object"}} for n in range(2_100)]))
     listing = list_tools(misbehaving(definitions=file, pages=50))
@@ -263,7 +263,7 @@ def test_all_pages_are_read(tmp_path: Path) -> None:
     assert "at most 2,000 tools" in listing.skipped[-1].reason
 
 
-def test_a_server_that_does_not_start_tells_the_admin_why(tmp_path: Path) -> None:
+def test_a_server_that_does_not_start_is_reported_to_the_admin(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="ended with code 1 before the connection was ready") as failure:
         list_tools(misbehaving(start="dies"))
     assert not failure.value.attempted

@@ -34,7 +34,7 @@ def tool_behind(older: OlderServer, behavior: str, level: Level = Level.WRITE) -
     return McpTool(definition, behind(older, behavior), "there", level)
 
 
-def test_an_older_server_is_spoken_to_in_its_revision(older: OlderServer, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_older_server_is_addressed_in_its_revision(older: OlderServer, caplog: pytest.LogCaptureFixture) -> None:
     server = behind(older, "works")
     with caplog.at_level(logging.INFO):
         listing = list_tools(server)
@@ -84,23 +84,23 @@ def test_a_write_without_a_usable_response_is_unknown_and_not_repeated(
     assert called(tool_behind(older, "works")).success
 
 
-def test_a_write_that_is_too_late_is_not_sent(older: OlderServer) -> None:
+def test_a_late_write_is_not_sent(older: OlderServer) -> None:
     assert failure_of(called_too_late(tool_behind(older, "works")))[:2] == ("WORKER_LOST", True)
     assert older.calls() == 0
 
 
-def test_a_read_that_was_lost_on_the_way_is_asked_again_once(older: OlderServer) -> None:
+def test_a_lost_read_is_repeated_once(older: OlderServer) -> None:
     assert failure_of(called(tool_behind(older, "breaks", Level.READ)))[0] == "NETWORK_ERROR"
     assert older.calls() == 2
 
 
-def test_a_read_that_an_admin_raised_to_a_write_is_not_asked_again(older: OlderServer) -> None:
+def test_a_read_raised_to_a_write_is_not_repeated(older: OlderServer) -> None:
     result = run_tool(tool_behind(older, "breaks", Level.READ), {}, level=Level.WRITE)
     assert failure_of(result)[:2] == ("NETWORK_ERROR", False)
     assert older.calls() == 1
 
 
-def test_what_the_server_refuses_besides_the_call_says_nothing_about_the_call(older: OlderServer) -> None:
+def test_requests_of_the_server_do_not_affect_the_outcome_of_the_call(older: OlderServer) -> None:
     assert failure_of(called(tool_behind(older, "asks")))[:2] == ("NETWORK_ERROR", False)
     assert any(message.get("id") == "s1" for _, _, message in older.asked)  # it was declined, and that was refused
 
@@ -118,14 +118,14 @@ def test_a_hanging_server_ends_at_the_timeout(older: OlderServer) -> None:
     "tools/sources/mcp/connection.py",
 )
 @pytest.mark.parametrize("behavior", ["moves", "moves_to_itself", "moves_within"])
-def test_a_write_that_belongs_elsewhere_was_not_done_and_is_said_once(older: OlderServer, behavior: str) -> None:
+def test_a_redirected_write_was_not_done_and_is_reported_once(older: OlderServer, behavior: str) -> None:
     code, definite, message = failure_of(called(tool_behind(older, behavior)))
     assert (code, definite) == ("OPERATION_FAILED", True)
     assert "redirects to another address, and redirects are not followed" in message
     assert older.calls() == 1
 
 
-def test_a_server_that_is_elsewhere_is_not_looked_for(older: OlderServer) -> None:
+def test_a_redirect_to_another_server_is_not_followed(older: OlderServer) -> None:
     with pytest.raises(ToolError, match="redirects to another address"):
         list_tools(behind(older, "away"))
 
@@ -140,7 +140,7 @@ def test_a_server_that_is_elsewhere_is_not_looked_for(older: OlderServer) -> Non
         (429, "RATE_LIMIT_EXCEEDED"),
     ],
 )
-def test_a_refusal_has_its_code_and_nothing_was_done(older: OlderServer, status: int, code: str) -> None:
+def test_a_refusal_has_its_code_and_counts_as_not_done(older: OlderServer, status: int, code: str) -> None:
     told = failure_of(called(tool_behind(older, str(status))))
     assert told[:2] == (code, True)
     with pytest.raises(ToolError) as failure:
@@ -158,14 +158,14 @@ def test_a_refusal_has_its_code_and_nothing_was_done(older: OlderServer, status:
         ("bad_params", "OPERATION_FAILED", "refused the call: Wrong params."),
     ],
 )
-def test_refusal_keeps_the_words_of_the_server(older: OlderServer, behavior: str, code: str, words: str) -> None:
+def test_a_refusal_keeps_the_words_of_the_server(older: OlderServer, behavior: str, code: str, words: str) -> None:
     told = failure_of(called(tool_behind(older, behavior)))
     assert told[:2] == (code, True)
     assert words in told[2]
 
 
 @pytest.mark.parametrize("behavior", ["locked", "locked_in_a_stream", "locked_with_400", "error_as_text"])
-def test_read_fails_at_once_with_the_words_of_an_error_object(older: OlderServer, behavior: str) -> None:
+def test_a_read_fails_at_once_with_the_words_of_an_error_object(older: OlderServer, behavior: str) -> None:
     told = failure_of(called(tool_behind(older, behavior, Level.READ)))
     assert told == ("OPERATION_FAILED", True, f"{list_title(older)} answered with an error: Account is locked.")
     assert older.calls() == 1
@@ -176,12 +176,12 @@ def list_title(older: OlderServer) -> str:
 
 
 @pytest.mark.parametrize("behavior", ["result_without_envelope_parts", "result_is_text"])
-def test_result_in_a_broken_envelope_counts(older: OlderServer, behavior: str) -> None:
+def test_a_result_in_a_malformed_envelope_is_accepted(older: OlderServer, behavior: str) -> None:
     result = called(tool_behind(older, behavior))
     assert (result.success, result.markdown) == (True, "saved")
 
 
-def test_what_cannot_be_reached_was_not_asked(older: OlderServer) -> None:
+def test_an_unreachable_server_counts_as_not_attempted(older: OlderServer) -> None:
     tool = tool_behind(older, "works")
     urls = {"http://127.0.0.1:1/mcp": "NETWORK_ERROR", "http://[::1]:9/mcp": "SECURITY_VIOLATION"}
     urls |= {

@@ -82,7 +82,7 @@ def parent_of(server: StdioServer, copies: str = "alone") -> tuple[subprocess.Po
 )
 @pytest.mark.parametrize("copies", ["alone", "forks"])
 @pytest.mark.parametrize("launcher", [(), LAUNCHER])
-def test_a_server_dies_with_a_process_that_is_killed_even_if_it_stays_otherwise(
+def test_a_server_ends_with_a_killed_process_even_if_it_ignores_its_input(
     launcher: tuple[str, ...], copies: str
 ) -> None:
     server = StdioServer((*launcher, *misbehaving(start="stays").command))
@@ -94,7 +94,7 @@ def test_a_server_dies_with_a_process_that_is_killed_even_if_it_stays_otherwise(
     parent.communicate()  # ends the copy
 
 
-def test_a_signal_to_all_ends_no_guard_of_a_server_that_stays() -> None:
+def test_a_signal_to_all_processes_does_not_end_the_guard_of_a_surviving_server() -> None:
     parent, group = parent_of(misbehaving(start="stays"))
     os.killpg(os.getpgid(group[0]), signal.SIGTERM)
     parent.kill()
@@ -111,7 +111,7 @@ def test_a_server_ends_with_the_process(how: str) -> None:
     wait_until_gone(*group)
 
 
-def test_a_server_that_will_not_end_is_killed_with_all_that_it_started() -> None:
+def test_a_server_that_does_not_end_is_killed_with_its_children() -> None:
     server = StdioServer((*LAUNCHER, *misbehaving(start="stays").command))
     list_tools(server)
     group = group_of(PROCESS_POOL.pid(server))
@@ -120,7 +120,7 @@ def test_a_server_that_will_not_end_is_killed_with_all_that_it_started() -> None
     wait_until_gone(*group)
 
 
-def test_a_server_that_is_asked_to_end_is_asked_once(tmp_path: Path) -> None:
+def test_a_server_is_told_to_end_only_once(tmp_path: Path) -> None:
     server = misbehaving(start="obeys", calls=tmp_path / "calls")
     list_tools(server)
     group = group_of(PROCESS_POOL.pid(server))
@@ -129,7 +129,7 @@ def test_a_server_that_is_asked_to_end_is_asked_once(tmp_path: Path) -> None:
     assert (tmp_path / "calls").read_text().split() == ["SIGTERM"]
 
 
-def test_a_process_without_calls_is_ended_and_the_next_call_has_another() -> None:
+def test_an_idle_process_is_ended_and_the_next_call_starts_another() -> None:
     connections, server = ProcessPool(PoolLimits(idle_s=0.2)), misbehaving(owner="idle")
 
     async def pid() -> int:
@@ -143,12 +143,12 @@ def test_a_process_without_calls_is_ended_and_the_next_call_has_another() -> Non
     wait_until_gone(second)
 
 
-def test_owners_share_no_process() -> None:
+def test_organizations_share_no_process() -> None:
     pids = {called(tool_of(misbehaving(owner=owner), "pid")).markdown for owner in ("1", "2", "1")}
     assert len(pids) == 2
 
 
-def test_a_killed_server_is_opened_again() -> None:
+def test_a_killed_server_is_started_again() -> None:
     server = misbehaving(owner="killed")
     tool = tool_of(server, "pid", Level.WRITE)
     first = int(called(tool).markdown)
@@ -165,7 +165,7 @@ def test_a_killed_server_is_opened_again() -> None:
     "A server that crashes repeatedly is restarted after a delay",
     "tools/sources/mcp/process_pool.py",
 )
-def test_a_server_that_crashes_in_a_loop_is_not_started_again_at_once() -> None:
+def test_a_crashing_server_is_not_restarted_at_once() -> None:
     server = misbehaving(owner="loop", start="dies")
     for _ in range(10):
         with pytest.raises(ToolError, match="ended with code 1"):
@@ -177,7 +177,7 @@ def test_a_server_that_crashes_in_a_loop_is_not_started_again_at_once() -> None:
     assert not failure.value.attempted
 
 
-def test_a_call_while_the_server_still_starts_is_definitely_not_done() -> None:
+def test_a_call_while_the_server_starts_counts_as_not_done() -> None:
     server = misbehaving(owner="starting")
     tool = tool_of(server, "echo", Level.WRITE)
     tool._server = misbehaving(owner="starting", start="hangs")

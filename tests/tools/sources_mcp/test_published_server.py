@@ -53,7 +53,7 @@ def server(request: pytest.FixtureRequest) -> Server:
     return found
 
 
-def test_it_lists_its_tools_in_the_newest_revision(server: Server) -> None:
+def test_the_server_lists_its_tools_in_the_newest_revision(server: Server) -> None:
     listing = list_tools(server)
     assert (listing.name, listing.protocol, listing.skipped) == ("mcp-time", "2026-07-28", ())
     assert [tool.name for tool in listing.tools] == ["get_current_time", "convert_time"]
@@ -64,7 +64,7 @@ def test_it_lists_its_tools_in_the_newest_revision(server: Server) -> None:
     "MCP servers over standard input and output and over streamable HTTP, in all revisions",
     "tools/sources/mcp/calls.py",
 )
-def test_its_tools_are_legal_and_response_with_data(server: Server) -> None:
+def test_its_tools_are_legal_and_return_data(server: Server) -> None:
     tool = tool_of(server, "convert_time")
     toolbox = Toolbox()
     toolbox.register(tool)
@@ -75,20 +75,20 @@ def test_its_tools_are_legal_and_response_with_data(server: Server) -> None:
     assert result.markdown == ""  # said once, as data
 
 
-def test_params_are_checked_before_the_server_is_asked(server: Server) -> None:
+def test_params_are_checked_before_the_call_is_sent(server: Server) -> None:
     tool = tool_of(server, "convert_time")
     code, definite, message = failure_of(called(tool, source_timezone="UTC", time="12:00"))
     assert (code, definite) == ("MISSING_PARAM", True)
     assert "target_timezone" in message
 
 
-def test_its_own_refusal_is_a_definite_failure_in_its_words(server: Server) -> None:
+def test_a_refusal_by_the_server_is_a_definite_failure_in_its_words(server: Server) -> None:
     code, definite, message = failure_of(called(tool_of(server, "get_current_time", Level.WRITE), timezone="Atlantis"))
     assert (code, definite) == (ErrorCode.OPERATION_FAILED, True)
     assert "Atlantis" in message
 
 
-def test_the_level_is_the_admins(server: Server) -> None:
+def test_the_admin_sets_the_level(server: Server) -> None:
     definition = list_tools(server).tools[0]
     assert suggest_level(definition.annotations) in Level
     for level, decision in (
@@ -100,7 +100,7 @@ def test_the_level_is_the_admins(server: Server) -> None:
         assert judge_tool(tool, {"timezone": "UTC"}).permission is decision
 
 
-def test_sixty_four_calls_over_eight_threads(server: Server) -> None:
+def test_sixty_four_calls_over_eight_threads_succeed(server: Server) -> None:
     tool = tool_of(server, "get_current_time")
     done: list[bool] = []
 

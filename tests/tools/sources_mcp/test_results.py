@@ -35,7 +35,7 @@ def text(*texts: str) -> list[dict[str, str]]:
     "tools/sources/mcp/summaries.py",
 )
 @pytest.mark.parametrize("response", REAL, ids=[f"{index}-{each['tool']}" for index, each in enumerate(REAL)])
-def test_real_response_has_a_line_that_says_something(response: dict[str, Any]) -> None:
+def test_a_real_response_has_a_meaningful_summary(response: dict[str, Any]) -> None:
     summary = read(response["result"], response["output_schema"]).summary
     assert summary == response["summary"]
     assert summary not in ("", "Done")
@@ -77,7 +77,7 @@ def test_real_response_has_a_line_that_says_something(response: dict[str, Any]) 
         ({"content": text("OK"), "structuredContent": {}}, "The server answered: OK"),
     ],
 )
-def test_line_is_never_done_a_heading_or_a_brace(response: dict[str, Any], summary: str) -> None:
+def test_a_summary_is_never_done_a_heading_or_a_brace(response: dict[str, Any], summary: str) -> None:
     assert read(response).summary == summary
 
 
@@ -106,7 +106,7 @@ def test_text_that_the_structure_repeats_is_sent_once(shown: str, data: Any) -> 
     assert (result.markdown, result.data) == ("", data)
 
 
-def test_text_that_says_more_than_the_structure_stays() -> None:
+def test_text_with_more_than_the_structure_stays() -> None:
     result = read({"content": text("It is not shipped yet."), "structuredContent": {"shipped": False}})
     assert result.for_model() == 'It is not shipped yet.\n\n```json\n{"shipped":false}\n```'
     mixed = read({"content": text('Two orders: [{"id": 1}, {"id": 2}]'), "structuredContent": [{"id": 1}, {"id": 2}]})
@@ -157,7 +157,7 @@ def test_words_numbers_and_short_tokens_are_not_binary_content() -> None:
     assert read({"structuredContent": data}).data == data
 
 
-def test_structure_that_does_not_fit_is_dropped_with_one_line() -> None:
+def test_a_structure_that_violates_its_schema_is_dropped_with_one_line() -> None:
     schema = {"type": "object", "properties": {"ok": {"type": "boolean"}}}
     result = read({"content": text("Written."), "structuredContent": {"ok": "yes"}}, schema)
     assert (result.success, result.data, result.summary) == (True, None, "Written.")
@@ -176,12 +176,12 @@ def test_structure_that_does_not_fit_is_dropped_with_one_line() -> None:
     ],
     ids=["code blocks", "spaces", "texts", "markup", "nearly binary"],
 )
-def test_hostile_response_is_read_in_bounded_time(response: dict[str, Any]) -> None:
+def test_a_hostile_response_is_read_in_bounded_time(response: dict[str, Any]) -> None:
     began = time.process_time()
     read(response)
     assert time.process_time() - began < 2
 
 
-def test_image_of_a_server_is_a_file_of_the_result() -> None:
+def test_an_image_from_a_server_becomes_a_file_of_the_result() -> None:
     (file,) = read({"content": [{"type": "image", "data": BINARY, "mimeType": "image/png"}]}).files
     assert (file.name, file.content, file.content_type) == ("image-1.png", base64.b64decode(BINARY), "image/png")

@@ -50,7 +50,7 @@ def test_every_shape_of_a_response_has_its_outcome_and_keeps_its_words() -> None
 
 
 @pytest.mark.parametrize("key", ["result", "tools", "entry"])
-def test_every_shape_of_a_listing_costs_at_most_itself(key: str, tmp_path: Path) -> None:
+def test_every_shape_of_a_listing_loses_at_most_its_own_tool(key: str, tmp_path: Path) -> None:
     file = tmp_path / "listing"
     server = misbehaving(owner=key, listing=file)
     good = {"name": "good", "inputSchema": {"type": "object"}}
@@ -81,7 +81,7 @@ def test_every_shape_of_a_listing_costs_at_most_itself(key: str, tmp_path: Path)
         (f'{{"id":MY_ID,"detail":"{WORDS}"}}', f"did not accept the connection: {WORDS}."),
     ],
 )
-def test_greeting_that_is_none_says_so_in_the_servers_words(greeting: str, words: str) -> None:
+def test_an_invalid_greeting_is_reported_in_the_words_of_the_server(greeting: str, words: str) -> None:
     with pytest.raises(ToolError) as failure:
         list_tools(misbehaving(owner="greeting", greeting=greeting))
     assert words in failure.value.message

@@ -63,7 +63,7 @@ def decide(person: Voter, *votes: CastVote, rules: tuple[RuleTerms, ...] = (TWO_
         (replace(LARGE, tool="crm.update"), False),
     ],
 )
-def test_a_rule_is_for_the_cards_that_meet_all_that_it_names(rule: RuleTerms, is_for_it: bool) -> None:
+def test_a_rule_applies_to_cards_that_meet_all_its_terms(rule: RuleTerms, is_for_it: bool) -> None:
     assert rule.matches(CARD) is is_for_it
 
 
@@ -76,7 +76,7 @@ def test_a_rule_is_for_the_cards_that_meet_all_that_it_names(rule: RuleTerms, is
         ({}, False),
     ],
 )
-def test_one_entry_of_a_list_is_enough(params: dict[str, Any], is_for_it: bool) -> None:
+def test_one_matching_entry_of_a_list_is_sufficient(params: dict[str, Any], is_for_it: bool) -> None:
     rule = replace(LARGE, conditions=(Condition("payments.amount", Rule.MINIMUM, 500),))
     assert rule.matches(replace(CARD, params=params)) is is_for_it
 
@@ -86,18 +86,18 @@ def test_without_a_matching_rule_one_approver_decides() -> None:
     assert [state.rule for state in count_votes(CARD, [], [])] == [ANY_APPROVER]
 
 
-def test_people_without_the_approver_role_count_for_nothing() -> None:
+def test_people_without_the_approver_role_do_not_count() -> None:
     assert decide(VIEWER, rules=()) == "needs the approver role"
     assert not count_votes(CARD, [CastVote(VIEWER)], [TWO_OF_FINANCE])[0].counted
 
 
-def test_a_rule_needs_its_number_of_people_of_its_group() -> None:
+def test_a_rule_needs_its_number_of_people_from_its_group() -> None:
     assert decide(FAY) == "counted"
     assert decide(FRED, CastVote(FAY)) == "approved"
     assert decide(BEN, CastVote(FAY)) == "1 of 2: someone from Finance"
 
 
-def test_nobody_votes_twice() -> None:
+def test_nobody_can_vote_twice() -> None:
     assert decide(FAY, CastVote(FAY)) == "you have approved this already"
     assert len(count_votes(CARD, [CastVote(FAY), CastVote(FAY)], [TWO_OF_FINANCE])[0].counted) == 1
 
@@ -113,8 +113,8 @@ def test_a_vote_that_no_unmet_rule_needs_is_refused() -> None:
     assert decide(FRED, CastVote(FAY), rules=(replace(TWO_OF_FINANCE, needed=1), LARGE)) == "needs someone from Legal"
 
 
-class TestWhoAsked:
-    def test_is_not_the_only_voice(self) -> None:
+class TestARequester:
+    def test_cannot_approve_alone_under_the_two_person_rule(self) -> None:
         assert decide(ANN, rules=(TWO_PERSON_RULE,)) == "needs an approver, not someone who asked for this"
         assert decide(BEN, rules=(TWO_PERSON_RULE,)) == "approved"
 
@@ -125,7 +125,7 @@ class TestWhoAsked:
 
 
 class TestDeputies:
-    def test_count_as_the_person_who_named_them(self) -> None:
+    def test_count_as_the_person_they_represent(self) -> None:
         found = may_decide(replace(BEN, deputy_for=(FAY,)), CARD, [], [replace(TWO_OF_FINANCE, needed=1)])
         assert found == replace(found, vote=CastVote(replace(BEN, deputy_for=(FAY,)), FAY), completes=True)
         assert found.vote is not None
@@ -144,7 +144,7 @@ class TestDeputies:
             (CastVote(BEN, FAY), CastVote(BEN, FRED)),
         ],
     )
-    def test_are_no_second_voice_beside_the_other_or_themselves(self, first: CastVote, second: CastVote) -> None:
+    def test_have_no_second_vote_beside_their_principal_or_themselves(self, first: CastVote, second: CastVote) -> None:
         assert count_votes(CARD, [first, second], [TWO_OF_FINANCE])[0].counted == (first,)
         voter = replace(second.voter, deputy_for=(second.deputy_for or FRED,))
         found = may_decide(voter, CARD, [first], [TWO_OF_FINANCE])
@@ -160,7 +160,7 @@ class TestDeputies:
             (CastVote(FRED), CastVote(replace(BEN, deputy_for=(FRED, FAY)), FAY)),
         ],
     )
-    def test_and_those_who_named_them_are_one_voice_also_in_their_own_names(
+    def test_share_one_vote_with_their_principal_even_in_their_own_names(
         self, first: CastVote, second: CastVote
     ) -> None:
         assert count_votes(CARD, [first, second], [TWO_OF_FINANCE])[0].counted == (first,)
@@ -168,11 +168,11 @@ class TestDeputies:
         assert not found.may_approve
         assert found.refusal == f"{first.name} has approved this, and together you count as one approval"
 
-    def test_of_nobody_here_are_a_second_voice(self) -> None:
+    def test_of_another_person_have_a_separate_vote(self) -> None:
         stranger = replace(FRED, deputy_for=(LEA,))
         assert may_decide(stranger, CARD, [CastVote(FAY)], [TWO_OF_FINANCE]).completes
 
-    def test_make_a_rule_stuck_that_needs_both(self) -> None:
+    def test_make_a_rule_that_needs_both_impossible(self) -> None:
         people = [FAY, replace(FRED, deputy_for=(FAY,))]
         assert find_stuck(count_votes(CARD, [], [TWO_OF_FINANCE]), CARD, people) == [TWO_OF_FINANCE]
         assert find_stuck(count_votes(CARD, [], [TWO_OF_FINANCE]), CARD, [FAY, FRED]) == []
@@ -180,31 +180,31 @@ class TestDeputies:
         assert find_stuck(count_votes(CARD, [], [TWO_OF_FINANCE]), CARD, [*people, third]) == []
 
     @pytest.mark.parametrize("requesters", [{FAY.id}, {BEN.id}])
-    def test_do_not_get_around_the_two_person_rule(self, requesters: set[int]) -> None:
+    def test_cannot_bypass_the_two_person_rule(self, requesters: set[int]) -> None:
         card = replace(CARD, requesters=frozenset(requesters))
         rule = replace(TWO_OF_FINANCE, needed=1, excludes_requesters=True)
         assert may_decide(replace(BEN, deputy_for=(FAY,)), card, [], [rule]).vote is None
 
-    def test_may_only_what_the_other_may(self) -> None:
+    def test_have_no_more_rights_than_their_principal(self) -> None:
         demoted = replace(FAY, may_approve=False)
         assert may_decide(replace(BEN, deputy_for=(demoted, CAT)), CARD, [], [TWO_OF_FINANCE]).vote is None
 
-    def test_who_have_voted_finish_a_rule_that_became_easier(self) -> None:
+    def test_who_have_voted_complete_a_relaxed_rule(self) -> None:
         easier = (replace(TWO_OF_FINANCE, needed=1),)
         assert decide(replace(BEN, deputy_for=(FAY,)), CastVote(BEN, FAY), rules=easier) == "approved"
         assert decide(CAT, CastVote(BEN, FAY), rules=easier) == f"{ONE_MORE}, by one of those who count"
 
-    def test_leave_the_voice_free_when_they_lose_their_role(self) -> None:
+    def test_without_their_role_do_not_use_up_the_vote(self) -> None:
         lost = CastVote(replace(BEN, may_approve=False), FAY)
         assert decide(FAY, lost) == "counted"
 
 
-def test_who_lost_the_role_or_left_the_group_meanwhile_does_not_count() -> None:
+def test_a_voter_who_lost_the_role_or_left_the_group_does_not_count() -> None:
     for changed in (replace(FAY, may_approve=False), replace(FAY, groups=frozenset())):
         assert decide(FRED, CastVote(changed)) == "counted"
 
 
-def test_after_a_time_a_second_group_counts_as_well() -> None:
+def test_a_second_group_counts_after_a_time() -> None:
     rule = replace(LARGE, escalates_after=timedelta(hours=4), second_group=FINANCE)
     late = replace(CARD, age=timedelta(hours=4))
     assert may_decide(FAY, CARD, [], [rule]).refusal == "needs someone from Legal"
@@ -214,7 +214,7 @@ def test_after_a_time_a_second_group_counts_as_well() -> None:
     assert may_decide(FAY, late, [], [replace(rule, second_group=None)]).refusal == "needs someone from Legal"
 
 
-def test_a_card_says_what_it_still_needs() -> None:
+def test_a_card_says_what_is_still_missing() -> None:
     rules = [replace(TWO_OF_FINANCE, excludes_requesters=True), LARGE]
     states = count_votes(CARD, [CastVote(FAY)], rules)
     assert describe_needs(CARD, states, "Ann") == "1 of 2: someone from Finance, not Ann; needs someone from Legal"
@@ -223,13 +223,13 @@ def test_a_card_says_what_it_still_needs() -> None:
     assert describe_needs(unasked, count_votes(unasked, [], [TWO_PERSON_RULE])) == "needs an approver"
 
 
-def test_a_rule_that_nobody_can_meet_any_more_is_found_and_does_not_become_easier() -> None:
+def test_a_rule_that_nobody_can_meet_is_found_and_not_relaxed() -> None:
     states = count_votes(CARD, [CastVote(FAY)], [TWO_OF_FINANCE])
     assert not find_stuck(states, CARD, [FAY, FRED, BEN])
     assert find_stuck(states, CARD, [FAY, BEN]) == [TWO_OF_FINANCE]
     assert not is_approved(states)
 
 
-def test_random_histories_are_decided_as_a_second_implementation_decides_them() -> None:
+def test_random_histories_are_decided_as_by_a_second_implementation() -> None:
     outcomes = {play_history(random.Random(f"votes {seed}")) for seed in range(HISTORIES)}
     assert outcomes == {"approved", "denied", "expired", "open"}

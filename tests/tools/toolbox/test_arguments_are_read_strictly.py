@@ -16,7 +16,7 @@ JSON = st.recursive(
 
 
 @pytest.mark.parametrize("text", ["", "  ", "{}"])
-def test_nothing_means_no_params(text: str) -> None:
+def test_empty_arguments_mean_no_params(text: str) -> None:
     assert parse_arguments(text) == {}
 
 
@@ -41,7 +41,7 @@ def test_nothing_means_no_params(text: str) -> None:
         ("<html></html>", "not valid JSON"),
     ],
 )
-def test_what_is_not_one_clean_object_is_refused(text: str, told: str) -> None:
+def test_anything_but_one_clean_object_is_refused(text: str, told: str) -> None:
     with pytest.raises(ToolError) as refused:
         parse_arguments(text)
     assert refused.value.code is ErrorCode.INVALID_TOOL_ARGUMENTS
@@ -49,12 +49,12 @@ def test_what_is_not_one_clean_object_is_refused(text: str, told: str) -> None:
     assert refused.value.is_definite
 
 
-def test_a_written_out_escape_is_not_a_nul() -> None:
+def test_an_escaped_backslash_before_u0000_is_not_a_nul() -> None:
     assert parse_arguments(r'{"a": "\\u0000"}') == {"a": r"\u0000"}
 
 
 @given(st.text(max_size=60))
-def test_any_text_is_an_object_or_a_tool_error(text: str) -> None:
+def test_any_text_is_parsed_as_an_object_or_refused_with_a_tool_error(text: str) -> None:
     try:
         read = parse_arguments(text)
     except ToolError:

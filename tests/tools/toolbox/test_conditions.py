@@ -62,16 +62,16 @@ BREAK = [
 
 
 @pytest.mark.parametrize(("param", "rule", "value"), HOLD)
-def test_it_holds(param: str, rule: Rule, value: Any) -> None:
+def test_a_satisfied_condition_reports_nothing(param: str, rule: Rule, value: Any) -> None:
     assert Condition(param, rule, value).find_violation(PARAMS) is None
 
 
 @pytest.mark.parametrize(("param", "rule", "value", "reason"), BREAK)
-def test_it_is_broken_and_says_why(param: str, rule: Rule, value: Any, reason: str) -> None:
+def test_a_violated_condition_says_why(param: str, rule: Rule, value: Any, reason: str) -> None:
     assert Condition(param, rule, value).find_violation(PARAMS) == Objection(reason)
 
 
-def test_a_long_value_is_shown_shortened_and_never_searched() -> None:
+def test_a_long_value_is_shortened_and_not_searched() -> None:
     violation = Condition("text", Rule.PATTERN, ".*").find_violation({"text": "x" * 5_000})
     assert violation is not None
     assert violation.why.startswith('text is "xxx')
@@ -99,19 +99,19 @@ def test_a_long_value_is_shown_shortened_and_never_searched() -> None:
         ({"param": "a", "rule": "one_of", "value": ["\0"], "otherwise": "ask"}, "a text contains a NUL character"),
     ],
 )
-def test_what_cannot_be_judged_is_refused(kept: dict[str, Any], why: str) -> None:
+def test_an_invalid_condition_is_refused(kept: dict[str, Any], why: str) -> None:
     with pytest.raises(ValueError, match=why.replace("(", r"\(")):
         Condition.from_json(kept)
 
 
-def test_no_pattern_can_hold_a_worker_up() -> None:
+def test_no_pattern_can_block_a_worker() -> None:
     hostile = Condition("text", Rule.PATTERN, "(.*.*.{0,99}.{0,99}.{0,99}a+)+x")
     started = time.perf_counter()
     assert hostile.find_violation({"text": "a" * 2_000})
     assert time.perf_counter() - started < 20
 
 
-def test_what_was_read_can_be_kept() -> None:
+def test_a_parsed_condition_can_be_stored() -> None:
     kept = {"param": "changes.status", "rule": "one_of", "value": ["a"], "otherwise": "forbid"}
     assert Condition.from_json(kept).as_json() == kept
 
@@ -124,11 +124,11 @@ AT_MOST_TWICE = Condition("times", Rule.MAXIMUM, 2)
 NEVER_LOUD = Condition("style", Rule.EQUALS, "plain", Otherwise.FORBID)
 
 
-def test_a_read_within_its_conditions_runs_by_itself() -> None:
+def test_a_read_within_its_conditions_runs_without_approval() -> None:
     assert judge_call(Echo(), {"text": "a"}, grants(AT_MOST_TWICE, NEVER_LOUD), Policy()).permission is Permission.AUTO
 
 
-def test_a_broken_one_asks_and_the_card_says_why() -> None:
+def test_a_violated_condition_asks_and_the_card_says_why() -> None:
     verdict = judge_call(Echo(), {"text": "a", "times": 3}, grants(AT_MOST_TWICE), Policy())
     assert verdict.permission is Permission.ASK
     assert verdict.reason == "times is 3, but must be at most 2"
@@ -137,7 +137,7 @@ def test_a_broken_one_asks_and_the_card_says_why() -> None:
 
 
 @feature("The gate", "Conditions on params ask or forbid", "tools/toolbox/conditions.py")
-def test_forbidding_beats_asking() -> None:
+def test_a_forbidding_condition_takes_precedence_over_an_asking_one() -> None:
     call = {"text": "a", "times": 3, "style": "loud"}
     verdict = judge_call(Echo(), call, grants(AT_MOST_TWICE, NEVER_LOUD), Policy())
     assert verdict.permission is Permission.FORBIDDEN
@@ -164,7 +164,7 @@ RULES = st.builds(
 
 
 @given(st.lists(RULES, max_size=4), st.integers(1, 5), st.sampled_from(["plain", "loud"]), st.sampled_from(Level))
-def test_no_condition_ever_lets_more_through(made: list[Condition], times: int, style: str, level: Level) -> None:
+def test_no_condition_ever_permits_more(made: list[Condition], times: int, style: str, level: Level) -> None:
     conditions = []
     for each in made:
         try:

@@ -17,13 +17,13 @@ DOCUMENTED = [
 ]  # fmt: skip
 
 
-def test_there_are_no_others() -> None:
+def test_the_error_codes_are_exactly_the_documented_ones() -> None:
     assert [code.value for code in ErrorCode] == DOCUMENTED
 
 
 @feature("Results and errors", "Error codes shared by tools, the executor and the gate", "tools/contract/errors.py")
 @pytest.mark.parametrize("code", DOCUMENTED)
-def test_each_documented_code_is_told_in_the_documented_form(code: str) -> None:
+def test_each_code_is_formatted_as_documented(code: str) -> None:
     whole = ToolError(
         ErrorCode(code),
         "It is so.",
@@ -48,7 +48,7 @@ def test_each_documented_code_is_told_in_the_documented_form(code: str) -> None:
     "The tools of a mode, and the tools that an employee may use",
     "tools/toolbox/toolbox.py",
 )
-def test_mode_sets_and_available_tools() -> None:
+def test_mode_sets_limit_the_available_tools() -> None:
     toolbox = Toolbox()
     everywhere, coding = Echo(level=Level.READ), Echo(name="sample.code", modes=frozenset({"code"}))
     system = Echo(name="sample.system", modes=frozenset())

@@ -41,7 +41,7 @@ from tools.toolbox import Grants, Permission, Policy, judge_call
         ({"path": "README.md", "title": "{curly} text"}, []),
     ],
 )
-def test_requests_are_found(params: dict[str, Any], found: list[str]) -> None:
+def test_embedded_requests_are_found(params: dict[str, Any], found: list[str]) -> None:
     assert list(find_embedded_requests(params)) == found
     verdict = judge_call(Outside(), params, Grants(tools=frozenset({"there.look"})), Policy())
     assert (verdict.level is Level.DESTRUCTIVE) == bool(found)
@@ -49,7 +49,7 @@ def test_requests_are_found(params: dict[str, Any], found: list[str]) -> None:
     assert all(each in verdict.reason for each in found)
 
 
-def test_depth_is_no_way_out() -> None:
+def test_deep_nesting_does_not_hide_a_request() -> None:
     deep: Any = {"method": "DELETE", "path": "/a"}
     for _ in range(5_000):
         deep = [deep]
@@ -59,7 +59,7 @@ def test_depth_is_no_way_out() -> None:
     )
 
 
-def test_a_tool_whose_admin_was_told_keeps_its_level() -> None:
+def test_a_tool_keeps_its_level_if_its_admin_was_shown_the_requests() -> None:
     class Known(Outside):
         carries_requests = True
 
@@ -71,7 +71,7 @@ def test_a_tool_whose_admin_was_told_keeps_its_level() -> None:
     assert judge_call(Outside(source="built in"), sent, granted, Policy()).permission is Permission.AUTO
 
 
-def test_in_words() -> None:
+def test_many_requests_are_described_in_words() -> None:
     assert describe_requests([f"GET /{number}" for number in range(1_200)], most=2).endswith(
         "GET /0; GET /1; and 1,198 more"
     )
@@ -101,12 +101,12 @@ METHOD, TEXT = {"enum": ["GET", "POST"]}, {"type": "string"}
         ("/payments", {"method": {"enum": ["card", "cash"]}, "url": TEXT}, ""),
     ],
 )
-def test_a_description_tells_what_carries_requests(path: str, properties: dict[str, Any], says: str) -> None:
+def test_a_definition_with_request_params_is_recognized(path: str, properties: dict[str, Any], says: str) -> None:
     told = detect_embedded_requests({"its path": "/".join(path.split("/")[-2:])}, {"properties": properties})
     assert says in told
     assert bool(says) == bool(told)
 
 
-def test_a_batch_that_is_only_looked_at_carries_nothing() -> None:
+def test_a_batch_that_is_only_previewed_contains_no_requests() -> None:
     assert detect_embedded_requests({"its path": "/batch"}, {}, only_reads=True) == ""
     assert detect_embedded_requests({"its path": "/graphql"}, {}, only_reads=True)

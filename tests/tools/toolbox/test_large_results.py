@@ -61,25 +61,25 @@ def test_the_model_is_told_what_is_left_out(result: ToolResult) -> None:
     )
 
 
-def test_what_stands_beside_the_rows_is_told_with_the_first_of_them() -> None:
+def test_values_beside_the_rows_are_in_the_first_portion() -> None:
     first, second, *_ = format_for_model(LARGE["an object with a list"], "r-1").splitlines()
     assert json.loads(first) == {"total": 5_000, "first": ["a"]}
     assert second.startswith('records: [{"id":0,')
 
 
-def test_what_fits_is_told_whole() -> None:
+def test_a_small_result_is_shown_in_full() -> None:
     for result in (ToolResult.ok({"a": 1}), ToolResult.ok(markdown="x" * MAX_CHARACTERS), ToolResult.ok([])):
         assert format_for_model(result, "r-1") == result.for_model()
 
 
 @pytest.mark.parametrize("start", [5_000, 10**18])
-def test_beyond_the_end_there_is_nothing(start: int) -> None:
+def test_a_read_beyond_the_end_returns_nothing(start: int) -> None:
     portion = take_excerpt(LARGE["a list"], start)
     assert (portion.text, portion.start, portion.end) == ("", 5_000, 5_000)
 
 
 @pytest.mark.parametrize("handle", ["", "17", "r-", "r-0", "r--1", "r-1x", "r-1234567890123456789012", "R-1", "r-१"])
-def test_what_is_no_handle_names_no_call(handle: str) -> None:
+def test_a_malformed_handle_names_no_call(handle: str) -> None:
     assert parse_handle(handle) is None
 
 
@@ -92,7 +92,7 @@ def read_on(result: ToolResult, **params: Any) -> ToolResult:
 
 
 @feature("Built-in tools", "`results.read`", "tools/builtin/results.py")
-def test_reading_on_says_where_it_stands_and_how_to_go_on() -> None:
+def test_a_portion_says_where_it_starts_and_how_to_continue() -> None:
     first = read_on(LARGE["markdown"])
     assert first.data["from"] == 0
     assert first.markdown.endswith(f"continue with offset {first.data['to']}]")
@@ -101,7 +101,7 @@ def test_reading_on_says_where_it_stands_and_how_to_go_on() -> None:
 
 
 @pytest.mark.parametrize("result", LARGE.values(), ids=LARGE)
-def test_what_is_read_on_is_never_shortened_itself(result: ToolResult) -> None:
+def test_a_portion_is_never_shortened_itself(result: ToolResult) -> None:
     start, total = 0, 1
     while start < total:
         part = read_on(result, offset=start)
@@ -109,7 +109,7 @@ def test_what_is_read_on_is_never_shortened_itself(result: ToolResult) -> None:
         start, total = part.data["to"], part.data["total"]
 
 
-def test_a_handle_of_nothing_is_refused() -> None:
+def test_a_handle_without_a_call_is_refused() -> None:
     error = read_on(LARGE["a list"], handle="r-18").error
     assert error is not None
     assert (error.code, error.is_definite) == (ErrorCode.NOT_FOUND, True)
@@ -121,20 +121,20 @@ def test_a_handle_of_nothing_is_refused() -> None:
     "tools/toolbox/outcome.py",
 )
 @pytest.mark.parametrize("huge", [["x" * 100] * (LARGEST_PART // 100), {"a": "x" * LARGEST_PART}], ids=["list", "text"])
-def test_a_read_with_more_than_can_be_kept_fails_in_words(huge: Any) -> None:
+def test_a_read_result_over_the_limit_fails_with_an_explanation(huge: Any) -> None:
     error = run_tool(Does(lambda _: ToolResult.ok(huge))).error
     assert error is not None
     assert error.code is ErrorCode.LIMIT_EXCEEDED
     assert f"the limit is {LARGEST_PART:,}" in error.message
 
 
-def test_write_with_more_than_can_be_kept_has_succeeded() -> None:
+def test_a_write_with_a_result_over_the_limit_has_succeeded() -> None:
     result = run_tool(Does(lambda _: "x" * (LARGEST_PART + 1), level=Level.WRITE))
     assert result.success
     assert f"the limit is {LARGEST_PART:,}" in result.summary
 
 
-def test_read_whose_level_an_admin_raised_has_succeeded_too() -> None:
+def test_a_read_raised_to_a_write_with_a_result_over_the_limit_has_succeeded() -> None:
     result = run_tool(Does(lambda _: "x" * (LARGEST_PART + 1)), level=Level.WRITE)
     assert result.success
     assert len(result.for_model()) < 200

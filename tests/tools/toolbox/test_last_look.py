@@ -40,7 +40,7 @@ def methods(server: WebServer) -> list[str]:
     return [each.method for each in server.requests]
 
 
-def test_a_tool_is_not_run_when_it_is_too_late() -> None:
+def test_a_late_tool_is_not_run() -> None:
     lease, ran = Lease(), []
     lease.over = True
     result = run(lease, lambda _: ran.append(1))
@@ -49,7 +49,7 @@ def test_a_tool_is_not_run_when_it_is_too_late() -> None:
     assert (result.error.code, result.error.is_definite) == (ErrorCode.WORKER_LOST, True)
 
 
-def test_a_request_that_changes_something_is_not_sent_when_it_is_too_late(server: WebServer) -> None:
+def test_a_late_request_that_changes_something_is_not_sent(server: WebServer) -> None:
     lease = Lease()
 
     def work(_: ToolContext) -> str:
@@ -64,7 +64,7 @@ def test_a_request_that_changes_something_is_not_sent_when_it_is_too_late(server
     assert methods(server) == ["GET"]
 
 
-def test_the_look_reaches_an_async_tool_too(server: WebServer) -> None:
+def test_the_last_check_applies_to_an_async_tool_too(server: WebServer) -> None:
     lease = Lease()
 
     async def work(_: ToolContext) -> str:
@@ -76,7 +76,7 @@ def test_the_look_reaches_an_async_tool_too(server: WebServer) -> None:
     assert not server.requests
 
 
-def test_after_a_first_effect_nobody_says_that_nothing_was_done(server: WebServer) -> None:
+def test_a_failure_after_a_first_effect_is_not_reported_as_not_attempted(server: WebServer) -> None:
     lease = Lease()
 
     def work(_: ToolContext) -> str:
@@ -92,7 +92,7 @@ def test_after_a_first_effect_nobody_says_that_nothing_was_done(server: WebServe
     assert methods(server) == ["POST", "GET"]
 
 
-def test_an_approved_read_looks_before_its_reads(server: WebServer) -> None:
+def test_an_approved_read_checks_before_its_reads(server: WebServer) -> None:
     lease = Lease()
 
     def work(_: ToolContext) -> str:
@@ -106,7 +106,7 @@ def test_an_approved_read_looks_before_its_reads(server: WebServer) -> None:
     assert not server.requests
 
 
-def test_a_call_without_a_look_sends_what_it_wants(server: WebServer) -> None:
+def test_a_call_without_a_last_check_sends_any_request(server: WebServer) -> None:
     request("POST", server.url, reach=HERE)
     with pytest.raises(ToolError, match="nothing was done"):
         Fence(lambda: False).check_execution()

@@ -57,7 +57,7 @@ def ran(tool: Any, guards: Guards, organization: int = 1, **params: Any) -> Tool
 
 
 @feature("Execution", "Results are cached across runs, for each organization", "tools/toolbox/limits.py")
-def test_an_equal_call_gets_the_kept_result_and_says_so() -> None:
+def test_an_equal_call_gets_the_cached_result_and_says_so() -> None:
     shelf, tool = Shelf(), Counting(cacheable_s=60.0)
     guards = Guards(shelf)
     first, second = ran(tool, guards), ran(tool, guards)
@@ -67,7 +67,7 @@ def test_an_equal_call_gets_the_kept_result_and_says_so() -> None:
     assert [seconds for _, seconds in shelf.kept.values()] == [60.0]
 
 
-def test_other_params_another_organization_and_another_definition_do_not() -> None:
+def test_other_params_organizations_and_definitions_do_not_share_a_cached_result() -> None:
     guards = Guards(Shelf())
     echo = Echo(cacheable_s=60.0)
     assert ran(echo, guards, text="a").data != ran(echo, guards, text="b").data
@@ -77,7 +77,7 @@ def test_other_params_another_organization_and_another_definition_do_not() -> No
     assert "cached" not in ran(other, guards).metadata
 
 
-def test_failures_and_tools_that_do_not_ask_for_it_are_not_kept() -> None:
+def test_failures_and_tools_without_caching_are_not_cached() -> None:
     shelf = Shelf()
     failing = Counting(cacheable_s=60.0)
     failing.times = 98
@@ -86,7 +86,7 @@ def test_failures_and_tools_that_do_not_ask_for_it_are_not_kept() -> None:
     assert shelf.kept == {}
 
 
-def test_a_call_too_many_is_refused_and_told_when_to_try_again() -> None:
+def test_a_call_over_the_rate_limit_is_refused_with_the_time_to_retry() -> None:
     tool = Counting(rate_limit=RateLimit(2, 60))
     guards = Guards(limiter=Turnstile())
     results = [ran(tool, guards), ran(tool, guards), ran(tool, guards), ran(tool, guards, organization=2)]
@@ -102,7 +102,7 @@ def test_a_call_too_many_is_refused_and_told_when_to_try_again() -> None:
     ]
 
 
-def test_a_kept_result_is_not_counted() -> None:
+def test_a_cached_result_does_not_count_toward_the_rate_limit() -> None:
     tool = Counting(rate_limit=RateLimit(1, 60), cacheable_s=60.0)
     guards = Guards(Shelf(), Turnstile())
     assert [ran(tool, guards).success for _ in range(3)] == [True] * 3
@@ -117,6 +117,6 @@ def test_a_kept_result_is_not_counted() -> None:
         ({"rate_limit": RateLimit(0, 1)}, "must be positive"),
     ],
 )
-def test_what_would_break_another_promise_cannot_be_registered(attributes: dict[str, Any], why: str) -> None:
+def test_contradictory_declarations_cannot_be_registered(attributes: dict[str, Any], why: str) -> None:
     with pytest.raises(ValueError, match=why):
         Toolbox().register(Counting(**attributes))

@@ -121,7 +121,7 @@ TABLE = [
 
 
 @pytest.mark.parametrize(("condition", "started", "params", "reason"), TABLE)
-def test_the_reason_tells_the_state(
+def test_the_reason_includes_the_state_of_the_limit(
     condition: Condition, started: list[tuple[datetime, dict[str, Any]]], params: dict[str, Any], reason: str
 ) -> None:
     verdict = judge(Ledger(started=started, seen=["ann"]), params, condition)
@@ -140,7 +140,7 @@ def test_a_card_names_every_limit_over_history_that_the_call_exceeds() -> None:
     assert verdict.reason.endswith("; 3 of 9 today with this call")
 
 
-def test_a_limit_that_forbids_beats_one_that_asks_and_can_pass_later() -> None:
+def test_a_forbidding_limit_takes_precedence_and_can_pass_later() -> None:
     ledger = Ledger(started=calls(1, 1))
     verdict = judge(ledger, {"amount": 5}, at_most(1), add_up(5, otherwise=Otherwise.FORBID))
     assert verdict.error is not None
@@ -149,7 +149,7 @@ def test_a_limit_that_forbids_beats_one_that_asks_and_can_pass_later() -> None:
 
 
 @pytest.mark.parametrize("condition", [at_most(5), add_up(5), after()])
-def test_without_a_history_such_a_limit_is_broken(condition: Condition) -> None:
+def test_a_limit_without_a_history_is_violated(condition: Condition) -> None:
     verdict = judge(None, {"amount": 1, "to": "ann"}, condition)
     assert (verdict.permission, verdict.reason) == (Permission.ASK, "the earlier calls are not known here")
 
@@ -164,7 +164,7 @@ def test_without_a_history_such_a_limit_is_broken(condition: Condition) -> None:
         (after("id"), "Only after bank.look with the same id in this run; otherwise a person decides."),
     ],
 )  # fmt: skip
-def test_it_reads_as_a_sentence_and_comes_back_as_it_was(condition: Condition, sentence: str) -> None:
+def test_a_limit_is_described_as_a_sentence_and_survives_json(condition: Condition, sentence: str) -> None:
     assert condition.describe() == sentence
     assert Condition.from_json(condition.as_json()) == condition
 
@@ -188,7 +188,7 @@ def test_it_reads_as_a_sentence_and_comes_back_as_it_was(condition: Condition, s
         ("id", "only_after", {"tool": "a.b", "param": 5}, "name the tool and its param"),
     ],
 )
-def test_what_cannot_be_judged_is_refused(param: str, rule: str, value: Any, why: str) -> None:
+def test_an_invalid_limit_is_refused(param: str, rule: str, value: Any, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         Condition.from_json({"param": param, "rule": rule, "value": value, "otherwise": "ask"})
 

@@ -113,13 +113,13 @@ def test_an_address_is_recognized_by_its_value(value: str, host: str) -> None:
         "http://good.example:99999999/",
     ],
 )
-def test_what_two_readers_take_for_two_hosts_is_on_no_list(value: str) -> None:
+def test_an_ambiguous_host_is_on_no_list(value: str) -> None:
     verdict = judged({"x": value})
     assert verdict.permission is Permission.ASK
     assert "not on the list of allowed hosts" in verdict.reason
 
 
-def test_a_param_is_recognized_by_its_name_and_by_its_schema() -> None:
+def test_a_param_is_recognized_by_its_name_and_its_schema() -> None:
     for value in ("evil", "2130706433", 7, ["evil"], "bücher.example", "good.example evil.quest"):
         assert (
             judged({"url": value}, Outside(url={"type": ["string", "integer", "array"]})).permission is Permission.ASK
@@ -131,14 +131,14 @@ def test_a_param_is_recognized_by_its_name_and_by_its_schema() -> None:
         assert judged({"url": harmless}, Outside(url={})).permission is Permission.AUTO
 
 
-def test_names_of_params() -> None:
+def test_address_params_are_recognized_by_name() -> None:
     yes = "url callbackUrl target_hosts imageurl redirect_uri ip_address hostName serverName domains curl webhook url2"
     no = "url_id hostCount address email name query siteId paths description"
     assert [name for name in yes.split() if not is_address_name(name)] == []
     assert [name for name in no.split() if is_address_name(name)] == []
 
 
-def test_params_that_hold_addresses_are_found_at_every_depth() -> None:
+def test_address_params_are_found_at_every_depth() -> None:
     inner = {"type": "object", "properties": {"webhook": {"type": "string"}, "host": {"enum": ["a", "b"]}}}
     schema = {
         "type": "object",
@@ -173,22 +173,22 @@ def test_an_escaped_host_is_found_in_json_and_in_lines_of_json(body: str) -> Non
     ],
     ids=["long number", "comma too many", "text alone", "hidden character"],
 )
-def test_an_escaped_host_is_found_in_what_only_others_can_read(body: str) -> None:
+def test_an_escaped_host_is_found_in_malformed_json(body: str) -> None:
     assert find_named_hosts({"body": body}) == {"evil.com"}
 
 
-def test_json_too_deep_to_read_names_a_host_that_nobody_allows() -> None:
+def test_json_nested_too_deeply_counts_as_a_host_that_is_not_allowed() -> None:
     body = '{"to": "evil.com", "n": ' + "[" * 9_000 + "]" * 9_000 + "}"
     assert find_named_hosts({"body": body}) == {"'JSON nested too deeply to read'"}
 
 
-def test_a_file_or_a_field_is_no_host() -> None:
+def test_a_file_name_or_a_field_is_not_a_host() -> None:
     assert find_named_hosts({"path": "README.md", "sort": "user.id", "filePath": "a.md"}) == frozenset()
     assert find_named_hosts({"text": "README.md"}) == {"readme.md"}
     assert find_named_hosts({"path": "https://evil.example/README.md"}) == {"evil.example"}
 
 
-def test_keys_are_read_too_and_depth_is_no_way_out() -> None:
+def test_keys_and_deep_values_are_searched_too() -> None:
     assert find_named_hosts({"headers": {"https://evil.example": 1}}) == {"evil.example"}
     deep: Any = "https://evil.example"
     for _ in range(5_000):
@@ -199,7 +199,7 @@ def test_keys_are_read_too_and_depth_is_no_way_out() -> None:
 @pytest.mark.parametrize(
     "text", ["aB+/9" * 100_000, "a." * 100_000, "a:/" * 100_000, "\u00e9%25" * 100_000, "[" * 100_000]
 )
-def test_a_large_value_is_read_in_a_moment(text: str) -> None:
+def test_a_large_value_is_searched_quickly(text: str) -> None:
     began = time.process_time()
     judged({"x": text})
     assert time.process_time() - began < 5
@@ -214,11 +214,11 @@ def test_every_level_names_the_host_and_draft_asks_like_read() -> None:
     assert "and 4 more, not on" in many
 
 
-def test_a_tool_of_ours_says_itself_what_it_reaches() -> None:
+def test_a_built_in_tool_declares_its_own_hosts() -> None:
     assert judged({"x": "https://evil.example"}, Outside(source="built in")).permission is Permission.AUTO
 
 
-def test_a_plugin_that_says_what_it_reaches_is_believed() -> None:
+def test_hosts_declared_by_a_plugin_are_trusted() -> None:
     class Honest(Outside):
         open_world = True
 

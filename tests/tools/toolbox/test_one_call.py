@@ -46,7 +46,7 @@ def raising(error: BaseException) -> Does:
     [RuntimeError("key=s3cret"), SystemExit("s3cret"), KeyboardInterrupt(), MemoryError(), asyncio.CancelledError()],
     ids=lambda error: type(error).__name__,
 )
-def test_whatever_a_tool_raises_is_logged_whole_and_told_by_its_code(
+def test_an_exception_is_logged_in_full_and_reported_by_its_code(
     error: BaseException, caplog: pytest.LogCaptureFixture
 ) -> None:
     told = error_of(run_tool(raising(error)))
@@ -58,14 +58,14 @@ def test_whatever_a_tool_raises_is_logged_whole_and_told_by_its_code(
     assert caplog.records[0].exc_info is not None
 
 
-def test_a_tool_error_is_told_word_for_word() -> None:
+def test_a_tool_error_is_reported_verbatim() -> None:
     error = ToolError(ErrorCode.NOT_FOUND, "There is no record 7.", parameter="record_id")
     told = error_of(run_tool(raising(error)))
     assert told.text == "TOOL ERROR: NOT_FOUND\nThere is no record 7.\nPARAMETER: record_id"
     assert told.is_definite
 
 
-def test_the_callers_own_exceptions_pass() -> None:
+def test_exceptions_of_the_caller_are_passed_on() -> None:
     call = PreparedCall(0, raising(ConnectionError("deadlock")), {}, ToolContext(1), 1.0)
     assert not run_call(call).success
     with pytest.raises(ConnectionError):
@@ -125,7 +125,7 @@ def test_an_async_tool_is_cancelled_at_its_timeout() -> None:
     assert (error.code, ended) == (ErrorCode.TIMEOUT, ["cancelled"])
 
 
-def test_a_timeout_of_the_tools_own_is_not_ours() -> None:
+def test_a_timeout_error_of_the_tool_itself_is_not_our_timeout() -> None:
     async def work(context: ToolContext) -> ToolResult:
         raise TimeoutError
 
@@ -153,7 +153,7 @@ def holding_itself() -> list[Any]:
         (Found(total=1, names=["a"]), {"total": 1, "names": ["a"]}),
     ],
 )
-def test_values_are_written_as_pydantic_writes_them(data: Any, written: Any) -> None:
+def test_values_are_serialized_as_by_pydantic(data: Any, written: Any) -> None:
     for result in (result_of(ToolResult.ok(data)), result_of(data) if isinstance(data, dict | Found) else None):
         assert result is None or (result.success, result.data) == (True, written)
 
@@ -167,7 +167,7 @@ def test_values_are_written_as_pydantic_writes_them(data: Any, written: Any) -> 
         (b"\xff", "data is bytes, which is not JSON"),
     ],
 )
-def test_read_whose_result_json_cannot_hold_says_where(data: Any, told: str) -> None:
+def test_a_read_with_an_unserializable_result_says_where(data: Any, told: str) -> None:
     error = error_of(result_of(ToolResult.ok(data)))
     assert told in error.message
     assert not error.is_definite
@@ -181,7 +181,7 @@ def test_read_whose_result_json_cannot_hold_says_where(data: Any, told: str) -> 
         ("x" * (LARGEST_PART + 1), "the limit is 8,000,000"),
     ],
 )
-def test_write_whose_result_json_cannot_hold_has_succeeded(data: Any, told: str) -> None:
+def test_a_write_with_an_unserializable_result_has_succeeded(data: Any, told: str) -> None:
     result = result_of(ToolResult.ok(data, "Sent it."), level=Level.WRITE)
     assert result.success
     assert result.summary.startswith("Sent it. It succeeded, but its result cannot be read: ")
@@ -197,7 +197,7 @@ class Locked(dict[str, int]):
         raise RuntimeError("s3cret")
 
 
-def test_write_whose_result_fails_while_it_is_read_has_succeeded() -> None:
+def test_a_write_whose_result_fails_during_reading_has_succeeded() -> None:
     result = result_of(ToolResult.ok(Locked(a=1)), level=Level.WRITE)
     assert (result.success, result.data) == (True, None)
     assert "It succeeded, but its result cannot be read: its own code fails" in result.for_model()
@@ -205,19 +205,19 @@ def test_write_whose_result_fails_while_it_is_read_has_succeeded() -> None:
     assert error_of(result_of(ToolResult.ok(Locked(a=1)))).code is ErrorCode.TOOL_EXECUTION_FAILED
 
 
-def test_transactional_write_with_an_unreadable_result_fails_definitely() -> None:
+def test_a_transactional_write_with_an_unreadable_result_fails_definitely() -> None:
     error = error_of(result_of(ToolResult.ok(object()), level=Level.WRITE, transactional=True))
     assert (error.code, error.is_definite) == (ErrorCode.OPERATION_FAILED, True)
     assert "Nothing was changed." in error.message
 
 
-def test_write_that_breaks_its_output_has_succeeded() -> None:
+def test_a_write_that_violates_its_output_has_succeeded() -> None:
     result = result_of(ToolResult.ok({"total": 1, "names": [7]}), Output=Found, level=Level.WRITE)
     assert (result.success, result.data) == (True, {"total": 1, "names": [7]})
     assert "data.names.0: Input should be a valid string" in result.summary
 
 
-def test_cost_is_counted_as_a_number() -> None:
+def test_the_cost_is_counted_as_a_number() -> None:
     assert result_of(ToolResult.ok({}, cost=Decimal("0.25"))).metadata["cost"] == 0.25
 
 
@@ -232,23 +232,23 @@ def test_cost_is_counted_as_a_number() -> None:
         (ToolResult(success=False, error=5), "error is 5"),  # type: ignore[arg-type]
     ],
 )
-def test_what_is_not_a_result_is_a_failure(returned: Any, told: str) -> None:
+def test_a_return_value_that_is_not_a_result_is_a_failure(returned: Any, told: str) -> None:
     assert told in error_of(result_of(returned)).message
 
 
 @pytest.mark.parametrize("error", [ToolError(ErrorCode.NOT_FOUND, "No."), "No."])
-def test_error_in_another_form_is_read(error: Any) -> None:
+def test_an_error_in_another_form_is_parsed(error: Any) -> None:
     assert error_of(result_of(ToolResult(success=False, error=error))).message == "No."
 
 
-def test_data_is_detached_from_the_tools_own_objects() -> None:
+def test_data_is_copied_from_the_objects_of_the_tool() -> None:
     own = {"names": ("a", "b"), 7: [1]}
     result = result_of(ToolResult.ok(own))
     own["names"] = ()
     assert result.data == {"names": ["a", "b"], "7": [1]}
 
 
-def test_what_no_database_keeps_is_replaced() -> None:
+def test_unstorable_text_is_replaced() -> None:
     result = result_of(ToolResult.ok({"a\0": ["x\0y", "\ud800", "\\u0000"]}, "one\0\n two", "# \udfff"))
     assert result.data == {"a\ufffd": ["x\ufffdy", "\ufffd", "\\u0000"]}
     assert (result.summary, result.markdown) == ("one\ufffd two", "# \ufffd")
@@ -260,7 +260,7 @@ def test_what_no_database_keeps_is_replaced() -> None:
     "A read whose result does not match the declared output fails and names the place",
     "tools/toolbox/outcome.py",
 )
-def test_a_result_that_breaks_its_output_says_where() -> None:
+def test_a_result_that_violates_its_output_says_where() -> None:
     error = error_of(result_of(ToolResult.ok({"total": 1, "names": [7]}), Output=Found))
     assert "data.names.0: Input should be a valid string" in error.message
 
@@ -275,5 +275,5 @@ def test_a_failure_need_not_match_the_output() -> None:
     assert error_of(result_of(failed, Output=Found)).code is ErrorCode.NOT_FOUND
 
 
-def test_bad_params_come_back_as_the_model_would_see_them() -> None:
+def test_invalid_params_are_returned_as_the_model_would_see_them() -> None:
     assert error_of(run_tool(Echo, {})).text.startswith("TOOL ERROR: MISSING_PARAMETER\n")

@@ -65,7 +65,7 @@ def test_defaults_are_applied() -> None:
 
 
 @feature("Results and errors", "All errors have one format, without empty lines", "tools/contract/errors.py")
-def test_a_missing_parameter_is_told_in_the_documented_form() -> None:
+def test_a_missing_parameter_is_reported_in_the_documented_form() -> None:
     error = refused(Echo(), {})
     assert error.code is ErrorCode.MISSING_PARAM
     assert format_error(error) == (
@@ -78,7 +78,7 @@ def test_a_missing_parameter_is_told_in_the_documented_form() -> None:
     )
 
 
-def test_a_wrong_value_is_quoted() -> None:
+def test_an_invalid_value_is_quoted() -> None:
     error = refused(Echo(), {"text": "hi", "times": 9})
     assert error.code is ErrorCode.INVALID_PARAMETER
     assert error.parameter == "times"
@@ -113,7 +113,7 @@ class Sends(Echo):
         ({"to": "here"}, "to", "The recipient"),
     ],
 )
-def test_nested_fault_names_the_innermost_field(params: dict[str, Any], parameter: str, expected: str) -> None:
+def test_a_nested_fault_names_the_innermost_field(params: dict[str, Any], parameter: str, expected: str) -> None:
     right = {"to": {"zip": "12345", "street": "a"}}
     with pytest.raises(ToolError) as refused:
         Sends().check_params({**right, **params})
@@ -124,32 +124,32 @@ def test_nested_fault_names_the_innermost_field(params: dict[str, Any], paramete
         assert error.example == f'sample.sends({parameter}: "12345")'
 
 
-def test_a_nested_fault_is_named_by_its_path() -> None:
+def test_a_nested_fault_is_reported_with_its_path() -> None:
     assert refused(Nested(), {"filter": {"score": 101}}).parameter == "filter.score"
 
 
-def test_an_unknown_parameter_is_refused_and_the_known_ones_are_named() -> None:
+def test_an_unknown_parameter_is_refused_with_the_known_ones() -> None:
     error = refused(Echo(), {"text": "hi", "volume": 11})
     assert (error.parameter, error.expected) == ("volume", "only: style, text, times")
 
 
 @pytest.mark.parametrize("text", ["a\0b", "\ud800"])
-def test_a_text_that_no_database_keeps_is_refused(text: str) -> None:
+def test_unstorable_text_is_refused(text: str) -> None:
     assert refused(Echo(), {"text": text}).code is ErrorCode.INVALID_PARAMETER
 
 
 @pytest.mark.parametrize("number", [float("inf"), float("nan"), "inf"])
-def test_a_number_that_json_does_not_know_is_refused(number: object) -> None:
+def test_a_number_outside_json_is_refused(number: object) -> None:
     assert refused(Nested(), {"attributes": {"x": float("inf")}}).code is ErrorCode.INVALID_PARAMETER
     assert refused(Nested(), {"amounts": [number]}).code is ErrorCode.INVALID_PARAMETER
 
 
-def test_params_that_change_when_read_again_are_never_accepted() -> None:
+def test_params_that_change_when_parsed_again_are_refused() -> None:
     with pytest.raises(ValueError, match="the executed params would differ from the approved ones"):
         Exclaims().check_params({"text": "hi"})
 
 
-def test_the_name_in_the_schema_is_the_name_everywhere() -> None:
+def test_the_name_in_the_schema_is_used_everywhere() -> None:
     tool = Aliased()
     params = tool.check_params({"siteSearch": "example.com"})
     assert params == {"siteSearch": "example.com"}
@@ -191,6 +191,6 @@ def test_the_schema_has_no_titles_but_keeps_a_parameter_called_title() -> None:
 
 
 @feature("Tool contract", "List of params with names, types and descriptions", "tools/contract/tool.py")
-def test_parameters_in_the_list_form() -> None:
+def test_the_list_form_describes_each_parameter() -> None:
     first = Echo().parameters[0]
     assert (first.name, first.type, first.description, first.required) == ("text", "string", "What to say", True)

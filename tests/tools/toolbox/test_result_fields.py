@@ -21,7 +21,7 @@ def run(returned: Any, **attributes: Any) -> ToolResult:
     "A result has a content type, `application/json` by default, and details that the model does not read",
     "tools/contract/result.py",
 )
-def test_a_result_keeps_them_and_the_model_reads_only_the_data() -> None:
+def test_a_result_keeps_type_and_details_and_the_model_reads_only_the_data() -> None:
     result = run(ToolResult.ok("a,b", "One row", content_type="text/csv; charset=utf-8", details={"rows": 1}))
     assert (result.content_type, result.details) == ("text/csv", {"rows": 1})
     assert result.for_model() == '"a,b"'
@@ -29,7 +29,7 @@ def test_a_result_keeps_them_and_the_model_reads_only_the_data() -> None:
     assert (loaded.content_type, loaded.details, loaded.data) == ("text/csv", {"rows": 1}, "a,b")
 
 
-def test_the_default_is_json_without_details_and_text_is_markdown() -> None:
+def test_the_default_type_is_json_without_details_and_markdown_for_text() -> None:
     result = run(ToolResult.ok({"a": 1}))
     assert (result.content_type, result.details) == ("application/json", None)
     assert result.as_json()["metadata"].keys() == {"duration_ms"}
@@ -42,13 +42,13 @@ def test_a_failure_has_details_too() -> None:
     assert ToolResult.from_json(result.as_json()).details == {"tried": ["a", "b"]}
 
 
-def test_no_secret_is_in_them() -> None:
+def test_type_and_details_contain_no_secret() -> None:
     result = run(ToolResult.ok(None, "Done", content_type=f"text/{SECRET}", details={SECRET: [f"with {SECRET}"]}))
     assert (result.content_type, result.details) == ("text/[hidden]", {"[hidden]": ["with [hidden]"]})
 
 
 @pytest.mark.parametrize("wrong", ["json", "", "text/<script>", 7, None, ["text/csv"]])
-def test_a_read_with_anything_but_a_media_type_fails_and_a_write_succeeds(wrong: Any) -> None:
+def test_an_invalid_media_type_fails_a_read_and_not_a_write(wrong: Any) -> None:
     returned = ToolResult.ok({}, content_type=wrong)
     error = run(returned).error
     assert error is not None
@@ -57,7 +57,7 @@ def test_a_read_with_anything_but_a_media_type_fails_and_a_write_succeeds(wrong:
     assert (write.success, write.content_type) == (True, "application/json")
 
 
-def test_details_that_are_not_json_name_their_place() -> None:
+def test_details_that_are_not_json_are_reported_with_their_place() -> None:
     error = run(ToolResult.ok({}, details={"when": object()})).error
     assert error is not None
     assert "details.when" in error.message

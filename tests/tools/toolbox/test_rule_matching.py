@@ -25,14 +25,14 @@ SMALL = [0, -5000, 999, 999.99, [1, 2], [[1], [2.5]], None, [None]]
 
 
 @pytest.mark.parametrize("value", SPELLED, ids=lambda value: f"{value!r}"[:30])
-def test_amount_that_cannot_be_compared_meets_every_bound(value: Any) -> None:
+def test_an_incomparable_amount_meets_every_bound(value: Any) -> None:
     assert can_meet(LARGE, {"amount": value})
     assert can_meet(Condition("order.amount", Rule.MINIMUM, 1000), {"order": {"amount": value}})
     assert can_meet(Condition("order.amount", Rule.MINIMUM, 1000), {"order.amount": value})
 
 
 @pytest.mark.parametrize("value", SMALL, ids=repr)
-def test_amount_that_is_smaller_or_missing_does_not_meet_a_bound(value: Any) -> None:
+def test_a_smaller_or_missing_amount_does_not_meet_a_bound(value: Any) -> None:
     assert not can_meet(LARGE, {"amount": value})
     assert not can_meet(LARGE, {})
 
@@ -91,17 +91,17 @@ def test_amount_that_is_smaller_or_missing_does_not_meet_a_bound(value: Any) -> 
         (Rule.CALL_COUNT, {"most": 1, "period": "day"}, "x", True),
     ],
 )  # fmt: skip
-def test_each_comparison_holds_for_what_it_cannot_compare(rule: Rule, expected: Any, value: Any, *, can: bool) -> None:
+def test_an_incomparable_value_meets_each_comparison(rule: Rule, expected: Any, value: Any, *, can: bool) -> None:
     assert can_meet(Condition("param", rule, expected), {"param": value}) is can
 
 
 @pytest.mark.parametrize("order", ["text", 5, True, ["text"], [{"amount": 1}, "text"]])
-def test_value_that_the_path_cannot_enter_meets_the_condition(order: Any) -> None:
+def test_a_value_that_the_path_cannot_enter_meets_the_condition(order: Any) -> None:
     assert can_meet(Condition("order.amount", Rule.MINIMUM, 1000), {"order": order})
 
 
 @pytest.mark.parametrize("order", [None, {}, {"other": 1}, [], [{}], [{"amount": None}]])
-def test_path_without_a_value_does_not_meet_the_condition(order: Any) -> None:
+def test_a_path_without_a_value_does_not_meet_the_condition(order: Any) -> None:
     assert not can_meet(Condition("order.amount", Rule.MINIMUM, 1000), {"order": order})
 
 
@@ -121,7 +121,7 @@ JSON = st.recursive(
 
 
 @given(JSON, JSON, st.sampled_from([Rule.EQUALS, Rule.MINIMUM, Rule.MAXIMUM, Rule.PREFIX, Rule.ONE_OF, Rule.HOST]))
-def test_what_meets_a_limit_meets_the_rule(value: Any, expected: Any, rule: Rule) -> None:
+def test_a_value_that_violates_a_limit_meets_the_equal_rule(value: Any, expected: Any, rule: Rule) -> None:
     """Judge whatever the limit accepts at least as strictly, so that rulings of the past still match their cards."""
     try:
         condition = Condition.from_json({"param": "p", "rule": rule, "value": expected, "otherwise": "ask"})

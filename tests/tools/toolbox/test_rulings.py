@@ -41,19 +41,19 @@ def judge(ruling: Ruling) -> str:
 
 
 @pytest.mark.parametrize("rule", [EVERYTHING, RuleTerms(3, "")])
-def test_a_rule_is_read_as_it_was_stored(rule: RuleTerms) -> None:
+def test_a_stored_rule_is_read_unchanged(rule: RuleTerms) -> None:
     assert read_rule(json.loads(json.dumps(store_rule(rule)))) == rule
 
 
 @pytest.mark.parametrize("breaks_glass", [True, False])
-def test_a_ruling_is_read_as_it_was_stored(*, breaks_glass: bool) -> None:
+def test_a_stored_ruling_is_read_unchanged(*, breaks_glass: bool) -> None:
     votes = (CastVote(FAY), CastVote(BEN, FRED))
     person = replace(BEN, may_approve=False, deputy_for=(FAY, FRED))
     ruling = replace(Ruling.of(person, CARD, votes, [EVERYTHING, TWO_OF_FINANCE]), breaks_glass=breaks_glass)
     assert Ruling.from_json(json.loads(json.dumps(ruling.as_json()))) == ruling
 
 
-def test_an_approval_that_was_enough_has_no_problem() -> None:
+def test_a_sufficient_approval_has_no_problem() -> None:
     assert judge(Ruling.of(FRED, CARD, [CastVote(FAY)], [TWO_OF_FINANCE])) == ""
 
 
@@ -62,17 +62,17 @@ def test_an_approval_that_was_enough_has_no_problem() -> None:
     [(FAY, "votes are missing"), (BEN, "0 of 2: someone from group 1")],
     ids=["too few", "refused"],
 )
-def test_an_approval_that_was_not_enough_says_why(person: Voter, reason: str) -> None:
+def test_an_insufficient_approval_says_why(person: Voter, reason: str) -> None:
     assert judge(Ruling.of(person, CARD, [], [TWO_OF_FINANCE])) == f"the approval was not enough: {reason}"
 
 
-def test_a_rule_that_is_not_for_the_card_is_named() -> None:
+def test_a_rule_that_does_not_match_the_card_is_reported() -> None:
     other = replace(TWO_OF_FINANCE, tool="crm.update")
     problem = "approval rule 1 does not match the card that it was applied to"
     assert judge(Ruling.of(FRED, CARD, [CastVote(FAY)], [other])) == problem
 
 
 @pytest.mark.parametrize(("person", "is_refused"), [(FAY, False), (BEN, True)])
-def test_whoever_asked_for_the_call_does_not_break_the_glass(person: Voter, *, is_refused: bool) -> None:
+def test_a_requester_cannot_use_break_glass(person: Voter, *, is_refused: bool) -> None:
     ruling = replace(Ruling.of(person, CARD, [], [TWO_OF_FINANCE]), breaks_glass=True)
     assert judge(ruling) == ("whoever broke the glass had asked for the call" if is_refused else "")

@@ -23,7 +23,7 @@ def told(work: Any) -> ToolResult:
     "Credentials of at least 6 characters appear in no result, error or progress",
     "tools/toolbox/secrecy.py",
 )
-def test_in_data_summary_markdown_and_metadata() -> None:
+def test_secrets_are_hidden_in_data_summary_markdown_and_metadata() -> None:
     result = told(
         lambda context: ToolResult.ok(
             {"headers": [{"Authorization": f"Bearer {context.credentials['github']['token']}"}], TOKEN: 1},
@@ -38,7 +38,7 @@ def test_in_data_summary_markdown_and_metadata() -> None:
     assert result.metadata["source"] == "https://x/?key=[hidden]"
 
 
-def test_in_an_error_and_in_what_the_model_reads_of_it() -> None:
+def test_secrets_are_hidden_in_an_error_and_its_text_for_the_model() -> None:
     def work(context: ToolContext) -> ToolResult:
         raise ToolError(ErrorCode.UNAUTHORIZED, f"{TOKEN} was refused.", expected=f"not {TOKEN}")
 
@@ -49,7 +49,7 @@ def test_in_an_error_and_in_what_the_model_reads_of_it() -> None:
     assert result.summary == "[hidden] was refused."
 
 
-def test_in_a_text_and_in_progress() -> None:
+def test_secrets_are_hidden_in_text_and_progress() -> None:
     def work(context: ToolContext) -> str:
         context.progress(0.5, f"with {TOKEN}")
         return f"Used {TOKEN}\nfor all"
@@ -67,6 +67,6 @@ def test_in_a_text_and_in_progress() -> None:
     assert TOKEN not in str(said)
 
 
-def test_short_values_and_other_results_are_left_alone() -> None:
+def test_short_values_and_other_results_stay_unchanged() -> None:
     result = told(lambda context: ToolResult.ok({"name": "me and the team"}, "me"))
     assert (result.data, result.summary) == ({"name": "me and the team"}, "me")

@@ -47,7 +47,7 @@ GRANT = GrantTerms(
 @feature(
     "Figures and metrics", "A standing grant approves exactly what its words say", "tools/toolbox/standing_grants.py"
 )
-def test_random_grants_approve_what_their_words_say() -> None:
+def test_random_grants_approve_exactly_what_their_words_say() -> None:
     choose = random.Random(20_261_124)
     found: Counter[bool] = Counter()
     for number in range(CASES):
@@ -59,7 +59,7 @@ def test_random_grants_approve_what_their_words_say() -> None:
     assert found[True] > CASES // 200, found
 
 
-def test_the_first_grant_that_fits_approves() -> None:
+def test_the_first_matching_grant_approves() -> None:
     other = replace(GRANT, pk=2, tool="crm.delete")
     assert grants_for(CALL, [other, replace(GRANT, pk=3), GRANT]) == [replace(GRANT, pk=3), GRANT]
     assert not grants_for(CALL, [other])
@@ -78,7 +78,7 @@ def test_the_first_grant_that_fits_approves() -> None:
         replace(GRANT, conditions=(*GRANT.conditions, Condition("reason", Rule.EQUALS, "x"))),
     ],
 )
-def test_each_term_counts(changed: GrantTerms) -> None:
+def test_each_term_must_match(changed: GrantTerms) -> None:
     assert grants_for(CALL, [GRANT])
     assert not grants_for(CALL, [changed])
 
@@ -99,7 +99,7 @@ def test_each_term_counts(changed: GrantTerms) -> None:
         replace(CALL, params={**CALL.params, "reason": "x"}),
     ],
 )
-def test_each_fact_about_the_call_counts(changed: AskingCall) -> None:
+def test_each_fact_about_the_call_must_match(changed: AskingCall) -> None:
     assert not grants_for(changed, [replace(GRANT, level=changed.level)])
 
 
@@ -112,7 +112,7 @@ def test_each_fact_about_the_call_counts(changed: AskingCall) -> None:
         Provenance(unlisted=(OutsideKeys("changes.status", "Page", ("k",)),)),
     ],
 )
-def test_an_unknown_origin_matters_only_to_what_the_terms_leave_open(unknown: Provenance | None) -> None:
+def test_an_unknown_origin_matters_only_for_open_params(unknown: Provenance | None) -> None:
     call = replace(CALL, params={"record_id": "5"}, provenance=unknown)
     fixed = replace(GRANT, params=frozenset({"record_id"}), conditions=(Condition("record_id", Rule.EQUALS, "5"),))
     assert grants_for(call, [fixed])
@@ -136,7 +136,7 @@ class Seen:
 
 
 @pytest.mark.parametrize("hosts", [None, frozenset({"new.example"})])
-def test_own_data_is_a_cause_beside_a_host_that_nobody_allowed(hosts: frozenset[str] | None) -> None:
+def test_own_data_is_a_separate_cause_beside_a_host_that_is_not_allowed(hosts: frozenset[str] | None) -> None:
     tool = AnyTool(hosts, open_world=True, level=Level.READ)
     terms = replace(GRANT, tool=tool.name, level=Level.READ, params=frozenset({"text"}), conditions=())
     for own, kinds in (((), [CauseKind.HOSTS]), (("Globex",), [CauseKind.HOSTS, CauseKind.OWN_DATA])):

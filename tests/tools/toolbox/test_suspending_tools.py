@@ -50,16 +50,16 @@ def finished(tool: Tool, *, may_suspend: bool) -> FinishedCall:
     return report
 
 
-class TestInARun:
-    def test_says_what_it_waits_for(self) -> None:
+class TestSuspensionInARun:
+    def test_names_what_the_tool_waits_for(self) -> None:
         report = finished(Ask(), may_suspend=True)
         assert report.suspend == Question("Which?")
         assert not report.result.success
 
-    def test_may_be_async(self) -> None:
+    def test_works_for_async_tools(self) -> None:
         assert finished(AskLater(), may_suspend=True).suspend == Delegation("Kim", "Which?")
 
-    def test_has_to_say_that_it_suspends(self) -> None:
+    def test_requires_the_attribute_suspends(self) -> None:
         report = finished(Undeclared(), may_suspend=True)
         assert report.suspend is None
         assert report.result.error is not None
@@ -89,7 +89,7 @@ def test_fails_clearly_outside_a_run(tool: type[Tool], params: dict[str, str]) -
 @pytest.mark.parametrize(
     "params", [{"question": ""}, {"question": "x" * 2_001}, {"question": "x", "choices": ["a"] * 9}]
 )
-def test_a_question_has_its_limits(params: dict[str, object]) -> None:
+def test_refuses_a_question_beyond_its_limits(params: dict[str, object]) -> None:
     result = run_tool(AskHuman, params)
     assert result.error is not None
     assert result.error.code == ErrorCode.INVALID_PARAMETER

@@ -44,31 +44,31 @@ class Wipe(Tool):
 
 
 @feature("Tool contract", "Tests run a tool, judge a call and build its card without a database", "tools/testing.py")
-def test_a_card_shows_what_people_would_decide_about() -> None:
+def test_a_card_shows_what_people_would_decide() -> None:
     shown = Preview("delete", (Target("7", "Acme", 1, {"name": "Acme"}),))
     card = build_card(Wipe(shown))
     assert (card.sentence, card.preview) == ("Use sample.wipe", shown)
     assert build_card(Echo, {"text": "hi"}).sentence == 'Use sample.echo: {"style":"plain","text":"hi","times":1}'
 
 
-def test_without_a_preview_the_card_says_so() -> None:
+def test_a_card_without_a_preview_says_so() -> None:
     assert build_card(Wipe(None)).preview == Preview.impossible("This tool has no preview.")
 
 
 @pytest.mark.parametrize(
     "error", [ToolError(ErrorCode.NOT_FOUND, "No record 7."), RuntimeError("a mistake of its own")]
 )
-def test_a_preview_that_fails_is_raised_to_the_test(error: Exception) -> None:
+def test_a_failing_preview_is_raised_to_the_test(error: Exception) -> None:
     with pytest.raises(type(error), match=r"record 7|of its own"):
         build_card(Wipe(error))
 
 
-def test_no_card_is_made_of_wrong_params() -> None:
+def test_invalid_params_make_no_card() -> None:
     with pytest.raises(ToolError, match="'text' parameter is required"):
         build_card(Echo, {})
 
 
-def test_a_verdict_grants_the_tool_alone_unless_told_otherwise() -> None:
+def test_a_verdict_grants_only_the_tool_by_default() -> None:
     assert judge_tool(Echo, {"text": "a"}).permission is Permission.AUTO
     assert judge_tool(Echo(level=Level.WRITE), {"text": "a"}).permission is Permission.ASK
     assert judge_tool(Echo(capabilities=frozenset({"a"})), {"text": "a"}).permission is Permission.FORBIDDEN
@@ -77,7 +77,7 @@ def test_a_verdict_grants_the_tool_alone_unless_told_otherwise() -> None:
     assert judge_tool(Echo, {}).permission is Permission.FORBIDDEN
 
 
-def test_a_memory_keeps_results_as_long_as_the_tool_says() -> None:
+def test_a_cached_result_lasts_as_long_as_the_tool_says() -> None:
     said = iter(range(9))
     tool, memory = Does(lambda _: ToolResult.ok(next(said)), cacheable_s=10), Memory()
     assert [memory.run_tool(tool).data for _ in range(2)] == [0, 0]
@@ -87,7 +87,7 @@ def test_a_memory_keeps_results_as_long_as_the_tool_says() -> None:
     assert memory.run_tool(tool).data == 3
 
 
-def test_a_memory_counts_calls_for_each_organization() -> None:
+def test_calls_are_counted_for_each_organization() -> None:
     tool, memory = Does(lambda _: ToolResult.ok(), rate_limit=RateLimit(2, 60)), Memory()
 
     def code(organization_id: int = 1) -> str:

@@ -59,7 +59,7 @@ def test_calls_run_at_the_same_time() -> None:
 
 
 @feature("Execution", "A call that fails or hangs does not affect the others", "tools/toolbox/executor.py")
-def test_a_failing_and_a_hanging_call_leave_the_others_whole() -> None:
+def test_a_failing_and_a_hanging_call_do_not_affect_the_others() -> None:
     def fails(context: ToolContext) -> ToolResult:
         raise SystemExit("no")
 
@@ -79,7 +79,7 @@ def test_a_failing_and_a_hanging_call_leave_the_others_whole() -> None:
     until_true(lambda: count_abandoned_threads() == 0)
 
 
-def test_wait_hands_over_what_is_there_and_returns_at_the_given_time() -> None:
+def test_wait_returns_available_results_at_the_given_time() -> None:
     holds = Holding()
     batch = Batch()
     assert batch.wait(time.monotonic() + 10) == []
@@ -107,7 +107,7 @@ def test_a_late_report_is_passed_on_but_changes_nothing() -> None:
     assert [(key, result.data) for key, result in late] == [(7, "released")]
 
 
-def test_around_is_entered_in_the_tools_thread_and_left_before_the_report() -> None:
+def test_around_is_entered_in_the_thread_of_the_tool_and_left_before_the_report() -> None:
     seen: list[tuple[str, str]] = []
 
     @contextmanager
@@ -126,7 +126,7 @@ def test_around_is_entered_in_the_tools_thread_and_left_before_the_report() -> N
     assert seen == [("enter", "tool"), ("work", "tool"), ("leave", "tool")]
 
 
-def test_a_call_that_could_not_begin_is_reported_as_not_attempted() -> None:
+def test_a_call_that_could_not_start_is_reported_as_not_attempted() -> None:
     def around() -> AbstractContextManager[None]:
         raise OSError("no connection")
 
@@ -138,7 +138,7 @@ def test_a_call_that_could_not_begin_is_reported_as_not_attempted() -> None:
     assert error.is_definite
 
 
-def test_a_connection_that_cannot_be_closed_costs_neither_the_result_nor_the_thread() -> None:
+def test_a_connection_that_cannot_be_closed_loses_neither_the_result_nor_the_thread() -> None:
     @contextmanager
     def around() -> Iterator[None]:
         yield
@@ -166,7 +166,7 @@ def test_progress_is_clamped_and_only_the_latest_of_a_burst_is_kept() -> None:
     assert [report.key for report in batch.wait(time.monotonic() + 10)] == [4]
 
 
-def test_a_second_progress_report_comes_by_itself_when_it_is_due() -> None:
+def test_a_delayed_progress_report_is_sent_when_it_is_due() -> None:
     holds, first_seen = Holding(), threading.Event()
 
     def work(context: ToolContext) -> ToolResult:
@@ -186,7 +186,7 @@ def test_a_second_progress_report_comes_by_itself_when_it_is_due() -> None:
     assert len(finished(batch)) == 1
 
 
-def test_the_same_key_is_not_started_twice() -> None:
+def test_a_key_cannot_be_started_twice() -> None:
     batch = Batch()
     batch.start(prepared(Echo(), 1))
     with pytest.raises(ValueError, match="1 was already started"):
@@ -202,7 +202,7 @@ def test_context_variables_of_the_starting_thread_reach_the_tool() -> None:
     assert finished(batch)[0].result.data == "run 7"
 
 
-def test_idle_threads_are_used_again() -> None:
+def test_idle_threads_are_reused() -> None:
     names: set[int] = set()
 
     def note(context: ToolContext) -> ToolResult:

@@ -42,7 +42,7 @@ def test_the_level_decides(level: Level, decision: Permission, reason: str) -> N
     assert verdict.params == {"text": "hi", "times": 1, "style": "plain"}
 
 
-def test_the_models_text_and_parsed_params_are_judged_alike() -> None:
+def test_text_and_parsed_params_of_the_model_are_judged_equally() -> None:
     assert judge_call(Echo(), '{"text": "hi"}', GRANTED, Policy()) == judge_call(Echo(), GOOD, GRANTED, Policy())
 
 
@@ -53,7 +53,7 @@ def test_an_unknown_tool_is_quoted() -> None:
 
 
 @pytest.mark.parametrize(("grants", "is_told"), [(GRANTED, True), (Grants(), False)])
-def test_why_a_tool_is_gone_is_told_only_to_whom_it_was_granted(grants: Grants, is_told: bool) -> None:
+def test_the_reason_for_a_missing_tool_is_told_only_to_grantees(grants: Grants, is_told: bool) -> None:
     verdict = judge_call(None, GOOD, grants, Policy(withheld={NAME: "It was switched off."}), NAME)
     assert code_of(verdict) is ErrorCode.TOOL_NOT_FOUND
     assert verdict.reason == ("It was switched off." if is_told else f"There is no tool {NAME!r}.")
@@ -71,13 +71,13 @@ def test_a_grant_is_an_exact_name(granted: str) -> None:
 
 
 @pytest.mark.parametrize("disabled", [NAME, f"{NAME}@1.0"])
-def test_disabled_beats_granted(disabled: str) -> None:
+def test_disabling_takes_precedence_over_a_grant(disabled: str) -> None:
     policy = Policy(disabled=frozenset({disabled}))
     assert code_of(judge_call(Echo(), GOOD, GRANTED, policy)) is ErrorCode.TOOL_DISABLED
     assert code_of(judge_call(Echo(), GOOD, Grants(), policy)) is ErrorCode.TOOL_DISABLED
 
 
-def test_a_tool_serves_its_modes_only() -> None:
+def test_a_tool_serves_only_its_modes() -> None:
     tool = Echo(modes=frozenset({"code"}))
     assert code_of(judge_call(tool, GOOD, GRANTED, Policy())) is ErrorCode.NOT_PERMITTED
     assert judge_call(tool, GOOD, replace(GRANTED, mode="code"), Policy()).permission is Permission.AUTO
@@ -88,12 +88,12 @@ def test_a_tool_serves_its_modes_only() -> None:
     "Modes; a tool with an empty set of them belongs to the platform and is never offered to a model",
     "tools/toolbox/permissions.py",
 )
-def test_a_system_tool_is_never_for_a_model() -> None:
+def test_a_system_tool_is_never_offered_to_a_model() -> None:
     assert code_of(judge_call(Echo(modes=frozenset()), GOOD, GRANTED, Policy())) is ErrorCode.NOT_PERMITTED
 
 
 @feature("Tool contract", "Required capabilities: all of them, or any one", "tools/toolbox/permissions.py")
-def test_capabilities_are_all_demanded_unless_the_policy_is_lenient() -> None:
+def test_all_capabilities_are_required_unless_the_policy_is_lenient() -> None:
     tool = Echo(capabilities=frozenset({"a", "b"}))
     half = replace(GRANTED, capabilities=frozenset({"a"}))
     assert code_of(judge_call(tool, GOOD, half, Policy())) is ErrorCode.NOT_PERMITTED
@@ -102,7 +102,7 @@ def test_capabilities_are_all_demanded_unless_the_policy_is_lenient() -> None:
 
 
 @feature("Tool contract", "Required features of the organization's plan", "tools/toolbox/permissions.py")
-def test_features_of_the_tool_and_of_the_policy_are_both_demanded() -> None:
+def test_features_of_the_tool_and_of_the_policy_are_both_required() -> None:
     tool = Echo(features=frozenset({"plus"}))
     policy = Policy(features_by_tool={NAME: frozenset({"beta"})})
     plus = replace(GRANTED, features=frozenset({"plus"}))
@@ -113,7 +113,7 @@ def test_features_of_the_tool_and_of_the_policy_are_both_demanded() -> None:
 
 
 @feature("The gate", "Admins can raise levels but never lower them", "tools/toolbox/permissions.py")
-def test_an_admin_raises_a_level_but_never_lowers_one() -> None:
+def test_an_admin_can_raise_a_level_but_never_lower_one() -> None:
     raised = replace(GRANTED, raised={NAME: Level.WRITE})
     verdict = judge_call(Echo(), GOOD, raised, Policy())
     assert (verdict.permission, verdict.level) == (Permission.ASK, Level.WRITE)
@@ -121,7 +121,7 @@ def test_an_admin_raises_a_level_but_never_lowers_one() -> None:
     assert judge_call(Echo(level=Level.DESTRUCTIVE), GOOD, raised, Policy()).level is Level.DESTRUCTIVE
 
 
-def test_an_open_world_read_beyond_the_allowed_hosts_is_asked() -> None:
+def test_an_open_world_read_beyond_the_allowed_hosts_asks() -> None:
     class Fetch(Echo):
         open_world = True
 
@@ -136,14 +136,14 @@ def test_an_open_world_read_beyond_the_allowed_hosts_is_asked() -> None:
     assert judge_call(Echo(open_world=True), GOOD, GRANTED, policy).permission is Permission.ASK
 
 
-def test_a_call_with_bad_params_never_reaches_a_person() -> None:
+def test_a_call_with_invalid_params_never_reaches_a_person() -> None:
     tool = Echo(level=Level.WRITE)
     assert code_of(judge_call(tool, {}, GRANTED, Policy())) is ErrorCode.MISSING_PARAM
     assert code_of(judge_call(tool, "not json", GRANTED, Policy())) is ErrorCode.INVALID_TOOL_ARGUMENTS
     assert code_of(judge_call(tool, {"text": ""}, GRANTED, Policy())) is ErrorCode.INVALID_PARAMETER
 
 
-def test_a_validation_that_crashes_forbids_the_call_and_hides_why() -> None:
+def test_a_crashing_validation_forbids_the_call_and_hides_why() -> None:
     class Crashing(Echo):
         def validate(self, params: Any) -> None:
             raise RuntimeError("password=hunter2")
@@ -154,7 +154,7 @@ def test_a_validation_that_crashes_forbids_the_call_and_hides_why() -> None:
 
 
 @feature("Tool contract", "A tool checks rules that its schema cannot express", "tools/contract/tool.py")
-def test_a_tool_may_refuse_beyond_its_schema() -> None:
+def test_a_tool_can_refuse_beyond_its_schema() -> None:
     class Picky(Echo):
         def validate(self, params: Any) -> None:
             raise ToolError(ErrorCode.OPERATION_NOT_ALLOWED, "Not on Sundays.", attempted=False)
@@ -168,13 +168,13 @@ STRICTNESS = (Permission.AUTO, Permission.ASK, Permission.FORBIDDEN)
 @feature("The gate", "Random configurations get the documented verdict and reason", "tools/toolbox/permissions.py")
 @settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(CONFIGURATIONS)
-def test_whatever_is_configured_the_gate_does_as_documented(call: Configuration) -> None:
+def test_the_gate_follows_its_documentation_for_any_configuration(call: Configuration) -> None:
     assert_as_documented(call)
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(CONFIGURATIONS, GRANTS)
-def test_what_an_admin_adds_never_lets_more_through(call: Configuration, more: Grants) -> None:
+def test_additional_limits_of_an_admin_never_permit_more(call: Configuration, more: Grants) -> None:
     grants = call.grants
     name = call.tool.name if call.tool else ""
     limits = (*grants.conditions.get(name, ()), *more.conditions.get(name, ()))

@@ -30,7 +30,7 @@ def filled(*tools: Echo | Does) -> Toolbox:
     "Several versions of a tool coexist, and the name means the highest one",
     "tools/toolbox/toolbox.py",
 )
-def test_the_highest_version_answers_to_the_name() -> None:
+def test_a_name_means_its_highest_version() -> None:
     old, new = Echo(version="1.9"), Echo(version="1.10")
     toolbox = filled(new, old)
     assert toolbox.get_tool("sample.echo") is new
@@ -40,7 +40,7 @@ def test_the_highest_version_answers_to_the_name() -> None:
     assert toolbox.available_tools(GRANTED) == [new]
 
 
-def test_a_disabled_version_gives_way_to_the_one_before() -> None:
+def test_a_disabled_version_is_replaced_by_the_preceding_one() -> None:
     old, new = Echo(version="1.0"), Echo(version="2.0")
     toolbox = filled(old, new)
     toolbox.disable("sample.echo@2.0")
@@ -57,7 +57,7 @@ def test_a_disabled_version_gives_way_to_the_one_before() -> None:
     "Register, unregister and disable tools; a duplicate name and version is refused and names both",
     "tools/toolbox/toolbox.py",
 )
-def test_the_same_name_and_version_twice_names_both() -> None:
+def test_registering_a_name_and_version_twice_names_both() -> None:
     class Rival(Echo):
         pass
 
@@ -66,7 +66,7 @@ def test_the_same_name_and_version_twice_names_both() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "a b", "data.", ".x", "a@1", "data.search\n", "1a", "a..b"])
-def test_a_name_has_to_be_plain(name: str) -> None:
+def test_a_name_must_be_plain(name: str) -> None:
     with pytest.raises(ValueError, match="must look like"):
         filled(Echo(name=name))
 
@@ -80,13 +80,13 @@ def test_a_tool_without_a_description_is_refused() -> None:
 @pytest.mark.parametrize(
     "parameter", ["organization_id", "organization", "orgId", "tenant", "user_id", "userId", "User"]
 )
-def test_a_tool_may_not_ask_the_model_for_whom_it_works(parameter: str) -> None:
+def test_a_tool_cannot_ask_the_model_for_the_organization_or_user(parameter: str) -> None:
     schema = {"properties": {"filter": {"properties": {parameter: {"type": "string"}}}}}
     with pytest.raises(ValueError, match="comes from the run"):
         filled(Echo(schema=schema))
 
 
-def test_a_set_has_no_stable_order() -> None:
+def test_a_set_is_refused_because_it_has_no_stable_order() -> None:
     class Sets(BaseModel):
         tags: set[str] = Field(default_factory=set)
 
@@ -94,7 +94,7 @@ def test_a_set_has_no_stable_order() -> None:
         filled(Echo(Params=Sets))
 
 
-def test_modes_given_at_registration_replace_the_tools_own() -> None:
+def test_modes_given_at_registration_replace_those_of_the_tool() -> None:
     toolbox = Toolbox()
     toolbox.register(Echo(), modes=["code"])
     assert toolbox.get_mode_set("general") == []
@@ -105,7 +105,7 @@ def test_modes_given_at_registration_replace_the_tools_own() -> None:
 @feature(
     "The toolbox and its settings", "Registration after the start, if the settings allow it", "tools/toolbox/toolbox.py"
 )
-def test_later_registration_only_where_settings_say_so() -> None:
+def test_a_later_registration_is_possible_only_if_settings_allow_it() -> None:
     toolbox = Toolbox(allow_dynamic_registration=False)
     toolbox.start()
     with pytest.raises(RuntimeError, match="allow_dynamic_registration"):
@@ -129,7 +129,7 @@ class Lively(Does):
 
 
 @feature("Tool contract", "Start and shutdown reach every tool, even if one fails", "tools/toolbox/toolbox.py")
-def test_every_tool_is_started_and_shut_down_though_one_fails() -> None:
+def test_every_tool_is_started_and_shut_down_even_if_one_fails() -> None:
     log: list[str] = []
     toolbox = filled(Lively(log, name="sample.broken"), Lively(log, name="sample.does"))
     toolbox.start()
@@ -141,7 +141,7 @@ def test_every_tool_is_started_and_shut_down_though_one_fails() -> None:
     assert toolbox.policy.disabled == {"sample.broken@1.0"}
 
 
-def test_an_unregistered_tool_is_gone_and_shut_down() -> None:
+def test_an_unregistered_tool_is_removed_and_shut_down() -> None:
     log: list[str] = []
     toolbox = filled(Lively(log))
     toolbox.unregister("sample.does")
@@ -156,7 +156,7 @@ def test_an_unregistered_tool_is_gone_and_shut_down() -> None:
     "Menu of the allowed tools, by category, for the system prompt",
     "tools/toolbox/toolbox.py",
 )
-def test_the_menu_groups_by_category_what_may_be_used() -> None:
+def test_the_menu_lists_usable_tools_by_category() -> None:
     toolbox = filled(
         Echo(), Does(lambda _: ""), Echo(name="other.echo", description="One.\nTwo."), Echo(name="secret.x")
     )
@@ -170,7 +170,7 @@ def test_the_menu_groups_by_category_what_may_be_used() -> None:
 
 
 @feature("The toolbox and its settings", "A single call by name passes every check", "tools/toolbox/toolbox.py")
-def test_a_call_by_name_goes_the_whole_path() -> None:
+def test_a_call_by_name_goes_through_every_step() -> None:
     toolbox = filled(Echo(), Does(lambda _: ToolResult.ok(), level=Level.WRITE))
     assert toolbox.execute_tool_by_name("sample.echo", '{"text": "hi"}', CONTEXT, GRANTED).success
     refusals = {
@@ -193,7 +193,7 @@ def test_a_call_by_name_ends_at_the_timeout() -> None:
     assert error.code is ErrorCode.TIMEOUT
 
 
-def test_what_ships_fits_into_a_toolbox() -> None:
+def test_the_shipped_tools_fit_into_a_toolbox() -> None:
     toolbox = Toolbox()
     source = BuiltinSource(OFFICE_TOOLS)
     fill_toolbox(toolbox, [source])
@@ -201,8 +201,8 @@ def test_what_ships_fits_into_a_toolbox() -> None:
     assert source.tool("utility.now") is toolbox.get_tool("utility.now")
 
 
-class TestExtended:
-    def test_has_the_others_besides_its_own_and_leaves_those_alone(self) -> None:
+class TestAnExtendedToolbox:
+    def test_adds_its_tools_without_changing_the_base(self) -> None:
         own, other = Echo(), Echo(name="other.echo")
         base = filled(own)
         wider = base.with_tools([other], frozenset({"api.example.com"}))
@@ -214,11 +214,11 @@ class TestExtended:
     @pytest.mark.parametrize(
         "unfit", [Echo(version="9.0"), Echo(name="no name"), Echo(name="other.echo", description="")]
     )
-    def test_leaves_out_what_is_unfit_or_has_the_name_of_one_of_its_own(self, unfit: Echo) -> None:
+    def test_leaves_out_unfit_and_duplicate_tools(self, unfit: Echo) -> None:
         own, other = Echo(), Echo(name="third.echo")
         assert filled(own).with_tools([unfit, other], frozenset()).tools() == [own, other]
 
-    def test_promises_the_same_only_with_the_same_definitions(self) -> None:
+    def test_makes_the_same_promises_only_with_the_same_definitions(self) -> None:
         base = filled(Echo())
         wider = base.with_tools([Echo(name="other.echo")], frozenset())
         assert wider.has_same_tools(base.with_tools([Echo(name="other.echo")], frozenset()))
@@ -226,7 +226,7 @@ class TestExtended:
         assert not wider.has_same_tools(base.with_tools([Echo(name="other.echo", level=Level.WRITE)], frozenset()))
 
 
-def test_modes_are_those_that_tools_name() -> None:
+def test_the_known_modes_are_those_that_tools_name() -> None:
     toolbox = Toolbox()
     assert toolbox.modes == ["general"]
     for number, modes in enumerate((None, {"sales"}, {"code", "general"}, set[str]())):

@@ -33,20 +33,20 @@ def test_only_levels_above_draft_have_side_effects() -> None:
     "A name and a version identify a tool; the category is the part before the dot",
     "tools/contract/tool.py",
 )
-def test_identity_comes_from_name_and_version() -> None:
+def test_the_identity_consists_of_name_and_version() -> None:
     tool = Echo(version="2.1")
     assert (tool.id, tool.category, tool.title) == ("sample.echo@2.1", "sample", "sample.echo")
     assert tool.definition["function"]["name"] == "sample.echo"
 
 
-def test_formatting_does_not_change_the_definition_hash_but_promises_do() -> None:
+def test_the_definition_hash_ignores_formatting_and_covers_promises() -> None:
     original = Echo().definition_hash
     assert Echo(description="Says  the same\n again.", display_name="Echo!").definition_hash == original
     changed = [Echo(description="Deletes all."), Echo(level=Level.WRITE), Echo(version="2.0")]
     assert len({original, *(tool.definition_hash for tool in changed)}) == 4
 
 
-def test_lines_without_a_value_are_left_out_of_an_error() -> None:
+def test_lines_without_a_value_are_omitted_from_an_error() -> None:
     assert format_error(ToolError(ErrorCode.NOT_FOUND, "No record 7.")) == "TOOL ERROR: NOT_FOUND\nNo record 7."
 
 
@@ -61,7 +61,7 @@ def test_lines_without_a_value_are_left_out_of_an_error() -> None:
         (ErrorCode.NOT_FOUND, True, True),
     ],
 )
-def test_only_some_failures_are_certain(code: ErrorCode, attempted: bool, definite: bool) -> None:
+def test_only_some_failures_are_definite(code: ErrorCode, attempted: bool, definite: bool) -> None:
     error = ToolError(code, "x", attempted=attempted)
     assert error.is_definite is definite
     told = ToolResult.failed(error).error
@@ -88,7 +88,7 @@ def test_a_seal_changes_with_every_value_it_covers() -> None:
 @feature(
     "Results and errors", "The model reads the error, else the markdown, else the data", "tools/contract/result.py"
 )
-def test_the_model_reads_the_error_else_the_markdown_else_the_data() -> None:
+def test_the_model_reads_the_error_or_the_markdown_or_the_data() -> None:
     assert ToolResult.failed(ToolError(ErrorCode.NOT_FOUND, "No.")).for_model() == "TOOL ERROR: NOT_FOUND\nNo."
     assert ToolResult.ok({"n": 1}, "One", "# One").for_model() == "# One"
     assert ToolResult.ok({"n": 1}, "One").for_model() == '{"n":1}'
@@ -128,7 +128,7 @@ class Tree(BaseModel):
     below: list[Tree] = []
 
 
-def test_a_schema_that_holds_itself_is_followed_once() -> None:
+def test_a_recursive_schema_is_followed_once() -> None:
     class Planting(Echo):
         class Params(BaseModel):
             tree: Tree

@@ -53,7 +53,7 @@ def test_the_docstring_describes_the_tool_and_its_params() -> None:
 
 
 @feature("Tool contract", "A typed function becomes a tool", "tools/contract/function.py")
-def test_hints_and_defaults_make_the_schema() -> None:
+def test_hints_and_defaults_define_the_schema() -> None:
     assert forecast.schema["required"] == ["city"]
     properties = forecast.schema["properties"]
     assert properties["days"] | {"description": ""} == {
@@ -64,12 +64,12 @@ def test_hints_and_defaults_make_the_schema() -> None:
     assert (forecast.level, forecast.timeout_s) == (Level.READ, 3.0)
 
 
-def test_it_runs_with_the_context_and_the_defaults() -> None:
+def test_the_function_gets_the_context_and_the_defaults() -> None:
     result = run_tool(forecast, {"city": "Rome"}, organization_id=7)
     assert result.data == {"city": "Rome", "days": 3, "unit": "C", "for": 7}
 
 
-def test_params_are_checked_and_its_errors_are_told() -> None:
+def test_params_are_checked_and_errors_reported() -> None:
     for params, code in (
         ({}, "MISSING_PARAM"),
         ({"city": "Rome", "days": 9}, "INVALID_PARAMETER"),
@@ -81,7 +81,7 @@ def test_params_are_checked_and_its_errors_are_told() -> None:
         assert error.code == code
 
 
-def test_a_text_becomes_a_result_and_the_function_can_still_be_called() -> None:
+def test_a_text_becomes_a_result_and_the_function_stays_callable() -> None:
     result = run_tool(say_hello)
     assert (result.summary, result.markdown) == ("Hello", "Hello\nWorld")
     assert asyncio.run(say_hello()) == "Hello\nWorld"
@@ -99,7 +99,7 @@ def test_a_missing_level_means_destructive() -> None:
     assert bare.Params.model_fields == NoParams.model_fields
 
 
-def test_what_a_model_cannot_fill_is_refused_when_the_tool_is_made() -> None:
+def test_an_unfillable_signature_is_refused_when_the_tool_is_created() -> None:
     def untyped(city: str) -> str:
         return city
 
@@ -115,7 +115,7 @@ def test_what_a_model_cannot_fill_is_refused_when_the_tool_is_made() -> None:
         tool("sample.refused", color="red")(many)
 
 
-def test_a_list_may_hold_classes_and_functions() -> None:
+def test_a_list_can_contain_classes_and_functions() -> None:
     source = BuiltinSource([forecast])
     source.start()
     assert source.tool("weather.forecast") is forecast

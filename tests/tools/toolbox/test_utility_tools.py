@@ -26,7 +26,7 @@ def test_results_are_exact(operation: str, a: float, b: float, value: float) -> 
     assert run_tool(Calculate, {"operation": operation, "a": a, "b": b}).data == {"value": value}
 
 
-def test_the_summary_shows_the_sum() -> None:
+def test_the_summary_shows_the_calculation() -> None:
     assert run_tool(Calculate, {"operation": "divide", "a": 84, "b": 2}).summary == "84 / 2 = 42"
 
 
@@ -62,7 +62,7 @@ def test_the_model_is_offered_the_documented_names() -> None:
         ({"operation": "add", "a": "nan", "b": 1}, "a"),
     ],
 )
-def test_bad_params_name_the_parameter(params: dict[str, object], parameter: str) -> None:
+def test_invalid_params_name_the_parameter(params: dict[str, object], parameter: str) -> None:
     error = run_tool(Calculate, params).error
     assert error is not None
     assert error.code is ErrorCode.INVALID_PARAMETER

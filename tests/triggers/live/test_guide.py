@@ -31,7 +31,7 @@ def read_example(field: str) -> str:
 
 
 @pytest.mark.skipif(not all(map(shutil.which, PROGRAMS)), reason="the guide's commands need curl and openssl")
-def test_its_commands_work_as_they_stand(running: Installation, site: Site) -> None:
+def test_the_commands_of_the_guide_work_as_printed(running: Installation, site: Site) -> None:
     site.workshop.play(answer="Triaged.")
     filters = [{"param": "action", "rule": "equals", "value": "opened"}]
     assert read_example("Only if") == "action` is `opened"
@@ -61,7 +61,7 @@ def test_its_commands_work_as_they_stand(running: Installation, site: Site) -> N
     await_that(lambda: Run.objects.get().has_ended, "the run ends")
 
 
-def test_its_table_of_senders_is_that_of_the_page() -> None:
+def test_the_table_of_senders_matches_the_page() -> None:
     table = GUIDE.partition("## Senders")[2]
     _, *rows = re.findall(r"^\| (.*?) \| .*? \| (.*?) \| (.*?) \| (.*?) \|$", table, re.MULTILINE)
     proofs = {name: tuple(texts) for name, *texts in rows}

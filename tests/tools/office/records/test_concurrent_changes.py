@@ -36,7 +36,7 @@ def test_one_of_eight_simultaneous_changes_wins() -> None:
 
 
 @pytest.mark.django_db
-def test_deleting_an_organization_takes_everything_with_it() -> None:
+def test_deleting_an_organization_deletes_all_of_its_data() -> None:
     acme, stranger = make_organization(), make_organization("stranger")
     make_record(acme)
     kept = make_record(stranger)

@@ -46,7 +46,7 @@ def test_good_rows_become_records(acme: Organization) -> None:
         ("x" * 140_000 + ",active,5", "not readable as CSV"),
     ],
 )
-def test_a_bad_row_is_named_by_its_line_and_left_out(row: str, why: str, acme: Organization) -> None:
+def test_a_bad_row_is_reported_by_its_line_and_left_out(row: str, why: str, acme: Organization) -> None:
     report = imported(f'name,status,score\n"Two\nlines",active,1\n\n{row}\nGood,active,2\n', acme)
     assert report.imported == 2
     ((line, reason),) = report.bad_rows
@@ -57,7 +57,7 @@ def test_a_bad_row_is_named_by_its_line_and_left_out(row: str, why: str, acme: O
 
 
 @pytest.mark.parametrize("cell", ["[1]", "{", "nonsense", "[" * 100_000, "1" * 5_000])
-def test_attributes_that_are_no_json_object_make_a_bad_row(cell: str, acme: Organization) -> None:
+def test_attributes_that_are_not_a_json_object_make_a_bad_row(cell: str, acme: Organization) -> None:
     report = imported(f"name;attributes\nBad;{cell}\nGood;\n", acme)
     assert report.imported == 1
     assert "attributes" in report.bad_rows[0][1]
@@ -74,13 +74,13 @@ def test_attributes_that_are_no_json_object_make_a_bad_row(cell: str, acme: Orga
         ("name\nGood\nKöln\n".encode("latin-1"), "line 3"),
     ],
 )
-def test_a_file_that_is_not_understood_imports_nothing(content: bytes, why: str, acme: Organization) -> None:
+def test_an_unreadable_file_imports_nothing(content: bytes, why: str, acme: Organization) -> None:
     with pytest.raises(ImportRefusedError, match=why):
         imported(content, acme)
     assert not Record.objects.exists()
 
 
-def test_a_file_may_be_imported_twice(acme: Organization) -> None:
+def test_a_file_can_be_imported_twice(acme: Organization) -> None:
     text = "name,domain\nAcme,acme.example\nAcme,other.example\n"
     assert imported(text, acme).imported == 2
     again = imported(text, acme)
@@ -88,12 +88,12 @@ def test_a_file_may_be_imported_twice(acme: Organization) -> None:
     assert [line for line, _ in again.bad_rows] == [2, 3]
 
 
-def test_an_organization_that_is_gone_gets_nothing(acme: Organization) -> None:
+def test_a_deleted_organization_gets_nothing(acme: Organization) -> None:
     with pytest.raises(ImportRefusedError):
         import_csv(io.BytesIO(b"name\nAcme\n"), acme.pk + 1)
 
 
-def test_another_organization_may_have_the_same_records(acme: Organization) -> None:
+def test_another_organization_can_have_the_same_records(acme: Organization) -> None:
     make_record(make_organization("stranger"), "Acme")
     assert imported("name\nAcme\n", acme).imported == 1
 
@@ -117,12 +117,12 @@ def test_another_organization_may_have_the_same_records(acme: Organization) -> N
         "name,status\rAcme,active\rGlobex,active\r",
     ],
 )
-def test_forms_of_spreadsheets_are_read(text: str, acme: Organization) -> None:
+def test_spreadsheet_formats_are_read(text: str, acme: Organization) -> None:
     assert imported(text, acme) == ImportReport(2, [])
     assert sorted(Record.objects.values_list("name", "status")) == [("Acme", "active"), ("Globex", "active")]
 
 
-def test_separators_inside_quotes_of_the_first_line_are_no_separators(acme: Organization) -> None:
+def test_quoted_separators_of_the_first_line_do_not_count(acme: Organization) -> None:
     text = '"name";"status"\n"Acme, Inc, Co, Ltd";active\n'
     assert imported(text, acme).imported == 1
     with pytest.raises(ImportRefusedError, match="unknown column 'a,b,c'"):
@@ -146,7 +146,7 @@ def test_separators_inside_quotes_of_the_first_line_are_no_separators(acme: Orga
         ('name,status\n"Acme,active\nGlobex,active\nInitech,"active"\n', 2),
     ],
 )
-def test_unclosed_quote_costs_only_its_line(text: str, bad_line: int, acme: Organization) -> None:
+def test_an_unclosed_quote_costs_only_its_line(text: str, bad_line: int, acme: Organization) -> None:
     report = imported(text, acme)
     assert [line for line, _ in report.bad_rows] == [bad_line]
     assert "a quote is not closed" in report.bad_rows[0][1]
@@ -162,7 +162,7 @@ def test_unclosed_quote_costs_only_its_line(text: str, bad_line: int, acme: Orga
         'Acme,"x,active\nGlobex,12"\n,active\n',
     ],
 )
-def test_unclosed_quote_that_a_later_line_closes_costs_only_its_line(unclosed: str, acme: Organization) -> None:
+def test_an_unclosed_quote_closed_by_a_later_line_costs_only_its_line(unclosed: str, acme: Organization) -> None:
     """The line that closes it has too few cells of its own, unless its other cells follow."""
     report = imported(f"name,notes,status\nFirst,,\n{unclosed}Initech,y,active\n", acme)
     assert report.bad_rows[0][0] == 3
@@ -172,27 +172,27 @@ def test_unclosed_quote_that_a_later_line_closes_costs_only_its_line(unclosed: s
     assert not Record.objects.filter(name__contains="Acme").exists()
 
 
-def test_row_that_fits_after_an_unclosed_quote_is_imported(acme: Organization) -> None:
+def test_a_valid_row_after_an_unclosed_quote_is_imported(acme: Organization) -> None:
     report = imported('name,notes,status\nAcme,"x,active\nGlobex,12,active\nInitech,y"\nHooli,z,active\n', acme)
     assert [line for line, _ in report.bad_rows] == [2, 4]
     assert sorted(Record.objects.values_list("name", "notes")) == [("Globex", "12"), ("Hooli", "z")]
 
 
-def test_cell_of_several_lines_in_a_row_that_lacks_empty_columns_stays_whole(acme: Organization) -> None:
+def test_a_multiline_cell_in_a_row_without_empty_columns_stays_whole(acme: Organization) -> None:
     """The control: columns without a name need no cell."""
     assert imported('name,notes,,\nAcme,"one\ntwo"\nGlobex,"one\ntwo",,,\n', acme) == ImportReport(2, [])
 
 
-def test_cell_of_several_lines_stays_whole(acme: Organization) -> None:
+def test_a_multiline_cell_stays_whole(acme: Organization) -> None:
     assert imported('name,notes\n"Acme\nInc","one\n""two"", three\n"\nGlobex,x\n', acme) == ImportReport(2, [])
     assert Record.objects.get(name="Acme Inc").notes == 'one\n"two", three'
 
 
-def test_file_full_of_unclosed_quotes_is_refused_in_time(acme: Organization) -> None:
+def test_a_file_full_of_unclosed_quotes_is_refused_in_time(acme: Organization) -> None:
     with pytest.raises(ImportRefusedError, match="more than 100 lines with an unclosed quote"):
         imported("name,status\n" + '"Acme,active\n' * 49_999, acme)
 
 
-def test_value_in_a_column_without_a_name_is_a_fault(acme: Organization) -> None:
+def test_a_value_in_a_column_without_a_name_is_an_error(acme: Organization) -> None:
     report = imported("name,,status\nAcme,stray,active\nGlobex,,active\n", acme)
     assert (report.imported, report.bad_rows) == (1, [(2, "'stray' is in a column without a name")])

@@ -38,7 +38,7 @@ def find_one(index: SourceIndex, params: dict[str, Any]) -> Sighting:
     return sighting
 
 
-def test_an_outside_value_names_the_call_that_brought_it() -> None:
+def test_an_outside_value_names_the_call_that_returned_it() -> None:
     later = SeenText(SeenIn.OUTSIDE, "evil.example again", tool="mcp.read", call_id=9)
     found = find_one(SourceIndex([PAGE, later]), {"host": "EVIL.example"})
     assert (found.origin, found.tool, found.call_id, found.stands_out) == (SeenIn.OUTSIDE, "web.fetchPage", 3, True)
@@ -49,7 +49,7 @@ def test_an_outside_value_names_the_call_that_brought_it() -> None:
     "The origin of each value of a call: a person, outside, own data, or nowhere",
     "tools/toolbox/provenance/matching.py",
 )
-def test_outside_wins_over_own_data_and_a_person_over_both() -> None:
+def test_outside_takes_precedence_over_own_data_and_a_person_over_both() -> None:
     own, typed = SeenText(SeenIn.OWN, "evil.example"), SeenText(SeenIn.PERSON, "use evil.example")
     assert find_one(SourceIndex([own]), {"x": "evil.example"}).origin is SeenIn.OWN
     assert find_one(SourceIndex([own, PAGE]), {"x": "evil.example"}).origin is SeenIn.OUTSIDE
@@ -57,7 +57,7 @@ def test_outside_wins_over_own_data_and_a_person_over_both() -> None:
     assert find_one(SourceIndex([]), {"x": "evil.example"}).origin is SeenIn.NOWHERE
 
 
-def test_a_result_that_repeats_its_own_params_brings_nothing() -> None:
+def test_a_result_that_repeats_its_own_params_adds_nothing() -> None:
     request = json.dumps({"url": "https://evil.example/"})
     echo = SeenText(SeenIn.OUTSIDE, "Read https://evil.example/: Welcome, Mallory Quill", request=request, call_id=1)
     assert find_one(SourceIndex([echo]), {"x": "evil.example"}).origin is SeenIn.NOWHERE
@@ -65,14 +65,14 @@ def test_a_result_that_repeats_its_own_params_brings_nothing() -> None:
     assert find_one(SourceIndex([echo, PAGE]), {"x": "evil.example"}).call_id == PAGE.call_id
 
 
-def test_a_part_of_a_value_is_named_where_the_whole_was_not_seen() -> None:
+def test_a_seen_part_of_a_value_is_named_if_the_whole_was_not_seen() -> None:
     found = trace(
         SourceIndex([PAGE]), {"body": "Dear Kim,\nplease visit https://login.evil.example/x today."}
     ).sightings
     assert [(each.value, each.origin) for each in found] == [("evil.example", SeenIn.OUTSIDE)]
 
 
-def test_whole_words_count() -> None:
+def test_only_whole_words_match() -> None:
     index = SourceIndex(
         [SeenText(SeenIn.OUTSIDE, "the quillmaker of 512345 and 1,250,000 and 77.1250 in devil.example")]
     )
@@ -80,7 +80,7 @@ def test_whole_words_count() -> None:
         assert find_one(index, {"x": value}).origin is SeenIn.NOWHERE, value
 
 
-def test_values_are_not_found_across_two_results() -> None:
+def test_values_do_not_match_across_two_results() -> None:
     index = SourceIndex([SeenText(SeenIn.OUTSIDE, "Mallory"), SeenText(SeenIn.OUTSIDE, "Quill")])
     assert find_one(index, {"x": "Mallory Quill"}).origin is SeenIn.NOWHERE
 
@@ -99,7 +99,7 @@ def test_findings_survive_being_stored() -> None:
     assert Provenance.from_json(None) == Provenance()
 
 
-def test_many_values_are_found_like_a_few() -> None:
+def test_many_values_are_matched_as_fast_as_a_few() -> None:
     outside = SeenText(
         SeenIn.OUTSIDE, " ".join(f"Company{number} Ltd, {number:,}.00;" for number in range(5000, 5400, 2))
     )
@@ -109,7 +109,7 @@ def test_many_values_are_found_like_a_few() -> None:
     assert sum(each.param == "rows.name" for each in found) == 200
 
 
-def test_a_request_carries_own_data_unless_it_is_known_outside_or_typed() -> None:
+def test_a_request_contains_own_data_unless_it_is_known_outside_or_typed() -> None:
     own = SeenText(
         SeenIn.OWN, json.dumps({"name": "Globex Corporation", "site": "https://globex.example/about-us9"}), is_json=True
     )
@@ -133,14 +133,14 @@ def test_a_request_carries_own_data_unless_it_is_known_outside_or_typed() -> Non
     assert carry(SourceIndex([own, typed]), {"query": "Globex Corporation"}) == OwnData()
 
 
-def test_a_value_that_another_recipient_told_is_still_own_data() -> None:
+def test_a_value_from_another_recipient_is_still_own_data() -> None:
     index = SourceIndex([PAGE, SeenText(SeenIn.OWN, "Mallory Quill")])
     assert carry(index, {"q": "Mallory Quill"}) == OwnData()
     for params in ({"q": "Mallory Quill"}, {"url": "https://ok.example/?q=mallory+quill"}):
         assert find_own_data(index, params, lambda _: False).values, params
 
 
-def test_an_address_that_was_seen_as_it_is_may_be_opened() -> None:
+def test_an_address_seen_literally_can_be_opened() -> None:
     link = "https://ok.example/mallory-quill"
     index = SourceIndex([SeenText(SeenIn.OUTSIDE, f"See {link}"), SeenText(SeenIn.OWN, "Mallory Quill")])
     assert find_own_data(index, {"url": link}, lambda _: False) == OwnData()
@@ -150,7 +150,7 @@ def test_an_address_that_was_seen_as_it_is_may_be_opened() -> None:
     assert find_own_data(noted, {"q": note}, lambda _: False).values == (note,)
 
 
-def test_values_that_were_not_looked_at_may_be_own_data() -> None:
+def test_unsearched_values_may_be_own_data() -> None:
     """The control is a task that has seen no own data at all."""
     rest = "&".join(f"p=value-{number}" for number in range(MAX_PARTS))
     params = {"url": f"https://ok.example/?{rest}&q=globex%20corporation"}
@@ -179,14 +179,14 @@ def test_hostile_texts_take_no_longer(hostile: str) -> None:
     assert time.process_time() - before < MOST_SECONDS
 
 
-def test_long_run_on_sentences_are_found_in_pieces() -> None:
+def test_long_texts_without_punctuation_are_found_in_pieces() -> None:
     copied = " ".join(f"word{number} again" for number in range(60))
     found = trace(SourceIndex([SeenText(SeenIn.OUTSIDE, f"Before. {copied} after")]), {"notes": copied}).list_outside()
     assert len(found) == 4
     assert not trace(SourceIndex([SeenText(SeenIn.OUTSIDE, "word1 again")]), {"notes": copied}).list_outside()
 
 
-def test_params_with_too_many_values_say_so() -> None:
+def test_params_with_too_many_values_are_reported_as_such() -> None:
     assert trace(SourceIndex([]), {"rows": [f"Value {number}" for number in range(MAX_LEAVES)]}).unsearched == 0
     assert trace(SourceIndex([]), {"rows": [f"Value {number}" for number in range(MAX_LEAVES + 3)]}).unsearched == 3
     assert trace(SourceIndex([]), {"body": " ".join(f"host{n}.example" for n in range(MAX_PARTS + 1))}).unsearched == 1
@@ -212,7 +212,7 @@ def test_long_addresses_are_split_like_short_ones(text: str) -> None:
 
 
 @pytest.mark.parametrize("between", ["-", ";", "/", " ", "、"])
-def test_long_texts_are_found_in_pieces_whatever_stands_between_their_words(between: str) -> None:
+def test_long_texts_are_found_in_pieces_whatever_separates_their_words(between: str) -> None:
     copied = between.join(f"word{number}" for number in range(62))
     index = SourceIndex([SeenText(SeenIn.OUTSIDE, copied)])
     pieces = [each.value.split() for each in trace(index, {"x": copied}).list_outside()]
@@ -234,7 +234,7 @@ def test_a_text_found_as_a_whole_keeps_the_keys_of_its_parts() -> None:
     assert set(mail.keys).isdisjoint(find_one(own, {"notes": text}).keys)
 
 
-def test_values_beyond_those_listed_keep_their_keys() -> None:
+def test_values_beyond_the_listed_ones_keep_their_keys() -> None:
     hosts = [f"host{number}.example" for number in range(MAX_KEPT + 5)]
     index = SourceIndex([SeenText(SeenIn.OUTSIDE, " ".join(hosts))])
     kept = Provenance.from_json(json.loads(json.dumps(trace(index, {"hosts": hosts}).as_json())))
@@ -245,7 +245,7 @@ def test_values_beyond_those_listed_keep_their_keys() -> None:
     assert Provenance.from_json(json.loads(json.dumps(kept.as_json()))).list_outside_keys() == kept.list_outside_keys()
 
 
-def test_an_address_of_numbers_is_a_host() -> None:
+def test_a_numeric_address_is_a_host() -> None:
     index = SourceIndex([SeenText(SeenIn.OUTSIDE, "Connect to 203.0.113.77:8080")])
     assert find_one(index, {"x": "203.0.113.77"}).origin is SeenIn.OUTSIDE
     assert find_one(index, {"x": "203.0.11.377"}).origin is SeenIn.NOWHERE

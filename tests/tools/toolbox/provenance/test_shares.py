@@ -36,7 +36,7 @@ def index() -> SourceIndex:
     "Of values planted in results from outside at least 95% are marked, of harmless ones at most 2%",
     "tools/toolbox/provenance/parts.py",
 )
-def test_planted_values_are_marked(index: SourceIndex) -> None:
+def test_planted_values_are_detected(index: SourceIndex) -> None:
     planted = values.list_planted()
     assert len(planted) >= LEAST_PLANTED
     missed = [
@@ -46,7 +46,7 @@ def test_planted_values_are_marked(index: SourceIndex) -> None:
     assert share >= LEAST_MARKED, f"{share:.1%} of {len(planted)} marked; missed: {missed}"
 
 
-def test_harmless_values_are_not_marked(index: SourceIndex) -> None:
+def test_harmless_values_are_not_flagged(index: SourceIndex) -> None:
     harmless = values.list_harmless()
     assert len(harmless) >= LEAST_HARMLESS
     marked = [value for value in harmless if is_marked(index, value)]
@@ -54,7 +54,7 @@ def test_harmless_values_are_not_marked(index: SourceIndex) -> None:
     assert share <= MOST_FALSELY_MARKED, f"{share:.1%} of {len(harmless)} marked: {marked}"
 
 
-def test_planted_values_are_not_marked_without_the_results() -> None:
+def test_planted_values_are_not_flagged_without_the_results() -> None:
     """The control: the marks come from the results, not from how the values look."""
     alone = SourceIndex([SeenText(SeenIn.OUTSIDE, "Nothing of interest.")])
     assert not [each.kind for each in values.list_planted() if is_marked(alone, each.in_params)]
@@ -70,5 +70,5 @@ def test_planted_values_are_not_marked_without_the_results() -> None:
         "twelve thousand four hundred and eighty",
     ],
 )
-def test_the_docs_are_right_about_what_cannot_be_seen(index: SourceIndex, disguised: str) -> None:
+def test_the_documented_blind_spots_are_real(index: SourceIndex, disguised: str) -> None:
     assert not is_marked(index, disguised)
