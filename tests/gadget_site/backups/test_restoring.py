@@ -96,9 +96,7 @@ def test_every_row_and_file_is_restored_exactly(
     assert [audit.PrintedHead.parse(head).fault for head in manifest.heads] == [""]
 
 
-def test_ids_assigned_before_the_backup_are_not_reused(
-    workshop: Workshop, take: Take, put_back: PutBack
-) -> None:
+def test_ids_assigned_before_the_backup_are_not_reused(workshop: Workshop, take: Take, put_back: PutBack) -> None:
     last = workshop.record()
     last_id = last.pk
     last.delete()
