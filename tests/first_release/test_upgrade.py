@@ -59,7 +59,11 @@ def list_columns(url: str = "") -> set[tuple[str, str]]:
         return set(other.execute(COLUMNS[connection.vendor]).fetchall())
 
 
-@feature("Operations", "A database of the first release is brought to the newest version", "tests/first_release")
+@feature(
+    "Agents elsewhere",
+    "A database of the first release is brought to the newest version",
+    "agents/platform/schema_version.py",
+)
 @pytest.mark.django_db(transaction=True)
 def test_a_filled_database_of_the_first_release_is_migrated_with_every_row(tmp_path: Path) -> None:
     own = {model._meta.db_table for model in apps.get_models(include_auto_created=True)} - LATER_TABLES
