@@ -1,4 +1,4 @@
-"""People on a card: one has taken it, which the database keeps for a while; others look at it, which nothing keeps.
+"""Claims and looks: a person has taken a card, which the database keeps for a while; others look at it, unrecorded.
 
 Neither holds anybody off: whoever decides a taken card is warned first.
 """

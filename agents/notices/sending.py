@@ -107,6 +107,6 @@ class PushOutbox(NoticeOutbox):
 
 
 OUTBOXES_OF_NOTICES = (
-    *(NoticeOutbox(kind) for kind in (ChannelKind.EMAIL, ChannelKind.CHAT)),
+    *(NoticeOutbox(kind) for kind in ChannelKind if kind is not ChannelKind.PUSH),
     PushOutbox(ChannelKind.PUSH),
 )

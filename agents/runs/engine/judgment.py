@@ -2,7 +2,8 @@
 
 Judge the calls → compute their effects, outside any transaction → lock the run → read the current rules → lock what
 limits count → judge again → compare. Whoever judges calls keeps only its own part: how it judges, what it compares, and
-what it does about an objection. `OnChange` says which of three answers that is.
+what it does about an objection. `OnChange` says which of three answers that is. The verdict itself, with the reason for
+the card, comes from `tools/toolbox/permissions.py`.
 """
 
 from __future__ import annotations
