@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks a container: `healthcheck web` asks the web part, `healthcheck heartbeat` looks at a worker or sweeper."""
+"""Checks a container: `healthcheck web` calls the web part, `healthcheck heartbeat` checks a worker or sweeper."""
 
 import os
 import sys
@@ -12,7 +12,7 @@ PATIENCE_S = 4
 
 
 def check_web() -> None:
-    """Ask for /api/health under a name that ALLOWED_HOSTS admits."""
+    """Request /api/health under a name that ALLOWED_HOSTS admits."""
     host = os.environ.get("ALLOWED_HOSTS", "").partition(",")[0].strip().lstrip(".*") or "localhost"
     connection = HTTPConnection("127.0.0.1", int(os.environ.get("PORT") or 8000), timeout=PATIENCE_S)
     connection.request("GET", "/api/health", headers={"Host": host})
@@ -22,7 +22,7 @@ def check_web() -> None:
 
 
 def check_heartbeat() -> None:
-    """Look at the file that the part touches twice a second while its threads run."""
+    """Check the file that the part touches twice a second while its threads run."""
     silent_s = time.time() - Path(os.environ["HEARTBEAT_FILE"]).stat().st_mtime
     if silent_s > FROZEN_AFTER_S:
         sys.exit(f"no heartbeat for {silent_s:.0f} s")

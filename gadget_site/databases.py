@@ -25,7 +25,7 @@ KEEPALIVES = {
 them for Unix sockets and on systems without them."""
 POSTGRESQL_START = {
     "synchronous_commit": "on",
-    "jit": "off",  # to compile a statement takes longer than to run any of ours
+    "jit": "off",  # compiling a statement takes longer than running any of ours
     "statement_timeout": f"{STATEMENT_TIMEOUT_S}s",
     "lock_timeout": "2s",
     "idle_in_transaction_session_timeout": "15s",

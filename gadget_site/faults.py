@@ -11,10 +11,10 @@ P = ParamSpec("P")
 
 
 class WrongValueError(ValueError):
-    """A text that is no value of its setting.
+    """A text that is not a valid value of its setting.
 
     Attributes:
-        example: a right value, if the setting's own example does not fit the fault.
+        example: a valid value, if the setting's own example does not fit the fault.
     """
 
     def __init__(self, fault: str, example: str = "") -> None:
@@ -23,7 +23,7 @@ class WrongValueError(ValueError):
 
 
 class SettingError(ImproperlyConfigured):
-    """A setting is wrong: its name, what is wrong with its value, and an example that would be right.
+    """A setting is invalid: its name, the fault of its value, and a valid example.
 
     Args:
         example_name: the setting in the example, if it is a different one.

@@ -32,7 +32,7 @@ class Redaction:
     """Removes secrets from a line's values: the installation's own, those that this process has read for
     organizations, and text that looks like a secret.
 
-    Texts that Gadget's code writes itself stay as they are: otherwise an organization could hide them from everybody by
+    Texts that Gadget's code writes itself stay unchanged: otherwise an organization could hide them from everybody by
     storing them as a credential.
     """
 

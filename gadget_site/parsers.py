@@ -1,4 +1,4 @@
-"""Parse the texts of settings; each parser raises WrongValueError with what is wrong."""
+"""Parse the texts of settings; each parser raises WrongValueError with the fault."""
 
 from __future__ import annotations
 

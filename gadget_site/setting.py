@@ -14,13 +14,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Setting(Generic[T]):
-    """One environment variable: a row of the table. Read through an object, it is the value.
+    """One environment variable: a row of the table. Read through an instance, it is the value.
 
     Attributes:
         parse: turns its text into the value, or raises WrongValueError.
         default: the text that counts if the variable is unset or empty, or a function of the
             settings that returns the value.
-        example: a right value, for errors and the page.
+        example: a valid value, for errors and the page.
         help: Markdown for docs/settings.md, which leaves out settings without it.
         shown_default: describes a default that is a function.
         is_distinctive: True if a misspelled name means nothing else. Names close to our others,

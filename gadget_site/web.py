@@ -41,14 +41,14 @@ LARGEST_MESSAGE = 64 * 1024
 BACKLOG = 2048
 """Connections that may wait to be accepted while the process is busy; the kernel's own limit may be lower.
 
-With Twisted's 50, many agents or messages that come at once are reset.
+With Twisted's 50, many simultaneous connections are reset.
 """
 
 
 def serve() -> None:
     """Listen on HOST and PORT until SIGTERM or SIGINT. Every page is loaded before the first request.
 
-    While the database is not ready, the process listens already, but only health checks and metrics are answered.
+    While the database is not ready, the process already listens, but responds only to health checks and metrics.
     """
     start_heartbeat()
     start = _Start()

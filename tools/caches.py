@@ -1,6 +1,6 @@
-"""Caches of what depends on the database, on files or on time: bounded, safe to use from many threads, reset together.
+"""Caches of values that depend on the database, files or time: bounded, safe to use from many threads, reset together.
 
-`functools.cache` and `lru_cache` are for what depends on arguments, code and settings alone.
+`functools.cache` and `lru_cache` are for values that depend only on arguments, code and settings.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _registered: WeakSet[Clearable] = WeakSet()
 
 
 def register(clearable: Clearable) -> None:
-    """Let `clear_caches` clear this, too."""
+    """Make `clear_caches` clear this, too."""
     _registered.add(clearable)
 
 
@@ -36,7 +36,7 @@ def clear_caches() -> None:
 
 
 class Cache(Generic[Key, Value]):
-    """Values by key; the least recently used ones make room for new ones.
+    """Values by key; the least recently used ones are dropped for new ones.
 
     A value that may become outdated holds or is stored under its version, or the time until which it is valid.
 

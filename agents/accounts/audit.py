@@ -152,7 +152,7 @@ def verify(organization_id: int) -> list[str]:
 
 
 def log_heads() -> None:
-    """Log the head of every chain: the log survives outside the database, where somebody may remove entries."""
+    """Log the head of every chain: a log outside the database reveals removed entries."""
     heads = AuditHead.objects.exclude(seq=0).order_by("organization_id")
     for slug, seq, hash_ in heads.values_list("organization__slug", "seq", "hash"):
         logger.info("audit head %s:%s:%s", slug, seq, hash_)

@@ -60,7 +60,7 @@ class Difference:
 
 
 class WrongInstallationError(Exception):
-    """This process belongs to another installation or is configured differently; the text says how."""
+    """The process belongs to another installation or is configured differently, as the text explains."""
 
 
 def confirm_at_start(is_stopping: Callable[[], bool] = lambda: False) -> None:
@@ -77,7 +77,7 @@ def confirm_at_start(is_stopping: Callable[[], bool] = lambda: False) -> None:
 
 
 def try_to_confirm(line: WaitingLine) -> bool:
-    """Check the installation once; return False, and log what is waited for, if the database is not ready.
+    """Check the installation once; return False, and log the reason, if the database is not ready.
 
     Raises:
         WrongInstallationError

@@ -216,7 +216,7 @@ def use_password_reset(hash_: str, password: str) -> User:
 
 
 def record_own_password(member: Membership) -> None:
-    """Record in the audit that a member changed their own password; call this in the transaction of the change."""
+    """Record in the audit that a member changed their own password; call it in the transaction of the change."""
     actor = f"user:{member.user.get_username()}"
     audit.append(member.organization_id, [audit.NewEntry(actor, "password_changed", f"membership:{member.pk}")])
 

@@ -1,4 +1,4 @@
-"""Facts of organizations that people are told: any subject writes them to the log, and the notices read them there."""
+"""Facts of organizations that people are notified of: any subject writes them to the log, which notices read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAX_NAME = 80
 
 
 class NoticeKind(models.TextChoices):
-    """The kinds of facts that people are told."""
+    """The kinds of facts that people are notified of."""
 
     CARD = "card", "A decision is waiting"
     QUESTION = "question", "An employee has a question"
@@ -39,9 +39,9 @@ class NoticeFact:
     """A fact of an organization that belongs to no run.
 
     Attributes:
-        key: makes it unique among those of its kind, such as `17`; a fact that was told is not told again.
-        detail: what it is about: a name that a person gave, never a model's words.
-        user_id: the only person that it is for; None if its kind says who that is.
+        key: makes it unique among those of its kind, such as `17`; a fact creates one notice.
+        detail: its subject: a name given by a person, never text of a model.
+        user_id: the only person to notify; None if its kind decides that.
     """
 
     kind: NoticeKind

@@ -12,14 +12,14 @@ from agents.accounts.models import Membership, Preferences, Units
 from agents.platform.refusals import Invalid
 
 TIME_ZONES: list[Callable[[int, int], str]] = []
-"""Returns the time zone that a user chose in an organization, or an empty text; `notices` adds it, which keeps them."""
+"""Returns the time zone that a user chose in an organization, or an empty text; added by `notices`, which stores it."""
 
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}")
 
 
 @dataclass(frozen=True)
 class ChosenPreferences(Mapping[str, str]):
-    """A user's choices in an organization, read when they are first needed: most tools do not need them."""
+    """A user's preferences in an organization, loaded on first use: most tools do not need them."""
 
     organization_id: int
     user_id: int

@@ -1,4 +1,4 @@
-"""The form of approval rules: the cards that a rule is for, the people whom it needs, and when it escalates."""
+"""The form of approval rules: the cards that a rule covers, the people it requires, and its escalation."""
 
 from __future__ import annotations
 
@@ -131,14 +131,14 @@ class ApprovalRuleForm(ConfirmationForm):
         self._fill_condition(tools)
 
     def _offer(self, name: str, every: str, found: Iterable[str]) -> None:
-        """Offer what was found, and the stored value, which may no longer be available."""
+        """Offer the found values and the stored one, which may no longer be available."""
         field, stored = self.fields.get(name), getattr(self.instance, name)
         if isinstance(field, forms.ChoiceField):
             choices = sorted({*found, stored} - {""})
             field.choices = [("", every), *((choice, choice) for choice in choices)]
 
     def _offer_own_rows(self, name: str, nothing: str) -> None:
-        """Offer only rows of the organization, once it is known, and words for no row."""
+        """Offer only rows of the organization, once it is known, and a label for no row."""
         field = self.fields.get(name)
         if not isinstance(field, forms.ModelChoiceField) or field.queryset is None:
             return
@@ -158,7 +158,7 @@ class ApprovalRuleForm(ConfirmationForm):
         self.initial.update({CONDITION[blank]: text for blank, text in blanks.items()})
 
     def full_clean(self) -> None:
-        """Validate the form; one that is sent to be simulated is never valid, so that nothing is saved."""
+        """Validate the form; one that is sent to the simulator is never valid, so nothing is saved."""
         super().full_clean()
         if self.is_bound and SIMULATE in self.data and not self.errors:
             self.add_error("confirmed", CONFIRM_FIRST)
@@ -185,7 +185,7 @@ class ApprovalRuleForm(ConfirmationForm):
                 self.add_error(name, f"{row} does not belong to {organization}. Choose another one.")
 
     def _check_scope(self, cleaned: dict[str, Any], organization: Organization) -> None:
-        """Check the tool, the category, the level and the condition, which must fit one another."""
+        """Check the tool, the category, the level and the condition, which must be consistent."""
         toolbox, name = load_toolbox(organization.pk), cleaned.get("tool", "")
         tool, category = toolbox.get_tool(name) if name else None, cleaned.get("category", "")
         if name and tool is None and name != self.initial.get("tool"):
@@ -238,7 +238,7 @@ class ApprovalRuleForm(ConfirmationForm):
             self.add_error("second_group", f"{second} has no active approver. Add one first.")
 
     def list_consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
-        """List how the rule becomes weaker: switched off, for fewer cards, or met by fewer or other people."""
+        """List the ways in which the rule becomes weaker: switched off, fewer cards, or fewer or other people."""
         if not self.instance.pk or not self.initial["is_active"]:
             return
         name = f"“{cleaned['name']}”"

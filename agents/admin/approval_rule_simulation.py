@@ -20,7 +20,7 @@ from tools.toolbox.approval_rules import RuleTerms
 
 
 def simulate_form(request: HttpRequest, rule: ApprovalRule) -> HttpResponse:
-    """Show what the rule, as its form was filled in, would have changed.
+    """Simulate the rule as entered in its form.
 
     Raises:
         Forbidden: the person is not an admin of its organization, or another one is their active one.

@@ -81,7 +81,7 @@ class ApproverGroupForm(ConfirmationForm):
         return cleaned
 
     def list_consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
-        """List the rules for which more people count from now on, and those for which too few are left."""
+        """List the rules for which more people now count, and those for which too few are left."""
         if not self.instance.pk or "members" not in self.changed_data:
             return
         voters = load_voters(self.instance.organization_id).values()
@@ -173,7 +173,7 @@ class ApprovalRuleAdmin(ConfigurationAdmin):
     )
 
     def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
-        """Show the simulation instead if the form was sent for it and is in order."""
+        """Show the simulation instead if the form requested it and is valid."""
         form = context["adminform"].form
         if SIMULATE in request.POST and needs_confirmation(form):
             try:
@@ -183,7 +183,7 @@ class ApprovalRuleAdmin(ConfigurationAdmin):
         return super().render_change_form(request, context, *args, **kwargs)
 
     def render_delete_form(self, request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
-        """Say what no longer holds without the rule, and offer to simulate that."""
+        """State the consequences of deleting the rule, and offer to simulate it."""
         rule = context["object"]
         sentence = describe_end("this rule no longer applies") if rule.is_active else ""
         more = {"sentence": sentence, "simulation": build_removal_address(rule) if rule.is_active else ""}

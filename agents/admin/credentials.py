@@ -40,7 +40,7 @@ SERVICE_NAME = RegexValidator(
     r"\A[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*\Z", "Enter the name that tools use, e.g. github or google.cse."
 )
 OPEN_FIELDS = re.compile(r"(?i)(.*[._-])?(user|username|login|account|email|url|host|domain|region|id)")
-"""Names of fields that usually hold no secret, such as `username` and `base_url`: any value is taken."""
+"""Names of fields that usually hold no secret, such as `username` and `base_url`: any value is accepted."""
 NOTHING_LEFT = "No value would be left. Delete these credentials instead."
 NAME_HELP = "The field name that the tool reads, in lowercase letters, digits and _, e.g. token."
 

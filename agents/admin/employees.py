@@ -115,7 +115,7 @@ class EmployeeForm(ConfirmationForm):
             field.choices = [(mode, mode.capitalize()) for mode in choices]
 
     def clean_mode(self) -> str:
-        """Refuse the employee's own mode if no tool names it any more."""
+        """Refuse the employee's own mode if no tool names it now."""
         mode: str = self.cleaned_data["mode"]
         if mode not in {*MODES, *(named for tool in self.catalog for named in tool.modes or ())}:
             raise forms.ValidationError(f"No tool names the mode {mode!r} any more. Choose another one.")

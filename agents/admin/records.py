@@ -34,7 +34,7 @@ EDITABLE = ("name", "region", "category", "status", "score", "email", "domain", 
 
 
 class RecordForm(forms.ModelForm):  # type: ignore[type-arg]
-    """One record; the form carries its version, so that it never overwrites a concurrent edit."""
+    """One record; the form contains its version, so that it never overwrites a concurrent edit."""
 
     seen_version = forms.IntegerField(widget=forms.HiddenInput, required=False)
 
@@ -75,7 +75,7 @@ class RecordAdmin(ConfigurationAdmin):
     readonly_fields = ("attributes", "qualification", "qualification_reason", "version", "created_at", "updated_at")
 
     def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> tuple[str, ...]:
-        """Return no read-only fields for a new record, which has no values for them yet."""
+        """Return no read-only fields for a new record, which has no such values yet."""
         return super().get_readonly_fields(request, obj) if obj is not None else ()
 
     def save_model(self, request: HttpRequest, obj: Any, form: forms.ModelForm[Any], change: bool) -> None:

@@ -40,7 +40,7 @@ def build_conditions(blanks: Mapping[str, str], tool: Tool | None) -> list[dict[
     """Return the conditions to store; an empty param and an empty value mean none.
 
     Raises:
-        ValueError: a blank is empty or wrong; the text is for the person.
+        ValueError: a blank is empty or wrong; the text is for people.
     """
     if not blanks["param"].strip() and not blanks["value"].strip():
         return []

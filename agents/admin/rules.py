@@ -61,7 +61,7 @@ class RuleForm(ConfirmationForm):
         return cleaned
 
     def list_consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
-        """List a lowered level, after which fewer calls need approval."""
+        """List a lowered level, because fewer calls then need approval."""
         before = self.initial.get("level", "")
         if self.instance.pk and before and (not cleaned["level"] or Level(cleaned["level"]).rank < Level(before).rank):
             now = cleaned["level"] or "back at its own level"

@@ -263,7 +263,7 @@ class McpStdioForm(SourceForm):
         return lines
 
     def list_consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
-        """List a new program, which runs with Gadget's rights, and credentials that a program receives."""
+        """List a new program, which runs with Gadget's rights, and credentials passed to a program."""
         if "command_line" in self.changed_data:
             yield f"Gadget's workers run this program with their own rights: {cleaned['command_line']}"
         if self.instance.pk and self.instance.environment and {"service", "variables"} & set(self.changed_data):

@@ -105,7 +105,7 @@ def _render_page(
 
 
 def _get_pending_job(request: HttpRequest, source: Source) -> str:
-    """Return READING or TESTING while a worker has yet to do it; empty for a source that is off."""
+    """Return READING or TESTING while a worker has not finished it; empty for a source that is off."""
     waiting = [name for name in (READING, TESTING) if request.GET.get(name) == format_check_stamp(source)]
     return waiting[0] if waiting and source.is_active else ""
 

@@ -1,4 +1,4 @@
-"""Operations on approval rules and their groups: read them. They are made and changed in the admin."""
+"""Operations on approval rules and their groups: read them. They are created and changed in the admin."""
 
 from __future__ import annotations
 

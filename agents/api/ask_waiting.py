@@ -1,6 +1,6 @@
 """Wait for the decision of an ask before Django sees the request: a request inside Django holds a thread.
 
-`GET /api/asks/ID?wait_s=N` is answered by Django at once; only its arrival there is put off.
+`GET /api/asks/ID?wait_s=N` gets an immediate response from Django; only its arrival there is delayed.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _PATH = re.compile(r"/api/asks/(\d{1,18})/?")
 _MAX_WAIT_S = 30.0
 _CLOCK_MARGIN_S = 0.1
 MAX_WAITING = 100
-"""Requests of one key that wait for decisions in one process; any more are answered at once."""
+"""Requests of one key that may wait for decisions in one process; more get a response at once."""
 
 
 class AskWaiting:
-    """ASGI middleware that puts off the requests of agents that wait for a decision."""
+    """ASGI middleware that delays requests of agents until a decision."""
 
     def __init__(self, application: Any) -> None:
         self._application = application
@@ -67,7 +67,7 @@ class AskWaiting:
 
 
 async def _read_request(receive: Any) -> Any:
-    """Receive the request to its end, and drop the body that a GET seldom has; return None if the client leaves."""
+    """Receive the request to its end, and drop its body; return None if the client disconnects."""
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
@@ -77,7 +77,7 @@ async def _read_request(receive: Any) -> Any:
 
 
 def _receive_again(request: Any, then: asyncio.Future[Any]) -> Any:
-    """Return a `receive` that gives the request first, and then what comes."""
+    """Return a `receive` that returns the request first, and then the connection's further events."""
     left = [request]
 
     async def receive() -> Any:
@@ -87,7 +87,7 @@ def _receive_again(request: Any, then: asyncio.Future[Any]) -> Any:
 
 
 def _read_wait(scope: dict[str, Any]) -> float:
-    """Return the seconds to wait; 0 for any other request, and for a wrong number, which Django explains."""
+    """Return the seconds to wait; 0 for any other request, and for an invalid number, which Django reports."""
     if scope["method"] != "GET" or not _PATH.fullmatch(scope["path"]):
         return 0
     given = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("wait_s", [""])[0]

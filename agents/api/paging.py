@@ -91,11 +91,11 @@ def take_filtered(
 ) -> Page[Row]:
     """Return a page of the rows that a filter without an index keeps, and the cursor of the next page.
 
-    The rows are looked through in batches for a tenth of a second at most, however few of them the filter keeps. So a
-    page may have fewer rows than the limit, or none; its cursor leads to the rows that were not looked through.
+    The rows are searched in batches for at most a tenth of a second, however few of them match. So a
+    page may have fewer rows than the limit, or none; its cursor continues with the unsearched rows.
 
     Args:
-        rows: those to look through, newest first, in the order of an index.
+        rows: those to search, newest first, in the order of an index.
 
     Raises:
         Invalid: the cursor is not valid.

@@ -184,7 +184,7 @@ def _build_detail(grant: StandingGrant, status: GrantStatus, pause: Pause | None
 
 
 def _list_terms(grant: StandingGrant) -> tuple[list[dict[str, Any]], list[str]]:
-    """List the conditions and the free params; none if somebody damaged them in the database: it approves nothing."""
+    """List the conditions and the free params; none if they are damaged: then it approves nothing."""
     try:
         terms = grant.as_terms()
     except ValueError:

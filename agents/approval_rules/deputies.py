@@ -1,4 +1,4 @@
-"""Deputies that members name for themselves: for a time, and to decide only what the member could decide."""
+"""Deputies named by members: for a limited time, and with no more rights than the member."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from agents.approval_rules.models import Deputy
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
 
 MAX_DAYS = 90
-"""The longest time for which a deputy decides, and the longest time ahead that it may begin."""
+"""The longest period of a deputy, and the longest time before it may begin."""
 MAX_NAMED = 5
-"""The deputies that a member may have at a time, with those whose time has not begun."""
+"""The deputies that a member may have at a time, including future ones."""
 
 
 def list_deputies(member: Membership) -> QuerySet[Deputy]:
-    """List the member's deputies whose time is not over, in the order of their beginning."""
+    """List the member's deputies whose period is not over, in the order of their start."""
     mine = Deputy.objects.filter(member=member, ends_at__gt=Now())
     return mine.select_related("deputy__user").order_by("starts_at", "pk")
 
 
 def list_represented(member: Membership) -> QuerySet[Deputy]:
-    """List those for whom the member decides as a deputy, now or later."""
+    """List the people for whom the member is a deputy, now or later."""
     theirs = Deputy.objects.filter(deputy=member, ends_at__gt=Now())
     return theirs.select_related("member__user").order_by("starts_at", "pk")
 
@@ -53,7 +53,7 @@ def name_deputy(member: Membership, deputy_id: int, starts_at: datetime, ends_at
     _require_approver(member)
     _check_time(starts_at, ends_at)
     with transaction.atomic():
-        Membership.objects.select_for_update().get(pk=member.pk)  # two requests at once count each other
+        Membership.objects.select_for_update().get(pk=member.pk)  # so that two simultaneous requests count each other
         deputy = list_choices(member).filter(pk=deputy_id).first()
         if deputy is None:
             raise Invalid("deputy", "Choose another active approver of this organization.")
@@ -66,7 +66,7 @@ def name_deputy(member: Membership, deputy_id: int, starts_at: datetime, ends_at
 
 
 def end_deputy(member: Membership, deputy_id: int) -> Deputy:
-    """End the time of one of the member's deputies now; one whose time has not begun is removed.
+    """End the period of one of the member's deputies now, or remove a future one.
 
     Args:
         deputy_id: the id of the row.

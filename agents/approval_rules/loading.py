@@ -22,7 +22,7 @@ HAS_RULES = Exists(ApprovalRule.objects.filter(organization_id=OuterRef("organiz
 def load_rules(organization: Organization) -> list[RuleTerms]:
     """Load the organization's approval rules in one query; the two-person rule is one of them.
 
-    A rule that cannot be read matches every card and is never met, so that no card becomes easier.
+    A rule that cannot be read matches every card and is never met, so that it relaxes no card.
     """
     rows = ApprovalRule.objects.filter(organization_id=organization.pk, is_active=True)
     rules = [_read(row) for row in rows.select_related("group", "second_group").order_by("pk")]
@@ -30,10 +30,10 @@ def load_rules(organization: Organization) -> list[RuleTerms]:
 
 
 def load_voters(organization_id: int, user_ids: Collection[int] | None = None) -> dict[int, Voter]:
-    """Load members of the organization as voters by user id, with the people whose deputies they are; two queries.
+    """Load members of the organization as voters by user id, with the people they represent; two queries.
 
     Args:
-        user_ids: only these users, and those whose deputies they are; None for all members.
+        user_ids: only these users and the people they represent; None for all members.
     """
     deputies = _load_deputies(organization_id)
     wanted = None if user_ids is None else _add_represented(_add_represented(set(user_ids), deputies), deputies)
@@ -47,7 +47,7 @@ def load_voters(organization_id: int, user_ids: Collection[int] | None = None) -
 
 
 def _add_represented(user_ids: set[int], deputies: dict[int, list[int]]) -> set[int]:
-    """Add the people whose deputies these users are."""
+    """Add the people whom these users represent."""
     return user_ids | {other for pk in user_ids for other in deputies[pk]}
 
 
@@ -70,7 +70,7 @@ def _load_members(organization_id: int, user_ids: Collection[int] | None) -> dic
 
 
 def _load_deputies(organization_id: int) -> dict[int, list[int]]:
-    """Load, by user, the users who have named them their deputy at this moment."""
+    """Load, by user, the people whose deputy they are now."""
     rows = Deputy.objects.filter(
         member__organization_id=organization_id,
         deputy__organization_id=organization_id,

@@ -35,13 +35,13 @@ class ApproverGroup(models.Model):
 
 
 class ApprovalRule(models.Model):
-    """A rule about the people who must approve the cards that it is for.
+    """A rule about the people who must approve the matching cards.
 
     Attributes:
-        tool, category, level, employee, conditions: what the rule is for; an empty one is for every card.
+        tool, category, level, employee, conditions: the scope of the rule; an empty one covers every card.
         needed: the number of people.
         group: the group that they belong to; None for every approver.
-        excludes_requesters: whoever asked for the call or edited it does not count.
+        excludes_requesters: people who requested or edited the call do not count.
         escalate_hours: the hours after which people of `second_group` count as well.
     """
 
@@ -82,10 +82,10 @@ class ApprovalRule(models.Model):
         return self.name
 
     def as_terms(self) -> RuleTerms:
-        """Return the rule as cards and votes are compared with it.
+        """Return the terms that cards and votes are compared with.
 
         Raises:
-            TypeError, ValueError: somebody stored conditions in the database that cannot be read.
+            TypeError, ValueError: the stored conditions cannot be read.
         """
         return RuleTerms(
             id=self.pk,
@@ -104,7 +104,7 @@ class ApprovalRule(models.Model):
 
 
 class Deputy(models.Model):
-    """A member's choice of another member, who decides for them in a time."""
+    """A member's choice of another member, who decides for them during a period."""
 
     member = models.ForeignKey(Membership, on_delete=models.CASCADE, related_name="deputies")
     deputy = models.ForeignKey(Membership, on_delete=models.CASCADE, related_name="deputy_for")

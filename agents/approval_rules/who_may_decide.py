@@ -1,4 +1,4 @@
-"""Answers the question of who may decide a card, before there is one: for a tool, and for each person."""
+"""Find who may decide a card before it exists: for a tool, and for each person."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class RuleLine:
     """A rule that matches the card.
 
     Attributes:
-        needs: the people that it asks for, such as `needs 2 people of Finance, not Ann`.
-        only_if: the calls that it is for, such as `amount is at least 100`; empty for every call.
+        needs: the people that it requires, such as `needs 2 people of Finance, not Ann`.
+        only_if: the calls that it covers, such as `amount is at least 100`; empty for every call.
         people: the names of those whose own approval counts for it.
         is_stuck: nobody can meet it.
     """
@@ -38,7 +38,7 @@ class RuleLine:
 
 @dataclass(frozen=True)
 class PersonStanding:
-    """The answer for one person: `text` continues the sentence that begins with their name."""
+    """The answer for one person: `text` continues a sentence that begins with their name."""
 
     name: str
     may_approve: bool
@@ -56,12 +56,12 @@ class WhoMayDecide:
 def find_who_may_decide(
     card: RuledCard, rules: Collection[RuleTerms], people: Collection[Voter], *, meets_conditions: bool
 ) -> WhoMayDecide:
-    """Find who may decide this card, of which the params are not known.
+    """Find who may decide this card, whose params are unknown.
 
     Args:
         rules: all rules of the organization.
         people: its members.
-        meets_conditions: the card meets the conditions on params; otherwise it meets none.
+        meets_conditions: True if the card meets every condition on params; otherwise it meets none.
     """
     matching = [rule for rule in rules if _without_conditions(rule).matches(card)]
     applying = [_without_conditions(rule) for rule in matching if meets_conditions or not rule.conditions]
@@ -89,11 +89,11 @@ def _describe_rule(rule: RuleTerms, card: RuledCard, people: Iterable[Voter], re
 
 
 def describe_people(rule: RuleTerms, groups: Iterable[Group], requesters: str = "") -> str:
-    """Describe the people that a rule asks for, such as `needs 2 people of Finance, not Ann`.
+    """Describe the people that a rule requires, such as `needs 2 people of Finance, not Ann`.
 
     Args:
         groups: the groups whose people count; none if every approver counts.
-        requesters: the names of those who asked for the call.
+        requesters: the names of those who requested the call.
     """
     names = " or ".join(group.name for group in groups)
     kind = ("person" if names else "approver") if rule.needed == 1 else "people" if names else "approvers"

@@ -1,6 +1,6 @@
 """Claims and looks: a person has taken a card, which the database keeps for a while; others look at it, unrecorded.
 
-Neither holds anybody off: whoever decides a taken card is warned first.
+Neither prevents a decision: whoever decides a claimed card is warned first.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from tools.contract import RateLimit
 CLAIM_MINUTES = 15
 CLAIM_LASTS = timedelta(minutes=CLAIM_MINUTES)
 LOOKS = RateLimit(1, 1.0)
-"""How often a page may say at which card its viewer looks, so that it cannot flood the others."""
+"""The rate at which a page may report the card that its viewer sees, so that it cannot flood others."""
 
 
 def take(member: Membership, approval_id: int) -> Claim:
-    """Take a waiting card for CLAIM_MINUTES from now.
+    """Claim a waiting card for CLAIM_MINUTES from now.
 
     Raises:
         Forbidden, NotFound
@@ -64,8 +64,8 @@ def refuse_claimed(card: Approval, known: str = "") -> None:
     """Raise Claimed if another person has taken the card.
 
     Args:
-        card: from `find_own_card`, which says who has taken it.
-        known: the username of the person whose claim the member was warned of, and decides all the same.
+        card: from `find_own_card`, which has the name of the claimant.
+        known: the username of the person whose claim the member was warned of, and decides anyway.
     """
     name: str | None = getattr(card, "claimed_by", None)
     if name is not None and name != known:
@@ -74,7 +74,7 @@ def refuse_claimed(card: Approval, known: str = "") -> None:
 
 @dataclass(frozen=True)
 class Look:
-    """A person looks at a card, which only open inboxes learn. It is a hint from one process to all others."""
+    """A person is viewing a card. This is a hint from one process to all others, shown only in open inboxes."""
 
     username: str
     card_id: str

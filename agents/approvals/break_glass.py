@@ -1,6 +1,6 @@
 """Break-glass: in an emergency, an admin approves a card alone, although approval rules need other people.
 
-An organization has to allow it. The card, the audit and a message to all admins tell of it for good.
+An organization has to allow it. The card, the audit and a notice to all admins record it permanently.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from tools.toolbox.approval_rules import Entitlement
 MIN_REASON = 20
 
 REACHES: list[Callable[[Organization, QuerySet[Membership]], bool]] = []
-"""Each says whether a message of the organization reaches one of these admins; the notices add theirs."""
+"""Predicates that return True if a notice reaches one of these admins; `notices` adds its own."""
 
 
 def require_glass(member: Membership, organization: Organization, card: Approval, reason: str) -> VoteRight:
@@ -26,7 +26,7 @@ def require_glass(member: Membership, organization: Organization, card: Approval
 
     Raises:
         Forbidden: they may not, or the organization does not allow it.
-        Conflict: it is not needed, or nothing may start now.
+        Conflict: it is unnecessary, or nothing may start now.
         Invalid: the reason is too short.
     """
     if sum(char.isprintable() for char in "".join(reason.split())) < MIN_REASON:
@@ -43,7 +43,7 @@ def require_glass(member: Membership, organization: Organization, card: Approval
 def explain_refusal(
     member: Membership, organization: Organization, card: Approval, standing: CardStanding | None
 ) -> Forbidden | Conflict | None:
-    """Say why this member cannot break the glass for this card; None if they can."""
+    """Return the reason why this member cannot break the glass for this card; None if they can."""
     if (barred := _find_bar(member, organization, card)) is not None:
         return barred
     if standing is None or standing.may_decide(member).completes:

@@ -116,7 +116,7 @@ def _refuse_all(items: Sequence[_Item]) -> list[DecisionOutcome]:
 def _decide_in_run(
     member: Membership, run_id: int, items: Sequence[_Item], reasons: Mapping[int, Sequence[str]]
 ) -> list[DecisionOutcome]:
-    """Decide cards of one run in one transaction; a refused decision changes nothing and leaves the others alone."""
+    """Decide cards of one run in one transaction; a refused decision changes nothing and does not affect the others."""
     try:
         with lock_own_cards(member, run_id, [item[0] for item in items]) as (tx, cards):
             outcomes = _deny_alike(tx, member, cards, items) or [
@@ -148,7 +148,7 @@ def _deny_alike(
 
 
 def _deny_together(tx: Transaction, member: Membership, cards: Sequence[Approval], decision: Decision) -> bool:
-    """Deny cards of one locked run, each of which `may_deny`, in one statement; the caller wakes the run.
+    """Deny cards of one locked run, each of which `may_deny`, in one statement; the caller resumes the run.
 
     Returns:
         False, with nothing written, if a card is no longer open as it was read.

@@ -44,11 +44,11 @@ class Decision:
     """A person's decision about the card with this digest.
 
     Attributes:
-        decision_id: repeating one by the same person gets the same answer.
+        decision_id: repeating one by the same person gets the same response.
         grace_s: the seconds before the call starts, in which the decision can be undone.
         confirm: the phrase that the person typed, at destructive level.
         bulk_id: the bulk decision that this one belongs to.
-        despite_claim_of: the username of a person who has taken the card, if the person was warned of that.
+        despite_claim_of: the username of another person who has claimed the card, if the decider was warned of that.
         breaks_glass: approve alone in an emergency, see `break_glass`.
         seen_approvals: the approvals that the person saw on the card, see `CardStanding.seen`; None skips the check.
     """
@@ -65,7 +65,7 @@ class Decision:
 
 
 def approve(member: Membership, approval_id: int, decision: Decision) -> Approval:
-    """Approve a card, so that its call starts exactly as shown; or vote for it, if a rule needs more people.
+    """Approve a card, so that its call starts exactly as shown, or vote for it if a rule needs more people.
 
     Raises:
         Forbidden, NotFound, AlreadyDecided, Expired, StaleDigest, Claimed, Invalid
@@ -78,7 +78,7 @@ def approve(member: Membership, approval_id: int, decision: Decision) -> Approva
 
 
 def approve_locked(tx: Transaction, member: Membership, card: Approval, decision: Decision) -> None:
-    """Approve a card whose run is locked, or vote for it; the caller wakes the run, and rolls a refusal back."""
+    """Approve a card whose run is locked, or vote for it; the caller resumes the run, and rolls back on a refusal."""
     if is_repeated(member, card, decision, (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)):
         return
     refuse_undecidable(card, decision.digest)
@@ -114,7 +114,7 @@ def approve_locked(tx: Transaction, member: Membership, card: Approval, decision
 
 
 def deny(member: Membership, approval_id: int, decision: Decision) -> Approval:
-    """Deny a card; its call ends, and the employee reads the reason. The first denial counts, whoever it is by.
+    """Deny a card; its call ends, and the employee reads the reason. One denial decides, whoever gives it.
 
     Raises:
         Forbidden, NotFound, AlreadyDecided, Expired, StaleDigest, Claimed, Invalid
@@ -127,7 +127,7 @@ def deny(member: Membership, approval_id: int, decision: Decision) -> Approval:
 
 
 def deny_locked(tx: Transaction, member: Membership, card: Approval, decision: Decision) -> None:
-    """Deny a card whose run is locked; the caller wakes the run, and rolls a refusal back."""
+    """Deny a card whose run is locked; the caller resumes the run, and rolls back on a refusal."""
     if not may_deny(member, card, decision):
         return
     record_decision(member, card, decision, ApprovalStatus.DENIED)
@@ -136,7 +136,7 @@ def deny_locked(tx: Transaction, member: Membership, card: Approval, decision: D
 
 
 def may_deny(member: Membership, card: Approval, decision: Decision) -> bool:
-    """Return False if this very denial has come before; raise the reason if the card cannot be denied."""
+    """Return False if this denial is a repetition; raise the reason if the card cannot be denied."""
     if is_repeated(member, card, decision, (ApprovalStatus.DENIED,)):
         return False
     refuse_undecidable(card, decision.digest)
@@ -145,7 +145,7 @@ def may_deny(member: Membership, card: Approval, decision: Decision) -> bool:
 
 
 def write_denial(decision: Decision) -> ToolError:
-    """Write the error that the employee reads about a call that was denied."""
+    """Write the error that the employee reads about a denied call."""
     words = f"A person denied this call.{f' Reason: {decision.reason}' if decision.reason else ''}"
     hint = "Respect this; do not ask for the same again."
     return ToolError(ErrorCode.APPROVAL_DENIED, words, recovery_hint=hint, attempted=False)
@@ -156,7 +156,7 @@ def edit(member: Membership, approval_id: int, decision: Decision, params: dict[
 
     Raises:
         Forbidden, NotFound, AlreadyDecided, Expired, StaleDigest, Claimed
-        Invalid: the params are wrong or not allowed; the card stays as it is.
+        Invalid: the params are invalid or not allowed; the card stays unchanged.
     """
     require_approver(member)
     check_limits(decision)
@@ -287,7 +287,7 @@ def expire(approval_id: int) -> bool:
 def make_confirmation_phrase(card: Approval) -> str:
     """Make the phrase to type for approval: the target's name if it can be typed, the count, or the tool's name.
 
-    It is empty below destructive level, unless the card reaches far.
+    It is empty below destructive level, unless the card affects many objects.
     """
     if card.level != Level.DESTRUCTIVE and not reaches_far(card):
         return ""
@@ -334,7 +334,7 @@ def write_columns(member: Membership, decision: Decision) -> dict[str, Any]:
 
 
 def refuse_undecidable(card: Approval, digest: str, consequence: str = "") -> None:
-    """Raise the reason why this card takes no decision about what this digest seals; nothing if it takes one."""
+    """Raise the reason if this card cannot be decided with this digest."""
     if card.kind != ApprovalKind.APPROVAL:
         raise Conflict(f"a card of kind {card.kind!r} cannot be approved or denied", approval_status=card.status)
     refuse_closed(card, consequence)
@@ -349,7 +349,7 @@ def _refuse_unsealed(card: Approval) -> None:
 
 
 def is_repeated(member: Membership, card: Approval, decision: Decision, statuses: tuple[ApprovalStatus, ...]) -> bool:
-    """Return True if this very decision of this member has given the card one of these states before."""
+    """Return True if this decision repeats an earlier one that gave the card one of these states."""
     return bool(
         decision.decision_id
         and card.decision_id == decision.decision_id
@@ -359,7 +359,7 @@ def is_repeated(member: Membership, card: Approval, decision: Decision, statuses
 
 
 def check_limits(decision: Decision) -> None:
-    """Raise Invalid if a text of the decision is too long, or its grace."""
+    """Raise Invalid if a text or the grace of the decision is too long."""
     if len(decision.reason) > MAX_REASON or "\0" in decision.reason:
         raise Invalid("reason", f"reason may have at most {MAX_REASON:,} characters, and no NUL")
     if not 0 <= decision.grace_s <= MAX_GRACE_S:
@@ -381,7 +381,7 @@ def _move_call(call: ToolCall, status: CallStatus) -> None:
 
 
 def publish_and_audit(tx: Transaction, member: Membership, card: Approval, reason: str) -> None:
-    """Publish and audit a decision, which the card's `status` states; an answered card was dismissed."""
+    """Publish and audit a decision, given by the card's `status`; an answered card was dismissed."""
     publish_decision(tx, card, reason)
     tx.audit(
         f"user:{member.user.get_username()}",

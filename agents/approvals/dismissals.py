@@ -1,4 +1,4 @@
-"""Dismissals: a person ends a card whose call is not needed any more, and nothing runs."""
+"""Dismissals: a person ends a card whose call is no longer needed, and nothing runs."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from tools.contract import ErrorCode, ToolError
 
 
 def dismiss(member: Membership, approval_id: int, decision: Decision) -> Approval:
-    """End a card whose call would change nothing any more; the employee reads that nothing had to be done.
+    """End a card whose effect already exists; the employee reads that nothing had to be done.
 
-    The target is looked at again first. A card that says "already done" and no longer is gets replaced.
+    The target is checked again first. A card that says "already done" is replaced if that is no longer true.
 
     Raises:
         Forbidden, NotFound, AlreadyDecided, Expired, StaleDigest, Claimed
-        Conflict: the call would still change something, or it is not known what.
+        Conflict: the call would still change something, or its effect is unknown.
     """
     require_approver(member)
     check_limits(decision)
@@ -59,7 +59,7 @@ def dismiss(member: Membership, approval_id: int, decision: Decision) -> Approva
 
 
 def _refuse(member: Membership, card: Approval, decision: Decision, effect: CallEffect | ToolError) -> Approval:
-    """Refuse to dismiss a card whose call is still needed; replace the card first if it says something else."""
+    """Refuse to dismiss a card whose call is still needed; replace the card first if it is outdated."""
     if is_shown_as_done(card) and isinstance(effect, CallEffect):
         with lock_own_card(member, card.pk) as (tx, locked):
             refuse_undecidable(locked, decision.digest)

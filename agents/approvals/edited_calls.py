@@ -19,7 +19,7 @@ from tools.toolbox.permissions import Permission
 
 
 class EditedCall(Judgment):
-    """A card's call with other params. If their verdict changes before the card is replaced, the edit is refused.
+    """A card's call with edited params. If their verdict changes before the card is replaced, the edit is refused.
 
     Attributes:
         tool, effect: those of the params; the new card seals and shows them.
@@ -33,7 +33,7 @@ class EditedCall(Judgment):
         """Judge the params, trace their values and compute their effect, outside transactions.
 
         Raises:
-            Invalid: the params are wrong or not allowed, need no approval, or are those of an ask.
+            Invalid: the params are invalid or not allowed, need no approval, or belong to an ask.
         """
         super().__init__(context)
         if find_asked_action(call.tool):

@@ -1,4 +1,4 @@
-"""Claims, snoozes and saved views: acts of people on cards besides their decisions."""
+"""Claims, snoozes and saved views: actions of people on cards besides decisions."""
 
 from django.conf import settings
 from django.db import models
@@ -9,9 +9,9 @@ from agents.runs.models.tool_call import ToolCall
 
 
 class Claim(models.Model):
-    """A person's claim on a card: for a while, others are warned before they decide it.
+    """A person's claim on a card: others are warned for a while before they decide it.
 
-    It belongs to the call, so that it also holds for a card that replaces this one.
+    It belongs to the call, so that it also applies to a replacing card.
     """
 
     tool_call = models.OneToOneField(ToolCall, on_delete=models.CASCADE, related_name="claim")
@@ -20,7 +20,7 @@ class Claim(models.Model):
 
     @classmethod
     def select_active(cls, organization_id: int) -> models.QuerySet["Claim"]:
-        """Select the claims that hold now, of people who may decide cards of this organization."""
+        """Select the current claims of people who may decide cards of this organization."""
         member = {"organization_id": organization_id, "role__in": DECIDERS}
         ours = {f"user__memberships__{name}": value for name, value in member.items()}
         return cls._default_manager.filter(until__gt=Now(), user__is_active=True, **ours)
@@ -32,7 +32,7 @@ class Claim(models.Model):
 class Snooze(models.Model):
     """A person's wish not to see a card before a certain time; others still see it.
 
-    It belongs to the call, so that it also holds for a card that replaces this one.
+    It belongs to the call, so that it also applies to a replacing card.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")

@@ -1,4 +1,4 @@
-"""Answers of people to the questions of employees."""
+"""Answers by people to questions of employees."""
 
 from django.db.models.functions import Now
 
@@ -25,7 +25,7 @@ def answer(member: Membership, approval_id: int, text: str, decision_id: str = "
 
     Raises:
         Forbidden, NotFound, Invalid, AlreadyDecided, Expired
-        Conflict: it is no question, or the run was cancelled.
+        Conflict: it is not a question, or the run was cancelled.
     """
     if not member.may(Role.OPERATOR):
         raise Forbidden(f"{member.as_noun} cannot answer questions")
@@ -77,7 +77,7 @@ def _check_answer(text: str, decision_id: str) -> str:
 
 
 def _end_call(tx: Transaction, call: ToolCall, by: str, answer_text: str) -> None:
-    """End the call with the answer as its result; the model reads who gave it."""
+    """End the call with the answer as its result; the model reads the name of the person."""
     quoted = "\n".join(f"> {line}" for line in answer_text.splitlines())
     summary = f"{by} answered: {shorten_answer(answer_text)}"
     data = {"answer": answer_text, "answered_by": by}

@@ -1,4 +1,4 @@
-"""Requesters: the people who asked for a call. Under the two-person rule, none of them may decide its card."""
+"""Requesters: the people who requested a call. Under the two-person rule, none of them may decide its card."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
@@ -21,10 +21,10 @@ People = dict[int, dict[int, str]]
 
 @dataclass(frozen=True)
 class Requester:
-    """A person who asked for a call.
+    """A person who requested a call.
 
     Attributes:
-        act: the way they asked, such as "edited this call".
+        act: their action, such as "edited this call".
     """
 
     user_id: int
@@ -76,7 +76,7 @@ class _RequestOrigins:
     """The runs that each run delegated."""
     schedules: dict[int, _ScheduleOrigin] = field(default_factory=dict)
     acts: dict[int, list[Act]] = field(default_factory=dict)
-    """What the subject says that started the run: the people behind a trigger, and whoever sent its message again."""
+    """The people reported by the subject that started the run: those behind a trigger, and whoever resent a message."""
     callers: dict[int, int | None] = field(default_factory=dict)
     """The calling call of each call that a tool or a recipe made."""
     creations: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
@@ -105,7 +105,7 @@ class _RequestOrigins:
         return list(found.values())
 
     def list_delegated(self, run_id: int) -> list[_RunOrigin]:
-        """List the runs that this run and those before it delegated, at any level: their answers come back to it."""
+        """List the runs that this run and those before it delegated, at any level: it receives their answers."""
         chain = [run.pk for run in self.list_chain(run_id)]
         found, ahead = dict[int, _RunOrigin](), list(chain)
         for pk in ahead:
@@ -122,14 +122,14 @@ class _RequestOrigins:
 
 
 def find_requesters(cards: Collection[Approval]) -> dict[int, list[Requester]]:
-    """Find, by card id, the people who asked for the card's call, each once with their first act.
+    """Find, by card id, the people who requested the card's call, each once with their first action.
 
-    Consider the call's run, the runs that led to it, and the runs that any of these delegated. A person asked for the
+    Consider the call's run, the runs that led to it, and the runs that any of these delegated. A person requested the
     call by starting one of these, creating its schedule, sending it a message, answering its question, giving it a
     reason that its employee read, or editing the call, one that led to it, or one in a delegated run. Continuing a run
     counts as sending a message.
 
-    Costs five queries for any number of cards, and two more for each level of runs above or below them.
+    Costs five queries for any number of cards, and two more for each level of runs above or below.
     """
     if not cards:
         return {}
@@ -225,7 +225,7 @@ def _add_schedules(origins: _RequestOrigins, runs: Iterable[_RunOrigin]) -> None
 
 
 def _add_acts(origins: _RequestOrigins, runs: Iterable[_RunOrigin]) -> None:
-    """Add the people behind runs that another subject started; no statement runs if there is none."""
+    """Add the people behind runs that another subject started; no statement runs without any."""
     for origin, source in ORIGINS.items():
         if ids := [run.pk for run in runs if run.origin == origin]:
             origins.acts |= source.load_acts(ids)

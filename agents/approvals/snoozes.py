@@ -18,12 +18,12 @@ def snooze(member: Membership, approval_id: int, until: str) -> Snooze:
     """Hide a waiting card from this member.
 
     Args:
-        until: `hour`, `tomorrow` (8 in the morning), or a date, from 8 in the morning of which it is back.
+        until: `hour`, `tomorrow` (8 in the morning), or a date, on which it returns at 8 in the morning.
 
     Raises:
         NotFound: there is no such card.
         Conflict: the card no longer waits.
-        Invalid: the time is none of these, or not within the next 60 days.
+        Invalid: the time has another form, or is not within the next 60 days.
     """
     card = _find_card(member, approval_id)
     if card.status != ApprovalStatus.PENDING:
@@ -45,7 +45,7 @@ def end_snooze(member: Membership, approval_id: int) -> None:
 
 
 def list_snoozed_calls(member: Membership) -> list[tuple[int, datetime]]:
-    """List the calls whose waiting cards this member has snoozed, each with the end of its snooze."""
+    """List the calls whose waiting cards this member has snoozed, each with the end of the snooze."""
     waiting = Approval.objects.filter(
         organization_id=member.organization_id, status=ApprovalStatus.PENDING, tool_call_id=OuterRef("tool_call_id")
     )

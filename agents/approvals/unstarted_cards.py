@@ -40,7 +40,7 @@ def replace_unstarted_card(card_id: int, why: str) -> bool:
 def compute_current_effect(card: Approval) -> CallEffect | ToolError:
     """Compute the card's effect again, outside transactions; return an error if the gate now forbids the call.
 
-    The gate judges no ask, and its effect stays what it was: unknown.
+    The gate does not judge asks; their effect stays unknown.
     """
     call = card.tool_call
     if find_asked_action(call.tool):
@@ -51,7 +51,7 @@ def compute_current_effect(card: Approval) -> CallEffect | ToolError:
 
 
 def compute_effect_to_show(card: Approval) -> CallEffect:
-    """Compute the card's effect again; if the gate now forbids the call, the effect says so."""
+    """Compute the card's effect again; the effect includes a refusal by the gate."""
     effect = compute_current_effect(card)
     if isinstance(effect, CallEffect):
         return effect

@@ -1,4 +1,4 @@
-"""Votes: who may approve a card now by the organization's approval rules, and what it still needs."""
+"""Votes: the people who may approve a card under the approval rules, and the missing approvals."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class CardStanding:
 
     Attributes:
         rules: those that match the card.
-        requesters: the people who asked for it, if a rule excludes them.
+        requesters: the people who requested it, if a rule excludes them.
         voters: the members of the organization, by user id.
     """
 
@@ -62,11 +62,11 @@ class CardStanding:
 
     @property
     def stuck(self) -> str:
-        """The rules that nobody can meet any more, by name; empty if each can be met."""
+        """The names of the rules that nobody can meet."""
         return ", ".join(rule.name for rule in find_stuck(self.states, self.ruled, self.voters.values()))
 
     def list_barred(self) -> list[str]:
-        """List the names of the approvers whose approval would not count now, or who have approved already."""
+        """List the names of the approvers whose approval would not count now, or who have approved it."""
         return [
             voter.name
             for voter in self.voters.values()
@@ -101,16 +101,16 @@ class CardStanding:
 
     @property
     def is_two_person_rule(self) -> bool:
-        """True if the two-person rule is all that matches."""
+        """True if only the two-person rule matches."""
         return self.rules == (TWO_PERSON_RULE,)
 
     @property
     def needs_several_people(self) -> bool:
-        """True if a rule asks for more than one person, so that one person's standing grant cannot approve the card."""
+        """True if a rule requires more than one person, so that one person's standing grant cannot approve the card."""
         return any(rule.needed > 1 for rule in self.rules)
 
     def may_decide(self, member: Membership) -> Entitlement:
-        """Say whether this member may approve the card now."""
+        """Return this member's right to approve the card now."""
         voter = self.voters.get(member.user_id) or Voter(member.user_id, member.user.get_username(), may_approve=False)
         found = may_decide(voter, self.ruled, self.votes, self.rules)
         asked = any(each.user_id == voter.id for each in self.requesters)
@@ -125,7 +125,7 @@ class CardStanding:
 
 
 def find_standings(organization: Organization, cards: Collection[Approval]) -> dict[int, CardStanding]:
-    """Find what approval rules ask for each of these cards, by card id; cards that no rule matches are left out.
+    """Find the matching approval rules and votes of each card, by card id; cards without a matching rule are left out.
 
     One query if no rule matches, and at most nine more for any number of cards.
 
@@ -157,7 +157,7 @@ class VoteRight:
     """A member's right to approve a card now.
 
     Attributes:
-        standing: None if no rule matches the card: one approver decides. A vote that was cast before is not cast again.
+        standing: None if no rule matches the card: one approver decides. An earlier vote is not cast again.
         breaks_glass: see `break_glass`.
     """
 
@@ -168,7 +168,7 @@ class VoteRight:
 
     @property
     def ruling(self) -> dict[str, Any] | None:
-        """The record of rules and votes that the card keeps if it is approved now; None if no rule matches it."""
+        """The record of rules and votes to store with an approval now; None if no rule matches it."""
         if self.standing is None or self.voter is None:
             return None
         found = Ruling.of(self.voter, self.standing.ruled, self.standing.votes, self.standing.rules)
@@ -176,7 +176,7 @@ class VoteRight:
 
     @property
     def still_needed(self) -> str:
-        """The approvals that are missing once this vote is cast; empty if none are."""
+        """The approvals still missing after this vote; empty if none are."""
         if self.standing is None or self.entitlement.vote is None:
             return ""
         return replace(self.standing, votes=(*self.standing.counted, self.entitlement.vote)).needs
@@ -191,7 +191,7 @@ class VoteRight:
 
     @property
     def is_repeated(self) -> bool:
-        """True if the member has cast this very vote before."""
+        """True if the member has already cast this vote."""
         return self.standing is not None and not self.entitlement.may_approve
 
 
@@ -199,14 +199,14 @@ def require_vote(member: Membership, organization: Organization, card: Approval,
     """Return this member's right to approve the card; call it under the lock of the card's run.
 
     Raises:
-        Forbidden: their approval would count for nothing.
+        Forbidden: no rule would count their approval.
     """
     may_have_rules = organization.four_eyes or getattr(card, "has_rules", True)
     standing = find_standings(organization, [card]).get(card.pk) if may_have_rules else None
     if standing is None:
         return VoteRight(Entitlement(None, completes=True))
     if decision_id and standing.votes and has_voted(member, card, decision_id):
-        return VoteRight(Entitlement(None), standing)  # a request that is sent again does nothing more
+        return VoteRight(Entitlement(None), standing)  # a repeated request changes nothing
     entitlement = standing.may_decide(member)
     if not entitlement.may_approve:
         raise Forbidden(entitlement.refusal)
@@ -216,7 +216,7 @@ def require_vote(member: Membership, organization: Organization, card: Approval,
 def cast_vote(card: Approval, right: VoteRight, decision_id: str, bulk_id: UUID | None) -> bool:
     """Record the vote, unless it decides the card alone; return True if the card is approved with it.
 
-    Votes that do not count any more make room, because one person has one voice.
+    Votes that no longer count are withdrawn, because each person has one vote.
     """
     vote, standing = right.entitlement.vote, right.standing
     if vote is None or standing is None:
@@ -235,11 +235,11 @@ def cast_vote(card: Approval, right: VoteRight, decision_id: str, bulk_id: UUID 
 
 
 HAS_VOTES = Exists(Vote.objects.filter(approval_id=OuterRef("pk"), withdrawn_at=None))
-"""Annotates cards as `has_votes`, so that without votes nobody pays a query for them."""
+"""Annotates cards as `has_votes`, so that cards without votes need no query."""
 
 
 def list_voters(organization_id: int) -> dict[int, tuple[str, ...]]:
-    """List who has approved each waiting card that needs more people, as usernames by card id."""
+    """List the usernames of the people who have approved each waiting card, by card id."""
     waiting = {"approval__organization_id": organization_id, "approval__status": ApprovalStatus.PENDING}
     rows = Vote.select_cast().filter(**waiting)
     found: dict[int, tuple[str, ...]] = {}
@@ -249,7 +249,7 @@ def list_voters(organization_id: int) -> dict[int, tuple[str, ...]]:
 
 
 def has_voted(member: Membership, card: Approval, decision_id: str = "") -> bool:
-    """Return True if this member has voted for the card, with this decision if it is given."""
+    """Return True if this member has voted for the card, with this decision if one is given."""
     votes = Vote.objects.filter(approval=card, voter_id=member.user_id, withdrawn_at=None)
     return (votes.filter(decision_id=decision_id) if decision_id else votes).exists()
 
@@ -276,7 +276,7 @@ def _get_ids(vote: CastVote) -> tuple[int, int | None]:
 
 
 def _find_matching(card: Approval, rules: Collection[RuleTerms]) -> tuple[RuleTerms, ...]:
-    """Find the rules that are for this card; who asked for it and its age do not matter here."""
+    """Find the rules that match this card, regardless of its requesters and age."""
     described = _describe(card, ())
     return tuple(rule for rule in rules if rule.matches(described))
 
@@ -296,9 +296,9 @@ def _describe(card: Approval, requesters: Collection[Requester]) -> RuledCard:
 
 
 def _load_votes(cards: Collection[Approval], voters: dict[int, Voter]) -> dict[int, tuple[CastVote, ...]]:
-    """Load the votes on these cards, with their people as they stand now; in one query.
+    """Load the votes on these cards, with their people's current roles, in one query.
 
-    The vote of somebody who left, and that of a deputy who no longer is one, is left out.
+    Votes of former members and former deputies are left out.
     """
     found: dict[int, tuple[CastVote, ...]] = {}
     rows = Vote.select_cast().filter(approval__in=[card.pk for card in cards])

@@ -23,9 +23,9 @@ from agents.runs.engine.transaction import run_transaction
 from agents.runs.models import Approval, ApprovalStatus, CallStatus, Vote, WithheldBulk
 
 UNDOABLE_FOR = timedelta(days=1)
-"""The age up to which a bulk approval can be undone, if any of its calls still waits."""
+"""The maximum age of a bulk approval that can be undone, if any of its calls still waits."""
 CARDS_AT_ONCE = 20
-"""The cards that a worker renews before it looks again if it has to stop."""
+"""The cards that a worker renews before it checks again whether to stop."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class WithheldState:
 
     @property
     def waiting_again(self) -> int:
-        """The number of approvals that are undone; another card of the call waits in place of each."""
+        """The number of approvals that are undone; each is replaced by another waiting card."""
         return self.cards - self.started - self.left
 
     @property
@@ -69,7 +69,7 @@ class WithheldState:
 
 
 def withhold(member: Membership, bulk_id: UUID) -> WithheldState:
-    """Undo a bulk approval of this member: from the commit on, none of its calls starts any more.
+    """Undo a bulk approval of this member: after the commit, none of its calls starts.
 
     Repeating it changes nothing.
 
@@ -95,7 +95,7 @@ def withhold(member: Membership, bulk_id: UUID) -> WithheldState:
 
 
 def read_state(member: Membership, bulk_id: UUID) -> WithheldState:
-    """Read how far the undo of a bulk approval is: this member's, or else that of another member.
+    """Read the progress of undoing a bulk approval: this member's, or else another member's.
 
     Raises:
         NotFound: nobody has undone such a bulk.
@@ -108,7 +108,7 @@ def read_state(member: Membership, bulk_id: UUID) -> WithheldState:
 
 
 def refuse_undone(member: Membership, bulk_id: UUID | None) -> None:
-    """Raise Conflict if this member has undone the bulk: nothing that is added to it would start."""
+    """Raise Conflict if this member has undone the bulk: no added decision could start a call."""
     if bulk_id is not None and _select_own(member).filter(bulk_id=bulk_id).exists():
         raise Conflict(f"the bulk {bulk_id} was undone; decide with another bulk_id")
 

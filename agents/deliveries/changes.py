@@ -21,10 +21,10 @@ def end_deliveries(rows: QuerySet[Any], status: str, problem: str) -> int:
 
 
 def send_again(rows: QuerySet[Any], **fresh: Any) -> int:
-    """Let ended deliveries begin anew, and ask the workers to send them; return their number.
+    """Restart ended deliveries, and ask the workers to send them; return their number.
 
     Args:
-        fresh: further columns with their first values.
+        fresh: further columns to reset.
     """
     transaction.on_commit(notify.request_delivery)
     return rows.exclude(status=DeliveryStatus.WAITING).update(

@@ -1,6 +1,6 @@
-"""Send what is due, at least once: each try is recorded before it begins, and its end afterwards.
+"""Send due deliveries at least once: each attempt is recorded before it begins, and its end afterwards.
 
-If a sender dies in between, another one tries again when the try's time is over, so a kill repeats
+If a sender is killed in between, another one retries when the attempt times out, so a kill repeats
 at most the messages that were being sent.
 """
 
@@ -53,9 +53,9 @@ def send_next(kind: str, *, only_healthy: bool = False) -> bool:
 
 
 def _take_batch(kind: str, receivers: Receivers | None = None, *, only_healthy: bool = False) -> _Batch | None:
-    """Take what is due for one receiver that is not busy, and record that a try begins.
+    """Take the due deliveries of one idle receiver, and record the start of an attempt.
 
-    With nothing due, no lock is taken.
+    Without due deliveries, no lock is taken.
     """
     receivers, outbox = receivers or Receivers(), OUTBOXES[kind]
     due = receivers.exclude_busy(outbox, outbox.select_due(only_healthy=only_healthy))
@@ -70,7 +70,7 @@ def _take_batch(kind: str, receivers: Receivers | None = None, *, only_healthy: 
 
 
 def _begin_try(outbox: _Outbox, due: QuerySet[Any]) -> _Batch | None:
-    """Lock what is due first, healthy receivers before others, and record that a try begins."""
+    """Lock the first due delivery, healthy receivers before others, and record the start of an attempt."""
     rows = due.select_for_update(skip_locked=True, no_key=True, of=outbox.locks)
     rows = rows.select_related(outbox.receiver, *outbox.related).annotate(taken_at=Now())
     first = _find_first(outbox, rows)
@@ -116,7 +116,7 @@ def _send_batch(batch: _Batch) -> None:
 
 
 def _drop_unneeded(batch: _Batch) -> _Batch:
-    """End deliveries that nobody needs any more; return the batch with the others."""
+    """End deliveries that are no longer needed; return the batch with the others."""
     reasons = batch.outbox.explain_drops(batch)
     for pk, reason in reasons.items():
         _end(batch.keep([pk]), DeliveryStatus.DROPPED, reason)
@@ -125,7 +125,7 @@ def _drop_unneeded(batch: _Batch) -> _Batch:
 
 @contextmanager
 def _renewing(batch: _Batch) -> Iterator[None]:
-    """Keep other senders from the batch during a slow try; they may take a killed sender's batch after `try_s`."""
+    """Keep other senders from the batch during a slow attempt; they may take a killed sender's batch after `try_s`."""
     ended = threading.Event()
     pause = timedelta(seconds=batch.outbox.try_s * timing().scale)
 
@@ -145,7 +145,7 @@ def _renewing(batch: _Batch) -> Iterator[None]:
 
 
 def _record_failure(batch: _Batch, error: DeliveryError) -> None:
-    """Let the deliveries wait for their next try; after the last one they have failed."""
+    """Let the deliveries wait for their next attempt, or fail them after the last one."""
     outbox, pause = batch.outbox, None
     logger.warning("%s %s: %s (try %d)", outbox.receiver, batch.receiver.pk, error.problem, batch.tries)
     if error.is_final or outbox.is_given_up(batch):
@@ -158,11 +158,11 @@ def _record_failure(batch: _Batch, error: DeliveryError) -> None:
 
 
 def find_pause(tries: int, longest_s: float = LONGEST_PAUSE_S) -> timedelta:
-    """Return the pause after so many failed tries: 15 seconds, then four times the last one, up to the longest."""
+    """Return the pause after this many failed attempts: 15 seconds, then four times the last one, up to the longest."""
     return timedelta(seconds=min(FIRST_PAUSE_S * 4.0 ** min(tries - 1, 10), longest_s) * timing().scale)
 
 
 def _end(batch: _Batch, status: str, problem: str = "") -> None:
-    """End the deliveries. What was sent counts, even if another sender has begun a later try."""
+    """End the deliveries. A success counts, even if another sender has begun a later attempt."""
     rows = batch.select_waiting() if status == DeliveryStatus.SENT else batch.select()
     end_deliveries(rows, status, problem)

@@ -8,14 +8,14 @@ from dataclasses import KW_ONLY, dataclass
 
 @dataclass(eq=False)
 class DeliveryError(Exception):
-    """A message could not be handed over.
+    """A message could not be delivered.
 
     Attributes:
         problem: the reason, for people.
         is_final: trying again would not help.
         is_gone: the address seems to exist no longer.
         is_ours: the failure is this installation's, and says nothing about the receiver.
-        answer_status: the status of the receiver's answer; None without one.
+        answer_status: the status of the receiver's response; None without one.
         retry_after_s: the seconds for which the receiver asked us to wait; 0 if it did not.
     """
 

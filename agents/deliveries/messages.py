@@ -11,15 +11,15 @@ class Notification:
     """The message for one or more notices.
 
     Attributes:
-        key: the same for each try, so that a receiver can recognize a repeat.
+        key: the same for each attempt, so that a receiver can recognize a repeat.
         subject: one line.
         items: the notices, each with its absolute link.
         path: the page to open: that of the notice, or one that lists all.
-        tag: a later message with the same tag takes the place of this one; at most 32 letters, digits, - and _.
+        tag: a later message with the same tag replaces this one; at most 32 letters, digits, - and _.
         waiting: the number of cards that wait in the organization.
-        settings_link: the page on which the receiver changes what they are told.
+        settings_link: the page for the receiver's preferences.
         closes: the tags of earlier messages that leave a browser's screen with this one.
-        code: the code that confirms the channel, if that is what it is about; `channel_id` names the channel.
+        code: the code that confirms the channel, if the message is about that; `channel_id` names the channel.
     """
 
     key: str
@@ -45,9 +45,9 @@ class SignedMessage:
     """The message for another system.
 
     Attributes:
-        key: the same for each try, so that a receiver can recognize a repeat.
+        key: the same for each attempt, so that a receiver can recognize a repeat.
         body: JSON.
-        secrets: those that are valid now, the newest first; each gives a signature.
+        secrets: those that are valid now, the newest first; each makes one signature.
     """
 
     key: str

@@ -19,23 +19,23 @@ class DeliveryStatus(models.TextChoices):
     WAITING = "waiting", "Waiting"
     SENT = "sent", "Sent"
     SHOWN = "shown", "Not sent"
-    """There is no server to send it by, so it is only shown on the page of notices."""
+    """No server can send it, so it is only shown on the page of notices."""
     DROPPED = "dropped", "No longer needed"
     FAILED = "failed", "Failed"
 
 
 ENDED_HAS_A_TIME = Q(status="waiting", ended_at__isnull=True) | ~Q(status="waiting") & Q(ended_at__isnull=False)
-"""The condition that each table of deliveries has."""
+"""The constraint of each table of deliveries."""
 
 
 class DeliveryBase(models.Model):
     """A message on its way to one receiver.
 
     Attributes:
-        due_at: the time from which to send it; while somebody sends it, the time at which another one may try.
-        tries: the number of tries that began.
-        problem: the reason why the last try failed, or why it was dropped.
-        taken_at: the database's time when the engine took it; only rows that the engine reads have one.
+        due_at: the time from which to send it; during an attempt, the time at which another sender may retry.
+        tries: the number of started attempts.
+        problem: the reason why the last attempt failed, or why it was dropped.
+        taken_at: the database's time when the engine took it; only set on rows read by the engine.
     """
 
     status = models.CharField(max_length=10, choices=DeliveryStatus, default=DeliveryStatus.WAITING)

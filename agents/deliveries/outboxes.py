@@ -25,7 +25,7 @@ R = TypeVar("R", bound=ReceiverBase)
 
 @dataclass(frozen=True)
 class DeliveryEnding:
-    """The end of a try that did not fail."""
+    """The end of a successful attempt."""
 
     status: str = DeliveryStatus.SENT
     problem: str = ""
@@ -33,10 +33,10 @@ class DeliveryEnding:
 
 @dataclass(frozen=True)
 class DeliveryBatch(Generic[D, R]):
-    """The deliveries of one receiver that one message is about.
+    """The deliveries of one receiver that are sent in one message.
 
     Attributes:
-        until: the time at which another sender may try.
+        until: the time at which another sender may retry.
     """
 
     outbox: Outbox[D, R]
@@ -50,12 +50,12 @@ class DeliveryBatch(Generic[D, R]):
 
     @property
     def tries(self) -> int:
-        """The number of tries that began, with this one."""
+        """The number of started attempts, including this one."""
         return self.deliveries[0].tries
 
     @property
     def key(self) -> str:
-        """The same for each try of the same deliveries."""
+        """A key that is the same for each attempt to send the same deliveries."""
         ids = ",".join(str(pk) for pk in self.ids)
         return f"{sha256(ids.encode()).hexdigest()[:32]}.gadget"
 
@@ -64,11 +64,11 @@ class DeliveryBatch(Generic[D, R]):
         return replace(self, deliveries=tuple(each for each in self.deliveries if each.pk in ids))
 
     def select(self) -> QuerySet[D]:
-        """Select the rows that wait, unless another sender has begun a later try."""
+        """Select the rows that wait, unless another sender has begun a later attempt."""
         return self.select_waiting().filter(tries=self.tries)
 
     def select_waiting(self) -> QuerySet[D]:
-        """Select the rows that wait, also those of which another sender has begun a later try."""
+        """Select the rows that wait, including those with a later attempt by another sender."""
         return self.outbox.select_all().filter(pk__in=self.ids, status=DeliveryStatus.WAITING)
 
 
@@ -81,10 +81,10 @@ class Outbox(ABC, Generic[D, R]):
         host_column: the column with the host of a receiver; empty if only the receiver itself knows it.
         locks: the rows that taking a delivery locks; with the receiver's, all processes together
             send it one message at a time.
-        related: what sending reads beside a delivery.
-        try_s: the seconds after which a try counts as lost, unless its sender renews it.
-        max_tries: the number of tries after which a delivery is given up; None if another limit counts.
-        longest_pause_s: the seconds of the longest pause between two tries.
+        related: the related rows that sending reads.
+        try_s: the seconds after which an attempt counts as lost, unless its sender renews it.
+        max_tries: the number of attempts after which a delivery is given up; None if another limit counts.
+        longest_pause_s: the longest pause between two attempts, in seconds.
     """
 
     kind: str
@@ -102,7 +102,7 @@ class Outbox(ABC, Generic[D, R]):
         return self.model._default_manager.all()  # type: ignore[return-value]
 
     def select_due(self, *, only_healthy: bool) -> QuerySet[D]:
-        """Select what is due.
+        """Select the due rows.
 
         Args:
             only_healthy: only for receivers whose last message arrived.
@@ -115,18 +115,18 @@ class Outbox(ABC, Generic[D, R]):
 
         Args:
             first: the one that has been due for longest.
-            same: it and all that are due for its receiver, and were tried as often.
+            same: it and all others due for its receiver with as many attempts.
         """
         return (first,)
 
     def hold(self, receiver: R, until: datetime) -> None:
-        """Keep other processes from this receiver; called in the transaction that begins a try."""
+        """Keep other processes from this receiver; called in the transaction that begins an attempt."""
 
     def release(self, batch: DeliveryBatch[D, R]) -> None:
         """Let other processes send to this receiver again."""
 
     def explain_drops(self, batch: DeliveryBatch[D, R]) -> Mapping[int, str]:  # noqa: ARG002 - as above
-        """Return the reason for each delivery that nobody needs any more, by its id."""
+        """Return the reason for each delivery that is no longer needed, by its id."""
         return {}
 
     @abstractmethod
@@ -138,19 +138,19 @@ class Outbox(ABC, Generic[D, R]):
         """
 
     def is_given_up(self, batch: DeliveryBatch[D, R]) -> bool:
-        """Return True if a batch that failed has no further try."""
+        """Return True if a batch that failed has no further attempt."""
         return self.max_tries is not None and batch.tries >= self.max_tries
 
     @abstractmethod
     def note_sent(self, batch: DeliveryBatch[D, R]) -> None:
-        """Note at the receiver that a message arrived."""
+        """Record at the receiver that a message arrived."""
 
     @abstractmethod
     def note_failure(self, batch: DeliveryBatch[D, R], error: DeliveryError, pause: timedelta | None) -> None:
-        """Note the failure at the receiver; switch it off, or let it rest, if it fails for long.
+        """Record the failure at the receiver; switch it off, or let it rest, if it fails for long.
 
         Args:
-            pause: the pause before the next try; None if the deliveries were given up.
+            pause: the pause before the next attempt; None if the deliveries were given up.
         """
 
 

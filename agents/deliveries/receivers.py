@@ -44,7 +44,7 @@ class Receivers:
             return True
 
     def leave(self, batch: DeliveryBatch[Any, Any]) -> None:
-        """End the counting of a message to the receiver."""
+        """Stop counting a message to the receiver."""
         host = batch.receiver.host
         with self._lock:
             self._busy.discard(_name(batch))

@@ -21,7 +21,7 @@ _KNOWN = {
     "claude-": 200_000,
     "gemini-": 1_000_000,
 }
-"""Context windows by the beginning of the model's name."""
+"""Context windows by the start of the model's name."""
 
 
 def find_context_tokens(employee: Employee, provider: ModelProvider) -> int:

@@ -122,7 +122,7 @@ def parse_level(row: Row, tool: Tool) -> str:
     """Return the raised level.
 
     Raises:
-        ValueError: the tool's own level is higher, or the word is not a level; the text is for the person.
+        ValueError: the tool's own level is higher, or the word is not a level; the text is for people.
     """
     word = row.get("level", "")
     if word not in tuple(Level):
@@ -139,7 +139,7 @@ def parse_condition(row: Row, catalog: Mapping[str, Tool], *, is_stored: bool = 
         is_stored: the sentence is already in force, so its tools and params may no longer exist.
 
     Raises:
-        ValueError: a blank is empty or wrong; the text is for the person.
+        ValueError: a blank is empty or wrong; the text is for people.
     """
     sentence = Sentence(row["sentence"])
     param = "" if sentence is Sentence.CALL_COUNT else _require(row, PARAM)

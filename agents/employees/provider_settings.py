@@ -29,7 +29,7 @@ def load_provider_config(employee: Employee) -> ProviderConfig:
 
 
 def check_provider(provider: ModelProvider, timeout_s: float) -> str:
-    """Check the provider with a request that costs nothing; return a warning if its models cannot work as they should.
+    """Check the provider with a request that costs nothing; return a warning if its models cannot work properly.
 
     Raises:
         ProviderError: the provider cannot be used, or lacks the model of an employee.
@@ -45,7 +45,7 @@ def check_script(name: str) -> None:
     """Check that this installation has scripts with this name, without faults.
 
     Raises:
-        ProviderError: the text says what is wrong, and names scripts that exist.
+        ProviderError: the text explains the fault and lists existing scripts.
     """
     config = ProviderConfig(ProviderKind.SCRIPTED, scripts_dir=settings.GADGET_SCRIPTS_DIR, models=(name,))
     build_provider(config).check()

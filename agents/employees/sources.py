@@ -44,7 +44,7 @@ ASK_AGAIN_AFTER = timedelta(minutes=2)
 
 @dataclass(frozen=True)
 class SourceReport:
-    """The result of reading a source, in words for an admin; `problem` is empty if the source answered properly."""
+    """The result of reading a source, in words for an admin; `problem` is empty if the source responded properly."""
 
     problem: str = ""
     summary: str = ""
@@ -111,7 +111,7 @@ def _read_description(source: Source, limits: FetchLimits) -> SourceDescription 
     """Return the source's description, or the reason why it cannot be understood.
 
     Raises:
-        ToolError: the source did not answer properly.
+        ToolError: the source did not respond properly.
     """
     organization = Organization.objects.get(pk=source.organization_id)  # with its newest versions
     log_for_organization(organization.pk)
@@ -149,7 +149,7 @@ def _save(source: Source, found: SourceDescription) -> SourceReport:
 
 
 def _tell_of_quarantine(source: Source, result: RefreshResult) -> None:
-    """Tell admins of changed tools, which nobody can use until one of them looks."""
+    """Notify admins of changed tools, which nobody can use until an admin has reviewed them."""
     if result.changed:
         key = f"{source.pk}:{timezone.now().isoformat()}"
         detail = f"{_count_noun(len(result.changed), 'tool')} of {source.name}"

@@ -118,7 +118,7 @@ def _build_without_own_tools(versions: OrganizationVersions) -> _OrganizationToo
 def _read_tools(organization_id: int) -> _OrganizationTools:
     """Read the tools from the database, the version first: a version that another thread saw may never be committed."""
     organization = Organization.objects.filter(pk=organization_id).order_by()
-    rows = list(  # one for each allowed host, or one
+    rows = list(  # one row for each allowed host, or one row without any
         organization.values_list(
             *("tools_version", "credentials_version"),
             *("allowed_hosts__host", "allowed_hosts__without_card", "allowed_hosts__may_be_private"),

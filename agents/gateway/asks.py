@@ -1,4 +1,4 @@
-"""Asks: an agent asks before it takes an action itself, and reports what happened.
+"""Asks: an agent asks before it carries out an action itself, and reports the outcome.
 
 An ask is a run with one call. Its card is decided like any other, but nothing starts the call: the agent redeems the
 receipt of the approval, once, and that is recorded as the start. Gadget runs nothing.
@@ -65,7 +65,7 @@ class AskedRequest:
     Attributes:
         level: as the agent judges it; the organization's level for the action counts if it is higher.
         sentence, effect: the agent's own words, which nobody has verified.
-        effect_key: names the business effect, so that two asks about it are not open together.
+        effect_key: names the business effect, so that two asks about it are never open at once.
         expires_s: seconds until the card expires; the organization's own time if None.
         client_request_id: repeating one with the same key gives the same ask.
     """
@@ -82,13 +82,13 @@ class AskedRequest:
 
 
 class SameEffect(Conflict):
-    """Another ask about this effect is open; nothing of it is told."""
+    """Another ask about this effect is open; the error reveals nothing of it."""
 
     code = "same_effect"
 
 
 def submit(key: AgentKey, asked: AskedRequest) -> tuple[Ask, bool]:
-    """Make the ask with its card; return it, and False if it is an open or repeated one.
+    """Create the ask with its card; return it, and False if it is an open or repeated one.
 
     Raises:
         Invalid, Forbidden
@@ -135,7 +135,7 @@ def _has_params(found: Ask, asked: AskedRequest) -> bool:
 
 
 def note_asking(ask: Ask) -> None:
-    """Remember when the agent last asked, to within `ASKING_STEP`."""
+    """Record when the agent last asked, to within `ASKING_STEP`."""
     Ask.objects.filter(pk=ask.pk, last_asked_at__lt=Now() - ASKING_STEP).update(last_asked_at=Now())
 
 
@@ -191,7 +191,7 @@ def _find_rule(key: AgentKey, asked: AskedRequest) -> ToolRule | None:
 
 
 def _describe(key: AgentKey, asked: AskedRequest) -> str:
-    """Say who asks for what, with the beginning of the params, so that cards about one action differ."""
+    """Describe who asks for what, with the start of the params, so that cards about one action differ."""
     inner = [pair for value in asked.params.values() if isinstance(value, dict) for pair in value.items()]
     outer = [pair for pair in asked.params.items() if not isinstance(pair[1], dict)]
     values = {name: value if isinstance(value, str) else canonical_json(value) for name, value in [*inner, *outer]}
@@ -216,7 +216,7 @@ def _name_request(key: AgentKey, asked: AskedRequest) -> str:
 
 
 def _lock_effect(key: AgentKey, asked: AskedRequest) -> AskedEffect | None:
-    """Lock the effect that the ask names, so that one ask about it is made at a time."""
+    """Lock the effect that the ask names, so that asks about it are created one at a time."""
     if not asked.effect_key:
         return None
     named = {"organization_id": key.employee.organization_id, "action": asked.action, "key": asked.effect_key}

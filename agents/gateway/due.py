@@ -19,7 +19,7 @@ from agents.runs.models import (
 
 
 def _select_resting_runs() -> QuerySet[Run]:
-    """Select runs of agents that run elsewhere in which nothing is open, and to which no request came in time."""
+    """Select runs of agents that run elsewhere without open calls that got no request in time."""
     return Run.objects.filter(IS_UNFINISHED, status=RunStatus.WAITING, origin=Origin.MCP, next_wake_at__lte=Now())
 
 
@@ -29,12 +29,12 @@ def _select_unredeemed_asks() -> QuerySet[Approval]:
 
 
 def _select_silent_asks() -> QuerySet[ToolCall]:
-    """Select redeemed asks whose agent did not say in time what happened."""
+    """Select redeemed asks whose agent did not report the outcome in time."""
     return ToolCall.objects.filter(status=CallStatus.EXECUTING, run__origin=Origin.ASK, deadline_at__lte=Now())
 
 
 def _select_keyless_runs() -> QuerySet[AgentRun]:
-    """Select open runs of agent keys that do not work any more."""
+    """Select open runs of agent keys that no longer work."""
     return AgentRun.without_key().exclude(run__status__in=ENDED).filter(run__cancel_requested_at=None)
 
 

@@ -1,6 +1,7 @@
-"""Agent keys: made by a member for one employee, shown once, and ended by their expiry, a revocation or a lost role.
+"""Agent keys: created by a member for one employee, shown once, and ended by their expiry, a revocation or a lost role.
 
-A key is no API token: only the operations of the gateway know it, so it can never decide, vote, answer or configure.
+A key is not an API token: only the operations of the gateway accept it, so it can never decide, vote, answer or
+configure.
 """
 
 import secrets
@@ -30,7 +31,7 @@ MAX_REQUESTS_PER_MINUTE = 600
 MAX_KEYS = 50
 """Keys of one member that work at the same time."""
 CANCELLED_AT_ONCE = 200
-"""Runs of ended keys that are cancelled at a time; the sweeper goes on with the rest."""
+"""Runs of ended keys that are cancelled at a time; the sweeper continues with the rest."""
 MAX_DAYS = 366
 MAX_NAME = 80
 
@@ -75,7 +76,7 @@ def issue_key(member: Membership, employee_id: int, name: str, days: int) -> tup
 
 
 def lock_key(key: AgentKey) -> None:
-    """Lock the row of a key in this transaction: one request of it goes on at a time, and none after its end.
+    """Lock the row of a key in this transaction: its requests proceed one at a time, and none after its end.
 
     Raises:
         Conflict: it was revoked or has expired since the request came.
@@ -160,10 +161,10 @@ def revoke_key(member: Membership, key_id: int, keeps_open: bool = False) -> Age
 
 
 def cancel_runs_of_ended_keys(**which: object) -> int:
-    """Cancel the open runs of keys that do not work any more, except kept ones; return how many.
+    """Cancel the open runs of keys that no longer work, except kept ones; return how many.
 
     Args:
-        which: conditions on `AgentRun`; without any, all of them are looked at.
+        which: conditions on `AgentRun`; without any, all of them are checked.
     """
     open_runs = AgentRun.without_key().exclude(run__status__in=ENDED).filter(run__cancel_requested_at=None)
     done = 0

@@ -1,4 +1,4 @@
-"""The levels that an organization gives the actions about which agents ask; one without a level is destructive."""
+"""The levels that an organization gives to actions of agents; one without a level is destructive."""
 
 from dataclasses import dataclass
 
@@ -18,7 +18,7 @@ MAX_LISTED = 200
 
 @dataclass(frozen=True)
 class ActionLevel:
-    """An action with its level; `is_set` is False if nobody gave it one."""
+    """An action with its level; `is_set` is False for the default."""
 
     action: str
     level: Level

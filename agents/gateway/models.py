@@ -88,13 +88,13 @@ class AgentRun(models.Model):
 
     @classmethod
     def without_key(cls) -> models.QuerySet["AgentRun"]:
-        """Select the runs of keys that do not work any more, except those that an admin keeps open."""
+        """Select the runs of keys that no longer work, except those that an admin keeps open."""
         ended = ~Q(key__in=AgentKey.usable()) & Q(key__keeps_open=False)
         return cls._default_manager.filter(ended)
 
 
 class AskedEffect(models.Model):
-    """The business effect that asks of one action name, such as `refund:4711`; its row is locked while one is made."""
+    """The business effect named by asks of one action, such as `refund:4711`; its row is locked while one is created."""
 
     organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="+", db_index=False)
     action = models.CharField(max_length=100)
@@ -108,15 +108,15 @@ class AskedEffect(models.Model):
 
 
 class Ask(models.Model):
-    """A question of an agent whether it may take an action itself: a run with one call, whose card people decide.
+    """An agent's request to carry out an action itself: a run with one call, whose card people decide.
 
     Attributes:
         action: the name of the action, as the agent's organization sets levels for it.
-        audience: who will check the receipt, in the agent's words.
+        audience: the verifier of the receipt, in the agent's words.
         effect: the business effect that it names; None if it names none.
         redeemed_at: when the agent used the approval, which it can do once.
-        reported_at: when the agent said what happened.
-        last_asked_at: when the agent last asked, or looked for the answer.
+        reported_at: when the agent reported the outcome.
+        last_asked_at: when the agent last asked, or checked the response.
     """
 
     run = models.OneToOneField(Run, on_delete=models.CASCADE, related_name="ask")

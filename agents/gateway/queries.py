@@ -15,7 +15,7 @@ from agents.runs.models import ENDED, Approval, ApprovalStatus, CallStatus, Even
 from tools.contract import Level
 
 MAX_CALLS_OF_A_RUN = 500
-"""Requests after which the next one starts a new run: what one costs grows with the length of its run."""
+"""Requests after which the next one starts a new run: their cost grows with the length of the run."""
 _AT_WORK = (CallStatus.APPROVED, CallStatus.EXECUTING)
 _READING = (Level.READ.value, Level.DRAFT.value)
 
@@ -61,7 +61,7 @@ RUNS_OF_SESSION = CompiledQuery(
     RunOfKey, lambda key_id, session_id: _select_usable_runs(key_id).filter(session_id=session_id)[:1]
 )
 RUNS_WITHOUT_SESSION = CompiledQuery(RunOfKey, lambda key_id: _select_usable_runs(key_id).filter(session_id=None)[:1])
-"""A run whose approved write is at work takes no call, because a run does nothing else meanwhile."""
+"""A run that executes an approved write accepts no call, because a run does nothing else meanwhile."""
 
 
 class AgentCall(NamedTuple):
@@ -91,7 +91,7 @@ CALL_OF_KEY = CompiledQuery(
 
 
 def read_statuses(call_ids: Collection[int]) -> dict[int, str]:
-    """Read the statuses of calls that somebody waits for, by id."""
+    """Read the statuses of calls that requests wait for, by id."""
     return dict(ToolCall.objects.filter(pk__in=call_ids).values_list("pk", "status"))
 
 

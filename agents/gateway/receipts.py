@@ -21,7 +21,7 @@ from agents.gateway.models import SigningKey
 
 TYPE = "gadget-receipt"
 KEYS_ARE_KNOWN = timedelta(days=30)
-"""Time for which a retired key is still served: longer than any receipt lives."""
+"""The time for which a retired key is still served: longer than the lifetime of any receipt."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Receipt:
         params_digest: SHA-256 of the params as `digest_params` writes them, in hexadecimal.
         decision: always `approved`; nothing else has a receipt.
         decided_by: the usernames of the people who decided.
-        aud: who will check it, as the agent said.
+        aud: the verifier, as named by the agent.
         iat, exp: seconds since 1970, from the decision to the end.
     """
 

@@ -28,7 +28,7 @@ from agents.runs.models import Approval, ApprovalKind, ApprovalStatus, CallStatu
 from tools.contract import ErrorCode, Level, ToolError, ToolResult
 
 OUTCOME_TIME = timedelta(hours=1)
-"""Time after a redemption in which the agent must say what happened; then the outcome is unknown."""
+"""Time after a redemption in which the agent must report the outcome; then the outcome is unknown."""
 OUTCOMES = ("succeeded", "failed")
 SHORTEST_PREFIX = 8
 """Characters of the shortest prefix of effect keys whose asks are cancelled together."""
@@ -38,7 +38,7 @@ _STATUSES = {
     CallStatus.EXECUTING: "redeemed",
     CallStatus.OUTCOME_UNKNOWN: "unknown",
 }
-"""What the agent is told where it differs from the call's own status."""
+"""The statuses for the agent that differ from the call's own."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class AskState:
 
     @property
     def has_ended(self) -> bool:
-        """True if the approval was not redeemed in time, even if nobody has noted that yet."""
+        """True if the approval was not redeemed in time, even if that is not recorded yet."""
         return bool(getattr(self.card, "has_ended", False))
 
     @property
@@ -105,7 +105,7 @@ def load_states(asks: Sequence[Ask]) -> list[AskState]:
 
 
 def _match_usable() -> Q:
-    """Return the condition that an approval can be used now: a receipt of any other would prove what is not true."""
+    """Return the condition for an approval that can be used now: any other receipt would prove a falsehood."""
     return ~Q(WithheldBulk.find_for_approval()) & Q(start_after__lte=Now(), valid_until__gt=Now())
 
 
@@ -117,11 +117,11 @@ def _describe(ask: Ask, call: ToolCall, card: Approval) -> AskState:
 
 
 def redeem(key: AgentKey, ask_id: str, receipt: str) -> AskState:
-    """Use the approval, once: from now on the agent takes the action.
+    """Use the approval once: the agent may now carry out the action.
 
     Raises:
         NotFound
-        Invalid: the receipt is not genuine, or not that of exactly this ask.
+        Invalid: the receipt is not genuine, or belongs to another ask.
         Expired: the approval has ended.
         Conflict: it was redeemed before, is not approved, or nothing may start now.
     """
@@ -151,7 +151,7 @@ def redeem(key: AgentKey, ask_id: str, receipt: str) -> AskState:
 
 
 def report_outcome(key: AgentKey, ask_id: str, outcome: str, summary: str = "") -> AskState:
-    """Record what the agent says that happened, in its own words, which nobody has verified.
+    """Record the outcome that the agent reports, in its own unverified words.
 
     Raises:
         NotFound, Invalid
@@ -191,7 +191,7 @@ def report_outcome(key: AgentKey, ask_id: str, outcome: str, summary: str = "") 
 
 
 def cancel(key: AgentKey, ask_id: str) -> AskState:
-    """Take the ask back, unless it was redeemed or has ended."""
+    """Withdraw the ask, unless it was redeemed or has ended."""
     ask = find_own_ask(key, ask_id)
     with run_transaction(ask.run_id) as tx:
         call = ToolCall.objects.get(run_id=ask.run_id)
@@ -206,7 +206,7 @@ def cancel_effects(key: AgentKey, prefix: str) -> int:
     """Cancel every open ask of the agent key about an effect whose key has the prefix; return their number.
 
     Raises:
-        Invalid: the prefix is so short that it could match asks of others who share the agent key.
+        Invalid: the prefix is so short that it could match asks of other users of the agent key.
     """
     if len(prefix) < SHORTEST_PREFIX:
         raise Invalid("effect_key_prefix", f"effect_key_prefix must have at least {SHORTEST_PREFIX} characters")
@@ -232,7 +232,7 @@ def expire_approval(card_id: int) -> bool:
 
 
 def note_silence(call_id: int) -> bool:
-    """Mark the outcome of a redeemed ask as unknown, because its agent did not say what happened."""
+    """Mark the outcome of a redeemed ask as unknown, because its agent did not report it."""
     call = ToolCall.objects.get(pk=call_id)
     with run_transaction(call.run_id, wait=False) as tx:
         call = ToolCall.objects.get(pk=call_id)

@@ -36,7 +36,7 @@ OPEN_TICKETS = (
 """The states in which an equal request gets the ticket of the first one."""
 MAX_NAME = 120
 _MAX_RUNS = 3
-"""Runs that are tried: one may end, or be cancelled, while the request is prepared."""
+"""The runs to try: one may end, or be cancelled, while the request is prepared."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class ToolRequest:
 
 
 def record_request(key: AgentKey, session: AgentSession | None, request: ToolRequest) -> ToolCall:
-    """Judge the request and record it as a pass of its own; return its call, or the open call of an equal request.
+    """Judge the request and record it as a separate pass; return its call, or the open call of an equal request.
 
     Raises:
         Invalid: the name or the arguments cannot be stored as JSON.
@@ -92,10 +92,10 @@ def _record(key: AgentKey, context: RunContext, request: ToolRequest) -> ToolCal
 
 @contextmanager
 def _locked_tickets(key: AgentKey, plan: PlannedCall) -> Iterator[None]:
-    """Let one request of the key make a ticket at a time, whatever its session; other requests wait for nobody.
+    """Let requests of the key create tickets one at a time, whatever their session; no other request waits.
 
     Raises:
-        Conflict: the key has too many open tickets, or does not work any more.
+        Conflict: the key has too many open tickets, or no longer works.
     """
     if plan.permission is not Permission.ASK:
         yield
@@ -117,7 +117,7 @@ def _find_open_ticket(key: AgentKey, plan: PlannedCall) -> ToolCall | None:
 
 
 def _insert_pass(tx: Transaction, plan: PlannedCall, snapshot: str) -> None:
-    """Record the pass with its call, and let a worker start the call if it may start."""
+    """Record the pass with its call, and let a worker start the call if allowed."""
     run, row = tx.run, plan.row
     run.pass_number += 1
     run.asked_pass = max(run.asked_pass, run.pass_number)

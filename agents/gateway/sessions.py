@@ -28,7 +28,7 @@ def has_ended(key: AgentKey, session_id: str) -> bool:
 
 
 def end_session(session: AgentSession) -> None:
-    """End the session as its client wishes; a run with open calls goes on without it."""
+    """End the session for its client; a run with open calls continues without it."""
     AgentSession.objects.filter(pk=session.pk, ended_at=None).update(ended_at=Now())
     runs = AgentRun.objects.filter(session=session).exclude(run__status__in=ENDED)
     for run_id in runs.values_list("run_id", flat=True):
@@ -39,10 +39,10 @@ def end_session(session: AgentSession) -> None:
 def find_or_start_run(key: AgentKey, session: AgentSession | None) -> int:
     """Return the id of the run that takes the next call of this key and session; start one if there is none.
 
-    A run whose approved write is at work takes none, because a run does nothing else meanwhile.
+    A run that executes an approved write accepts none, because a run does nothing else meanwhile.
 
     Raises:
-        Conflict: the employee is not active or stopped, a budget is used up, or the key does not work any more.
+        Conflict: the employee is not active or stopped, a budget is used up, or the key no longer works.
     """
     employee = key.employee
     if not employee.is_active:
@@ -53,7 +53,7 @@ def find_or_start_run(key: AgentKey, session: AgentSession | None) -> int:
     if found is not None:
         return found
     with transaction.atomic():
-        lock_key(key)  # two first calls share one run
+        lock_key(key)  # so that two first calls share one run
         found = _find_run(key, session)
         return found if found is not None else _start_run(key, session)
 
@@ -66,7 +66,7 @@ def _find_run(key: AgentKey, session: AgentSession | None) -> int | None:
 def _start_run(key: AgentKey, session: AgentSession | None) -> int:
     assert key.membership is not None
     employee, user = key.employee, key.membership.user
-    title = f"Agent with the key {key.name}"  # nothing that the client says: it would pass for typed by a person
+    title = f"Agent with the key {key.name}"  # no text of the client, which would count as typed by a person
     run = Run(
         organization=employee.organization,
         employee=employee,
@@ -88,7 +88,7 @@ def _start_run(key: AgentKey, session: AgentSession | None) -> int:
 
 
 def end_resting_run(run_id: int, is_idle: bool = True) -> bool:
-    """End the run of a session that rests: no request came in time, or its client has left; return False if not.
+    """End the resting run of a session without a timely request or whose client has left; return False otherwise.
 
     Raises:
         Run.DoesNotExist: the run is locked.

@@ -24,7 +24,7 @@ _WAITING = {
     CallStatus.SUSPENDED: "waiting_for_people",
     CallStatus.OUTCOME_UNKNOWN: "outcome_unknown",
 }
-"""What the agent is told about a call that has not ended."""
+"""Texts for the agent about a call that has not ended."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Ticket:
     """A call of an agent as the agent sees it.
 
     Attributes:
-        id: the ticket's id, which works with the agent's own key alone.
+        id: the ticket's id, which works only with the agent's own key.
         status: `waiting_for_approval` and the like; for an ended call, the call's status.
         card_id, expires_at: those of the open card, if there is one.
         result: None until the call has ended.
@@ -54,7 +54,7 @@ class Ticket:
 
     @property
     def ends_by_itself(self) -> bool:
-        """True if nobody has to decide anything before the call ends."""
+        """True if the call ends without a decision by a person."""
         return self.call.status in (CallStatus.READY, CallStatus.EXECUTING, CallStatus.APPROVED)
 
     @property
@@ -122,7 +122,7 @@ def _build_ticket(call: ToolCall, card_id: int | None, expires_at: datetime | No
 
 
 def cancel_ticket(key: AgentKey, ticket: str) -> Ticket:
-    """Cancel the call, if it has not started; whatever its state is now, return it."""
+    """Cancel the call, if it has not started; return its current state."""
     call = find_ticket(key, ticket).call
     with run_transaction(call.run_id) as tx:
         if cancel_waiting_call(tx, call, "The agent that asked for it cancelled it."):

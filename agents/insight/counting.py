@@ -43,7 +43,7 @@ from agents.runs.engine.timing import timing
 from agents.runs.models import CallStatus, Event, EventType, Pass, RunStatus, ToolCall
 
 AT_ONCE = 2_000
-"""The most events, and the most passes, in one transaction: it keeps the sweeper from all other work."""
+"""The most events, and the most passes, in one transaction: it blocks the sweeper's other work."""
 MICROS = 1_000_000
 MAX_COST = 1_000_000
 """The highest cost that a result can report."""
@@ -125,7 +125,7 @@ class _Sums:
 
 
 def count_if_due() -> None:
-    """Count a batch if the last one was some seconds ago or left rows uncounted; for sweepers."""
+    """Count a batch if the last one was some seconds ago or left rows uncounted; called by sweepers."""
     if connection.in_atomic_block:
         return  # the bounds must be read before the transaction gets its number
     if not FIGURES_NOT_DUE.fetch_all():

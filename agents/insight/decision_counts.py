@@ -1,4 +1,4 @@
-"""Count people's decisions into a row for each day, so that a page about 90 days reads no cards but the newest.
+"""Count people's decisions into a row for each day, so that a page about 90 days reads only the newest cards.
 
 Decisions that are more than half an hour old no longer change: a transaction has been committed by then, and a bulk
 decision has ended. A sweeper counts them; a page adds those since.
@@ -26,7 +26,7 @@ KEPT_DAYS = 92
 UNSETTLED = timedelta(minutes=30)
 EVERY = timedelta(minutes=5)
 AT_ONCE_S = 0.3
-"""The longest time that counting keeps the sweeper from all other work, but for the span that it has begun."""
+"""The longest time for which counting blocks the sweeper's other work, except for the span in progress."""
 MAX_SPAN = timedelta(hours=6)
 MAX_TIMES = 100
 """More different times of a day are rounded to two digits, so that a row stays small."""
@@ -40,7 +40,7 @@ class DecisionCounting:
         self._due_at = 0.0
 
     def count_if_due(self) -> None:
-        """Count what is due, for a moment; go on at once next time if something is left."""
+        """Count due decisions briefly; continue at once next time if some are left."""
         if time.monotonic() >= self._due_at and not count_decisions(time.monotonic() + AT_ONCE_S):
             self._due_at = time.monotonic() + EVERY.total_seconds()
 
@@ -71,7 +71,7 @@ def load_all_sums(organization_id: int, days: int, subjects: Iterable[str]) -> d
     counted_to = read_counted_to(organization_id)
     rows = DecisionFigures.objects.filter(organization_id=organization_id, day__gte=first, subject__in=found)
     stored = list(rows.values_list("subject", "day", "data")) if counted_to else []
-    while counted_to != (now := read_counted_to(organization_id)):  # or what was counted meanwhile would count twice
+    while counted_to != (now := read_counted_to(organization_id)):  # or those counted meanwhile would count twice
         counted_to, stored = now, list(rows.values_list("subject", "day", "data"))
     for subject, day, data in stored:
         found[subject][day] = data
@@ -110,7 +110,7 @@ def _count_span(organization_id: int, settled: datetime) -> bool:
         head = _lock_head(organization_id)
         if head is None:
             return False
-        is_ahead = head.until > settled + UNSETTLED  # a clock that was ahead has counted up to there
+        is_ahead = head.until > settled + UNSETTLED  # a clock that was ahead counted too far
         if not is_ahead and settled - head.until < EVERY:
             return False
         _begin_again_if_late(head, is_ahead=is_ahead)
@@ -141,7 +141,7 @@ def _lock_head(organization_id: int) -> DecisionHead | None:
 
 
 def _begin_again_if_late(head: DecisionHead, *, is_ahead: bool) -> None:
-    """Count everything again if decisions came later than they were made, such as those of an import."""
+    """Count everything again if decisions were recorded late, such as those of an import."""
     first = get_midnight(get_today() - timedelta(days=KEPT_DAYS))
     newer = select_decisions(head.organization_id).filter(pk__gt=head.newest_id)
     late = newer.filter(decided_at__gte=first, decided_at__lt=head.until)
@@ -166,7 +166,7 @@ def _store(organization_id: int, sums: DaySums) -> None:
 
 
 def _round_times(data: Data) -> None:
-    """Round the times of a day to two digits where there are many."""
+    """Round the times of a day to two digits if there are many."""
     for name, value in data.items():
         if name == TIMES and len(value) > MAX_TIMES:
             rounded = Counter[str]()

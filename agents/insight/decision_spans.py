@@ -1,9 +1,9 @@
 """The decisions of people in a span of time, summed by day in UTC: by person, by tool, and by employee.
 
-No row says when a person opened a card. A decision therefore takes from the request of its card, or from the person's
-decision before it if that was later, so a time is the longest that the person can have looked. There are two
-exceptions. The rows of a bulk decision share its time equally, which begins with the oldest card among them. And
-somebody who decides a card that they have just edited has known it since the card that they edited.
+No row says when a person opened a card. The time of a decision therefore starts with the request of its card, or with
+the person's preceding decision if that was later, and is the longest that the person can have looked. There are two
+exceptions. The rows of a bulk decision share its time equally, which begins with the oldest card among them. And a
+person who decides a card that they have just edited has known it since the earlier card.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from agents.runs.models import TERMINAL_CALLS, Approval, ApprovalKind, ApprovalS
 QUICK_MS = 2_000
 """An approval in less time counts as quick."""
 MARGIN = timedelta(hours=1)
-"""The decisions around a span that are read as well, so that a bulk decision is not cut in two."""
+"""The time around a span that is read as well, so that a bulk decision is not split."""
 PEOPLE, TOOLS = "people", "tools"
 OWN_WORDS, NO_REASON = "Other reasons", "No reason"
 APPROVED, EDITED, DENIED, OTHER = "approved", "edited", "denied", "other"
@@ -41,7 +41,7 @@ OUTCOME = Case(
 """A person's decision about a card; `other` answers a question or resolves an unknown outcome."""
 
 Data = dict[str, Any]
-"""Nested sums; in a list, the ids of cards to look at again."""
+"""Nested sums; in a list, the ids of cards to check again."""
 
 
 class _Row(NamedTuple):
@@ -106,8 +106,8 @@ def name_employee(employee_id: int) -> str:
 def select_decisions(organization_id: int) -> QuerySet[Approval]:
     """Select the cards of an organization that people have decided.
 
-    This is the one place that defines which decisions are people's. That of a standing grant names its maker, but
-    is not their decision.
+    This is the one place that defines which decisions are people's. An approval by a standing grant names its creator,
+    but is not their decision.
     """
     decided = {"decided_by__isnull": False, "decided_at__isnull": False, "standing_grant__isnull": True}
     return Approval.objects.filter(organization_id=organization_id, **decided).order_by()
@@ -153,7 +153,7 @@ def _load_rows(organization_id: int, since: datetime, until: datetime | None) ->
 
 
 def _read_newest_of(earlier: QuerySet[Approval], people: Collection[int]) -> list[_Row]:
-    """Read three decisions of each person: enough for whoever edited a card before."""
+    """Read three decisions of each person: sufficient if the person edited a card before."""
     if not people:
         return []
     own = earlier.filter(decided_by_id=OuterRef("pk")).order_by("-decided_at", "-pk").values("pk")
@@ -222,7 +222,7 @@ def _add_person(sums: DaySums, timed: _Timed) -> None:
 
 
 def _add_employee(sums: DaySums, timed: _Timed) -> None:
-    """Add the card to its employee's tool; a call whose end is not certain yet is looked at again by each page."""
+    """Add the card to its employee's tool; a call that has not ended yet is checked again by each page."""
     row = timed.row
     subject, tool = name_employee(row.run__employee_id), (TOOLS, row.tool_call__tool)
     sums.add(row.day, TOOLS, row.tool_call__tool, row.outcome)

@@ -57,7 +57,7 @@ class Figures:
     Attributes:
         asked, approved, denied: cards that were shown, and the decisions about them.
         cost_micros: the cost that results reported.
-        histogram: the number of calls for each of `BUCKETS`, and last those that took longer.
+        histogram: the number of calls for each of `BUCKETS`, with longer ones last.
         days: the days that have figures.
     """
 

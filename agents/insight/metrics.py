@@ -91,7 +91,7 @@ class _InstallationCollector(Collector):
 
 
 def _find_outage() -> str:
-    """Return why the database does not answer, or is not migrated; empty if it can be read."""
+    """Return why the database does not respond, or is not migrated; empty if it can be read."""
     try:
         check_migrated()
     except NotMigratedError as error:
@@ -103,7 +103,7 @@ def _find_outage() -> str:
 
 _OUTAGE = BackgroundCheck(_find_outage, UNREACHABLE, max_age_s=0.0)
 _PRESENCE = BackgroundCheck(load_presence, Presence(None, None, (REDIS,)), max_age_s=0.0)
-"""Both run in the background, so that the metrics come within two seconds even if a server does not answer at all."""
+"""Both run in the background, so that metrics take at most two seconds even if a server does not respond."""
 
 
 def _build_gauge(name: str, text: str, value: float) -> Metric:
@@ -123,7 +123,7 @@ def _build_version() -> Metric:
 
 
 def _count_processes(presence: Presence) -> Iterator[Metric]:
-    """Build the numbers of living processes; without Redis nobody can know of any, so they are 0."""
+    """Build the numbers of living processes; without Redis none are known, so they are 0."""
     yield _build_gauge("gadget_redis_up", "1 if Redis answers.", int(REDIS not in presence.missing))
     alive = GaugeMetricFamily("gadget_processes", "Workers and sweepers that are alive.", labels=["part"])
     for kind in (WORKER, SWEEPER):
@@ -202,7 +202,7 @@ def _build_notices(now: datetime | None) -> Iterator[Metric]:
 
 
 def _build_reading(now: datetime | None) -> Metric:
-    """Build the ages of what readers have not read: of all that they tell, it is the first that stays behind."""
+    """Build the ages of unread events: the first sign that readers fall behind."""
     text = "Age of the oldest event that a reader should have read; normally a few seconds."
     ages = GaugeMetricFamily("gadget_unread_events_oldest_seconds", text, labels=["reader"])
     for name, oldest in find_oldest_unread():

@@ -72,7 +72,7 @@ class UseFigures(models.Model):
     """Usage of passes, and ends of runs; a continued run ends more than once.
 
     Attributes:
-        duration_ms: the time that models took to answer.
+        duration_ms: the response time of models.
     """
 
     passes = models.PositiveBigIntegerField(default=0)
@@ -172,7 +172,7 @@ class FiguresHead(models.Model):
         event_id, pass_id: the last event and pass that were counted.
         event_bound, pass_bound: the next ones to count up to, once no transaction can still add an earlier one.
         asked_in: the number of the transaction after the bounds were read; such transactions have lower numbers.
-        looked_at: the time when a sweeper last looked.
+        looked_at: the time when a sweeper last checked.
         due_at: the time of the next count.
     """
 

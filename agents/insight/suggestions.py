@@ -116,7 +116,7 @@ def suggest_for_card(card: Approval) -> Suggestion | None:
 def _load_approved(organization_id: int, *, employee_id: int | None, shape: str = "") -> list[_Approved]:
     """Load the single cards that people approved in the last 30 days, newest first.
 
-    An approval by a standing grant is not its maker's decision.
+    An approval by a standing grant is not its creator's decision.
     """
     rows = Approval.objects.filter(
         organization_id=organization_id,
@@ -146,7 +146,7 @@ def _load_approved(organization_id: int, *, employee_id: int | None, shape: str 
 def _drop_denied(organization_id: int, found: Iterable[Suggestion]) -> list[Suggestion]:
     """Drop the suggestions that would have approved a call that a person denied in the last 30 days.
 
-    Every denial of the tool counts: also one in bulk, and one of another shape, because a param may be optional.
+    Every denial of the tool counts: even one in bulk or of another shape, because a param may be optional.
     """
     left = list(found)
     if not left:
@@ -171,7 +171,7 @@ def _drop_denied(organization_id: int, found: Iterable[Suggestion]) -> list[Sugg
 
 
 def _keep_wholly_read(found: Iterable[Suggestion], read: Mapping[tuple[int | None, str], int]) -> list[Suggestion]:
-    """Keep the suggestions for an employee and tool of which every denial was read, by the counted figures.
+    """Keep the suggestions for employees and tools whose denials were all read, by the counted figures.
 
     One that was not read might be of a call that the suggestion would have approved.
     """
@@ -185,7 +185,7 @@ def _keep_wholly_read(found: Iterable[Suggestion], read: Mapping[tuple[int | Non
 
 
 def _build_suggestion(organization_id: int, toolbox: Toolbox, cards: Sequence[_Approved]) -> Suggestion | None:
-    """Build the suggestion of approved cards of one employee and shape; None if too few show care."""
+    """Build the suggestion of approved cards of one employee and shape; None if too few were careful."""
     approved = [card for card in cards if card.is_considered]
     if len(approved) < LEAST_APPROVALS or approved[0].call.level == Level.DESTRUCTIVE.value:
         return None

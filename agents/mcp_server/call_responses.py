@@ -67,7 +67,7 @@ TICKET_TOOLS = (
 
 
 def describe_tool(tool: Tool, names: Container[str]) -> types.Tool:
-    """Describe a tool for a client. Its level is a hint there: the gate decides, whatever the client believes.
+    """Describe a tool for a client. Its level is only a hint there: the gate decides.
 
     Args:
         names: those of the tools that the client sees; descriptions call them by their served names.
@@ -104,11 +104,11 @@ def _describe_as_served(schema: dict[str, Any], names: Container[str]) -> dict[s
 
 
 def build_call_response(ticket: Ticket, site: str, start: int | None = None) -> types.CallToolResult:
-    """Answer with the result of an ended call, or with the ticket of one that waits.
+    """Return the result of an ended call, or the ticket of a waiting one.
 
     Args:
         site: the origin of this installation, as the client reaches it.
-        start: the first piece of a large result that the client asks for.
+        start: the first piece of a large result to return.
     """
     if not ticket.has_ended:
         return _build_told(ticket, site, _advise(ticket))
@@ -116,7 +116,7 @@ def build_call_response(ticket: Ticket, site: str, start: int | None = None) -> 
 
 
 def build_cancellation(ticket: Ticket, site: str) -> types.CallToolResult:
-    """Answer a cancellation: say whether it came in time."""
+    """Build the response to a cancellation: whether it was in time."""
     if ticket.call.status == CallStatus.CANCELLED:
         return _build_told(ticket, site, "The call is cancelled. It did not run.")
     state = ticket.status.replace("_", " ")
@@ -125,7 +125,7 @@ def build_cancellation(ticket: Ticket, site: str) -> types.CallToolResult:
 
 
 def _build_told(ticket: Ticket, site: str, guidance: str, *, is_error: bool = False) -> types.CallToolResult:
-    """Tell the state of a call with guidance, in the structure and the text alike: clients show either."""
+    """Describe the state of a call with guidance, in both the structure and the text: clients show either."""
     described = {**ticket.describe(build_address(ticket, site)), "guidance": guidance}
     text = types.TextContent(text=json.dumps(described, ensure_ascii=False))
     return types.CallToolResult(content=[text], structured_content=described, is_error=is_error)
@@ -153,5 +153,5 @@ def build_address(ticket: Ticket, site: str) -> str:
 
 
 def build_refusal(message: str) -> types.CallToolResult:
-    """Answer that a call was refused before it was recorded."""
+    """Build the response to a call that was refused before it was recorded."""
     return types.CallToolResult(content=[types.TextContent(text=message)], is_error=True)

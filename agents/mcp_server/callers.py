@@ -13,14 +13,14 @@ from agents.gateway.models import AgentKey, AgentSession
 from agents.gateway.sessions import find_or_create_session, has_ended
 
 SCOPE_KEY = "gadget.caller"
-"""Where the ASGI scope of a request holds its caller."""
+"""The key of the caller in the ASGI scope of a request."""
 _SALT = "mcp session"
 _MAX_AGE_S = 7 * 24 * 3600
 
 
 @dataclass(frozen=True)
 class SessionToken:
-    """The session that a client names in `Mcp-Session-Id`; signed, so a row is written only once it works."""
+    """The session that a client names in `Mcp-Session-Id`; signed, so a row is written only on use."""
 
     key_id: int
     nonce: str

@@ -1,6 +1,6 @@
-"""Database access from the asynchronous server, in threads of its own.
+"""Database access from the asynchronous server, in separate threads.
 
-Keys are checked in threads beside those of calls: a preview may take ten seconds, and must keep nobody at the door.
+Keys are checked in threads beside those of calls: a preview may take ten seconds, and must not delay other requests.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The door of the MCP server at `/mcp`: checks who asks, how often and how much, and hands the rest to the SDK.
+"""The door of the MCP server at `/mcp`: checks the key, rate and size of each request, and passes it to the SDK.
 
-The server keeps no state between requests. The SDK serves each request by itself; a session that a client is given is a
-signed token, and what belongs to it is in the database.
+The server keeps no state between requests. The SDK serves each request separately; a client's session is a signed
+token, and its data is in the database.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ _explain_refused_key = database_to_async(explain_refused_key, DOOR)
 
 
 def _build_challenge(why: str) -> bytes:
-    """Build `WWW-Authenticate` as RFC 6750 has it: without a key there is no error yet."""
+    """Build `WWW-Authenticate` following RFC 6750: without a key there is no error yet."""
     error = f', error="invalid_token", error_description="{why}"' if why else ""
     return f'Bearer realm="Gadget"{error}'.encode()
 
@@ -139,7 +139,7 @@ async def _read_body(receive: Receive) -> bytes:
 
 
 def _receive_again(body: bytes, receive: Receive) -> Receive:
-    """Return a `receive` that gives the body once, and then whatever comes."""
+    """Return a `receive` that returns the body once, and then further events."""
     left = [body]
 
     async def receive_again() -> Message:

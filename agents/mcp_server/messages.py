@@ -1,4 +1,4 @@
-"""Checks of messages before the SDK reads them: it would leave some unanswered, and refuse some clients."""
+"""Checks of messages before the SDK reads them: it would ignore some, and refuse some clients."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class BadMessage(Exception):
     """A message that is refused.
 
     Attributes:
-        message_id: the message's own id, if that can be used.
+        message_id: the message's own id, if that is usable.
     """
 
     code: int
@@ -33,7 +33,7 @@ class BadMessage(Exception):
 
 
 def read_message(body: bytes) -> dict[str, Any]:
-    """Read one JSON-RPC message; a request whose id cannot be used would otherwise never be answered.
+    """Read one JSON-RPC message; a request with an unusable id would otherwise never get a response.
 
     Raises:
         BadMessage
@@ -82,7 +82,7 @@ def takes_only_json(scope: Scope) -> bool:
 
 
 def accept_both(scope: Scope) -> Scope:
-    """Return the scope of a request that accepts what the SDK demands, if the client accepts either or says nothing."""
+    """Return a scope that accepts both types required by the SDK, if the client accepts either or names none."""
     if read_header(scope, "accept") is not None and not any(check_accept_headers(Request(scope))):
         return scope
     headers = [(name, value) for name, value in scope["headers"] if name.lower() != b"accept"]
@@ -90,7 +90,7 @@ def accept_both(scope: Scope) -> Scope:
 
 
 def build_error(code: int, text: str, message_id: str | int | None = None, data: Any = None) -> bytes:
-    """Build the response to a message that is refused."""
+    """Build the response to a refused message."""
     error = {"code": code, "message": text, **({"data": data} if data is not None else {})}
     return json.dumps({"jsonrpc": "2.0", "id": message_id, "error": error}).encode()
 

@@ -1,6 +1,6 @@
 """Names under which tools are served: several clients refuse dots, and more than 48 characters.
 
-A served name depends on nothing but the tool's own name. So it never comes to mean another tool when tools are added or
+A served name depends on nothing but the tool's own name. So it never refers to another tool when tools are added or
 removed, and every process serves the same one.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Container, Iterable
 from agents.providers.wire_names import get_plain_wire_name
 
 MAX_NAME = 48
-"""Clients put the server's name before it, and model servers take 64 characters."""
+"""Clients put the server's name before it, and model servers accept 64 characters."""
 SERVED_NAME = re.compile(rf"[a-zA-Z0-9_-]{{1,{MAX_NAME}}}")
 TICKET_TOOL, CANCEL_TOOL = "gadget__ticket", "gadget__cancel"
 """The server's own tools; no other tool is served under these names."""
@@ -40,7 +40,7 @@ def get_served_name(name: str) -> str:
 def find_tool_name(called: str, names: Iterable[str]) -> str | None:
     """Return the name of the tool that a client calls by its served or its own name; None if there is none.
 
-    A text that can be a served name is one, even if a tool has that very name of its own.
+    A text that can be a served name is one, even if a tool itself has that name.
 
     Args:
         names: those of all tools of the organization. Any other name with dots is returned as it is.
@@ -54,7 +54,7 @@ def find_tool_name(called: str, names: Iterable[str]) -> str | None:
 
 
 def get_own_name(called: str) -> str:
-    """Return the served name of one of the server's own tools, which may be called with a dot; others as they are."""
+    """Return the served name of one of the server's own tools, which may be called with a dot; others unchanged."""
     return _OWN.get(called, called)
 
 

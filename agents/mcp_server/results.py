@@ -1,6 +1,6 @@
 """Results as clients read them: some show their model only the text, others only the structure.
 
-So both say what the model has to know. A small result is in both; of a large one, the structure is the short form.
+So both contain what the model must know. A small result is in both; of a large one, the structure is the short form.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _CONTINUE = f"continue with {TICKET_TOOL}, this handle as ticket, and start {{en
 
 
 def build_result(ticket: Ticket) -> types.CallToolResult:
-    """Answer with the result of a call that has ended."""
+    """Build the response with the result of an ended call."""
     result = ticket.result
     error = result.error if result is not None else None
     if result is None or error is not None:
@@ -38,7 +38,7 @@ def build_result(ticket: Ticket) -> types.CallToolResult:
 
 
 def build_page(ticket: Ticket, start: int) -> types.CallToolResult:
-    """Answer with a part of a large result; as text alone, so that every client shows the whole part once."""
+    """Build the response with a part of a large result, only as text, so that clients show the whole part once."""
     result = ticket.result
     if result is None or result.error is not None:
         return build_result(ticket)
@@ -49,7 +49,7 @@ def build_page(ticket: Ticket, start: int) -> types.CallToolResult:
 
 
 def _build_structure(ticket: Ticket, result: ToolResult, note: str) -> dict[str, Any] | None:
-    """Build the structure; None for data of another form, which the text has whole."""
+    """Build the structure; None for data of another form, which only the text contains."""
     if not isinstance(result.data, dict):
         return None
     whole = _add_markdown(result.data, result.markdown)
@@ -68,14 +68,14 @@ def _build_structure(ticket: Ticket, result: ToolResult, note: str) -> dict[str,
 
 
 def _add_markdown(data: dict[str, Any], markdown: str) -> dict[str, Any]:
-    """Add the text that a tool writes for models, which may say more than its data."""
+    """Add the text that a tool writes for models, which may contain more than its data."""
     if not markdown:
         return data
     return {"data": data, "markdown": markdown} if "markdown" in data else {**data, "markdown": markdown}
 
 
 def _describe_rest(ticket: Ticket, result: ToolResult, excerpt: Excerpt) -> str:
-    """Say how to read on, from the first piece that is missing; pages may be cut into other pieces than this part."""
+    """Describe how to continue from the first missing piece; pages may be cut into other pieces than this part."""
     if excerpt.end == excerpt.total:
         return ""
     start = excerpt.end if take_excerpt(result).unit == excerpt.unit else 0

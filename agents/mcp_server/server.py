@@ -48,7 +48,7 @@ INSTRUCTIONS = (
 
 
 def build_server(version: str) -> Server[Any]:
-    """Build the server; it keeps nothing between requests, so any process may answer any request."""
+    """Build the server; it stores nothing between requests, so any process can serve any request."""
     server: Server[Any] = Server(
         "gadget",
         version=version,
@@ -144,7 +144,7 @@ def _read_ticket(arguments: dict[str, Any]) -> str:
 
 @database_to_async
 def _record(caller: Caller, request: ToolRequest) -> Ticket | None:
-    """Record the call of the tool that the client means; return None if it can mean none."""
+    """Record the call of the tool that the client names; return None if there is none."""
     tools = load_toolbox(caller.key.employee.organization_id).tools()
     name = find_tool_name(request.tool, (tool.name for tool in tools))
     if name is None:

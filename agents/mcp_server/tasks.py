@@ -1,6 +1,6 @@
 """The tasks extension of MCP (SEP-2663): a client that knows it gets a task in place of a ticket.
 
-A task is the ticket with another name, so both tell the same, and either may be used for the same call.
+A task is the ticket with another name, so both are equivalent, and either may be used for the same call.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from agents.runs.models import CallStatus
 EXTENSION = "io.modelcontextprotocol/tasks"
 POLL_MS = 2_000
 KEPT_MS = 30 * 24 * 3600 * 1000
-"""The time for which a task can be looked up, as the client is told; it can be as long as its run exists."""
+"""The time for which a task can be looked up, as told to the client; in fact, as long as its run exists."""
 _MESSAGES = {
     "waiting_for_approval": "A person has to decide in Gadget.",
     "waiting_for_people": "It waits for an answer from a person or another employee in Gadget.",
@@ -45,7 +45,7 @@ class TaskParams(types.RequestParams):
 
 
 def add_tasks(server: Server[Any]) -> None:
-    """Let the server answer the methods of the extension."""
+    """Let the server handle the methods of the extension."""
     server.extensions[EXTENSION] = {}
     server.add_request_handler("tasks/get", TaskParams, hide_failures(_get))
     server.add_request_handler("tasks/cancel", TaskParams, hide_failures(_cancel))
@@ -76,13 +76,13 @@ async def _cancel(context: Context, params: TaskParams) -> dict[str, Any]:
 
 
 async def _update(context: Context, params: TaskParams) -> dict[str, Any]:
-    """Take note of input that no task here ever asks for: the agent's own side decides nothing."""
+    """Accept and ignore input that no task asks for: the agent's own side decides nothing."""
     await _find(_require(context, params).key, params.task_id)
     return {"resultType": "complete"}
 
 
 def _require(context: Context, params: TaskParams) -> Caller:
-    """Return the caller; refuse a client without tasks, and a request whose header names another task than its body."""
+    """Return the caller; refuse clients without tasks, and requests whose header and body name different tasks."""
     if not knows_tasks(context):
         needed: dict[str, Any] = {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
         raise MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, f"declare the extension {EXTENSION} first", needed)
@@ -114,7 +114,7 @@ def _describe(ticket: Ticket, caller: Caller) -> dict[str, Any]:
 
 
 def _find_status(ticket: Ticket) -> str:
-    """Find the status in the extension's words, in which a tool that reports an error has completed."""
+    """Find the status in the extension's words, where a tool that reports an error counts as completed."""
     if not ticket.has_ended:
         return "working"
     if ticket.call.status == CallStatus.CANCELLED:

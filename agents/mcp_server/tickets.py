@@ -34,7 +34,7 @@ def cancel_ticket(key: AgentKey, ticket: str) -> tickets.Ticket:
 
 
 def _name_as_served(key: AgentKey, ticket: tickets.Ticket) -> tickets.Ticket:
-    """Put served names into the error of this copy of the row; the data of a result stays as it is."""
+    """Put served names into the error of this copy of the row; the data of a result stays unchanged."""
     if ticket.result is not None and not ticket.result.success:
         names = {tool.name for tool in load_toolbox(key.employee.organization_id).tools()}
         ticket.call.content = name_as_served(ticket.content, names)

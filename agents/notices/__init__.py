@@ -1,1 +1,1 @@
-"""Notices: tell people outside of Gadget's pages that something waits for them or has ended."""
+"""Notices: notify people outside Gadget's pages of things that wait for them or have ended."""

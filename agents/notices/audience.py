@@ -1,4 +1,4 @@
-"""The people that notices are for, and whether a notice still concerns one of them."""
+"""The people to notify, and whether a notice still concerns one of them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from agents.runs.models import Approval, ApprovalKind, ApprovalStatus
 
 @dataclass(frozen=True)
 class Audience:
-    """The members of one organization, and everything that decides which of them some notices are for.
+    """The members of one organization, and everything that decides which of them to notify.
 
     Attributes:
         members: those with an active account.
-        standings: what approval rules ask for each card, by card id; cards without rules are missing.
+        standings: the approval rules and votes of each card, by card id; cards without rules are missing.
         followers: the ids of the members who follow each run, by run id.
     """
 
@@ -29,7 +29,7 @@ class Audience:
 
     @classmethod
     def load(cls, organization: Organization, notices: Collection[Notice]) -> Audience:
-        """Load it for these notices of the organization, with at most twelve queries for any number of them.
+        """Load the audience for these notices of the organization, with at most twelve queries for any number of them.
 
         Args:
             notices: each with its run, and its card with call and run.
@@ -46,17 +46,17 @@ class Audience:
         return cls(found, find_standings(organization, judged), followers)
 
     def find(self, notice: Notice) -> list[Membership]:
-        """Find the members that this notice is for; empty if nobody needs it any more."""
+        """Find the members to notify; empty if the notice is no longer needed."""
         if notice.kind in CARD_KINDS and (notice.approval is None or notice.approval.status != ApprovalStatus.PENDING):
             return []
         return [member for member in self.members if self._concerns(notice, member)]
 
     def explain_drop(self, notice: Notice, channel: Channel) -> str:
-        """Say why this notice is not sent by this channel any more; empty if it is."""
+        """Return the reason why this notice is no longer sent by this channel; empty if it is sent."""
         if notice.kind == NoticeKind.CODE:
             return "the address is already confirmed" if channel.confirmed_at else ""
         if notice.kind == NoticeKind.BREAK_GLASS:
-            return ""  # whoever broke the glass could take the role from those who are to be told
+            return ""  # an admin who broke the glass could remove the role of those to notify
         if notice.kind in CARD_KINDS and notice.approval and notice.approval.status != ApprovalStatus.PENDING:
             return "the card is closed"
         if channel.is_shared:
@@ -69,7 +69,7 @@ class Audience:
         return any(member.pk == channel.membership_id and member.may(Role.ADMIN) for member in self.members)
 
     def concerns_all(self, notice: Notice) -> bool:
-        """Return True if channels of the whole organization are told of this notice: somebody in it needs it."""
+        """Return True if shared channels get this notice, because a member of the organization needs it."""
         return notice.kind in SHARED_KINDS and bool(self.find(notice))
 
     def _concerns(self, notice: Notice, member: Membership) -> bool:

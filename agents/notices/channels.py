@@ -1,4 +1,4 @@
-"""Members' channels: add an address, confirm it with the code that was sent there, remove it."""
+"""Members' channels: add an address, confirm it with the code sent to it, remove it."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ def can_reach_admins(organization: Organization, admins: QuerySet[Membership]) -
 
 
 def add_email(member: Membership, address: str) -> Channel:
-    """Add an e-mail address, and send it a code. It counts once the code was entered.
+    """Add an e-mail address, and send it a code. It is used once the code was entered.
 
     Raises:
-        Invalid: it is no e-mail address.
+        Invalid: it is not an e-mail address.
         Conflict: it was added before, there are too many, or there is no mail server.
     """
     address = address.strip()
@@ -73,7 +73,7 @@ def add_email(member: Membership, address: str) -> Channel:
 
 
 def confirm_channel(member: Membership, channel_id: int, code: str) -> Channel:
-    """Confirm a channel with the code that was sent there.
+    """Confirm a channel with the code sent to it.
 
     Raises:
         NotFound: the member has no such channel.
@@ -124,7 +124,7 @@ def add_known_email(member: Membership, address: str) -> Channel:
 
 
 def add_browser(member: Membership, subscription: Subscription, name: str) -> Channel:
-    """Add a browser, and send it a code, which its page enters by itself. A browser that was added before is renewed.
+    """Add a browser, and send it a code, which its page enters automatically. A known browser is renewed.
 
     Args:
         name: the browser in words, such as `Chrome on Linux`.
@@ -144,14 +144,14 @@ def add_browser(member: Membership, subscription: Subscription, name: str) -> Ch
 
 
 def add_chat(member: Membership, address: str, *, is_shared: bool = False) -> Channel:
-    """Add an address of a chat service, and send it a code. It counts once the code was entered.
+    """Add an address of a chat service, and send it a code. It is used once the code was entered.
 
     Args:
         is_shared: it is for the whole organization.
 
     Raises:
         Forbidden: only admins add addresses for the whole organization.
-        Invalid: it is not an address of a supported service, or names a server that nobody allowed.
+        Invalid: it is not an address of a supported service, or names a server that is not allowed.
         Conflict: it was added before, or there are too many.
     """
     address = address.strip()
@@ -169,10 +169,10 @@ def add_chat(member: Membership, address: str, *, is_shared: bool = False) -> Ch
 
 
 def find_break_glass_channel(organization: Organization) -> Channel | None:
-    """Find the channel of the address that is told of break-glass, or make it; None without one.
+    """Find the channel of the address that is notified of break-glass, or create it; None without one.
 
-    It hangs on the oldest member, because every channel hangs on one; no page shows it, and only a superuser changes
-    the address.
+    It belongs to the oldest member, because every channel needs one; no page shows it, and only a superuser changes the
+    address.
     """
     address = organization.break_glass_address
     oldest = Membership.objects.filter(organization=organization).order_by("pk").first() if address else None
@@ -185,7 +185,7 @@ def find_break_glass_channel(organization: Organization) -> Channel | None:
 
 
 def forget_channel(channel: Channel) -> None:
-    """Remove a channel whose address is gone, and tell its person by their other channels."""
+    """Remove a channel whose address is gone, and notify its person by their other channels."""
     with transaction.atomic():
         key, whose, detail = str(channel.pk), channel.membership, channel.label[:200]
         tell(NoticeFact(NoticeKind.CHANNEL_LOST, whose.organization_id, key, detail, whose.user_id))
@@ -238,7 +238,7 @@ def _find_fingerprint(address: str) -> str:
 
 
 def _count_recent(member: Membership) -> int:
-    """Count the addresses that the member has added within an hour, also those that were removed."""
+    """Count the addresses that the member has added within an hour, including removed ones."""
     entries = AuditEntry.objects.filter(organization_id=member.organization_id, action="channel_added")
     return entries.filter(actor=_name_actor(member), at__gt=Now() - timedelta(hours=1)).count()
 
@@ -267,6 +267,6 @@ def _lock_own(member: Membership, channel_id: int) -> Channel:
 
 
 def _record(member: Membership, action: str, channel: Channel, **payload: Any) -> None:
-    """Audit a change, without the address: it may be private, and the audit is kept for ever."""
+    """Audit a change, without the address: it may be private, and the audit is kept forever."""
     entry = audit.NewEntry(_name_actor(member), action, f"channel:{channel.pk}", {"kind": channel.kind, **payload})
     audit.append(member.organization_id, [entry])

@@ -1,4 +1,4 @@
-"""Members' choices of notices: which ones they want, and how soon."""
+"""Members' preferences for notices: the kinds they want, and how soon."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from agents.platform.refusals import Invalid
 logger = logging.getLogger(__name__)
 
 CHOSEN_KINDS = tuple(kind for kind in NoticeKind if kind not in (NoticeKind.CODE, NoticeKind.BREAK_GLASS))
-"""The kinds that members choose a pace for; no admin can choose not to hear of a break-glass approval."""
+"""The kinds that members choose a pace for; no admin can opt out of break-glass approvals."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def load_choices(member: Membership) -> NoticeChoices:
 
 
 def save_choices(member: Membership, paces: Mapping[str, str], times: ChosenTimes) -> NoticeChoices:
-    """Save what the member wants to be told.
+    """Save the member's preferences for notices.
 
     Args:
         paces: the pace by the kind of notice; a kind that is missing keeps its pace.

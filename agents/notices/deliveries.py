@@ -24,7 +24,7 @@ def select_deliveries(member: Membership, *, of_all: bool) -> QuerySet[Delivery]
     """Select the member's deliveries, or those of all members of the organization; the newest first.
 
     Args:
-        of_all: those of all; for admins only.
+        of_all: those of all members; for admins only.
     """
     rows = Delivery.objects.filter(channel__membership__organization_id=member.organization_id)
     if not (of_all and member.may(Role.ADMIN)):
@@ -42,13 +42,13 @@ def describe_delivery(delivery: Delivery, viewer: Membership) -> NoticeText:
 
 
 def drop_all(reason: str) -> None:
-    """Drop every notice that was not sent; nobody can know whether it was sent after the backup that holds it."""
+    """Drop every notice that was not sent; it may have been sent after the backup."""
     Notice.objects.filter(spread_at=None).update(spread_at=Now())
     changes.end_deliveries(Delivery.objects.all(), DeliveryStatus.DROPPED, reason)
 
 
 def send_again(member: Membership, delivery_id: int) -> Delivery:
-    """Let a failed delivery begin anew: the member's own, or for an admin anybody's.
+    """Restart a failed delivery: the member's own, or for an admin anybody's.
 
     Raises:
         NotFound: there is no such delivery.

@@ -1,4 +1,4 @@
-"""The compiled query for cards of which people must be reminded."""
+"""The compiled query for cards that people must be reminded of."""
 
 from datetime import timedelta
 

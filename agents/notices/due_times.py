@@ -1,4 +1,4 @@
-"""Compute the due times of notifications anew that were set while the clock was ahead."""
+"""Recompute due times of notifications that were set while the clock was ahead."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ MAX_ROWS = 200
 
 
 def correct_due_times() -> int:
-    """Compute each due time anew that is later than the code can give from now; return their number."""
+    """Recompute each due time that is later than possible from now; return their number."""
     return _correct_tried() + _correct_untried()
 
 
 def _correct_tried() -> int:
-    """Try notifications again soon whose pause is too long; not at once, because somebody may be sending them."""
+    """Retry notifications with too long a pause soon; not at once, because a sender may be sending them."""
     pause, push_pause = find_pause(MANY_TRIES), timedelta(seconds=LONGEST_WAIT_S * timing().scale)
     is_push = Q(channel__kind=ChannelKind.PUSH)
     too_late = Q(due_at__gt=Now() + pause + CLOCK_SLACK) & ~is_push
@@ -42,7 +42,7 @@ def _correct_tried() -> int:
 
 
 def _correct_untried() -> int:
-    """Give notifications made while the clock was ahead the time that their person's choices give from now."""
+    """Recompute the due times of notifications created while the clock was ahead, by their person's preferences."""
     was_ahead = Q(created_at__gt=Now() + CLOCK_SLACK) | Q(due_at__gt=Now() + LONGEST_DELAY + CLOCK_SLACK)
     with transaction.atomic():
         late = Delivery.objects.filter(was_ahead, due_at__gt=Now(), tries=0)

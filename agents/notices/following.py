@@ -1,4 +1,4 @@
-"""Runs that members follow, to be told when they have ended."""
+"""Runs that members follow to be notified of their end."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from agents.runs.models import Run
 
 
 def follow_run(member: Membership, run_id: int) -> None:
-    """Tell the member when the run has ended. Following it twice changes nothing.
+    """Notify the member when the run has ended. Following it twice changes nothing.
 
     Raises:
         NotFound: there is no such run.
@@ -21,7 +21,7 @@ def follow_run(member: Membership, run_id: int) -> None:
 
 
 def unfollow_run(member: Membership, run_id: int) -> None:
-    """Do not tell the member when the run has ended.
+    """Stop notifying the member of the end of the run.
 
     Raises:
         NotFound: there is no such run.
@@ -30,7 +30,7 @@ def unfollow_run(member: Membership, run_id: int) -> None:
 
 
 def is_following(member: Membership, run: Run) -> bool:
-    """Return True if the member is told when the run has ended."""
+    """Return True if the member will be notified of the run's end."""
     return FollowedRun.objects.filter(membership=member, run=run).exists()
 
 

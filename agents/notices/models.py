@@ -1,6 +1,6 @@
 """Notices, the channels by which they reach people, and their deliveries.
 
-A notice is one fact. Spreading makes a delivery for each person and channel that it is for; sending sends deliveries.
+A notice is one fact. Spreading creates a delivery for each person and channel; sending sends deliveries.
 """
 
 from datetime import time
@@ -21,28 +21,28 @@ CARD_KINDS = (
     *(NoticeKind.CARD, NoticeKind.QUESTION, NoticeKind.UNKNOWN, NoticeKind.CARD_EXPIRING),
     *(NoticeKind.ESCALATED, NoticeKind.STUCK),
 )
-"""Kinds whose notices nobody needs once their card is closed."""
+"""Kinds whose notices are no longer needed once their card is closed."""
 SHARED_KINDS = (
     *(*CARD_KINDS, NoticeKind.CARD_EXPIRED, NoticeKind.BREAK_GLASS, NoticeKind.STOPPED, NoticeKind.BUDGET),
     *(NoticeKind.QUARANTINE, NoticeKind.WEBHOOK_OFF),
 )
-"""Kinds that channels of a whole organization are told."""
+"""Kinds that shared channels of an organization get."""
 RUN_KINDS = (NoticeKind.RUN_FAILED, NoticeKind.RUN_ENDED)
 ADMIN_KINDS = (
     *(NoticeKind.STUCK, NoticeKind.BREAK_GLASS, NoticeKind.STOPPED, NoticeKind.BUDGET, NoticeKind.QUARANTINE),
     NoticeKind.WEBHOOK_OFF,
 )
-"""Kinds that only admins are told."""
+"""Kinds that only admins get."""
 
 
 class Notice(models.Model):
-    """A fact that people are told, written after the commit of its event.
+    """A fact that people are notified of, written after the commit of its event.
 
     Attributes:
         key: makes it unique, such as `card:17`.
-        user: the only person that it is for; None if its kind says who that is.
-        detail: what it is about besides run and card: a name that a person gave, never a model's words.
-        spread_at: the time at which its deliveries were made; None if they are still to be made.
+        user: the only person to notify; None if its kind decides that.
+        detail: its subject besides run and card: a name given by a person, never text of a model.
+        spread_at: the time at which its deliveries were created; None before that.
     """
 
     organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="notices", db_index=False)
@@ -79,17 +79,17 @@ class ChannelKind(models.TextChoices):
 
 
 class Channel(ReceiverBase):
-    """A person's address, which counts once the code that was sent to it has been entered.
+    """A person's address, used once the code sent to it has been entered.
 
     Attributes:
         address: encrypted, because addresses of some kinds are secrets.
-        label: what pages show to others than its owner.
-        fingerprint: a keyed hash of the address, by which an address is not added twice.
-        host: the server that takes its notifications, such as a push service; empty if it is not known.
-        is_shared: it is for the whole organization, as long as its member is an admin.
-        code: the code that was sent there, while it is unconfirmed.
+        label: the text that pages show to people other than its owner.
+        fingerprint: a keyed hash of the address, which prevents adding an address twice.
+        host: the server that receives its notifications, such as a push service; empty if unknown.
+        is_shared: it belongs to the whole organization, while its member is an admin.
+        code: the code sent to it, while it is unconfirmed.
         wrong_codes: the number of wrong codes that were entered.
-        gone_answers: the number of responses in a row that said that the address is gone.
+        gone_answers: the number of consecutive responses that the address is gone.
     """
 
     membership = models.ForeignKey(Membership, on_delete=models.CASCADE, related_name="channels")
@@ -129,7 +129,7 @@ class Delivery(DeliveryBase):
     """A notice on its way to one person by one channel.
 
     Attributes:
-        is_on_screen: a browser was sent it, and its notification was not withdrawn since.
+        is_on_screen: a browser has got it, and its notification was not withdrawn since.
     """
 
     notice = models.ForeignKey(Notice, on_delete=models.CASCADE, related_name="deliveries")
@@ -157,7 +157,7 @@ class Delivery(DeliveryBase):
 
 
 class NoticeChoices(models.Model):
-    """A member's choices: what they are told at once, in a digest or never. Without a row, the defaults count.
+    """A member's preferences: the kinds sent at once, in a digest or never. Without a row, the defaults apply.
 
     Attributes:
         paces: the pace for each kind of notice, by the kind's value; kinds that are missing have their default.
@@ -177,7 +177,7 @@ class NoticeChoices(models.Model):
 
 
 class FollowedRun(models.Model):
-    """A member's wish to be told when a run has ended."""
+    """A member's subscription to the end of a run."""
 
     membership = models.ForeignKey(Membership, on_delete=models.CASCADE, related_name="followed_runs")
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="followers")

@@ -1,4 +1,4 @@
-"""Notifications on the screens of browsers: those of closed cards are taken off."""
+"""Notifications on the screens of browsers: those of closed cards are removed."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def add_closed_cards(channel: Channel, notification: Notification) -> Notificati
 
 
 def note_shown(channel: Channel, deliveries: Sequence[Delivery]) -> None:
-    """Note that the browser shows these, and no longer those of closed cards."""
-    if not channel.host:  # it was added before hosts were kept
+    """Record that the browser shows these, and no longer those of closed cards."""
+    if not channel.host:  # it was added before hosts were stored
         host = Subscription.parse(channel.address).host
         Channel.objects.filter(pk=channel.pk).update(host=host[:200])
     _select_closed(channel).update(is_on_screen=False)
@@ -39,7 +39,7 @@ def note_shown(channel: Channel, deliveries: Sequence[Delivery]) -> None:
 
 
 def withdraw_next() -> bool:
-    """Take the notifications of closed cards off one browser's screen, at most once; return False if there are none.
+    """Remove the notifications of closed cards from one browser's screen, at most once; return False if there are none.
 
     Where a push service counts notifications that show nothing, the next visible notification closes them.
     """

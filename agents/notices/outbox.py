@@ -35,7 +35,7 @@ _CARD_TYPES = (
 )
 """The types of events that name their card."""
 _ORIGINS_OF_PEOPLE = (Origin.TASK, Origin.SCHEDULE, Origin.TRIGGER, Origin.MCP)
-"""Origins of runs whose end somebody may want to be told."""
+"""Origins of runs whose end may interest people."""
 _CARD_COLUMNS = ("organization_id", "run_id", "tool_call_id", "standing_grant_id", "broke_glass")
 
 
@@ -46,7 +46,7 @@ class EventRows:
     Attributes:
         cards: by the id of the card.
         unknown: the cards that ask for the outcome of a call, by the id of the call.
-        followed: the ids of the runs that somebody follows.
+        followed: the ids of the followed runs.
     """
 
     cards: Mapping[int, Approval]
@@ -92,7 +92,7 @@ class EventRows:
 
 
 def _find_card_kind(event: Event, card: Approval) -> NoticeKind | None:
-    """Find the kind of notice that follows from an event that names its card; None if nobody is told."""
+    """Find the kind of notice that follows from an event that names its card; None if nobody is notified."""
     match event.type, event.payload.get("status"):
         case EventType.APPROVAL_REQUESTED, _:
             return NoticeKind.CARD if card.standing_grant_id is None else None
@@ -121,14 +121,14 @@ def write_notices(events: Sequence[Event]) -> None:
 
 
 def write_organization_notices(events: Sequence[OrganizationEvent]) -> None:
-    """Write the notices of these events of organizations; a person whose account was removed is not told."""
+    """Write the notices of these events of organizations; a person with a removed account is left out."""
     for_one = {event.payload["user_id"] for event in events} - {None}
     users = {None, *User.objects.filter(pk__in=for_one).values_list("pk", flat=True)}
     add_notices([build_organization_notice(event) for event in events if event.payload["user_id"] in users])
 
 
 def add_notices(notices: Sequence[Notice]) -> None:
-    """Write the notices that are not there, inside the caller's transaction, and ask the workers to send them."""
+    """Write the missing notices, inside the caller's transaction, and ask the workers to send them."""
     if notices:
         Notice.objects.bulk_create(notices, ignore_conflicts=True)
         send_soon()
@@ -141,12 +141,12 @@ def build_card_notice(kind: NoticeKind, card: Approval) -> Notice:
 
 
 def build_run_notice(kind: NoticeKind, run: Run, seq: int) -> Notice:
-    """Build the notice that a run ended with the event of this number; one that was continued may end again."""
+    """Build the notice that a run ended with the event of this number; a continued run may end again."""
     return Notice(organization_id=run.organization_id, kind=kind, key=f"{kind}:{run.pk}:{seq + 1}", run_id=run.pk)
 
 
 def build_budget_notice(end: Event) -> Notice:
-    """Build the notice that the employee's runs end for lack of a budget; there is one in each month."""
+    """Build the notice that the employee's runs end because a budget is used up; there is one per month."""
     run, kind = end.run, NoticeKind.BUDGET
     key = f"{kind}:{run.employee_id}:{end.created_at:%Y-%m}"
     detail = f"runs of {run.employee.name}"[:MAX_DETAIL]
@@ -162,7 +162,7 @@ def build_organization_notice(event: OrganizationEvent) -> Notice:
 
 
 def add_notice(notice: Notice) -> bool:
-    """Write the notice unless it is there, in a transaction of its own; return True if it was new."""
+    """Write the notice unless it exists, in a separate transaction; return True if it was new."""
     try:
         with transaction.atomic():
             notice.save(force_insert=True)
@@ -173,7 +173,7 @@ def add_notice(notice: Notice) -> bool:
 
 
 def send_soon() -> None:
-    """Ask the workers to send what is due, after the commit; they look every few seconds without being asked."""
+    """Ask the workers to send due notices after the commit; they also check every few seconds."""
     transaction.on_commit(partial(notify.request_delivery))
 
 

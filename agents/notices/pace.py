@@ -1,4 +1,4 @@
-"""When a person is told: at once, in a digest or never, and not during their quiet hours."""
+"""The times of notices: at once, in a digest or never, and not during quiet hours."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ UNDELAYED = (NoticeKind.BREAK_GLASS,)
 
 
 AT_ONCE_BY_DEFAULT = frozenset((*CARD_KINDS, *RUN_KINDS, NoticeKind.BREAK_GLASS, NoticeKind.CODE))
-"""Kinds that people are told at once unless they choose otherwise; all others come in the daily digest."""
+"""Kinds sent at once by default; all others are in the daily digest."""
 
 
 class Pace(StrEnum):
-    """The speeds at which somebody is told."""
+    """The speeds at which notices are sent."""
 
     AT_ONCE = "at_once"
     HOURLY = "hourly"
@@ -34,7 +34,7 @@ def find_default_pace(kind: str) -> Pace:
 
 @dataclass(frozen=True)
 class PaceRules:
-    """One person's choices.
+    """One person's preferences.
 
     Attributes:
         paces: the pace by the kind of notice.
@@ -49,7 +49,7 @@ class PaceRules:
     zone: tzinfo = UTC
 
     def find_due_time(self, kind: str, now: datetime) -> datetime | None:
-        """Find the time at which to tell about something of this kind that happened now; None for never.
+        """Find the time at which to send a notice of this kind created now; None for never.
 
         The time has the zone UTC and is never before `now`.
         """

@@ -1,4 +1,4 @@
-"""Watches cards under approval rules: those that escalate, and those that nobody can approve any more."""
+"""Watches cards under approval rules: those that escalate, and those that nobody can approve."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from agents.runs.models import Approval, ApprovalKind, ApprovalStatus
 
 EVERY_S = 30.0
 MAX_CARDS = 200
-"""Cards of one organization in one look; the next look goes on from there."""
+"""Cards of one organization in one check; the next check continues from there."""
 
 
 class RuleWatch:
-    """Looks at the waiting cards of organizations with approval rules, and remembers how far it came in each."""
+    """Checks the waiting cards of organizations with approval rules, and remembers its position in each."""
 
     def __init__(self) -> None:
         self._due_at = 0.0
         self._last: dict[int, int] = {}
 
     def tell_if_due(self) -> int:
-        """Tell what is new, every 30 seconds; return the number of notices."""
+        """Write new notices, every 30 seconds; return their number."""
         if time.monotonic() < self._due_at:
             return 0
         self._due_at = time.monotonic() + EVERY_S * timing().scale
@@ -62,7 +62,7 @@ class RuleWatch:
 
 
 def _list_kinds(standing: CardStanding) -> list[NoticeKind]:
-    """List the notices that a card's standing asks for."""
+    """List the notices that a card's standing requires."""
     has_escalated = any(
         rule.escalates_after is not None and rule.second_group and standing.ruled.age >= rule.escalates_after
         for rule in standing.rules

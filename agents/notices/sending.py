@@ -1,4 +1,4 @@
-"""The outboxes of notices, by mail, push and chat: all that is due for one channel goes out in one notification."""
+"""The outboxes of notices, by mail, push and chat: all due notices of one channel are sent in one notification."""
 
 from __future__ import annotations
 

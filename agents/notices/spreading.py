@@ -1,4 +1,4 @@
-"""Spread notices: make a delivery for each person that a notice is for, and each of their channels."""
+"""Spread notices: create a delivery for each person to notify and each of their channels."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _RELATED = ("run__employee", "approval__tool_call", "approval__run__employee")
 def spread_notices() -> int:
     """Spread the oldest notices of one organization; return their number.
 
-    A notice that cannot be spread is given up, so that it never stands in the way of others.
+    A notice that cannot be spread is given up, so that it never blocks others.
     """
     oldest = Notice.objects.filter(spread_at=None).order_by("pk").values_list("pk", flat=True).first()
     if oldest is None:
@@ -39,12 +39,12 @@ def spread_notices() -> int:
     with log_and_continue(f"spreading notice {oldest}") as failure:
         done = _spread(Notice.objects.filter(pk=oldest))
     if failure.is_failed and not failure.outage:
-        done = Notice.objects.filter(pk=oldest, spread_at=None).update(spread_at=Now())  # it reaches nobody
+        done = Notice.objects.filter(pk=oldest, spread_at=None).update(spread_at=Now())  # it notifies nobody
     return done
 
 
 def _spread(notices: QuerySet[Notice]) -> int:
-    """Spread the oldest of these in one transaction; those that another worker spreads now are left to it."""
+    """Spread the oldest of these in one transaction; those locked by another worker are skipped."""
     with transaction.atomic():
         waiting = notices.select_for_update(skip_locked=True, no_key=True, of=("self",))
         waiting = waiting.filter(spread_at=None).select_related(*_RELATED).order_by("pk")

@@ -1,4 +1,4 @@
-"""The words of notices. They name a tool and an employee, and never a value or a text that a model wrote."""
+"""The texts of notices. They name a tool and an employee, but no values and no text of a model."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def count_waiting(organization_id: int) -> int:
 
 
 def _tag(notice: Notice) -> str:
-    """Return the same tag for all notices of a card, so that a reminder takes the place of the first one."""
+    """Return the same tag for all notices of a card, so that a reminder replaces the first one."""
     return f"card-{notice.approval_id}" if notice.approval_id else f"{notice.kind}-{notice.run_id or notice.pk}"
 
 

@@ -1,4 +1,4 @@
-"""Tell database outages, which pass, from our own faults, which may raise the same errors."""
+"""Distinguish temporary database outages from our own faults, which may raise the same errors."""
 
 import sqlite3
 

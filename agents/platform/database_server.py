@@ -1,4 +1,4 @@
-"""Reach the database's server, and tell why it refuses in its own words; the connection pool only says "too late"."""
+"""Connect to the database server, and report its refusal in its own words; the pool only says "too late"."""
 
 import logging
 import time
@@ -28,7 +28,7 @@ class NoConnection:
     """A failed attempt to connect.
 
     Attributes:
-        words: the server's own, or the system's.
+        words: the text of the server or the operating system.
         is_final: the server refuses this login or database, so that waiting does not help.
     """
 
@@ -64,12 +64,12 @@ class WaitingLine:
         self._last = kind
 
     def say_no_server(self, refusal: NoConnection) -> None:
-        """Log that the server does not let this process in."""
+        """Log that the server refuses this process."""
         self.say("server", f"Waiting for the database server. {' '.join(refusal.words.split())}")
 
 
 def wait_for_server(is_stopping: Callable[[], bool] = lambda: False) -> NoConnection | None:
-    """Wait until the server answers, with one line in the log; return its refusal if waiting does not help."""
+    """Wait until the server responds, with one line in the log; return its refusal if waiting does not help."""
     line = WaitingLine()
     while (refusal := try_connecting()) and not refusal.is_final and not is_stopping():
         line.say_no_server(refusal)

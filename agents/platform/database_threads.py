@@ -30,7 +30,7 @@ def run_in_threads(threads: ThreadPoolExecutor, function: Callable[Args, Result]
             has_failed = False
         finally:
             if has_failed:
-                connection.close()  # the next use begins with a new connection
+                connection.close()  # the next use starts with a new connection
             else:
                 release_connection()
         return result

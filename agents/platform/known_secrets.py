@@ -20,13 +20,13 @@ INSTALLATION = 0
 SHORTEST_LINE = 16
 """In a secret of several lines, each line of at least this length is a secret too."""
 SHORTEST_DISTINCTIVE = 16
-"""A shorter value may stand in other organizations' lines by chance."""
+"""A shorter value may occur in other organizations' lines by chance."""
 _HOST = re.compile(r"(?i)(localhost|(?=.{1,253}\Z)([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,})\.?(:\d{1,5})?")
 _PLACEHOLDER = re.compile(
     r"(?i)[\w.+-]+@([a-z0-9-]+\.)+[a-z]{2,}|(application|audio|font|image|text|video)/[a-z0-9.+-]+"
     r"|\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:?\d\d)?"
 )
-"""E-mail addresses, types of content and times. They may be part of a credential, but stand in others' lines, too."""
+"""E-mail addresses, types of content and times. They may be part of a credential, but occur in others' lines, too."""
 _NUMBER = re.compile(r"[\d\s.,+/:()_-]+")
 _LONGEST_WORD = 15
 
@@ -86,13 +86,13 @@ class KnownSecrets:
 
 
 def is_distinctive(secret: str) -> bool:
-    """Return True for a value that stands in a text only if that text has this secret."""
+    """Return True for a value that occurs in a text only if the text contains this secret."""
     is_common = name_common_kind(secret) or _PLACEHOLDER.fullmatch(secret.strip())
     return len(secret) >= SHORTEST_DISTINCTIVE and not is_common
 
 
 def name_common_kind(value: str) -> str:
-    """Return the kind of a value that ordinary texts have too: an address, a host name, a number or a word; else "".
+    """Return the kind of a value that occurs in ordinary texts too: an address, host name, number or word; else "".
 
     Redacting such a value would hide facts instead of a secret.
     """

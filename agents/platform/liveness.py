@@ -103,7 +103,7 @@ class Presence:
     Attributes:
         workers_alive: workers that left a sign in the last seconds.
         workers_seen: the most workers that were alive at the same time in the last ten minutes, without those that
-            shut down properly. A worker that replaces a vanished one counts in its stead.
+            shut down properly. A worker that replaces a vanished one counts instead of it.
         missing: each of redis, worker and sweeper that is unavailable.
         names: the names of the processes that are alive, by kind.
     """
@@ -128,7 +128,7 @@ def load_presence() -> Presence:
 
 
 def _count_most_at_once(lives: list[tuple[bytes, float]], alive: set[str]) -> int:
-    """Count the processes that were alive at the same time, from when each started and gave its last sign.
+    """Count the processes that were alive at the same time, from their start times and last signs.
 
     Those that are alive now have not ended, although their last sign is some seconds old.
     """

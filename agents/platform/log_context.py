@@ -12,7 +12,7 @@ _CORRELATION = "correlation_id"
 
 
 def log_for_organization(organization_id: int) -> None:
-    """Name the organization whose request or run the lines are about, so that they are redacted of its secrets."""
+    """Name the organization whose request or run the lines are about, so that its secrets are redacted."""
     bind_contextvars(**{_ORGANIZATION: organization_id})
 
 
@@ -23,7 +23,7 @@ def log_for_nobody() -> None:
 
 
 def correlate(correlation_id: str) -> None:
-    """Name the request or run in the lines of the log, and in the requests that tools and models are sent."""
+    """Name the request or run in the lines of the log, and in requests to tools and models."""
     set_correlation_id(correlation_id)
     if correlation_id:
         bind_contextvars(**{_CORRELATION: correlation_id})

@@ -210,17 +210,17 @@ def request_source_refresh(source_id: int) -> None:
 
 
 def request_delivery() -> None:
-    """Ask a worker to send the notices that are due; workers also look for them every two seconds."""
+    """Ask a worker to send the due notices; workers also check every two seconds."""
     _get_publisher().put_job(DELIVERY_JOB, 0)
 
 
 def request_reading() -> None:
-    """Ask a worker to read new events for what follows from them; workers also look every two seconds."""
+    """Ask a worker to read new events; workers also check every two seconds."""
     _get_publisher().put_job(READING_JOB, 0)
 
 
 def request_renewal() -> None:
-    """Ask a worker to renew the cards of withheld bulks; workers also look for them every two seconds."""
+    """Ask a worker to renew the cards of withheld bulks; workers also check every two seconds."""
     _get_publisher().put_job(RENEWAL_JOB, 0)
 
 

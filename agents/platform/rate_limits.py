@@ -49,7 +49,7 @@ register(_limiter)
 
 
 def count_or_wait(key: str, most: int, seconds: float = 60.0) -> int:
-    """Count one more of this key in this process, unless `most` were counted within these seconds.
+    """Count one more event of this key in this process, unless `most` were counted within these seconds.
 
     Return 0 if it was counted, else the whole seconds until the next one can be.
     """

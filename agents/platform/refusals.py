@@ -40,7 +40,7 @@ class AlreadyDecided(Conflict):
 
 
 class Claimed(Conflict):
-    """Another person has taken the card; `extra` has claimed_by."""
+    """Another person has claimed the card; `extra` has claimed_by."""
 
     code = "claimed"
 

@@ -1,7 +1,7 @@
 """The oldest code that may still run on the database: older code would misread what newer migrations made.
 
-Migrations that only add leave it alone, so that the version before goes on beside this one while machines change one by
-one. A migration that removes or changes something says so by `require_schema`, which writes one row.
+Migrations that only add do not change it, so that the preceding version runs beside this one during a rolling update. A
+migration that removes or changes something calls `require_schema`, which writes one row.
 """
 
 import functools
@@ -46,7 +46,7 @@ def require_schema(version: int, gadget: str) -> migrations.RunPython:
     """Return the operation of a migration after which only code of this schema version or later may run.
 
     Args:
-        gadget: the first version of Gadget whose code may, for people.
+        gadget: the first version of Gadget that may run, for people.
     """
 
     def write(apps: StateApps, _: BaseDatabaseSchemaEditor) -> None:
@@ -57,7 +57,7 @@ def require_schema(version: int, gadget: str) -> migrations.RunPython:
 
 
 def check_schema() -> None:
-    """Check that this code may run on the database as it is migrated now; it may if nothing is migrated yet.
+    """Check that this code may run on the database in its current state; it may if nothing is migrated yet.
 
     Raises:
         WrongSchemaError: the text names both versions and says how to fix it.

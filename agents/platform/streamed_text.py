@@ -12,7 +12,7 @@ import redis
 from django.conf import settings
 
 KEPT_S = 900
-"""Seconds for which a text is kept after its last piece; no model is waited for longer."""
+"""Seconds for which a text is kept after its last piece: longer than any wait for a model."""
 MAX_BYTES = 1_000_000
 
 
@@ -26,7 +26,7 @@ class StreamedText:
 
     @property
     def key(self) -> tuple[int, int]:
-        """The order of texts: of two, the later driver's is newer, then the later pass'."""
+        """The sort key of texts: first by driver, then by pass."""
         return self.epoch, self.pass_number
 
 

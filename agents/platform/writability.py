@@ -31,7 +31,7 @@ MAX_AGE_S = 1.0
 RESTART_AFTER_S = 5.0
 """The age at which an unfinished check is started again: it may hang on a link that has recovered."""
 MAX_HANGING = 8
-"""The most threads that may hang in one check: a folder on a lost server may never answer."""
+"""The most threads that may hang in one check: a folder on a lost server may never respond."""
 
 T = TypeVar("T")
 
@@ -108,7 +108,7 @@ class BackgroundCheck(Generic[T]):
 
 
 def check_writability() -> Writability:
-    """Write to both, and wait as long as that takes."""
+    """Write to both, however long it takes."""
     return Writability(try_database(), try_files())
 
 

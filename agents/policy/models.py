@@ -13,7 +13,7 @@ MAX_SHADOW_DAYS = 30
 
 
 class PolicyDraft(models.Model):
-    """Rule changes that somebody saved to watch their effect; a policy draft never changes a verdict.
+    """Rule changes saved to observe their effect; a policy draft never changes a verdict.
 
     Attributes:
         changes: JSON of `agents.policy.policy_drafts.PolicyChange`.
@@ -23,7 +23,7 @@ class PolicyDraft(models.Model):
             judged, by kind.
         last_decided_at, last_card_id: the newest decision that was compared with its approval rules; None
             before the first.
-        card_counts: the number of compared cards that these rules are for, by outcome, and as `stuck` of those that
+        card_counts: the number of compared cards that match these rules, by outcome, and as `stuck` of those that
             nobody could have approved.
     """
 

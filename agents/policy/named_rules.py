@@ -17,7 +17,7 @@ REMOVED = "a removed group"
 
 
 def store_named_rule(rule: RuleTerms) -> dict[str, Any]:
-    """Return the rule for storage; its groups are ids, so that they get the names of the moment they are read."""
+    """Return the rule for storage; its groups are stored by id, so that they have current names when read."""
     return {**store_rule(rule), "name": rule.name}
 
 
@@ -54,7 +54,7 @@ def check_named_rule(organization_id: int, rule: RuleTerms) -> None:
 
 
 def name_groups(organization_id: int, rule: RuleTerms) -> RuleTerms:
-    """Return the rule with its groups named as they are now."""
+    """Return the rule with the current names of its groups."""
     if not _list_groups(rule):
         return rule
     names = _load_groups(organization_id)
@@ -65,7 +65,7 @@ def name_groups(organization_id: int, rule: RuleTerms) -> RuleTerms:
 
 
 def describe_rule(rule: RuleTerms, employees: Mapping[int, str]) -> str:
-    """Describe the people that a rule asks for and its cards, such as `needs 2 approvers; for data.updateRecord`."""
+    """Describe the people that a rule requires and its cards, such as `needs 2 approvers; for data.updateRecord`."""
     parts = [describe_people(rule, [rule.group] if rule.group else ())]
     if rule.escalates_after is not None and rule.second_group is not None:
         hours = int(rule.escalates_after.total_seconds() // 3600)

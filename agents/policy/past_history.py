@@ -1,4 +1,4 @@
-"""The calls before a recorded call, rebuilt from what has really started, for proposed limits over history.
+"""The calls before a recorded call, rebuilt from the calls that really started, for proposed limits over history.
 
 A call that ran alone counts from the moment when it was recorded, as the gate counts it; any other from its start. So
 the calls of one response count each other. Calls that were approved and had not started yet are not counted. Time ends
@@ -36,9 +36,9 @@ LONGEST = timedelta(days=1)
 Moment = tuple[datetime, int]
 """A time and, among calls of the same time, the id of a call."""
 _CALLS, _ERASED = "", "\0"
-"""The names under which calls, and calls whose values were erased, are counted; no param has them."""
+"""The keys for counting calls, and calls with erased values; no param has these names."""
 _UNCOUNTABLE = "\1"
-"""Begins the name under which calls are counted whose value of a param is no number; the param follows."""
+"""The prefix of the key for counting calls whose param is not a number; the param follows."""
 _EXACT = Context(prec=60)
 
 
@@ -84,7 +84,7 @@ class PastHistory:
         self._succeeded: dict[tuple[str, After], dict[int, list[tuple[Moment, str]]]] = {}
 
     def look_back(self, row: CallRow) -> ToolHistory | None:
-        """Return the history before this call; None if no limit over history of the policy draft is for its tool."""
+        """Return the history before this call; None if the policy draft has no limit over history for its tool."""
         return _CallHistory(self, row) if row.tool in self._summed else None
 
     def list_timelines(self, row: CallRow) -> Mapping[str, _Timeline]:
@@ -171,7 +171,7 @@ class _CallHistory:
         return _EXACT.divide(Decimal(found.numerator), Decimal(found.denominator))
 
     def find_unseen(self, after: After, values: Sequence[Any]) -> int | None:
-        """Return the position of the first value that no call had which succeeded before in the same run."""
+        """Return the position of the first value that no earlier successful call of the same run had."""
         done = self.past.list_succeeded(self.row, after)
         seen = {value for moment, value in done if moment < self._end}
         return next((number for number, value in enumerate(values) if canonical_json(value) not in seen), None)

@@ -28,7 +28,7 @@ class ChangeKind(StrEnum):
     NO_LIMITS = "no_limits"
     ALLOW_HOST = "allow_host"
     FORBID_HOST = "forbid_host"
-    """Takes a host off the list of allowed hosts, so that calls to it ask."""
+    """Removes a host from the allowed hosts, so that calls to it ask."""
     STOP = "stop"
     STANDING_GRANT = "standing_grant"
     """Adds a standing grant, which approves calls about which the gate asks."""

@@ -125,7 +125,7 @@ class RuleChange(Protocol):
     """A change to the rules under which calls are judged."""
 
     def find_scope(self, employee_id: int) -> Hashable:
-        """Return which change the employee's calls get; employees with an equal scope share their verdicts."""
+        """Return the changes that apply to the employee's calls; employees with an equal scope share their verdicts."""
 
     def apply(self, rules: RecordedRules, scope: Hashable) -> RecordedRules:
         """Return the changed rules for calls of this scope."""
@@ -134,7 +134,7 @@ class RuleChange(Protocol):
         """Return the standing grants that may approve the tool's calls of this scope."""
 
     def rebuild_history(self, row: CallRow) -> ToolHistory | None:
-        """Return the facts about calls before this one that it may have not kept; None if the change needs none."""
+        """Return the facts about earlier calls that may not be recorded; None if the change needs none."""
 
 
 PREAPPROVED = "answered"
@@ -147,7 +147,7 @@ class _Reach(Enum):
     ANY_PARAMS = auto()
     SAME_PARAMS = auto()
     NONE = auto()
-    """The verdict depends on what came before the call."""
+    """The verdict depends on earlier calls."""
 
 
 class RecordedJudge:
@@ -239,7 +239,7 @@ def _is_preapproved(call: RecordedCall, verdict: Verdict, row: CallRow, grants: 
     """Return True if one of these standing grants approves the call, about which the gate asks.
 
     Raises:
-        MissingFact: it depends on the origin of values, and nobody has looked for it.
+        MissingFact: it depends on the origin of values, which was not recorded.
     """
     if not grants:
         return False

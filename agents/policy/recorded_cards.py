@@ -29,7 +29,7 @@ class CardRow(NamedTuple):
     """A card as it is read, with its JSON as text.
 
     Attributes:
-        grant_id, maker_id: the standing grant that approved it, and the user who made that.
+        grant_id, maker_id: the standing grant that approved it, and the user who created it.
     """
 
     pk: int
@@ -57,15 +57,16 @@ class CardRow(NamedTuple):
 
 @dataclass(frozen=True)
 class PastCard:
-    """A card of the past as approval rules see it.
+    """A past card as approval rules see it.
 
     Attributes:
-        card: with the people who asked for its call only if the ruling has kept them; see `add_requesters`.
-        person: whoever completed the approval, or made the standing grant that did; None if it was not approved.
+        card: with its requesters only if the ruling recorded them; see `add_requesters`.
+        person: the person who completed the approval, or created the standing grant that did; None if it was not
+        approved.
         votes: those that were cast before.
-        rules: those that matched it: of that moment if it was approved, else of today.
-        is_kept: person, votes and rules were kept with the approval; otherwise the groups are those of today.
-        has_requesters: the ruling has kept the people who asked for its call.
+        rules: those that matched it: of that time if it was approved, else the current ones.
+        is_kept: person, votes and rules were recorded with the approval; otherwise the current groups are used.
+        has_requesters: the ruling recorded the requesters.
         breaks_glass: an admin approved it alone in an emergency, past all rules.
     """
 
@@ -109,7 +110,7 @@ class RulesOfToday:
     voters: Mapping[int, Voter]
 
     def recall(self, row: CardRow) -> PastCard:
-        """Return the card as it was, without its votes if it was not approved; see `load_votes`.
+        """Return the card in its past state, without its votes if it was not approved; see `load_votes`.
 
         Raises:
             KeyError, TypeError, ValueError, AttributeError, OverflowError: its record was damaged.
@@ -130,14 +131,14 @@ class RulesOfToday:
         return PastCard(row, card, rules=tuple(rule for rule in self.rules if rule.matches(card)))
 
     def _find_person(self, row: CardRow) -> Voter:
-        """Return the person who approved the card alone, so they could then; their groups are those of today."""
+        """Return the person who approved the card alone, with their current groups: they had the right then."""
         user_id = row.decided_by_id if row.grant_id is None else row.maker_id
         known = self.voters.get(user_id or 0)
         return Voter(user_id or 0, known.name if known else "", groups=known.groups if known else frozenset())
 
 
 def _read_ruling(row: CardRow) -> Ruling | None:
-    """Return the ruling that was kept with the approval, or with the approval of a standing grant."""
+    """Return the ruling recorded with the approval, or with the approval by a standing grant."""
     if not row.is_approved:
         return None
     if row.grant_id is not None:
@@ -148,13 +149,13 @@ def _read_ruling(row: CardRow) -> Ruling | None:
 
 
 def read_judgment(row: CardRow) -> dict[str, Any]:
-    """Return the facts that were kept with the card's call; none for an old call."""
+    """Return the facts recorded with the card's call; none for an old call."""
     found = json.loads(row.judgment) if row.judgment else None
     return found if isinstance(found, dict) else {}
 
 
 def add_requesters(cards: Collection[PastCard]) -> list[PastCard]:
-    """Return the cards with the people who asked for their calls, as far as they are known today."""
+    """Return the cards with their requesters, as far as they are known today."""
     wanted = [Approval(pk=each.row.pk, run_id=each.row.run_id, tool_call_id=each.row.call_id) for each in cards]
     found = find_requesters(wanted)
     return [

@@ -1,4 +1,4 @@
-"""Approvals by standing grants, compared again with the terms of the grants and with what the calls have kept."""
+"""Approvals by standing grants, compared again with the terms of the grants and the recorded facts of the calls."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tools.toolbox.standing_grants import AskingCall, GrantTerms, find_mismatch,
 
 MAX_REMEMBERED = 1_000
 _KEPT = '"answer"'
-"""Text of every judgment that has kept an approval."""
+"""The text in every judgment that recorded an approval."""
 
 
 def find_granted(chosen: CallFilter) -> dict[int, int]:
@@ -37,7 +37,7 @@ class PreapprovalChecker:
         self._grants: dict[tuple[int, str], list[GrantTerms]] = {}
 
     def find_problem(self, row: CallRow, granted: int | None) -> str | None:
-        """Return what differs from the recorded approval; empty if nothing does, None if no approval was recorded.
+        """Return the difference from the recorded approval; empty if there is none, None without a recorded approval.
 
         Args:
             granted: the standing grant that approved the call, as its card says.

@@ -1,4 +1,4 @@
-"""Approvals under approval rules, judged again by the rules and votes that were kept with them."""
+"""Approvals under approval rules, judged again by the rules and votes recorded with them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class RuledApproval(NamedTuple):
 
 
 def read_ruled(chosen: CallFilter) -> Iterator[RuledApproval]:
-    """Read the approvals of these calls that have kept a ruling, a batch at a time."""
+    """Read the approvals of these calls with a recorded ruling, a batch at a time."""
     cards = Approval.objects.filter(ruling__isnull=False, tool_call__in=chosen.find().order_by())
     texts = (Cast(name, TextField()) for name in ("params", "tool_call__judgment", "ruling"))
     columns = ("tool_call_id", "tool_call__tool", "level", "run__employee_id")
@@ -37,7 +37,7 @@ def read_ruled(chosen: CallFilter) -> Iterator[RuledApproval]:
 
 
 def find_problem(row: RuledApproval) -> str | None:
-    """Judge an approval again; return what is wrong with it, empty if nothing is, None if its values were erased."""
+    """Judge an approval again; return the fault; empty if there is none, None if its values were erased."""
     try:
         if json.loads(row.judgment or "{}").get("erased"):
             return None

@@ -56,13 +56,13 @@ class ReplayReport:
                 self.unreadable.setdefault(judged.reason, call_id)
 
     def add_preapproval(self, call_id: int, problem: str) -> None:
-        """Count a recorded approval of standing grants; the problem is empty if replaying it gave the same."""
+        """Count a recorded approval of standing grants; the problem is empty if the replay agrees."""
         self.preapprovals["different" if problem else "equal"] += 1
         if problem:
             self.differences.append(f"call {call_id}: {problem}")
 
     def add_ruling(self, call_id: int, problem: str) -> None:
-        """Count an approval under approval rules; the problem is empty if it was enough."""
+        """Count an approval under approval rules; the problem is empty if it was sufficient."""
         self.rulings["different" if problem else "equal"] += 1
         if problem:
             self.differences.append(f"call {call_id}: {problem}")

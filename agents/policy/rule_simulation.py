@@ -46,7 +46,7 @@ class CardOutcome(StrEnum):
     """The outcomes of judging a recorded card by the approval rules of a policy draft."""
 
     ENOUGH = "enough"
-    """The people who approved it would have sufficed."""
+    """The approvals would have been sufficient."""
     MORE = "more"
     """People approved it, but more or other people would have been needed."""
     FEWER = "fewer"
@@ -70,12 +70,12 @@ _DAMAGE = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
 
 @dataclass(frozen=True)
 class JudgedCard:
-    """A recorded card judged by the approval rules of a policy draft, which are for it.
+    """A recorded card judged by the approval rules of a policy draft, which match it.
 
     Attributes:
         needs: the people that it would have needed, such as `1 of 2: someone from Finance`.
-        is_stuck: the people of today could not meet the rules of the policy draft for it.
-        is_kept: the people and groups were kept with its approval; otherwise the groups are those of today.
+        is_stuck: the current members could not meet the policy draft's rules for it.
+        is_kept: the people and groups were recorded with its approval; otherwise the current groups are used.
     """
 
     row: CardRow
@@ -108,7 +108,7 @@ class ChangedApprovalRules:
         return [rule for rule in self.added if rule.matches(card)]
 
     def change(self, rules: Iterable[RuleTerms], card: RuledCard) -> list[RuleTerms]:
-        """Return the rules for this card as the policy draft changes them."""
+        """Return the rules for this card as changed by the policy draft."""
         return [*(rule for rule in rules if rule.id not in self.replaced), *self.list_added(card)]
 
     def concern(self, past: PastCard) -> bool:
@@ -116,7 +116,7 @@ class ChangedApprovalRules:
         return any(rule.id in self.replaced for rule in past.rules) or bool(self.list_added(past.card))
 
     def need_values(self, past: PastCard) -> bool:
-        """Return True if the values of the call decide which rules are for it."""
+        """Return True if the values of the call decide which rules match it."""
         bare = (replace(rule, conditions=()) for rule in self.added if rule.conditions)
         return any(rule.matches(past.card) for rule in bare) or any(rule.conditions for rule in past.rules)
 
@@ -133,8 +133,8 @@ class CardJudge:
     def judge(self, rows: Sequence[CardRow]) -> list[JudgedCard]:
         """Judge the cards that the policy draft concerns, in their order; the others are left out.
 
-        Costs no query if it concerns none; else one for votes, and those for the people who asked for the calls if a
-        rule excludes them. It never raises, whatever is stored with a card.
+        Costs no query if it concerns none; else one for votes, and those for the requesters if a rule excludes them. It
+        never raises, whatever is stored with a card.
         """
         found = [each for row in rows if (each := self._recall(row)) is not None]
         past = {each.row.pk: each for each in found if isinstance(each, PastCard)}
@@ -169,7 +169,7 @@ class CardJudge:
             return JudgedCard(past.row, CardOutcome.UNREADABLE)
 
     def _compare(self, past: PastCard) -> tuple[CardOutcome, list[CastVote]]:
-        """Return the outcome, and the votes that count towards what the card would have needed."""
+        """Return the outcome, and the votes that count toward the approvals it would have needed."""
         card, votes, rules = past.card, list(past.votes), self._changed.change(past.rules, past.card)
         if past.person is None or past.row.grant_id is None:
             was_enough = is_approved(count_votes(card, votes, past.rules))
@@ -189,7 +189,7 @@ class CardJudge:
         return describe_needs(past.card, states, ", ".join(known))
 
     def _is_stuck(self, past: PastCard) -> bool:
-        """Return True if the people of today could not meet one of its rules, however long the card had waited."""
+        """Return True if the current members could not meet one of its rules, however long the card had waited."""
         added = self._changed.list_added(past.card)
         if not added:
             return False
@@ -208,7 +208,7 @@ class CardCounts:
     """Cards that the policy draft concerns, counted by outcome.
 
     Attributes:
-        stuck: those of them that the people of today could not approve under the policy draft.
+        stuck: those of them that current members could not approve under the policy draft.
     """
 
     outcomes: Counter[CardOutcome] = field(default_factory=Counter)
@@ -235,8 +235,8 @@ class RuleReport:
     Attributes:
         compared: the number of cards that were read.
         by_tool, by_employee: the counts for each tool, and for each employee's id.
-        kept, assumed: the approvals that were judged by the groups of their moment, and by those of today.
-        alarming, changed: the newest changed cards, those that people denied apart.
+        kept, assumed: the approvals judged by recorded groups, and by current ones.
+        alarming, changed: the newest changed cards, with denied ones separately.
     """
 
     compared: int = 0

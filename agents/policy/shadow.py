@@ -32,7 +32,7 @@ MAX_NAME = 80
 CALLS_AT_ONCE = 2_000
 SETTLED_AFTER = timedelta(minutes=1)
 _COMPARED_UNTIL = timedelta(days=1)
-"""After its end, a policy draft is still compared for this long, with calls that were not settled by then."""
+"""After its end, a policy draft is still compared for this long, with calls that were not settled in time."""
 
 
 def list_policy_drafts(member: Membership) -> list[PolicyDraft]:
@@ -61,7 +61,7 @@ def load_changes(policy_draft: PolicyDraft) -> tuple[PolicyChange, ...]:
 
 
 def require_admin(member: Membership) -> None:
-    """Refuse everybody but admins.
+    """Refuse everybody except admins.
 
     Raises:
         Forbidden

@@ -1,6 +1,6 @@
 """Shadow mode of approval rules: decisions on cards, compared with the rules of policy drafts, which are never applied.
 
-Each decision is compared once, in the order of time, by the groups of the moment when it is compared.
+Each decision is compared once, in the order of time, by the groups at that time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from agents.runs.models import ApprovalStatus
 STUCK = "stuck"
 _DECIDED = (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED, ApprovalStatus.DENIED)
 _EARLY = timedelta(seconds=1)
-"""Decisions are looked for a second early, because SQLite compares times as texts of any length."""
+"""Decisions are searched from a second earlier, because SQLite compares times as texts of any length."""
 
 
 def compare_decisions(policy_draft: PolicyDraft, changes: Iterable[PolicyChange], age: timedelta, most: int) -> int:

@@ -45,7 +45,7 @@ def read_change(organization_id: int, given: Mapping[str, str]) -> PolicyChange:
     """Read a change that a person entered: kind, tool, employee, level, param, rule, value, otherwise, host.
 
     Raises:
-        Invalid: a field is wrong; the text is for the person.
+        Invalid: a field is wrong; the text is for people.
     """
     if given.get("kind") not in FORM_LABELS:
         raise Invalid("kind", "Choose what to change.")
@@ -91,7 +91,7 @@ def read_changes(organization_id: int, text: str) -> tuple[PolicyChange, ...]:
 
 
 def name_rule_groups(organization_id: int, changes: Iterable[PolicyChange]) -> tuple[PolicyChange, ...]:
-    """Return the changes with the groups of their approval rules named as they are now."""
+    """Return the changes with the groups of their approval rules with their current names."""
     return tuple(
         replace(change, rule=name_groups(organization_id, change.rule)) if change.rule else change for change in changes
     )
@@ -162,7 +162,7 @@ def _read_value(rule: Rule, text: str) -> Any:
 
 
 def _read_literal(text: str) -> Any:
-    """Return the number, truth value or quoted text that this is; otherwise the text itself."""
+    """Parse a number, truth value or quoted text; return any other text unchanged."""
     try:
         value = json.loads(text)
     except ValueError:

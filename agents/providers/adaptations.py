@@ -1,4 +1,4 @@
-"""Adapt requests to what a model's server has refused, and remember it for this address and model.
+"""Adapt requests to the refusals of a model's server, and remember it for this address and model.
 
 An adaptation is learned only from an error that names a field that was sent, and says that it is not supported; a value
 out of range is the admin's to correct. The run's page names each.
@@ -39,7 +39,7 @@ class Adaptation:
 
     Attributes:
         field: the field that was refused.
-        words: what is different, in words: `without temperature`.
+        words: the difference in words: `without temperature`.
     """
 
     field: str
@@ -48,7 +48,7 @@ class Adaptation:
 
 
 def find_adaptation(status: int | None, error: Any, sent: Body) -> Adaptation | None:
-    """Return the adaptation to an error after this body was sent; None if the error asks for none."""
+    """Return the adaptation to an error after this body was sent; None if the error requires none."""
     words = " ".join(islice(_list_words(error), LONGEST_WORDS))[:LONGEST_WORDS]
     if status not in _STATUSES or not _UNSUPPORTED.search(words):
         return None

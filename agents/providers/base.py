@@ -133,7 +133,7 @@ class ModelResponse:
 
 
 class ProviderError(Exception):
-    """The provider could not answer.
+    """The provider could not return a response.
 
     Attributes:
         code: one of rate_limited, quota_exhausted, server_error, unreachable, timeout, cut_stream, bad_answer, bad_key,
@@ -141,7 +141,7 @@ class ProviderError(Exception):
             missing_call, empty_answer.
         transient: True if a retry can help; after at most `most_tries` unusable responses, if that is set.
         retry_after: the wait that the server asked for, in seconds.
-        usage: the usage of a response that came, wholly or in part, and cannot be used.
+        usage: the usage of a complete or partial response that is unusable.
         duration_ms: the time from the request to the failure.
         text: the text of a response that was cut off.
         window: the limit that the server named, of a request that is too long.
@@ -168,7 +168,7 @@ class ProviderStopped(Exception):
     """`stopped` was set, so the response was abandoned; no part of it may be recorded.
 
     Attributes:
-        usage: the usage of the part that came.
+        usage: the usage of the received part.
         duration_ms: the time from the request to the end.
     """
 
@@ -177,10 +177,10 @@ class ProviderStopped(Exception):
 
 
 class Provider(Protocol):
-    """A source of a model's answers."""
+    """A source of model responses."""
 
     def ask(self, request: ModelRequest, on_text: Callable[[str], None], stopped: threading.Event) -> ModelResponse:
-        """Answer one pass; pass streamed text to `on_text` piece by piece.
+        """Return the response for one pass; pass streamed text to `on_text` piece by piece.
 
         Raises:
             ProviderError, ProviderStopped
@@ -199,7 +199,7 @@ class Provider(Protocol):
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """Settings of a model's answers; None leaves the choice to the server.
+    """Settings for a model's responses; None leaves the choice to the server.
 
     Attributes:
         num_ctx: the context window in tokens, which only Ollama needs.

@@ -20,7 +20,7 @@ def describe_connect_error(url: httpx2.URL, error: Exception) -> str:
         return f"The proxy refuses the connection to {place}: {error}. Check HTTPS_PROXY, HTTP_PROXY and NO_PROXY"
     if isinstance(error, httpcore2.TimeoutException):
         advice = "Check that the server runs and that no firewall blocks it"
-        if url.scheme == "https":  # a plain server may also wait for the rest of what it takes for a request
+        if url.scheme == "https":  # a plain server may also wait for the rest of a supposed request
             advice += f". If it doesn't speak https, use http://{place}"
         return f"{place} does not answer. {advice}"
     if isinstance(cause, ssl.SSLError) or "SSL" in str(error):
@@ -40,7 +40,7 @@ def _describe_tls_error(host: str, place: str, cause: object) -> str:
 
 
 def describe_early_end(url: httpx2.URL, error: Exception) -> str:
-    """Describe a connection that ended, or was no HTTP, before a response began."""
+    """Describe a connection that ended or was not HTTP, before a response began."""
     address = f"{url.scheme}://{url.netloc.decode('ascii')}"
     advice = "Check that the address belongs to a model's server"
     if url.scheme == "http":

@@ -1,4 +1,4 @@
-"""Recognize the kinds of servers' errors that their status alone does not tell apart."""
+"""Recognize kinds of server errors that the status alone does not distinguish."""
 
 import re
 from dataclasses import dataclass

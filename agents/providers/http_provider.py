@@ -56,7 +56,7 @@ class HttpProvider(ABC):
         self._retries = int(config.options.get("max_retries", DEFAULT_RETRIES))
 
     def ask(self, request: ModelRequest, on_text: Callable[[str], None], stopped: threading.Event) -> ModelResponse:
-        """Answer one pass, as `Provider.ask` specifies."""
+        """Return the response for one pass, as `Provider.ask` specifies."""
         names = get_wire_names(tuple(tool["function"]["name"] for tool in request.tools))
         scope = CancelScope(min(request.deadline, time.monotonic() + self._config.answer_timeout_s), stopped)
         progress = ResponseProgress()
@@ -77,7 +77,7 @@ class HttpProvider(ABC):
         return replace(response, late_usage=late_usage, adaptations=sent.adaptations, learned=sent.learned)
 
     def _read_response(self, response: httpx2.Response, reader: ResponseReader) -> RawResponse:
-        """Read the response, and close the response unless the rest of it is still being read."""
+        """Read the response, and close it unless its rest is still being read."""
         rest = None
         try:
             received = self._read(reader, response.iter_bytes())
@@ -101,7 +101,7 @@ class HttpProvider(ABC):
 
     @abstractmethod
     def _send(self, request: ModelRequest, names: WireNames, scope: CancelScope) -> SentRequest:
-        """Send the request once, and again in each form that the server's refusal asks for."""
+        """Send the request once, and again in each form that a refusal requires."""
 
     @abstractmethod
     def _read(self, reader: ResponseReader, chunks: Iterator[bytes]) -> RawResponse:
@@ -164,7 +164,7 @@ def estimate_usage(request: ModelRequest, response: dict[str, Any]) -> Usage:
 
 
 def _keep_progress(error: ProviderError | ProviderStopped, request: ModelRequest, progress: ResponseProgress) -> None:
-    """Add to the error the usage and text of the part of a response that came; after a text, only one try is left."""
+    """Add the usage and text of the received part to the error; after a text, only one attempt is left."""
     message = progress.build()
     if isinstance(error, ProviderError) and error.code == "answer_cut" and not message:
         message = {"content": error.message}  # the server quotes the call that it could not read

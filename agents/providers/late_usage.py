@@ -54,7 +54,7 @@ class StreamRest:
         return self._ended.is_set()
 
     def abandon(self) -> None:
-        """Stop soon: nobody needs the rest."""
+        """Stop soon: the rest is not needed."""
         self._scope.shorten(DRAIN_S)
 
     def then(self, take: Callable[[Usage], None]) -> None:

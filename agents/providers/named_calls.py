@@ -29,7 +29,7 @@ _BESIDE = re.compile(
     r"|final answer|server|server_?name|namespace)",
     re.I,
 )
-"""Keys that stand beside a call and say nothing about it."""
+"""Keys beside a call that say nothing about it."""
 _AROUND = re.compile(
     r"(?:[\w:]*(?:tool|function|call|action|invoke|plugin)[\w:]*|tool use|tool call|calls|print|request|command"
     r"|message|response|output)",
@@ -121,7 +121,7 @@ def find_named_call(text: str, offered: Offered) -> str | None:
 
 
 def _read_notations(text: str) -> Iterator[list[Any]]:
-    """Yield what the text consists of, in each notation in which it can be read."""
+    """Yield the content of the text in each notation that fits."""
     for read in (_read_json, _read_relaxed, read_lines, read_markup):
         try:
             value = read(text)

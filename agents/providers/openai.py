@@ -147,7 +147,7 @@ class OpenAIProvider(HttpProvider):
         return NO_TOOLS if self._drops_tools() else ""
 
     def _drops_tools(self) -> bool:
-        """Return True if llama.cpp says that it drops tools in silence; other servers have no such page."""
+        """Return True if llama.cpp says that it silently drops tools; other servers have no such page."""
         try:
             props = self._read_json(self._endpoint.get(_find_root(self._base_url) + "/props"))
         except ProviderError:

@@ -18,7 +18,7 @@ _CLOSING = {"{": "}", "[": "]", "(": ")"}
 _SEPARATORS = frozenset({":", "=", "=>", "->"})
 _KEYWORDS = frozenset({"await", "const", "let", "var", "return"})
 _ANNOUNCEMENT = frozenset({"calling", "invoking", "running", "executing", "using", "tool", "function", "the", "with"})
-"""Words that stand beside a name, outside any brackets, where a model announces its call."""
+"""Words beside a name, outside any brackets, with which a model announces its call."""
 _WORDS = {"true": True, "True": True, "false": False, "False": False, "null": None, "None": None}
 _NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,15})?")
 _END = ("", "")

@@ -3,13 +3,13 @@
 from agents.providers.base import ProviderError
 
 MAX_CHARACTERS = 1_000_000
-"""Characters of one response with its reasoning and the params of its calls; no model is meant to write more."""
+"""Characters of one response with its reasoning and the params of its calls; no useful response is longer."""
 BLOCK = 200
-"""Characters whose repetition is looked for; a shorter unit repeats within them."""
+"""The length of text whose repetition is detected; a shorter unit repeats within it."""
 REPETITIONS = 20
 LONGEST_UNIT = 2_000
 _STEP = 1_000
-"""New characters after which a response is looked at again."""
+"""New characters after which a response is checked again."""
 _KEPT = LONGEST_UNIT * REPETITIONS + BLOCK
 
 

@@ -35,10 +35,10 @@ class RawResponse:
 
 @dataclass
 class ResponseProgress:
-    """The part of a response that has come, which counts and is kept if the rest never comes.
+    """The received part of a response, which counts and is kept if the rest never arrives.
 
     Attributes:
-        has_content: something came that belongs to the response.
+        has_content: a part of the response has arrived.
         build: builds the message so far.
     """
 
@@ -90,8 +90,8 @@ class ResponseReader:
     Attributes:
         is_offered: returns True for the complete wire name of an offered tool.
         secret: never appears in an error.
-        close: ends the connection; whoever reads last calls it.
-        progress: notes each piece.
+        close: ends the connection; the last reader calls it.
+        progress: records each piece.
     """
 
     scope: CancelScope
@@ -102,7 +102,7 @@ class ResponseReader:
     progress: ResponseProgress
 
     def note(self, piece: Any) -> None:
-        """Note a piece of the message: it ends a silence.
+        """Record a piece of the message, which ends a silence.
 
         Raises:
             ProviderError: the response is too long, or only repeats itself.

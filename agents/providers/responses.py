@@ -41,10 +41,10 @@ def build_response(
     Reasoning is extracted.
 
     Args:
-        tools: definitions of the offered tools, with which a call that came as text is recognized.
+        tools: definitions of the offered tools, which let a call written as text be recognized.
 
     Raises:
-        ProviderError: nothing in the response is usable, or it is a call that was written as text.
+        ProviderError: nothing in the response is usable, or it is a call written as text.
     """
     usage, reason = received.usage or Usage(), received.finish_reason.lower()
     cut_off = _find_cut_off(reason, received.message, usage)
@@ -104,7 +104,7 @@ def _list_entries(tool_calls: Any) -> list[dict[str, Any]]:
 
 
 def _repair_call(entry: dict[str, Any], names: WireNames, used: set[str]) -> RequestedCall:
-    """Repair the entry in place, so that it can be sent back; return the call that it asks for."""
+    """Repair the entry in place, so that it can be sent back; return the call that it requests."""
     function = entry["function"]
     call_id = entry.get("id")
     if not isinstance(call_id, str) or not 0 < len(call_id) <= LONGEST_ID or call_id in used:

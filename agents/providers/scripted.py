@@ -85,7 +85,7 @@ class _ScriptPosition:
 
 @dataclass(frozen=True)
 class _Playback:
-    """A request that is being answered."""
+    """A request in progress."""
 
     request: ModelRequest
     on_text: Callable[[str], None]

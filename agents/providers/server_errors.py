@@ -131,7 +131,7 @@ def _build_error(status: int | None, body: Any, shown: str, secret: str) -> Mode
 
 
 def _describe_kind(error: ModelServerError, kind: ErrorKind | None, words: str) -> ModelServerError:
-    """Set what the kind says about the error: the limit that it names, or how often to try again."""
+    """Add the properties of the kind to the error: the named limit, or the number of retries."""
     if error.code == CONTEXT_TOO_LONG:
         error.window = find_window(_unwrap_error(error.body), words)
     elif kind is not None and kind.code == BROKEN_CALL:

@@ -1,6 +1,6 @@
 """Find a tool call that a model wrote as text, because its server has no parser for the way in which it writes calls.
 
-Such a text is never parsed into a call and run. It is found by its structure: the name of an offered tool stands where
+Such a text is never parsed into a call and run. It is recognized by its structure: the name of an offered tool is where
 a call has it. The name may follow a marker of calls, such as `<tool_call>`; or the text, or its last part, is nothing
 but a call, as JSON or as code. Code spans, quotations, and code blocks with prose after them belong to a response.
 """
@@ -47,7 +47,7 @@ _ACTION_INPUT = re.compile(r"[\"'`*]*\s*[*_]*Action[ _]?Input", re.I)
 _BEFORE_CODE = re.compile(r"(?:\w+\s*=\s*)?(?:await\s+)?(?:print\s*\(\s*)?[\[(]*\s*(?:[a-z_]+\.)?$", re.I)
 _HEAD = re.compile(r"(?:functions?\.|(call:))?")
 _NUMBER_OF_CALL = re.compile(r"^:\d+|^\[ARGS\]")
-"""What stays of some models' calls if the server drops their special tokens: `functions.data__find:0{…}`."""
+"""The rest of some models' calls if the server drops their special tokens: `functions.data__find:0{…}`."""
 _AFTER_CODE = " \t\r\n])},;|"
 _BROKEN_JSON = re.compile(r"[\"']?\w{1,30}[\"']?\s*:\s*[\"'](?:functions?\.)?$")
 _AFTER_BROKEN = re.compile(r"[\"']\s*,\s*[\"']?\w{1,30}[\"']?\s*:\s*[\"']?[{\[]")
@@ -149,7 +149,7 @@ def _hide_quotations(text: str) -> str:
 
 
 def _blank(text: str, places: Iterable[tuple[int, int]]) -> str:
-    """Replace what is at these places, which come in order, by blanks; lines stay."""
+    """Replace the text at these sorted places by blanks, but keep the line breaks."""
     parts, position = [], 0
     for start, end in places:
         parts += [text[position:start], re.sub(r"[^\n]", " ", text[start:end])]

@@ -36,7 +36,7 @@ NEEDS_PERMISSION = "The owner of this installation can allow it with the setting
 class CancelScope(RequestGuard):
     """The guard of a provider's requests: they end at the deadline, after a silence, or once `stopped` is set.
 
-    `deadline` is the moment at which the request ends unless more of the response comes.
+    `deadline` is the moment at which the request ends unless more of the response arrives.
     """
 
     def __init__(self, deadline: float, stopped: threading.Event) -> None:
@@ -52,7 +52,7 @@ class CancelScope(RequestGuard):
         self.note_content()
 
     def note_content(self) -> None:
-        """Note that a part of the response has come; data that only keeps the connection alive does not count."""
+        """Record that a part of the response has arrived; data that only keeps the connection alive does not count."""
         silent_until = math.inf if self._silence_s is None else time.monotonic() + self._silence_s
         self.deadline = min(self._last_moment, silent_until)
 

@@ -1,4 +1,4 @@
-"""Responses that came and cannot be used: the errors for them, and the hints for the next request."""
+"""Unusable responses: their errors, and the hints for the next request."""
 
 from agents.providers.base import ProviderError, Usage
 
@@ -33,7 +33,7 @@ def build_useless_error(code: str, message: str, usage: Usage | None, most_tries
 
 
 def build_text_call_error(tool: str, usage: Usage) -> ProviderError:
-    """Build the error for a call of the tool that came as text."""
+    """Build the error for a call of the tool written as text."""
     message = f"The model wrote its call of {tool} as text, so nothing was run. {_REMEDY}"
     return build_useless_error(CALL_AS_TEXT, message, usage, MAX_TRIES)
 

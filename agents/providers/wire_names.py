@@ -52,7 +52,7 @@ class WireNames:
     def to_internal(self, called: str) -> str:
         """Return the internal name of the offered tool that a model calls by this name; else the name unchanged.
 
-        Some models add to a name what their prompt puts beside it, as in `functions.data__find:0` or
+        Some models add text from their prompt to a name, as in `functions.data__find:0` or
         `data__find<|channel|>json`. Such a name means an offered tool if exactly one fits.
         """
         exact = self.find_offered(called)
@@ -110,7 +110,7 @@ def _is_within(offered: str, called: str, *, is_dotted: bool = False) -> bool:
 
 
 def _digest(name: str, tries: int) -> str:
-    """Return eight characters that differ with each try, because names can be crafted to collide."""
+    """Return eight characters that differ with each attempt, because names can be crafted to collide."""
     return hashlib.sha256(f"{name}{' ' * tries}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 

@@ -1,1 +1,1 @@
-"""Readers of the logs: what follows from events is written after their commit, each time once and in order."""
+"""Readers of the logs: consequences of events are written after their commit, once and in order."""

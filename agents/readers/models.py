@@ -8,7 +8,7 @@ class ReaderCursor(models.Model):
 
     Attributes:
         reader: the reader's name.
-        position: the id of the last row that was read or passed over; all before it are, too, except those in holes.
+        position: the id of the last row that was read or skipped, like all rows before it except those in holes.
         holes: the ids that were missing and may still appear, each as a `Hole`. The reader still waits for those
             after the position.
     """

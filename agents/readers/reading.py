@@ -1,6 +1,6 @@
-"""Reading of logs: each reader gets the rows of its log in order, once, some seconds after their commit at the latest.
+"""Reading of logs: each reader gets the rows of its log once, in order, within seconds of their commit.
 
-A reader reads a batch, writes what follows from it and moves its cursor in one transaction, so a killed worker neither
+A reader reads a batch, writes the consequences and moves its cursor in one transaction, so a killed worker neither
 loses nor repeats anything. The cursor is locked meanwhile, so one worker at a time reads for it.
 """
 
@@ -22,7 +22,7 @@ from agents.runs.engine.timing import timing
 AT_ONCE = 200
 """The most rows in one transaction, which on SQLite keeps other writers waiting."""
 PATIENCE_S = 5.0
-"""Time for which a reader waits for a missing row; a row that comes later is read then, after others."""
+"""Time for which a reader waits for a missing row; a later row is read after others."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,9 @@ class Reader:
     Attributes:
         name: the name of its cursor.
         log: a model whose rows are only added, with ascending ids.
-        select: selects the rows that it wants, with what it needs of other tables; others are passed over.
-        write: writes what follows from some of them, in the transaction that moves the cursor. A row may come again
-            only if that transaction was rolled back.
+        select: selects the rows that it wants, with the columns it needs from other tables; others are skipped.
+        write: writes the consequences of some of them, in the transaction that moves the cursor. A row is repeated only
+        if that transaction was rolled back.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Reader:
 
 
 READERS: list[Reader] = []
-"""All readers; each adds itself when its app is ready."""
+"""All readers; each registers itself when its app is ready."""
 
 
 def read_logs() -> bool:
@@ -54,7 +54,7 @@ def read_logs() -> bool:
 
 
 def find_oldest_unread() -> Iterator[tuple[str, datetime | None]]:
-    """Yield each reader with the time of the oldest row that it wants and has not come to yet; None without one."""
+    """Yield each reader with the time of the oldest row that it wants and has not read; None without one."""
     positions = dict(ReaderCursor.objects.values_list("reader", "position"))
     for reader in READERS:
         unread = reader.select().filter(pk__gt=positions.get(reader.name, 0)).order_by("pk")
@@ -62,14 +62,14 @@ def find_oldest_unread() -> Iterator[tuple[str, datetime | None]]:
 
 
 def skip_unread() -> None:
-    """Let all readers pass over everything that is in their logs now."""
+    """Let all readers skip everything in their logs now."""
     for reader in READERS:
         newest = reader.log._default_manager.aggregate(newest=Max("pk"))["newest"] or 0
         ReaderCursor.objects.update_or_create(reader=reader.name, defaults={"position": newest, "holes": []})
 
 
 def _read(reader: Reader) -> bool:
-    """Read the next batch; give a row up that cannot be read, so that it never stands in the way of others."""
+    """Read the next batch; skip an unreadable row, so that it never blocks others."""
     has_more = False
     with log_and_continue(f"reading for {reader.name}") as failure:
         has_more = _read_batch(reader, AT_ONCE)

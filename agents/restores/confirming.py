@@ -59,7 +59,7 @@ def list_lines(organization_id: int) -> list[ShownLine]:
 
 
 def refuse_unconfirmed(organization_id: int) -> Conflict | None:
-    """Return the reason for which the organization stays stopped; None if every line is confirmed."""
+    """Return the reason why the organization stays stopped; None if every line is confirmed."""
     count = RestoredLimit.objects.filter(organization_id=organization_id).count()
     if not count:
         return None
@@ -71,10 +71,10 @@ def confirm(member: Membership, outcomes: Mapping[int, str]) -> int:
     """Confirm lines with the chosen outcomes, all of them or none; return their number.
 
     Args:
-        outcomes: by the id of the line. Lines that somebody else has confirmed meanwhile are left out.
+        outcomes: by the id of the line. Lines confirmed by somebody else meanwhile are left out.
 
     Raises:
-        Forbidden: the member is no admin.
+        Forbidden: the member is not an admin.
         Invalid: a line has no such outcome.
         Conflict: an outcome is impossible, or would take the member's own rights.
     """
@@ -94,7 +94,7 @@ def confirm(member: Membership, outcomes: Mapping[int, str]) -> int:
 
 
 def find_stricter(line: RestoredLimit) -> LimitOutcome:
-    """Return the outcome under which less may happen; it is preselected."""
+    """Return the more restrictive outcome, which is preselected."""
     return _list_outcomes(line, BY_NAME[line.kind])[0][0]
 
 
@@ -115,7 +115,7 @@ def _apply(member: Membership, line: RestoredLimit, outcome: str) -> None:
         is_newer = outcome == LimitOutcome.NEWER
         values = line.newer if is_newer else kind.find_stricter(line.restored, line.newer)
         current = kind.read_values(row)
-        if current != line.restored:  # somebody has changed it since the restore, and a change is not loosened
+        if current != line.restored:  # it was changed since the restore, and a change is not loosened
             values = {**values, **kind.find_stricter(values, current)}
         _refuse_own_loss(member, row, values)
         kind.write_values(row, values)

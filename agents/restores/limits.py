@@ -1,4 +1,4 @@
-"""The rows that limit people and employees: which values of them count, and how one is taken away or made again."""
+"""The rows that limit people and employees: their relevant values, and how to remove or recreate one."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class LimitKind:
 
     Attributes:
         organization: the lookup of the organization's id.
-        restricts: a row forbids something; without it, more may happen. Otherwise a row permits something.
-        end: takes the row away, or makes it permit nothing.
+        restricts: True if a row forbids something; otherwise a row permits something.
+        end: removes the row, or makes it permit nothing.
         related: the rows to load with each one.
     """
 
@@ -60,7 +60,7 @@ class LimitKind:
         return {field.name: field.read_value(row) for field in self.fields}
 
     def write_values(self, row: Model, values: Values) -> None:
-        """Set the values and save the row; columns without a value, which older versions lack, stay as they are."""
+        """Set the values and save the row; columns without a value, unknown to older versions, stay unchanged."""
         saved_first = row._state.adding
         for field in sorted(self.fields, key=lambda field: saved_first and field.write is not None):
             if field.name in values:
@@ -167,7 +167,7 @@ def _take_stricter_source_tools(restored: Values, newer: Values) -> Values:
 
 
 def _remove_member(row: Membership) -> None:
-    """Remove the member; an account that is in no other organization is no superuser any more."""
+    """Remove the member; an account in no other organization is no longer a superuser."""
     row.delete()
     if not row.user.memberships.exists():
         type(row.user).objects.filter(pk=row.user_id).update(is_superuser=False)
@@ -318,7 +318,7 @@ BY_NAME = {kind.name: kind for kind in KINDS}
 
 
 def bump_versions(organization_id: int) -> None:
-    """Let every process load the organization's tools and credentials anew."""
+    """Make every process reload the organization's tools and credentials."""
     Organization.objects.filter(pk=organization_id).update(
         tools_version=F("tools_version") + 1, credentials_version=F("credentials_version") + 1
     )

@@ -1,7 +1,7 @@
 """Write one line for each row that limits something, when a restore has put the backup in place.
 
-Where the database before the restore was a newer one of the same organization, its values are kept beside the restored
-ones: nobody can know more about what changed since the backup.
+Where the database before the restore was a newer one of the same organization, its values are stored beside the
+restored ones: they are the only record of changes since the backup.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class NewerLimits:
 def read_newer_limits() -> NewerLimits:
     """Read the limits before a restore; there are none in an empty database, or in one of another version.
 
-    What an earlier restore kept, and nobody has confirmed yet, counts in place of the rows that it brought back.
+    Unconfirmed values from an earlier restore take precedence over the rows that it restored.
     """
     try:
         with transaction.atomic():

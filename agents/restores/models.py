@@ -6,14 +6,14 @@ from agents.accounts.models.organization import Organization
 
 
 class RestoredLimit(models.Model):
-    """A row that limits something, as a restore left it; it goes away once an admin has confirmed it.
+    """A restored row that limits something, until an admin has confirmed it.
 
     Attributes:
         kind: the name of its kind (agents/restores/limits.py).
         row_id: the id of the limiting row.
-        name: the row in words, for people.
+        name: the description of the row, for people.
         restored: the values in the backup; None if the row was not in it.
-        newer: the values that the database held before the restore; None if it held no such row.
+        newer: the values in the database before the restore; None if it had no such row.
         is_compared: the database before the restore was a newer one of the same organization.
     """
 

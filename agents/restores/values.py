@@ -1,4 +1,4 @@
-"""Values of limits as JSON, and the stricter of two: the one under which less may happen."""
+"""Values of limits as JSON, and the more restrictive of two values."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class LimitField:
     """A value of a row that limits something.
 
     Attributes:
-        stricter: returns the stricter value; one that cannot be compared is the newer one.
+        stricter: returns the stricter value; for incomparable values, the newer one.
         read, write: where the value is not a plain column.
-        is_secret: only a change of it is shown.
+        is_secret: only the fact of a change is shown.
         words: describes the value for people, where `describe_value` would not do.
     """
 
@@ -82,7 +82,7 @@ def describe_rule_conditions(stored: Any) -> str:
 
 
 def _describe_conditions(stored: Any, describe: Callable[[Condition], str], joint: str) -> str:
-    """Return the conditions in words; as they are stored if somebody broke them in the database."""
+    """Return the conditions in words, or as stored if they were damaged in the database."""
     try:
         return joint.join(describe(Condition.from_json(each)) for each in stored or ()) or "none"
     except (TypeError, ValueError):
@@ -90,9 +90,9 @@ def _describe_conditions(stored: Any, describe: Callable[[Condition], str], join
 
 
 def describe_tools(tools: Any) -> str:
-    """Return a line for each tool, with what its grant or source sets."""
+    """Return a line for each tool, with the settings of its grant or source."""
     if not isinstance(tools, Mapping) or not all(isinstance(values, Mapping) for values in tools.values()):
-        return describe_value(tools)  # somebody broke it in the database
+        return describe_value(tools)  # it was damaged in the database
     return "\n".join(_describe_tool(name, values) for name, values in sorted(tools.items())) or "none"
 
 
@@ -126,7 +126,7 @@ def take_higher(restored: Any, newer: Any) -> Any:
 
 
 def take_on(restored: Any, newer: Any) -> Any:
-    """Return the value that is set: the limit holds where either has it."""
+    """Return the value that is set: the limit applies if either has it."""
     return newer or restored
 
 
@@ -136,7 +136,7 @@ def take_off(restored: Any, newer: Any) -> Any:
 
 
 def take_common(restored: Sequence[Any], newer: Sequence[Any]) -> list[Any]:
-    """Return what is in both."""
+    """Return the common items."""
     return [value for value in newer if value in restored]
 
 
@@ -146,5 +146,5 @@ def take_lower_role(restored: str, newer: str) -> str:
 
 
 def take_higher_level(restored: str, newer: str) -> str:
-    """Return the higher level; an empty one leaves a tool its own."""
+    """Return the higher level; an empty one means the tool's own level."""
     return max(restored, newer, key=["", *(level.value for level in Level)].index)

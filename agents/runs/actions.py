@@ -58,7 +58,7 @@ class Submission:
         client_request_id: repeating one starts nothing new; see _RESERVED_PREFIXES.
         schedule_id, scheduled_for, missed: for the first event of a run that a schedule starts.
         trigger: the name of the trigger that starts it, for the same event.
-        attachment: text from outside that follows the task; then nothing in the message counts as typed by a person.
+        attachment: text from outside that follows the task; then no part of the message counts as typed by a person.
     """
 
     employee_id: int
@@ -140,7 +140,7 @@ def _check_mode(member: Membership, mode: str) -> None:
 
 
 def _refuse_lost_mode(employee: Employee, mode: str) -> None:
-    """Refuse the employee's own mode if no tool names it any more, as after a plugin was removed."""
+    """Refuse the employee's own mode if no tool names it, for example after a plugin was removed."""
     if mode or employee.mode in MODES or employee.mode in load_toolbox(employee.organization_id).known_modes:
         return
     name = employee.name

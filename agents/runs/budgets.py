@@ -50,7 +50,7 @@ def find_price(provider: ModelProvider, model: str) -> Price | None:
 
 
 def compute_cost(provider: ModelProvider, model: str, usage: Usage) -> int:
-    """Return the cost of one answer in micros; 0 if the model has no price."""
+    """Return the cost of one response in micros; 0 if the model has no price."""
     price = find_price(provider, model)
     return price.compute_cost(usage) if price else 0
 
@@ -119,7 +119,7 @@ class Budget:
 
     Attributes:
         owner: "This run", or the name of the employee or the organization.
-        used, limit: tokens, micros, or milliseconds of the model's answers.
+        used, limit: tokens, micros, or milliseconds of the model's responses.
         unit: "tokens", "minutes", or the currency.
         month: None for the budget of one run.
     """
@@ -280,7 +280,7 @@ def _list_month_budgets(
 
 
 def _sum_model_ms(employee: Employee, organization: Organization, month: Month) -> int:
-    """Return the answering time of the employee's model in the month's runs, in ms; also of unusable answers."""
+    """Return the response time of the employee's model in the month's runs, in ms, including unusable responses."""
     runs = _select_runs(organization, month).filter(employee=employee)
     passes_ms = Pass.objects.filter(run__in=runs).order_by().aggregate(ms=Sum("duration_ms"))["ms"]
     unusable_ms = runs.aggregate(ms=Sum("unusable_ms"))["ms"]

@@ -33,7 +33,7 @@ class Occasion:
         now: the end of the periods; the database's time if None.
         call_id: the judged call, if it is stored already; it is not counted.
         beside: calls that are not stored yet and will start without approval.
-        is_start: the call was promised its start before; it gives way only to calls that need no approval any more.
+        is_start: the call was promised its start; it yields only to calls that no longer need approval.
     """
 
     now: datetime | None = None
@@ -80,7 +80,7 @@ class EmployeeCalls:
     def _find_counted(self, tool: str, period: Period) -> tuple[QuerySet[ToolCall], QuerySet[ToolCall]]:
         """Find the calls that started in the period, and those that will start.
 
-        Each leads its database to an index: that of the calls' starts, and that of the open runs.
+        Each condition has an index: the calls' starts, and the open runs.
         """
         calls, runs = self._of_organization(tool), Run.objects.filter(employee_id=self.run.employee_id).order_by()
         if self.occasion.call_id is not None:
@@ -100,7 +100,7 @@ class EmployeeCalls:
 
 
 def lock_counts(employee_id: int, tools: Collection[str]) -> None:
-    """Lock the employee's grants of these tools until the transaction ends, so that nobody else counts their calls."""
+    """Lock the employee's grants of these tools until the transaction ends, so that no one else counts their calls."""
     grants = Grant.objects.filter(employee_id=employee_id, tool__in=tools).order_by("pk")
     list(grants.select_for_update(no_key=True).values_list("pk"))
 

@@ -1,4 +1,4 @@
-"""Each type of event in words, with its facts: the one place that panel, playback, transcript and webhooks read."""
+"""Each type of event in words, with its facts: the only source for panel, playback, transcript and webhooks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Payload = Mapping[str, Any]
 Describer = Callable[[Payload, EventRedaction], "Description"]
 
 DECISIONS = frozenset({ApprovalStatus.APPROVED, ApprovalStatus.DENIED, ApprovalStatus.ANSWERED})
-"""The states of a card that a person chose; Gadget says the reason of the others."""
+"""The states of a card that a person chose; Gadget gives the reason for the others."""
 CARD_LOOKS = {
     ApprovalStatus.APPROVED: ("good", "check"),
     ApprovalStatus.ANSWERED: ("good", "check"),
@@ -29,23 +29,23 @@ LEVEL_ICONS = {"read": "eye", "draft": "file-pen", "write": "pencil-line", "dest
 
 @dataclass(frozen=True)
 class Description:
-    """An event as it is shown, from its payload alone.
+    """An event prepared for display, from its payload alone.
 
     Attributes:
         words: what happened, without the texts below.
         brief: the same in a few words, if `words` are long.
-        spoken: the words for a screen reader; empty if it says nothing, or if they depend on the call's row.
+        spoken: the text for a screen reader; empty if there is none, or if they depend on the call's row.
         look: `good`, `bad`, `wait`, `pass`, another look of a run's status, or empty.
-        by: the name of who acted; empty for Gadget.
-        text, markdown: what a person or the employee wrote, or a tool returned: plain or formatted.
+        by: the name of the actor; empty for Gadget.
+        text, markdown: text of a person, the employee or a tool: plain or formatted.
         sentence: a card's sentence, with its bold parts.
         values: inputs by name.
         data: the data of a result.
         call_id, title, level: the call that the event is about, its tool and its level.
         card_id, next_card_id: the card that the event is about, and the one that replaced it.
         pass_number: the pass that begins.
-        until: the time of the next try.
-        facts: what outsiders are told; no redaction applies to them.
+        until: the time of the next attempt.
+        facts: the facts for other systems; no redaction applies to them.
     """
 
     words: str
@@ -186,7 +186,7 @@ def _describe_message(payload: Payload, redaction: EventRedaction) -> Descriptio
     return Description(words, f"Message from {by or 'someone'}", spoken=words, icon="send", by=by, text=text)
 
 
-# Remarks about requests and answers
+# Notes about requests and responses
 
 
 def _describe_cut(payload: Payload, _: EventRedaction) -> Description:
@@ -258,7 +258,7 @@ def _describe_request(payload: Payload, redaction: EventRedaction) -> Descriptio
 
 
 def _describe_decision(payload: Payload, redaction: EventRedaction) -> Description:
-    """Describe the end of a card; Gadget's own reasons may repeat inputs, those of people are their texts."""
+    """Describe the end of a card; Gadget's reasons may repeat inputs; people's reasons are texts."""
     by, status = payload.get("decided_by") or "", ApprovalStatus(payload["status"])
     look, icon = CARD_LOOKS.get(status, ("bad", "ban"))
     redact = redaction.redact_text if status in DECISIONS else redaction.redact_summary
@@ -299,7 +299,7 @@ def _describe_reply(payload: Payload, redaction: EventRedaction) -> Description:
 
 
 def _describe_resolution(payload: Payload, redaction: EventRedaction) -> Description:
-    """Describe what became known of a call; a late report says it in its reason alone."""
+    """Describe the resolved outcome of a call; a late report states it only in its reason."""
     words = "" if payload["outcome"] == "late_report" else event_words.say_resolution(payload)
     return Description(
         words,
@@ -363,7 +363,7 @@ NOTE_EVENTS: dict[str, Describer] = {
     EventType.USAGE_REPORTED: lambda payload, _: Description(event_words.say_usage(payload)),
     EventType.HISTORY_SHORTENED: lambda payload, _: Description(event_words.say_shortening(payload)),
 }
-"""Remarks about requests and answers, whose words say everything."""
+"""Notes about requests and responses, complete in their words."""
 CALL_EVENTS: dict[str, Describer] = {
     EventType.TOOL_START: _describe_call_start,
     EventType.TOOL_PROGRESS: _describe_progress,

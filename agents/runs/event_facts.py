@@ -1,4 +1,4 @@
-"""The facts of events that outsiders, such as webhooks, are told, as far as the events know them."""
+"""The facts of events for other systems, such as webhooks, as far as the events contain them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from agents.runs.models import ApprovalStatus, RunStatus
 from tools.contract import ErrorCode
 
 UNKNOWN_CARD = "unknown_outcome"
-"""The kind of the card that asks what a call did."""
+"""The kind of the card about a call with an unknown outcome."""
 _OUTCOMES = ("succeeded", "failed", "not_done")
-"""The ways in which the outcome of a call becomes known late."""
+"""The ways in which the outcome of a call is learned late."""
 
 
 class FactKind(StrEnum):
-    """The kinds of facts that outsiders are told."""
+    """The kinds of facts for other systems."""
 
     RUN_STARTED = "run.started"
     RUN_FINISHED = "run.finished"
@@ -32,7 +32,7 @@ class FactKind(StrEnum):
 
 @dataclass(frozen=True)
 class EventFact:
-    """A fact that outsiders are told.
+    """A fact for other systems.
 
     Attributes:
         ids: ids, kinds and times, never a value.
@@ -72,7 +72,7 @@ def list_question(payload: Payload) -> Facts:
 
 
 def list_decision(payload: Payload) -> Facts:
-    """List the facts about a closed card; one that another card replaces is no answer to an ask."""
+    """List the facts about a closed card; a replaced one does not answer an ask."""
     kind = FactKind.CARD_EXPIRED if payload["status"] == ApprovalStatus.EXPIRED else FactKind.CARD_DECIDED
     ids = {"card": "approval", **_take(payload, "approval_id", "call_id", "status")}
     closed = EventFact(kind, ids, _take(payload, "decided_by", "reason"))
@@ -89,7 +89,7 @@ def list_reply(payload: Payload) -> Facts:
 
 
 def list_call_end(payload: Payload) -> Facts:
-    """List the facts about the end of a call; if nobody knows its outcome, a card asks for it."""
+    """List the facts about the end of a call; a card asks for an unknown outcome."""
     result = payload["result"]
     is_unknown = (result.get("error") or {}).get("code") == ErrorCode.OUTCOME_UNKNOWN
     status = "unknown" if is_unknown else "succeeded" if result.get("success") else "failed"
@@ -117,7 +117,7 @@ def list_late_effect(payload: Payload) -> Facts:
 
 
 def _build_unknown_card(kind: FactKind, payload: Payload, **more: str) -> EventFact:
-    """Build the fact about the card that asks what the call did; most events do not name it."""
+    """Build the fact about the card about an unknown outcome; most events do not name it."""
     return EventFact(kind, {"card": UNKNOWN_CARD, "call_id": payload["call_id"], **more})
 
 

@@ -9,7 +9,7 @@ from agents.runs.engine.ending import CUT_OFF_WORDS
 from agents.runs.engine.transaction import MACHINE
 
 UNUSABLE = ("answer_cut", "answer_filtered", "call_as_text", "missing_call", "empty_answer")
-"""The codes of providers' errors about an answer that came."""
+"""The codes of provider errors about a received response."""
 MANY_MISSED = 100
 """The number of missed runs at which a schedule stops counting."""
 RESOLUTIONS = {
@@ -22,7 +22,7 @@ RESOLUTIONS = {
 
 
 def say_start(payload: Mapping[str, Any]) -> str:
-    """Say what started a run: `Started by schedule 4 on behalf of ada, making up for 3 missed runs`."""
+    """Describe the start of a run: `Started by schedule 4 on behalf of ada, making up for 3 missed runs`."""
     by = payload.get("by")
     on_behalf = f" on behalf of {by}" if by else ""
     if schedule := payload.get("schedule_id"):
@@ -40,17 +40,17 @@ def _say_missed(number: int) -> str:
 
 
 def say_title(payload: Mapping[str, Any], title: str) -> str:
-    """Say the run's new name, or what the failed search for one used: `Naming the run used 900 + 5 tokens`."""
+    """Describe the run's new title, or the usage of a failed request for one: `Naming the run used 900 + 5 tokens`."""
     return f"Named: {title}" if title else f"Naming the run used {say_tokens(payload)}"
 
 
 def say_tokens(payload: Mapping[str, Any]) -> str:
-    """Say the usage: `1,200 + 80 tokens`."""
+    """Describe the usage: `1,200 + 80 tokens`."""
     return f"{payload.get('input_tokens', 0):,} + {payload.get('output_tokens', 0):,} tokens"
 
 
 def say_shortening(payload: Mapping[str, Any]) -> str:
-    """Say which results and texts were shortened, and the tokens before and after."""
+    """Describe the shortened results and texts, and the tokens before and after."""
     parts = [_count(payload["results"], "result"), _count(payload["texts"], "text")]
     tokens = f"about {payload['tokens_before']:,} → {payload['tokens_after']:,} tokens"
     shortened = _join([part for part in parts if part])
@@ -58,34 +58,34 @@ def say_shortening(payload: Mapping[str, Any]) -> str:
 
 
 def say_cut(payload: Mapping[str, Any]) -> str:
-    """Say why the answer is incomplete."""
+    """Explain why the answer is incomplete."""
     return CUT_OFF_WORDS.get(str(payload["cut_off"]), "The answer is incomplete.")
 
 
 def say_delay(payload: Mapping[str, Any]) -> str:
-    """Say what failed before the provider is tried again, as the beginning of a sentence."""
+    """Describe the failure before a retry of the provider, as the start of a sentence."""
     return "The answer was unusable" if payload["code"] in UNUSABLE else "The model could not be asked"
 
 
 def say_unusable(payload: Mapping[str, Any]) -> str:
-    """Say what became unusable, with its usage: `The answer was cut off: about 1,200 + 80 tokens.`"""
+    """Describe an unusable response with its usage: `The answer was cut off: about 1,200 + 80 tokens.`"""
     about = "about " if payload["usage_estimated"] else ""
     what = "An answer was abandoned" if payload["code"] == "stopped" else "An answer could not be used"
     return f"{'The answer was cut off' if payload.get('text') else what}: {about}{say_tokens(payload)}."
 
 
 def say_adaptation(payload: Mapping[str, Any]) -> str:
-    """Say how a request was adapted: `The model's server refused the usual form. Sent without temperature.`"""
+    """Describe the adaptation of a request: `The model's server refused the usual form. Sent without temperature.`"""
     return f"The model's server refused the usual form. Sent {_join(payload['changes'])}."
 
 
 def say_usage(payload: Mapping[str, Any]) -> str:
-    """Say the reported usage: `The model's server reported the usage of pass 2: 1,200 + 80 tokens.`"""
+    """Describe the reported usage: `The model's server reported the usage of pass 2: 1,200 + 80 tokens.`"""
     return f"The model's server reported the usage of pass {payload['pass_number']}: {say_tokens(payload)}."
 
 
 def say_waits(payload: Mapping[str, Any]) -> str:
-    """List what a run waits for: `2 decisions, an answer and Kim`; empty if nobody has to act."""
+    """List what a run waits for: `2 decisions, an answer and Kim`; empty if no action is needed."""
     decisions = payload.get("decisions", len(payload["approval_ids"]))
     parts = [_one_or_more(decisions, "a decision", "decisions")]
     parts += [_one_or_more(payload.get("answers", 0), "an answer", "answers"), *payload.get("colleagues", ())]
@@ -93,7 +93,7 @@ def say_waits(payload: Mapping[str, Any]) -> str:
 
 
 def say_resolution(payload: Mapping[str, Any]) -> str:
-    """Say how an outcome was resolved: `It did not happen, reported by ada`."""
+    """Describe the resolution of an outcome: `It did not happen, reported by ada`."""
     outcome, by = str(payload["outcome"]), payload.get("by")
     return f"{RESOLUTIONS.get(outcome, 'Resolved by')} {'Gadget' if by in ('', None, MACHINE) else by}"
 

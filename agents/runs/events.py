@@ -46,7 +46,7 @@ class RunStarted(RunEvent):
 
 @dataclass(frozen=True)
 class RunTitled(RunEvent):
-    """The employee's model was asked for a title; without a usable answer, only the usage counts."""
+    """The employee's model was asked for a title; without a usable response, only the usage counts."""
 
     type = EventType.RUN_TITLED
     input_tokens: int
@@ -108,7 +108,7 @@ class CancelRequested(RunEvent):
 
 @dataclass(frozen=True)
 class RunFinished(RunEvent):
-    """The run ended; `cost` is None where no price is known, and `outcome` says what it did."""
+    """The run ended; `cost` is None without a known price, and `outcome` classifies its work."""
 
     type = EventType.RUN_FINISHED
     status: str
@@ -124,7 +124,7 @@ class RunFinished(RunEvent):
 
     @classmethod
     def of(cls, run: Run, cost: float | None) -> Self:
-        """Make the event from the run's row."""
+        """Build the event from the run's row."""
         end = (str(run.status), str(run.exit_reason), run.answer)
         figures = (*end, run.pass_number, run.input_tokens, run.output_tokens, run.estimated_tokens > 0)
         return cls(*figures, cost, run.organization.currency, str(run.outcome))
@@ -141,7 +141,7 @@ class MessageAdded(RunEvent):
 
 @dataclass(frozen=True)
 class PassStarted(RunEvent):
-    """The model is asked."""
+    """The model is called."""
 
     type = EventType.PASS_STARTED
     pass_number: int
@@ -164,7 +164,7 @@ class ToolStarted(RunEvent):
 
     @classmethod
     def of(cls, call: ToolCall, tool: Tool | None, summary: str) -> Self:
-        """Make the event of a call; the tool is None if it is no longer installed."""
+        """Build the event of a call; the tool is None if it is no longer installed."""
         params, truncated = brief_params(call.params)
         about = (str(call.pk), call.tool, tool.title if tool else call.tool, call.level)
         parent_id = str(call.parent_call_id) if call.parent_call_id else None
@@ -183,7 +183,7 @@ class ToolProgress(RunEvent):
 
     @classmethod
     def of(cls, call: ToolCall, fraction: float, text: str) -> Self:
-        """Make the event of a call, with the progress rounded and the text cut for its line."""
+        """Build the event of a call, with the progress rounded and the text cut for its line."""
         return cls(str(call.pk), round(fraction, 3), text[:MAX_PROGRESS_TEXT])
 
 
@@ -199,13 +199,13 @@ class ToolFinished(RunEvent):
 
     @classmethod
     def of(cls, call: ToolCall, result: ToolResult, duration_ms: int = 0) -> Self:
-        """Make the event of a call, without data that is too large for a line."""
+        """Build the event of a call, without data that is too large for a line."""
         return cls(str(call.pk), call.tool, brief_result(result.as_json()), duration_ms)
 
 
 @dataclass(frozen=True)
 class ToolSkipped(RunEvent):
-    """A call repeats an earlier one and was not made."""
+    """A call repeats an earlier one and was skipped."""
 
     type = EventType.TOOL_SKIPPED
     call_id: str
@@ -225,7 +225,7 @@ class ToolRejected(RunEvent):
 
     @classmethod
     def of(cls, call: ToolCall, error: ToolError) -> Self:
-        """Make the event of a call from its error."""
+        """Build the event of a call from its error."""
         return cls(str(call.pk), call.tool, str(error.code), error.message)
 
 
@@ -269,7 +269,7 @@ class ApprovalRequested(RunEvent):
 
     @classmethod
     def of(cls, card: Approval, call: ToolCall, expires_at: datetime) -> Self:
-        """Make the event of a new card for the call."""
+        """Build the event of a new card for the call."""
         params, truncated = brief_params(call.params)
         about = (str(card.pk), str(call.pk), call.tool, call.level, card.sentence)
         return cls(*about, params, card.digest, expires_at.isoformat(), truncated)
@@ -288,7 +288,7 @@ class ApprovalVoted(RunEvent):
 
     @classmethod
     def of(cls, card: Approval, by: str, still_needed: str) -> Self:
-        """Make the event of this person's vote."""
+        """Build the event of this person's vote."""
         return cls(str(card.pk), str(card.tool_call_id), by, still_needed)
 
 
@@ -306,7 +306,7 @@ class ApprovalDecided(RunEvent):
 
     @classmethod
     def of(cls, card: Approval, reason: str, next_approval_id: str | None = None) -> Self:
-        """Make the event of a closed card from its `status`."""
+        """Build the event of a closed card from its `status`."""
         return cls(str(card.pk), str(card.tool_call_id), str(card.status), card.decider, reason, next_approval_id)
 
 

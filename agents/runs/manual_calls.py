@@ -1,4 +1,4 @@
-"""Manual calls: a person calls a read tool by hand, which makes a run of one call without a model."""
+"""Manual calls: a person calls a read tool by hand, as a run of one call without a model."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The events about the model's answers and requests, with their payload as fields."""
+"""The events about the model's responses and requests, with their payload as fields."""
 
 from dataclasses import dataclass
 
@@ -36,10 +36,10 @@ class AnswerCut(RunEvent):
 
 @dataclass(frozen=True)
 class AnswerUnusable(RunEvent):
-    """A response came, wholly or in part, and cannot be used; its usage counts like that of a pass.
+    """A complete or partial response is unusable; its usage counts like that of a pass.
 
     Attributes:
-        text: the part of it that a person can read, if it was cut off.
+        text: its readable part, if it was cut off.
     """
 
     type = EventType.ANSWER_UNUSABLE
@@ -93,7 +93,7 @@ class RequestAdapted(RunEvent):
     """Requests of the run differ from the usual form, because the model's server refuses that.
 
     Attributes:
-        changes: what is different, in words: `without temperature`.
+        changes: the differences in words: `without temperature`.
     """
 
     type = EventType.REQUEST_ADAPTED

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from agents.runs.models import Origin, Run
 
 Act = tuple[int, str, str]
-"""A person's user id and name, and the way they asked, such as "made the trigger"."""
+"""A person's user id and name, and their action, such as "made the trigger"."""
 
 
 @dataclass(frozen=True)
 class RunOrigin:
-    """The answers of the subject that starts runs of one origin.
+    """The facts that a subject provides about the runs that it starts.
 
     Attributes:
         load_acts: the people behind runs with these ids, by run id.
@@ -26,4 +26,4 @@ class RunOrigin:
 
 
 ORIGINS: dict[Origin, RunOrigin] = {}
-"""By origin; the subject that starts such runs adds itself when it is ready."""
+"""Providers by origin; a subject that starts runs registers itself when it is ready."""

@@ -1,7 +1,7 @@
-"""Where the values of a run's calls come from: what people typed, and the results of all calls of the task.
+"""The origins of the values in a run's calls: what people typed, and the results of all calls of the task.
 
 A task's runs are searched together: those of colleagues to whom it was delegated, and the one that delegated it. So a
-value from outside stays one on its way through a colleague's task or answer. What an employee stored stays one as
+value from outside stays one on its way through a colleague's task or answer. A value stored by an employee stays one as
 an `OutsideValue`.
 """
 
@@ -42,9 +42,9 @@ MAX_SEARCHED = 20_000_000
 ASK = "employee.askHuman"
 """The tool whose result is a person's answer."""
 WRITE_FILE = "files.write"
-"""The tool whose texts may have more values than are looked at."""
+"""The tool whose texts may have more values than are searched."""
 _WITHOUT_OWN_VALUES = frozenset({ASK, "employee.delegate", "results.read"})
-"""Tools whose results are searched elsewhere: what a person typed, a colleague's sources, an earlier result."""
+"""Tools whose results are searched elsewhere: typed text, a colleague's sources, an earlier result."""
 _ROWS_AT_ONCE = 500
 _METADATA = '"metadata"'
 """The last key of a stored result; nothing after it was shown to the model."""
@@ -81,7 +81,7 @@ class RunValues:
         return found.mark_stored(self._load_stored(keys)) if keys else found
 
     def find_own_data(self, tool: Tool, params: Mapping[str, Any]) -> OwnData:
-        """Find the values from the organization's own data that a call would carry to the outside."""
+        """Find the values from the organization's own data that a call would send outside."""
         recipients = _list_recipients(tool, params)
 
         @cache
@@ -109,7 +109,7 @@ class RunValues:
         return SourceIndex([*people, *task, *results], is_partial=is_partial)
 
     def _read_results(self, calls: Iterable[_CallTexts]) -> Iterator[SeenText]:
-        """Yield the results as texts to search; each file is a text of its own."""
+        """Yield the results as texts to search; each file is a separate text."""
         read = [call for call in calls if call.tool not in _WITHOUT_OWN_VALUES]
         files = {call.pk: _list_file_texts(call) for call in read if self._reads_files(call)}
         uploaded = self._find_uploaded({path for found in files.values() for path, _ in found if path})
@@ -136,7 +136,7 @@ class RunValues:
         )
 
     def _find_uploaded(self, paths: Iterable[str]) -> frozenset[str]:
-        """Return those files that a person has uploaded, or that an employee filled with texts from outside."""
+        """Return the files that a person has uploaded, or that an employee filled with texts from outside."""
         subjects = {path: _name_subject(path) for path in paths}
         keys = {path: _make_file_key(path) for path in paths}
         uploads = AuditEntry.objects.filter(organization_id=self.run.organization_id, action="file_uploaded")
@@ -168,7 +168,7 @@ class RunValues:
 
 
 def remember_outside_values(call: ToolCall, toolbox: Toolbox) -> None:
-    """Remember the values from outside that a call has just stored in the organization's own data."""
+    """Record the values from outside that a call has just stored in the organization's own data."""
     tool = toolbox.get_tool(call.tool)
     if not call.provenance or tool is None or tool.is_from_outside or not tool.has_side_effects:
         return
@@ -215,7 +215,7 @@ def _list_recipients(tool: Tool, params: Mapping[str, Any]) -> frozenset[str]:
 
 
 def _load_first_run(run: Run) -> Run:
-    """Return the run with which the task began: the run itself, unless a colleague delegated it."""
+    """Return the first run of the task: the run itself, unless a colleague delegated it."""
     while run.parent_id is not None:
         run = Run.objects.only("organization_id", "parent_id", "origin", "client_request_id", "task").get(
             pk=run.parent_id
@@ -263,7 +263,7 @@ def _load_typed(runs: list[int], texts: Iterable[_CallTexts], *, has_typed_task:
 def _list_origin_texts(run: Run, texts: tuple[str, str] | None) -> tuple[str, list[SeenText]]:
     """Return the template that a person wrote for the run, and the message from outside that started it.
 
-    The message is searched as it came and as the employee reads it: there it is shortened, without hidden characters.
+    The message is searched as received and as the employee reads it: shortened, without hidden characters.
     """
     read = Message.objects.filter(run_id=run.pk, number=1).values_list("text", flat=True).first()
     outside = SeenText(SeenIn.OUTSIDE, read or run.task, title="the message that started the run", run_id=run.pk)
@@ -305,17 +305,17 @@ def _list_file_texts(call: _CallTexts) -> list[tuple[str, str]]:
 
 
 def _name_subject(path: str) -> str:
-    """Return the name by which the audit knows a file."""
+    """Return the name of a file in the audit."""
     return f"file:{unicodedata.normalize('NFC', path)}"[:200]
 
 
 def _make_file_key(path: str) -> str:
-    """Return the key of a file with texts from outside, of which not all values could be listed."""
+    """Return the key of a file with texts from outside, with too many values to list."""
     return make_key(f"file:{unicodedata.normalize('NFC', path)}".encode())
 
 
 def _load_known(rows: QuerySet[Any], column: str, wanted: Iterable[str]) -> set[str]:
-    """Return those of the wanted values that the column has."""
+    """Return the wanted values that exist in the column."""
     chosen = (rows.filter(**{f"{column}__in": chunk}) for chunk in _split_rows(sorted(wanted)))
     return {value for each in chosen for value in each.values_list(column, flat=True)}
 

@@ -13,18 +13,18 @@ REDACTED = "redacted"
 
 
 def find_no_tool(_name: str) -> Tool | None:
-    """Find no tool, so that no name of a field is known."""
+    """Find no tool, so that no field names are known."""
     return None
 
 
 @dataclass(frozen=True)
 class EventRedaction:
-    """The choice of what to leave out.
+    """The parts to leave out.
 
     Attributes:
         values: inputs and results of calls, with the sentences, summaries and progress that repeat them.
         texts: texts of the employee and of people, such as the task, messages, reasons and answers.
-        find_tool: finds a tool by its name; only the names of fields in its schemas stay.
+        find_tool: finds a tool by its name; only field names of its schemas stay.
     """
 
     values: bool = False

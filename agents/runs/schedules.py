@@ -123,9 +123,9 @@ def fire(schedule_id: int) -> bool:
 
 
 def correct_time(schedule_id: int) -> bool:
-    """Compute the next time anew if it is later than the expression gives from now on, and tell who made the schedule.
+    """Recompute the next time if it is later than the expression allows, and notify the schedule's creator.
 
-    Return False if it is not. A time that has fired already does not fire again: its run has the time's request id.
+    Return False otherwise. A time that has fired already does not fire again: its run has the time's request id.
     """
     with transaction.atomic():
         rows = Schedule.objects.select_for_update(no_key=True).filter(pk=schedule_id, is_active=True, next_at__gt=Now())
@@ -143,9 +143,9 @@ def correct_time(schedule_id: int) -> bool:
 
 
 def pause_after_restore(why: str) -> int:
-    """Pause every active schedule after a backup was restored: a person may have cancelled it since.
+    """Pause every active schedule after a backup was restored: it may have been cancelled since.
 
-    Return their number. The people who made them are told.
+    Return their number. Their creators are notified.
     """
     count = 0
     for pk in Schedule.objects.filter(is_active=True).order_by("pk").values_list("pk", flat=True):
@@ -157,7 +157,7 @@ def pause_after_restore(why: str) -> int:
 
 
 def _switch_off(schedule: Schedule, problem: str) -> None:
-    """Pause the schedule until a person resumes it, and tell who made it."""
+    """Pause the schedule until a person resumes it, and notify its creator."""
     time = schedule.next_at.isoformat() if schedule.next_at else ""
     changes.pause_schedule(schedule, problem)
     _audit(MACHINE, "schedule_switched_off", schedule, problem=problem)
@@ -174,7 +174,7 @@ def _skip_time(schedule: Schedule, why: str, next_at: datetime | None) -> None:
 
 
 def _tell(schedule: Schedule, time: str) -> None:
-    """Tell the person who made the schedule that it did not start at this time."""
+    """Notify the schedule's creator that it did not start at this time."""
     if schedule.made_by_id is not None:
         key, detail = f"{schedule.pk}:{time}", f"schedule {schedule.pk}"
         who = schedule.made_by_id
@@ -216,7 +216,7 @@ def _submit_run(schedule: Schedule, member: Membership, time: datetime, missed: 
 
 
 def _find_end(schedule: Schedule, member: Membership | None, next_at: datetime | None) -> Conflict | None:
-    """Return the reason for which the schedule cannot continue without a person; None if it can."""
+    """Return the reason why the schedule cannot continue without a person; None if it can."""
     employee, person = schedule.employee, schedule.created_by
     if employee is None:
         return Conflict("Its employee was deleted.")

@@ -31,7 +31,7 @@ class TaskResult:
 
     Attributes:
         answer: the employee's answer; empty if there is none.
-        problem: what went wrong, in words for a person.
+        problem: the problem in words for people.
         cards: the cards that wait, in the order in which they were requested.
     """
 

@@ -1,7 +1,7 @@
-"""Policy snapshots of an organization: keep the rules of a judgment once, name them by their hash, and load them again.
+"""Policy snapshots of an organization: store the rules of a judgment once under their hash, and load them again.
 
 A snapshot is only a record. No verdict depends on it, so a failure to keep one is logged, and work continues. A process
-remembers what it has stored: a pass under known rules runs no statement, and one under new rules a single one.
+remembers the stored ones: a pass under known rules runs no statement, and one under new rules a single one.
 """
 
 import json
@@ -32,7 +32,7 @@ class UnreadableSnapshot(Exception):
 
 
 _hashes: Cache[tuple[object, ...], tuple[str, tuple[object, ...]]] = Cache(MAX_REMEMBERED)
-"""The hash of rules by the `id()` of their parts. The parts are kept too, so that no id is used again."""
+"""The hash of rules by the `id()` of their parts. The parts are kept alive too, so that no id is reused."""
 _stored: Cache[tuple[int, str], bool] = Cache(MAX_REMEMBERED)
 """The committed snapshots, by organization and hash."""
 
@@ -43,7 +43,7 @@ def keep_snapshot(organization_id: int, grants: Grants, toolbox: Toolbox, standi
     Inside a transaction, a new snapshot is part of it.
 
     Args:
-        standing_grants: the ids of those that were compared with a card.
+        standing_grants: the ids of the standing grants compared with a card.
     """
     parts = (grants, toolbox.policy, toolbox.tools_by_id)
     key = (organization_id, standing_grants, *map(id, parts))

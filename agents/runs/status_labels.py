@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from agents.runs.models import ExitReason, Outcome, RunStatus
 
 DELAYED = "delayed"
-"""The reason of a queued run that asks its model again later."""
+"""The reason of a queued run that calls its model again later."""
 WAITS = {"decision": "a decision", "answer": "an answer", "colleague": "a colleague", "agent": "the agent"}
 """The reasons of a waiting run, with their words."""
 
@@ -63,7 +63,7 @@ def label_status(status: str, reason: str = "", outcome: str = "") -> StatusLabe
 
     Args:
         reason: for a run that has ended its exit reason, otherwise `delayed` or one of `WAITS`; others are ignored.
-        outcome: what a run that has ended did; empty if it is unknown.
+        outcome: the outcome of an ended run; empty if unknown.
     """
     if status in ACTIVE:
         look, icon = ACTIVE[status]

@@ -1,8 +1,8 @@
 """Stops: an operator may stop everything, an employee or a tool at once, and only an admin may resume it.
 
-A stop is a fact in the row of what it stops. From its commit on, no run of it gets a driver. Then each open run records
-the stop under its own lock, which every start of a call needs too: `apply`. If the process dies in between, or a lock
-is not available, the sweeper does the rest.
+A stop is a fact in the row of the stopped thing. From its commit on, no run of it gets a driver. Then each open run
+records the stop under its own lock, which every start of a call needs too: `apply`. If the process dies in between, or
+a lock is not available, the sweeper does the rest.
 """
 
 from collections.abc import Callable, Iterable
@@ -29,7 +29,7 @@ from agents.runs.events import RunResumed, RunStopped
 from agents.runs.models import ENDED, PARKED, Run, RunStatus
 
 RELEASE_GUARDS: list[Callable[[int], Conflict | None]] = []
-"""Each says why the organization with this id may not be released yet, or returns an empty text."""
+"""Functions that return the reason why the organization with this id may not resume yet, or an empty text."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class _StopAction:
 
 
 UNDO_TIME = timedelta(minutes=2)
-"""The time in which whoever stopped something by mistake can resume it, without being an admin."""
+"""The time in which a person who stopped something by mistake can resume it without being an admin."""
 _STOP = _StopAction("stopped", Role.OPERATOR, "stop anything")
 _RELEASE = _StopAction("released", Role.ADMIN, "resume what was stopped")
 
@@ -190,7 +190,7 @@ def apply(run_id: int, wait: bool = False) -> bool:
 
 
 def _tell(member: Membership, what: str) -> None:
-    """Tell admins that somebody stopped this."""
+    """Notify admins of this stop."""
     key, detail = timezone.now().isoformat(), f"{clean_name(what)}, by {_name(member)}"
     tell(NoticeFact(NoticeKind.STOPPED, member.organization_id, key, detail=detail))
 

@@ -1,8 +1,8 @@
 """Titles of runs: `system.titleRun` asks the employee's model in parallel to the run, and never delays it.
 
-The request is given up when the run is cancelled or fails, and when the run, its employee, its organization or this
+The request is abandoned when the run is cancelled or fails, and when the run, its employee, its organization or this
 tool is stopped; a run that has succeeded still gets its title. The run pays for the request, and the event reports its
-usage to the statistics. No server reports the usage of a request that is given up before its response.
+usage to the statistics. No server reports the usage of a request abandoned before its response.
 """
 
 import threading
@@ -29,7 +29,7 @@ _TIMEOUT_S = 30.0
 
 
 def title_run(run_id: int) -> bool:
-    """Ask the model for the run's title and store it; return False if the run has one or no usable title came.
+    """Ask the model for the run's title and store it; return False if the run has one or the response is unusable.
 
     After any failure the run keeps the beginning of its task as its title.
     """

@@ -1,6 +1,6 @@
-"""Standing grants end once their tool, its account or its level is no longer what their maker saw.
+"""Standing grants end once their tool, its account or its level differs from the time of their creation.
 
-The gate ends them when it compares a card with them; the sweeper ends those whose tool nobody calls.
+The gate ends them when it compares a card with them; the sweeper ends those of unused tools.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ _TYPES = {
 
 
 def describe_coverage(proposal: ProposedGrant, tool: Tool) -> str:
-    """Say that the proposal matches no call, or every call with its params; empty otherwise."""
+    """Explain that the proposal matches no call, or every call with its params; empty otherwise."""
     if (nothing := find_contradiction(proposal, tool)) is not None:
         return nothing.why
     return (
@@ -38,7 +38,7 @@ def describe_coverage(proposal: ProposedGrant, tool: Tool) -> str:
 
 
 def find_contradiction(proposal: ProposedGrant, tool: Tool) -> Objection | None:
-    """Find the reason why the proposal can match no call of the tool; None if it can, as far as its schema says."""
+    """Find the reason why the proposal can match no call of the tool; None if its schema allows one."""
     for param in sorted({condition.param for condition in proposal.conditions}):
         conditions = [condition for condition in proposal.conditions if condition.param == param]
         if (contradiction := _find_param_contradiction(param, conditions, proposal, tool)) is not None:
@@ -96,7 +96,7 @@ def _list_inner_paths(param: str, value: Any) -> Iterator[str]:
 
 
 def _can_hold(conditions: Sequence[Condition]) -> bool:
-    """Return True if some value meets all of these conditions on one param, as far as that can be seen."""
+    """Return True if some value meets all of these conditions on one param, as far as can be determined."""
     fixed = list(_list_fixed_values(conditions))
     if fixed:
         return any(_meets_all(value, conditions) for value in fixed)

@@ -20,7 +20,7 @@ class PreapprovedCall(NamedTuple):
 
     Attributes:
         ruled: the call as approval rules see it.
-        card: its card, or one with the run and the calling call by which the requesters are found.
+        card: its card, or one with the run and the calling call that lead to the requesters.
     """
 
     ruled: RuledCard
@@ -43,7 +43,7 @@ class MakerRights:
         return maker is not None and may_decide(maker, self.calls[number], [], self.rules).completes
 
     def find_ruling(self, grant: StandingGrant, number: int) -> Ruling | None:
-        """Find what a call that this standing grant approves keeps of its rules; None if no rule matches it."""
+        """Find the ruling to record on a call approved by this standing grant; None if no rule matches it."""
         matching = [rule for rule in self.rules if rule.matches(self.calls[number])]
         maker = self.voters.get(grant.made_by_id)
         return Ruling.of(maker, self.calls[number], (), matching) if matching and maker else None
@@ -52,12 +52,12 @@ class MakerRights:
 def find_rights(
     organization: Organization, grants: Collection[StandingGrant], calls: Sequence[PreapprovedCall], *, has_rules: bool
 ) -> MakerRights:
-    """Find the rights of the makers of these standing grants to decide these calls alone.
+    """Find the rights of these standing grants' creators to decide these calls alone.
 
     No query if the organization has no rule; else three, and those for the requesters if a matching rule excludes them.
 
     Args:
-        organization: its row as it is now.
+        organization: its current row.
         has_rules: it has an approval rule.
     """
     ruled = [call.ruled for call in calls]

@@ -1,4 +1,4 @@
-"""Make, revoke and end standing grants."""
+"""Create, revoke and end standing grants."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MAX_REPLACED_AT_ONCE = 20
 
 _COUNTED = Approval.objects.filter(standing_grant=OuterRef("pk"), status__in=USED).order_by().values("standing_grant")
 _USES = Coalesce(Subquery(_COUNTED.annotate(many=Count("*")).values("many")), 0)
-"""Counted for each grant by its own index; a join would read every card of the organization."""
+"""Uses counted for each grant by its own index; a join would read every card of the organization."""
 
 
 def list_grants(organization_id: int) -> QuerySet[StandingGrant]:
@@ -37,13 +37,13 @@ def list_grants(organization_id: int) -> QuerySet[StandingGrant]:
 
 
 def list_usable(organization_id: int) -> QuerySet[StandingGrant]:
-    """Return those that are in force and have uses left."""
+    """Return the standing grants in force that have uses left."""
     rows = StandingGrant.objects.filter(IN_FORCE, organization_id=organization_id)
     return rows.annotate(used=_USES).filter(used__lt=F("max_uses"))
 
 
 def make_grant_once(member: Membership, proposal: ProposedGrant, client_grant_id: str) -> tuple[StandingGrant, bool]:
-    """Return the standing grant that the member made with this id, and False; else make it, and return True.
+    """Return the member's standing grant with this id, and False; else create it, and return True.
 
     Raises:
         Conflict: the id belongs to a standing grant with other terms, or too many are in force.
@@ -60,7 +60,7 @@ def make_grant_once(member: Membership, proposal: ProposedGrant, client_grant_id
 
 
 def find_made_before(member: Membership, proposal: ProposedGrant, client_grant_id: str) -> StandingGrant | None:
-    """Return the standing grant that an earlier request of the member with this id made.
+    """Return the standing grant created by an earlier request of the member with this id.
 
     Raises:
         Conflict: its terms differ.
@@ -85,14 +85,14 @@ def _has_terms(made: StandingGrant, proposal: ProposedGrant) -> bool:
 
 
 def make_grant(member: Membership, proposal: ProposedGrant, client_grant_id: str = "") -> StandingGrant:
-    """Make a standing grant; only admins can make one for every employee.
+    """Create a standing grant; only admins can create one for every employee.
 
     Args:
         client_grant_id: the member's own id for it, or empty.
 
     Raises:
         Forbidden, NotFound
-        Invalid: names the field that is wrong, and why.
+        Invalid: names the invalid field and the reason.
         Conflict: too many are in force.
     """
     require_approver(member)
@@ -125,7 +125,7 @@ def make_grant(member: Membership, proposal: ProposedGrant, client_grant_id: str
 
 
 def revoke_grant(member: Membership, grant_id: int) -> StandingGrant:
-    """Revoke a standing grant: no call starts by it any more, and those that have not started become cards again.
+    """Revoke a standing grant: it starts no more calls, and unstarted ones become cards again.
 
     Raises:
         Forbidden, NotFound
@@ -145,7 +145,7 @@ def revoke_grant(member: Membership, grant_id: int) -> StandingGrant:
 
 
 def replace_withdrawn(card_id: int) -> bool:
-    """Let a person decide about a card that was approved by a standing grant which has ended or was revoked."""
+    """Let a person decide a card approved by a standing grant that has ended or was revoked."""
     grant = StandingGrant.objects.select_related("revoked_by").get(answered=card_id)
     because = f"{grant.revoked_by.get_username()} revoked it." if grant.revoked_by else grant.ended_because
     return replace_unstarted_card(card_id, f"The standing grant that approved this has ended: {because}")

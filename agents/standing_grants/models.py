@@ -23,13 +23,13 @@ class StandingGrant(models.Model):
     Each card that it approved names it. Such a card is a use if its call has started or may still start.
 
     Attributes:
-        definition_hash: the hash of the tool's definition when the grant was made.
+        definition_hash: the hash of the tool's definition at creation.
         account: a hash of the account that the tool used then; empty if it acts within Gadget.
         employee: the only employee whose cards it approves; None for every employee of the organization.
         run: the only run whose cards it approves; None for every run.
         params: the paths of the params that a call may have; those without a condition are free.
         conditions: JSON of `tools.toolbox.conditions.Condition`.
-        client_grant_id: the maker's own id for it; a repetition of the request makes no second standing grant.
+        client_grant_id: the creator's own id for it; a repeated request creates no second standing grant.
         ended_at, ended_because: when and why it ended without being revoked, e.g. because of a changed definition.
     """
 
@@ -83,7 +83,7 @@ class StandingGrant(models.Model):
         return f"standing grant {self.pk}"
 
     def as_terms(self) -> GrantTerms:
-        """Return the terms by which calls are compared.
+        """Return the terms to compare calls with.
 
         Raises:
             ValueError: the stored terms are invalid.

@@ -25,7 +25,7 @@ _UNKNOWN_CAUSE = (Cause(CauseKind.LEVEL, "this changes data"),)
 
 @dataclass(frozen=True)
 class PastCall:
-    """A call of the past about which a person was asked; see `AskingCall`."""
+    """A past call that needed a person's decision; see `AskingCall`."""
 
     tool: str
     level: Level
@@ -52,7 +52,7 @@ class PastCall:
 
 
 class CallColumns(NamedTuple):
-    """The columns of a past card that say what its call was, where a thousand cards are read without their models."""
+    """The columns of a past card that describe its call, for reading a thousand cards without their models."""
 
     level: str
     params: dict[str, Any]
@@ -83,14 +83,14 @@ class CallColumns(NamedTuple):
 
 @dataclass(frozen=True)
 class GrantMatcher:
-    """The terms of a proposal with its tool as it is now, to compare with calls of the past."""
+    """The terms of a proposal with its current tool, to compare with past calls."""
 
     terms: GrantTerms
     tool: Tool
 
     @classmethod
     def of(cls, proposal: ProposedGrant, tool: Tool) -> GrantMatcher:
-        """Bind the proposal to the tool as it is now, for every run."""
+        """Bind the proposal to the current tool, for every run."""
         return cls(replace(proposal.as_terms(tool), run_id=None), tool)
 
     def covers(self, call: PastCall) -> bool:

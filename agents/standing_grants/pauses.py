@@ -31,7 +31,7 @@ def find_pauses(organization: Organization, grants: Iterable[StandingGrant]) -> 
     """Find, by grant id, the pauses of these standing grants: by an approval rule, or by the two-person rule.
 
     One query for the rules; if there are any, two more. Under the two-person rule, the standing grants for a single
-    run cost five, and two more for each level of runs above these.
+    run cost five, and two more for each level of runs above.
     """
     rules, rows = load_rules(organization), list(grants)
     if not rules or not rows:
@@ -60,10 +60,10 @@ def _find_unmet(row: StandingGrant, rules: Iterable[RuleTerms], maker: Voter | N
 
 
 def _find_in_own_run(grants: Iterable[StandingGrant]) -> set[int]:
-    """Find those that are only for a run that their maker asked for."""
+    """Find the standing grants limited to a run that their creator requested."""
     makers = {row.pk: row.made_by_id for row in grants if row.run_id is not None}
     runs = [Approval(pk=row.pk, run_id=row.run_id) for row in grants if row.run_id is not None]
-    asked = find_requesters(runs)  # each stands for a next card of the run
+    asked = find_requesters(runs)  # each represents a next card of the run
     return {pk for pk, maker in makers.items() if any(each.user_id == maker for each in asked[pk])}
 
 

@@ -43,14 +43,14 @@ LOST_RIGHT = "The person who made it can no longer decide cards."
 
 @dataclass(frozen=True)
 class GrantPreapproval:
-    """The approval of the standing grants in force to a call that asks.
+    """The approval of a call by the standing grants in force.
 
     Attributes:
-        fitting: those whose terms fit, oldest first.
+        fitting: those with matching terms, oldest first.
         grant: the one that approves the call; None if a person must decide.
-        withheld: the reason why a person decides although one fits.
-        ruling: the approval rules by which the grant's maker could decide the call alone; None if none matches.
-        ended: those whose tool or account is no longer what their maker saw.
+        withheld: the reason why a person decides although one matches.
+        ruling: the approval rules that let the grant's creator decide the call alone; None if none matches.
+        ended: those whose tool or account has changed.
     """
 
     call: AskingCall
@@ -62,7 +62,7 @@ class GrantPreapproval:
     ended: Ended = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """Return what a call keeps of its approval, so that it can be checked again."""
+        """Return the record of the approval on its call, so that it can be checked again."""
         kept = {
             "fitting": [each.pk for each in self.fitting],
             "grant": self.grant and self.grant.pk,
@@ -79,7 +79,7 @@ def build_call(asking: AskingCard, organization: Organization) -> AskingCall:
     """Build the call for the comparison with standing grants.
 
     Args:
-        organization: its row as it is now; the run's is as old as the run's context.
+        organization: its current row; the run's is as old as the run's context.
     """
     call = asking.card.tool_call
     return AskingCall(
@@ -103,12 +103,12 @@ def build_ruled(asking: AskingCard) -> RuledCard:
 
 
 def find_preapproval(asking: AskingCard, grants: Iterable[ReadGrant]) -> GrantPreapproval | None:
-    """Compare the card with the standing grants of its tool; None if there is none, which costs nothing.
+    """Compare the card with the standing grants of its tool; None, without a query, if there is none.
 
     Uses are counted by `reserve_uses`.
 
     Args:
-        grants: those in force.
+        grants: the standing grants in force.
     """
     rows = {terms.pk: (row, terms) for row, terms in grants if terms.tool == asking.tool.name}
     if not rows:
@@ -142,10 +142,10 @@ def find_warnings(asking: AskingCard) -> tuple[str, ...]:
 
 
 def find_objection(asking: AskingCard) -> PreapprovalObjection | None:
-    """Find the reason why the standing grant that approved the card does not let its call start; None if it does.
+    """Find the reason why the approving standing grant does not allow the start of the call; None if it does.
 
     Call it in the transaction of the start: the grant stays locked until the commit, so that it is revoked either
-    before the start or after it. Warnings are not looked for.
+    before the start or after it. Warnings are not checked.
     """
     pk = asking.card.standing_grant_id or 0
     locked = lock_in_force(asking.run, [pk])
@@ -162,10 +162,10 @@ def find_objection(asking: AskingCard) -> PreapprovalObjection | None:
 
 
 def reserve_uses(run: Run, preapprovals: Sequence[tuple[GrantPreapproval, Approval]]) -> list[GrantPreapproval]:
-    """Reserve a use for each one that approves its card, of the first fitting standing grant that has one left.
+    """Reserve a use of the first matching standing grant with uses left, for each one that approves its card.
 
-    One without a use left is withheld. The standing grants stay locked until the commit of this transaction. Those
-    whose maker has lost the right to decide end.
+    One without a use left is withheld. The standing grants stay locked until the commit of this transaction. Standing
+    grants whose creator has lost the right to decide end.
     """
     wanted = {
         each.pk for preapproval, _ in preapprovals if preapproval.grant is not None for each in preapproval.fitting
@@ -216,8 +216,8 @@ class LockedGrants:
     """Standing grants in force, which stay locked until the commit.
 
     Attributes:
-        usable: those whose maker may decide cards, by id.
-        ended: those whose maker has lost the right to decide; the caller ends them.
+        usable: those whose creator may decide cards, by id.
+        ended: those whose creator has lost the right to decide; the caller ends them.
     """
 
     usable: Mapping[int, StandingGrant]
@@ -225,7 +225,7 @@ class LockedGrants:
 
 
 def lock_in_force(run: Run, ids: Collection[int]) -> LockedGrants:
-    """Lock those of these standing grants that are in force."""
+    """Lock these standing grants, as far as they are in force."""
     makers = Membership.objects.filter(
         organization=OuterRef("organization"), user=OuterRef("made_by"), user__is_active=True, role__in=DECIDERS
     )
@@ -247,7 +247,7 @@ def _find_rights(locked: Sequence[StandingGrant], calls: Sequence[PreapprovedCal
 
 
 def end_grants(grants: QuerySet[StandingGrant], because: str) -> int:
-    """End those of these standing grants that are in force, with an entry in the audit; return their number."""
+    """End these standing grants, as far as they are in force, with an entry in the audit; return their number."""
     ended = 0
     with transaction.atomic():
         for pk, organization_id in grants.filter(IN_FORCE).order_by("pk").values_list("pk", "organization_id"):

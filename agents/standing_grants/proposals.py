@@ -1,4 +1,4 @@
-"""Proposed standing grants: made from a card or by a form, checked before they are saved."""
+"""Proposed standing grants: created from a card or by a form, checked before they are saved."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ class ProposedGrant:
     lifetime: timedelta = timedelta(days=1)
 
     def as_terms(self, tool: Tool) -> GrantTerms:
-        """Return the terms to compare past cards with: the tool as it is now, and no account.
+        """Return the terms to compare past cards with: the current tool, without an account.
 
-        Finding the account costs a query for a connected source, and past cards do not keep theirs.
+        Finding the account costs a query for a connected source, and past cards do not record theirs.
         """
         return GrantTerms(
             pk=0,
@@ -117,7 +117,7 @@ def check_proposal(organization_id: int, proposal: ProposedGrant) -> Tool:
     """Check a proposal and return its tool.
 
     Raises:
-        Invalid: names the field that is wrong, and why.
+        Invalid: names the invalid field and the reason.
     """
     tool = load_toolbox(organization_id).get_tool(proposal.tool)
     if tool is None:

@@ -1,4 +1,4 @@
-"""The Django app of this folder's models, which tells where the runs of triggers come from."""
+"""The Django app of this folder's models, which provides the origins of runs of triggers."""
 
 from django.apps import AppConfig
 

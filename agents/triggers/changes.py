@@ -1,4 +1,4 @@
-"""Changes of triggers by people: make, edit, switch, give a new secret, remove."""
+"""Changes of triggers by people: create, edit, switch, rotate the secret, remove."""
 
 import secrets
 from collections.abc import Sequence
@@ -30,11 +30,11 @@ MAX_QUEUED = 1_000
 
 @dataclass(frozen=True)
 class TriggerTerms:
-    """A trigger as a person writes it.
+    """The terms of a trigger, entered by a person.
 
     Attributes:
         filters: conditions as JSON, of the rules in FILTER_RULES.
-        secret: one that the person brings along; one is made if it is empty.
+        secret: an existing secret; if empty, one is generated.
     """
 
     name: str
@@ -67,7 +67,7 @@ def find_trigger(member: Membership, trigger_id: int) -> Trigger:
 
 
 def make_trigger(member: Membership, terms: TriggerTerms) -> tuple[Trigger, str]:
-    """Make a trigger on behalf of this member; return it with its secret, which is not shown again.
+    """Create a trigger on behalf of this member; return it with its secret, which is not shown again.
 
     Raises:
         Forbidden, NotFound, Invalid
@@ -93,7 +93,7 @@ def make_trigger(member: Membership, terms: TriggerTerms) -> tuple[Trigger, str]
 
 
 def edit_trigger(member: Membership, trigger_id: int, terms: TriggerTerms) -> Trigger:
-    """Change everything but the address; from now on it works on behalf of this member.
+    """Change everything except the address; from now on it works on behalf of this member.
 
     Raises:
         Forbidden, NotFound, Invalid
@@ -113,7 +113,7 @@ def edit_trigger(member: Membership, trigger_id: int, terms: TriggerTerms) -> Tr
 
 
 def switch_trigger(member: Membership, trigger_id: int, *, is_active: bool) -> Trigger:
-    """Switch a trigger off, or on again; whoever switches it on is the person on whose behalf it works."""
+    """Switch a trigger off, or on again; it then works on behalf of the person who switched it on."""
     require_role(member, Role.OPERATOR, "switch a trigger")
     with transaction.atomic():
         trigger = _lock(member, trigger_id)
@@ -138,7 +138,7 @@ def renew_secret(member: Membership, trigger_id: int) -> tuple[Trigger, str]:
 
 
 def remove_trigger(member: Membership, trigger_id: int) -> None:
-    """Remove a trigger; its runs stay, and so do its messages, which nobody sees any more."""
+    """Remove a trigger; its runs stay, and so do its messages, but hidden."""
     require_role(member, Role.OPERATOR, "remove a trigger")
     with transaction.atomic():
         trigger = _lock(member, trigger_id)

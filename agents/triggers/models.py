@@ -1,4 +1,4 @@
-"""Triggers, each with an address to which another system sends messages, and the messages that came."""
+"""Triggers, each with an address to which another system sends messages, and the received messages."""
 
 from django.conf import settings
 from django.db import models
@@ -26,17 +26,17 @@ class Trigger(models.Model):
     """An address at which messages of another system start runs of an employee, on behalf of a person.
 
     Attributes:
-        public_id: the part of the address that nobody can guess.
+        public_id: the unguessable part of the address.
         header: the name of the header with the signature; only for HMAC.
         secret: encrypted, and never shown again.
-        task: the template of the task, with places such as `{{ payload.issue.title }}`.
-        filters: conditions on the payload, as `tools.toolbox.conditions.Condition.as_json`; all must hold.
-        repeat_hours: the time in which the same body starts one run, where the scheme has no ids.
+        task: the template of the task, with placeholders such as `{{ payload.issue.title }}`.
+        filters: conditions on the payload, as `tools.toolbox.conditions.Condition.as_json`; all must match.
+        repeat_hours: the time in which the same body starts one run, for schemes without ids.
         max_queued: the runs that may wait for a worker at a time.
-        created_by: the person on whose behalf it works, who made it or switched it on last.
-        made_by, task_by, secret_by: the people who made it, wrote its task last, and brought or saw its secret last;
+        created_by: the person on whose behalf it works: the last to create it or switch it on.
+        made_by, task_by, secret_by: the people who created it, last wrote its task, and last set or saw its secret;
             they count as requesters of its runs.
-        removed_at: the time since which nobody sees it; its messages stay, because they name requesters.
+        removed_at: the time since which it is hidden; its messages stay, because they name requesters.
     """
 
     organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="triggers", db_index=False)
@@ -77,15 +77,15 @@ class ReceivedStatus(models.TextChoices):
 
 
 class ReceivedMessage(models.Model):
-    """A message that came to a trigger.
+    """A message received by a trigger.
 
     Attributes:
         key: the sender's id of it, or the digest of its body; repeats of one that started a run have no row.
         run: the run that it started.
         requesters: (user id, username, act) of each person behind its run besides the one on whose behalf it acts.
-        payload: its body, unless it was refused before anybody knew who sent it.
+        payload: its body, unless it was refused without proof of its sender.
         template: the trigger's task when the run started.
-        replay_of, by: for a message sent again, the message that was sent again, and the person who did so.
+        replay_of, by: for a message sent again, the original message and the person.
     """
 
     trigger = models.ForeignKey(Trigger, on_delete=models.CASCADE, related_name="messages", db_index=False)

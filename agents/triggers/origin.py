@@ -10,7 +10,7 @@ from agents.triggers.models import ReceivedMessage
 
 
 def load_acts(run_ids: Collection[int]) -> dict[int, list[Act]]:
-    """Load, by run, the people behind its trigger, and whoever sent its message again."""
+    """Load, by run, the people behind its trigger, and those who sent its message again."""
     rows = ReceivedMessage.objects.filter(run_id__in=run_ids).values_list("run_id", "requesters")
     return {run_id: [(user_id, name, act) for user_id, name, act in people] for run_id, people in rows}
 

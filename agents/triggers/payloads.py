@@ -12,7 +12,7 @@ MAX_FIELDS = 1_000
 """The largest number of fields in a form."""
 FORM = "application/x-www-form-urlencoded"
 PAYLOAD_FIELD = "payload"
-"""The field in which GitHub, Slack and others put their JSON."""
+"""The field in which GitHub, Slack and others send their JSON."""
 
 
 def read_payload(content_type: str, body: bytes) -> dict[str, Any] | list[Any]:

@@ -1,4 +1,4 @@
-"""The compiled query of a message that comes to a trigger."""
+"""The compiled query of a message to a trigger."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""Messages that come to triggers: checked, filtered, and turned into one run each, however often they come."""
+"""Messages to triggers: checked, filtered, and turned into one run each, however often they come."""
 
 import json
 import time
@@ -33,11 +33,11 @@ LARGEST_PAYLOAD = 256 * 1024
 MAX_PER_MINUTE = 3_000
 """Messages of one trigger in one process."""
 MAX_NOTED_REFUSALS = 20
-"""Refusals in a minute of messages of a trigger that prove nothing, so that a stranger cannot fill the table."""
+"""Refusals per minute of a trigger's unproved messages, so that a stranger cannot fill the table."""
 KEPT = 200
-"""Messages that a trigger keeps of those that started nothing; as many of those whose content is not kept."""
+"""Stored messages of a trigger that started nothing, and as many again without their content."""
 WAIT_S = 60
-"""Seconds after which a sender may come again while too many runs wait."""
+"""Seconds after which a sender may retry while too many runs wait."""
 
 
 class Unproved(Refusal):
@@ -57,7 +57,7 @@ class Taken:
     """The outcome of a received message that was not refused.
 
     Attributes:
-        run: the run that it started, now or when it came before.
+        run: the run that it started, now or earlier.
         answer: the response to a question of the sender's system.
     """
 
@@ -66,7 +66,7 @@ class Taken:
 
 
 def receive(public_id: str, headers: Mapping[str, str], body: bytes) -> Taken:
-    """Take a message: start its run, return that of an equal one, or filter it out.
+    """Receive a message: start its run, return that of an equal one, or filter it out.
 
     Raises:
         NotFound: there is no such trigger, or it is switched off.
@@ -97,7 +97,7 @@ def receive(public_id: str, headers: Mapping[str, str], body: bytes) -> Taken:
 
 
 def start_again(member: Membership, message_id: int) -> Run:
-    """Start another run for a message that came before, on behalf of the member who wants it.
+    """Start another run for an earlier message, on behalf of this member.
 
     Raises:
         Forbidden, NotFound, Conflict, TooManyRequests, Invalid
@@ -159,15 +159,15 @@ def _find_handshake_response(trigger: Trigger, incoming: Incoming, payload: Any)
 
 
 def _start_or_refuse(trigger: Trigger, payload: Any, key: str, window: timedelta) -> Taken:
-    """Start the run of a message, unless it came before or is filtered out.
+    """Start the run of a message, unless it is a repeat or is filtered out.
 
     Args:
-        window: the time in which the same key means the same message; 0 for ever.
+        window: the time in which the same key means the same message; 0 for no limit.
     """
     same_key = ReceivedMessage.objects.filter(trigger=trigger, key=key, status=ReceivedStatus.STARTED)
     newest_first = same_key.order_by("-pk").annotate(now=Now())
     earlier = list(newest_first.values_list("received_at", "run_id", "now"))
-    generation = f":{len(earlier)}" if window else ""  # before the look, or an equal message in between would count
+    generation = f":{len(earlier)}" if window else ""  # before the check, or an equal message in between would count
     repeated = [run_id for received_at, run_id, now in earlier if not window or received_at > now - window]
     if repeated and (same := Run.objects.filter(pk=repeated[0] or 0).first()) is not None:
         return Taken(same)
@@ -210,7 +210,7 @@ def _start(received: ReceivedMessage, member: Membership, payload: Any, generati
 
 
 def _list_requesters(trigger: Trigger, received: ReceivedMessage) -> list[tuple[int, str, str]]:
-    """List the people behind the run as they are now; a later change of the trigger must not free anybody."""
+    """List the people now behind the run; a later change of the trigger must not release them."""
     people = (
         (trigger.made_by, "created the trigger"),
         (trigger.created_by if received.by else None, "last saved or switched on the trigger"),
@@ -225,7 +225,7 @@ def _find_member(trigger: Trigger) -> Membership:
     """Return the member on whose behalf the trigger works.
 
     Raises:
-        Conflict: there is none any more, or it may not start runs.
+        Conflict: the member has left, or may not start runs.
     """
     members = Membership.objects.filter(organization=trigger.organization, user__is_active=True)
     member = members.filter(user=trigger.created_by_id).select_related("user").first()
@@ -265,7 +265,7 @@ def _read_scalar(text: Any) -> Any:
 
 
 def _note_refusal(trigger: Trigger, reason: str, proved: ReceivedMessage | None = None) -> None:
-    """Keep a refusal; of a proved message, its content too, so that a person can send it again."""
+    """Store a refusal, with the content of a proved message, so that a person can send it again."""
     if proved is None and count_or_wait(f"trigger-refusals:{trigger.pk}", MAX_NOTED_REFUSALS):
         return
     received = ReceivedMessage(key=proved.key, payload=proved.payload) if proved else ReceivedMessage()

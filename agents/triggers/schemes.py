@@ -1,4 +1,4 @@
-"""The proofs of senders: each scheme checks what it signs, and says what it does not."""
+"""The proofs of senders: each scheme checks the parts it signs, and states the others."""
 
 import base64
 import binascii
@@ -11,13 +11,13 @@ from hashlib import sha256
 from agents.triggers.models import Scheme
 
 TOLERANCE_S = 300
-"""Seconds by which a signed time may differ from ours, in both directions."""
+"""Seconds by which a signed time may differ from ours, either way."""
 STANDARD_PREFIX = "whsec_"
 
 
 @dataclass(frozen=True)
 class Incoming:
-    """One request as it came.
+    """One received request.
 
     Attributes:
         headers: by their names in lower case.
@@ -48,7 +48,7 @@ class SchemeTraits:
     Attributes:
         body, age, id: the proof of each.
         id_header: the header with the sender's id of a message; empty without one.
-        find_fault: says why a request is refused; empty if it is not.
+        find_fault: returns the reason to refuse a request; empty for none.
     """
 
     body: str
@@ -59,11 +59,11 @@ class SchemeTraits:
 
 
 class WrongSecret(ValueError):
-    """The secret cannot be one of this scheme; the text is for the person who typed it."""
+    """The secret cannot be one of this scheme; the text is for the person who entered it."""
 
 
 def make_secret(scheme: str) -> str:
-    """Make a secret in the form that the scheme's senders expect."""
+    """Generate a secret in the form that the scheme's senders expect."""
     raw = secrets.token_bytes(32)
     return STANDARD_PREFIX + base64.b64encode(raw).decode() if scheme == Scheme.STANDARD else raw.hex()
 
@@ -142,12 +142,12 @@ TRAITS: dict[str, SchemeTraits] = {
 
 
 def find_fault(scheme: str, incoming: Incoming, proof: Proof) -> str:
-    """Say why a request is refused; empty if it proves what its scheme can prove."""
+    """Return the reason to refuse a request; empty if its proof is valid."""
     return TRAITS[scheme].find_fault(incoming, proof)
 
 
 def find_key(scheme: str, incoming: Incoming, payload: object) -> tuple[str, bool]:
-    """Return what identifies the message, and True if it is the sender's own id rather than the body's digest."""
+    """Return the key of the message, and True if it is the sender's id instead of the body's digest."""
     own = incoming.headers.get(TRAITS[scheme].id_header, "") if TRAITS[scheme].id_header else ""
     if scheme == Scheme.STANDARD:
         own = _get_standard(incoming, "id")

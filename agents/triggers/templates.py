@@ -1,4 +1,4 @@
-"""The task of a run that a trigger starts: the person's template with values of the payload in its named places.
+"""The task of a run that a trigger starts: the person's template with values of the payload in its placeholders.
 
 Nothing of the payload is ever evaluated. It is text from outside wherever it stands.
 """

@@ -89,7 +89,7 @@ def build_url(name: str, *args: object, **kwargs: object) -> str:
 
 @lru_cache(maxsize=256)
 def _split_address(name: str, _prefix: str, urlconf: str | None) -> tuple[str, str]:
-    """Return what stands before and after the id in an address: a list may have a thousand of them."""
+    """Split an address around its id: a list may have a thousand of them."""
     before, _, after = reverse(name, urlconf=urlconf, args=(_SOME_ID,)).partition(str(_SOME_ID))
     return before, after
 

@@ -72,7 +72,7 @@ def sentence(value: str, ids: Mapping[str, str] | None = None) -> SafeString:
 
 
 def chip(name: object, id_: str = "") -> SafeString:
-    """Set a name off from our own words, with its id."""
+    """Render a name as a chip, set off from our own words, with its id."""
     return safe_text.render_chip(str(name), id_)
 
 
@@ -154,7 +154,7 @@ def time_since(since: datetime) -> str:
 
 
 def clock(at: time | None) -> str:
-    """Show a time of day as a form takes it, such as `08:30`; empty for none."""
+    """Show a time of day in the form's format, such as `08:30`; empty for none."""
     return "" if at is None else f"{at:%H:%M}"
 
 

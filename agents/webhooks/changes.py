@@ -82,7 +82,7 @@ def make_webhook(member: Membership, terms: WebhookTerms) -> tuple[Webhook, str]
 
 
 def edit_webhook(member: Membership, webhook_id: int, terms: WebhookTerms) -> Webhook:
-    """Change the webhook; what waits already goes to a new address, as if nothing had failed.
+    """Change the webhook; waiting deliveries go to a new address, with failures reset.
 
     Raises:
         Forbidden, NotFound, Invalid
@@ -113,7 +113,7 @@ def switch_webhook(member: Membership, webhook_id: int, *, is_active: bool) -> W
         webhook.is_active, webhook.off_reason = is_active, ""
         _forget_failures(webhook)
         webhook.save()
-        fail_waiting(webhook, "the webhook was switched off")  # also when switched on: a fact may have come in between
+        fail_waiting(webhook, "the webhook was switched off")  # also when switched on: a fact may be new
         _audit(member, "webhook_switched_on" if is_active else "webhook_switched_off", webhook)
     return webhook
 
@@ -150,7 +150,7 @@ def remove_webhook(member: Membership, webhook_id: int) -> None:
 
 
 def send_delivery_again(member: Membership, delivery_id: int) -> WebhookDelivery:
-    """Let a delivery that has ended begin anew, with the same id.
+    """Restart an ended delivery, with the same id.
 
     Raises:
         Forbidden, NotFound
@@ -175,7 +175,7 @@ def send_delivery_again(member: Membership, delivery_id: int) -> WebhookDelivery
 def forget_old_deliveries(at_once: int = 1_000) -> int:
     """Delete deliveries that ended more than 30 days ago, and those of removed webhooks; return their number.
 
-    It works in short transactions, and leaves the rest to the next time if there is much.
+    It works in short transactions, and leaves the rest for later if there is much.
     """
     rows = WebhookDelivery.objects.all()
     late = rows.filter(webhook__is_active=False)
@@ -188,7 +188,7 @@ def forget_old_deliveries(at_once: int = 1_000) -> int:
 def switch_all_off(reason: str) -> None:
     """Switch every webhook off, and fail every delivery that waits.
 
-    After a restore, nobody can know what was sent since the backup, or whether the restored installation is a copy.
+    After a restore, it is unknown what was sent since the backup, and whether the restored installation is a copy.
     """
     end_deliveries(WebhookDelivery.objects.all(), WebhookDeliveryStatus.FAILED, reason)
     Webhook.objects.filter(is_active=True).update(is_active=False, off_reason=reason[:300])

@@ -18,7 +18,7 @@ from tools.network import read_url
 
 
 class WebhookKind(models.TextChoices):
-    """The kinds of facts that other systems are told."""
+    """The kinds of facts sent to other systems."""
 
     RUN_STARTED = FactKind.RUN_STARTED.value, "A run started"
     RUN_FINISHED = FactKind.RUN_FINISHED.value, "A run finished or was cancelled"
@@ -31,18 +31,18 @@ class WebhookKind(models.TextChoices):
 
 
 class Webhook(ReceiverBase):
-    """An address of another system, which is told of facts of the organization.
+    """An address of another system that receives facts of the organization.
 
     Attributes:
         address: encrypted, because some addresses are secrets; admins alone see it.
         kinds: values of WebhookKind.
-        sends_values: deliveries hold values too, not only ids, kinds and times.
+        sends_values: deliveries contain values too, not only ids, kinds and times.
         busy_until: the time until which a worker sends one of its deliveries; there is one at a time.
-        rests_until: the time until which nothing is tried, because the receiver failed.
+        rests_until: the time until which nothing is sent, because the receiver failed.
         failures: the number of failures since the last success.
         is_slow: the last response took more than two seconds.
         off_reason: the reason why Gadget switched it off.
-        told_from: the time since which it is told of facts: when it was added, or last switched on.
+        told_from: the time since which it gets facts: when it was added, or last switched on.
     """
 
     organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="webhooks", db_index=False)
@@ -72,7 +72,7 @@ class Webhook(ReceiverBase):
 
     @override
     def save(self, *args: Any, **kwargs: Any) -> None:
-        """Save it; one that is switched on is told nothing that happened before."""
+        """Save the webhook; one that is switched on gets no earlier facts."""
         if self.is_active and Webhook.objects.filter(pk=self.pk, is_active=False).exists():
             self.told_from = Now()
         super().save(*args, **kwargs)
@@ -120,13 +120,13 @@ class WebhookDelivery(DeliveryBase):
     The database checks neither its run nor its webhook: both may be removed meanwhile.
 
     Attributes:
-        public_id: random, so that no other installation, and no later delivery after a restore, has it too.
-        seq: the number of the run's event that it is about.
+        public_id: random, so that it is unique across installations and restores.
+        seq: the number of the run's event that it reports.
         previous_seq: the number of the event of the run's last earlier delivery to this webhook; None for the first.
         payload: ids, kinds and times.
         values: everything else that a receiver may read; empty unless the webhook sent values when the fact happened.
-        wanted_at: the time from which the three days count: that of the fact, or of *Send again*.
-        answer_status, duration_ms: the response to the last try, and its duration.
+        wanted_at: the start of the three days: the time of the fact, or of *Send again*.
+        answer_status, duration_ms: the response to the last attempt, and its duration.
     """
 
     public_id = models.UUIDField(default=uuid4, editable=False)
@@ -162,5 +162,5 @@ class WebhookDelivery(DeliveryBase):
 
     @property
     def message_id(self) -> str:
-        """The id by which a receiver recognizes a repeat: the same for each try."""
+        """The id by which a receiver recognizes a repeat: the same for each attempt."""
         return f"msg_{self.public_id.hex}"

@@ -24,12 +24,12 @@ from agents.webhooks.models import Webhook, WebhookDelivery, WebhookDeliveryStat
 
 @dataclass(frozen=True)
 class WebhookFact:
-    """Something that happened in a run.
+    """A fact of a run.
 
     Attributes:
         payload: ids, kinds and times.
         values: everything else, for webhooks that send values.
-        due_at: the time before which nobody is told; None for at once.
+        due_at: the time before which it is not sent; None for at once.
     """
 
     kind: WebhookKind
@@ -55,11 +55,11 @@ def select_events() -> QuerySet[Event]:
 def write_deliveries(events: Sequence[Event]) -> None:
     """Write the deliveries of these events, with a few statements for any number.
 
-    A webhook is told nothing that happened before it was added or switched on. An event that has deliveries is passed
-    over: until every process is of this version, an older one may have written them.
+    A webhook gets no facts from before it was added or switched on. An event with deliveries is skipped: during an
+    update, an older process may have written them.
     """
     undone = {event.run_id: event.seq for event in events if event.run.origin == Origin.ASK and _is_undone(event)}
-    if undone:  # nobody was told yet: a response is due once it cannot be undone
+    if undone:  # not sent yet: a response is due once it cannot be undone
         responses = WebhookDelivery.objects.filter(run_id__in=undone, kind=WebhookKind.ASK_ANSWERED)
         responses.filter(Q(tries=0) | Q(status=WebhookDeliveryStatus.DROPPED)).delete()
     told = [ToldFact(event, fact) for event in events for fact in _list_facts(event)]
@@ -74,7 +74,7 @@ def _is_before(event: Event, seqs: dict[int, int]) -> bool:
 
 
 def _build_deliveries(told: Sequence[ToldFact]) -> list[WebhookDelivery]:
-    """Build the deliveries, each with the number of the run's last event before it that its webhook is told of."""
+    """Build the deliveries, each with the number of the run's preceding event sent to its webhook."""
     runs = {each.event.run_id: each.event.run for each in told}
     earlier = WebhookDelivery.objects.filter(run_id__in=runs).order_by()
     ends = earlier.values_list("run_id", "webhook_id").annotate(last=Max("seq"))
@@ -134,7 +134,7 @@ def _list_facts(event: Event) -> list[WebhookFact]:
 
 
 def _build_fact(run: Run, fact: EventFact) -> WebhookFact | None:
-    """Add to a fact what the event does not know; None if nobody is told."""
+    """Complete a fact with data outside the event; None if it is not sent."""
     kind = WebhookKind(fact.kind.value)
     match fact.kind:
         case FactKind.RUN_STARTED:
@@ -152,7 +152,7 @@ def _build_fact(run: Run, fact: EventFact) -> WebhookFact | None:
 
 
 def _build_ask_decision(run: Run, fact: EventFact) -> WebhookFact:
-    """Build the response to an ask; it is told once the time to undo it is over."""
+    """Build the fact of a response to an ask, sent once it cannot be undone."""
     ask = Ask.objects.values_list("pk", flat=True).get(run_id=run.pk)
     card = Approval.objects.filter(pk=int(fact.ids["approval_id"]))
     start = card.values_list("start_after", flat=True).first()
@@ -160,10 +160,10 @@ def _build_ask_decision(run: Run, fact: EventFact) -> WebhookFact:
 
 
 def _build_unknown_card(fact: EventFact) -> WebhookFact | None:
-    """Build the fact about the card that asks what a call did, if the call has one.
+    """Build the fact about the card of a call's unknown outcome, if it has one.
 
-    A call has at most two: one because its outcome is unknown, and one because it has happened after all, which people
-    acknowledge. The event of the second one names it.
+    A call has at most two: one for the unknown outcome, and one for a late effect, which people acknowledge. The event
+    of the second one names it.
     """
     ids = {"card": UNKNOWN_CARD, **fact.ids}
     if "approval_id" not in ids:

@@ -31,7 +31,7 @@ from agents.webhooks.models import Webhook, WebhookDelivery, WebhookDeliveryStat
 
 KIND = "webhook"
 TRY_S = 60.0
-"""Seconds after which a try counts as lost; longer than the time limit of a request."""
+"""Seconds after which an attempt counts as lost; longer than the time limit of a request."""
 SLOW_MS = 2_000
 LONGEST_PAUSE_S, LONGEST_REST_S = 4 * 3600.0, 900.0
 LONGEST_WAIT = timedelta(days=3)
@@ -134,7 +134,7 @@ def _match_free(prefix: str = "") -> Q:
 
 
 def compose(delivery: WebhookDelivery, webhook: Webhook) -> dict[str, Any] | None:
-    """Return what the receiver reads; None if it is no longer true."""
+    """Return the body for the receiver; None if it is no longer true."""
     numbers = {"seq": delivery.seq, "previous_seq": delivery.previous_seq}
     data = {**numbers, **delivery.payload, **(delivery.values if webhook.sends_values else {})}
     if delivery.kind == WebhookKind.ASK_ANSWERED:
@@ -155,7 +155,7 @@ def _list_secrets(webhook: Webhook) -> list[str]:
 
 
 def _record_response(batch: _Batch) -> WebhookDelivery:
-    """Record the response to this try, whatever became of the delivery meanwhile."""
+    """Record the response to this attempt, even if the delivery has changed meanwhile."""
     (delivery,) = batch.deliveries
     facts = {"answer_status": delivery.answer_status, "duration_ms": delivery.duration_ms}
     WebhookDelivery.objects.filter(pk=delivery.pk).update(**facts)
@@ -172,7 +172,7 @@ def _find_rest(webhook: Webhook, error: DeliveryError) -> Any:
 
 
 def _switch_off(webhook: Webhook, reason: str) -> None:
-    """Switch the webhook off, fail its deliveries, and tell the admins."""
+    """Switch the webhook off, fail its deliveries, and notify the admins."""
     with transaction.atomic():
         active = Webhook.objects.filter(pk=webhook.pk, is_active=True)
         if not active.update(is_active=False, off_reason=reason[:300]):
@@ -185,7 +185,7 @@ def _switch_off(webhook: Webhook, reason: str) -> None:
 
 
 def fail_waiting(webhook: Webhook, reason: str) -> None:
-    """Fail every delivery of the webhook that waits, and keep the reason of its last try; people can send it again."""
+    """Fail every waiting delivery of the webhook, and keep the reason of its last attempt; people can resend it."""
     waiting = WebhookDelivery.objects.filter(webhook=webhook, status=WebhookDeliveryStatus.WAITING)
     problem = Case(When(problem="", then=Value(reason[:300])), default=F("problem"))
     waiting.update(status=WebhookDeliveryStatus.FAILED, ended_at=Now(), problem=problem)

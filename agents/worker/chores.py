@@ -1,4 +1,4 @@
-"""Work that each sweeper does now and then, besides what is due by a time in the database."""
+"""Work that each sweeper does now and then, besides work due by times in the database."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agents.worker.clock_watch import correct_waits
 
 
 class Chore:
-    """One piece of such work, and the time from which this sweeper does it again."""
+    """A periodic piece of work, and the time of its next run in this sweeper."""
 
     def __init__(self, name: str, act: Callable[[], object], every_s: float) -> None:
         self._name, self._act, self._every_s = name, act, every_s

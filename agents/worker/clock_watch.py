@@ -1,6 +1,6 @@
-"""Correct waits that are longer than the code can give: the database's clock was ahead when they were set.
+"""Correct waits that are longer than the code allows: the database's clock was ahead when they were set.
 
-Without this, work would rest for as long as the clock was ahead, and nobody would know. `runs/schedule_watch.py` does
+Without this, work would wait for as long as the clock was ahead, unnoticed. `runs/schedule_watch.py` does
 the same for schedules, `LeaseWatch` for leases.
 """
 
@@ -41,8 +41,8 @@ class BoundedWait:
     Attributes:
         name: the rows, for the log.
         select: the rows that may wait.
-        longest: the longest wait that the code gives.
-        anew: the value in place of a time that is later.
+        longest: the longest possible wait.
+        anew: the replacement for a later time.
     """
 
     name: str
@@ -52,7 +52,7 @@ class BoundedWait:
     anew: Callable[[], Any]
 
     def correct(self) -> int:
-        """Shorten the waits that are too long; return their number. Rows that somebody holds come next time."""
+        """Shorten the waits that are too long; return their number. Locked rows are corrected next time."""
         rows = self.select()
         late = rows.filter(**{f"{self.column}__gt": Now() + self.longest() + CLOCK_SLACK})
         with transaction.atomic():
@@ -129,9 +129,9 @@ def _correct_starts() -> int:
 
 
 def _correct_start(card_id: int, run_id: int) -> bool:
-    """Shorten the grace period of a card to the longest that there is.
+    """Shorten the grace period of a card to the maximum.
 
-    An ask keeps the time until which it is valid, because its receipt may name that.
+    An ask keeps the time until which it is valid, because its receipt may contain it.
     """
     try:
         with run_transaction(run_id, wait=False) as tx:
@@ -142,4 +142,4 @@ def _correct_start(card_id: int, run_id: int) -> bool:
             card = Approval.objects.filter(pk=card_id, status=ApprovalStatus.APPROVED)
             return bool(card.filter(start_after__gt=start + CLOCK_SLACK).update(**times))
     except Run.DoesNotExist:
-        return False  # somebody works on the run; the next round comes
+        return False  # the run is locked; the next round corrects it

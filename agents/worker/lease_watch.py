@@ -1,4 +1,4 @@
-"""Watches for leases that nobody renews, by this process's own clock: the database's clock may be set back."""
+"""Watches for unrenewed leases by this process's own clock: the database's clock may be set back."""
 
 from collections.abc import Iterable
 
@@ -13,7 +13,7 @@ class LeaseWatch:
         self._since: dict[ObservedLease, float] = {}
 
     def update(self, leases: Iterable[ObservedLease], now: float) -> list[ObservedLease]:
-        """Note the current leases, and return those that were not renewed for longer than a lease lasts.
+        """Record the current leases, and return those that were not renewed for longer than a lease lasts.
 
         Args:
             now: the time by `clock_s` at which the leases were read.

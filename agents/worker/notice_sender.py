@@ -1,4 +1,4 @@
-"""The threads that read events and send what follows.
+"""The threads that read events and send notices and webhooks.
 
 One reads, one spreads notices, one withdraws, one sends e-mail, and four each send to browsers, chat and webhooks.
 
@@ -27,9 +27,9 @@ from agents.runs.engine.timing import timing
 POLL_S = 2.0
 SHORTEST_POLL_S = 0.5
 HELPERS, HELPERS_POLL_S = 3, 30.0
-"""Threads for each kind beside the one that looks for deliveries every two seconds.
+"""Threads for each kind beside the one that checks for deliveries every two seconds.
 
-One of each serves only healthy receivers. They are woken together, and seldom look by themselves.
+One of each serves only healthy receivers. They are woken together, and seldom check without a wake-up.
 """
 
 
@@ -39,7 +39,7 @@ class RepeatingThread(threading.Thread):
     Args:
         work: does the next piece; returns something false if there was none.
         and_then: called after each piece.
-        poll_s: seconds after which it looks without a wake-up.
+        poll_s: seconds after which it checks without a wake-up.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class RepeatingThread(threading.Thread):
         self._woken.set()
 
     def finish(self) -> None:
-        """Begin no further piece of work; a signal handler may call this, because it takes no lock."""
+        """Start no further piece of work; a signal handler may call this, because it takes no lock."""
         self._stopping = True
 
     def stop(self) -> None:
@@ -97,7 +97,7 @@ class NoticeSender:
         self._threads = (self._reader, self._spreader, *self._senders)
 
     def start(self) -> None:
-        """Start all threads, and make the installation's key for push at the first start."""
+        """Start all threads, and create the installation's key for push at the first start."""
         with log_and_continue("making the key for push"):
             make_key_if_missing()
         for thread in self._threads:
@@ -109,7 +109,7 @@ class NoticeSender:
         self._wake_senders()
 
     def wake_reader(self) -> None:
-        """Read new events soon; what follows from them asks for the senders itself."""
+        """Read new events soon; their notices wake the senders."""
         self._reader.wake()
 
     def finish(self) -> None:
@@ -118,7 +118,7 @@ class NoticeSender:
             thread.finish()
 
     def stop(self, patience_s: float = 15.0) -> None:
-        """Send no more, and wait for what is being sent; after the patience another worker repeats it."""
+        """Send no more, and wait for messages in progress; another worker repeats those that take too long."""
         for thread in self._threads:
             thread.stop()
         deadline = time.monotonic() + patience_s

@@ -55,7 +55,7 @@ Row = TypeVar("Row")
 def sweep_forever(stop: threading.Event) -> None:
     """Sweep until stopped; wait while the database is unavailable, locked, full or read-only.
 
-    After such a time, the workers' heartbeats come first, because their leases may have expired unrenewed.
+    After an outage, the workers' heartbeats come first, because their leases may have expired unrenewed.
     """
     sweeper, upkeep = Sweeper(), Upkeep()
     was_unavailable = False
@@ -74,7 +74,7 @@ def sweep_forever(stop: threading.Event) -> None:
 
 
 def _is_database_available(for_writes: bool) -> bool:
-    """Return True if the database answers and, with `for_writes`, accepts a write that changes nothing."""
+    """Return True if the database responds and, with `for_writes`, accepts a write that changes nothing."""
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")

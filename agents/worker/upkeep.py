@@ -1,4 +1,4 @@
-"""Upkeep: what a sweeper does once an hour or a day, beside its sweeps."""
+"""Upkeep: work of a sweeper once an hour or a day, beside its sweeps."""
 
 from __future__ import annotations
 

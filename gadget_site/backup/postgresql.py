@@ -84,7 +84,7 @@ def load(folder: Path, manifest: Manifest, newer: NewerLimits) -> None:
     with transaction.atomic(), connection.cursor() as cursor:
         _lift_time_limits(cursor)
         _create_empty_tables(cursor, manifest)
-        cursor.execute("SET CONSTRAINTS ALL DEFERRED")  # migrations make keys immediate, and rows refer to later ones
+        cursor.execute("SET CONSTRAINTS ALL DEFERRED")  # migrations make keys immediate; rows refer to later ones
         for table, columns in manifest.columns.items():
             with (folder / table).open("rb") as file, _copy("COPY {} ({}) FROM STDIN", table, columns) as copy:
                 while part := file.read(_PART):
@@ -131,7 +131,7 @@ def _create_tables(cursor: Any, manifest: Manifest, applied: set[tuple[str, str]
 
 
 def _list_unknown_tables(apps: set[str]) -> list[str]:
-    """List the tables that only a newer version of these apps knows; they may refer to known ones."""
+    """List the tables that exist only in a newer version of these apps; they may refer to known ones."""
     own, known = tuple(f"{app}_" for app in apps), _list_tables()
     return [name for name in connection.introspection.table_names() if name.startswith(own) and name not in known]
 

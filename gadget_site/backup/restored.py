@@ -1,8 +1,8 @@
-"""Make a restored backup safe to start: nobody can know what happened since it was taken.
+"""Make a restored backup safe to start: it is unknown what happened since it was taken.
 
-Everything stays stopped until an admin has confirmed what limits people and employees, and lifts the stop. What gives a
-right by itself ends, approved calls that had not started are asked again, unsent notices are dropped, and open cards
-carry a warning.
+Everything stays stopped until an admin has confirmed what limits people and employees, and lifts the stop. Everything
+that grants a right by itself ends, approved calls that had not started are asked again, unsent notices are dropped, and
+open cards carry a warning.
 """
 
 from django.contrib.auth.hashers import make_password
@@ -37,8 +37,8 @@ RESTORED_SENTENCE = "A backup was restored."
 def stop_everything() -> None:
     """Stop everything in one transaction of plain statements, so that a restore can commit it with the data.
 
-    All that gives a right by itself ends too (gadget_site/backup/rights.py): a token, a standing grant or a deputy that
-    was ended since the backup would work again.
+    Everything that grants a right by itself ends too (gadget_site/backup/rights.py): a token, a standing grant or a
+    deputy that was ended since the backup would work again.
     """
     with transaction.atomic():
         Installation.objects.update(folder_mark=installation.UNFINISHED_RESTORE)
@@ -97,7 +97,7 @@ def settle(made_at: str = "", *, has_lines: bool = False) -> dict[str, int]:
 
 
 def recover_runs() -> dict[str, int]:
-    """Settle runs that were in progress at the time of the backup: nobody can know what happened since.
+    """Settle runs that were in progress at the time of the backup: it is unknown what happened since.
 
     Approvals whose call has not started are asked again, executing calls are settled as after a lost worker, and
     leases are dropped. Return the number of each: {"runs", "asked_again", "unsettled"}.

@@ -21,7 +21,7 @@ ENDED = frozenset(
         "webhooks.Webhook",
     }
 )
-"""A row of these lets somebody in, decides something or starts something by itself: the restore ends it."""
+"""Tables whose rows give access, decide or start something by themselves: the restore ends them."""
 
 CONFIRMED = frozenset(
     {
@@ -40,7 +40,7 @@ CONFIRMED = frozenset(
         "employees.ToolRule",
     }
 )
-"""A row of these limits what people and employees may do: an admin confirms it (agents/restores/limits.py)."""
+"""Tables whose rows limit people and employees: an admin confirms them (agents/restores/limits.py)."""
 
 WITHOUT_RIGHTS = {
     "admin.LogEntry": "a log",
@@ -107,4 +107,4 @@ WITHOUT_RIGHTS = {
     "webhooks.WebhookDelivery": "waiting ones have failed",
     "webhooks.WebhookSecret": "signs only for its webhook, which is off",
 }
-"""A row of these gives no right by itself and limits nothing, for this reason."""
+"""Tables whose rows neither grant rights nor limit anything, each with the reason."""

@@ -1,6 +1,6 @@
 """The seal at the front of an archive: a signature over all other bytes, which is checked before anything is unpacked.
 
-It is a gzip member of its own, empty but for its comment, so that the archive stays one that every `tar` unpacks.
+It is a separate gzip member, empty except for its comment, so that the archive stays one that every `tar` unpacks.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Seal:
     signature: str
 
     def fits(self, file: BinaryIO) -> bool:
-        """Return True if the rest of the file is what the owner of the key sealed."""
+        """Return True if the rest of the file was sealed with the key."""
         expected = signatures.sign(_PURPOSE, _hash_rest(file), self.key_id)
         return expected is not None and hmac.compare_digest(expected, self.signature)
 

@@ -35,7 +35,7 @@ class NotTheDemoPassword:
 def find_open_accounts() -> list[str]:
     """Return the names of active accounts that have the demo's password.
 
-    Looks at the demo's usernames first, then at accounts with the demo's email domain (renamed ones, too), at members
+    Checks the demo's usernames first, then at accounts with the demo's email domain (renamed ones, too), at members
     of its organizations and at superusers: 25 in all.
     """
     users = User.objects.filter(is_active=True).order_by("pk")

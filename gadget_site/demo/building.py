@@ -41,7 +41,7 @@ class RealModel:
 
 @dataclass
 class DemoChanges:
-    """The changes that building the demo made, one sentence each.
+    """The changes made by building the demo, one sentence each.
 
     Attributes:
         resets: restore the demo's values in existing rows, and create deleted rows again.

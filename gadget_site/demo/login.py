@@ -53,7 +53,7 @@ def list_demo_people(request: HttpRequest) -> list[DemoPerson]:
 
 
 class DemoLoginForm(LoginForm):
-    """The login form with its own message: the only wrong password is one that somebody changed."""
+    """The login form with its own message: the password is wrong only if somebody changed it."""
 
     error_messages = LoginForm.error_messages | {
         "invalid_login": "The password of this demo account was changed. Log in with the new one."
@@ -67,7 +67,7 @@ class DemoLogin(LoginPage):
     form_class = DemoLoginForm
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Return 404 while there is nobody to log in as."""
+        """Return 404 while no demo account exists."""
         if not list_demo_people(request):
             raise Http404("There is no demo.")
         return super().dispatch(request, *args, **kwargs)

@@ -71,7 +71,7 @@ def _remove_organization(organization: Organization) -> None:
 
 
 def _remove_account(user: User, removal: Removal) -> None:
-    """Remove an account that only the demo needs; keep one that others need, and note the reason."""
+    """Remove an account that only the demo needs; keep one that others need, and record the reason."""
     name = user.username
     if user.is_superuser or user.email != f"{name}@{EMAIL_DOMAIN}":
         removal.kept.append(f"{name}: it is not the demo's own account")

@@ -39,7 +39,7 @@ class BoundedRequest(WebRequest):  # type: ignore[misc]
     """One request, from its head to the end of its response."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        # Twisted would parse forms in the event loop, and nobody would read them.
+        # Twisted would parse forms in the event loop, and their result would not be read.
         super().__init__(*args, **{**kwargs, "parsePOSTFormSubmission": False})
         self._limit = WITHOUT_LOGIN
         self._received = 0

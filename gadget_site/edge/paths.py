@@ -1,4 +1,4 @@
-"""Serve one path by an application of its own."""
+"""Serve one path by a separate application."""
 
 from __future__ import annotations
 

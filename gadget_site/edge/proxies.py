@@ -14,7 +14,7 @@ Headers = list[tuple[bytes, bytes]]
 
 FOR, PROTO = b"x-forwarded-for", b"x-forwarded-proto"
 FORWARDED_HEADER = b"x-gadget-forwarded"
-"""Tells of requests that came with proxy headers, which are dropped; no client can send this header."""
+"""Marks requests that had proxy headers, which are dropped; no client can send this header."""
 
 PREFIXES = (b"x-forwarded", b"x-original-", b"x-gadget-", b"x-accel-", b"x-ssl-", b"x-client-cert")
 NAMES = frozenset(

@@ -1,4 +1,4 @@
-"""Give every request a correlation id, and answer with it."""
+"""Give every request a correlation id, and return it in the response."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NAME = CORRELATION_HEADER.lower().encode()
 
 
 class RequestIds:
-    """Middleware that takes the id of a request's header `X-Request-ID` if it is acceptable, or else a new one."""
+    """Middleware that uses the id of a request's header `X-Request-ID` if it is acceptable, or else a new one."""
 
     def __init__(self, application: Any) -> None:
         self._application = application

@@ -13,7 +13,7 @@ from gadget_site.management.findings import Finding
 
 
 def check_addresses() -> Iterator[Finding]:
-    """Check that hosts, origins and proxies fit together; a mismatch shows only once somebody comes from elsewhere."""
+    """Check that hosts, origins and proxies fit together; a mismatch shows only on access from another machine."""
     findings = [*_check_origins(), *_check_proxies()]
     yield from findings or [Finding("addresses", "hosts, origins and proxies match")]
 
@@ -30,7 +30,7 @@ def _check_origins() -> Iterator[Finding]:
 
 
 def _check_proxies() -> Iterator[Finding]:
-    """Report a missing proxy: Gadget itself speaks http, so something else ends https in front of it."""
+    """Report a missing proxy: Gadget itself speaks http, so a proxy must terminate https."""
     if settings.GADGET_ORIGIN and not settings.GADGET_TRUSTED_PROXIES:
         text = "people use https, but no proxy is trusted: all of them seem to come from the proxy's address, by http"
         yield Finding("addresses", text, "set TRUSTED_PROXIES to the address of your proxy")

@@ -113,7 +113,7 @@ def _explain_failure(error: DatabaseError) -> str:
 
 
 def check_schema_version() -> Iterator[Finding]:
-    """Check that this code may run on the database as it is migrated."""
+    """Check that this code may run on the database in its current state."""
     try:
         check_schema()
     except WrongSchemaError as error:
@@ -196,7 +196,7 @@ def check_capacity(presence: Presence) -> Iterator[Finding]:
 
 
 def check_slots(allowed: int, ours_at_most: int) -> Finding:
-    """Check that slots for connections are free, and that the server holds none that no process of Gadget can have."""
+    """Check that slots for connections are free, and that the server has no lost connections of Gadget."""
     with connection.cursor() as cursor:
         cursor.execute(CLIENT_CONNECTIONS)
         used, ours = cursor.fetchone()

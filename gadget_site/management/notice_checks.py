@@ -1,4 +1,4 @@
-"""The doctor's checks of notices and webhooks: the mail server, and addresses to which messages fail."""
+"""The doctor's checks of notices and webhooks: the mail server, and addresses with failing messages."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ def describe_likeness(value: str, other: str, *, is_number: bool = False) -> str
     """Describe how a value resembles another: `looks like`, `differs by one character from`; empty if it does not.
 
     Args:
-        is_number: another digit makes another value, and not the next one of a series such as mail1 and mail2.
+        is_number: a different digit means another value, not the next of a series such as mail1 and mail2.
     """
     one, two = value.casefold(), other.casefold()
     if one == two or min(len(one), len(two)) < MIN_LENGTH_TO_COMPARE:

@@ -13,7 +13,7 @@ _current: ContextVar[str] = ContextVar("correlation_id", default="")
 
 
 def get_correlation_id() -> str:
-    """Return the id of what this thread or task works for; empty if it works for no request and no run."""
+    """Return the id of this thread's or task's work; empty if it works for no request and no run."""
     return _current.get()
 
 
@@ -29,5 +29,5 @@ def build_correlation_headers() -> list[tuple[bytes, bytes]]:
 
 
 def choose_correlation_id(sent: str) -> str:
-    """Return the id that a client sent, or a new one if that is missing, too long or anything but a plain word."""
+    """Return the id that a client sent, or a new one if that is missing, too long or not a plain word."""
     return sent if _ACCEPTED.fullmatch(sent) else uuid.uuid4().hex

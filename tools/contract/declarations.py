@@ -1,6 +1,6 @@
-"""Rules for what a tool declares and for what its methods return, generated from the annotations of the contract.
+"""Rules for a tool's declarations and its methods' return values, generated from the annotations of the contract.
 
-Whoever writes a tool may give any attribute any value. Each is checked and converted once, when the tool is registered
+The author of a tool may give any attribute any value. Each is checked and converted once, when the tool is registered
 and whenever it changes later, so that pages and runs can rely on it.
 """
 
@@ -134,7 +134,7 @@ class Settlement:
         self.place = "its class"
 
     def settle(self) -> None:
-        """Check and convert everything that the tool declares; what it computes is computed once.
+        """Check and convert everything that the tool declares; computed values are computed once.
 
         Raises:
             InvalidTool: a part of it is wrong.
@@ -193,7 +193,7 @@ def settle_value(tool: Any, name: str, value: Any) -> Any:
 
 
 def name_class(tool: object) -> str:
-    """Return the full name of the tool's class; of its function, if it was made from one."""
+    """Return the full name of the tool's class; or of the function that it was made from."""
     made_of = getattr(tool, "function", None)
     named = made_of if inspect.isfunction(made_of) else type(tool)
     return f"{named.__module__}.{named.__qualname__}"
@@ -251,7 +251,7 @@ def _takes(cls: type, name: str, arguments: int) -> bool:
     try:
         signature = inspect.signature(getattr(cls, name))
     except (TypeError, ValueError):
-        return True  # a callable that does not tell
+        return True  # a callable without a signature
     try:
         signature.bind(*[None] * (arguments + (not is_bound)))
     except TypeError:

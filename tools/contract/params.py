@@ -139,7 +139,7 @@ def _build_missing(name: str, description: str, example: str = "") -> ToolError:
 
 
 def _build_invalid(name: str, fault: tuple[str, Any], description: str, example: str = "") -> ToolError:
-    """Build the error; `fault` is what is wrong, and the given value."""
+    """Build the error; `fault` is the problem with the given value."""
     return ToolError(
         ErrorCode.INVALID_PARAMETER,
         f"The '{name}' parameter is invalid: {fault[0]} (given: {fault[1]!r:.{_QUOTED}}).",
@@ -163,7 +163,7 @@ def _build_unknown(name: str, known: list[str]) -> ToolError:
 
 
 def _locate(model: type[BaseModel], place: tuple[int | str, ...]) -> tuple[list[str], FieldInfo | None]:
-    """Return the path of a fault as the caller knows it, and the innermost field on it.
+    """Return the path of a fault in the caller's terms, and the innermost field on it.
 
     Pydantic's own path also has the names of the forms that it tried, which are no params.
     """

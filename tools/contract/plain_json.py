@@ -74,7 +74,7 @@ def write_plain_json(value: Any) -> Any:
 
 
 def write_text(value: Any) -> Any:
-    """Return a number, date, UUID or the like as text, and None as an empty one; anything else as it is."""
+    """Return a number, date, UUID or the like as text, and None as an empty one; anything else unchanged."""
     if value is None:
         return ""
     if isinstance(value, str):
@@ -86,7 +86,7 @@ def write_text(value: Any) -> Any:
 
 
 def describe_value(value: object) -> str:
-    """Describe a wrong value on one line: plain values as they are, any other by its type, because it may hold keys."""
+    """Describe a wrong value on one line: plain values unchanged, any other by its type, which may contain keys."""
     if isinstance(value, type):
         return f"the class {value.__name__}"
     if not _is_plain(value, 0):
@@ -129,7 +129,7 @@ class _Writer:
         return read[:LONGEST_ITERATOR]
 
     def _write_object(self, value: Any, place: str, above: tuple[int, ...]) -> Any:
-        """Write whatever pydantic has a form for; it also writes what the value holds."""
+        """Write any value that pydantic can serialize, with its contents."""
         try:
             is_model = isinstance(value, BaseModel)
             dumped: Any = value.model_dump(mode="json") if is_model else _ANY.dump_python(value, mode="json")

@@ -13,7 +13,7 @@ NO_PREVIEW = "This tool has no preview."
 """The problem of a tool that shows its params alone; every other problem means that the effect is unknown."""
 
 REFUSED = "refused"
-"""The effect of a call that its tool refuses since the request; the problem says why."""
+"""The effect of a call that its tool now refuses; the problem gives the reason."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Preview:
 
 
 class NothingToDo(ToolError):
-    """Raise it in `preview` if everything that the call would change is already so.
+    """Raise it in `preview` if the call's effect already exists.
 
     At the request, the model reads it as an error. A card that is asked again shows it, and a person can dismiss it.
 

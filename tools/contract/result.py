@@ -22,7 +22,7 @@ class ResultError:
     """The failure of a call: `text` is written for the model, `message` for people.
 
     Attributes:
-        fact, words: the parts of the message: Gadget's own and the other system's, if it said anything.
+        fact, words: the parts of the message: Gadget's own and the other system's, if any.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = CHECKED_AGAIN

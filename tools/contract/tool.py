@@ -92,7 +92,7 @@ class Tool(ABC):
     """Keeps Django templates from calling a tool that is callable: pages show the tool itself."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Set an attribute; once the tool is registered, its value is checked as it was then."""
+        """Set an attribute; once the tool is registered, its value is checked as at registration."""
         object.__setattr__(self, name, settle_value(self, name, value))
 
     @abstractmethod

@@ -231,7 +231,7 @@ class GuardedClient:
         except ToolError as error:
             if outgoing.is_read or not guard.sent:
                 raise
-            # The response is unusable, so nobody knows whether the write happened.
+            # The response is unusable, so the outcome of the write is unknown.
             code = error.code if error.code is ErrorCode.TIMEOUT else ErrorCode.NETWORK_ERROR
             raise ToolError(code, error.message, recovery_hint="Check whether it was done.") from error
 

@@ -55,7 +55,7 @@ LIMIT_FOR_KNOWN_BROWSERS = ThreadLimit(1, MAX_WAITING, MAX_WAIT_S)
 """A separate limit, so that a flood of strangers cannot lock out people with a known browser."""
 
 is_for_known_browser: ContextVar[bool] = ContextVar("is_for_known_browser", default=False)
-"""True while the password of a login from a known browser is checked."""
+"""True while a password from a known browser is checked."""
 
 
 class BoundedPasswordHasher(PBKDF2PasswordHasher):

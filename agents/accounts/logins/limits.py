@@ -114,7 +114,7 @@ class LoginTries:
             counter.uncount()
 
     def accept(self) -> None:
-        """Reset the account's counter after a right password, but not the address's: it may be guessing others."""
+        """Reset the account's counter after a right password, but not the address's, which may be guessing others."""
         for counter in self.counters:
             counter.uncount() if counter.username == ANY_ACCOUNT else counter.reset()
 

@@ -1,4 +1,4 @@
-"""Middleware for logins: remember the browser afterwards, and answer logins that are refused or have to wait."""
+"""Middleware for logins: remember the browser afterwards, and respond to logins that are refused or must wait."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class LoginMiddleware:
 def render_locked_page(
     request: HttpRequest, _response: HttpResponseBase, _credentials: dict[str, Any] | None
 ) -> HttpResponse:
-    """Answer a refused login, for django-axes."""
+    """Render the response to a refused login, for django-axes."""
     return render_too_many_tries(request, cast("Any", request).login_tries)
 
 

@@ -13,7 +13,7 @@ class Units(models.TextChoices):
 
 
 class Preferences(models.Model):
-    """A member's language and units; empty ones were not chosen. The time zone is in the choices of notices."""
+    """A member's language and units; empty if not chosen. The time zone is in the preferences of notices."""
 
     membership = models.OneToOneField(Membership, on_delete=models.CASCADE, related_name="preferences")
     language = models.CharField(max_length=35, blank=True)

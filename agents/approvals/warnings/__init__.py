@@ -1,1 +1,1 @@
-"""Findings about cards, for pages and for rules: deception, reach, new contacts, odd values, and how things are now."""
+"""Findings about cards, for pages and for rules: deception, reach, new contacts, odd values, and the current state."""

@@ -60,7 +60,7 @@ MAX_COMPARED = 50
 RECORDS = "data"
 """The family of tools whose targets are records."""
 MAX_SHORT = 200
-"""Longer values are prose, in which spaces at the edges and the product's words are common."""
+"""Longer values are prose, where surrounding spaces and the product's words are common."""
 _NATURAL_NO_BREAK = re.compile(r"(?<=[\d«])[\u00a0\u202f\u2007\u2009]|[\u00a0\u202f\u2009](?=[\d;:!?»%€$£°])")
 
 
@@ -94,19 +94,19 @@ class AffectedRecord(NamedTuple):
 
 @dataclass(frozen=True)
 class CardReading:
-    """The content of a card as code needs it: read once, from what the digest seals.
+    """The content of a card for code, read once from its sealed parts.
 
     Attributes:
         contacts: the contacts that the call would write to or use.
         target_keys: a key for each target, equal on every card that affects it.
         has_outside_destination: a value from outside names a recipient, a destination or an amount.
-        folds_parts: the card folds something that has to be opened.
+        folds_parts: the card folds a part that must be opened.
         names: the values that could be taken for a record's name.
         records: the records that the call affects.
         target_count: the number of targets of any kind.
-        lacks_preview: the tool's preview failed or took too long, so nobody knows what the call would affect.
-        runs_elsewhere: an agent takes the action itself.
-        is_done: the card says that everything is already as wanted.
+        lacks_preview: the tool's preview failed or took too long, so the effect of the call is unknown.
+        runs_elsewhere: an agent carries out the action itself.
+        is_done: the card says that its effect already exists.
     """
 
     warnings: tuple[CardWarning, ...]
@@ -141,7 +141,7 @@ def read_cards(organization_id: int, digests: Mapping[int, str]) -> dict[int, Ca
     """Read many cards by id, with one query for the content of those that are not cached.
 
     Args:
-        digests: the digest of each card by its id, as a list has loaded them.
+        digests: the digests loaded with a list, by card id.
     """
     found = {pk: _READINGS.get((organization_id, digest)) for pk, digest in digests.items()}
     unread = [pk for pk, reading in found.items() if reading is None]
@@ -173,7 +173,7 @@ def get_family(approval: Approval) -> str:
 
 
 def get_preview(approval: Approval) -> dict[str, Any]:
-    """Return the card's preview; empty if somebody changed it in the database to anything but an object."""
+    """Return the card's preview; empty if it is not an object, after a change in the database."""
     return approval.preview if isinstance(approval.preview, dict) else {}
 
 
@@ -188,7 +188,7 @@ def is_done(preview: dict[str, Any]) -> bool:
     try:
         return Preview.from_json(preview).is_done
     except (AttributeError, KeyError, TypeError):
-        return False  # somebody changed it in the database
+        return False  # it was changed in the database
 
 
 def _read(approval: Approval) -> CardReading:

@@ -1,4 +1,4 @@
-"""The records that a card affects, as they are now, and how they resemble what the card would write."""
+"""The current records that a card affects, and their likeness to the values it would write."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_IDS = 10_000
 
 
 class RecordState(NamedTuple):
-    """A record as it is now."""
+    """The current state of a record."""
 
     pk: int
     version: int

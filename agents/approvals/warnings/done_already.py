@@ -1,4 +1,4 @@
-"""Cards whose call would change nothing any more: what is already so, and which run or person did it."""
+"""Cards whose effect already exists, with the run or person that caused it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tools.registries.records import RECORD_STORE
 
 MAX_LISTED = 3
 MAX_SEARCHED = 100
-"""The number of the newest started calls in which the one is looked for that did it."""
+"""The number of newest started calls that are searched for the cause."""
 
 
 @dataclass(frozen=True)
@@ -28,13 +28,13 @@ class DoneTarget:
 
 @dataclass(frozen=True)
 class DoneAlready:
-    """The values that a card asks for and that are already so.
+    """The values that a card asks for and that already exist.
 
     Attributes:
         targets: the first of them.
         more: the number of the others.
-        run_id, actor: the run, or else the person, that did it; None and empty if that is not known.
-        at: the time of that.
+        run_id, actor: the run, or else the person, that caused it; None and empty if unknown.
+        at: the time of the change.
     """
 
     targets: tuple[DoneTarget, ...]
@@ -46,7 +46,7 @@ class DoneAlready:
 
 @dataclass(frozen=True)
 class _Doing:
-    """A change that made one target what it is."""
+    """The change that gave one target its current values."""
 
     run_id: int | None
     actor: str
@@ -54,10 +54,10 @@ class _Doing:
 
 
 def find_done(card: Approval, *, is_stale: bool) -> DoneAlready | None:
-    """Find what a waiting card asks for and is already so; None if its call would still change something.
+    """Find the existing effect of a waiting card; None if its call would still change something.
 
     Args:
-        is_stale: the targets are known to have changed since the card was made, so its effect is computed again.
+        is_stale: the targets are known to have changed since the card was created, so its effect is computed again.
     """
     preview = get_preview(card)
     if is_stale:
@@ -73,7 +73,7 @@ def find_done(card: Approval, *, is_stale: bool) -> DoneAlready | None:
 
 
 def is_shown_as_done(card: Approval) -> bool:
-    """Return True if the card itself says that everything is already as wanted."""
+    """Return True if the card itself says that its effect already exists."""
     return is_done(get_preview(card))
 
 
@@ -94,7 +94,7 @@ def _find_change(card: Approval, target: dict[str, Any]) -> _Doing | None:
 
 
 def _find_call(card: Approval, target: dict[str, Any]) -> _Doing | None:
-    """Find the newest call of the same family that a person let change this target to the wanted values."""
+    """Find the newest call of the family that changed this target to the wanted values with a person's approval."""
     started = Approval.objects.filter(
         organization_id=card.organization_id,
         status=ApprovalStatus.CONSUMED,

@@ -1,4 +1,4 @@
-"""The employee's own words on a card, the text of the pass that asked for its call, where they imitate Gadget."""
+"""The employee's own words on a card, the text of the pass that requested its call, where it imitates Gadget."""
 
 from __future__ import annotations
 

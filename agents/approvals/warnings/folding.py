@@ -32,7 +32,7 @@ def folds_parts(sentence: str, targets: Sequence[Mapping[str, Any]], params: Map
 
 
 def _list_values(targets: Sequence[Mapping[str, Any]]) -> Iterator[Any]:
-    """List the values that stand in fields of their own."""
+    """List the values with their own fields."""
     for target in targets:
         yield target.get("label")
         for side in ("before", "after"):

@@ -32,7 +32,7 @@ DESTRUCTIVE = "Destructive"
 
 
 class WaitingCard(NamedTuple):
-    """The columns of a waiting approval that its reasons are found from.
+    """The columns of a waiting approval from which its reasons are computed.
 
     Attributes:
         called_at: the time of its call, which is older than the card if the card replaces another one.
@@ -67,7 +67,7 @@ def find_individual_reasons(
     card affects more than five.
 
     Args:
-        similar_names: those of all these cards, if they are loaded already, which saves one query.
+        similar_names: those of all these cards, if already loaded, which saves one query.
     """
     if similar_names is None:
         similar_names = find_similar_names(organization.pk, {pk: each.names for pk, each in readings.items()})

@@ -77,7 +77,7 @@ def _find_known(organization_id: int, contacts: Iterable[Contact]) -> set[str]:
 
 
 def _find_approved(card: Approval, contacts: Iterable[Contact]) -> set[tuple[str, str]]:
-    """Find the kinds and values in approved cards that hold the text of one of these contacts.
+    """Find the kinds and values in approved cards that contain the text of one of these contacts.
 
     A text may also be a part of another contact, so the cards with it are read.
     """

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 COMMON_PERCENT = 70
-"""The percentage of a group that has to agree before the others are odd."""
+"""The percentage of a group that must agree before the others are odd."""
 MIN_COMMON = 3
 MAX_LISTED = 100
 """How many values of a list are compared."""
@@ -21,7 +21,7 @@ FAR = 10.0
 
 
 def find_oddities(params: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Say for each of these flat params which value differs from the others: `email: different domain`.
+    """Describe for each of these flat params the value that differs from the others: `email: different domain`.
 
     Empty for most. The result is in the order of the params.
     """

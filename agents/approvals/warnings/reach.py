@@ -10,7 +10,7 @@ from agents.runs.models import Approval
 from tools.registries.records import RECORD_STORE
 
 MAX_UNCONFIRMED = 5
-"""Up to this number, the card shows every object at first sight, so no share of all calls for typing."""
+"""Up to this number, the card shows every object at once, so no confirmation by typing is needed."""
 
 
 def count_objects(card: Approval) -> int | None:

@@ -1,4 +1,4 @@
-"""Targets that are no longer as their card shows them, so that its call could not start if it were approved."""
+"""Targets that differ from their card, so that its call could not start after an approval."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Warnings and facts beside a card's own content: warnings, new contacts, other cards, and how things are now."""
+"""Warnings and facts beside a card's own content: warnings, new contacts, other cards, and the current state."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class Surroundings:
     """The surroundings of one open card.
 
     Attributes:
-        marks: the signs of deception, also those in the employee's words and in comparison with records.
+        marks: the signs of deception, including those in the employee's words and in comparison with records.
         similar_names: names on the card that look like another record's.
         new_contacts: hosts, email addresses, accounts and recipients that the organization has not used before.
         same_target_cards: other open cards that affect the same targets.
         staleness: the reason why the call could not start as shown.
-        done: what the card asks for and is already so.
+        done: the effect that already exists.
         total_objects: the number of all objects of the kind that the card affects.
-        claim: the claim of a person who has taken the card.
+        claim: the current claim on the card.
     """
 
     warnings: tuple[CardWarning, ...] = ()
@@ -56,7 +56,7 @@ class Surroundings:
 
 @dataclass(frozen=True)
 class CardFacts:
-    """Facts about open cards that a list and a card of it both show, by card id; claims by call id."""
+    """Facts about open cards that a list and each of its cards show, by card id; claims by call id."""
 
     cards: Collection[int]
     similar_names: Mapping[int, list[SimilarName]]
@@ -76,7 +76,7 @@ def load_surroundings(
 
     Args:
         words: the employee's own words by card id.
-        listed: the facts about a list that may hold these cards.
+        listed: the facts about a list that may contain these cards.
     """
     if not cards:
         return {}

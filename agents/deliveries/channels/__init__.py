@@ -16,7 +16,7 @@ from agents.deliveries.failures import DeliveryError
 
 @dataclass(frozen=True)
 class DeliveryChannel:
-    """One way to send, in a module that is loaded when it is first needed: that of chat takes 25 MB."""
+    """One way to send, in a module that is loaded on first use: that of chat takes 25 MB."""
 
     module: str
 
@@ -28,7 +28,7 @@ class DeliveryChannel:
         """Send a message to an address.
 
         Raises:
-            DeliveryError: the receiver refused it, or was not there.
+            DeliveryError: the receiver refused it, or was unreachable.
         """
         return self._load("send")(address, message)
 

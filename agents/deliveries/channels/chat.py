@@ -1,6 +1,6 @@
 """Messages by chat services, such as Slack or ntfy; `apprise` knows their addresses and requests.
 
-Apprise sends with `requests`, which would go around our network rules. So all of its sessions get one adapter, which
+Apprise sends with `requests`, which would bypass our network rules. So all of its sessions get one adapter, which
 hands each request to the guarded client, and only while a message is being sent.
 """
 
@@ -51,17 +51,17 @@ SERVICES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "workflows": (TEAMS, ("logic.azure.com", "api.powerplatform.com")),
     "wxteams": ("Webex", ("webexapis.com", "api.ciscospark.com")),
 }
-"""The services by the scheme of their address, each with its hosts; hosts below these count too.
+"""The services by the scheme of their address, each with its hosts; their subdomains count too.
 
 `OWN_HOST` stands for the hosts that GADGET_CHAT_HOSTS names.
 """
 LONGEST, MAX_ITEMS = 500, 5
 REFUSALS = (400, 401, 403, 404, 410)
-"""Answers that another try would not change."""
+"""Response statuses that a retry would not change."""
 LIMITS = NetworkLimits(total_s=20.0, response_bytes=200_000, redirects=0)
 _FRAMING = frozenset({"accept-encoding", "connection", "content-length", "host", "transfer-encoding"})
 _LIVE = str.maketrans("<>@[]`*", "‹›＠()'∗")  # noqa: RUF001
-"""Characters that a service may read as a mention, a link or formatting, and what stands in for them."""
+"""Characters that a service may read as a mention, a link or formatting, and their replacements."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class ChatAddress:
         """Read an address in apprise's form, such as `slack://token/token/token`; None if it is not one of ours.
 
         Options after a question mark are refused, because some name files to read, and so are several receivers. A bot
-        of Telegram needs a chat: without one, apprise would take whoever wrote to it last.
+        of Telegram needs a chat: without one, apprise would choose the last person who wrote to it.
         """
         scheme = text.partition("://")[0].lower()
         if len(text) > LONGEST or scheme not in SERVICES or "?" in text or not text.isprintable():
@@ -92,7 +92,7 @@ class ChatAddress:
         sender = Apprise.instantiate(text, asset=asset)
         if not isinstance(sender, NotifyBase) or len(sender) != 1 or getattr(sender, "detect_owner", False):
             return None
-        sender.request_rate_per_sec = 0  # a message is one request, or a few for one receiver
+        sender.request_rate_per_sec = 0  # a message is one request, or a few to one receiver
         return cls(sender, *SERVICES[scheme])
 
     @property
@@ -106,7 +106,7 @@ class ChatAddress:
         """Send a message.
 
         Raises:
-            DeliveryError: the service refused it, or was not there.
+            DeliveryError: the service refused it, or was unreachable.
         """
         door = _Door(self.hosts)
         try:
@@ -127,7 +127,7 @@ def send(address: str, message: Notification) -> None:
     """Send a message by the chat service of this address.
 
     Raises:
-        DeliveryError: the service refused it, or was not there.
+        DeliveryError: the service refused it, or was unreachable.
     """
     chat = ChatAddress.parse(address)
     if chat is None:
@@ -142,7 +142,7 @@ def find_service(address: str) -> str:
     """Return the name of the service of this address.
 
     Raises:
-        Invalid: it is not a valid address of one of ours, or names a server that nobody allowed.
+        Invalid: it is not a valid address of one of ours, or names a server that is not allowed.
     """
     chat = ChatAddress.parse(address)
     if chat is None:
@@ -172,7 +172,7 @@ class _Door(BaseAdapter):
         return self._refusal in REFUSALS or (self._has_responded and not self._refusal and not self._problem)
 
     def describe_problem(self, service: str) -> str:
-        """Say why the message was not sent, without its address."""
+        """Return the reason why the message was not sent, without its address."""
         if self._problem or self._refusal:
             return self._problem or f"{service} answered {self._refusal}"
         return f"{service} refused the message" if self._has_responded else f"{service} was not asked"
@@ -182,7 +182,7 @@ class _Door(BaseAdapter):
         """Send one request.
 
         Raises:
-            requests.ConnectionError: the host is not allowed, or there was no answer.
+            requests.ConnectionError: the host is not allowed, or there was no response.
         """
         try:
             reply = self._ask(request)
@@ -215,7 +215,7 @@ class _Door(BaseAdapter):
 
     @override
     def close(self) -> None:
-        """Do nothing: each request has a connection of its own."""
+        """Do nothing: each request has its own connection."""
 
 
 _door: ContextVar[_Door | None] = ContextVar("chat_door", default=None)
@@ -243,7 +243,7 @@ def _get_door(_: requests.Session, url: str) -> BaseAdapter:  # noqa: ARG001 - t
 
 
 def may_reach(host: str, hosts: Collection[str]) -> bool:
-    """Return True if the host is one of these or below one of them, or one of GADGET_CHAT_HOSTS for OWN_HOST."""
+    """Return True if the host is one of these or a subdomain of one, or one of GADGET_CHAT_HOSTS for OWN_HOST."""
     is_known = any(host == each or host.endswith(f".{each}") for each in hosts if each != OWN_HOST)
     return is_known or (OWN_HOST in hosts and _is_named(host))
 
@@ -256,4 +256,4 @@ def _is_named(host: str) -> bool:
 
 
 requests.Session.get_adapter = _get_door  # type: ignore[method-assign, assignment]
-logging.getLogger("apprise").setLevel(logging.CRITICAL + 1)  # its messages may hold addresses, which are secrets
+logging.getLogger("apprise").setLevel(logging.CRITICAL + 1)  # its messages may contain addresses, which are secrets

@@ -19,10 +19,10 @@ def is_available() -> bool:
 
 
 def send(address: str, message: Notification) -> None:
-    """Send a message; its Message-ID is the same for each try, so that mail programs show a repeat once.
+    """Send a message; its Message-ID is the same for each attempt, so that mail programs show a repeat once.
 
     Raises:
-        DeliveryError: the server refused it, or was not there.
+        DeliveryError: the server refused it, or was unreachable.
     """
     domain = parseaddr(settings.DEFAULT_FROM_EMAIL)[1].rpartition("@")[2]
     headers = {"Message-ID": f"<{message.key}@{domain}>", "Auto-Submitted": "auto-generated"}

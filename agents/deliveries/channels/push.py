@@ -1,7 +1,7 @@
 """Browser push: encrypt a message for one browser (RFC 8291), sign it with the installation's key (RFC 8292), send it.
 
-`cryptography` does all the arithmetic; the libraries for push bring an HTTP client of their own each, which would go
-around our network rules.
+`cryptography` does all the arithmetic; each library for push brings its own HTTP client, which would bypass our network
+rules.
 """
 
 from __future__ import annotations
@@ -62,14 +62,14 @@ class Subscription:
 
     @classmethod
     def parse(cls, text: str) -> Subscription:
-        """Read it from its JSON, as `dump` writes it."""
+        """Parse a subscription from its JSON, as `dump` writes it."""
         return cls(**json.loads(text))
 
     def dump(self) -> str:
         return json.dumps(asdict(self))
 
     def find_fault(self) -> str:
-        """Say what is wrong with it; empty if nothing is."""
+        """Return the reason why the subscription is invalid; empty if it is valid."""
         try:
             scheme = read_url(self.endpoint).scheme
         except ToolError:
@@ -111,7 +111,7 @@ def send(address: str, message: Notification) -> None:
         address: a subscription, as JSON.
 
     Raises:
-        DeliveryError: the push service refused it, or was not there.
+        DeliveryError: the push service refused it, or was unreachable.
     """
     shown: dict[str, Any] = {
         "title": message.subject,
@@ -126,15 +126,15 @@ def send(address: str, message: Notification) -> None:
 
 
 def push(address: str, content: dict[str, Any], topic: str = "") -> None:
-    """Encrypt the content for one browser, and hand it over to its push service.
+    """Encrypt the content for one browser, and pass it to its push service.
 
     Args:
         address: a subscription, as JSON.
         content: less than 4 KB as JSON.
-        topic: a later message with the same topic takes the place of this one while the browser is not running.
+        topic: a later message with the same topic replaces this one while the browser is not running.
 
     Raises:
-        DeliveryError: the push service refused it, or was not there.
+        DeliveryError: the push service refused it, or was unreachable.
     """
     subscription = Subscription.parse(address)
     headers = {
@@ -162,9 +162,9 @@ def push(address: str, content: dict[str, Any], topic: str = "") -> None:
 
 
 def _describe_refusal(host: str, response: ClientResponse) -> DeliveryError:
-    """Describe an answer that is no success, with the service's own words.
+    """Describe a failed response, with the service's own words.
 
-    An answer that refuses our key or signature ends the subscription, as if the browser were gone: it was made for
+    A response that refuses our key or signature ends the subscription, as if the browser were gone: it was made for
     another key, and the browser has to be added again.
     """
     words = clean_name(response.content[:MAX_WORDS].decode("utf-8", "replace"))
@@ -189,7 +189,7 @@ def encrypt(plain: bytes, subscription: Subscription) -> bytes:
 
 
 def sign(endpoint: str, key: ec.EllipticCurvePrivateKey) -> str:
-    """Build the Authorization header that shows the push service who sends."""
+    """Build the Authorization header that identifies the sender to the push service."""
     parts = urlsplit(endpoint)
     claims = {"aud": f"{parts.scheme}://{parts.netloc}", "exp": int(time.time()) + TOKEN_S, "sub": find_contact()}
     signed = f"{_encode_json({'typ': 'JWT', 'alg': 'ES256'})}.{_encode_json(claims)}"
@@ -199,7 +199,7 @@ def sign(endpoint: str, key: ec.EllipticCurvePrivateKey) -> str:
 
 
 def find_contact() -> str:
-    """Return the contact that push services demand: the first origin, else the sender's address."""
+    """Return the contact that push services require: the first origin, else the sender's address."""
     secure = next((origin for origin in settings.ALLOWED_ORIGINS if origin.startswith("https://")), "")
     return secure or f"mailto:{settings.DEFAULT_FROM_EMAIL}"
 

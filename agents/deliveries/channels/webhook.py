@@ -1,4 +1,4 @@
-"""Webhooks: one signed message to one address of another system, as Standard Webhooks says."""
+"""Webhooks: one signed message to one address of another system, following Standard Webhooks."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def is_available() -> bool:
 
 
 def send(address: str, message: SignedMessage) -> int:
-    """Sign a message and send it through the guarded client; return the status of the answer.
+    """Sign a message and send it through the guarded client; return the status of the response.
 
     Raises:
-        DeliveryError: the receiver refused it, or was not there; or no secret can be read.
+        DeliveryError: the receiver refused it or was unreachable, or no secret can be decrypted.
     """
     if not message.secrets:
         raise DeliveryError("the webhook's secret cannot be read")
@@ -48,7 +48,7 @@ def send(address: str, message: SignedMessage) -> int:
 
 
 def sign(message: SignedMessage) -> dict[str, str]:
-    """Return the headers of Standard Webhooks, with a signature by each secret."""
+    """Return the headers of Standard Webhooks, with one signature per secret."""
     now = timezone.now()
     signatures = [Signer(each).sign(message.key, now, message.body) for each in message.secrets]
     return {

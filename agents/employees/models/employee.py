@@ -25,7 +25,7 @@ class ProviderKind(models.TextChoices):
 
 
 LONGEST_RESPONSE_S = 1_800
-"""The usual time limit for one whole answer of a model."""
+"""The usual time limit for one whole response of a model."""
 
 
 class ModelProvider(models.Model):

@@ -47,7 +47,7 @@ class IdRow(NamedTuple):
 
 
 def compile_ids(build: Callable[[], QuerySet[Any]], most: int = MAX_IDS, pk: str = "pk") -> CompiledQuery[IdRow]:
-    """Compile a query for the ids of what is due; limited, so that a sweep ends soon: the next one handles the rest."""
+    """Compile a query for due ids, limited so that a sweep ends soon: the next one handles the rest."""
     return CompiledQuery(IdRow, lambda: build()[:most], pk=pk)
 
 

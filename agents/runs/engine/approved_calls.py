@@ -21,12 +21,12 @@ from tools.toolbox.objections import Objection
 
 
 class ApprovedCall(Judgment):
-    """An approved call that is due: if it is not what its card showed any more, its person is asked again.
+    """An approved call that is due: if it no longer matches its card, its person is asked again.
 
     Attributes:
         tool, verdict: those of the last judgment.
         warnings: those on the card of a call that a standing grant approved; a person decides about them.
-        effect: the effect as computed last, or the reason why the gate forbids the call.
+        effect: the last computed effect, or the reason why the gate forbids the call.
     """
 
     on_change = OnChange.ASK
@@ -86,9 +86,9 @@ class ApprovedCall(Judgment):
         return Objection(f"{changed}.")
 
     def find_grant_objection(self) -> PreapprovalObjection | None:
-        """Find the reason why the standing grant that approved the call does not let it start.
+        """Find the reason why the standing grant that approved the call does not allow its start.
 
-        None if it does, or if a person approved the call.
+        None if it allows it, or if a person approved the call.
         """
         if self.card.standing_grant_id is None or self.tool is None:
             return None

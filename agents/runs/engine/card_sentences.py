@@ -9,7 +9,7 @@ from tools.toolbox.isolation import BrokenPromise, run_isolated
 
 _SENTENCE_LENGTH = 1000
 EXISTS = "exists"
-"""The field that tells of a target that it was deleted meanwhile."""
+"""The field that says that a target was deleted meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ def describe_effect(tool: Tool, params: dict[str, object], preview: Preview) -> 
     """Add the tool's sentence to the preview.
 
     Raises:
-        BrokenPromise: what the tool returned is no sentence.
+        BrokenPromise: the tool did not return a sentence.
     """
     if preview.is_done:
         return CallEffect(_describe_done(preview), preview)
@@ -43,7 +43,7 @@ def describe_without_effect(tool: Tool, params: dict[str, object], problem: str)
 
 
 def describe_refused(tool: Tool, params: dict[str, object], error: ToolError, shown: Any) -> CallEffect:
-    """Describe a call that its tool refuses since its card was made: it is done already, or cannot run any more.
+    """Describe a call that its tool now refuses: it is already done, or can no longer run.
 
     Args:
         shown: the preview as the card stores it.
@@ -55,7 +55,7 @@ def describe_refused(tool: Tool, params: dict[str, object], error: ToolError, sh
 
 
 def _find_deleted(error: ToolError, shown: Any) -> Preview | None:
-    """Return the effect of a deletion whose only target is not there any more; None for anything else."""
+    """Return the effect of a deletion whose only target no longer exists; None for anything else."""
     targets = shown.get("targets") if isinstance(shown, dict) else None
     if error.code != ErrorCode.NOT_FOUND or not isinstance(targets, list) or len(targets) != 1:
         return None

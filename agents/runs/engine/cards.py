@@ -52,7 +52,7 @@ SEND = "send"
 
 
 def compute_effect(tool: Tool, params: dict[str, object], context: ToolContext) -> CallEffect:
-    """Compute the effect in a thread of its own, in at most 10 s; a failing preview becomes "cannot be previewed".
+    """Compute the effect in a separate thread, in at most 10 s; a failing preview becomes "cannot be previewed".
 
     Call it outside transactions.
 
@@ -95,10 +95,10 @@ def compute_effect_here(
     """Compute the effect in this thread, inside the caller's transaction if there is one.
 
     Raises:
-        ToolError: the tool says that the call cannot work, for example because its target is missing; or what it
-            returns is no preview, or no sentence.
+        ToolError: the tool says that the call cannot work, for example because its target is missing; or it returned no
+        valid preview or sentence.
         DatabaseError: inside a transaction, which must be rolled back then.
-        BaseException: only of the classes in `let_through`, for example a deadlock, after which the caller tries again.
+        BaseException: only of the classes in `let_through`, for example a deadlock, after which the caller retries.
     """
     try:
         try:
@@ -122,7 +122,7 @@ def compute_effect_again(
 ) -> CallEffect | ToolError:
     """Compute the card's effect again, outside transactions; return an error if the gate now forbids the call.
 
-    If the tool itself refuses the call, the effect says why, or that everything is already as wanted.
+    If the tool itself refuses the call, the effect includes the reason, or says that it already exists.
     """
     if tool is None or verdict.error is not None:
         return verdict.error or ToolError(ErrorCode.TOOL_NOT_FOUND, "The tool is no longer installed.", attempted=False)
@@ -133,7 +133,7 @@ def compute_effect_again(
 
 
 def describe_refusal(tool: Tool | None, card: Approval, error: ToolError) -> CallEffect:
-    """Describe a call that cannot run as its card shows it, with a new sentence: the old one tells an effect."""
+    """Describe a call that cannot run as its card shows it, with a new sentence: the old one describes an effect."""
     if tool is None:
         return CallEffect(name_call(card.tool_call.tool, card.params), Preview.refused(error.message))
     return describe_refused(tool, card.params, error, card.preview)
@@ -189,8 +189,8 @@ def publish_card(tx: Transaction, call: ToolCall, card: Approval, days: float) -
 def replace_card(tx: Transaction, card: Approval, effect: CallEffect, why: str) -> Approval:
     """Replace an open card by a new one, because the effect has changed or a person asked for it.
 
-    The new card seals params, level and definition of the card's call as given, and gives both reasons: what has
-    changed (`why`), and why the call needs approval at all. The old card becomes superseded.
+    The new card seals params, level and definition of the card's call as given, and gives both reasons: the change
+    (`why`), and the reason why the call needs approval. The old card becomes superseded.
 
     Raises:
         RuntimeError: the card is not open; the caller must check this first.
@@ -260,7 +260,7 @@ def withdraw(tx: Transaction, card: Approval, why: str) -> bool:
 
 
 def publish_decision(tx: Transaction, card: Approval, reason: str, next_approval_id: str | None = None) -> None:
-    """Publish how the card was closed, as its `status` says."""
+    """Publish the end of the card, given by its `status`."""
     tx.publish(ApprovalDecided.of(card, reason, next_approval_id))
     tx.inbox_changed = True
 
@@ -272,7 +272,7 @@ def find_next_sequence(call: ToolCall) -> int:
 
 
 def seal(call: ToolCall, tool: Tool, params: dict[str, object]) -> None:
-    """Write tool and params on the call, as they will be shown, decided and executed.
+    """Write tool and params on the call, exactly as they will be shown, decided and executed.
 
     A call that a person edited keeps the signature of the model's own request.
     """
@@ -312,9 +312,9 @@ def compute_digest(call: ToolCall, preview: dict[str, Any]) -> str:
 
 
 def compute_shape(call: ToolCall) -> str:
-    """Hash what calls of one kind have in common: tool, definition, level and the names of the params.
+    """Hash the common parts of similar calls: tool, definition, level and the names of the params.
 
-    The names in nested objects count too: changing a phone number has another shape than changing a status.
+    The names in nested objects count too: a changed phone number has another shape than a changed status.
     """
     return fingerprint([f"{call.tool}@{call.version}", call.definition_hash, call.level, _list_names(call.params)])
 

@@ -1,8 +1,8 @@
 """Compaction: choose the parts of a long history to shorten, so that a request fits the model's context window.
 
-The choice is made anew for every request, from rows alone: all requests of the run are rebuilt, each with the tokens
+The choice is repeated for every request, from rows alone: all requests of the run are rebuilt, each with the tokens
 that the model reported for it, and with a flag if the provider first refused it as too long. So the same parts stay
-short from pass to pass, whoever drives the run, and a provider's prompt cache finds the beginning that it knows.
+short from pass to pass, whoever drives the run, and a provider's prompt cache finds a known beginning.
 Shortening happens in steps: beyond 70% of the window, down to 50%.
 
 In this order: results of earlier passes become their summaries, the largest first; texts of earlier passes are cut, the
@@ -22,7 +22,7 @@ from agents.providers.base import ContextWindow
 from tools.contract import Tool, canonical_json
 
 FULL = 0.70
-"""The share of the window beyond which parts are shortened; the rest is for the answer and for estimation errors."""
+"""The share of the window beyond which parts are shortened; the rest is for the response and for estimation errors."""
 GOAL = 0.50
 """The share of the window to which they are shortened."""
 READ_RESULTS = "results.read"
@@ -33,7 +33,7 @@ SUMMARY_LENGTH = 320
 TEXT_LENGTH = 200
 """Characters kept of a shortened text."""
 MESSAGE_OVERHEAD = 40
-"""Characters that a message or a call takes besides its content."""
+"""Characters of overhead for a message or a call."""
 
 _USUAL_RATE = 0.3
 _MIN_RATE, _MAX_RATE = 1 / 6, 1.5
@@ -229,7 +229,7 @@ class _Rebuilding:
                 self.size -= text - TEXT_LENGTH
 
     def _cut_newest(self, newest: int, limit: float) -> None:
-        """Cut the largest results of the pass to one common length, at which all of them fit."""
+        """Cut the largest results of the pass to one common length that fits."""
         sizes = {place: size for place, size in self.large.items() if place[0] == newest}
         room, remaining = max(limit - self.size + sum(sizes.values()), 0.0), len(sizes)
         level = 0.0

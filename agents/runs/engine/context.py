@@ -40,7 +40,7 @@ DELEGATE = "employee.delegate"
 
 @dataclass(frozen=True)
 class RunContext:
-    """A run with everything by which its calls are judged, as of the time of loading.
+    """A run with all data for judging its calls, as of the time of loading.
 
     `run` has its employee, provider, organization and creator loaded.
     """
@@ -61,7 +61,7 @@ class RunContext:
     def judge(
         self, tool_name: str, arguments: str | dict[str, object], occasion: Occasion = NOW
     ) -> tuple[Tool | None, Verdict]:
-        """Return the tool of that name, and the verdict about a call with these arguments."""
+        """Return the tool of that name, and the verdict on a call with these arguments."""
         tool = self.toolbox.get_granted_tool(tool_name, self.grants)
         if tool is None and (refused := self._refuse_wire_name(tool_name)) is not None:
             return refused
@@ -94,7 +94,7 @@ class RunContext:
     def with_current_rules(self) -> "RunContext":
         """Return this context with the current permissions; under the run's lock, these decide what may start.
 
-        They may have changed while the model was asked, a preview was computed or a tool ran.
+        They may have changed while the model responded, a preview was computed or a tool ran.
         """
         grants = load_grants(self.run.employee_id, self.run.mode)
         toolbox = load_toolbox(self.run.organization_id)
@@ -155,7 +155,7 @@ class RunContext:
 
     @cached_property
     def values(self) -> RunValues:
-        """The values that the run has seen, to find where those of a call come from."""
+        """The values that the run has seen, for tracing the values of a call."""
         return RunValues(self.run, self.toolbox, self.edited)
 
     @property
@@ -263,7 +263,7 @@ def has_same_verdict(one: Verdict, other: Verdict) -> bool:
 
 
 def list_colleagues(employee: Employee, ids: Iterable[int]) -> list[Employee]:
-    """List those of these employees who are colleagues of this one, by name; inactive ones too."""
+    """List the colleagues of this employee among these, by name, including inactive ones."""
     colleagues = Employee.objects.filter(organization_id=employee.organization_id, pk__in=ids).exclude(pk=employee.pk)
     return list(colleagues.order_by("name"))
 

@@ -1,7 +1,7 @@
-"""Facts on a card that another call of the same decision has made true or false, as its own card announced.
+"""Facts on a card changed by another call of the same decision, as announced on that call's card.
 
-Several cards may each say that the call creates a list. The first call creates it, so the others no longer do. Their
-person has read and approved exactly this, so it is no reason to ask again.
+Several cards may each say that the call creates a list. The first call creates it, so the others no longer do. The
+person has approved exactly this, so it is no reason to ask again.
 """
 
 from dataclasses import replace
@@ -20,7 +20,7 @@ MAX_COMPARED = 200
 def is_covered(card: Approval, effect: Preview) -> bool:
     """Return True if this effect differs from the card's only in facts that calls of the same decision have changed.
 
-    A fact is a yes or no about what another value of the same target names, such as a list, and never one of the
+    A fact is a yes or no about something that another value of the target names, such as a list, and never one of the
     target's own values, which have a value before. The decision is the bulk of the card, or its person's approvals in
     the same run before that call started.
     """
@@ -49,7 +49,7 @@ def _restore_facts(stored: dict[str, Any], target: Target) -> Target:
 
 
 def _load_announced(card: Approval) -> list[dict[str, Any]]:
-    """Load what the cards of the same decision announced whose calls have succeeded since."""
+    """Load the announced facts of the same decision's cards whose calls have succeeded since."""
     together = Q(run_id=card.run_id) if card.bulk_id is None else Q(run_id=card.run_id) | Q(bulk_id=card.bulk_id)
     started = Approval.objects.filter(
         together,

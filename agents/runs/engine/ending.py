@@ -92,7 +92,7 @@ def _list_busy_colleagues(run: Run) -> QuerySet[Run, str]:
 
 
 def end_run(tx: Transaction, ending: Ending) -> None:
-    """End the run: cancel its open cards and unstarted calls, and settle those that a lost worker executed.
+    """End the run: cancel its open cards and unstarted calls, and settle those executed by a lost worker.
 
     A run that fails while an outcome is unknown needs attention first, and ends once that is resolved.
     """
@@ -150,7 +150,7 @@ def cancel_waiting_call(tx: Transaction, call: ToolCall, why: str) -> bool:
 
 
 def _list_steps(call: ToolCall) -> list[int]:
-    """List the ids of the call, of its steps, and of the steps of those."""
+    """List the ids of the call, of its steps, and of their steps."""
     found, level = [call.pk], [call.pk]
     while level:
         level = list(ToolCall.objects.filter(parent_call_id__in=level).values_list("pk", flat=True))
@@ -187,10 +187,10 @@ def _cancel_suspended_calls(tx: Transaction, calls: QuerySet[ToolCall], why: str
 
 
 def cancel_unneeded(run_id: int, problem: str = "", *, wait: bool = True) -> bool:
-    """Cancel a run whose answer nobody needs any more, and the runs that it delegated to.
+    """Cancel a run whose answer is no longer needed, and the runs that it delegated to.
 
     Args:
-        problem: a sentence for people that says why.
+        problem: a sentence for people with the reason.
 
     Raises:
         Run.DoesNotExist: without `wait`, the run is locked.
@@ -210,7 +210,7 @@ def cancel_unneeded(run_id: int, problem: str = "", *, wait: bool = True) -> boo
 
 
 def write_answer_from_summaries(run: Run, reason: ExitReason) -> str:
-    """Write the answer of a run whose model gave none; it says so."""
+    """Write the answer of a run whose model gave none; and say so."""
     done = ToolCall.objects.filter(run_id=run.pk, status=CallStatus.SUCCEEDED).order_by("pass_number", "index")
     lines = [f"- {result['summary']}" for result in done.values_list("result", flat=True)[:200] if result]
     is_cancelled = reason == ExitReason.CANCELLED

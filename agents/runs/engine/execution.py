@@ -1,7 +1,7 @@
 """Step 7 of a run: run calls.
 
 Every call is prepared by `prepare_call`: the reads of a pass, approved writes, inner calls, the steps of recipes and
-calls by hand. They differ in their `CallTerms` alone. `RunningCalls` runs each in a thread of its own, no longer than
+calls by hand. They differ only in their `CallTerms`. `RunningCalls` runs each in its own thread, no longer than
 its timeout; only a transactional write stays in the thread of its transaction (see `writes`).
 """
 
@@ -44,7 +44,7 @@ from tools.toolbox.permissions import Permission, Verdict
 
 POLL_S = 1.0
 _ADDED_S = 0.1
-"""Seconds between two looks for calls that an agent elsewhere requested while others execute."""
+"""Seconds between two checks for calls requested by an external agent while others execute."""
 MAX_INNER_CALLS = 100
 """Inner calls of one call."""
 _GATHERING_S = 0.02
@@ -105,7 +105,7 @@ def prepare_call(context: RunContext, call: ToolCall, terms: CallTerms = _DEFAUL
 
 
 class RunningCalls:
-    """Calls that run side by side.
+    """Calls that run in parallel.
 
     Attributes:
         calls: all started calls, by id.
@@ -123,7 +123,7 @@ class RunningCalls:
         return self._batch.running
 
     def start(self, context: RunContext, call: ToolCall, terms: CallTerms = _DEFAULT_TERMS) -> None:
-        """Start the call in a thread of its own."""
+        """Start the call in its own thread."""
         prepared = prepare_call(context, call, terms)
         self._batch.start(prepared)
         self.calls[call.pk] = call
@@ -186,9 +186,7 @@ def _takes_more(context: RunContext) -> bool:
 
 
 def _wait_for_reports(lease: Lease, context: RunContext, running: RunningCalls) -> list[FinishedCall | Progress]:
-    """Wait for the next reports, or for calls that were added; a driver that is asked to stop first checks that it
-    still holds the lease.
-    """
+    """Wait for the next reports or added calls; a driver that must stop first checks that it still holds the lease."""
     takes_more = _takes_more(context)
     while running.count:
         if reports := running.wait(_ADDED_S if takes_more else POLL_S):

@@ -1,4 +1,4 @@
-"""The history that a request carries: instructions, messages, the model's own turns, and every call's result."""
+"""The history in a request: instructions, messages, the model's own turns, and every call's result."""
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
@@ -21,8 +21,8 @@ from tools.contract.excerpts import format_handle
 from tools.toolbox import format_menu
 
 WAS_TOO_LONG = "gadget_sent_harder"
-"""Stored with the model's message of a pass whose request was refused as too long before a shorter one was taken: the
-limit and the size that the server named, in tokens."""
+"""Stored with the model's message of a pass whose request was refused as too long before a shorter one was accepted:
+the limit and the size that the server named, in tokens."""
 
 _LONGEST_SUMMARY = SUMMARY_LENGTH - 120
 _RULES = """\
@@ -35,7 +35,7 @@ _CLOSING = "Answer now with what you have. Do not call any more tools."
 
 
 class OpenCalls(RuntimeError):
-    """A call of the run has not ended: the model cannot be asked yet."""
+    """A call of the run has not ended: the model cannot be called yet."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class CachedPass:
 class ConversationCache:
     """The passes of a run whose calls have all ended, and the signatures of all calls in them.
 
-    It belongs to one driver, which alone records passes while it holds the lease. Readers change nothing in it.
+    It belongs to one driver, which alone records passes while it holds the lease. Readers do not change it.
     """
 
     passes: list[CachedPass] = field(default_factory=list)
@@ -110,7 +110,7 @@ class History:
     Attributes:
         messages: in the Chat Completions shape.
         messages_upto: the number of a person's last message among them.
-        signatures: those of all calls of the run; a new call with one of them may be a duplicate.
+        signatures: the signatures of all calls of the run; a new call with one of them may be a duplicate.
         cuts: the shortened parts.
     """
 
@@ -143,7 +143,7 @@ def build_history(
     Costs two queries, one more if people wrote more than the task, and one more if a result is shortened.
 
     Args:
-        closing: ask for an answer without calls.
+        closing: request an answer without calls.
         refused: the provider refused this request as too long for this window; shorten it further.
 
     Raises:
@@ -216,7 +216,7 @@ class _ResultSummary:
 
     Attributes:
         is_edited: a person changed the params of its call.
-        rest: tells the model where the rest is.
+        rest: says where the model finds the rest.
     """
 
     summary: str
@@ -286,7 +286,7 @@ def load_outcomes(run_id: int) -> list[CallOutcome]:
 
 
 def _make_outcome(call: ToolCall, reasons: dict[int, str]) -> CallOutcome:
-    """Make a call's outcome; `reasons` holds the reason on the newest card of each call."""
+    """Build a call's outcome; `reasons` holds the reason on the newest card of each call."""
     origin = call.duplicate_of or call
     result = origin.result or {}
     error = result.get("error") or {}

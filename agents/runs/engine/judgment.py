@@ -1,8 +1,8 @@
 """The one judgment of calls (steps 3 to 7 of a run): before the run's lock is taken, and again under it.
 
-Judge the calls → compute their effects, outside any transaction → lock the run → read the current rules → lock what
-limits count → judge again → compare. Whoever judges calls keeps only its own part: how it judges, what it compares, and
-what it does about an objection. `OnChange` says which of three answers that is. The verdict itself, with the reason for
+Judge the calls → compute their effects, outside any transaction → lock the run → read the current rules → lock the rows
+that limits count → judge again → compare. Each caller adds only how it judges, what it compares, and its reaction to an
+objection, which is one of three in `OnChange`. The verdict itself, with the reason for
 the card, comes from `tools/toolbox/permissions.py`.
 """
 
@@ -46,18 +46,18 @@ LIMIT_REACHED = Objection("Another run used up a limit while this call was prepa
 
 
 class OnChange(Enum):
-    """The answers to an objection that came up between the two judgments."""
+    """The reactions to an objection that arose between the two judgments."""
 
     ASK = "ask"
     """A person has approved the call as its card showed it: ask again, with a new card."""
     REFUSE = "refuse"
-    """The call, or the edit of its card, does not go on."""
+    """The call, or the edit of its card, does not proceed."""
     RETRY = "retry"
-    """Nothing is stored yet: judge and preview again outside the lock, in a few rounds; then refuse what changed."""
+    """Nothing is stored yet: judge and preview again outside the lock, in a few rounds; then refuse changes."""
 
 
 def lock_counted(tx: Transaction, context: RunContext, tools: Iterable[str]) -> set[str]:
-    """Return those of the tools whose calls a limit counts; nobody else counts the employee's calls of them meanwhile.
+    """Return the tools whose calls a limit counts; until the commit, no one else counts the employee's calls of them.
 
     No statement runs if there is none, or if this transaction has locked them before.
     """
@@ -73,7 +73,7 @@ class Judgment(ABC):
 
     Attributes:
         context: the run with the rules of the last judgment.
-        counted: the tools whose calls a limit counts, which nobody else can count until the transaction ends.
+        counted: the tools whose calls a limit counts, which no other process can count until the transaction ends.
         is_outdated: the rules had changed when the run was locked.
         rounds_left: for RETRY, the rounds after this one.
     """
@@ -89,10 +89,10 @@ class Judgment(ABC):
         self.rounds_left = 0
 
     def judge_again(self, tx: Transaction, current: RunContext | None = None) -> Objection | None:
-        """Judge once more, under the run's lock; None if the calls may go on as they were judged.
+        """Judge once more, under the run's lock; None if the calls may proceed as judged.
 
         Args:
-            current: the context with the rules that were read under this very lock; they are read if it is None.
+            current: the context with the rules that were read under this lock; None reads them.
         """
         before, self.context = self.context, current or self.context.with_current_rules()
         self.is_outdated = not self.context.has_same_rules(before)
@@ -121,18 +121,18 @@ class Judgment(ABC):
 
     @abstractmethod
     def compare(self, tx: Transaction) -> Objection | None:
-        """Compare the calls with what was judged, shown or promised before."""
+        """Compare the calls with their earlier verdict, card or promise."""
 
 
 class PlannedCalls(Judgment):
-    """Calls that are not stored yet. A change takes them through another round of judging and previewing.
+    """Calls that are not stored yet. A change leads to another round of judging and previewing.
 
     In the last round, or if the run may start nothing, the current rules judge them under the lock. A call that would
     need another preview is refused then.
 
     Attributes:
         planned: the calls as they were judged last, with the effects for their cards.
-        snapshot: the hash of the rules that judged them, once they are kept.
+        snapshot: the hash of the rules that judged them, once they are stored.
     """
 
     on_change = OnChange.RETRY
@@ -232,7 +232,7 @@ class PlannedCalls(Judgment):
 
     @override
     def compare(self, tx: Transaction) -> Objection | None:
-        """Count again what other runs may have started since."""
+        """Count again, because other runs may have started calls since."""
         counted = [plan for plan in self.planned if plan.error is None and plan.row.tool in self.counted]
         lacking = self._count_again(tx.now, counted)
         if lacking and self.may_retry(tx):
@@ -242,7 +242,7 @@ class PlannedCalls(Judgment):
         return None
 
     def _count_again(self, now: datetime, counted: list[PlannedCall]) -> list[PlannedCall]:
-        """Judge calls under a limit once more, while nobody else can count; return those that need a card."""
+        """Judge calls under a limit once more, while no other process can count; return those that need a card."""
         starting: list[ToolCall] = []
         lacking = []
         for plan in counted:

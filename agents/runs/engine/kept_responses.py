@@ -1,4 +1,4 @@
-"""A response of the model whose pass could not be recorded: kept on the run, so that it is paid for once.
+"""A model response whose pass could not be recorded: stored on the run, so that it is paid for once.
 
 Only a failure writes it. The next driver of the run uses it in place of another request.
 """
@@ -38,11 +38,11 @@ _NOT_OURS = (LeaseLost, LostRace, ProviderError, ProviderStopped)
 
 @dataclass(frozen=True)
 class KeptResponse:
-    """A response as the run kept it.
+    """A response stored on the run.
 
     Attributes:
         messages_upto: the number of a person's last message in its request.
-        refused: its request had been refused as too long for this window before.
+        refused: an earlier request was refused as too long for this window.
     """
 
     response: ModelResponse

@@ -27,7 +27,7 @@ class _EstimatedPass:
     """A recorded pass whose usage is estimated.
 
     Attributes:
-        price: the price by which its cost was computed.
+        price: the price used for its cost.
     """
 
     run_id: int

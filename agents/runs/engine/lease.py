@@ -95,7 +95,7 @@ class Lease(RunWork):
 
         Args:
             renews: renew the lease with the commit.
-            even_if_lost: go ahead without the lease, because the block records a fact.
+            even_if_lost: proceed without the lease, because the block records a fact.
 
         Raises:
             LeaseLost: another worker may drive the run.
@@ -114,7 +114,7 @@ class Lease(RunWork):
             self.note_renewal(began)
 
     def note_renewal(self, began: float) -> None:
-        """Note that a transaction that began at this time of `clock_s`, or later, renewed the lease."""
+        """Record that a transaction started at this time of `clock_s`, or later, renewed the lease."""
         self.holds_until = max(self.holds_until, began + timing().lease.total_seconds())
 
     def may_begin_effect(self) -> bool:
@@ -292,7 +292,7 @@ class _Heartbeat(threading.Thread):
 
 
 def _match_useless_runs(tool: str) -> Q:
-    """Match the runs for which side work of this tool is useless."""
+    """Match the runs that make side work of this tool useless."""
     stopped = ToolRule.objects.filter(organization_id=OuterRef("organization_id"), tool=tool, stopped_at__isnull=False)
     return _IS_STOPPED | Q(status__in=UNSUCCESSFUL) | Q(Exists(stopped))
 

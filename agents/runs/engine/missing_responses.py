@@ -1,4 +1,4 @@
-"""Step 5 of a run without a usable response: count its usage, keep the text that came, and ask again or end the run."""
+"""Step 5 of a run without a usable response: count its usage, keep the received text, and retry or end the run."""
 
 import logging
 
@@ -16,7 +16,7 @@ from agents.runs.models import CallStatus, Event, EventType, ExitReason, Run, To
 logger = logging.getLogger(__name__)
 
 _UNUSABLE_RESPONSES = {"answer_cut": ExitReason.ANSWER_CUT, "answer_filtered": ExitReason.ANSWER_FILTERED}
-"""The codes of provider errors that mean that a response came and is unusable."""
+"""The codes of provider errors for a response that arrived and is unusable."""
 
 
 def handle_missing_response(
@@ -40,7 +40,7 @@ def handle_missing_response(
 
 
 def _count_unusable_response(tx: Transaction, failure: ProviderError | ProviderStopped, used: Usage) -> None:
-    """Count the usage of a response that is no pass, and publish the text that came."""
+    """Count the usage of a response without a pass, and publish its text."""
     if isinstance(failure, ProviderError):
         received = UnusableResponse(used, failure.duration_ms, failure.code, failure.message, failure.text)
     else:
@@ -49,10 +49,10 @@ def _count_unusable_response(tx: Transaction, failure: ProviderError | ProviderS
 
 
 def _retry_or_end(tx: Transaction, step: NextStep, error: ProviderError) -> None:
-    """Schedule another try with a failed provider, or end the run with a reason for people."""
+    """Schedule a retry with a failed provider, or end the run with a reason for people."""
     run = tx.run
     if step.action == Action.ASK_FOR_ANSWER and run.message_count == run.messages_heard:
-        # A closing pass is not retried: without a text that came, `end_run` writes an answer itself.
+        # A closing pass is not retried: without any text, `end_run` writes an answer itself.
         end_run(tx, _build_ending(error.text, error, step.reason))
         return
     earlier = _list_unusable_responses(tx)
@@ -77,7 +77,7 @@ def _retry_or_end(tx: Transaction, step: NextStep, error: ProviderError) -> None
 
 
 def _build_ending(text: str, error: ProviderError, reason: ExitReason) -> Ending:
-    """Build the ending after an error; a text that was cut off is the run's answer, and never counts as complete."""
+    """Build the ending after an error; an interrupted text is the run's answer, and never counts as complete."""
     if text:
         return Ending(ExitReason.ANSWER_CUT, text, f"The answer is incomplete. {error.message}")
     ended = _UNUSABLE_RESPONSES.get(error.code) if reason == ExitReason.PROVIDER_ERROR else None

@@ -60,8 +60,8 @@ def wake_if_possible(tx: Transaction, by: str = MACHINE, *, is_announced: bool =
     """Queue a parked run if a call can start now or all calls are terminal; return True if it was queued.
 
     Args:
-        by: the name of the person whose decision or answer came.
-        is_announced: the caller has published that the run goes on.
+        by: the name of the person who decided or answered.
+        is_announced: the caller has published that the run continues.
     """
     run = tx.run
     if run.status not in PARKED:
@@ -78,7 +78,7 @@ def wake_if_possible(tx: Transaction, by: str = MACHINE, *, is_announced: bool =
 
 
 def _leave_waiting(tx: Transaction, unfinished: set[str]) -> None:
-    """Let the run wait for what is open, or for the next request of an agent that runs elsewhere."""
+    """Let the run wait for its open cards, or for the next request of an agent that runs elsewhere."""
     if unfinished:
         park(tx, needs_attention=CallStatus.OUTCOME_UNKNOWN in unfinished)
     else:
@@ -86,14 +86,14 @@ def _leave_waiting(tx: Transaction, unfinished: set[str]) -> None:
 
 
 def rest(tx: Transaction) -> None:
-    """Let a session of an agent that runs elsewhere rest until its next request; without one, it ends in time."""
+    """Let a session of an agent that runs elsewhere rest until its next request; without one, it ends after a while."""
     tx.release_lease()
     tx.run.status = RunStatus.WAITING
     tx.run.next_wake_at = tx.now + timing().session_idle
 
 
 def find_expandable_recipes(run_id: int) -> QuerySet[ToolCall]:
-    """Return the run's recipes that can take a step: they wait for no person, no colleague and no earlier step."""
+    """Return the run's recipes that can take a step: they wait for no person, colleague or earlier step."""
     waiting = ToolCall.objects.filter(run_id=run_id, status=CallStatus.SUSPENDED, child_run=None)
     asking = Approval.objects.filter(tool_call=OuterRef("pk"), kind=ApprovalKind.QUESTION)
     steps = ToolCall.objects.exclude(status__in=TERMINAL_CALLS).filter(parent_call=OuterRef("pk"))
@@ -116,7 +116,7 @@ def _find_action(tx: Transaction, unfinished: set[str]) -> Action | None:
 
 
 def _has_startable_call(run: Run) -> bool:
-    """Return True if an approved call is due and not withheld; an ask never is: its agent takes the action itself."""
+    """Return True if an approved call is due and not withheld; an ask never is: its agent acts itself."""
     return run.origin != Origin.ASK and STARTABLE_CARD.fetch_one(run.pk) is not None
 
 
@@ -131,7 +131,7 @@ def _find_forced_end(tx: Transaction, unfinished: set[str]) -> ExitReason | None
 
 
 def _decide_after_pass(tx: Transaction, statuses: list[str]) -> NextStep:
-    """Decide what follows a pass whose calls are all terminal: the end, a closing pass, or the next pass."""
+    """Decide the step after a pass whose calls are all terminal: the end, a closing pass, or the next pass."""
     run = tx.run
     if run.pass_number == 0:
         return NextStep(Action.ASK)

@@ -1,4 +1,4 @@
-"""Steps 5 and 6 of a run: ask the model, then record its response and the calls that it requests in one transaction."""
+"""Steps 5 and 6 of a run: call the model, then record its response and requested calls in one transaction."""
 
 from __future__ import annotations
 
@@ -72,17 +72,17 @@ class ReceivedResponse:
 
     @property
     def planned(self) -> list[PlannedCall]:
-        """The calls as they were judged last."""
+        """The calls with their last verdicts."""
         return self.judgment.planned if self.judgment else []
 
 
 def ask_model(lease: Lease, step: NextStep) -> ReceivedResponse:
-    """Ask the model outside any transaction, and plan the calls that it requests.
+    """Call the model outside any transaction, and plan the calls that it requests.
 
     Raises:
-        ProviderError: the model could not be asked, or its response is unusable.
-        ProviderStopped: the driver was stopped before the response came.
-        BudgetExhausted: the model was not asked.
+        ProviderError: the model could not be called, or its response is unusable.
+        ProviderStopped: the driver was stopped before the response arrived.
+        BudgetExhausted: the model was not called.
         LeaseLost: another worker drives the run.
     """
     context = load_context(lease.run_id)
@@ -189,7 +189,7 @@ def record_pass(lease: Lease, step: NextStep, received: ReceivedResponse) -> Rec
     """Record the pass with its calls and start those that need no approval, or end the run with the answer.
 
     The rules may have changed since the calls were judged. Then the calls are judged and previewed again, outside the
-    transaction, and recording is tried once more. After a few rounds, or if the run may start nothing, the calls are
+    transaction, and recording is retried. After a few rounds, or if the run may start nothing, the calls are
     recorded by the current rules without another preview.
     """
     recorded = None

@@ -1,6 +1,6 @@
-"""The gate's preapprover: it may approve a card in the name of a person who allowed that before.
+"""The gate's preapprover: it may approve a card in the name of a person who allowed that earlier.
 
-It stands above the runs and takes the place of `Nobody` when it is ready.
+It belongs to a layer above runs and replaces `Nobody` when it is ready.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tools.toolbox.permissions import Cause
 from tools.toolbox.rulings import Ruling
 
 ReadGrant: TypeAlias = Any
-"""What a preapprover has loaded of one permission, beginning with its row."""
+"""The loaded data of one permission, starting with its row."""
 
 
 Ended: TypeAlias = Mapping[int, Objection]
@@ -40,23 +40,23 @@ class AskingCard:
 
 @dataclass(frozen=True)
 class PreapprovalObjection(Objection):
-    """The reason why an approval does not let its call start.
+    """The reason why an approval does not allow the start of its call.
 
     Attributes:
-        ended: what turned out to have ended; the caller ends it.
+        ended: permissions found to have ended; the caller ends them.
     """
 
     ended: Ended = field(default_factory=dict)
 
 
 class Preapproval(Protocol):
-    """The approval of a call that asks.
+    """The approval of a call that needs one.
 
     Attributes:
-        grant: the row that approves the call, with the person who made it as `made_by`; None if a person must decide.
-        withheld: the reason why a person decides although one fits.
+        grant: the row that approves the call, with its creator as `made_by`; None if a person must decide.
+        withheld: the reason why a person decides although one matches.
         ruling: the approval rules by which that person could decide the call alone; None if none matches.
-        ended: those that were compared with the call and turned out to have ended; the caller ends them.
+        ended: the compared ones found to have ended; the caller ends them.
     """
 
     @property
@@ -72,7 +72,7 @@ class Preapproval(Protocol):
     def ended(self) -> Ended: ...
 
     def as_json(self) -> dict[str, Any]:
-        """Return what a call keeps of its approval, so that it can be checked again."""
+        """Return the record of the approval on its call, so that it can be checked again."""
         ...
 
 
@@ -80,11 +80,11 @@ class Preapprover(Protocol):
     """Approves cards: when a call is recorded, and again when it starts."""
 
     def load_in_force(self, run: Run, /) -> list[ReadGrant]:
-        """Load what may approve cards of the run, oldest first."""
+        """Load the permissions that may approve cards of the run, oldest first."""
         ...
 
     def find_preapproval(self, asking: AskingCard, grants: Iterable[ReadGrant], /) -> Any:
-        """Find the `Preapproval` to the card; None if none of these is about its tool."""
+        """Find the `Preapproval` of the card; None if none of these concerns its tool."""
         ...
 
     def reserve_uses(self, run: Run, preapprovals: Sequence[tuple[Any, Approval]], /) -> list[Any]:
@@ -96,11 +96,11 @@ class Preapprover(Protocol):
         ...
 
     def find_objection(self, asking: AskingCard, /) -> PreapprovalObjection | None:
-        """Find the reason why what approved the card does not let its call start; None if it does."""
+        """Find the reason why the preapproval does not allow the start of the call; None if it does."""
         ...
 
     def end(self, ended: Ended, /) -> None:
-        """End for good what was found to have ended."""
+        """End the permissions that were found to have ended."""
         ...
 
 
@@ -136,7 +136,7 @@ def register(preapprover: Preapprover) -> None:
 
 
 def get_preapprover() -> Preapprover:
-    """Return what approves cards."""
+    """Return the current preapprover."""
     return _preapprover
 
 

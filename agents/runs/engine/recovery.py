@@ -1,6 +1,6 @@
 """Lost workers: the sweeper requeues the run, and its next driver settles the calls (step 2). Also late reports.
 
-A read runs again. The outcome of a write cannot be known, so a person is asked, unless its executor reports after all.
+A read runs again. The outcome of a write cannot be known, so a person is asked, unless its executor still reports.
 """
 
 from agents.employees.toolboxes import load_toolbox
@@ -80,14 +80,14 @@ def _may_have_happened(call: ToolCall) -> bool:
 
 
 def _is_inner(call: ToolCall) -> bool:
-    """Return True if a tool made the call and will make it again; the engine itself makes the steps of recipes."""
+    """Return True if a tool made the call and will repeat it; the engine itself makes the steps of recipes."""
     return call.parent_call is not None and call.parent_call.status != CallStatus.SUSPENDED
 
 
 def record_late_effect(tx: Transaction, call: ToolCall, epoch: int, result: ToolResult) -> bool:
-    """Record that a call that was marked as not done happened after all, and create a card to acknowledge it.
+    """Record that a call marked as not done did happen, and create a card to acknowledge it.
 
-    Status and tool message of the call stay as they are. Return False if the report does not count: it is no success,
+    Status and tool message of the call stay unchanged. Return False if the report does not count: it is not a success,
     the call has not failed, or it was executed in another epoch.
     """
     again = _find_repeats(call)
@@ -115,7 +115,7 @@ def _find_repeats(call: ToolCall) -> list[str]:
 
 
 def has_happened_since(card: Approval) -> bool:
-    """Return True if a late report came, since the card was shown, that an equal call of the run happened."""
+    """Return True if a late report said, since the card was shown, that an equal call of the run happened."""
     reports = Approval.objects.filter(run_id=card.run_id, kind=ApprovalKind.UNKNOWN, requested_at__gt=card.requested_at)
     equal = reports.filter(tool_call__signature=card.tool_call.signature, tool_call__late_effect__isnull=False)
     return equal.exclude(tool_call=card.tool_call_id).exists()

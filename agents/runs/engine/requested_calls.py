@@ -38,7 +38,7 @@ _MAX_REPEATS = 2
 _WAITS = (EventType.RUN_WAITING, EventType.RUN_NEEDS_ATTENTION)
 _REPEATABLE_STATUSES = (CallStatus.EXPIRED, CallStatus.CANCELLED, CallStatus.DUPLICATE)
 _REPEATABLE_ERRORS = (ErrorCode.LIMIT_EXCEEDED, ErrorCode.RATE_LIMITED, ErrorCode.OUTCOME_UNKNOWN)
-"""Ended like this, a call may be requested again at any time; an equal one is no duplicate."""
+"""Errors after which a call may be requested again at any time; an equal one is not a duplicate."""
 _WITH_CARDS = (CallStatus.AWAITING_APPROVAL, CallStatus.APPROVED)
 _WRITES = (Level.WRITE, Level.DESTRUCTIVE)
 
@@ -54,7 +54,7 @@ class CallRequest:
 
 @dataclass
 class PlannedCall:
-    """A requested call as it will be recorded.
+    """A requested call before it is recorded.
 
     Attributes:
         permission, error: those of the verdict, unless something else forbids the call.
@@ -137,7 +137,7 @@ def plan_call(
 
 
 def preview_card(context: RunContext, plan: PlannedCall) -> None:
-    """Compute the effect for the card of a call, and where its values come from; refuse it if its preview does.
+    """Compute the effect for the card of a call, and the origins of its values; refuse it if its preview does.
 
     It takes at most `timing().preview_s`.
     """
@@ -184,7 +184,7 @@ def insert_calls(
 
     Args:
         free_slots: the number of calls that may start.
-        seen: the signatures of the run's earlier calls, to find duplicates; None if no call can be one.
+        seen: the signatures of the run's earlier calls, to find duplicates; None if duplicates are impossible.
     """
     if not planned:
         return []
@@ -227,7 +227,7 @@ def _limit_cards(run: Run, planned: list[PlannedCall]) -> None:
 
 
 def _reserve_preapprovals(tx: Transaction, planned: list[PlannedCall]) -> None:
-    """Keep as many approvals by standing grants as these have uses left; the other calls get cards."""
+    """Keep only as many approvals by standing grants as they have uses left; the other calls get cards."""
     asking = [
         plan for plan in planned if plan.preapproval and plan.permission == Permission.ASK and not plan.is_duplicate
     ]
@@ -320,7 +320,7 @@ def find_call_tool(call: ToolCall) -> Tool | None:
 
 
 def find_call_timeout(call: ToolCall) -> float:
-    """Return how many seconds the call may take."""
+    """Return the timeout of the call in seconds."""
     toolbox, tool = load_toolbox(call.organization_id), find_call_tool(call)
     return toolbox.get_timeout(tool) if tool else toolbox.limits.timeout_s
 
@@ -348,7 +348,7 @@ def find_earlier_calls(run_id: int, wanted: Set[str]) -> dict[str, ToolCall]:
 
 
 def _is_still_valid(found: list[ToolCall]) -> bool:
-    """Return True if the last of these equal calls still serves a new one."""
+    """Return True if the last of these equal calls is still valid for a new one."""
     last = found[-1]
     if last.finished_seq is None:
         return True

@@ -28,7 +28,7 @@ class CallExecution:
 
 
 class NotExecuting(RuntimeError):
-    """A call that this driver started is no longer executing, although nobody else may end it."""
+    """A call that this driver started is no longer executing, although no other process may end it."""
 
 
 def record_result(tx: Transaction, call: ToolCall, done: CallExecution) -> bool:
@@ -87,13 +87,13 @@ def keep_provenance(call: ToolCall, result: ToolResult) -> None:
 
 
 def write_tool_message(call: ToolCall, result: ToolResult) -> str:
-    """Write the tool message that the model reads; it says if a person changed the params."""
+    """Write the tool message that the model reads; it mentions params changed by a person."""
     text = format_for_model(result, format_handle(call.pk))
     return "\n".join(filter(None, [describe_edited_params(call), text]))
 
 
 def describe_edited_params(call: ToolCall) -> str:
-    """Describe the params to which a person changed the call's; empty if nobody did."""
+    """Describe the params as changed by a person; empty if unchanged."""
     if call.model_params is None:
         return ""
     return f"A person changed the params before approving, to: {canonical_json(call.params)}"

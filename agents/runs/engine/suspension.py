@@ -44,7 +44,7 @@ LONGEST_QUESTION = 4_000
 LONGEST_TASK = 20_000
 LONGEST_SUMMARY = 300
 MAX_MS = 2**31 - 1
-"""The longest duration that a call's column can hold: more than 24 days."""
+"""The longest duration that a call's column can store: more than 24 days."""
 _MS = timedelta(milliseconds=1)
 _SENTENCE_LENGTH = 1_000
 
@@ -124,7 +124,7 @@ def _ask_question(tx: Transaction, call: ToolCall, question: Question) -> None:
 
 
 def _delegate(tx: Transaction, call: ToolCall, delegation: Delegation) -> None:
-    """Start the colleague's run, which gets nothing of this run but the task."""
+    """Start the colleague's run, which gets only the task of this run."""
     parent, colleague = tx.run, _find_colleague(tx, delegation.employee)
     task = make_storable(delegation.task).strip()
     if not task or len(task) > LONGEST_TASK:
@@ -160,7 +160,7 @@ def _find_delegated_calls(run_id: int) -> QuerySet[ToolCall]:
 
 
 def _find_colleague(tx: Transaction, name: str) -> Employee:
-    """Find the colleague of that name, to whom this run may delegate now.
+    """Find the colleague of that name, if this run may delegate to them now.
 
     Raises:
         ToolError: the reason why it may not.
@@ -219,7 +219,7 @@ def collect_delegate_results(run_id: int, wait: bool = True) -> bool:
 
 
 def make_delegate_result(child: Run) -> ToolResult:
-    """Make the result of a delegating call from the colleague's run, which has ended."""
+    """Build the result of a delegating call from the colleague's ended run."""
     name = child.employee.name
     origin: dict[str, Any] = {"run_id": str(child.pk), "employee": name}
     if child.status == RunStatus.SUCCEEDED:
@@ -240,7 +240,7 @@ def shorten_answer(answer: str) -> str:
 
 
 def expand_recipe(lease: Lease) -> NextStep:
-    """Take a recipe one step further, or give it its result."""
+    """Advance a recipe by one step, or give it its result."""
     parent = find_expandable_recipes(lease.run_id).first()
     if parent is None:
         with lease.transaction() as tx:
@@ -264,7 +264,7 @@ def _may_continue(tx: Transaction, parent: ToolCall) -> bool:
 
 
 def _record_recipe_step(lease: Lease, parent: ToolCall, step: PlannedCalls) -> NextStep:
-    """Record a recipe's step as a call, judged by the current rules; end a recipe that these forbid by now."""
+    """Record a recipe's step as a call, judged by the current rules; end a recipe that they now forbid."""
     for _ in step.rounds(lease):
         with lease.transaction() as tx:
             if _may_continue(tx, parent) and step.judge_again(tx) is None:
@@ -279,7 +279,7 @@ def _record_recipe_step(lease: Lease, parent: ToolCall, step: PlannedCalls) -> N
 
 
 def _find_recipe_refusal(context: RunContext, recipe: ToolCall) -> ToolError | None:
-    """Find the reason why the recipe, or one that it is a step of, may not be used any more; None if it may."""
+    """Find the reason why the recipe, or a recipe above it, is no longer allowed; None if it is allowed."""
     call: ToolCall | None = recipe
     while call is not None:
         tool = context.find_tool(call)

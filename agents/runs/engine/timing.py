@@ -89,7 +89,7 @@ class Timing:
         return timedelta(seconds=15 * 60 * self.scale)
 
     def get_validity(self, origin: str) -> timedelta:
-        """Return the validity of an approval in a run of this origin: the receipt of an ask has to reach its agent."""
+        """Return the validity of an approval in a run of this origin: the receipt of an ask must reach its agent."""
         return timedelta(hours=1) if origin == "ask" else self.approval_validity
 
     @property
@@ -107,7 +107,7 @@ class Timing:
         return timedelta(seconds=15 * 60 * self.scale)
 
     def backoff(self, tries: int, retry_after_s: float | None) -> timedelta:
-        """Return the pause after `tries` failures in a row."""
+        """Return the pause after `tries` consecutive failures."""
         own = min(2.0**tries, 60.0)
         return timedelta(seconds=max(own, retry_after_s or 0.0) * self.scale)
 

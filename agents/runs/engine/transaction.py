@@ -34,11 +34,11 @@ class Action(StrEnum):
     RUN_READY = "run_ready"
     """Run the calls that need no approval."""
     EXPAND = "expand"
-    """Take a recipe one step further."""
+    """Advance a recipe by one step."""
     ASK = "ask"
-    """Ask the model."""
+    """Call the model."""
     ASK_FOR_ANSWER = "ask_for_answer"
-    """Ask the model for an answer without calls, which ends the run: the closing pass."""
+    """Request an answer without calls from the model, which ends the run: the closing pass."""
     LEAVE = "leave"
     """Leave the run: it waits, has ended, or yields to others."""
 
@@ -49,7 +49,7 @@ class NextStep:
 
     Attributes:
         reason: the run's exit reason after a closing pass.
-        deadline: monotonic time at which the run must end, for an action that asks the model.
+        deadline: monotonic time at which the run must end, for an action that calls the model.
     """
 
     action: Action
@@ -72,7 +72,7 @@ class Transaction:
         inbox_changed: set it when a card was created or closed.
         step_continues: set it in the middle of a step, for example while calls execute: then no next step is decided.
         next_step: decided on exit if the transaction is a driver's.
-        locked_counts: the tools whose calls nobody else of the employee counts until the commit.
+        locked_counts: the tools whose calls no other run of the employee counts until the commit.
     """
 
     def __init__(self, run: Run, now: datetime) -> None:

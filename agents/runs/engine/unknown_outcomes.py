@@ -1,4 +1,4 @@
-"""Unknown outcomes (step 7 of a run): mark a write whose end nobody knows, and ask a person to check it."""
+"""Unknown outcomes (step 7 of a run): mark a write without a known end, and ask a person to check it."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -70,7 +70,7 @@ def show_unknown_card(tx: Transaction, call: ToolCall, outcome: UnknownOutcome) 
 
 
 def close_unknown_card(call: ToolCall, reason: str, by: User | None = None) -> None:
-    """Close the card that asked what happened: a person answered, or the executor reported."""
+    """Close the card of an unknown outcome: a person resolved it, or the executor reported."""
     Approval.objects.filter(tool_call=call, kind=ApprovalKind.UNKNOWN, status=ApprovalStatus.PENDING).update(
         status=ApprovalStatus.CANCELLED, reason=reason, decided_by=by, decided_at=Now()
     )

@@ -14,11 +14,11 @@ STOPPED = "stopped"
 
 @dataclass(frozen=True)
 class UnusableResponse:
-    """A response that came, wholly or in part, and becomes no pass.
+    """A complete or partial response that does not become a pass.
 
     Attributes:
         reason: the provider's message.
-        text: the part of it that a person can read, if it was cut off.
+        text: its readable part, if it was cut off.
     """
 
     used: Usage
@@ -45,10 +45,10 @@ def compute_usage_cost(run: Run, used: Usage) -> int:
 
 
 def count_unusable(tx: Transaction, received: UnusableResponse, is_counted: bool = False) -> None:
-    """Add a response that is no pass to the run's usage and time, and publish it.
+    """Add a response without a pass to the run's usage and time, and publish it.
 
     Args:
-        is_counted: its usage was added when it came.
+        is_counted: its usage was added on arrival.
     """
     run, used = tx.run, received.used
     price = find_price(run.employee.provider, run.employee.model)

@@ -112,7 +112,7 @@ def _start_attempt(call: ToolCall, **columns: Any) -> None:
 
 
 def _use_approval(tx: Transaction, due: ApprovedCall) -> CallEffect | None:
-    """Check all guards under the run's lock and consume the approval; return the effect as approved.
+    """Check all guards under the run's lock and consume the approval; return the approved effect.
 
     If a guard fails, ask a person again or reject the call, and return None.
     """
@@ -188,7 +188,7 @@ def _record_outcome(lease: Lease, due: ApprovedCall, done: executor.FinishedCall
 
 
 def _suspend_write(tx: Transaction, call: ToolCall, wait: Suspend, done: executor.FinishedCall) -> None:
-    """Let an approved call wait for an answer or a colleague; a call that was given up did nothing."""
+    """Let an approved call wait for an answer or a colleague; an abandoned call did nothing."""
     epoch = tx.run.lease_epoch
     try:
         suspend(tx, call, wait, done.duration_ms)
@@ -197,7 +197,7 @@ def _suspend_write(tx: Transaction, call: ToolCall, wait: Suspend, done: executo
 
 
 def _report_late(epoch: int, call: ToolCall, _key: int, result: ToolResult) -> None:
-    """Record the report of a call that was given up, in the tool's own thread."""
+    """Record the report of an abandoned call, in the tool's own thread."""
 
     def record() -> None:
         with run_transaction(call.run_id) as tx:
@@ -207,7 +207,7 @@ def _report_late(epoch: int, call: ToolCall, _key: int, result: ToolResult) -> N
 
 
 def _settle_by_late_report(tx: Transaction, epoch: int, call: ToolCall, result: ToolResult) -> None:
-    """Settle a call by the late report of its executor, even if nobody has noticed yet that the call was lost.
+    """Settle a call by the late report of its executor, even if its loss has not been noticed yet.
 
     If it was settled before, the report is only published and audited; a success is recorded as a late effect.
     """
@@ -229,7 +229,7 @@ def _settle_by_late_report(tx: Transaction, epoch: int, call: ToolCall, result: 
 
 
 def record_patiently(what: str, act: Callable[[], Value]) -> Value:
-    """Record something that must not be lost; retry as long as an outage of the database prevents it.
+    """Record something that must not be lost; retry during an outage of the database.
 
     After any other failure of the database, or while the worker shuts down, try three times.
     """

@@ -52,12 +52,12 @@ class Approval(models.Model):
         sentence: written by the server from the params, never by the model.
         preview: the sealed effect, see `tools.contract.Preview.as_json`.
         level, params: those of the call on this card; a later card of the call may have others.
-        why: the reason why a person is asked, after what changed since the card that this one replaces.
+        why: the reason why a person is asked, after changes since the replaced card.
         words: the other system's own words about an unknown outcome, unverified; empty for other cards.
         shape: a hash of the tool, its definition, the level and the names of the params; equal ones are grouped.
         bulk_id: the bulk decision that this decision belongs to; None if the card was decided on its own.
         digest: SHA-256 over organization, run, call, tool, definition, level, params and preview.
-        standing_grant: the standing grant that answered the card in the name of its maker, who is `decided_by`.
+        standing_grant: the standing grant that approved the card in the name of its creator, who is `decided_by`.
         ruling: the approval rules and votes by which it was approved, see `tools.toolbox.rulings`; None without rules.
         broke_glass: an admin approved it alone in an emergency, although approval rules needed other people.
         start_after: the end of the grace period, until which the decision can be undone.
@@ -165,14 +165,14 @@ class Approval(models.Model):
 
     @property
     def decider(self) -> str:
-        """The name of the person who decided, or of the standing grant with that of its maker; empty for nobody."""
+        """The name of the person who decided, or of the standing grant with its creator; empty without either."""
         return name_decider(self.decided_by.get_username() if self.decided_by else "", self.standing_grant_id)
 
     @property
     def warning(self) -> str:
         """The warning to read before deciding; empty for most cards, and for all closed ones.
 
-        The age of the call counts, not that of the card: a call that was asked again after the restore is no safer.
+        The age of the call counts, not that of the card: a call asked again after the restore is no safer.
         """
         if self.status != ApprovalStatus.PENDING:
             return ""
@@ -181,7 +181,7 @@ class Approval(models.Model):
 
 
 class WithheldBulk(models.Model):
-    """A bulk approval that its person has undone: none of its calls starts any more.
+    """A bulk approval that its person has undone: none of its calls starts.
 
     Every start of a call reads it under the run's lock, so no approval has to be changed at once. The cards are then
     renewed one by one. The row stays, so an approval of the same bulk that arrives late does not start either.
@@ -216,13 +216,13 @@ class WithheldBulk(models.Model):
 
 
 class Vote(models.Model):
-    """A person's approval of a card for which an approval rule needs certain people; a single approver casts none.
+    """A person's approval of a card under an approval rule; a single approver casts no vote.
 
     Attributes:
-        deputy_for: the person in whose stead it was cast.
+        deputy_for: the person on whose behalf it was cast.
         decision_id: repeating it by the same person casts no second vote.
         bulk_id: the bulk approval that it is part of; undoing the bulk withdraws it.
-        withdrawn_at: the time from which it does not count any more.
+        withdrawn_at: the time from which it no longer counts.
     """
 
     approval = models.ForeignKey(Approval, on_delete=models.CASCADE, related_name="votes", db_index=False)

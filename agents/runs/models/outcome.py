@@ -25,7 +25,7 @@ CALL_KIND_COLUMNS = ("pass_number", "level", "status", "child_run__outcome")
 
 
 def judge_outcome(kinds: Iterable[CallKind]) -> Outcome:
-    """Judge what the run did. A denied change that was corrected and approved later does not count as denied."""
+    """Classify the work of the run. A denied change that was corrected and approved later does not count as denied."""
     calls = list(kinds)
     changes = [call for call in calls if _asks_for_change(call)]
     is_changed = any(_has_changed_something(call) for call in changes)
@@ -48,7 +48,7 @@ def _was_denied(call: CallKind) -> bool:
 
 
 def _has_changed_something(call: CallKind) -> bool:
-    """Check if the call changed something; a delegated task did what its own run did."""
+    """Check if the call changed something; a delegated task counts by its own run."""
     if call.status != CallStatus.SUCCEEDED:
         return False
     return call.child_outcome in (None, "", Outcome.DONE, Outcome.PARTLY_DENIED)

@@ -8,13 +8,14 @@ from agents.runs.models.tool_call import ToolCall
 
 
 class OutsideValue(models.Model):
-    """A value from outside in a record, a file or a schedule, since a call wrote it there.
+    """A value from outside that a call wrote into a record, a file or a schedule.
 
     Attributes:
-        key: the digest of the value, from `tools.toolbox.provenance`; the value itself stays in the call. A file whose
-            values were too many to list has a key of its own.
-        param: the param of the call that had it, such as `changes.email`; with the call, it leads to field and version.
-        title: the name of the tool that brought it first.
+        key: the digest of the value, from `tools.toolbox.provenance`; the value itself stays in the call. A file with
+        too many values to list has its own key.
+        param: the param of the call that had it, such as `changes.email`; with the call, it identifies field and
+        version.
+        title: the name of the tool that first returned it.
         call: the first call that stored it.
     """
 

@@ -1,4 +1,4 @@
-"""A policy snapshot: the rules by which the calls of some passes were judged."""
+"""A policy snapshot: the rules used to judge the calls of some passes."""
 
 from django.db import models
 from django.db.models.functions import Now
@@ -7,7 +7,7 @@ from agents.accounts.models.organization import Organization
 
 
 class PolicySnapshot(models.Model):
-    """The rules by which an employee's calls were judged at some time; equal rules share one row.
+    """The rules used to judge an employee's calls at some time; equal rules share one row.
 
     Attributes:
         hash: the SHA-256 of `rules`, by which passes name the snapshot.

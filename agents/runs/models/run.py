@@ -55,12 +55,12 @@ class ExitReason(models.TextChoices):
 
 
 class Outcome(models.TextChoices):
-    """The outcomes of a run, so that a run that did nothing never looks like one that did its work."""
+    """The outcomes of a run, so that a run that did nothing never looks successful."""
 
     DONE = "done", "Succeeded"
     """It created or changed something, and its last changes were approved where they had to be."""
     ANSWERED = "answered", "Answered"
-    """It looked things up, and asked for no changes."""
+    """It read data, and requested no changes."""
     UNCHANGED = "unchanged", "Finished without changes"
     """It used no tool successfully, or none of its changes was made."""
     PARTLY_DENIED = "partly_denied", "Partly denied"
@@ -94,14 +94,14 @@ WITHOUT_MODEL = (Origin.MCP, Origin.ASK, Origin.MANUAL)
 
 
 class Run(models.Model):
-    """One task at work. Only a transaction (engine/transaction.py) and the lease (engine/lease.py) change a run.
+    """One task in progress or done. It is changed only by transactions (engine/transaction.py) and the lease (engine/lease.py).
 
     Attributes:
         correlation_id: that of the request that started it, or of its parent; empty if there was none.
         parent, parent_call: for a delegated task, the delegating run and its suspended call.
-        outcome: what it did, judged at its last end; empty before.
+        outcome: its outcome, judged at its last end; empty before.
         stopped_because: the reason why nothing of the run may start, such as a stopped employee; empty if it may.
-        session: data that its tools store for each other.
+        session: data shared between its tools.
         cost_micros: the cost of its model, in millionths of the organization's currency.
         estimated_tokens: the part of its tokens that is estimated because the model's server has not reported them.
         unusable_ms: the time in which its model wrote answers that could not be used; that of passes is in their rows.
@@ -216,7 +216,7 @@ class Run(models.Model):
 
     @property
     def correlation(self) -> str:
-        """The id that joins the run's lines in the log with its request and with what it sends to others."""
+        """The id that connects the run's log lines with its request and its outgoing requests."""
         return self.correlation_id or f"{OWN_PREFIX}{self.pk}"
 
     @property
@@ -268,10 +268,10 @@ class Pass(models.Model):
         thought: the text between <think> tags, which is never sent back.
         cut_off: the reason why the answer is incomplete; empty if it is complete.
         messages_upto: the number of the last message in the request.
-        closing: the model was asked for an answer without calls.
+        closing: the request was for an answer without calls.
         snapshot: the hash of the policy snapshot by which its calls were judged when they were recorded; a call that
             was judged again later, or that another call made, names its own in `ToolCall.judgment`.
-        cached_tokens: those of the input tokens that the server had in its cache.
+        cached_tokens: the input tokens that the server had in its cache.
         usage_estimated: the tokens are estimated until the model's server reports them; nothing else ever changes.
     """
 

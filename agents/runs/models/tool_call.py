@@ -63,7 +63,7 @@ class ToolCall(models.Model):
         judgment: the verdict with its causes and the facts that it used, as `tools.toolbox.Verdict.as_json`;
             `snapshot` is the hash of its policy snapshot if that is not the one of its pass.
         provenance: where the values of the params were seen before, as `tools.toolbox.provenance.Provenance.as_json`;
-            None if nobody needed to know, because the call asked nobody and no limit named it.
+            None if it was not needed, because the call needed no approval and no limit named it.
         late_effect: set if the call was marked as not done and its executor later reported a success: `reported_at`,
             the `result`, and `done_again_by`, the ids of later calls that may have done the same. Nothing else changes.
     """

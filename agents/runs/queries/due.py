@@ -71,7 +71,7 @@ def _select_runs_with_wrong_stop() -> QuerySet[Run]:
 
 
 def _select_answered_calls() -> QuerySet[ToolCall]:
-    """Select suspended calls whose child run has ended, with its answer not yet taken."""
+    """Select suspended calls whose child run has ended, with its answer not collected yet."""
     open_ = ToolCall.objects.exclude(status__in=TERMINAL_CALLS).filter(status=CallStatus.SUSPENDED)
     return open_.filter(child_run__status__in=ENDED).order_by("run_id").distinct()
 
@@ -79,7 +79,7 @@ def _select_answered_calls() -> QuerySet[ToolCall]:
 def _select_orphaned_runs(status: RunStatus) -> QuerySet[Run]:
     """Select unfinished runs of this status whose parent call was canceled; each status has an index.
 
-    A run that had ended and was resumed by a person answers nobody, so it continues.
+    A run that had ended and was resumed by a person has no waiting parent, so it continues.
     """
     had_ended = Event.objects.filter(run_id=OuterRef("pk"), type=EventType.RUN_FINISHED)
     rows = Run.objects.filter(~Exists(had_ended), parent_call__status=CallStatus.CANCELLED, cancel_requested_at=None)

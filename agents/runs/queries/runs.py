@@ -68,7 +68,7 @@ LOCKED_RUN_IF_FREE = _compile_lock(wait=False)
 
 
 def annotate_waits(rows: QuerySet[Run]) -> QuerySet[Run]:
-    """Add `waits_for` to each run: `decision`, `answer`, `colleague`, `agent`, or empty if nobody has to act."""
+    """Add `waits_for` to each run: `decision`, `answer`, `colleague`, `agent`, or empty if no action is needed."""
     cards = Approval.objects.filter(run_id=OuterRef("pk"), status=ApprovalStatus.PENDING)
     delegated = Run.objects.filter(parent_id=OuterRef("pk"), parent_call__status=CallStatus.SUSPENDED).order_by()
     approved = Approval.objects.filter(run_id=OuterRef("pk"), status=ApprovalStatus.APPROVED)
@@ -86,7 +86,7 @@ def annotate_waits(rows: QuerySet[Run]) -> QuerySet[Run]:
 
 
 def annotate_activity(rows: QuerySet[Run]) -> QuerySet[Run]:
-    """Add to each run what `annotate_waits` adds, and what the run needs or does now.
+    """Add the columns of `annotate_waits` to each run, and its current activity and needs.
 
     The columns are `employee_name`; `decisions`, `answers` and `unknowns`, its open cards by kind; `running_calls` with
     the tool and start of the newest, `running_tool` and `running_since`; `colleague` and `colleague_run`, the first of
@@ -116,7 +116,7 @@ def _list_cards(kind: ApprovalKind) -> QuerySet[Approval]:
 
 
 def _count(rows: QuerySet[Any, Any], key: str = "run_id") -> Coalesce:
-    """Count the rows of a subquery, all of which have the same key."""
+    """Count the rows of a subquery, which all have the same key."""
     return Coalesce(Subquery(rows.order_by().values(key).annotate(number=Count("pk")).values("number")), 0)
 
 

@@ -1,4 +1,4 @@
-"""The rules that make a card necessary, each with its remedy and with links to where it is set."""
+"""The rules that make a card necessary, each with its remedy and links to its settings."""
 
 from __future__ import annotations
 

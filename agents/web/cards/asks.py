@@ -1,4 +1,4 @@
-"""Notes on the card of an agent elsewhere: whose agent it is; for an ask, what was asked about the same effect, too."""
+"""Notes on the card of an agent elsewhere: whose agent it is, and other asks about the same effect."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tools.toolbox.asked_actions import find_asked_action
 
 MAX_EARLIER_ASKS = 5
 SILENT_AFTER = timedelta(seconds=90)
-"""Time without a sign of the agent after which the card says so; the hook looks for the answer every 25 s."""
+"""Time without a sign of the agent after which the card says so; the hook polls every 25 s."""
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,9 @@ class AskNotes:
 
     Attributes:
         earlier: the newest cards of earlier asks about the same effect.
-        refused: asks that were refused because this one is open, the newest of each key.
-        params_digest: as the receipt and the answers of the API name it.
-        silent_since: when the agent last asked, if it waits for the answer no longer; None while it does.
+        refused: asks that were refused because this one is open, the newest for each key.
+        params_digest: as in the receipt and the API.
+        silent_since: when the agent last polled, if it no longer waits; None while it does.
     """
 
     ask: Ask
@@ -39,7 +39,7 @@ class AskNotes:
 
 
 def load_agent_key(run: Run) -> AgentKey | None:
-    """Load the key of the agent whose run this is; None, without a query, for a run of an employee's own."""
+    """Load the agent key of the run; None, without a query, for a run of an employee's own."""
     if run.origin not in (Origin.MCP, Origin.ASK):
         return None
     found = AgentRun.objects.select_related("key__membership__user").filter(run=run).first()
@@ -59,7 +59,7 @@ def load_ask_notes(call: ToolCall) -> AskNotes | None:
         cards = Approval.objects.filter(run__ask__effect=ask.effect_id, run__ask__pk__lt=ask.pk)
         earlier = list(cards.select_related("decided_by").order_by("-pk")[:MAX_EARLIER_ASKS])
     refused = RefusedAsk.objects.filter(ask=ask).select_related("key").order_by("-pk")[: MAX_REFUSED * MAX_EARLIER_ASKS]
-    newest = {one.key_id: one for one in reversed(refused)}  # one of each key, so that none hides another
+    newest = {one.key_id: one for one in reversed(refused)}  # one per key, so that none hides another
     is_silent = call.status == CallStatus.AWAITING_APPROVAL and ask.is_silent
     since = ask.last_asked_at if is_silent else None
     return AskNotes(ask, earlier, list(newest.values())[:MAX_EARLIER_ASKS], digest_params(call.params), since)
@@ -73,7 +73,7 @@ class OfAgents:
 
     @cached_property
     def agent(self) -> AgentKey | None:
-        """The key of the agent elsewhere that asks; None if an employee does."""
+        """The key of the external agent; None if an employee made the call."""
         return load_agent_key(self.run)
 
     @cached_property

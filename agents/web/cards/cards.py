@@ -65,8 +65,8 @@ class Card(OfAgents):
         report_text: the call's report, for pages that do not show the call itself.
         refused_answer, refused_reason, refused_glass: a refused answer, or reason of a decision or for break-glass.
         delegation: the delegation that started the run, such as `Dana asked Kim`; empty if there is none.
-        around: what else a person must know; only while the card waits for approval.
-        standing: what approval rules ask for the card; None if one approver decides, or if it does not wait.
+        around: further facts that a person must know; only while the card waits for approval.
+        standing: the approval rules and votes of the card; None if one approver decides, or if it does not wait.
     """
 
     approval: Approval
@@ -101,7 +101,7 @@ class Card(OfAgents):
 
     @property
     def is_late_effect(self) -> bool:
-        """True if a call marked as not done did happen, and nobody has acknowledged that yet."""
+        """True if a call marked as not done did happen, and that is not acknowledged yet."""
         return self.is_unknown and self.call.late_effect is not None
 
     @cached_property
@@ -169,17 +169,17 @@ class Card(OfAgents):
 
     @property
     def requesters_text(self) -> str:
-        """The acts of the people who asked for the call, if a rule excludes them: `Ada started this run`."""
+        """The actions of the requesters, if a rule excludes them: `Ada started this run`."""
         return describe_requesters(self.standing.requesters) if self.standing else ""
 
     @property
     def report(self) -> CallReport | None:
-        """The outcome after the decision; None if there is nothing to say besides the decision."""
+        """The outcome after the decision; None if there is nothing to add to the decision."""
         return describe_call(self.approval, self.call, self.report_text, is_undoable=self.undo_left_s > 0)
 
     @property
     def is_unsettled(self) -> bool:
-        """True if the card is decided and what happens then is still open."""
+        """True if the card is decided and the outcome is still open."""
         return self.undo_left_s > 0 or (self.report is not None and self.report.state == "going")
 
     @property
@@ -188,7 +188,7 @@ class Card(OfAgents):
 
     @property
     def is_done(self) -> bool:
-        """True if everything that the card asks for is already so: it can be dismissed, and not approved."""
+        """True if the card's effect already exists: it can be dismissed, and not approved."""
         return self.around.done is not None
 
     @property
@@ -244,7 +244,7 @@ class Card(OfAgents):
 
     @cached_property
     def reasons(self) -> AskingReasons:
-        """The reasons why the card asks."""
+        """The reasons why the card needs a decision."""
         asking = CallToExplain(self.call, self.run.employee_id, self.tool, may_be_granted=self.may_be_granted)
         return describe_reasons(self.approval.why, asking)
 
@@ -281,7 +281,7 @@ class Card(OfAgents):
 
     @property
     def is_editable(self) -> bool:
-        """True if the card is open, and of an installed tool; an agent acts with the params that it asked about."""
+        """True if the card is open and its tool installed; the params of an ask cannot change."""
         return self.tool is not None and self.is_open and self.asked is None
 
     @cached_property

@@ -50,7 +50,7 @@ def build_fields(
 
 
 def mark_first_field(fields: Iterable[FormField], target_ids: Collection[str]) -> list[FormField]:
-    """Mark the input in which editing begins: the first that has a value and does not only identify the target."""
+    """Mark the input in which editing starts: the first that has a value and does not only identify the target."""
     fields = list(fields)
     inputs = [field for field in _list_inputs(fields) if field.is_used]
     first = next((field for field in inputs if not _identifies(field, target_ids)), None)
@@ -65,7 +65,7 @@ def _list_inputs(fields: Iterable[FormField]) -> list[FormField]:
 
 
 def _identifies(field: FormField, target_ids: Collection[str]) -> bool:
-    """Return True if the field is named like an id, or holds nothing but ids of targets."""
+    """Return True if the field is named like an id, or contains only ids of targets."""
     values = field.current if isinstance(field.current, list) else [field.current]
     return bool(ID_NAME.search(field.name)) or all(str(value) in target_ids for value in values)
 

@@ -137,7 +137,7 @@ def _parse_pairs(field: FormField, text: str) -> dict[str, Any]:
 
 
 def _parse_loosely(text: str) -> Any:
-    """Parse JSON; return any other text as it is."""
+    """Parse JSON; return any other text unchanged."""
     try:
         return _parse_json(text)
     except ValueError:

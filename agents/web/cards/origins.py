@@ -1,4 +1,4 @@
-"""Where the values of a card come from: a line for each value from outside, and a table of all values."""
+"""The origins of a card's values: a line for each value from outside, and a table of all values."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ValueOrigins:
         lines: the values from outside; those that name a recipient, a destination or an amount come first.
         hidden_lines: the number of further values from outside, which only the table has.
         rows: every value with the words for its origin.
-        unsearched: the number of values that were not looked for or are not listed.
+        unsearched: the number of values that were not searched for or are not listed.
         is_partial: older results were too large to be searched.
     """
 
@@ -51,7 +51,7 @@ class ValueOrigins:
 
 
 def describe_origins(call: ToolCall) -> ValueOrigins:
-    """Describe where the call's values were seen before, as it was known when its card was created."""
+    """Describe where the call's values were seen before, as known when its card was created."""
     known = Provenance.from_json(call.provenance)
     lines: dict[tuple[str, int | None], OutsideLine] = {}
     for sighting in known.list_outside():

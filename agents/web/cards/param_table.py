@@ -90,7 +90,7 @@ class _ParamTable:
         return ANYTHING
 
     def _describe_kind(self, core: Mapping[str, Any]) -> str:
-        """Describe the kind of a part of the schema; `any value` within itself."""
+        """Describe the kind of a part of the schema; `any value` inside itself."""
         if id(core) not in self._kinds:
             self._kinds[id(core)] = "any value"
             self._kinds[id(core)] = self._describe_new_kind(core)

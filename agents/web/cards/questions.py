@@ -11,7 +11,7 @@ from agents.runs.models import Approval, ApprovalKind, ApprovalStatus
 
 @dataclass(frozen=True)
 class AskedQuestion:
-    """A question in the employee's own words, which nobody has verified.
+    """A question in the employee's own, unverified words.
 
     Attributes:
         choices: the suggested answers.

@@ -15,7 +15,7 @@ HEIGHT = 48.0
 STEP = 10.0
 GAP = 2.5
 MIN_BAR_HEIGHT = 1.5
-"""Keeps a count of one visible beside large ones."""
+"""The smallest height, which keeps a count of one visible beside large ones."""
 
 
 @dataclass(frozen=True)

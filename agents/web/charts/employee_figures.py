@@ -25,7 +25,7 @@ RowOfTool = TypeVar("RowOfTool", bound=_AboutTool)
 
 @dataclass(frozen=True)
 class NamedTool:
-    """A tool that figures are about. One that is not installed has its name as title; a model may have made it up."""
+    """A tool that figures are about. One that is not installed has its name as title; a model may have invented it."""
 
     name: str
     title: str

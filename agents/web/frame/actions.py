@@ -17,9 +17,9 @@ class OfferedAction:
 
     Attributes:
         page: the name of the address with its form.
-        words: other words by which people look for it.
+        words: other search terms for it.
         rest: what follows the page's address, such as a fragment.
-        fields: what is sent to the address; None only opens it.
+        fields: the fields to send to the address; None only opens it.
     """
 
     name: str

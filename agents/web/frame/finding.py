@@ -40,10 +40,10 @@ MAX_SCANNED_RECORDS = 5_000
 
 @dataclass(frozen=True)
 class Hit:
-    """Something that the search found.
+    """A search result.
 
     Attributes:
-        fields: what is sent to the address to do what the name says; None for a link.
+        fields: the fields to send to the address to perform the action; None for a link.
     """
 
     name: str
@@ -67,7 +67,7 @@ class HitGroup:
 
 
 def find_everything(member: Membership, query: str, settings: Iterable[Hit] = ()) -> list[HitGroup]:
-    """Find what matches all words of the query, grouped by kind; an empty query finds all pages and actions.
+    """Find everything that matches all words of the query, grouped by kind; an empty query finds all pages and actions.
 
     Args:
         settings: the pages of the admin that the member may open; their notes are searched, too.
@@ -194,6 +194,6 @@ def _contains(field: str, words: Iterable[str]) -> Q:
 
 
 def _limit(rows: QuerySet[Row], count: int) -> QuerySet[Row]:
-    """Return the first `count` of these rows, in the same order, as a query that takes more conditions."""
+    """Return the first `count` of these rows, in the same order, as a query that accepts more conditions."""
     model = rows.model
     return model._default_manager.filter(pk__in=rows.values("pk")[:count]).order_by(*rows.query.order_by)

@@ -16,7 +16,7 @@ class Place:
     Attributes:
         page: the name of its address; also the folder of its templates, unless `folder` differs.
         key: the letter that opens it after `g`.
-        words: other words by which people look for it.
+        words: other search terms for it.
     """
 
     page: str

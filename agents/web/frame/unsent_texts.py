@@ -1,6 +1,6 @@
-"""Texts of a form that was sent after the session had ended: kept over the login, and given back on the next page.
+"""Texts of a form that was sent after the session had ended: kept during the login, and restored on the next page.
 
-The login page carries them in its form, so that nothing from strangers is stored; after the login, the session holds
+The login page has them in its form, so that nothing from strangers is stored; after the login, the session holds
 them until the next page.
 """
 
@@ -20,7 +20,7 @@ NOT_TYPED = re.compile(
     r"|despite_claim_of|seen_approvals|organization|theme)$",
     re.IGNORECASE,
 )
-"""Matches the names of inputs that nobody types, or that must not be kept."""
+"""Matches the names of inputs that are not typed, or must not be kept."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def read_unsent(path: str, form: QueryDict) -> UnsentTexts | None:
 
 
 def parse_unsent(stored: object) -> UnsentTexts | None:
-    """Parse what `to_json` has written; None if it is anything else."""
+    """Parse the output of `to_json`; None for anything else."""
     if not isinstance(stored, str) or len(stored) > MAX_LENGTH:
         return None
     try:

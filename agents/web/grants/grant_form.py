@@ -46,7 +46,7 @@ class SentenceRow:
     """The sentence about one param.
 
     Attributes:
-        kind: "text" if the values are taken as typed, "json" if they are written as JSON.
+        kind: "text" if the values are used as typed, "json" if they are written as JSON.
         rule: one of `CHOICES`.
         least, most: the bounds of RANGE, as typed.
     """
@@ -87,7 +87,7 @@ class GrantForm:
 
 
 def make_form(proposal: ProposedGrant) -> GrantForm:
-    """Make the form that shows a proposal."""
+    """Build the form that shows a proposal."""
     lifetime = next((name for name, _, length in LIFETIMES if length >= proposal.lifetime), LIFETIMES[-1][0])
     return GrantForm(
         tool=proposal.tool,
@@ -100,13 +100,13 @@ def make_form(proposal: ProposedGrant) -> GrantForm:
 
 
 def make_empty_form(tool: Tool, employee: str) -> GrantForm:
-    """Make the form for a tool. Parameters that every call has need a value; others must be absent."""
+    """Build the form for a tool. Parameters that every call has need a value; others must be absent."""
     rows = tuple(_make_empty_row(param) for param in build_call_schema(tool).list_params())
     return GrantForm(tool.name, employee, rows=rows)
 
 
 def read_form(posted: QueryDict) -> GrantForm:
-    """Read the form as it was sent."""
+    """Read the submitted form."""
     rows = [
         SentenceRow(
             path,
@@ -199,7 +199,7 @@ def _parse_row(row: SentenceRow) -> Iterable[Condition]:
 
 
 def _check(condition: Condition) -> Condition:
-    """Return the condition as it would be stored and loaded again."""
+    """Return the condition after a round trip through its stored form."""
     try:
         return Condition.from_json(condition.as_json())
     except ValueError as error:

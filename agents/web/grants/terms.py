@@ -45,7 +45,7 @@ class Term:
 
 @dataclass(frozen=True)
 class ShownGrant:
-    """A standing grant as its page shows it.
+    """A standing grant prepared for its page.
 
     Attributes:
         used: calls that it approved and that have started, or still may.
@@ -127,7 +127,7 @@ def describe_suggestions(member: Membership, employee_id: int | None = None) -> 
 
 
 def _list_params(grant: StandingGrant) -> list[str]:
-    """List the params that calls may have; none if somebody stored something else in the database."""
+    """List the params that calls may have; none if the stored value is damaged."""
     return list(map(str, grant.params)) if isinstance(grant.params, list) else []
 
 

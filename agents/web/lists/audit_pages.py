@@ -19,7 +19,7 @@ from agents.web.lists.run_pages import MAX_SCANNED
 PAGE_SIZE = 50
 MAX_SEQ = 2**62
 MAX_DELAY = timedelta(hours=1)
-"""Entries are numbered in the order of their times, except those that waited for a lock, which takes less than this."""
+"""Entries are numbered in the order of their times, except those that waited for a lock, which is shorter than this."""
 
 
 @dataclass(frozen=True)

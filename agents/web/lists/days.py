@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import date
 
 FIRST_DAY, LAST_DAY = date(1900, 1, 1), date(9000, 1, 1)
-"""Nothing here is older or newer, and every database and time zone can compare these."""
+"""Bounds for all days; every database and time zone can compare them."""
 
 
 def parse_day(text: str) -> date | None:
-    """Return the day, moved to the first or last one that can be compared; None for what is no day."""
+    """Return the day, moved to the first or last one that can be compared; None for any other text."""
     try:
         return min(max(date.fromisoformat(text), FIRST_DAY), LAST_DAY)
     except ValueError:

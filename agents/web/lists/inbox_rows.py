@@ -37,7 +37,7 @@ MAX_KEYS = 10
 
 
 class _Columns(NamedTuple):
-    """The columns of a waiting card that its row is made from."""
+    """The columns of a waiting card that its row needs."""
 
     pk: int
     kind: str

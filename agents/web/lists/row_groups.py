@@ -31,8 +31,8 @@ class InboxRow:
         values: the params in which the cards of a group differ; those of a new row also have the others, at the end.
         reasons: the reasons why the card is approved individually, as labels.
         target_keys: a short key for each target, or `*` for many; cards with a common key affect the same target.
-        claimed_by: the username of the person who has taken the card.
-        voters: the usernames of those who have approved a card that needs more people.
+        claimed_by: the username of the person who has claimed the card.
+        voters: the usernames of the people who have approved a card that needs more.
         oddity: the value by which a row differs from the rest of its group: `email: different domain`.
     """
 
@@ -139,13 +139,13 @@ class ShapeComparison:
         return replace(row, values=values, oddity=self.oddities[row.pk], is_grouped=True)
 
     def complete_new_row(self, row: InboxRow) -> InboxRow:
-        """Return the row with all its values, those that differ first: nobody knows the heading that it gets."""
+        """Return the row with all its values, those that differ first: its heading is not known."""
         completed = self.complete_row(row)
         shared = _list_values(self._list_own_params(row), lambda name: name in self.shared)
         return replace(completed, values=completed.values + shared)
 
     def build_group(self, rows: Iterable[InboxRow]) -> RowGroup:
-        """Build the group of these rows; those to be decided individually come first."""
+        """Build the group of these rows; cards to decide individually come first."""
         found = sorted((self.complete_row(row) for row in rows), key=lambda row: not (row.reasons or row.oddity))
         return RowGroup(found, _list_values(self.params[found[0].pk], lambda name: name in self.shared))
 
@@ -189,7 +189,7 @@ def _list_values(params: Mapping[str, Any], is_wanted: Callable[[str], bool]) ->
 
 
 def _shorten(text: str) -> str:
-    """Shorten a value for a row; its end stays, because that is where a value hides what matters."""
+    """Shorten a value for a row; its end stays, because that is where deceptive text hides."""
     if len(text) <= MAX_VALUE_LENGTH:
         return text
     half = MAX_VALUE_LENGTH // 2

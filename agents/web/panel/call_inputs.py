@@ -18,7 +18,7 @@ from tools.contract import Tool
 from tools.registries.records import RECORD_STORE
 
 RECORD_PARAMS = ("record_id", "record_ids")
-"""The params of built-in tools that hold ids of records; a tool from outside may mean anything by such a name."""
+"""The params of built-in tools that hold ids of records; an external tool may use such a name for anything."""
 MAX_NAMES = 500
 MAX_BRIEF_NAMES = 3
 MAX_TABLE_NAMES = 50

@@ -173,7 +173,7 @@ def _build_call_context(event: Event, facts: LineFacts) -> dict[str, Any]:
 
 
 def _render_original(call: ToolCall, tool: Tool | None, facts: LineFacts) -> SafeString | str:
-    """Render the inputs that the employee had asked for; empty unless a person edited them."""
+    """Render the inputs that the employee had requested; empty unless a person edited them."""
     return render_inputs(call.model_params, tool, facts.record_names) if call.model_params is not None else ""
 
 

@@ -22,11 +22,11 @@ class PageParts:
 
     Attributes:
         status, reason: the run's status, and the reason for it.
-        stopped_because: the reason of a stop; an empty one hides the notice.
+        stopped_because: the reason for a stop; an empty one hides the notice.
         next_try: the time of the next request to the model.
         pass_number: the pass that the figures belong to.
-        outcome: what a run that has ended did.
-        bar: what the run does or needs now.
+        outcome: the outcome of an ended run.
+        bar: the current activity and needs of the run.
         segments: the segments of the timeline that have changed.
     """
 

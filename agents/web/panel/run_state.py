@@ -24,7 +24,7 @@ class RunState:
         reason: the exit reason, or the reason for waiting: `decision`, `answer`, `colleague`, or `delayed` (the model).
         stopped: the reason of a stop that holds the run back; empty without one.
         next_try: the time of the next request to the model, in ISO 8601; None if the run does not wait for one.
-        outcome: what a run that has ended did.
+        outcome: the outcome of an ended run.
         bar: the content of the status bar.
     """
 

@@ -40,7 +40,7 @@ def build_line_url(run_id: int, call_id: int) -> str:
 
 
 def is_replacement(event: Event) -> bool:
-    """Return True if the event reports that a new card replaced the call's old one; it keeps a line of its own."""
+    """Return True if the event reports that a new card replaced the call's old one; it keeps its own line."""
     is_superseded = event.payload.get("status") == ApprovalStatus.SUPERSEDED
     return event.type == EventType.APPROVAL_DECIDED and is_superseded and bool(event.payload.get("next_approval_id"))
 

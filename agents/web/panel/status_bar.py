@@ -1,4 +1,4 @@
-"""The bar of a run's page that stays in view: what the run does now, and what it needs from people."""
+"""The bar of a run's page that stays in view: its current activity, and its needs from people."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ class StatusBar:
 
     Attributes:
         look, icon: as in `StatusLabel`.
-        doing: what the run does or waits for; empty if it only needs people.
-        since: the time since when it does so; None if it does not matter.
-        until: the time of the next try; None without one.
-        needs: what people have to do, such as `2 approvals needed`; empty if nothing.
+        doing: the run's activity or reason to wait; empty if it only needs people.
+        since: the start of the activity; None if it does not matter.
+        until: the time of the next attempt; None without one.
+        needs: the needed actions, such as `2 approvals needed`; empty if nothing.
         link, link_text: where to go; an address that begins with `#` is on this page.
     """
 
@@ -64,7 +64,7 @@ class StatusBar:
 
     @property
     def leads_to_card(self) -> bool:
-        """True if the link leads to what people have to decide, which may be on this page."""
+        """True if the link leads to a pending decision, which may be on this page."""
         return bool(self.needs)
 
 
@@ -91,7 +91,7 @@ def build_status_bar(row: Any, reason: str, next_try: datetime | None) -> Status
 
 
 def describe_needs(decisions: int, answers: int, unknowns: int) -> str:
-    """Describe what people have to do: `2 approvals and 1 answer needed`, `1 answer needed`; empty if nothing."""
+    """Describe the needed actions: `2 approvals and 1 answer needed`, `1 answer needed`; empty if nothing."""
     counts = ((decisions, "approval"), (answers, "answer"), (unknowns, "outcome check"))
     open_ones = [(number, noun) for number, noun in counts if number]
     if not open_ones:
@@ -107,7 +107,7 @@ def _build_end(status: str, label: StatusLabel) -> StatusBar:
 
 
 def _describe_activity(row: Any, next_try: datetime | None) -> tuple[str, datetime | None]:
-    """Describe what the run does or waits for now, and since when; empty if only people have to act."""
+    """Describe the run's current activity and its start; empty if only people need to act."""
     if row.cancel_requested_at is not None:
         return "Cancelling: running calls end first", row.cancel_requested_at
     if row.status == RunStatus.RUNNING and row.running_calls:

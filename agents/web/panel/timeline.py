@@ -1,7 +1,7 @@
 """The timeline of a run: a row of segments, one for each pass, so that a live message replaces only those that changed.
 
-The widths of segments are proportional to their durations, which the page's layout does. Where nobody works, time is
-shortened: otherwise a night of waiting for an approval would hide all work.
+The widths of segments are proportional to their durations, which the page's layout does. Idle time is shortened:
+otherwise a night of waiting for an approval would hide all work.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ PX_PER_MS = 4
 MAX_WEIGHT = 1_000_000
 """The weights are widths that the page's layout shrinks; browsers know no widths beyond 30 million."""
 MIN_IDLE_MS = 1_000
-"""The least room for time in which nobody works, as if it were work of this many milliseconds."""
+"""The smallest width of idle time, as if it were work of this many milliseconds."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class DrawnSegment:
 
     Attributes:
         weight: its width, relative to other segments.
-        waited: how long people were waited for, in words; empty if under a second.
+        waited: the time of waiting for people, in words; empty if under a second.
         description: the whole segment in words.
     """
 
@@ -84,7 +84,7 @@ def load_timeline(run_id: int) -> list[DrawnSegment]:
 
 
 def build_timeline(events: Iterable[Event]) -> list[DrawnSegment]:
-    """Build the timeline of these events, in order; where some are left out, whatever lasts ends."""
+    """Build the timeline of these events, in order; open spans end where events are left out."""
     parts: list[list[Event]] = []
     for event in events:
         if not parts or event.seq != parts[-1][-1].seq + 1:
@@ -125,7 +125,7 @@ def _draw(segments: list[Segment]) -> list[DrawnSegment]:
 
 
 def _load_inner_spans(segments: list[Segment]) -> None:
-    """Add what colleagues did to the spans of delegated tasks."""
+    """Add the colleagues' work to the spans of delegated tasks."""
     delegations = find_delegations(segments)
     if not delegations:
         return
@@ -135,7 +135,7 @@ def _load_inner_spans(segments: list[Segment]) -> None:
 
 
 def _read_timeline_events(rows: QuerySet[Event], owner: str) -> list[TimelineEvent]:
-    """Read the first events; `owner` is the column that stands in place of the run's id."""
+    """Read the first events; `owner` is the column to use instead of the run's id."""
     fields = rows.annotate(**{f"the_{name}": path for name, path in TIMELINE_COLUMNS.items()})
     columns = (owner, "seq", "type", "created_at", *(f"the_{name}" for name in TIMELINE_COLUMNS))
     return [TimelineEvent(*row) for row in fields.values_list(*columns)[:MAX_TIMELINE_EVENTS]]
@@ -165,7 +165,7 @@ class _SegmentDrawer:
         )
 
     def _build_axis(self) -> None:
-        """Find the points at which work begins or ends, and their places on the shortened axis in milliseconds."""
+        """Find the points where work begins or ends, and their places on the shortened axis in milliseconds."""
         busy = _join_stretches(
             (max(span.start, self.segment.start), min(span.end or self.end, self.end))
             for outer in self.segment.spans

@@ -29,13 +29,13 @@ class SpanKind(StrEnum):
 
 @dataclass
 class Span:
-    """A span of time in which one thing happens.
+    """A span of time with one activity.
 
     Attributes:
         lane: the row, 0 for the model.
         end: None as long as it lasts.
         call_id: the call of a delegated task; 0 for other spans.
-        inner: what a colleague's run does meanwhile.
+        inner: the spans of a colleague's run.
     """
 
     kind: SpanKind
@@ -48,7 +48,7 @@ class Span:
 
     @property
     def is_busy(self) -> bool:
-        """True if somebody works: neither a wait nor a colleague's whole run, which may wait itself."""
+        """True for work: neither a wait nor a colleague's whole run, which may wait itself."""
         return self.kind not in (SpanKind.WAIT, SpanKind.COLLEAGUE)
 
 
@@ -71,7 +71,7 @@ def find_segments(events: Iterable[TimelineEvent], until: datetime | None = None
     """Find the segments of a run from its events in order; the events may begin with any pass.
 
     Args:
-        until: the end of what has not ended; None if it still lasts.
+        until: the end of open spans; None if they continue.
     """
     finder = _SegmentFinder()
     for event in events:
@@ -87,7 +87,7 @@ def find_delegations(segments: Iterable[Segment]) -> dict[int, Span]:
 
 
 class _SegmentFinder:
-    """Reads events in order, and keeps what has not ended: the model's answer, calls and waits."""
+    """Reads events in order, and keeps the open spans: the model's response, calls and waits."""
 
     def __init__(self) -> None:
         self.segments: list[Segment] = []

@@ -1,4 +1,4 @@
-"""The entries of a playback: each event as its description says, without rows, so that it shows what was true then."""
+"""The entries of a playback: each event by its description, without rows, so that it shows the state of that time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agents.runs.redaction import NOTHING_REDACTED, EventRedaction
 WAITS_AFTER = frozenset(
     {EventType.RUN_WAITING, EventType.RUN_NEEDS_ATTENTION, EventType.PROVIDER_DELAYED, EventType.RUN_FINISHED}
 )
-"""Events after which nobody works; a playback may skip that time."""
+"""Events followed by idle time, which a playback may skip."""
 STILL_WAITING = frozenset(
     {
         EventType.APPROVAL_REQUESTED,
@@ -29,17 +29,17 @@ STILL_WAITING = frozenset(
 
 @dataclass(frozen=True)
 class PlaybackEntry:
-    """One event as the playback shows it.
+    """One event prepared for the playback.
 
     Attributes:
         at_ms: the time since the run's first event.
-        slot: the entry takes the place of the earlier one with the same slot; empty if it takes none.
+        slot: the entry replaces the earlier one with the same slot; empty if it replaces none.
         look: `good`, `bad`, `wait`, `pass` or empty.
         note: plain text in the head's line.
         sentence: a card's sentence, with its bold parts.
         text, markdown: long texts, plain or formatted.
         values: inputs by name; data: the data of a result.
-        waits_after: nobody works until the next event.
+        waits_after: idle until the next event.
         left_out: the number of events between the previous entry and this one, which the playback leaves out.
     """
 
@@ -118,7 +118,7 @@ class _EntryBuilder:
         )
 
     def _find_head(self, event: Event, description: Description) -> tuple[str, str]:
-        """Find the head and the note: those of a call are its title and what happened to it."""
+        """Find the head and the note: those of a call are its title and its status."""
         if not description.call_id:
             return description.short, ""
         if event.type == EventType.TOOL_START:

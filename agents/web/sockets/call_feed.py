@@ -1,4 +1,4 @@
-"""Wait for the end of calls without holding a thread: one reader per run serves all who wait for its calls."""
+"""Wait for the end of calls without holding a thread: one reader per run serves all requests waiting for its calls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agents.web.sockets.feeds import Feed, Subscriber, subscribe, unsubscribe
 from agents.web.sockets.viewers import Viewer
 
 _NOBODY = Viewer(0, 0, "")
-"""Agents are no viewers: their key was checked with their request."""
+"""Agents are not viewers: their key was checked with their request."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ class CallWaiter(Subscriber):
 
     Attributes:
         status: the last known status of the call.
-        after: the number of the run's event after which progress is news.
-        reports: the progress that was not told yet.
+        after: the number of the run's event after which progress is new.
+        reports: the progress that was not reported yet.
     """
 
     def __init__(self, call: ToolCall, after: int) -> None:
@@ -52,7 +52,7 @@ class CallFeed(Feed):
         self._after: int | None = None
 
     async def read(self) -> None:
-        """Read what is new, and wake those whose call has another status or new progress."""
+        """Read the changes, and wake the requests whose call has another status or new progress."""
         waiters = [each for each in self.subscribers if isinstance(each, CallWaiter)]
         if self._after is None:
             self._after = min((each.after for each in waiters), default=0)
@@ -86,7 +86,7 @@ async def wait_for_call(
 
     Args:
         is_over: judges a status.
-        tell: is told of the call's progress.
+        tell: gets the call's progress.
     """
     waiter = CallWaiter(call, call.run.next_event_seq - 1)
     feed = subscribe(get_run_group(call.run_id), waiter, CallFeed, purpose="calls")

@@ -215,7 +215,7 @@ class InboxConsumer(FeedConsumer):
         return False
 
     async def receive_json(self, content: Any, **_: Any) -> None:
-        """Show others that this viewer looks at a card, at `{"looking_at": ID}`; ignore anything else."""
+        """Show others that this viewer sees a card, on `{"looking_at": ID}`; ignore any other message."""
         subscriber = self.subscriber
         look = Look.read(subscriber.viewer.username, content) if subscriber is not None else None
         if subscriber is not None and look is not None and subscriber.may_show_itself():

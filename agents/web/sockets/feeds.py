@@ -120,7 +120,7 @@ class Feed(ABC):
         self._bell.set()
 
     def wake_subscribers(self) -> None:
-        """Wake every subscriber, so that it looks for news."""
+        """Wake every subscriber, so that it checks for news."""
         for subscriber in self.subscribers:
             subscriber.news.set()
 
@@ -186,7 +186,7 @@ _subscribed: WeakSet[asyncio.AbstractEventLoop] = WeakSet()
 
 
 async def _stay_subscribed(layer: Any) -> None:
-    """Give each event loop one channel for good: a layer without any looks for messages only every 0.1 s."""
+    """Give each event loop one permanent channel: a layer without any checks for messages only every 0.1 s."""
     loop = asyncio.get_running_loop()
     if loop in _subscribed:
         return

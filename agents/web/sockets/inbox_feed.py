@@ -41,7 +41,7 @@ class InboxChange:
         html: the rows of the new cards; empty if no page shows rows, or if there are too many.
         gone: the ids of the cards that no longer wait.
         statuses: the present status of each new and each gone card by its id; empty if every subscriber shows rows.
-        voters: who has approved a waiting card that needs more people, for each card on which that changed.
+        voters: the people who have approved a waiting card that needs more, for each card where they changed.
     """
 
     html: str
@@ -67,13 +67,13 @@ class InboxChange:
 
 @dataclass(frozen=True)
 class SeenInbox:
-    """The findings of a reading: the ids of the waiting cards, and who has approved those that need more people."""
+    """The findings of a reading: the ids of waiting cards, and the people who have approved those that need more."""
 
     ids: frozenset[int]
     voters: Mapping[int, tuple[str, ...]]
 
     def find_changed_voters(self, known: SeenInbox) -> dict[int, tuple[str, ...]]:
-        """Find the cards that wait as before, and on which other people have approved, with these people."""
+        """Find the still waiting cards with changed approvals, with the people who approved."""
         still = self.ids & known.ids & (self.voters.keys() | known.voters.keys())
         changed = (pk for pk in sorted(still) if self.voters.get(pk, ()) != known.voters.get(pk, ()))
         return {pk: self.voters.get(pk, ()) for pk in changed}
@@ -137,12 +137,12 @@ class InboxSubscriber(Subscriber):
         self._limiter = ProcessRateLimiter()
 
     def may_show_itself(self) -> bool:
-        """Return True as often as LOOKS allows."""
+        """Return True at most as often as LOOKS allows."""
         return not self._limiter.seconds_to_wait("looks", LOOKS)
 
 
 class InboxFeed(Feed):
-    """The feed that reads one organization's inbox: its state, and what its subscribers need of each change."""
+    """The feed that reads one organization's inbox: its state, and the changes that its subscribers need."""
 
     def __init__(self, group: str, organization_id: int) -> None:
         super().__init__(group)
@@ -164,7 +164,7 @@ class InboxFeed(Feed):
         self.wake_subscribers()
 
     def receive(self, message: dict[str, Any]) -> None:
-        """Pass on to the pages with the list that somebody is looking at a card."""
+        """Tell the pages with the list that a person is viewing a card."""
         look = Look.from_hint(message)
         if look is None:
             return
@@ -198,7 +198,7 @@ class InboxFeed(Feed):
 def _read_inbox(
     organization_id: int, viewers: set[Viewer], wanted: frozenset[bool], known: SeenInbox | None
 ) -> tuple[set[Viewer], InboxState, SeenInbox, InboxChange | None]:
-    """Read the state, the waiting cards with their voters, and how they differ from the known ones.
+    """Read the state, the waiting cards with their voters, and their differences from the known ones.
 
     The state comes from the same ids, so that a page can tell by its numbers whether it has missed a change.
 

@@ -145,7 +145,7 @@ class RunFeed(Feed):
             self.wake_subscribers()
 
     def _end_text(self) -> None:
-        """Forget the text, whose pass is recorded or given up, and ignore pieces of it that come late."""
+        """Forget the text of a recorded or abandoned pass, and ignore late pieces of it."""
         if self.text is not None:
             self._last_text, self.text = self.text.key, None
 

@@ -63,8 +63,8 @@ def replace_hidden_characters(text: str, *, keep: str = "\n\t") -> str:
 def render_text(text: str, *, keep: str = "\n\t") -> SafeString:
     """Escape text as HTML, with everything invisible as tokens, and a mark on hosts and words that mix alphabets.
 
-    Invisible are hidden characters, spaces that are no ordinary ones, and what pushes text out of sight: runs of blank
-    lines, of spaces, and of marks on one letter. Each token counts what it replaces.
+    Invisible are hidden characters, unusual spaces, and anything that pushes text out of sight: runs
+    of blank lines, of spaces, and of marks on one letter. Each token counts what it replaces.
     """
     if text.isascii() and text.isprintable() and PUNYCODE not in text.lower() and SPACE_RUN not in text:
         return SafeString(html.escape(text))  # most texts hide nothing and have one alphabet
@@ -77,7 +77,7 @@ def render_text(text: str, *, keep: str = "\n\t") -> SafeString:
 
 
 def _reveal(shown: str, keep: str) -> str:
-    """Replace what is invisible in escaped text with tokens; our own markup has none of it, but decoded hosts may."""
+    """Replace invisible characters in escaped text with tokens; our own markup has none, but decoded hosts may."""
     shown = HIDDEN_SELECTOR.sub(lambda found: _render_token(found.group()), shown)
     shown = MARKS_ON_ONE_LETTER.sub(lambda found: found[1] + _render_note(f"{len(found[2])} more marks"), shown)
     if hidden := [char for char in set(shown) if char in ODD_SPACES or is_hidden(char, keep)]:
@@ -138,7 +138,7 @@ def render_sentence(text: str, ids: Mapping[str, str] | None = None) -> SafeStri
 
 
 def render_chip(name: str, id_: str = "") -> SafeString:
-    """Set a name off from our own words: quoted, at most 40 characters long, and with its id."""
+    """Render a name as a chip, set off from our own words: quoted, at most 40 characters long, and with its id."""
     shown = name if len(name) <= MAX_CHIP else f"{name[: MAX_CHIP - 14]}…{name[-13:]}"
     title = format_html(' title="{}"', replace_hidden_characters(name, keep="")) if shown != name else ""
     number = format_html(' <span class="chip-id">#{}</span>', render_text(id_, keep="")) if id_ else ""
@@ -214,7 +214,7 @@ def _flag_word(text: str, odd: OddWord) -> str:
 
 
 def _flag_host(host: str) -> str:
-    """Render a host with its odd letters marked; an encoded one is followed by the letters that it stands for."""
+    """Render a host with its odd letters marked; an encoded one is followed by its decoded form."""
     readable = decode_host(host)
     odd = {char for word in find_odd_words(readable) for char in word.letters}
     letters = "".join(_mark_letter(char) if char in odd else escape(char) for char in readable)

@@ -55,10 +55,10 @@ def build_diff(before: str, after: str) -> list[DiffLine]:
 
 @dataclass(frozen=True)
 class FoldedDiff:
-    """A diff of which the card shows the start and the end.
+    """A diff whose card shows only the start and the end.
 
     Attributes:
-        contacts: the addresses in the lines between.
+        contacts: the addresses in the folded lines.
     """
 
     head: list[DiffLine]
@@ -102,7 +102,7 @@ def _count_common(old: list[str], new: list[str]) -> tuple[int, int]:
 
 
 def _compare(old: list[str], new: list[str], start: int, end: int) -> Iterator[tuple[str, int, int, int, int]]:
-    """Yield what happened to each block of lines, as `SequenceMatcher.get_opcodes` does."""
+    """Yield the change of each block of lines, as `SequenceMatcher.get_opcodes` does."""
     old_end, new_end = len(old) - end, len(new) - end
     if start:
         yield "equal", 0, start, 0, start

@@ -1,1 +1,1 @@
-"""Page views: each one loads data, calls the action that does the work, and renders the answer."""
+"""Page views: each one loads data, calls an action, and renders the response."""

@@ -20,7 +20,7 @@ from agents.web.views.pages import member_view
 
 
 class LoginForm(AuthenticationForm):
-    """The login form, with its own words for a wrong login."""
+    """The login form, with its own message for a failed login."""
 
     error_messages = {
         **AuthenticationForm.error_messages,
@@ -36,12 +36,12 @@ class LoginPage(LoginView):
     redirect_authenticated_user = True
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        """Keep the texts of the form that was sent before, also after a wrong password."""
+        """Keep the texts of the form sent before the login, even after a wrong password."""
         unsent = parse_unsent(self.request.POST.get(FIELD))
         return super().get_context_data(**kwargs) | {"unsent": unsent.to_json() if unsent else ""}
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Hand those texts to the next page once the person is logged in, in this tab or another."""
+        """Pass those texts to the next page once the person is logged in, in this tab or another."""
         response = super().dispatch(request, *args, **kwargs)
         unsent = parse_unsent(request.POST.get(FIELD))
         if unsent and request.user.is_authenticated:

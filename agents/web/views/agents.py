@@ -1,4 +1,4 @@
-"""Agents that run elsewhere: their keys, how to connect one, and what they asked before they acted themselves."""
+"""Agents that run elsewhere: their keys, how to connect one, and their asks."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class ImaginedCard:
 
 @member_view("GET")
 def who_may_decide(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show who may decide a card of `?tool=`, asked for by `?requester=` and made by `?employee=`."""
+    """Show who may decide a card of `?tool=`, requested by `?requester=` for `?employee=`."""
     tools = {tool.name: tool for tool in load_toolbox(member.organization_id).tools() if not tool.is_system}
     employees = list(Employee.objects.filter(organization_id=member.organization_id).order_by("name", "pk"))
     voters = load_voters(member.organization_id)

@@ -88,7 +88,7 @@ def deny(request: HttpRequest, member: Membership, approval_id: int) -> HttpResp
 
 @member_view("POST", page="approval")
 def dismiss(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
-    """End a card whose call would change nothing any more; nothing runs."""
+    """End a card whose effect already exists; nothing runs."""
     card = find_card(member, approval_id)
     decision = decisions.Decision(
         digest=_read_text(request, "digest"),
@@ -143,7 +143,7 @@ def undo(request: HttpRequest, member: Membership, approval_id: int) -> HttpResp
 
 @member_view("POST", page="approvals")
 def undo_bulk(request: HttpRequest, member: Membership, bulk_id: UUID) -> HttpResponseBase:
-    """Undo a bulk approval: none of its calls starts any more, and its cards are renewed one by one."""
+    """Undo a bulk approval: none of its calls starts, and its cards are renewed one by one."""
     withheld_bulks.withhold(member, bulk_id)
     messages.info(request, "Undone. No further calls will start.")
     return redirect(f"{reverse('approvals')}?undone={bulk_id}")

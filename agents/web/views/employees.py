@@ -149,7 +149,7 @@ def employee_page(request: HttpRequest, member: Membership, employee_id: int) ->
 
 @member_view("GET")
 def trust_page(request: HttpRequest, member: Membership, employee_id: int) -> HttpResponseBase:
-    """Show how far an employee is trusted: the decisions about its cards, and what approved calls did."""
+    """Show the decisions about an employee's cards, and the outcomes of approved calls."""
     employee = _find_employee(member, employee_id)
     context = {
         "employee": employee,

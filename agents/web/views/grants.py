@@ -1,4 +1,4 @@
-"""Standing grants: list, make and revoke them."""
+"""Standing grants: list, create and revoke them."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def new_grant(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """Show the form, filled in from a card (`?card=`), from a suggestion (`&suggested=1`) or for a tool (`?tool=`).
 
     A form sent with `simulate` leads to the simulator. One that has changed since its preview, or is sent with `look`,
-    is previewed. Any other form makes the grant.
+    is previewed. Any other form creates the grant.
     """
     if not member.may(Role.APPROVER):
         raise Forbidden("Only approvers can make standing grants.")
@@ -154,7 +154,7 @@ def _preview(member: Membership, form: GrantForm) -> dict[str, Any]:
     """Return the proposal's terms in words, and the past cards that it would have approved.
 
     Raises:
-        Invalid: names the input that is wrong, and why.
+        Invalid: names the invalid input and the reason.
     """
     proposal = parse_proposal(form)
     tool = check_proposal(member.organization_id, proposal)

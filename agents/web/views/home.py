@@ -79,7 +79,7 @@ def home(request: HttpRequest, member: Membership) -> HttpResponseBase:
 
 @member_view("GET")
 def reject_unknown_page(_request: HttpRequest, _member: Membership, rest: str) -> HttpResponseBase:
-    """Answer an unknown address with 404."""
+    """Return 404 for an unknown address."""
     raise NotFound(f"We can’t find /{rest}/.")
 
 

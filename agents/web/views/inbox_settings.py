@@ -39,7 +39,7 @@ def end_snooze(_request: HttpRequest, member: Membership, approval_id: int) -> H
 
 @member_view("POST", page="approval")
 def take(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
-    """Take a card for a while; a script gets no content, a form the card."""
+    """Claim a card; a script gets no content, a form is redirected to the card."""
     is_script = request.headers.get("accept") == "application/json"
     try:
         attention.take(member, approval_id)

@@ -1,4 +1,4 @@
-"""Notices: what members are told and by which channels, and the notifications that were sent."""
+"""Notices: members' preferences and channels, and the sent notifications."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _ROLES = {
 }
 """The least role that each kind of notice can reach; approvers for all others."""
 LATEST = 10
-"""Notifications that the page of one's own notices shows."""
+"""The number of notifications on the page of the member's own notices."""
 PACES = (
     (Pace.AT_ONCE, "Immediately"),
     (Pace.HOURLY, "Hourly"),
@@ -81,7 +81,7 @@ def notices_page(request: HttpRequest, member: Membership) -> HttpResponseBase:
 
 @member_view("GET")
 def notification_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show the notifications of the member, or with `?all=1` to an admin those of everybody; the newest first.
+    """Show the notifications of the member, or with `?all=1` for an admin those of everybody; the newest first.
 
     `?before=` is the id of the last one shown; `?failed=1` shows failed ones alone.
     """
@@ -107,7 +107,7 @@ def notification_list(request: HttpRequest, member: Membership) -> HttpResponseB
 
 @member_view("POST", page="notices")
 def choose(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Save what the member wants to be told."""
+    """Save the member's preferences for notices."""
     times = ChosenTimes(*(request.POST.get(name, "").strip() for name in ChosenTimes.__dataclass_fields__))
     try:
         save_choices(member, {kind: request.POST[kind] for kind in CHOSEN_KINDS if kind in request.POST}, times)
@@ -171,7 +171,7 @@ def repeat(request: HttpRequest, member: Membership, delivery_id: int) -> HttpRe
 
 @member_view("POST", page="run")
 def follow(request: HttpRequest, member: Membership, run_id: int) -> HttpResponseBase:
-    """Tell the member when the run has ended, or with `stop` no longer."""
+    """Notify the member of the end of the run, or with `stop` no longer."""
     if "stop" in request.POST:
         unfollow_run(member, run_id)
     else:

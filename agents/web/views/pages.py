@@ -80,7 +80,7 @@ def member_view(*methods: str, page: str = "") -> Callable[[View], View]:
 
 
 def _respond_to_stranger(request: HttpRequest, address: str) -> HttpResponseBase:
-    """Lead to the login, and from there to the page of the form; the login page keeps what was typed into the form.
+    """Redirect to the login, and from there to the page of the form; the login page keeps the typed texts.
 
     Args:
         address: the page that belongs to an address that only accepts forms.

@@ -30,7 +30,7 @@ STYLES = ("css/tokens.css", "css/playback.css")
 SCRIPT = "js/playback/playback.js"
 POLICY = "default-src 'none'; style-src '{style}'; script-src '{script}'; base-uri 'none'; form-action 'none'"
 _FILES: Cache[str, str] = Cache(len((*STYLES, SCRIPT)))
-"""The policy of the exported file: nothing runs or styles it but what this module put into it."""
+"""The policy of the exported file: only this module's own script and styles apply."""
 
 
 @member_view("GET")

@@ -1,4 +1,4 @@
-"""The public keys with which anybody checks receipts, for everyone to read."""
+"""The public keys for checking receipts, readable by everyone."""
 
 from __future__ import annotations
 

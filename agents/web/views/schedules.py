@@ -109,7 +109,7 @@ class ListedSchedule:
 
     @property
     def is_long(self) -> bool:
-        """True if the heading differs from the task as it was written."""
+        """True if the heading differs from the original task."""
         return str(self.schedule) != self.schedule.task
 
     @property

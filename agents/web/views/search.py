@@ -28,7 +28,7 @@ WORDS = {
 
 @member_view("GET")
 def search_page(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show what matches `?q=`; with `?palette=1`, only the list, as the options of the palette."""
+    """Show the hits for `?q=`; with `?palette=1`, only the list, as the options of the palette."""
     query = request.GET.get("q", "").replace("\0", "").strip()[:MAX_QUERY_LENGTH]
     found = find_everything(member, query, _list_settings(request, member))
     context = {"groups": found, "in_palette": bool(request.GET.get("palette")), "query": query}
@@ -40,7 +40,7 @@ def search_page(request: HttpRequest, member: Membership) -> HttpResponseBase:
 
 
 def _list_settings(request: HttpRequest, member: Membership) -> list[Hit]:
-    """List the pages of the admin that the member may open, each with other words by which people look for it."""
+    """List the pages of the admin that the member may open, each with other search terms for it."""
     if not (member.may(Role.ADMIN) and request.user.is_staff):
         return []
     models = [each for app in admin.site.get_app_list(request) for each in app["models"] if each["admin_url"]]

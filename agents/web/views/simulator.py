@@ -47,7 +47,7 @@ from tools.toolbox.history import Period
 CALL_NUMBERS = (500, 5_000, 20_000)
 MAX_SHOWN_VERDICTS = 200
 MAX_ADDRESS = 3_000
-"""The characters that changes may take in an address; longer ones are sent in the body of a request."""
+"""The maximum length of changes in an address; longer ones are sent in the body of a request."""
 _TYPED = ("kind", "tool", "employee", "level", "param", "rule", "value", "otherwise", "host")
 _TYPED_OVER_HISTORY = ("most", "period", "after", "same")
 
@@ -67,7 +67,7 @@ def simulator_page(request: HttpRequest, member: Membership) -> HttpResponseBase
 
 
 def show_simulation(request: HttpRequest, member: Membership, change: PolicyChange) -> HttpResponse:
-    """Show what one change, which was made on another page, would have done.
+    """Simulate one change from another page.
 
     Raises:
         Forbidden, Invalid

@@ -54,7 +54,7 @@ def _require_choice(text: str) -> str:
 
 @member_view("GET", "POST")
 def stop_page(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show what is stopped; POST stops or resumes everything, an employee or a tool.
+    """Show the stops; POST stops or resumes everything, an employee or a tool.
 
     The form has `what` (everything, employee, tool), `act` (stop, release) and `which` (employee id, tool name).
     """
@@ -74,7 +74,7 @@ def stop_page(request: HttpRequest, member: Membership) -> HttpResponseBase:
 
 @dataclass(frozen=True)
 class StoppableTool:
-    """A tool as the page shows it.
+    """A tool prepared for the page.
 
     Attributes:
         level: the tool's own, or a higher one that an admin set for all; empty if it is no longer installed.
@@ -107,7 +107,7 @@ def _list_tools(organization_id: int) -> list[StoppableTool]:
 
 @dataclass(frozen=True)
 class OpenRuns:
-    """The runs that a stop halts, by what they do now."""
+    """The runs that a stop halts, by their current activity."""
 
     working: int = 0
     waiting: int = 0

@@ -60,7 +60,7 @@ class TrialForm:
 
 @dataclass(frozen=True)
 class CatalogEntry:
-    """A tool as the catalog shows it.
+    """A tool prepared for the catalog.
 
     Attributes:
         level: the tool's own, or a higher one that an admin set for all.
@@ -236,7 +236,7 @@ def _filter_tools(tools: Iterable[Tool], request: HttpRequest, rules: Grants) ->
 
 
 def _join_texts(tool: Tool) -> str:
-    """Join the texts of the tool that a search looks at."""
+    """Join the searchable texts of the tool."""
     return f"{tool.name} {tool.title} {get_server_title(tool)} {tool.description}".casefold()
 
 

@@ -1,4 +1,4 @@
-"""Triggers: the address to which other systems send messages, and the pages on which people make and watch them."""
+"""Triggers: the address to which other systems send messages, and the pages where people create and watch them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _RULE_WORDS = {
 @csrf_exempt
 @require_POST
 def receive_message(request: HttpRequest, public_id: str) -> JsonResponse:
-    """Take a message of another system; its signature is the login."""
+    """Receive a message of another system; its signature is the login."""
     headers = {name.lower(): value for name, value in request.headers.items()}
     try:
         taken = receive(public_id.removesuffix("/"), headers, request.body)
@@ -71,7 +71,7 @@ def trigger_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
 
 @member_view("POST", page="triggers")
 def create(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Make a trigger; the next page shows its secret once."""
+    """Create a trigger; the next page shows its secret once."""
     try:
         trigger, secret = changes.make_trigger(member, _read_terms(request))
     except (Invalid, Conflict, NotFound) as refusal:
@@ -124,7 +124,7 @@ def remove(request: HttpRequest, member: Membership, trigger_id: int) -> HttpRes
 
 @member_view("POST", page="triggers")
 def send_again(_request: HttpRequest, member: Membership, message_id: int) -> HttpResponseBase:
-    """Start another run for a message that came before."""
+    """Start another run for an earlier message."""
     return redirect("run", start_again(member, message_id).pk)
 
 

@@ -17,7 +17,7 @@ RETRY_AFTER_S = "5"
 
 
 class DatabaseConditionMiddleware:
-    """Middleware that answers a database outage with status 503 and a page that explains it."""
+    """Middleware that returns 503 and an explanatory page during a database outage."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self._get_response = get_response
@@ -26,13 +26,13 @@ class DatabaseConditionMiddleware:
         return self._get_response(request)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        """Answer an error raised by a view or its template."""
+        """Return the response to an error raised by a view or its template."""
         condition = describe_outage(exception)
         return _render_unavailable(request, condition, exception) if condition else None
 
 
 def handle_error(request: HttpRequest) -> HttpResponseBase:
-    """Answer an error that no middleware handled, such as one from the session."""
+    """Return the response to an error that no middleware handled, such as one from the session."""
     error = sys.exc_info()[1]
     condition = describe_outage(error) if error is not None else ""
     return _render_unavailable(request, condition, error) if condition else server_error(request)

@@ -23,7 +23,7 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="one JSON list of {subject, text, fix, is_well}")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Print each finding as soon as it is there; exit with code 1 if any needs fixing."""
+        """Print each finding as soon as it is known; exit with code 1 if any needs fixing."""
         findings = []
         for finding in check_installation():
             findings.append(finding)
