@@ -206,7 +206,9 @@ def test_a_call_whose_permissions_change_in_every_preview_is_refused(workshop: W
 
 def test_rules_differ_if_the_toolbox_has_another_tool(workshop: Workshop) -> None:
     place = load_context(workshop.submit().pk)
-    wider = replace(place, toolbox=place.toolbox.with_tools([Judged()], frozenset()))
+    toolbox = place.toolbox.with_hosts(frozenset())
+    toolbox.register(Judged())
+    wider = replace(place, toolbox=toolbox)
     assert wider.has_same_rules(wider)
     assert not wider.has_same_rules(place)
 
