@@ -150,7 +150,7 @@ def test_only_admins_see_the_messages_of_others(world: World) -> None:
 
 
 def test_messages_come_page_by_page(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agents.web.views.notices.PAGE_SIZE", 2)
+    monkeypatch.setattr("agents.web.views.pages.PAGE_SIZE", 2)
     add_address(world.member("approver"))
     for _ in range(3):
         tell_card(world)

@@ -32,10 +32,8 @@ from agents.notices.following import follow_run, unfollow_run
 from agents.notices.models import ADMIN_KINDS, RUN_KINDS, Delivery, NoticeChoices
 from agents.notices.pace import Pace, find_default_pace
 from agents.platform.refusals import Conflict, Forbidden, Invalid, Refusal
-from agents.platform.row_ids import parse_row_id_or_none
-from agents.web.views.pages import member_view, render_page
+from agents.web.views.pages import member_view, read_newest, render_page
 
-PAGE_SIZE = 50
 _ROLES = {
     **dict.fromkeys(RUN_KINDS, Role.VIEWER),
     **dict.fromkeys((NoticeKind.QUESTION, NoticeKind.CARD_EXPIRING, NoticeKind.CARD_EXPIRED), Role.OPERATOR),
@@ -88,15 +86,14 @@ def notification_list(request: HttpRequest, member: Membership) -> HttpResponseB
     of_all = request.GET.get("all") == "1"
     if of_all and not member.may(Role.ADMIN):
         raise Forbidden("Only admins see the notifications of other people.")
-    rows, before = select_deliveries(member, of_all=of_all), parse_row_id_or_none(request.GET.get("before", ""))
+    rows = select_deliveries(member, of_all=of_all)
     if request.GET.get("failed") == "1":
         rows = rows.filter(status=DeliveryStatus.FAILED)
-    found = list((rows if before is None else rows.filter(pk__lt=before))[: PAGE_SIZE + 1])
-    shown = found[:PAGE_SIZE]
+    page = read_newest(request, rows)
     context = {
-        "lines": [NotificationLine.of(each, member) for each in shown],
-        "next_before": shown[-1].pk if len(found) > PAGE_SIZE else None,
-        "is_later_page": before is not None,
+        "lines": [NotificationLine.of(each, member) for each in page.rows],
+        "next_before": page.next_before,
+        "is_later_page": page.is_later,
         "of_all": of_all,
         "only_failed": request.GET.get("failed") == "1",
         "is_admin": member.may(Role.ADMIN),

@@ -10,13 +10,11 @@ from django.shortcuts import redirect
 
 from agents.accounts.models import Membership
 from agents.platform.refusals import Conflict, Invalid, Refusal
-from agents.platform.row_ids import parse_row_id_or_none
 from agents.web.views import one_time_reports
-from agents.web.views.pages import member_view, render_page
+from agents.web.views.pages import member_view, read_newest, render_page
 from agents.webhooks import changes
-from agents.webhooks.models import Webhook, WebhookDelivery, WebhookKind
+from agents.webhooks.models import Webhook, WebhookKind
 
-PAGE_SIZE = 50
 _NEW_SECRET = "made_webhook_secret"  # noqa: S105 - the session key under which a new secret is stored until it is shown
 
 
@@ -107,18 +105,16 @@ def _render_list(request: HttpRequest, member: Membership, refusal: Refusal | No
 def _render_one(
     request: HttpRequest, member: Membership, webhook: Webhook, refusal: Refusal | None = None
 ) -> HttpResponse:
-    before = parse_row_id_or_none(request.GET.get("before", ""))
-    rows = WebhookDelivery.objects.filter(webhook=webhook).order_by("-pk")
-    found = list((rows.filter(pk__lt=before) if before is not None else rows)[: PAGE_SIZE + 1])
+    page = read_newest(request, webhook.deliveries.all())
     context = {
         "webhook": webhook,
-        "deliveries": found[:PAGE_SIZE],
-        "older": found[PAGE_SIZE - 1].pk if len(found) > PAGE_SIZE else None,
+        "deliveries": page.rows,
+        "older": page.next_before,
         **_build_form(request, webhook, refusal),
     }
-    page = render_page(request, member, "webhooks/webhook.html", context)
-    page.status_code = refusal.status if refusal else 200
-    return page
+    response = render_page(request, member, "webhooks/webhook.html", context)
+    response.status_code = refusal.status if refusal else 200
+    return response
 
 
 def _build_form(request: HttpRequest, webhook: Webhook | None, refusal: Refusal | None) -> dict[str, Any]:
