@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
 from dataclasses import replace
 
 from django.db import transaction
@@ -18,9 +17,9 @@ from agents.webhooks.models import Webhook, WebhookKind
 from tests.awaiting import await_that
 from tests.bench.figures import Figure, latency
 from tests.bench.site import Worksite, worksite
-from tests.mail_server import MailServer
+from tests.mail_server import MailServer, ReceivedMail
 from tests.processes import Installation
-from tests.webhooks.receiver import open_receiver
+from tests.webhooks.receiver import Received, open_receiver
 
 AIM_MAIL_MS, AIM_WEBHOOK_MS = 2_000.0, 1_400.0
 REST_S = 0.4
@@ -32,22 +31,14 @@ WRITE = {"calls": [{"tool": "probe.effect", "params": {"name": "never approved"}
 def told(_: Installation, mail: MailServer, samples: int) -> list[Figure]:
     """Measure when the e-mails about facts arrive, and then when the webhook of another organization hears of them."""
     with worksite([WRITE]) as site:
+        run = _wait_for_card(site)
         add_known_email(site.member, "bench@example.com")
-
-        def wait_for_mail(count: int) -> float:
-            mail.wait_for(count)
-            return time.time()
-
-        mailed = _measure(site, samples, wait_for_mail)
+        mailed = _measure(run, samples, mail.received)
     with worksite([WRITE]) as site, open_receiver() as receiver:
+        run = _wait_for_card(site)
         site.member.role = "admin"
         make_webhook(site.member, WebhookTerms("Bench", receiver.url, [WebhookKind.RUN_FAILED]))
-
-        def wait_for_request(count: int) -> float:
-            await_that(lambda: len(receiver.received) >= count, "the receiver heard of it")
-            return receiver.received[count - 1].at
-
-        delivered = _measure(site, samples, wait_for_request)
+        delivered = _measure(run, samples, receiver.received)
         Webhook.objects.all().delete()
     return [
         latency("commit of a fact → mail server", mailed, AIM_MAIL_MS),
@@ -55,18 +46,26 @@ def told(_: Installation, mail: MailServer, samples: int) -> list[Figure]:
     ]
 
 
-def _measure(site: Worksite, samples: int, wait_for: Callable[[int], float]) -> list[float]:
+def _wait_for_card(site: Worksite) -> Run:
+    """Start a run; return it when its card waits."""
+    run = site.submit()
+    await_that(Approval.objects.filter(run=run).exists, "a card waits")
+    return run
+
+
+def _measure(run: Run, samples: int, received: list[ReceivedMail] | list[Received]) -> list[float]:
     """Write one event about a failed run at a time, at irregular moments; return the seconds until each was told.
 
     Args:
-        wait_for: waits until so many facts were told; returns the wall-clock time at which the last one was.
+        received: what the receiver adds to.
     """
-    run, seconds = site.submit(), []
-    await_that(Approval.objects.filter(run=run).exists, "a card waits")
-    for count in range(1, samples + WARM_UP + 1):
+    seconds = []
+    for _ in range(samples + WARM_UP):
         time.sleep(random.uniform(0, REST_S))
+        known = len(received)
         committed = _write(run)
-        seconds.append(wait_for(count) - committed)
+        await_that(lambda known=known: len(received) > known, "the receiver heard of it")  # type: ignore[misc]
+        seconds.append(received[known].at - committed)
     return seconds[WARM_UP:]
 
 
