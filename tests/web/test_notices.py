@@ -129,7 +129,7 @@ def test_choices_that_make_no_sense_are_refused(world: World, typed: dict[str, s
     assert load_choices(world.member("approver")).pk is None
 
 
-@feature("The gate", "A failed message can be sent again", "agents/notices/deliveries.py")
+@feature("The gate", "A failed message can be sent again", "agents/deliveries/changes.py")
 def test_a_failed_message_can_be_sent_again(world: World) -> None:
     add_address(world.member("approver"))
     tell_card(world)
