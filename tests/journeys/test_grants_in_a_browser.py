@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from agents.accounts.models import Organization
 from agents.standing_grants.making import make_grant
 from agents.standing_grants.models import StandingGrant
-from agents.web.views.grants import PAGE_SIZE
+from agents.web.views.pages import PAGE_SIZE
 from tests.journeys.office import Office
 from tests.journeys.test_schedules_in_a_browser import WIDTHS, find_faults_at
 from tests.journeys.visitor import Visit

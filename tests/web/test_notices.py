@@ -129,7 +129,7 @@ def test_refuse_inconsistent_preferences(world: World, typed: dict[str, str], re
     assert load_choices(world.member("approver")).pk is None
 
 
-@feature("The gate", "A failed message can be sent again", "agents/notices/deliveries.py")
+@feature("The gate", "A failed message can be sent again", "agents/deliveries/changes.py")
 def test_can_be_resent_after_a_failure(world: World) -> None:
     add_address(world.member("approver"))
     tell_card(world)
@@ -150,7 +150,7 @@ def test_of_other_people_are_visible_only_to_admins(world: World) -> None:
 
 
 def test_are_listed_page_by_page(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agents.web.views.notices.PAGE_SIZE", 2)
+    monkeypatch.setattr("agents.web.views.pages.PAGE_SIZE", 2)
     add_address(world.member("approver"))
     for _ in range(3):
         tell_card(world)
