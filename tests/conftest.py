@@ -55,9 +55,10 @@ def pytest_report_header() -> list[str]:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: [not item.nodeid.startswith(path) for path in LONGEST])
-    kept = [item for item in items if _is_chosen(item, database_only=bool(config.getoption("--database-tests-only")))]
-    config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
-    items[:] = kept
+    database_only = bool(config.getoption("--database-tests-only"))
+    chosen = [_is_chosen(item, database_only=database_only) for item in items]
+    config.hook.pytest_deselected(items=[item for item, is_in in zip(items, chosen, strict=True) if not is_in])
+    items[:] = [item for item, is_in in zip(items, chosen, strict=True) if is_in]
 
 
 def _is_chosen(item: pytest.Item, *, database_only: bool) -> bool:
