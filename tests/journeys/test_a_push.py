@@ -98,6 +98,7 @@ def phone(office: Office, chromium: Browser) -> Iterator[BrowserContext]:
     "later where silent messages end a subscription",
     "static/js/service-worker.js",
 )
+@pytest.mark.every_commit
 def test_a_push_leads_to_the_card_and_leaves_with_it(office: Office, phone: BrowserContext, visit: Visit) -> None:
     office.workshop.play(asking(call("probe.effect", name="a")))
     (card,) = office.await_cards(office.submit().pk)

@@ -133,6 +133,7 @@ def test_faults_in_dark_mode_only_are_found(chromium: Browser, only_in_the_dark:
     assert all(fault.startswith("here (dark)") for fault in found), found
 
 
+@pytest.mark.every_commit
 def test_every_page_is_accessible(office: Office, visit: Visit, places: dict[str, str]) -> None:
     faults: list[str] = []
     visitor = visit("admin")

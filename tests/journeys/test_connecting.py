@@ -153,6 +153,7 @@ def grant(page: Page, employee_id: int) -> None:
     "agents/admin/sources.py",
     whole_file=True,
 )
+@pytest.mark.every_commit
 def test_from_nothing_to_an_approved_request(office: Office, visit: Visit, model: ModelServer, pets: Outside) -> None:
     shop = office.workshop
     shop.admin.user.is_superuser = True

@@ -31,6 +31,7 @@ def make_pages(workshop: Workshop) -> None:
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
+@pytest.mark.every_commit
 def test_the_pages_fit_and_lead_on(office: Office, visit: Visit, scripts: bool) -> None:
     make_pages(office.workshop)
     page = visit("approver", scripts=scripts).page

@@ -96,6 +96,7 @@ def test_j_and_k_move_and_o_opens(office: Office, visit: Visit) -> None:
 
 
 @feature("The inbox", "A decision leads to the next card, and a note offers to undo it", "static/js/inbox/inbox.js")
+@pytest.mark.every_commit
 def test_a_approves_and_leads_to_the_next_card_and_u_takes_it_back(office: Office, visit: Visit) -> None:
     first, second, third = waiting(office)
     visitor = in_the_inbox(visit)
