@@ -31,6 +31,7 @@ def make_pages(workshop: Workshop) -> None:
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
+@pytest.mark.every_commit
 def test_the_pages_fit_every_width_and_link_to_each_other(office: Office, visit: Visit, scripts: bool) -> None:
     make_pages(office.workshop)
     page = visit("approver", scripts=scripts).page
