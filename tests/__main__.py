@@ -38,6 +38,8 @@ def main(arguments: list[str]) -> int:
     if ALL in arguments:
         arguments = [argument for argument in arguments if argument != ALL]
         os.environ[sampling.WHOLE_VARIABLE] = "1"
+    elif all(argument.startswith("-") for argument in arguments):
+        os.environ[sampling.FIXED_VARIABLE] = "1"
     try:
         os.environ[browser.PATH_VARIABLE] = browser.find_browser()
         if "TEST_DATABASE_URL" not in os.environ:
@@ -45,8 +47,6 @@ def main(arguments: list[str]) -> int:
     except (browser.BrowserMissingError, services.ServerError) as error:
         print(error, file=sys.stderr)
         return 1
-    if all(argument.startswith("-") for argument in arguments):
-        os.environ[sampling.HALVES_VARIABLE] = "1"
     codes = _run_side_by_side(arguments)
     unsteady = [test for database in EXTRA for test in _run_again(database, codes)]
     for database, extra in EXTRA.items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -53,21 +52,32 @@ def pytest_report_header() -> list[str]:
     return [f"database: {settings.SITE.database.engine}", sampling.describe()]
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Pass over the files that the fixed set does not test on PostgreSQL: importing all takes 10 s."""
+    if settings.SITE.database.is_sqlite or not sampling.is_fixed_set() or collection_path.is_dir():
+        return None
+    return not collection_path.relative_to(config.rootpath).as_posix().startswith(sampling.ON_BOTH) or None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: [not item.nodeid.startswith(path) for path in LONGEST])
-    kept = [item for item in items if _is_chosen(item, database_only=bool(config.getoption("--database-tests-only")))]
-    config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+    kept = items
+    if config.getoption("--database-tests-only"):
+        kept = [item for item in kept if _needs_database(item)]
+    if sampling.is_fixed_set():
+        kept = [item for item in kept if _is_in_fixed_set(item)]
+        if not settings.SITE.database.is_sqlite:
+            cases = sampling.choose_cases(item.nodeid for item in kept)
+            kept = [item for item in kept if item.nodeid in cases]
+    names = {item.nodeid for item in kept}
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in names])
     items[:] = kept
 
 
-def _is_chosen(item: pytest.Item, *, database_only: bool) -> bool:
-    if database_only and not _needs_database(item):
-        return False
-    is_all = sampling.HALVES_VARIABLE in os.environ
-    if is_all and not sampling.is_in_share(item.nodeid):
-        return False
-    is_halved = is_all and item.nodeid.startswith(sampling.HALVED) and _needs_database(item)
-    return not is_halved or sampling.is_turn_of(settings.SITE.database.engine, item.nodeid.partition("::")[0])
+def _is_in_fixed_set(item: pytest.Item) -> bool:
+    if item.nodeid.startswith(sampling.JOURNEYS):
+        return item.get_closest_marker("every_commit") is not None
+    return sampling.is_in_share(item.nodeid)
 
 
 def pytest_collection_finish() -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from email import message_from_bytes, policy
 from email.message import EmailMessage
 from functools import partial
@@ -21,10 +22,15 @@ logging.getLogger("mail.log").setLevel(logging.WARNING)
 
 @dataclass(frozen=True)
 class ReceivedMail:
-    """A received message."""
+    """A received message.
+
+    Attributes:
+        at: the wall-clock time of its arrival.
+    """
 
     recipient: str
     message: EmailMessage
+    at: float = field(default_factory=time.time)
 
     @property
     def subject(self) -> str:

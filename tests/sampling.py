@@ -7,51 +7,60 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 WHOLE_VARIABLE = "GADGET_TESTS_WHOLE"
 SAMPLE_VARIABLE = "GADGET_TESTS_SAMPLE"
 USUAL_SAMPLE = "usual"
-HALVES_VARIABLE = "GADGET_TESTS_HALVES"
-"""Set by a run of all tests: the files at `HALVED` then run on one of the two databases each."""
-HALVED = (
-    "tests/accounts/",
-    "tests/admin/",
-    "tests/deceptions/",
-    "tests/deployment/",
+FIXED_VARIABLE = "GADGET_TESTS_FIXED"
+"""Set by a run of the fixed set: all tests without a database or on SQLite, those of `ON_BOTH` on PostgreSQL too."""
+ON_BOTH = (
+    "tests/api/test_health",
+    "tests/api/test_list_",
+    "tests/approvals/",
+    "tests/deliveries/",
     "tests/employees/",
     "tests/faults/",
-    "tests/gateway/live/",
-    "tests/gadget_site/",
-    "tests/hostile/",
+    "tests/gadget_site/backups/test_every_table",
+    "tests/gadget_site/backups/test_restoring",
+    "tests/gadget_site/test_doctor",
+    "tests/gadget_site/test_full_disk",
+    "tests/gadget_site/test_silent_database",
+    "tests/gadget_site/test_waiting_parts",
+    "tests/gateway/test_",
     "tests/insight/",
-    "tests/journeys/",
-    "tests/notices/",
-    "tests/policy/",
+    "tests/platform/",
+    "tests/policy/test_past_history",
+    "tests/policy/test_statements",
+    "tests/readers/",
+    "tests/runs/",
     "tests/standing_grants/",
-    "tests/tools/",
-    "tests/triggers/live/",
-    "tests/web/",
-    "tests/webhooks/live/",
+    "tests/tools/office/records/",
+    "tests/tools/office/test_data_read",
+    "tests/web/test_history",
+    "tests/web/test_runs",
+    "tests/webhooks/test_many_workers",
+    "tests/worker/",
 )
-"""Files whose tests run on one of the two databases, which the sample chooses; the whole sets run them on both.
+"""What the fixed set tests on PostgreSQL too: engine, approvals, gate, queries, and what differs there.
 
-Those of kills, outages and browsers take long; the others hardly depend on the database.
+The whole sets run all tests with a database on both.
 """
-ON_SQLITE = 0.6
-"""The share of these files on SQLite, where two processes share the tests; on PostgreSQL one process runs all."""
+CASES_ON_POSTGRESQL = 4
+"""N: the fixed set has one in N cases of each test, and at least one, on PostgreSQL; SQLite has all of them."""
+JOURNEYS = "tests/journeys/"
+"""Tests of which the fixed set has only those marked `every_commit`: one for each subject."""
 ONE_OF = {
-    "tests/journeys/": 8,
     "tests/faults/": 8,
     "tests/hostile/": 4,
     "tests/deceptions/": 4,
     "tests/deployment/": 2,
     "tests/gadget_site/test_up": 2,
 }
-"""N by path: `make test` runs one in N tests there; the whole sets run all of them.
+"""N by path: the fixed set has one in N tests there; the whole sets have all.
 
-They drive browsers, kill processes, try hundreds of texts on every page, or start a whole installation.
+They kill processes, try hundreds of texts on every page, or start a whole installation.
 """
 Item = TypeVar("Item")
 
@@ -84,13 +93,22 @@ def take_sample(items: Sequence[Item], one_of: int, name: str) -> tuple[Item, ..
     return tuple(items[place] for place in sorted(chosen))
 
 
-def is_turn_of(database: str, name: str) -> bool:
-    """Return True if a test runs on this database: on one of the two, which the seed chooses; on both if whole."""
-    is_first = random.Random(f"{get_seed()} {name}").random() < ON_SQLITE
-    return is_whole() or is_first == (database == "sqlite")
+def is_fixed_set() -> bool:
+    """Return True if the fixed set runs: neither chosen paths nor the whole sets."""
+    return FIXED_VARIABLE in os.environ and not is_whole()
+
+
+def choose_cases(names: Iterable[str]) -> frozenset[str]:
+    """Choose some of the cases of each test, `file::test[case]`, for PostgreSQL."""
+    by_test: dict[str, list[str]] = {}
+    for name in names:
+        by_test.setdefault(name.partition("[")[0], []).append(name)
+    return frozenset(
+        case for test, cases in by_test.items() for case in take_sample(cases, CASES_ON_POSTGRESQL, f"cases {test}")
+    )
 
 
 def is_in_share(name: str) -> bool:
-    """Return True if a test is in the share of `ONE_OF` that the seed chooses; always if whole."""
+    """Return True if a test is in the share of `ONE_OF` that the seed chooses."""
     one_of = next((share for path, share in ONE_OF.items() if name.startswith(path)), 1)
-    return is_whole() or random.Random(f"{get_seed()} share {name}").random() * one_of < 1
+    return random.Random(f"{get_seed()} share {name}").random() * one_of < 1

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests import sampling
-from tests.soak.samples import list_sampled_files
+from tests.source_tree import ROOT
 
 ITEMS = tuple("abcdefghij")
+JOURNEYS = 30
+"""The subjects of journeys."""
 
 
 @pytest.fixture(autouse=True)
@@ -47,30 +49,43 @@ def test_a_sample_of_few_items_is_not_empty(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(sampling.take_sample("ab", 4, "few")) == 1
 
 
-def test_each_test_of_a_half_runs_on_one_database_and_on_both_in_the_soak(monkeypatch: pytest.MonkeyPatch) -> None:
-    turns = {name: [sampling.is_turn_of(one, name) for one in ("sqlite", "postgresql")] for name in map(str, range(50))}
-    assert all(sum(pair) == 1 for pair in turns.values())
-    assert 15 < sum(pair[0] for pair in turns.values()) < 45
+def test_the_fixed_set_runs_unless_the_whole_sets_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(sampling.FIXED_VARIABLE, raising=False)
+    assert not sampling.is_fixed_set()
+    monkeypatch.setenv(sampling.FIXED_VARIABLE, "1")
+    assert sampling.is_fixed_set()
     monkeypatch.setenv(sampling.WHOLE_VARIABLE, "1")
-    assert all(sampling.is_turn_of(one, "any") for one in ("sqlite", "postgresql"))
+    assert not sampling.is_fixed_set()
 
 
-def test_a_share_of_some_tests_runs_and_all_of_them_in_the_soak(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_engine_approvals_the_gate_and_queries_are_tested_on_both_databases() -> None:
+    files = [path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("test_*.py")]
+    for path in sampling.ON_BOTH:
+        assert any(file.startswith(path) for file in files), path
+    for rule in ("runs/test_lease", "approvals/test_votes", "gateway/test_requests", "platform/test_compiled_queries"):
+        assert f"tests/{rule}.py".startswith(sampling.ON_BOTH)
+
+
+def test_of_each_test_a_quarter_of_its_cases_run_on_postgresql_and_at_least_one() -> None:
+    names = ["a.py::one", *(f"a.py::two[{case}]" for case in "abcdefgh"), "a.py::three[-]"]
+    chosen = sampling.choose_cases(names)
+    assert {"a.py::one", "a.py::three[-]"} < chosen
+    assert len(chosen) == 4
+    assert chosen == sampling.choose_cases(names)
+
+
+def test_a_share_of_some_tests_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(sampling.SAMPLE_VARIABLE, "one")
     kills = [f"tests/faults/test_kills.py::{number}" for number in range(300)]
     assert 15 < sum(map(sampling.is_in_share, kills)) < 60
     assert all(sampling.is_in_share(f"tests/runs/test_lease.py::{number}") for number in range(50))
-    monkeypatch.setenv(sampling.WHOLE_VARIABLE, "1")
-    assert all(map(sampling.is_in_share, kills))
 
 
-def test_the_soak_takes_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_subject_has_a_journey_in_the_fixed_set() -> None:
+    texts = [path.read_text() for path in (ROOT / sampling.JOURNEYS).glob("test_*.py")]
+    assert sum("@pytest.mark.every_commit" in text for text in texts) >= JOURNEYS
+
+
+def test_the_whole_sets_have_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(sampling.WHOLE_VARIABLE, "1")
     assert take(monkeypatch, "one") == ITEMS
-
-
-def test_the_soak_runs_the_files_that_take_samples() -> None:
-    files = list_sampled_files()
-    assert {"tests/hostile/test_pages.py", "tests/journeys/test_accessibility.py"} <= set(files)
-    assert {"tests/faults/test_killed_workers.py", "tests/admin/test_limits.py"} <= set(files)
-    assert "tests/runs/test_lease.py" not in files

@@ -29,7 +29,7 @@ from agents.platform.encrypted_fields import UndecryptableText
 from agents.platform.file_modes import close_to_others, list_stored_paths
 from agents.platform.models import Installation
 from agents.platform.redis_client import connect_redis
-from agents.platform.schema_version import NotMigratedError, SchemaTooNewError, check_migrated, check_schema
+from agents.platform.schema_version import NotMigratedError, WrongSchemaError, check_migrated, check_schema
 
 logger = logging.getLogger(__name__)
 
@@ -111,7 +111,7 @@ def confirm() -> None:
     """
     try:
         check_schema()
-    except SchemaTooNewError as error:
+    except WrongSchemaError as error:
         raise WrongInstallationError(str(error)) from error
     check_migrated()
     if not Installation.objects.exists():

@@ -1,4 +1,4 @@
-"""People on a card: one has claimed it, which the database stores for a while; others view it, which is not stored.
+"""Claims and looks: a person has taken a card, which the database keeps for a while; others look at it, unrecorded.
 
 Neither prevents a decision: whoever decides a claimed card is warned first.
 """

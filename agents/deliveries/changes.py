@@ -8,8 +8,11 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 
+from agents.accounts.models import Membership
 from agents.deliveries.models import MAX_PROBLEM, DeliveryStatus
+from agents.deliveries.outboxes import OUTBOXES, D, Outbox
 from agents.platform import notify
+from agents.platform.refusals import Conflict, NotFound
 
 _STEPS = 20
 
@@ -20,16 +23,25 @@ def end_deliveries(rows: QuerySet[Any], status: str, problem: str) -> int:
     return waiting.update(status=status, ended_at=Now(), problem=problem[:MAX_PROBLEM])
 
 
-def send_again(rows: QuerySet[Any], **fresh: Any) -> int:
-    """Restart ended deliveries, and ask the workers to send them; return their number.
+def send_again(member: Membership, model: type[D], delivery_id: int) -> D:
+    """Let a delivery that has ended begin anew, with the same id, and ask the workers to send it.
 
-    Args:
-        fresh: further columns to reset.
+    Raises:
+        Forbidden: the member sees none of these deliveries.
+        NotFound: the member sees no such delivery.
+        Conflict: its state, or that of its receiver, does not allow it.
     """
-    transaction.on_commit(notify.request_delivery)
-    return rows.exclude(status=DeliveryStatus.WAITING).update(
-        status=DeliveryStatus.WAITING, ended_at=None, due_at=Now(), tries=0, **fresh
-    )
+    outbox: Outbox[D, Any] = next(each for each in OUTBOXES.values() if each.model is model)
+    with transaction.atomic():
+        delivery = outbox.select_visible(member).filter(pk=delivery_id).first()
+        if delivery is None:
+            raise NotFound(f"There is no {outbox.noun} {delivery_id}.")
+        fresh = outbox.begin_again(member, delivery)
+        ended = outbox.select_all().filter(pk=delivery_id, status__in=outbox.repeatable)
+        if not ended.update(status=DeliveryStatus.WAITING, ended_at=None, due_at=Now(), tries=0, **fresh):
+            raise Conflict(f"This {outbox.noun} {outbox.other_state}.")
+        transaction.on_commit(notify.request_delivery)
+    return delivery
 
 
 def delete_deliveries(rows: QuerySet[Any], at_once: int) -> int:

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 
+from agents.accounts.models import Membership
 from agents.deliveries.failures import DeliveryError
 from agents.deliveries.models import DeliveryBase, DeliveryStatus, ReceiverBase
 
@@ -85,6 +86,8 @@ class Outbox(ABC, Generic[D, R]):
         try_s: the seconds after which an attempt counts as lost, unless its sender renews it.
         max_tries: the number of attempts after which a delivery is given up; None if another limit counts.
         longest_pause_s: the longest pause between two attempts, in seconds.
+        repeatable: the states of deliveries that people may send again.
+        noun, other_state: a delivery in words for people, and the words for one in another state.
     """
 
     kind: str
@@ -96,6 +99,9 @@ class Outbox(ABC, Generic[D, R]):
     try_s: ClassVar[float] = 30.0
     max_tries: ClassVar[int | None] = MAX_TRIES
     longest_pause_s: ClassVar[float] = LONGEST_PAUSE_S
+    repeatable: ClassVar[tuple[str, ...]]
+    noun: ClassVar[str]
+    other_state: ClassVar[str]
 
     def select_all(self) -> QuerySet[D]:
         """Select all rows of the table."""
@@ -109,6 +115,22 @@ class Outbox(ABC, Generic[D, R]):
         """
         due = self.select_all().filter(status=DeliveryStatus.WAITING, due_at__lte=Now())
         return due.filter(**{f"{self.receiver}__failing_since": None}) if only_healthy else due
+
+    @abstractmethod
+    def select_visible(self, member: Membership) -> QuerySet[D]:
+        """Select the deliveries that the member sees and may send again.
+
+        Raises:
+            Forbidden
+        """
+
+    def begin_again(self, member: Membership, delivery: D) -> Mapping[str, Any]:  # noqa: ARG002 - as below
+        """Note that the member sends it again; return further columns with their first values.
+
+        Raises:
+            Conflict: it cannot be sent now.
+        """
+        return {}
 
     def choose(self, first: D, same: QuerySet[D]) -> tuple[D, ...]:  # noqa: ARG002 - for subjects that read it
         """Choose the deliveries for one message.

@@ -13,6 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
+from functools import partial
 from typing import Any, NamedTuple
 
 from django.db import connection, transaction
@@ -39,6 +40,7 @@ from agents.insight.models import (
     TotalFigures,
     TotalUse,
 )
+from agents.readers.reading import OwnCursor
 from agents.runs.engine.timing import timing
 from agents.runs.models import CallStatus, Event, EventType, Pass, RunStatus, ToolCall
 
@@ -293,3 +295,10 @@ def _describe_error(error: Any, code: str | None, reason: str | None) -> tuple[s
     message = reason or ""
     short = message if len(message) <= LONGEST_ERROR else f"{message[: LONGEST_ERROR - 1]}…"
     return (code or "OUTCOME_UNKNOWN")[:40], short
+
+
+def _find_counted(column: str) -> int:
+    return FiguresHead.objects.filter(pk=FiguresHead.ONLY).values_list(column, flat=True).first() or 0
+
+
+CURSORS = (OwnCursor(Event, partial(_find_counted, "event_id")), OwnCursor(Pass, partial(_find_counted, "pass_id")))

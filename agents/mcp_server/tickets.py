@@ -1,4 +1,4 @@
-"""Tickets for clients of the MCP server, whose texts call tools by their served names."""
+"""The tickets of `gateway/tickets.py` for clients of the MCP server, with the served names of tools in their texts."""
 
 from agents.employees.toolboxes import load_toolbox
 from agents.gateway import tickets

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from django.conf import settings
-from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 
@@ -14,7 +13,6 @@ from agents.deliveries.models import DeliveryStatus
 from agents.notices.channels import can_send_mail
 from agents.notices.models import Delivery, Notice
 from agents.notices.texts import NoticeText, describe
-from agents.platform.refusals import Conflict, NotFound
 
 _RELATED = ("channel__membership__user", "notice__run__employee", "notice__organization")
 _RELATED_TO_CARD = ("notice__approval__tool_call", "notice__approval__run__employee")
@@ -45,20 +43,3 @@ def drop_all(reason: str) -> None:
     """Drop every notice that was not sent; it may have been sent after the backup."""
     Notice.objects.filter(spread_at=None).update(spread_at=Now())
     changes.end_deliveries(Delivery.objects.all(), DeliveryStatus.DROPPED, reason)
-
-
-def send_again(member: Membership, delivery_id: int) -> Delivery:
-    """Restart a failed delivery: the member's own, or for an admin anybody's.
-
-    Raises:
-        NotFound: there is no such delivery.
-        Conflict: it has not failed.
-    """
-    with transaction.atomic():
-        delivery = select_deliveries(member, of_all=True).filter(pk=delivery_id).first()
-        if delivery is None:
-            raise NotFound(f"There is no notification {delivery_id}.")
-        failed = Delivery.objects.filter(pk=delivery.pk, status=DeliveryStatus.FAILED)
-        if not changes.send_again(failed):
-            raise Conflict("This notification has not failed.")
-    return delivery

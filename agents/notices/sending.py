@@ -9,6 +9,7 @@ from django.db.models import F, QuerySet
 from django.db.models.functions import Coalesce, Now
 from typing_extensions import override
 
+from agents.accounts.models import Membership
 from agents.accounts.notice_facts import NoticeKind
 from agents.deliveries.channels import get_channel
 from agents.deliveries.failures import DeliveryError
@@ -17,6 +18,7 @@ from agents.deliveries.models import MAX_PROBLEM, DeliveryStatus
 from agents.deliveries.outboxes import DeliveryBatch, DeliveryEnding, Outbox
 from agents.notices.audience import Audience
 from agents.notices.channels import forget_channel
+from agents.notices.deliveries import select_deliveries
 from agents.notices.models import Channel, ChannelKind, Delivery
 from agents.notices.on_screen import add_closed_cards, note_shown
 from agents.notices.texts import MAX_IN_ONE_NOTIFICATION, write_notification
@@ -31,6 +33,7 @@ class NoticeOutbox(Outbox[Delivery, Channel]):
     model = Delivery
     receiver = "channel"
     host_column = "channel__host"
+    repeatable, noun, other_state = (DeliveryStatus.FAILED,), "notification", "has not failed"
     related = (
         *("channel__membership__organization", "notice__organization", "notice__run__employee"),
         *("notice__approval__tool_call", "notice__approval__run__employee"),
@@ -42,6 +45,10 @@ class NoticeOutbox(Outbox[Delivery, Channel]):
     @override
     def select_due(self, *, only_healthy: bool) -> QuerySet[Delivery]:
         return super().select_due(only_healthy=only_healthy).filter(channel__kind=self.kind)
+
+    @override
+    def select_visible(self, member: Membership) -> QuerySet[Delivery]:
+        return select_deliveries(member, of_all=True)
 
     @override
     def choose(self, first: Delivery, same: QuerySet[Delivery]) -> tuple[Delivery, ...]:
@@ -107,6 +114,6 @@ class PushOutbox(NoticeOutbox):
 
 
 OUTBOXES_OF_NOTICES = (
-    *(NoticeOutbox(kind) for kind in (ChannelKind.EMAIL, ChannelKind.CHAT)),
+    *(NoticeOutbox(kind) for kind in ChannelKind if kind is not ChannelKind.PUSH),
     PushOutbox(ChannelKind.PUSH),
 )

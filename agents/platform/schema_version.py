@@ -5,7 +5,7 @@ migration that removes or changes something calls `require_schema`, which writes
 """
 
 import functools
-from collections.abc import Set
+from collections.abc import Container, Set
 
 from django.conf import settings
 from django.db import connection, migrations
@@ -19,12 +19,23 @@ from agents.platform.models import OldestSchema
 SCHEMA_VERSION = 2
 """The schema version of this code; it grows with each migration that uses `require_schema`."""
 ONLY_ROW_ID = 1
+FIRST_MIGRATION = ("platform", "0001_first_release")
+"""Every database since the first release has it; migrations of before have other names."""
 NEWER_FIX = "Install that version or a later one here."
+UNRELEASED_FIX = "Choose another GADGET_DATA_DIR or DATABASE_URL."
 MIGRATE_FIX = "python manage.py migrate"
 
 
-class SchemaTooNewError(Exception):
-    """The database was migrated by a newer version of Gadget, which this one cannot run beside."""
+class WrongSchemaError(Exception):
+    """This code may not run on the database: a newer version migrated it, or one from before the first release.
+
+    Attributes:
+        fault, fix: sentences for people; the text is both.
+    """
+
+    def __init__(self, fault: str, fix: str) -> None:
+        super().__init__(f"{fault} {fix}")
+        self.fault, self.fix = fault, fix
 
 
 class NotMigratedError(Exception):
@@ -49,16 +60,26 @@ def check_schema() -> None:
     """Check that this code may run on the database in its current state; it may if nothing is migrated yet.
 
     Raises:
-        SchemaTooNewError: the text names both versions and says how to fix it.
+        WrongSchemaError: the text names both versions and says how to fix it.
     """
+    unknown = list_unknown_migrations()
+    if unknown and not is_released(MigrationRecorder(connection).applied_migrations()):
+        raise WrongSchemaError(
+            "This data is from before Gadget's first release and cannot be upgraded.", UNRELEASED_FIX
+        )
     ours = f"This is Gadget {settings.GADGET_VERSION} with schema version {SCHEMA_VERSION}"
     row = OldestSchema.objects.first() if _has_table() else None
     if row is not None and row.oldest > SCHEMA_VERSION:
         needed = f"the database needs Gadget {row.gadget} or later, with schema version {row.oldest}"
-        raise SchemaTooNewError(f"{ours}, but {needed}. {NEWER_FIX}")
-    if row is None and (unknown := list_unknown_migrations()):
+        raise WrongSchemaError(f"{ours}, but {needed}.", NEWER_FIX)
+    if row is None and unknown:
         fault = f"another version migrated the database ({unknown[0]} is unknown) and allows no older code"
-        raise SchemaTooNewError(f"{ours}, but {fault}. {NEWER_FIX}")
+        raise WrongSchemaError(f"{ours}, but {fault}.", NEWER_FIX)
+
+
+def is_released(applied: Container[tuple[str, str]]) -> bool:
+    """Return True if these applied migrations are those of a release."""
+    return FIRST_MIGRATION in applied
 
 
 def list_unknown_migrations() -> list[str]:

@@ -43,8 +43,22 @@ class Reader:
     write: Callable[[Sequence[Any]], None]
 
 
+@dataclass(frozen=True)
+class OwnCursor:
+    """The cursor of something that follows a log in a way of its own.
+
+    Attributes:
+        find: returns the id of the last row that it has read or passed over; it still needs all later ones.
+    """
+
+    log: type[Model]
+    find: Callable[[], int]
+
+
 READERS: list[Reader] = []
 """All readers; each registers itself when its app is ready."""
+OWN_CURSORS: list[OwnCursor] = []
+"""The cursors of whatever else follows a log; each is added when its app is ready."""
 
 
 def read_logs() -> bool:
@@ -59,6 +73,27 @@ def find_oldest_unread() -> Iterator[tuple[str, datetime | None]]:
     for reader in READERS:
         unread = reader.select().filter(pk__gt=positions.get(reader.name, 0)).order_by("pk")
         yield reader.name, unread.values_list("created_at", flat=True).first()
+
+
+def find_oldest_cursor(log: type[Model]) -> int:
+    """Return the id up to which everything that follows this log has read it: whoever deletes rows keeps later ones.
+
+    A hole counts as unread, because its rows may still appear. A reader that wants none of the newest rows is up to a
+    batch behind.
+
+    Raises:
+        ValueError: nothing follows this log.
+    """
+    cursors = {cursor.reader: cursor for cursor in ReaderCursor.objects.all()}
+    found = [_find_place(cursors.get(reader.name)) for reader in READERS if reader.log is log]
+    return min([*found, *(own.find() for own in OWN_CURSORS if own.log is log)])
+
+
+def _find_place(cursor: ReaderCursor | None) -> int:
+    """Return the id before the first row that the reader may still read; 0 if it has not begun."""
+    if cursor is None:
+        return 0
+    return min([cursor.position, *(Hole(*each).first - 1 for each in cursor.holes)])
 
 
 def skip_unread() -> None:

@@ -1,4 +1,4 @@
-"""Changes of webhooks by admins: add, edit, switch, give a new secret, remove, send again."""
+"""Changes of webhooks by admins: add, edit, switch, give a new secret, remove."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from datetime import timedelta
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Case, Exists, F, OuterRef, Q, QuerySet, Value, When
 from django.db.models.functions import Now
 
 from agents.accounts import audit
 from agents.accounts.models import Membership, Role
-from agents.deliveries.changes import delete_deliveries, end_deliveries, send_again
+from agents.deliveries.changes import delete_deliveries, end_deliveries
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
 from agents.webhooks.models import Webhook, WebhookDelivery, WebhookDeliveryStatus, WebhookKind, WebhookSecret
-from agents.webhooks.sending import fail_waiting
 from tools.contract import ToolError
 from tools.network import get_host, read_url
 from tools.network.urls import parse_ip
@@ -77,7 +76,7 @@ def make_webhook(member: Membership, terms: WebhookTerms) -> tuple[Webhook, str]
             raise Conflict(f"limit reached: {MAX_WEBHOOKS} webhooks; remove one first")
         webhook.save(force_insert=True)
         secret = _add_secret(webhook)
-        _audit(member, "webhook_created", webhook, kinds=list(webhook.kinds), sends_values=webhook.sends_values)
+        record_change(member, "webhook_created", webhook, kinds=list(webhook.kinds), sends_values=webhook.sends_values)
     return webhook, secret
 
 
@@ -88,7 +87,7 @@ def edit_webhook(member: Membership, webhook_id: int, terms: WebhookTerms) -> We
         Forbidden, NotFound, Invalid
     """
     with transaction.atomic():
-        webhook = _lock(member, webhook_id)
+        webhook = lock_webhook(member, webhook_id)
         earlier = webhook.address
         _write(webhook, terms)
         has_moved = webhook.address != earlier
@@ -96,7 +95,7 @@ def edit_webhook(member: Membership, webhook_id: int, terms: WebhookTerms) -> We
             _forget_failures(webhook)
         webhook.save()
         facts = {"kinds": list(webhook.kinds), "sends_values": webhook.sends_values}
-        _audit(member, "webhook_changed", webhook, **facts, has_new_address=has_moved)
+        record_change(member, "webhook_changed", webhook, **facts, has_new_address=has_moved)
     return webhook
 
 
@@ -107,14 +106,14 @@ def switch_webhook(member: Membership, webhook_id: int, *, is_active: bool) -> W
         Forbidden, NotFound
     """
     with transaction.atomic():
-        webhook = _lock(member, webhook_id)
+        webhook = lock_webhook(member, webhook_id)
         if webhook.is_active == is_active:
             return webhook
         webhook.is_active, webhook.off_reason = is_active, ""
         _forget_failures(webhook)
         webhook.save()
         fail_waiting(webhook, "the webhook was switched off")  # also when switched on: a fact may be new
-        _audit(member, "webhook_switched_on" if is_active else "webhook_switched_off", webhook)
+        record_change(member, "webhook_switched_on" if is_active else "webhook_switched_off", webhook)
     return webhook
 
 
@@ -126,14 +125,14 @@ def rotate_secret(member: Membership, webhook_id: int) -> tuple[Webhook, str]:
         Conflict: too many secrets are valid.
     """
     with transaction.atomic():
-        webhook = _lock(member, webhook_id)
+        webhook = lock_webhook(member, webhook_id)
         valid = webhook.secrets.filter(Q(valid_until=None) | Q(valid_until__gt=Now()))
         if valid.count() >= MAX_SECRETS:
             raise Conflict(f"{MAX_SECRETS} secrets are valid at the moment; wait until one of them has expired")
         webhook.secrets.filter(valid_until__lte=Now()).delete()
         webhook.secrets.filter(valid_until=None).update(valid_until=Now() + OVERLAP)
         secret = _add_secret(webhook)
-        _audit(member, "webhook_secret_changed", webhook)
+        record_change(member, "webhook_secret_changed", webhook)
     return webhook, secret
 
 
@@ -144,32 +143,9 @@ def remove_webhook(member: Membership, webhook_id: int) -> None:
         Forbidden, NotFound
     """
     with transaction.atomic():
-        webhook = _lock(member, webhook_id)
-        _audit(member, "webhook_removed", webhook)
+        webhook = lock_webhook(member, webhook_id)
+        record_change(member, "webhook_removed", webhook)
         webhook.delete()
-
-
-def send_delivery_again(member: Membership, delivery_id: int) -> WebhookDelivery:
-    """Restart an ended delivery, with the same id.
-
-    Raises:
-        Forbidden, NotFound
-        Conflict: it waits, or its webhook is switched off.
-    """
-    with transaction.atomic():
-        rows = WebhookDelivery.objects.filter(pk=delivery_id, webhook__in=list_webhooks(member))
-        delivery = rows.first()
-        if delivery is None:
-            raise NotFound(f"there is no delivery {delivery_id}")
-        webhook = _lock(member, delivery.webhook_id)
-        if not webhook.is_active:
-            raise Conflict("the webhook is switched off")
-        ended = webhook.deliveries.filter(pk=delivery_id)
-        fresh = {"problem": "", "answer_status": None, "duration_ms": None, "wanted_at": Now()}
-        if not send_again(ended, **fresh):
-            raise Conflict("this delivery is already waiting")
-        _audit(member, "webhook_delivery_repeated", webhook, delivery=str(delivery.pk))
-    return delivery
 
 
 def forget_old_deliveries(at_once: int = 1_000) -> int:
@@ -194,6 +170,13 @@ def switch_all_off(reason: str) -> None:
     Webhook.objects.filter(is_active=True).update(is_active=False, off_reason=reason[:300])
 
 
+def fail_waiting(webhook: Webhook, reason: str) -> None:
+    """Fail every delivery of the webhook that waits, and keep the reason of its last try; people can send it again."""
+    waiting = WebhookDelivery.objects.filter(webhook=webhook, status=WebhookDeliveryStatus.WAITING)
+    problem = Case(When(problem="", then=Value(reason[:300])), default=F("problem"))
+    waiting.update(status=WebhookDeliveryStatus.FAILED, ended_at=Now(), problem=problem)
+
+
 def _forget_failures(webhook: Webhook) -> None:
     webhook.failing_since, webhook.failures, webhook.problem, webhook.rests_until = None, 0, "", None
 
@@ -205,7 +188,12 @@ def _get(rows: QuerySet[Webhook], webhook_id: int) -> Webhook:
     return webhook
 
 
-def _lock(member: Membership, webhook_id: int) -> Webhook:
+def lock_webhook(member: Membership, webhook_id: int) -> Webhook:
+    """Lock a webhook of the member's organization.
+
+    Raises:
+        Forbidden, NotFound
+    """
     return _get(list_webhooks(member).select_for_update(no_key=True), webhook_id)
 
 
@@ -259,7 +247,8 @@ def _add_secret(webhook: Webhook) -> str:
     return secret
 
 
-def _audit(member: Membership, action: str, webhook: Webhook, **details: object) -> None:
+def record_change(member: Membership, action: str, webhook: Webhook, **details: object) -> None:
+    """Record in the audit what the member did."""
     entry = audit.NewEntry(
         f"user:{member.user.get_username()}", action, f"webhook:{webhook.pk}", {"name": webhook.name, **details}
     )

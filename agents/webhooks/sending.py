@@ -11,12 +11,13 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Case, F, OuterRef, Q, QuerySet, Subquery, Value, When
+from django.db.models import F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
 from typing_extensions import override
 
 from agents.accounts import audit
+from agents.accounts.models import Membership
 from agents.accounts.notice_facts import NoticeFact, NoticeKind, tell
 from agents.deliveries.channels import get_channel
 from agents.deliveries.engine import find_pause
@@ -26,7 +27,9 @@ from agents.deliveries.models import MAX_PROBLEM
 from agents.deliveries.outboxes import DeliveryBatch, DeliveryEnding, Outbox
 from agents.gateway.models import Ask
 from agents.gateway.redemptions import load_state
+from agents.platform.refusals import Conflict
 from agents.runs.engine.timing import timing
+from agents.webhooks.changes import fail_waiting, list_webhooks, lock_webhook, record_change
 from agents.webhooks.models import Webhook, WebhookDelivery, WebhookDeliveryStatus, WebhookKind, WebhookSecret
 
 KIND = "webhook"
@@ -53,6 +56,8 @@ class WebhookOutbox(Outbox[WebhookDelivery, Webhook]):
     try_s = TRY_S
     max_tries = None
     longest_pause_s = LONGEST_PAUSE_S
+    repeatable = (WebhookDeliveryStatus.SENT, WebhookDeliveryStatus.FAILED, WebhookDeliveryStatus.DROPPED)
+    noun, other_state = "delivery", "is already waiting"
 
     @override
     def select_due(self, *, only_healthy: bool) -> QuerySet[WebhookDelivery]:
@@ -63,6 +68,18 @@ class WebhookOutbox(Outbox[WebhookDelivery, Webhook]):
         due = super().select_due(only_healthy=only_healthy).filter(_match_free("webhook__"))
         due = due.filter(pk__in=free.values("next_one"))
         return due.filter(webhook__is_slow=False) if only_healthy else due
+
+    @override
+    def select_visible(self, member: Membership) -> QuerySet[WebhookDelivery]:
+        return WebhookDelivery.objects.filter(webhook__in=list_webhooks(member))
+
+    @override
+    def begin_again(self, member: Membership, delivery: WebhookDelivery) -> dict[str, Any]:
+        webhook = lock_webhook(member, delivery.webhook_id)
+        if not webhook.is_active:
+            raise Conflict("the webhook is switched off")
+        record_change(member, "webhook_delivery_repeated", webhook, delivery=str(delivery.pk))
+        return {"problem": "", "answer_status": None, "duration_ms": None, "wanted_at": Now()}
 
     @override
     def hold(self, receiver: Webhook, until: datetime) -> None:
@@ -182,13 +199,6 @@ def _switch_off(webhook: Webhook, reason: str) -> None:
         tell(NoticeFact(NoticeKind.WEBHOOK_OFF, webhook.organization_id, key, detail=webhook.name))
         entry = audit.NewEntry("gadget", "webhook_switched_off", f"webhook:{webhook.pk}", {"reason": reason})
         audit.append(webhook.organization_id, [entry])
-
-
-def fail_waiting(webhook: Webhook, reason: str) -> None:
-    """Fail every waiting delivery of the webhook, and keep the reason of its last attempt; people can resend it."""
-    waiting = WebhookDelivery.objects.filter(webhook=webhook, status=WebhookDeliveryStatus.WAITING)
-    problem = Case(When(problem="", then=Value(reason[:300])), default=F("problem"))
-    waiting.update(status=WebhookDeliveryStatus.FAILED, ended_at=Now(), problem=problem)
 
 
 def _measure(started: float) -> int:

@@ -28,10 +28,6 @@ README = "README.txt"
 DATABASE = "database"
 FILES = "files"
 MAX_MANIFEST_BYTES = 1_000_000_000
-UNSEALED_BASE, UNSEALED_SHARE = 1_000, 32
-"""Limits without a seal: members that any archive may have, and compressed bytes that allow one more."""
-UNSEALED_MANIFEST_BASE, UNSEALED_MANIFEST_SHARE = 8_000_000, 2_000
-"""Limits without a seal: bytes that any manifest may have, and bytes that each member adds."""
 _PART = 1 << 20
 _PURPOSE = "backup"
 _DAMAGE = (tarfile.TarError, EOFError, zlib.error, OSError, ValueError, RecursionError)
@@ -149,7 +145,8 @@ def read_manifest(path: Path) -> Manifest:
     Raises:
         BackupError: it is damaged, of another version, or not signed with one of the audit keys.
     """
-    text, found = _read_contents(path, is_sealed=_check_seal(path))
+    _check_seal(path)
+    text, found = _read_contents(path)
     try:
         manifest = Manifest.model_validate_json(text)
     except ValidationError as error:
@@ -159,35 +156,30 @@ def read_manifest(path: Path) -> Manifest:
     return manifest
 
 
-def _check_seal(path: Path) -> bool:
-    """Check all bytes before any of them is unpacked; return False if the archive has no seal."""
+def _check_seal(path: Path) -> None:
+    """Check all bytes before any of them is unpacked."""
     try:
         with path.open("rb") as file:
             if (found := seal.read_seal(file)) is None:
-                return False
+                raise BackupError(f"{path} is not a Gadget backup, or it is damaged: it has no seal.")
             if not signatures.is_known(found.key_id):
                 raise BackupError(_describe_unknown_key(path, found.key_id))
             if not found.fits(file):
                 raise BackupError(f"{path} is damaged or was changed: its seal does not match.")
     except OSError as error:
         raise BackupError(_describe_unreadable(path, error)) from error
-    return True
 
 
-def _read_contents(path: Path, *, is_sealed: bool) -> tuple[bytes, dict[str, Member]]:
+def _read_contents(path: Path) -> tuple[bytes, dict[str, Member]]:
     """Return the manifest's text, and the size and hash of every other member."""
     found: dict[str, Member] = {}
-    text, most = b"", UNSEALED_BASE + path.stat().st_size // UNSEALED_SHARE
-    with _read_members(path, is_sealed=is_sealed) as members:
-        for number, (member, source) in enumerate(members):
-            if not is_sealed and number > most:
-                raise BackupError(f"{path} has no seal, and more members than a backup of its size can have.")
-            if member.name != MANIFEST:
-                found[member.name] = _measure(source)
-            elif not is_sealed and member.size > UNSEALED_MANIFEST_BASE + UNSEALED_MANIFEST_SHARE * len(found):
-                raise BackupError(f"{path} has no seal, and a larger manifest than its members account for.")
-            else:
+    text = b""
+    with _read_members(path) as members:
+        for member, source in members:
+            if member.name == MANIFEST:
                 text = source.read(MAX_MANIFEST_BYTES)
+            else:
+                found[member.name] = _measure(source)
     return text, found
 
 
@@ -246,15 +238,14 @@ def _measure(source: BinaryIO) -> Member:
 
 
 @contextmanager
-def _read_members(path: Path, *, is_sealed: bool = True) -> Iterator[Iterator[tuple[tarfile.TarInfo, BinaryIO]]]:
+def _read_members(path: Path) -> Iterator[Iterator[tuple[tarfile.TarInfo, BinaryIO]]]:
     """Yield the regular members in order; any fault of the archive becomes a BackupError.
 
     The block ends with reading the rest of the archive, which finds damage in members that no manifest names.
     """
-    kind = tarfile.TarInfo if is_sealed else seal.PlainTarInfo
     try:
         with gzip.open(path) as unpacked:
-            with tarfile.open(fileobj=unpacked, mode="r|", tarinfo=kind) as tar:
+            with tarfile.open(fileobj=unpacked, mode="r|") as tar:
                 yield ((member, _open_member(tar, member)) for member in _forgetting(tar) if member.isreg())
             while unpacked.read(_PART):
                 pass

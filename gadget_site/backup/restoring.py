@@ -18,6 +18,7 @@ from django.db.migrations.loader import MigrationLoader
 
 from agents.accounts.models import Organization
 from agents.platform.liveness import SIGN_TTL_S, SWEEPER, WORKER, list_alive
+from agents.platform.schema_version import is_released
 from agents.restores.lines import read_newer_limits
 from gadget_site.backup import postgresql, restored, sqlite
 from gadget_site.backup.archive import DATABASE, FILES, BackupError, Manifest, extract, read_manifest
@@ -83,6 +84,8 @@ def _refuse_incompatible(path: Path, manifest: Manifest) -> None:
             f"{path} is a backup of {manifest.database}, and DATABASE_URL names {connection.vendor}. "
             f"Restore it on {manifest.database}."
         )
+    if not is_released(manifest.migrations):
+        raise BackupError(f"{path} is from before Gadget's first release and cannot be restored.")
     known = MigrationLoader(None).disk_migrations
     if newer := [f"{app}.{name}" for app, name in manifest.migrations if (app, name) not in known]:
         raise BackupError(f"{path} is from a newer version of Gadget: {newer[0]} is unknown. Install that version.")

@@ -1,7 +1,6 @@
 """The seal at the front of an archive: a signature over all other bytes, which is checked before anything is unpacked.
 
 It is a separate gzip member, empty except for its comment, so that the archive stays one that every `tar` unpacks.
-Archives of older versions have none. Their manifest is signed as well, but has to be unpacked first: within bounds.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-import tarfile
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -21,7 +19,6 @@ _HEAD, _TAIL = b"\x1f\x8b\x08\x10\0\0\0\0\0\xff", b"\0\x03\0" + bytes(8)
 _SEAL = re.compile(re.escape(_HEAD) + rb"gadget-backup ([0-9a-f]{8}) ([0-9a-f]{64})" + re.escape(_TAIL))
 LENGTH = len(_HEAD) + len(_TAIL) + len("gadget-backup ") + 8 + 1 + 64
 _PART = 1 << 20
-_LONGEST_HEADER = 1 << 13
 
 
 @dataclass(frozen=True)
@@ -58,20 +55,3 @@ def _hash_rest(file: BinaryIO) -> str:
     while part := file.read(_PART):
         hashed.update(part)
     return hashed.hexdigest()
-
-
-class PlainTarInfo(tarfile.TarInfo):
-    """A member of an unsigned archive: no header of it needs much memory."""
-
-    def _proc_member(self, tar: tarfile.TarFile) -> tarfile.TarInfo:
-        is_plain = self.type in (tarfile.REGTYPE, tarfile.AREGTYPE)
-        if not is_plain and self.type != tarfile.XHDTYPE:
-            raise tarfile.ReadError(f"{self.name[:100]!r} is not a regular file")
-        if not is_plain and self.size > _LONGEST_HEADER:
-            raise tarfile.ReadError("a header is too long")
-        return super()._proc_member(tar)  # type: ignore[misc, no-any-return]
-
-    def _proc_gnusparse_00(self, *_: object) -> None:
-        raise tarfile.ReadError(f"{self.name[:100]!r} is a sparse file")
-
-    _proc_gnusparse_01 = _proc_gnusparse_10 = _proc_gnusparse_00

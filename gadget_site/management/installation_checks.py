@@ -19,12 +19,7 @@ from agents.platform.database_server import try_connecting
 from agents.platform.key_rotation import EncryptedValue, survey_keys
 from agents.platform.liveness import SWEEPER, WORKER, Presence, load_presence
 from agents.platform.redis_client import connect_redis
-from agents.platform.schema_version import (
-    NEWER_FIX,
-    SchemaTooNewError,
-    check_schema,
-    list_unknown_migrations,
-)
+from agents.platform.schema_version import WrongSchemaError, check_schema, list_unknown_migrations
 from agents.providers.base import ProviderError
 from gadget_site.management.address_checks import check_addresses
 from gadget_site.management.findings import Finding
@@ -121,9 +116,8 @@ def check_schema_version() -> Iterator[Finding]:
     """Check that this code may run on the database in its current state."""
     try:
         check_schema()
-    except SchemaTooNewError as error:
-        text = str(error).removesuffix(f" {NEWER_FIX}").removesuffix(".")
-        yield Finding("database", text, NEWER_FIX[0].lower() + NEWER_FIX[1:-1])
+    except WrongSchemaError as error:
+        yield Finding("database", error.fault.removesuffix("."), error.fix[0].lower() + error.fix[1:-1])
         return
     if newer := list_unknown_migrations():
         text = f"a newer version migrated it ({newer[0]}), and this older version can still run beside it"

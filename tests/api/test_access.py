@@ -212,7 +212,7 @@ class TestRequestsWithoutTheRole:
 
 @pytest.mark.usefixtures("nothing_changes")
 @pytest.mark.parametrize("route", [route for route in ROUTES if route.path in DECIDING and route.changes], ids=named)
-def test_of_an_operator_cannot_decide(route: Route, target: Target) -> None:
+def test_a_token_of_an_operator_cannot_decide(route: Route, target: Target) -> None:
     problem(ask(target.world.client("operator"), route, target), 403)
 
 

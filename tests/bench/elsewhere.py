@@ -1,9 +1,8 @@
-"""Agents and systems elsewhere: reads over MCP, messages to triggers, and deliveries of webhooks."""
+"""Agents and systems elsewhere: reads over MCP, and messages that start runs."""
 
 from __future__ import annotations
 
 import json
-import random
 import statistics
 import threading
 import time
@@ -20,24 +19,19 @@ from agents.gateway.keys import issue_key
 from agents.runs import actions
 from agents.triggers.changes import TriggerTerms, make_trigger
 from agents.triggers.models import Trigger
-from agents.webhooks.changes import WebhookTerms, make_webhook
-from agents.webhooks.models import Webhook, WebhookKind
 from tests.awaiting import await_that
 from tests.bench.figures import Figure, latency
 from tests.bench.site import passes_of_calls, seconds_of, succeeded, worksite
 from tests.mcp_client import connect
 from tests.processes import Installation
 from tests.triggers.conftest import SECRET, sign
-from tests.webhooks.receiver import open_receiver
 
 READS = 40
 SENDERS = 8
-AIM_READ_MS, AIM_MESSAGE_MS, AIM_PAGE_MS, AIM_DELIVERY_MS = 15.0, 50.0, 300.0, 2_000.0
+AIM_READ_MS, AIM_MESSAGE_MS, AIM_PAGE_MS = 15.0, 50.0, 300.0
 MESSAGES_A_MINUTE = 1_000
 BURST, BURST_S = 1_000, 6.0
 LARGEST_QUEUE = 30_000
-REST_S = 0.4
-WARM_UP = 3
 
 
 def reads(running: Installation, repeats: int) -> list[Figure]:
@@ -145,21 +139,3 @@ def _request(port: int, method: str, path: str, body: bytes = b"", headers: dict
         response = connection.getresponse()
         response.read()
         return response.status
-
-
-def deliveries(_: Installation, samples: int) -> list[Figure]:
-    """Start one run at a time, at irregular moments, and measure when the receiver of a webhook gets it."""
-    seconds = []
-    with worksite(passes_of_calls(0, 0)) as site, open_receiver() as receiver:
-        site.member.role = "admin"
-        terms = WebhookTerms("Bench", receiver.url, [WebhookKind.RUN_STARTED])
-        make_webhook(site.member, terms)
-        for _number in range(samples + WARM_UP):
-            time.sleep(random.uniform(0, REST_S))
-            known = len(receiver.received)
-            site.submit()
-            committed = time.monotonic()
-            await_that(lambda known=known: len(receiver.received) > known, "the receiver heard of it")  # type: ignore[misc]
-            seconds.append(time.monotonic() - committed)
-        Webhook.objects.all().delete()
-    return [latency("commit of a run → webhook's receiver", seconds[WARM_UP:], AIM_DELIVERY_MS)]

@@ -1,4 +1,4 @@
-"""The time from the commit of a fact to the arrival of its notice at the mail server."""
+"""The time from the commit of a fact to the arrival of its notice at the mail server, and at a webhook's receiver."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from agents.notices.channels import add_known_email
 from agents.runs.engine.transaction import run_transaction
 from agents.runs.events import RunFinished
 from agents.runs.models import Approval, Run, RunStatus
+from agents.webhooks.changes import WebhookTerms, make_webhook
+from agents.webhooks.models import Webhook, WebhookKind
 from tests.awaiting import await_that
 from tests.bench.figures import Figure, latency
-from tests.bench.site import worksite
-from tests.mail_server import MailServer
+from tests.bench.site import Worksite, worksite
+from tests.mail_server import MailServer, ReceivedMail
 from tests.processes import Installation
+from tests.webhooks.receiver import Received, open_receiver
 
-AIM_MS = 2_000.0
+AIM_MAIL_MS, AIM_WEBHOOK_MS = 2_000.0, 1_400.0
 REST_S = 0.4
 """The longest pause between two notices: about five come in a second."""
 WARM_UP = 3
@@ -26,18 +29,44 @@ WRITE = {"calls": [{"tool": "probe.effect", "params": {"name": "never approved"}
 
 
 def told(_: Installation, mail: MailServer, samples: int) -> list[Figure]:
-    """Write one event about a failed run at a time, at irregular moments, and measure when its e-mail arrives."""
+    """Measure when the e-mails about facts arrive, and then when the webhook of another organization hears of them."""
     with worksite([WRITE]) as site:
-        run, seconds = site.submit(), []
-        await_that(Approval.objects.filter(run=run).exists, "a card waits")
+        run = _wait_for_card(site)
         add_known_email(site.member, "bench@example.com")
-        for _sample in range(samples + WARM_UP):
-            time.sleep(random.uniform(0, REST_S))
-            known = len(mail.received)
-            committed = _write(run)
-            mail.wait_for(known + 1)
-            seconds.append(time.time() - committed)
-    return [latency("commit of a fact → mail server", seconds[WARM_UP:], AIM_MS)]
+        mailed = _measure(run, samples, mail.received)
+    with worksite([WRITE]) as site, open_receiver() as receiver:
+        run = _wait_for_card(site)
+        site.member.role = "admin"
+        make_webhook(site.member, WebhookTerms("Bench", receiver.url, [WebhookKind.RUN_FAILED]))
+        delivered = _measure(run, samples, receiver.received)
+        Webhook.objects.all().delete()
+    return [
+        latency("commit of a fact → mail server", mailed, AIM_MAIL_MS),
+        latency("commit of a fact → webhook's receiver", delivered, AIM_WEBHOOK_MS),
+    ]
+
+
+def _wait_for_card(site: Worksite) -> Run:
+    """Start a run; return it when its card waits."""
+    run = site.submit()
+    await_that(Approval.objects.filter(run=run).exists, "a card waits")
+    return run
+
+
+def _measure(run: Run, samples: int, received: list[ReceivedMail] | list[Received]) -> list[float]:
+    """Write one event about a failed run at a time, at irregular moments; return the seconds until each was told.
+
+    Args:
+        received: what the receiver adds to.
+    """
+    seconds = []
+    for _ in range(samples + WARM_UP):
+        time.sleep(random.uniform(0, REST_S))
+        known = len(received)
+        committed = _write(run)
+        await_that(lambda known=known: len(received) > known, "the receiver heard of it")  # type: ignore[misc]
+        seconds.append(received[known].at - committed)
+    return seconds[WARM_UP:]
 
 
 def _write(run: Run) -> float:

@@ -112,7 +112,6 @@ def _measure(results: Results, repeats: int, only: str) -> None:
         "notices": lambda site: notices.told(site, mail, ARRIVALS * repeats),
         "elsewhere": lambda site: [
             *elsewhere.reads(site, repeats),
-            *elsewhere.deliveries(site, ARRIVALS * repeats),
             *elsewhere.messages(site, MINUTES_OF_MESSAGES[connection.vendor] * repeats),
         ],
         "decisions": lambda site: decisions.approvals(site, LATENCY_SAMPLES * repeats),

@@ -73,7 +73,7 @@ class TestOwnTools:
     ],
     ids=["cursor", "gemini"],
 )
-def test_of_a_server_with_the_name_of_an_own_one_make_an_ask(
+def test_calls_of_a_server_with_the_name_of_our_own_make_an_ask(
     hook: ModuleType, given: dict[str, Any], tool: str
 ) -> None:
     assert decide(hook, name_tool(given, tool)) == "ask"

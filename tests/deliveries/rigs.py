@@ -10,12 +10,11 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from agents.accounts.notice_facts import NoticeKind
+from agents.deliveries.changes import send_again
 from agents.deliveries.outboxes import MAX_TRIES, OUTBOXES, Outbox
-from agents.notices import deliveries
 from agents.notices.models import Channel, ChannelKind, Delivery
 from agents.notices.outbox import add_notice, build_card_notice
 from agents.notices.spreading import spread_notices
-from agents.webhooks import changes
 from agents.webhooks.models import Webhook, WebhookDelivery, WebhookKind
 from agents.webhooks.sending import KIND
 from tests.chat_server import ChatServer
@@ -122,7 +121,7 @@ class NoticeRig(Rig):
         Delivery.objects.update(tries=MAX_TRIES - 1)
 
     def send_again(self) -> None:
-        deliveries.send_again(self.world.member("approver"), self.delivery.pk)
+        send_again(self.world.member("approver"), self.model, self.delivery.pk)
 
 
 class MailRig(NoticeRig):
@@ -231,4 +230,4 @@ class WebhookRig(Rig):
         WebhookDelivery.objects.update(wanted_at=Now() - timedelta(days=3))
 
     def send_again(self) -> None:
-        changes.send_delivery_again(self.workshop.admin, self.delivery.pk)
+        send_again(self.workshop.admin, self.model, self.delivery.pk)

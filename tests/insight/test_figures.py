@@ -17,10 +17,11 @@ from pydantic import BaseModel
 from agents.employees.models import Grant
 from agents.insight import counting, figures
 from agents.insight.models import FiguresHead, ToolFigures
+from agents.readers.reading import find_oldest_cursor, skip_unread
 from agents.runs.engine.timing import timing
 from agents.runs.engine.transaction import run_transaction
 from agents.runs.events import ToolFinished
-from agents.runs.models import ApprovalKind, CallStatus, Event, EventType, Run, RunStatus, ToolCall
+from agents.runs.models import ApprovalKind, CallStatus, Event, EventType, Pass, Run, RunStatus, ToolCall
 from agents.worker.sweeper import sweep_once
 from tests.features import feature
 from tests.recorder import Recorder
@@ -324,6 +325,16 @@ class TestCounting:
         assert FiguresHead.objects.get().event_id == 0
         count_all()
         assert_figures_are_true()
+
+    def test_what_is_not_counted_yet_may_not_be_deleted(self, workshop: Workshop) -> None:
+        workshop.play(asking(call("probe.clock")))
+        workshop.work()
+        skip_unread()
+        for log in (Event, Pass):
+            assert find_oldest_cursor(log) == 0
+        count_all()
+        for log in (Event, Pass):
+            assert find_oldest_cursor(log) == log.objects.latest("pk").pk
 
     def test_by_the_sweeper_pauses_for_a_while_afterwards(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.clock")))

@@ -98,6 +98,7 @@ def phone(office: Office, chromium: Browser) -> Iterator[BrowserContext]:
     "later where silent messages end a subscription",
     "static/js/service-worker.js",
 )
+@pytest.mark.every_commit
 def test_a_push_opens_its_card_and_disappears_with_the_decision(
     office: Office, phone: BrowserContext, visit: Visit
 ) -> None:

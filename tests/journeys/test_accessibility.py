@@ -133,6 +133,7 @@ def test_faults_that_exist_only_in_dark_mode_are_found(chromium: Browser, only_i
     assert all(fault.startswith("here (dark)") for fault in found), found
 
 
+@pytest.mark.every_commit
 def test_every_page_passes_axe(office: Office, visit: Visit, places: dict[str, str]) -> None:
     faults: list[str] = []
     visitor = visit("admin")

@@ -22,6 +22,7 @@ pytestmark = pytest.mark.once
     "A key is made in the browser, an agent connects, and its change is approved",
     "templates/agents/agents.html",
 )
+@pytest.mark.every_commit
 def test_an_agent_connects_and_its_change_is_approved(office: Office, visit: Visit) -> None:
     record = office.workshop.record(name="Acme Corp", region="EU")
     owner = visit("operator").page

@@ -33,6 +33,7 @@ def fill_in(visitor: Visitor, username: str, password: str = PASSWORD) -> None:
 
 
 @pytest.mark.parametrize("scripts", [True, False])
+@pytest.mark.every_commit
 def test_a_new_colleague_joins_and_assigns_a_task(office: Office, visit: Visit, scripts: bool) -> None:
     admin = visit("admin", scripts=scripts)
     link = create_invitation(admin, "Ada, sales", "operator")

@@ -50,6 +50,7 @@ def get_status(card: Approval) -> str:
 
 
 @feature("The inbox", "A group is approved with three keys and undone as a whole", "static/js/inbox/selection.js")
+@pytest.mark.every_commit
 def test_a_group_is_approved_with_three_keys_and_undone_as_a_whole(office: Office, visit: Visit) -> None:
     *group, deletion = await_group(office, [f"{name}@acme.example" for name in "abcd"], deletes=1)
     visitor = in_the_inbox(visit)

@@ -114,6 +114,7 @@ def test_an_approval_undone_within_its_grace_waits_again(office: Office, visit: 
     visitor.assert_panel_is_whole(run.pk)
 
 
+@pytest.mark.every_commit
 def test_an_edited_card_is_a_new_card_and_approves_nothing(office: Office, visit: Visit) -> None:
     record = office.workshop.record(phone="1")
     run, (card,) = waiting(office, update(record))

@@ -153,6 +153,7 @@ def grant(page: Page, employee_id: int) -> None:
     "agents/admin/sources.py",
     whole_file=True,
 )
+@pytest.mark.every_commit
 def test_a_newly_connected_tool_runs_after_its_approval(
     office: Office, visit: Visit, model: ModelServer, pets: Outside
 ) -> None:

@@ -18,6 +18,7 @@ FILES = [
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
+@pytest.mark.every_commit
 def test_files_can_be_uploaded_downloaded_and_deleted(office: Office, visit: Visit, scripts: bool) -> None:
     page = visit("approver", scripts=scripts).page
     page.goto("/files/")

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from agents.accounts.models import Organization
 from agents.standing_grants.making import make_grant
 from agents.standing_grants.models import StandingGrant
-from agents.web.views.grants import PAGE_SIZE
+from agents.web.views.pages import PAGE_SIZE
 from tests.journeys.office import Office
 from tests.journeys.test_schedules_in_a_browser import WIDTHS, find_faults_at
 from tests.journeys.visitor import Visit
@@ -31,6 +31,7 @@ def make_pages(workshop: Workshop) -> None:
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
+@pytest.mark.every_commit
 def test_the_pages_fit_every_width_and_link_to_each_other(office: Office, visit: Visit, scripts: bool) -> None:
     make_pages(office.workshop)
     page = visit("approver", scripts=scripts).page

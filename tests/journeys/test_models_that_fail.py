@@ -81,6 +81,7 @@ def start_all(office: Office, answers: dict[str, Response], stack: ExitStack) ->
     return started
 
 
+@pytest.mark.every_commit
 def test_a_temporary_failure_is_shown_and_retried(office: Office, visit: Visit) -> None:
     with ExitStack() as stack:
         runs = start_all(office, {name: answer for name, (answer, _) in TEMPORARY.items()}, stack)

@@ -48,6 +48,7 @@ def open_edit(visitor: Visitor, card: Approval) -> None:
     "static/js/page/typed_texts.js",
 )
 @pytest.mark.parametrize("path", ["/approvals/", "/approvals/{card}/"])
+@pytest.mark.every_commit
 def test_an_edit_sent_after_the_session_ended_is_restored_after_the_login(
     office: Office, visit: Visit, path: str
 ) -> None:

@@ -45,6 +45,7 @@ def records(office: Office, model: ModelServer) -> list[Record]:
     return records
 
 
+@pytest.mark.every_commit
 def test_one_change_is_approved_one_denied_and_the_model_reads_both(
     office: Office, model: ModelServer, records: list[Record]
 ) -> None:

@@ -19,6 +19,7 @@ FILE = "name,region,status,phone\nNorth & Co,EU,active,+49 1\nSouth,EU,dead,\nWe
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
+@pytest.mark.every_commit
 def test_an_admin_imports_a_file_finds_its_records_and_exports_them(
     office: Office, visit: Visit, scripts: bool
 ) -> None:

@@ -23,6 +23,7 @@ def fill(page: Page, task: str = "Look around", cron: str = "0 9 * * MON-FRI") -
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
+@pytest.mark.every_commit
 def test_a_schedule_can_be_created_paused_resumed_and_cancelled(office: Office, visit: Visit, scripts: bool) -> None:
     page = visit("operator", scripts=scripts).page
     fill(page)

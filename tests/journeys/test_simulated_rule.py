@@ -15,6 +15,7 @@ from tests.workshop import asking, call
 pytestmark = pytest.mark.once
 
 
+@pytest.mark.every_commit
 def test_an_admin_simulates_a_rule_before_saving_it(office: Office, visit: Visit) -> None:
     update_admin_access(office.workshop.admin.user)
     office.workshop.play(asking(call("probe.effect", name="a")))

@@ -121,6 +121,7 @@ class TestASocketOfAnotherOrganization:
                 assert [message["seq"] for message in select_events(heard)] == list_event_numbers(run.pk)
 
 
+@pytest.mark.every_commit
 def test_an_open_socket_closes_when_access_ends(office: Office, run: Run) -> None:
     headers = {role: browser_headers(office, office.member(role)) for role in ("viewer", "operator", "approver")}
     headers["token"] = office.api_client("admin").headers

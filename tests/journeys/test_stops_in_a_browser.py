@@ -57,6 +57,7 @@ def start_waiting_run(office: Office) -> Run:
     "agents/web/sockets/inbox_feed.py",
     whole_file=True,
 )
+@pytest.mark.every_commit
 def test_the_banner_appears_on_open_pages_and_disappears(office: Office, visit: Visit) -> None:
     run = start_waiting_run(office)
     start, watching = visit("operator").page, visit("approver").page

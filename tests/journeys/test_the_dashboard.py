@@ -26,6 +26,7 @@ def hire_zoe(office: Office) -> Employee:
     )
 
 
+@pytest.mark.every_commit
 def test_a_task_can_be_assigned_with_the_keyboard_alone(office: Office, visit: Visit) -> None:
     hire_zoe(office)
     office.workshop.play(answer="Hello.")

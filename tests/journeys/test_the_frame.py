@@ -75,6 +75,7 @@ def test_the_focus_stays_inside_the_open_drawer(office: Office, visit: Visit) ->
 
 
 @feature("Pages", "Ctrl+K finds any page, record, run, employee or action", "static/js/frame/palette.js")
+@pytest.mark.every_commit
 def test_the_palette_finds_and_opens_pages_by_keyboard(office: Office, visit: Visit) -> None:
     record = Record.objects.create(organization=office.workshop.organization, name="Zebra Works")
     Record.objects.create(organization=office.workshop.organization, name="Zebra Farm")

@@ -96,6 +96,7 @@ def test_j_and_k_move_the_selection_and_o_opens_the_card(office: Office, visit: 
 
 
 @feature("The inbox", "A decision leads to the next card, and a note offers to undo it", "static/js/inbox/inbox.js")
+@pytest.mark.every_commit
 def test_a_approves_and_selects_the_next_card_and_u_undoes(office: Office, visit: Visit) -> None:
     first, second, third = waiting(office)
     visitor = in_the_inbox(visit)

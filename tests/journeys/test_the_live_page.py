@@ -33,6 +33,7 @@ def await_gate(office: Office, gate: str) -> None:
     office.recorder.await_arrival(gate)
 
 
+@pytest.mark.every_commit
 def test_a_reload_in_the_middle_shows_every_line_once(office: Office, visit: Visit) -> None:
     office.workshop.play(*gates_and_calls("one", "two", "three"))
     for gate in ("one", "two", "three"):

@@ -22,6 +22,7 @@ def load_versions() -> dict[int, int]:
     return dict(Record.objects.values_list("pk", "version"))
 
 
+@pytest.mark.every_commit
 def test_a_newcomer_approves_one_change_and_denies_another(office: Office, visit: Visit) -> None:
     build_demo()
     before = load_versions()

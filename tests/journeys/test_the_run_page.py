@@ -189,6 +189,7 @@ def test_a_late_reader_sees_the_text_from_its_beginning(office: Office, visit: V
     expect(visitor.answer).to_have_text("This is quite a long answer, written word by word.")
 
 
+@pytest.mark.every_commit
 def test_a_run_can_be_played_back_and_exported(office: Office, visit: Visit, chromium: Browser, tmp_path: Path) -> None:
     office.workshop.play(asking(call("utility.calculate", operation="add", a=40, b=2), text="I add them."))
     run = office.submit("Add 40 and 2")

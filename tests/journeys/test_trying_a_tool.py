@@ -21,6 +21,7 @@ def open_form(page: Page, words: str) -> Locator:
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
+@pytest.mark.every_commit
 def test_a_tool_is_tried_and_its_result_is_shown(office: Office, visit: Visit, scripts: bool) -> None:
     office.workshop.record(name="Acme Corp", region="EU")
     office.workshop.record(name="Initech", region="US")

@@ -41,6 +41,7 @@ def standing(visitor: Visitor, card: Approval) -> Locator:
     "Another person's vote reaches every open inbox, card and run, and the next press warns",
     "static/js/cards/votes.js",
 )
+@pytest.mark.every_commit
 def test_a_vote_and_its_withdrawal_reach_the_inbox_the_card_and_the_run(office: Office, visit: Visit) -> None:
     (card,) = waiting(office, 1)
     inbox, page, run = (visit("admin") for _ in range(3))

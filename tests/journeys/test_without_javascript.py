@@ -23,6 +23,7 @@ pytestmark = pytest.mark.once
     "A denial has one field for the reason, and four reasons that deny at once, also without scripts",
     "templates/cards/decide.html",
 )
+@pytest.mark.every_commit
 def test_a_card_is_approved_another_denied_and_the_answer_read(office: Office, visit: Visit) -> None:
     records = [office.workshop.record(name=name) for name in ("Acme Corp", "Borealis Freight")]
     changes = [call("data.updateRecord", record_id=str(each.pk), changes={"status": "inactive"}) for each in records]

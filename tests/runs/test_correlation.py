@@ -78,7 +78,7 @@ class TestTheCorrelationId:
     "The `X-Request-ID` of a request goes through its run, the log and all that it sends; a bad one is replaced",
     "tools/contract/correlation.py, gadget_site/edge/request_ids.py",
 )
-def test_is_passed_from_rest_to_log_and_model_by_real_processes(
+def test_the_id_is_passed_from_rest_to_log_and_model_by_real_processes(
     workshop: Workshop, model: ModelServer, installation: Installation
 ) -> None:
     model.enqueue(Response(calls=(Call(Describe.name),)), Response(text="Done."), Response(text="Done."))

@@ -1,6 +1,6 @@
-"""`make soak`: random tool names and hostile Markdown; on both databases, the whole sets of which `make test` runs
-samples, random permissions, races at limits, replayed random runs, votes, notices while senders are killed, real MCP
-clients, and kills during work; cuts between four hosts with PostgreSQL during work.
+"""`make soak`: random tool names and hostile Markdown; on both databases, random permissions, races at limits, replayed
+random runs, votes, notices while senders are killed, real MCP clients, and kills during work; cuts between four hosts
+with PostgreSQL during work.
 
 No two tools may look the same to a model, nothing may start without permission, nothing may be lost or done twice.
 """
@@ -16,7 +16,7 @@ import sys
 from tests import services
 
 PARTS = (
-    *("names", "markdown", "samples", "permissions", "limits", "policy", "votes", "notices", "clients"),
+    *("names", "markdown", "permissions", "limits", "policy", "votes", "notices", "clients"),
     *("on_database", "hosts"),
 )
 ONCE = {"names": "sqlite", "markdown": "sqlite", "clients": "sqlite", "hosts": "postgresql"}
@@ -41,7 +41,6 @@ def main() -> int:
     given = {
         "names": [seed],
         "markdown": [seed],
-        "samples": [],
         "permissions": [seed],
         "limits": [seed],
         "policy": [seed],

@@ -158,7 +158,7 @@ class TestAsksOnPages:
         assert "deploy" not in text_of(world.client("outsider").get("/agents/asks/"))
 
     def test_continue_on_further_pages(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("agents.web.views.agents.PAGE_SIZE", 2)
+        monkeypatch.setattr("agents.web.views.pages.PAGE_SIZE", 2)
         key = world.ask().key
         second = submit(key, AskedRequest("second", {}, "write"))[0]
         client = world.client("viewer")

@@ -17,7 +17,7 @@ from agents.runs.models import Approval, ApprovalStatus
 from agents.standing_grants.making import list_grants
 from agents.standing_grants.models import StandingGrant
 from agents.standing_grants.proposals import ProposedGrant, check_proposal
-from agents.web.views import grants
+from agents.web.views import pages
 from tests.features import feature
 from tests.web.granting import answer, decide, read_inputs, read_page, waiting_card
 from tests.world import UPDATE, World, change, make_world, post
@@ -331,7 +331,7 @@ class TestTheListOfGrants:
         return [int(each) for each in re.findall(r'id="grant-(\d+)"', page)]
 
     def test_shows_the_newest_first_in_force_and_ended(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(grants, "PAGE_SIZE", 2)
+        monkeypatch.setattr(pages, "PAGE_SIZE", 2)
         made = [world.standing_grant().pk for _ in range(5)][::-1]
         page = read_page(world.client("approver"), "/grants/")
         assert f'href="?before={made[1]}" rel="next"' in page

@@ -311,7 +311,7 @@ class TestDecidedCards:
             page(client, **HISTORY)
 
 
-def test_of_another_organization_and_its_people_are_absent(world: World) -> None:
+def test_cards_of_another_organization_and_its_people_are_absent(world: World) -> None:
     deny(world, world.card(), reason="Of Acme alone")
     world.card()
     outsider = world.client("outsider")

@@ -129,8 +129,8 @@ def test_refuse_inconsistent_preferences(world: World, typed: dict[str, str], re
     assert load_choices(world.member("approver")).pk is None
 
 
-@feature("The gate", "A failed message can be sent again", "agents/notices/deliveries.py")
-def test_can_be_resent_after_a_failure(world: World) -> None:
+@feature("The gate", "A failed message can be sent again", "agents/deliveries/changes.py")
+def test_a_failed_message_can_be_sent_again(world: World) -> None:
     add_address(world.member("approver"))
     tell_card(world)
     Delivery.objects.update(status=DeliveryStatus.FAILED, problem="the mail server answered 550")
@@ -141,7 +141,7 @@ def test_can_be_resent_after_a_failure(world: World) -> None:
     assert delivery.status == DeliveryStatus.WAITING
 
 
-def test_of_other_people_are_visible_only_to_admins(world: World) -> None:
+def test_messages_to_other_people_are_visible_only_to_admins(world: World) -> None:
     add_address(world.member("approver"))
     tell_card(world)
     assert "to approver" in read(world, "admin", "/notices/messages/?all=1")
@@ -149,8 +149,8 @@ def test_of_other_people_are_visible_only_to_admins(world: World) -> None:
     assert "A decision is waiting:" not in read(world, "operator", "/notices/messages/")
 
 
-def test_are_listed_page_by_page(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agents.web.views.notices.PAGE_SIZE", 2)
+def test_messages_are_listed_page_by_page(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agents.web.views.pages.PAGE_SIZE", 2)
     add_address(world.member("approver"))
     for _ in range(3):
         tell_card(world)
@@ -161,7 +161,7 @@ def test_are_listed_page_by_page(world: World, monkeypatch: pytest.MonkeyPatch) 
     assert read(world, page=f"/notices/messages/?before={oldest}").count("A decision is waiting:") == 1
 
 
-def test_are_sent_for_a_followed_run_until_unfollowed(world: World) -> None:
+def test_messages_are_sent_for_a_followed_run_until_unfollowed(world: World) -> None:
     run = world.run(RunStatus.WAITING)
     client = world.client("viewer")
     assert "Notify me when it’s done" in read(world, "viewer", f"/runs/{run.pk}/")

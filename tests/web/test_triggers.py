@@ -234,7 +234,7 @@ class TestThePagesOfTriggers:
         assert "Elsewhere" not in world.client("viewer").get(f"/triggers/{trigger.pk}/").content.decode()
 
     def test_do_not_link_beyond_a_page_that_is_just_full(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("agents.web.views.triggers.PAGE_SIZE", 1)
+        monkeypatch.setattr("agents.web.views.pages.PAGE_SIZE", 1)
         trigger = create(world)[0]
         world.received(trigger)
         assert "Older received messages" not in world.client("viewer").get(f"/triggers/{trigger.pk}/").content.decode()

@@ -345,7 +345,7 @@ class TestChangingRoles:
         assert world.member("outsider").role == Role.ADMIN
 
 
-def test_is_audited_without_secrets(world: World) -> None:
+def test_each_change_is_audited_without_secrets(world: World) -> None:
     admin = world.client("admin")
     joining = open_link(invite(world))
     sign_up(joining, "ada")

@@ -86,7 +86,7 @@ def test_only_deliveries_of_the_webhook_are_listed(world: World) -> None:
 
 
 def test_a_full_page_without_more_rows_has_no_link(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agents.web.views.webhooks.PAGE_SIZE", 1)
+    monkeypatch.setattr("agents.web.views.pages.PAGE_SIZE", 1)
     webhook = create(world)
     WebhookDelivery.objects.create(webhook=webhook, kind="run.started", run_id=1, seq=1)
     assert "?before=" not in world.client("admin").get(f"/webhooks/{webhook.pk}/").content.decode()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,11 +16,16 @@ from standardwebhooks import Webhook as Verifier
 
 @dataclass
 class Received:
-    """One request."""
+    """One request.
+
+    Attributes:
+        at: the wall-clock time at which it had arrived.
+    """
 
     path: str
     headers: dict[str, str]
     body: bytes
+    at: float = field(default_factory=time.time)
 
     @property
     def content(self) -> Any:

@@ -13,6 +13,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from agents.accounts.models import AuditEntry
+from agents.deliveries.changes import send_again
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
 from agents.webhooks import changes
 from agents.webhooks.changes import KEPT, WebhookTerms
@@ -107,7 +108,7 @@ class TestAddingAWebhook:
             lambda who: changes.switch_webhook(who, webhook.pk, is_active=False),
             lambda who: changes.rotate_secret(who, webhook.pk),
             lambda who: changes.remove_webhook(who, webhook.pk),
-            lambda who: changes.send_delivery_again(who, delivery.pk),
+            lambda who: send_again(who, WebhookDelivery, delivery.pk),
         ]
         before = list(Webhook.objects.values()) + list(WebhookDelivery.objects.values())
         for act in acts:
@@ -163,7 +164,7 @@ class TestChangingAWebhook:
         changes.forget_old_deliveries()
         assert WebhookDelivery.objects.get(pk=sent.pk).status == WebhookDeliveryStatus.SENT
         with pytest.raises(Conflict, match="switched off"):
-            changes.send_delivery_again(workshop.admin, delivery.pk)
+            send_again(workshop.admin, WebhookDelivery, delivery.pk)
 
     def test_by_switching_on_an_active_one_changes_nothing(self, workshop: Workshop, receiver: Receiver) -> None:
         webhook, _ = add_webhook(workshop, receiver)
@@ -224,9 +225,9 @@ class TestChangingAWebhook:
         workshop.submit()
         send_all()
         for delivery in WebhookDelivery.objects.order_by("pk"):
-            with pytest.raises(NotFound, match="there is no delivery"):
-                changes.send_delivery_again(build_workshop(f"globex-{delivery.pk}").admin, delivery.pk)
-            changes.send_delivery_again(workshop.admin, delivery.pk)
+            with pytest.raises(NotFound, match="There is no delivery"):
+                send_again(build_workshop(f"globex-{delivery.pk}").admin, WebhookDelivery, delivery.pk)
+            send_again(workshop.admin, WebhookDelivery, delivery.pk)
             delivery.refresh_from_db()
             assert delivery.status == WebhookDeliveryStatus.WAITING
 
@@ -237,9 +238,9 @@ class TestChangingAWebhook:
         delivery = WebhookDelivery.objects.get()
         workshop.submit()
         send_all()
-        changes.send_delivery_again(workshop.admin, delivery.pk)
+        send_again(workshop.admin, WebhookDelivery, delivery.pk)
         with pytest.raises(Conflict, match="is already waiting"):
-            changes.send_delivery_again(workshop.admin, delivery.pk)
+            send_again(workshop.admin, WebhookDelivery, delivery.pk)
         send_all()
         first, _, third = (one.headers["webhook-id"] for one in receiver.received)
         assert first == third == delivery.message_id

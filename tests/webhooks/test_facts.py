@@ -8,11 +8,11 @@ from typing import Any
 from django.db.models.functions import Now
 
 from agents.approvals import decisions
+from agents.deliveries.changes import send_again
 from agents.gateway.asks import AskedRequest, submit
 from agents.runs.engine.transaction import run_transaction
 from agents.runs.events import CallResolved
 from agents.runs.models import Approval, ApprovalKind, Event, Run, ToolCall
-from agents.webhooks.changes import send_delivery_again
 from agents.webhooks.models import WebhookDelivery, WebhookDeliveryStatus, WebhookKind
 from agents.worker.sweeper import sweep_once
 from tests.features import feature
@@ -168,7 +168,7 @@ class TestKindsOfFacts:
         approve(workshop, make_ask(make_key(workshop)))
         send_all()
         told = WebhookDelivery.objects.get()
-        send_delivery_again(workshop.admin, told.pk)
+        send_again(workshop.admin, WebhookDelivery, told.pk)
         Approval.objects.update(valid_until=Now() - timedelta(seconds=1))
         sweep_once()
         send_all()

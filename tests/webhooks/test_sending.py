@@ -11,6 +11,7 @@ from pytest_django import Settings
 from standardwebhooks import WebhookVerificationError
 
 from agents.accounts.notice_facts import NoticeKind
+from agents.deliveries.changes import send_again
 from agents.deliveries.channels import webhook as channel
 from agents.deliveries.channels.webhook import GONE
 from agents.deliveries.engine import FIRST_PAUSE_S, find_pause
@@ -255,7 +256,7 @@ class TestDelivery:
         workshop.submit()
         send_all()
         WebhookDelivery.objects.update(created_at=Now() - THREE_DAYS, wanted_at=Now() - THREE_DAYS)
-        changes.send_delivery_again(workshop.admin, WebhookDelivery.objects.get().pk)
+        send_again(workshop.admin, WebhookDelivery, WebhookDelivery.objects.get().pk)
         receiver.status = 500
         send_all()
         assert WebhookDelivery.objects.get().status == WebhookDeliveryStatus.WAITING

@@ -9,6 +9,7 @@ from django.db.models.functions import Now
 
 from agents.accounts.models import AuditEntry
 from agents.accounts.notice_facts import NoticeKind
+from agents.deliveries.changes import send_again
 from agents.deliveries.channels.webhook import GONE
 from agents.notices.audience import Audience
 from agents.notices.models import Notice
@@ -86,6 +87,6 @@ class TestSwitchingOff:
         changes.switch_webhook(workshop.admin, webhook.pk, is_active=True)
         receiver.status = 200
         failed = WebhookDelivery.objects.get()
-        changes.send_delivery_again(workshop.admin, failed.pk)
+        send_again(workshop.admin, WebhookDelivery, failed.pk)
         assert send_all() == 1
         assert WebhookDelivery.objects.get().status == WebhookDeliveryStatus.SENT

@@ -5,6 +5,8 @@ import uuid
 from contextvars import ContextVar
 
 CORRELATION_HEADER = "X-Request-ID"
+META_KEY = f"gadget/{CORRELATION_HEADER}"
+"""The id's key in the `_meta` of a call of an MCP server, because a local program gets no headers."""
 OWN_PREFIX = "run-"
 """The beginning of the ids of runs that no request has started; no request may bring one."""
 
@@ -26,6 +28,12 @@ def build_correlation_headers() -> list[tuple[bytes, bytes]]:
     """Return the header with the current id for a request to another system; none without an id."""
     current = _current.get()
     return [(CORRELATION_HEADER.encode(), current.encode())] if current else []
+
+
+def build_correlation_meta() -> dict[str, str]:
+    """Return the current id for the `_meta` of a call; empty without an id."""
+    current = _current.get()
+    return {META_KEY: current} if current else {}
 
 
 def choose_correlation_id(sent: str) -> str:

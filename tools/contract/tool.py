@@ -214,7 +214,7 @@ class Tool(ABC):
             for name, part in parts.items()
         ]
 
-    @property
+    @cached_property
     def output_schema(self) -> Mapping[str, Any] | None:
         """JSON schema of the result's data; None if the tool declares no output."""
         return build_schema(self.Output) if self.Output is not None else None

@@ -1,6 +1,7 @@
 """The registry of channels: one module for each way to send. An unknown kind is refused.
 
-Each module has the same functions: `send` and `is_available`.
+Each module has the same functions: `send` and `is_available`. The addresses to send to are rows of `notices` and
+`webhooks`. CONTRIBUTING.md lists the places to change for a new channel.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Cards (step 6 of a run): compute the effect of a call, seal it, ask for a decision, and ask again after a change.
 
 A card is an `Approval` row. `requested_calls` inserts the rows of new calls, `replace_card` those that replace another,
-`unknown_outcomes` those of unknown outcomes, and `suspension` those of questions.
+`unknown_outcomes` those of unknown outcomes, `suspension` those of questions, and `gateway/asks.py` those of asks.
 """
 
 import queue

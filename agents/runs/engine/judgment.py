@@ -2,7 +2,8 @@
 
 Judge the calls → compute their effects, outside any transaction → lock the run → read the current rules → lock the rows
 that limits count → judge again → compare. Each caller adds only how it judges, what it compares, and its reaction to an
-objection, which is one of three in `OnChange`.
+objection, which is one of three in `OnChange`. The verdict itself, with the reason
+for the card, comes from `tools/toolbox/permissions.py`.
 """
 
 from __future__ import annotations

@@ -15,7 +15,6 @@ from agents.runs.models import (
     TERMINAL_CALLS,
     Approval,
     ApprovalKind,
-    ApprovalStatus,
     CallStatus,
     ExitReason,
     Origin,
@@ -23,9 +22,8 @@ from agents.runs.models import (
     Run,
     RunStatus,
     ToolCall,
-    WithheldBulk,
 )
-from agents.runs.queries.engine import OPEN_OR_LAST_CALLS
+from agents.runs.queries.engine import OPEN_OR_LAST_CALLS, STARTABLE_CARD
 
 ENGINE_FAILED = "The engine failed; its log says why."
 
@@ -108,7 +106,7 @@ def _match_open_calls(run: Run) -> Q:
 
 def _find_action(tx: Transaction, unfinished: set[str]) -> Action | None:
     """Find the next action for unfinished calls with these statuses; None if all of them wait."""
-    if CallStatus.APPROVED in unfinished and _has_startable_call(tx):
+    if CallStatus.APPROVED in unfinished and _has_startable_call(tx.run):
         return Action.RUN_APPROVED
     if CallStatus.READY in unfinished:
         return Action.RUN_READY
@@ -117,12 +115,9 @@ def _find_action(tx: Transaction, unfinished: set[str]) -> Action | None:
     return None
 
 
-def _has_startable_call(tx: Transaction) -> bool:
+def _has_startable_call(run: Run) -> bool:
     """Return True if an approved call is due and not withheld; an ask never is: its agent acts itself."""
-    if tx.run.origin == Origin.ASK:
-        return False
-    approved = Approval.objects.filter(run_id=tx.run.pk, status=ApprovalStatus.APPROVED)
-    return approved.filter(~WithheldBulk.find_for_approval(), start_after__lte=tx.now).exists()
+    return run.origin != Origin.ASK and STARTABLE_CARD.fetch_one(run.pk) is not None
 
 
 def _find_forced_end(tx: Transaction, unfinished: set[str]) -> ExitReason | None:

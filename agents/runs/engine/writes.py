@@ -47,7 +47,8 @@ from agents.runs.engine.timing import timing
 from agents.runs.engine.transaction import LostRace, NextStep, Transaction, run_transaction
 from agents.runs.engine.unknown_outcomes import close_unknown_card, mark_outcome_unknown
 from agents.runs.events import CallResolved
-from agents.runs.models import Approval, ApprovalStatus, CallStatus, ToolCall, WithheldBulk
+from agents.runs.models import Approval, ApprovalStatus, CallStatus, ToolCall
+from agents.runs.queries.engine import STARTABLE_CARD, STILL_APPROVED
 from tools.contract import ErrorCode, Suspend, Tool, ToolError, ToolResult
 from tools.toolbox import executor
 from tools.toolbox.limits import UNGUARDED
@@ -61,13 +62,13 @@ _TRANSACTION_TRIES = 3
 
 def run_approved(lease: Lease) -> NextStep:
     """Run the first approved call whose grace period is over."""
-    approved = Approval.objects.filter(run_id=lease.run_id, status=ApprovalStatus.APPROVED)
-    waiting = approved.filter(~WithheldBulk.find_for_approval(), start_after__lte=Now())
-    card = waiting.select_related("tool_call", "decided_by").order_by("tool_call").first()
-    if card is None or lease.stopped.is_set():
+    found = STARTABLE_CARD.fetch_one(lease.run_id)
+    if found is None or lease.stopped.is_set():
         with lease.transaction() as tx:
             pass  # nothing to change: its exit decides the next step
         return tx.next_step
+    card = found.card
+    card.tool_call, card.decided_by = found.call, found.decided_by
     due = ApprovedCall(load_context(lease.run_id), card)
     lease.expect_step(2 * find_call_timeout(due.call))
     if due.tool is not None and due.tool.transactional and due.matches_card and due.verdict.error is None:
@@ -115,9 +116,7 @@ def _use_approval(tx: Transaction, due: ApprovedCall) -> CallEffect | None:
 
     If a guard fails, ask a person again or reject the call, and return None.
     """
-    own = Approval.objects.filter(pk=due.card.pk, status=ApprovalStatus.APPROVED)
-    approved = own.filter(~WithheldBulk.find_for_approval())
-    if not tx.run.may_start or not approved.exists():
+    if not tx.run.may_start or STILL_APPROVED.fetch_one(due.card.pk) is None:
         return None
     objection = due.judge_again(tx)
     if objection is not None and objection.error is not None:
@@ -130,6 +129,7 @@ def _use_approval(tx: Transaction, due: ApprovedCall) -> CallEffect | None:
         why = f"The standing grant that approved this no longer covers it: {withdrawn.why}."
         replace_card(tx, due.card, effect, why)
         return None
+    approved = Approval.objects.filter(pk=due.card.pk, status=ApprovalStatus.APPROVED)
     in_time = approved.filter(valid_until__gt=Now(), start_after__lte=Now())
     if objection is None and in_time.update(status=ApprovalStatus.CONSUMED, consumed_at=Now()):
         return effect

@@ -94,7 +94,7 @@ WITHOUT_MODEL = (Origin.MCP, Origin.ASK, Origin.MANUAL)
 
 
 class Run(models.Model):
-    """One task in progress or done; only engine/transaction.py and engine/lease.py change it.
+    """A task in progress or done. Only transactions (engine/transaction.py) and the lease (engine/lease.py) change it.
 
     Attributes:
         correlation_id: that of the request that started it, or of its parent; empty if there was none.

@@ -1,16 +1,25 @@
-"""The compiled queries of a driver: the run that it drives, its calls and passes, and its employee's permissions."""
+"""The compiled queries of a driver: the run that it drives, its calls, passes and approved cards, and permissions."""
 
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from django.contrib.auth.models import User
-from django.db.models import Exists, OuterRef, Q, Subquery, TextField
+from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery, TextField
 from django.db.models.functions import Cast, Now
 
 from agents.accounts.models import Organization
 from agents.employees.models import Employee, Grant, ModelProvider, ToolRule
-from agents.platform.queries.compiled import CompiledQuery, ModelColumns
-from agents.runs.models import TERMINAL_CALLS, Pass, Run, RunStatus, ToolCall
+from agents.platform.queries.compiled import CompiledQuery, IdRow, ModelColumns
+from agents.runs.models import (
+    TERMINAL_CALLS,
+    Approval,
+    ApprovalStatus,
+    Pass,
+    Run,
+    RunStatus,
+    ToolCall,
+    WithheldBulk,
+)
 
 _STOPPED_ORGANIZATION = Organization.objects.filter(pk=OuterRef("organization_id"), stopped_at__isnull=False)
 _STOPPED_EMPLOYEE = Employee.objects.filter(pk=OuterRef("employee_id"), stopped_at__isnull=False)
@@ -148,3 +157,28 @@ PASSES_SINCE = CompiledQuery(
     PassContent, lambda run_id, after: Pass.objects.filter(run_id=run_id, number__gt=after).order_by("number")
 )
 """The passes after the given one."""
+
+
+def _select_startable() -> QuerySet[Approval]:
+    return Approval.objects.filter(~WithheldBulk.find_for_approval(), status=ApprovalStatus.APPROVED)
+
+
+class StartableCard(NamedTuple):
+    """An approved card whose call may start, with the call and the person who decided."""
+
+    card: Approval
+    call: ToolCall
+    decided_by: User
+
+
+STARTABLE_CARD = CompiledQuery(
+    StartableCard,
+    lambda run_id: _select_startable().filter(run_id=run_id, start_after__lte=Now()).order_by("tool_call")[:1],
+    card=ModelColumns(Approval),
+    call=ModelColumns(ToolCall, "tool_call__"),
+    decided_by=ModelColumns(User, "decided_by__"),
+)
+"""The run's first approved card whose grace period is over and that nobody withholds."""
+
+STILL_APPROVED = CompiledQuery(IdRow, lambda card_id: _select_startable().filter(pk=card_id).order_by())
+"""The card, if it is approved and nobody withholds it."""

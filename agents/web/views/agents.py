@@ -20,12 +20,11 @@ from agents.platform.refusals import Conflict, Invalid, NotFound, Refusal
 from agents.platform.row_ids import parse_row_id_or_none
 from agents.web.views import one_time_reports
 from agents.web.views.absolute_links import make_absolute
-from agents.web.views.pages import member_view, read_number, render_page
+from agents.web.views.pages import member_view, read_newest, read_number, render_page
 from tools.contract import Level
 
 DAYS = (7, 30, 90, MAX_DAYS)
 DEFAULT_DAYS = 30
-PAGE_SIZE = 50
 _NEW_KEY = "made_agent_key"
 """The session key under which a new key is stored until it is shown."""
 
@@ -93,18 +92,14 @@ def choose_level(request: HttpRequest, member: Membership) -> HttpResponseBase:
 def ask_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """Show the asks of the organization's agents, newest first; `?before=` is the last id of the previous page."""
     rows = Ask.objects.filter(run__organization_id=member.organization_id)
-    before = parse_row_id_or_none(request.GET.get("before", ""))
-    if before is not None:
-        rows = rows.filter(pk__lt=before)
-    found = rows.select_related("run__organization", "run__created_by", "key", "effect").order_by("-pk")
-    asks = list(found[: PAGE_SIZE + 1])
+    page = read_newest(request, rows.select_related("run__organization", "run__created_by", "key", "effect"))
     refused: dict[int, list[RefusedAsk]] = {}
-    for one in RefusedAsk.objects.filter(ask__in=asks).select_related("key"):
+    for one in RefusedAsk.objects.filter(ask__in=page.rows).select_related("key"):
         refused.setdefault(one.ask_id, []).append(one)
     states: list[tuple[AskState, list[RefusedAsk]]] = [
-        (state, refused.get(state.ask.pk, [])) for state in load_states(asks[:PAGE_SIZE])
+        (state, refused.get(state.ask.pk, [])) for state in load_states(page.rows)
     ]
-    context = {"asks": states, "older": asks[PAGE_SIZE - 1].pk if len(asks) > PAGE_SIZE else None}
+    context = {"asks": states, "older": page.next_before}
     return render_page(request, member, "agents/asks.html", context)
 
 

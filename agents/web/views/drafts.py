@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import unicodedata
-from contextlib import suppress
 from typing import Any
 
 from django.db.models import QuerySet
@@ -13,10 +12,9 @@ from django.utils.text import slugify
 from agents.accounts.models import Membership
 from agents.employees.models import Employee
 from agents.platform.refusals import NotFound
-from agents.platform.row_ids import parse_row_id
 from agents.web.text.markdown import render_markdown
 from agents.web.views.linked_runs import load_linked_runs
-from agents.web.views.pages import member_view, render_page
+from agents.web.views.pages import member_view, read_newest, render_page
 from tools.registries.records import RECORD_STORE
 
 PAGE_SIZE = 30
@@ -29,19 +27,16 @@ MAX_FILE_NAME_LENGTH = 80
 def draft_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """Show drafts, newest first, filtered by title, kind and employee; `?before=` is the id of the last draft shown."""
     rows = _filter_drafts(RECORD_STORE.get().get_drafts(member.organization_id), request).defer("body")
-    with suppress(ValueError):
-        rows = rows.filter(pk__lt=parse_row_id(request.GET.get("before", "")))
-    found = list(rows.order_by("-pk")[: PAGE_SIZE + 1])
-    shown, more = found[:PAGE_SIZE], len(found) > PAGE_SIZE
-    runs = load_linked_runs(member, {draft.run_id for draft in shown})
+    page = read_newest(request, rows, PAGE_SIZE)
+    runs = load_linked_runs(member, {draft.run_id for draft in page.rows})
     query = request.GET.copy()
-    query["before"] = str(shown[-1].pk) if more else ""
+    query["before"] = str(page.next_before)
     names = (
         Employee.objects.filter(organization_id=member.organization_id).order_by("name").values_list("name", flat=True)
     )
     context = {
-        "drafts": [(draft, runs.get(draft.run_id)) for draft in shown],
-        "next_query": query.urlencode() if more else "",
+        "drafts": [(draft, runs.get(draft.run_id)) for draft in page.rows],
+        "next_query": query.urlencode() if page.next_before else "",
         "kinds": RECORD_STORE.get().draft_kinds,
         "employees": [(name, name) for name in names],
         "chosen": request.GET,

@@ -32,11 +32,10 @@ from agents.web.grants.grant_form import (
     read_form,
 )
 from agents.web.grants.terms import describe_grants, describe_suggestions, describe_terms
-from agents.web.views.pages import member_view, render_page
+from agents.web.views.pages import member_view, read_newest, render_page
 from agents.web.views.simulator import show_simulation
 from tools.contract import Level
 
-PAGE_SIZE = 50
 MAX_LISTED = 20
 """Past cards that the preview lists."""
 
@@ -47,17 +46,15 @@ def grant_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
 
     They come newest first; `?before=` is the id of the last one shown.
     """
-    are_ended, before = request.GET.get("ended") == "1", parse_row_id_or_none(request.GET.get("before", ""))
+    are_ended = request.GET.get("ended") == "1"
     rows = list_grants(member.organization_id)
-    rows = rows.exclude(IN_FORCE) if are_ended else rows.filter(IN_FORCE)
-    found = list((rows if before is None else rows.filter(pk__lt=before))[: PAGE_SIZE + 1])
-    shown, more = found[:PAGE_SIZE], len(found) > PAGE_SIZE
-    may_suggest = member.may(Role.APPROVER) and not are_ended and before is None
+    page = read_newest(request, rows.exclude(IN_FORCE) if are_ended else rows.filter(IN_FORCE))
+    may_suggest = member.may(Role.APPROVER) and not are_ended and not page.is_later
     context = {
         "are_ended": are_ended,
-        "is_later_page": before is not None,
-        "next_before": shown[-1].pk if more else None,
-        "rows": describe_grants(member.organization, shown),
+        "is_later_page": page.is_later,
+        "next_before": page.next_before,
+        "rows": describe_grants(member.organization, page.rows),
         "suggestions": describe_suggestions(member) if may_suggest else [],
         **_list_choices(member),
     }

@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from agents.accounts.models import Membership, Role
 from agents.accounts.notice_facts import NoticeKind
+from agents.deliveries.changes import send_again
 from agents.deliveries.channels.push import SILENT_PUSH_HOSTS, Subscription, get_public_key
 from agents.deliveries.models import DeliveryStatus
 from agents.notices.channels import (
@@ -27,15 +28,13 @@ from agents.notices.channels import (
     remove_channel,
 )
 from agents.notices.choices import CHOSEN_KINDS, ChosenTimes, load_choices, save_choices
-from agents.notices.deliveries import describe_delivery, select_deliveries, send_again
+from agents.notices.deliveries import describe_delivery, select_deliveries
 from agents.notices.following import follow_run, unfollow_run
 from agents.notices.models import ADMIN_KINDS, RUN_KINDS, Delivery, NoticeChoices
 from agents.notices.pace import Pace, find_default_pace
 from agents.platform.refusals import Conflict, Forbidden, Invalid, Refusal
-from agents.platform.row_ids import parse_row_id_or_none
-from agents.web.views.pages import member_view, render_page
+from agents.web.views.pages import member_view, read_newest, render_page
 
-PAGE_SIZE = 50
 _ROLES = {
     **dict.fromkeys(RUN_KINDS, Role.VIEWER),
     **dict.fromkeys((NoticeKind.QUESTION, NoticeKind.CARD_EXPIRING, NoticeKind.CARD_EXPIRED), Role.OPERATOR),
@@ -88,15 +87,14 @@ def notification_list(request: HttpRequest, member: Membership) -> HttpResponseB
     of_all = request.GET.get("all") == "1"
     if of_all and not member.may(Role.ADMIN):
         raise Forbidden("Only admins see the notifications of other people.")
-    rows, before = select_deliveries(member, of_all=of_all), parse_row_id_or_none(request.GET.get("before", ""))
+    rows = select_deliveries(member, of_all=of_all)
     if request.GET.get("failed") == "1":
         rows = rows.filter(status=DeliveryStatus.FAILED)
-    found = list((rows if before is None else rows.filter(pk__lt=before))[: PAGE_SIZE + 1])
-    shown = found[:PAGE_SIZE]
+    page = read_newest(request, rows)
     context = {
-        "lines": [NotificationLine.of(each, member) for each in shown],
-        "next_before": shown[-1].pk if len(found) > PAGE_SIZE else None,
-        "is_later_page": before is not None,
+        "lines": [NotificationLine.of(each, member) for each in page.rows],
+        "next_before": page.next_before,
+        "is_later_page": page.is_later,
         "of_all": of_all,
         "only_failed": request.GET.get("failed") == "1",
         "is_admin": member.may(Role.ADMIN),
@@ -164,7 +162,7 @@ def remove(request: HttpRequest, member: Membership, channel_id: int) -> HttpRes
 @member_view("POST", page="notices")
 def repeat(request: HttpRequest, member: Membership, delivery_id: int) -> HttpResponseBase:
     """Send a failed notification again."""
-    send_again(member, delivery_id)
+    send_again(member, Delivery, delivery_id)
     messages.success(request, "The message is being sent again.")
     return redirect("notices")
 

@@ -1,16 +1,17 @@
-"""The shared parts of all page views: the membership check, numbers in forms, the frame around a page, and refusals."""
+"""The shared parts of all page views: membership, numbers in forms, pages of lists, the frame, and refusals."""
 
 from __future__ import annotations
 
 import functools
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from django.conf import settings
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import redirect_to_login
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import NoReverseMatch, Resolver404, resolve, reverse
@@ -20,7 +21,7 @@ from agents.accounts.membership import list_memberships, load_session_member
 from agents.accounts.models import Membership, Role
 from agents.platform.liveness import REDIS, Presence, load_presence
 from agents.platform.refusals import NotFound, Refusal
-from agents.platform.row_ids import LARGEST_ID
+from agents.platform.row_ids import LARGEST_ID, parse_row_id_or_none
 from agents.platform.writability import BackgroundCheck
 from agents.runs.models import IS_PENDING, Approval
 from agents.web.frame.places import list_places
@@ -39,12 +40,39 @@ NAMES_OF_RENDERING = frozenset({"request", "messages", "demo_people", "csrf_inpu
 """The names that rendering itself passes to every template."""
 
 View = Callable[..., HttpResponseBase]
+Row = TypeVar("Row", bound=Model)
+PAGE_SIZE = 50
+
+
+class ListPage(NamedTuple, Generic[Row]):
+    """A page of a list.
+
+    Attributes:
+        next_before: the id with which the next page begins; None if there is none.
+        is_later: it is not the first one.
+    """
+
+    rows: list[Row]
+    next_before: int | None
+    is_later: bool
 
 
 def read_number(request: HttpRequest, name: str) -> int:
     """Read a number of at most seven digits from a form; anything else counts as 0."""
     text = request.POST.get(name, "")
     return int(text) if re.fullmatch("[0-9]{1,7}", text) else 0
+
+
+def read_newest(request: HttpRequest, rows: QuerySet[Row], size: int = 0) -> ListPage[Row]:
+    """Read a page of these rows, the newest first; `?before=` is the id of the last one shown.
+
+    Args:
+        size: the most rows; 0 for as many as most lists show.
+    """
+    before, size = parse_row_id_or_none(request.GET.get("before", "")), size or PAGE_SIZE
+    rows = rows if before is None else rows.filter(pk__lt=before)
+    found = list(rows.order_by("-pk")[: size + 1])
+    return ListPage(found[:size], found[size - 1].pk if len(found) > size else None, before is not None)
 
 
 def member_view(*methods: str, page: str = "") -> Callable[[View], View]:

@@ -20,14 +20,13 @@ from agents.runs import schedules
 from agents.runs.actions import MAX_TEXT
 from agents.runs.models import Run
 from agents.runs.queries.runs import annotate_waits
-from agents.web.views.pages import member_view, render_page
+from agents.web.views.pages import member_view, read_newest, render_page
 from tools.contract import ToolError
 from tools.schedules.changes import MAX_SCHEDULES, get_schedules
 from tools.schedules.cron_times import SMALLEST_MINUTES, list_common_time_zones, parse_cron
 from tools.schedules.descriptions import describe_times, format_moment
 from tools.schedules.models import Schedule
 
-PAGE_SIZE = 50
 EXAMPLES = ("0 9 * * MON-FRI", "30 17 * * FRI", "0 8 1 * *", "0 */4 * * *", "*/30 * * * *", "0 9 L * *")
 
 
@@ -167,16 +166,13 @@ def _list_schedules(member: Membership) -> QuerySet[Schedule]:
 def _render_list(request: HttpRequest, member: Membership, **extra: Any) -> HttpResponse:
     are_cancelled = bool(request.GET.get("cancelled"))
     rows = _list_schedules(member).filter(cancelled_at__isnull=not are_cancelled)
-    with suppress(ValueError):
-        rows = rows.filter(pk__lt=parse_row_id(request.GET.get("before", "")))
-    found = list(rows.order_by("-pk")[: PAGE_SIZE + 1])
-    shown, more = found[:PAGE_SIZE], len(found) > PAGE_SIZE
+    page = read_newest(request, rows)
     query = request.GET.copy()
-    query["before"] = str(shown[-1].pk) if more else ""
+    query["before"] = str(page.next_before)
     active = Employee.objects.filter(organization_id=member.organization_id, is_active=True)
     context = {
-        "rows": [ListedSchedule(schedule) for schedule in shown],
-        "next_query": query.urlencode() if more else "",
+        "rows": [ListedSchedule(schedule) for schedule in page.rows],
+        "next_query": query.urlencode() if page.next_before else "",
         "are_cancelled": are_cancelled,
         "is_older": bool(request.GET.get("before")),
         "employees": active.only("name", "job_title") if member.may(Role.OPERATOR) else (),

@@ -23,9 +23,8 @@ from agents.triggers.receiving import receive, start_again
 from agents.triggers.schemes import TRAITS
 from agents.web.views import one_time_reports
 from agents.web.views.absolute_links import build_absolute_link, make_absolute
-from agents.web.views.pages import member_view, read_number, render_page
+from agents.web.views.pages import member_view, read_newest, read_number, render_page
 
-PAGE_SIZE = 50
 SHOWN_OF_PAYLOAD = 2_000
 """Characters of each message on the page of its trigger; the run's page shows all."""
 EMPTY_FILTERS = 3
@@ -184,14 +183,12 @@ def _render_list(request: HttpRequest, member: Membership, refusal: Refusal | No
 def _render_one(
     request: HttpRequest, member: Membership, trigger: Trigger, refusal: Refusal | None = None
 ) -> HttpResponse:
-    before = parse_row_id_or_none(request.GET.get("before", ""))
-    rows = ReceivedMessage.objects.filter(trigger=trigger).select_related("run", "by").order_by("-pk")
-    rows = rows.defer("payload").annotate(beginning=Left("payload", SHOWN_OF_PAYLOAD))
-    found = list((rows.filter(pk__lt=before) if before is not None else rows)[: PAGE_SIZE + 1])
+    rows = ReceivedMessage.objects.filter(trigger=trigger).select_related("run", "by")
+    page = read_newest(request, rows.defer("payload").annotate(beginning=Left("payload", SHOWN_OF_PAYLOAD)))
     context = {
         "trigger": trigger,
-        "received": found[:PAGE_SIZE],
-        "older": found[PAGE_SIZE - 1].pk if len(found) > PAGE_SIZE else None,
+        "received": page.rows,
+        "older": page.next_before,
         **_build_form(request, member, trigger, refusal),
     }
     return render_page(request, member, "triggers/trigger.html", context)

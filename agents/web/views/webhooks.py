@@ -9,14 +9,13 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 
 from agents.accounts.models import Membership
+from agents.deliveries import changes as deliveries
 from agents.platform.refusals import Conflict, Invalid, Refusal
-from agents.platform.row_ids import parse_row_id_or_none
 from agents.web.views import one_time_reports
-from agents.web.views.pages import member_view, render_page
+from agents.web.views.pages import member_view, read_newest, render_page
 from agents.webhooks import changes
 from agents.webhooks.models import Webhook, WebhookDelivery, WebhookKind
 
-PAGE_SIZE = 50
 _NEW_SECRET = "made_webhook_secret"  # noqa: S105 - the session key under which a new secret is stored until it is shown
 
 
@@ -74,7 +73,7 @@ def remove(request: HttpRequest, member: Membership, webhook_id: int) -> HttpRes
 @member_view("POST", page="webhooks")
 def send_again(request: HttpRequest, member: Membership, webhook_delivery_id: int) -> HttpResponseBase:
     """Send a delivery again, with the same id."""
-    delivery = changes.send_delivery_again(member, webhook_delivery_id)
+    delivery = deliveries.send_again(member, WebhookDelivery, webhook_delivery_id)
     messages.success(request, "The delivery will be sent again.")
     return redirect("webhook", delivery.webhook_id)
 
@@ -107,18 +106,16 @@ def _render_list(request: HttpRequest, member: Membership, refusal: Refusal | No
 def _render_one(
     request: HttpRequest, member: Membership, webhook: Webhook, refusal: Refusal | None = None
 ) -> HttpResponse:
-    before = parse_row_id_or_none(request.GET.get("before", ""))
-    rows = WebhookDelivery.objects.filter(webhook=webhook).order_by("-pk")
-    found = list((rows.filter(pk__lt=before) if before is not None else rows)[: PAGE_SIZE + 1])
+    page = read_newest(request, webhook.deliveries.all())
     context = {
         "webhook": webhook,
-        "deliveries": found[:PAGE_SIZE],
-        "older": found[PAGE_SIZE - 1].pk if len(found) > PAGE_SIZE else None,
+        "deliveries": page.rows,
+        "older": page.next_before,
         **_build_form(request, webhook, refusal),
     }
-    page = render_page(request, member, "webhooks/webhook.html", context)
-    page.status_code = refusal.status if refusal else 200
-    return page
+    response = render_page(request, member, "webhooks/webhook.html", context)
+    response.status_code = refusal.status if refusal else 200
+    return response
 
 
 def _build_form(request: HttpRequest, webhook: Webhook | None, refusal: Refusal | None) -> dict[str, Any]:

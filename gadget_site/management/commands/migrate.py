@@ -5,14 +5,10 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.core.management.commands import migrate
 from django.db import DatabaseError, connection
-from django.db.migrations.recorder import MigrationRecorder
 
 from agents.platform.database_outages import describe_outage
 from agents.platform.database_server import wait_for_server
-from agents.platform.schema_version import SchemaTooNewError, check_schema
-
-APP_BEFORE_THE_FIRST_RELEASE = "agents"
-"""The app that held all tables before the first release. There is no upgrade from it."""
+from agents.platform.schema_version import WrongSchemaError, check_schema
 
 
 class Command(migrate.Command):
@@ -22,25 +18,15 @@ class Command(migrate.Command):
         if refusal := wait_for_server():
             raise CommandError(f"The database server refuses: {refusal.words}")
         try:
-            _refuse_unreleased_database()
             check_schema()
             if connection.vendor == "postgresql":
                 with connection.cursor() as cursor:
                     cursor.execute("SET statement_timeout = 0")
                 connection.connection.response_timeout_s = None  # gadget_site/response_timeout.py
             super().handle(*args, **options)
-        except SchemaTooNewError as error:
+        except WrongSchemaError as error:
             raise CommandError(f"{error} Nothing was changed.") from error
         except DatabaseError as error:
             if condition := describe_outage(error) or describe_outage(error.__context__ or error):
                 raise CommandError(f"The migrations did not finish. {condition} Fix that, then start again.") from error
             raise
-
-
-def _refuse_unreleased_database() -> None:
-    """Raise CommandError for a database from before the first release, and leave it unchanged."""
-    if any(app == APP_BEFORE_THE_FIRST_RELEASE for app, _ in MigrationRecorder(connection).applied_migrations()):
-        raise CommandError(
-            "This data is from before Gadget's first release and cannot be upgraded. Nothing was changed. "
-            "Choose another GADGET_DATA_DIR or DATABASE_URL."
-        )

@@ -11,16 +11,15 @@ from django.db import connection
 from django.db.migrations.loader import MigrationLoader
 
 from agents.accounts import audit
-from agents.accounts.models import Membership, Organization, Role
-from agents.employees.models import Employee, ProviderKind
-from agents.runs import actions, stops
-from agents.runs.engine.loop import advance
+from agents.accounts.models import Membership, Organization
+from agents.runs import stops
 from agents.runs.models import Run, RunStatus
 from agents.worker.sweeper import sweep_once
 from gadget_site.backup.archive import Manifest, read_manifest
 from gadget_site.backup.restored import STOPPED_BY
 from gadget_site.backup.restoring import RestoredBackup, restore
 from tests.features import feature
+from tests.first_release.frozen import FOLDER
 from tests.frozen_rows import freeze_ended_rows, thaw_ended_rows
 from tests.gadget_site.backups.confirmed import confirm_all
 from tests.gadget_site.backups.filling import fill_every_table
@@ -28,7 +27,6 @@ from tests.gadget_site.backups.places import count_rows, empty_database, restore
 from tests.workshop import Workshop, build_workshop
 from tools.office.records.models import Record
 
-OLDER = Path(__file__).parent / "archives"
 SETTLED = {
     *("accounts_organization", "accounts_audithead", "accounts_auditentry", "accounts_invitation", "accounts_apitoken"),
     *("accounts_passwordreset", "approvals_approval", "gateway_agentkey", "notices_delivery", "notices_notice"),
@@ -58,7 +56,7 @@ def replaced_tables(filled: Workshop) -> Iterator[Workshop]:
 
 
 def older_archive(vendor: str = "") -> Path:
-    return OLDER / f"older-{vendor or connection.vendor}.tar.gz"
+    return FOLDER / f"backup-{vendor or connection.vendor}.tar.gz"
 
 
 def list_tables(manifest: Manifest) -> set[str]:
@@ -121,19 +119,6 @@ class TestAnArchiveOfAnOlderVersion:
             told = restore_in_process(tmp_path, url, older_archive())
             assert all(count_rows(url, tables).values())
         assert "EVERYTHING IS STOPPED" in told
-
-    def test_loses_its_stored_scripts_and_their_employees_ask_for_a_file(self, replaced_tables: Workshop) -> None:
-        restore(older_archive(), force=True)
-        admin = Membership.objects.get(role=Role.ADMIN)
-        confirm_all(admin)
-        stops.release_everything(admin)
-        employee = Employee.objects.get(name=replaced_tables.employee.name)
-        assert employee.provider.kind == ProviderKind.SCRIPTED
-        run, _ = actions.submit(admin, actions.Submission(employee_id=employee.pk, task="Do the work"))
-        advance(run.pk)
-        run.refresh_from_db()
-        assert run.status == RunStatus.FAILED
-        assert run.problem.startswith("bad_script: No script is named. This installation has: ")
 
     def test_is_refused_by_the_other_kind_of_database(self, filled: Workshop) -> None:
         other = {"sqlite": "postgresql", "postgresql": "sqlite"}[connection.vendor]

@@ -25,6 +25,7 @@ from agents.accounts.models import Credential, Organization
 from agents.employees.models import Employee
 from agents.platform import key_rotation
 from agents.platform.liveness import WORKER, SignOfLife
+from agents.platform.schema_version import FIRST_MIGRATION
 from agents.runs.models import RunStatus
 from gadget_site.backup import archive, seal
 from gadget_site.backup.archive import BackupError, Manifest, read_manifest
@@ -166,6 +167,10 @@ class TestARefusedRestore:
         assert damaged > 50
         assert str(path) in self.refusal(path)
 
+    def test_of_an_archive_without_a_seal(self, path: Path) -> None:
+        path.write_bytes(path.read_bytes()[seal.LENGTH :])
+        assert "it has no seal" in self.refusal(path)
+
     def test_of_an_archive_with_another_seal(self, path: Path) -> None:
         one, other = path.read_bytes(), path.with_name("other.tar.gz")
         back_up(other)
@@ -218,6 +223,12 @@ class TestARefusedRestore:
         self.resign(path, manifest.model_copy(update={"migrations": [*manifest.migrations, ("runs", "9999_x")]}))
         assert "is from a newer version of Gadget: runs.9999_x" in self.refusal(path)
 
+    def test_of_a_version_before_the_first_release(self, path: Path) -> None:
+        manifest = read_manifest(path)
+        old = [("platform", "0001_initial") if one == FIRST_MIGRATION else one for one in manifest.migrations]
+        self.resign(path, manifest.model_copy(update={"migrations": old}))
+        assert "is from before Gadget's first release and cannot be restored" in self.refusal(path)
+
     def test_of_another_kind_of_database(self, path: Path) -> None:
         other = {"sqlite": "postgresql", "postgresql": "sqlite"}[connection.vendor]
         self.resign(path, read_manifest(path).model_copy(update={"database": other}))
@@ -237,14 +248,13 @@ class TestARefusedRestore:
         self.rewrite(path, lambda name, data: text if name == archive.MANIFEST else data)
 
     def rewrite(self, path: Path, change: Callable[[str, bytes], bytes]) -> None:
-        """Write the archive with other contents, as somebody without the key could."""
+        """Write the archive with other contents under a new seal."""
         with archive._read_members(path) as members:
             contents = [(one.name, change(one.name, source.read())) for one, source in members]
         path.unlink()
         with archive.Writer(path) as writer:
             for name, data in contents:
                 writer.add(name, BytesIO(data), len(data))
-        path.write_bytes(path.read_bytes()[seal.LENGTH :])  # without the key, nobody can seal it either
 
 
 def test_the_command_restores_into_a_fresh_installation(workshop: Workshop, take: Take, tmp_path: Path) -> None:

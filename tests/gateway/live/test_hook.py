@@ -215,7 +215,7 @@ class TestConfiguration:
         assert (code, "401" in errors) == (2, True)
 
 
-def test_with_an_endless_expression_blocks_in_time(tmp_path: Path) -> None:
+def test_a_rule_with_an_endless_expression_blocks_in_time(tmp_path: Path) -> None:
     rules = [{"tool": "Bash", "input": "(a+)+b", "do": "allow"}]
     hook = Hook(tmp_path, "http://127.0.0.1:9", "gadget_agent_x", rules=rules, timeout_s=15.1)
     began = time.monotonic()

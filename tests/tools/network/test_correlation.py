@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,13 +12,14 @@ import pytest
 
 from agents.platform.log_context import correlate
 from gadget_site.edge.request_ids import RequestIds
+from tests.features import feature
 from tests.tools.mcp_servers.http_server import older_server
 from tests.tools.network.web_server import WebServer, reply
-from tests.tools.sources_mcp.servers import called
+from tests.tools.sources_mcp.servers import FOLDER, called, tool_of
 from tools.contract import Level, NetworkAccess
-from tools.contract.correlation import choose_correlation_id, get_correlation_id
+from tools.contract.correlation import META_KEY, choose_correlation_id, get_correlation_id
 from tools.network import request, request_async
-from tools.sources.mcp import HttpServer, McpTool, list_tools
+from tools.sources.mcp import PROCESS_POOL, HttpServer, McpTool, StdioServer, list_tools
 
 HERE = NetworkAccess(private=frozenset({"127.0.0.1"}))
 HOSTILE = ["", "a b", "x" * 65, "a\r\nSet-Cookie: b=1", "<script>", "ä", "run-7", "a;b", "${jndi:ldap://x}", "\x00"]
@@ -96,12 +99,32 @@ def test_requests_of_tools_have_the_correlation_id(current: str) -> None:
     assert [each.headers.get("x-request-id") for each in server.requests] == [current, current, "own", None]
 
 
-def test_calls_of_mcp_servers_have_the_correlation_id(current: str) -> None:
+def test_calls_of_mcp_servers_over_http_have_the_correlation_id_as_header_and_in_meta(current: str) -> None:
     with older_server() as older:
         server = HttpServer(older.url("works"), {}, HERE)
         tool = McpTool(list_tools(server).tools[0], server, "there", Level.WRITE)
         correlate("another-1")
         called(tool)
-    calls = [headers["x-request-id"] for _, headers, message in older.asked if message.get("method") == "tools/call"]
+    (call,) = [each for each in older.asked if each[2].get("method") == "tools/call"]
     lists = [headers["x-request-id"] for _, headers, message in older.asked if message.get("method") == "tools/list"]
-    assert (calls, set(lists)) == (["another-1"], {current})
+    assert (call[1]["x-request-id"], call[2]["params"]["_meta"][META_KEY]) == ("another-1", "another-1")
+    assert set(lists) == {current}
+
+
+@feature(
+    "Execution",
+    "Each call of an MCP server carries the id of its run in `_meta`, also over standard input and output",
+    "tools/contract/correlation.py, tools/sources/mcp/calls.py",
+)
+def test_a_server_of_the_sdk_reads_it_from_each_call_of_one_process() -> None:
+    server = StdioServer((sys.executable, str(FOLDER / "meta_teller.py")))
+    tool = tool_of(server, "tell")
+    told = []
+    for current in ("order-4711", "", "another-1"):
+        correlate(current)
+        result = called(tool)
+        assert result.success, result
+        told.append(json.loads(result.data["result"]).get(META_KEY))
+    PROCESS_POOL.close_all()
+    assert told == ["order-4711", None, "another-1"]
+    assert META_KEY == "gadget/X-Request-ID"

@@ -144,7 +144,7 @@ class TestRead:
         assert "'a' is a folder" in run_tool(ReadFile, {"path": "a"}).for_model()
 
 
-def test_of_a_file_of_100_mb_is_refused_quickly_and_it_can_be_listed_and_deleted(folder: Path) -> None:
+def test_reading_a_file_of_100_mb_is_refused_quickly_and_it_can_be_listed_and_deleted(folder: Path) -> None:
     with (folder / "big.txt").open("wb") as file:
         for _ in range(100):
             file.write(b"x" * 999_999 + b"\n")

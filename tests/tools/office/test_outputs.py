@@ -17,6 +17,7 @@ from tools.builtin import BUILTIN_TOOLS
 from tools.builtin.employee import Delegate
 from tools.contract import ErrorCode, Person, Tool, ToolContext, ToolResult
 from tools.office.demo_register import DEMO_TOOLS
+from tools.office.tools import OFFICE_TOOLS
 from tools.office.tools.content import BuildReport, GenerateSummary
 from tools.office.tools.data_bulk import ArchiveAll, BulkDelete, BulkUpdate
 from tools.office.tools.data_write import AddToList, CreateRecord, QualifyRecord, UpdateRecord
@@ -25,7 +26,7 @@ from tools.office.tools.report import BuildPreview
 from tools.office.tools.schedule import CancelSchedule, CreateSchedule
 from tools.testing import run_tool
 
-SHIPPED: list[type[Tool]] = [*BUILTIN_TOOLS, *DEMO_TOOLS]
+SHIPPED: list[type[Tool]] = [*BUILTIN_TOOLS, *OFFICE_TOOLS, *DEMO_TOOLS]
 REPORT = {"title": "Quarter", "sections": [{"heading": "Europe", "text": "All well."}]}
 WRITES: list[tuple[type[Tool], dict[str, Any]]] = [
     (CreateRecord, {"name": "Globex"}),

@@ -202,28 +202,42 @@ def test_the_shipped_tools_fit_into_a_toolbox() -> None:
 
 
 class TestAnExtendedToolbox:
+    @staticmethod
+    def extend(base: Toolbox, *tools: Echo) -> Toolbox:
+        wider = base.with_hosts(frozenset({"api.example.com"}))
+        fill_toolbox(wider, [BuiltinSource(tools, "connected")], by_precedence=True)
+        return wider
+
     def test_adds_its_tools_without_changing_the_base(self) -> None:
         own, other = Echo(), Echo(name="other.echo")
         base = filled(own)
-        wider = base.with_tools([other], frozenset({"api.example.com"}))
+        wider = self.extend(base, other)
         assert wider.tools() == [other, own]
         assert base.tools() == [own]
         assert wider.policy.allowed_hosts == {"api.example.com"}
         assert base.policy.allowed_hosts == frozenset()
 
     @pytest.mark.parametrize(
-        "unfit", [Echo(version="9.0"), Echo(name="no name"), Echo(name="other.echo", description="")]
+        ("unfit", "reason"),
+        [
+            (Echo(version="9.0"), "sample.echo of 'connected' is left out: 'the installation' comes first"),
+            (Echo(name="no name"), "the name 'no name' must look like 'category.toolName'"),
+            (Echo(name="other.echo", description=""), "other.echo has no description for the model"),
+        ],
     )
-    def test_leaves_out_unfit_and_duplicate_tools(self, unfit: Echo) -> None:
+    def test_leaves_out_unfit_and_duplicate_tools(self, unfit: Echo, reason: str) -> None:
         own, other = Echo(), Echo(name="third.echo")
-        assert filled(own).with_tools([unfit, other], frozenset()).tools() == [own, other]
+        wider = self.extend(filled(own), unfit, other)
+        assert wider.tools() == [own, other]
+        (sentence,) = wider.left_out
+        assert reason in sentence
 
     def test_makes_the_same_promises_only_with_the_same_definitions(self) -> None:
         base = filled(Echo())
-        wider = base.with_tools([Echo(name="other.echo")], frozenset())
-        assert wider.has_same_tools(base.with_tools([Echo(name="other.echo")], frozenset()))
+        wider = self.extend(base, Echo(name="other.echo"))
+        assert wider.has_same_tools(self.extend(base, Echo(name="other.echo")))
         assert not wider.has_same_tools(base)
-        assert not wider.has_same_tools(base.with_tools([Echo(name="other.echo", level=Level.WRITE)], frozenset()))
+        assert not wider.has_same_tools(self.extend(base, Echo(name="other.echo", level=Level.WRITE)))
 
 
 def test_the_known_modes_are_those_that_tools_name() -> None:

@@ -14,6 +14,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import TypeAdapter
 
 from tools.contract import ErrorCode, ToolError, canonical_json, check_fence
+from tools.contract.correlation import build_correlation_meta
 from tools.sources.mcp.connection import McpConnection, clear_tool_list_change, open_http_connection
 from tools.sources.mcp.definitions import Definition, McpToolList, SkippedTool, read_definitions
 from tools.sources.mcp.display_text import clean_line
@@ -138,8 +139,9 @@ async def _send_request(connection: McpConnection, call: McpCall) -> Any:
     async def report(progress: float, total: float | None, message: str | None) -> None:
         call.on_progress(progress, total, message)
 
+    meta: Any = build_correlation_meta()
     request = mcp_types.CallToolRequest(
-        params=mcp_types.CallToolRequestParams(name=call.definition.name, arguments=call.params)
+        params=mcp_types.CallToolRequestParams(name=call.definition.name, arguments=call.params, _meta=meta)
     )
     # Not the client's call_tool, which may list the tools after the call: its failure would hide a completed write.
     send = partial(connection.client.session.send_request, request, _RESPONSE, progress_callback=report)
