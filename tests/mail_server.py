@@ -140,7 +140,7 @@ class MailServer:
         try:
             await asyncio.sleep(self.choose_delay())
             await asyncio.get_running_loop().run_in_executor(None, self._open.wait)
-        finally:  # also when the client is gone
+        finally:  # even if the client has disconnected
             with self._changed:
                 self._held -= 1
                 self._changed.notify_all()

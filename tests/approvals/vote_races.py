@@ -33,7 +33,7 @@ class Crowd:
         ApprovalRule.objects.create(organization=organization, name="Three people", needed=NEEDED)
 
     def race(self, recorder: Recorder, name: str) -> None:
-        """Let all of them approve one card at once, and check that exactly the first three approvals counted."""
+        """Let the whole crowd approve one card at once, and check that exactly the first three approvals counted."""
         self._workshop.play(asking(call("probe.effect", name=name)))
         card = self._workshop.card(self._workshop.work())
         answers: dict[str, ApprovalStatus | None] = {}

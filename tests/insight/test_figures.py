@@ -326,7 +326,7 @@ class TestCounting:
         count_all()
         assert_figures_are_true()
 
-    def test_what_is_not_counted_yet_may_not_be_deleted(self, workshop: Workshop) -> None:
+    def test_protects_uncounted_events_and_passes_from_deletion(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.clock")))
         workshop.work()
         skip_unread()

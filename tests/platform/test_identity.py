@@ -85,7 +85,7 @@ def test_the_folder_of_another_installation_is_refused(files: Path) -> None:
 
 def test_only_one_of_two_simultaneous_starts_succeeds_without_a_shared_folder(files: Path, settings: Settings) -> None:
     settings.GADGET_FILES_DIR = files.parent / "elsewhere"
-    installation._create_folder_id()  # the other machine has come this far …
+    installation._create_folder_id()  # the other machine has got this far …
     settings.GADGET_FILES_DIR = files
     assert not refusal()  # … when this one is faster
     settings.GADGET_FILES_DIR = files.parent / "elsewhere"

@@ -103,7 +103,7 @@ class TestALateReport:
 
 
 class SlowRefusal(ShortEffect):
-    """A write that refuses only after it was given up."""
+    """A write that refuses only after it was abandoned."""
 
     name = "probe.slowRefusal"
 

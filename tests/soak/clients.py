@@ -112,7 +112,7 @@ def drive(site: Site, name: str) -> None:
 
 
 def _read_much(client: Client) -> None:
-    """The model reads the beginning and the way to the rest, and gets there."""
+    """Read a long result through the model: its beginning says how to get the rest, up to the end."""
     said = client.call("data__searchRecords", {"region": "US", "limit": 50})
     assert "Listed" in said, said
     assert len(said) < 40_000, f"{len(said)} characters"

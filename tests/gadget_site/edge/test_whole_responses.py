@@ -72,7 +72,7 @@ def static_file() -> str:
 
 
 class TestOneResponse:
-    """Each rule separately, without a network."""
+    """The rules for a response, each tested separately and without a network."""
 
     @pytest.mark.parametrize(("method", "status"), [("HEAD", 200), ("GET", 204), ("GET", 304), ("POST", 204)])
     def test_without_a_body_sends_one_empty_part(self, method: str, status: int) -> None:

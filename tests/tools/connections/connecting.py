@@ -30,7 +30,7 @@ TIME_SERVER = [sys.executable, "-m", "mcp_server_time", "--local-timezone", "UTC
 
 
 def connect_api(workshop: Workshop, api: Api, name: str = "crm", **more: Any) -> Source:
-    """Connected and read; nothing of it is chosen yet."""
+    """Return a connected API whose description was read; none of its tools is chosen yet."""
     values = {"address": api.description_url, "base_url": api.url, **more}
     source = Source.objects.create(organization=workshop.organization, kind=SourceKind.OPENAPI, name=name, **values)
     allow_private(source)
@@ -38,7 +38,7 @@ def connect_api(workshop: Workshop, api: Api, name: str = "crm", **more: Any) ->
 
 
 def connect_program(workshop: Workshop, command: list[str], name: str = "time", **more: Any) -> Source:
-    """An MCP server that is a program, read; all of it waits in quarantine."""
+    """Return an MCP server, started as a program, whose tools were read and wait in quarantine."""
     values = {"kind": SourceKind.MCP_STDIO, "command": command, **more}
     return read(Source.objects.create(organization=workshop.organization, name=name, **values))
 
@@ -72,7 +72,7 @@ def grant(workshop: Workshop, *tools: str) -> None:
 
 
 def offer(workshop: Workshop, source: Source, *tools: str, level: Level | None = None) -> None:
-    """Chosen, and granted to the employee."""
+    """Choose these tools, and grant them to the employee."""
     take(source, *tools, level=level)
     grant(workshop, *tools)
 
@@ -86,7 +86,7 @@ def generation(organization: Organization) -> int:
 
 
 def set_credentials(organization: Organization, service: str, **fields: str) -> None:
-    """As the form of the credentials does."""
+    """Set credentials as their form does."""
     Credential.objects.update_or_create(
         organization=organization, service=service, defaults={"fields": json.dumps(fields)}
     )

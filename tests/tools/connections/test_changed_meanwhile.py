@@ -60,7 +60,7 @@ def after_the_commit_of(statement: str, change: Callable[[], None]) -> Iterator[
 
 
 def move(source: Source, **columns: Any) -> None:
-    """As an admin's save in another process, and a run of this process that has read the organization since."""
+    """Change the source as an admin in another process would, after which a run of this process reads it."""
     Source.objects.filter(pk=source.pk).update(**columns)
     bump_tools_version(source.organization_id)
     load_toolbox(Organization.objects.get(pk=source.organization_id).pk)

@@ -187,7 +187,7 @@ def test_a_token_echoed_by_the_server_is_not_stored(workshop: Workshop, behavior
 
 
 def connect_server(workshop: Workshop, server: OlderServer, behavior: str = "works", **more: Any) -> Source:
-    """Not read yet."""
+    """Return a connected MCP server that was not read yet."""
     values = {"address": server.url(behavior), "authentication": AuthenticationMethod.BEARER, **more}
     kind = SourceKind.MCP_HTTP
     source = Source.objects.create(organization=workshop.organization, kind=kind, name="pets", **values)

@@ -57,7 +57,7 @@ def source(workshop: Workshop, api: Api) -> Source:
 
 @pytest.fixture
 def run(workshop: Workshop, source: Source) -> Run:
-    """It waits on the card of an outside write."""
+    """A run that waits at the card of an outside write."""
     workshop.play(asking(call(ADD, name="Ada")))
     return workshop.work()
 
@@ -307,7 +307,7 @@ def say(definitions: Path, text: str) -> None:
 
 
 def take_away(api: Api, source: Source, how: str) -> None:
-    """As each of the admin's ways does it."""
+    """Take the tool away, in each way that an admin has."""
     if how == "gone":
         del api.paths["/contacts"]["post"]
         read(source)

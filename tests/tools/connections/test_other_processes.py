@@ -95,7 +95,7 @@ class Rest:
         self._headers = {"Authorization": f"Bearer {issue_token(workshop.operator, 'test')[1]}"}
 
     def tools(self) -> dict[str, Any]:
-        """By name."""
+        """Return the tools by name."""
         response = http.get(self._url, self._headers)
         assert response.status == 200
         return {each["name"]: each for each in response.json()["items"]}

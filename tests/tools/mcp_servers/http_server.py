@@ -65,7 +65,7 @@ class OlderServer(ThreadingHTTPServer):
 
 @contextmanager
 def older_server() -> Iterator[OlderServer]:
-    """One that ends with the block."""
+    """Serve an older server during the block."""
     server = OlderServer()
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
@@ -105,7 +105,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(200, {})
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name there
-        """Silent."""
+        """Log nothing."""
 
     def _list(self, message: dict[str, Any], behavior: str) -> None:
         told = self.headers.get("Authorization", "")
@@ -162,7 +162,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(f"event: message\ndata: {told}\n\n".encode())
         self.wfile.flush()
         self.server.refused.wait(10)
-        time.sleep(0.2)  # until our refusal was heard
+        time.sleep(0.2)  # until the server has received our refusal
         self.close_connection = True
 
     def _say(self, message: dict[str, Any], result: dict[str, Any], headers: dict[str, str] | None = None) -> None:

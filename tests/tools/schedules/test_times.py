@@ -13,7 +13,7 @@ from tools.contract import ErrorCode, ToolError
 from tools.schedules.cron_times import LONGEST_CRON, CronTimes, list_common_time_zones, list_time_zones, parse_cron
 from tools.schedules.descriptions import describe_times, format_moment
 
-pytestmark = pytest.mark.once  # no matter of the database
+pytestmark = pytest.mark.once  # does not depend on the database
 
 MINUTE = timedelta(minutes=1)
 CHANGES = {  # zone: days on which its clocks are changed, forward and back
@@ -80,7 +80,7 @@ def test_a_time_is_never_its_own_next_one() -> None:
     assert times.next_after(time + timedelta(microseconds=1)) == time + timedelta(days=1)
 
 
-# Against a scan of every minute
+# Comparison with a scan of every minute
 
 
 def field(low: int, high: int) -> st.SearchStrategy[str]:
@@ -235,7 +235,7 @@ def test_any_expression_is_either_described_and_used_or_refused(text: str) -> No
 
 @settings(max_examples=300, deadline=None)
 @given(CRONS)
-def test_every_usual_expression_has_a_description(cron: str) -> None:
+def test_every_random_expression_has_a_description(cron: str) -> None:
     assert describe_times(CronTimes(cron, "UTC")).endswith(" (UTC)")
 
 

@@ -51,7 +51,7 @@ def read(published: Published) -> ApiDescription:
 
 @pytest.fixture(scope="module", autouse=True)
 def _forget() -> Iterator[None]:
-    """They are large, and no other file needs them."""
+    """Forget the descriptions: they are large, and no other file needs them."""
     yield
     read_once.cache_clear()
 

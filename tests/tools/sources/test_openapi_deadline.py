@@ -31,7 +31,7 @@ def tool_of(outside: Outside, paths: dict[str, Any]) -> OpenAPITool:
 
 
 def result_in_a_batch(tool: OpenAPITool) -> ToolResult:
-    """As the executor gets it, which did not have to give the call up; nothing of it runs on."""
+    """Return the result as the executor gets it; the call must end by itself and leave nothing running."""
     context = ToolContext(organization_id=1, reach=REACH, credentials=CREDENTIALS)
     batch = Batch()
     batch.start(PreparedCall(1, tool, {}, context, EXECUTORS_S))

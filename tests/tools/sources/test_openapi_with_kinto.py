@@ -25,7 +25,7 @@ NOTES = {"bucket_id": "default", "collection_id": "notes"}
 
 @pytest.fixture(scope="module")
 def tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, OpenAPITool]]:
-    """By the part of the name after the dot; `ann` has an account."""
+    """The tools by the part of the name after the dot; `ann` has an account."""
     with running_kinto(tmp_path_factory.mktemp("kinto")) as url:
         with urlopen(f"{url}/__api__", timeout=10) as response:
             description = read_description(response.read().decode())

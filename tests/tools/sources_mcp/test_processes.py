@@ -68,7 +68,7 @@ def wait_until_gone(*pids: int, seconds: float = 10.0) -> None:
 
 
 def parent_of(server: StdioServer, copies: str = "alone") -> tuple[subprocess.Popen[str], list[int]]:
-    """A process that speaks with the server, and the group of that."""
+    """Start a process that uses the server; return it and the server's process group."""
     command = [sys.executable, "-c", PARENT, copies, *server.command]
     parent = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert parent.stdout is not None

@@ -65,7 +65,7 @@ class Arguments:
 
 @dataclass(frozen=True)
 class Configuration:
-    """One call with everything that it is judged by; without a tool, nothing has the name."""
+    """A call with everything that decides its verdict; without a tool, no tool has its name."""
 
     tool: Tool | None
     arguments: Arguments

@@ -15,7 +15,7 @@ ALLOWED = Policy(allowed_hosts=frozenset({"good.example", "192.0.2.7"}))
 
 
 class Outside(Tool):
-    """One whose params may be anything."""
+    """A tool from outside with arbitrary params."""
 
     name = "there.look"
     description = "Looks."
