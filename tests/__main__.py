@@ -1,7 +1,7 @@
-"""Run every test: `python -m tests [pytest arguments…]`. All on SQLite, those with a database on PostgreSQL too.
+"""Run every test: `python -m tests [pytest arguments…]`. All run on SQLite, those with a database on PostgreSQL too.
 
 Of the largest sets, the usual sample runs; `--all` runs them whole. At most three tests that fail beside others run
-once more by themselves: one that passes then is named at the end, but fails nothing.
+once more alone: one that passes then is listed at the end, without failing the run.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Five took as long as four, and each process makes the waits of the others longer
 """
 EXTRA = {"sqlite": [], "postgresql": ["--database-tests-only"]}
 MOST_AGAIN = 3
-"""Failures beside others, on each database, that may be the machine's: more are not looked at again."""
+"""The number of failures beside others, on each database, that are tried again because the machine may be at fault."""
 ROOT = Path(__file__).parents[1]
 
 
@@ -87,7 +87,7 @@ def _run_side_by_side(arguments: list[str]) -> dict[str, int]:
 
 
 def _run_again(database: str, codes: dict[str, int]) -> list[str]:
-    """Run the few tests that failed beside others once more, by themselves; return those that passed."""
+    """Run the few tests that failed beside others once more, alone; return those that passed."""
     part = f"{database}, side by side"
     if codes[part] != pytest.ExitCode.TESTS_FAILED or not _failures_of(database).exists():
         return []
@@ -116,7 +116,7 @@ def _list_files_with_alone() -> list[str]:
 def _start(database: str, arguments: list[str], output: IO[bytes] | None = None) -> subprocess.Popen[bytes]:
     print(f"\n$ {services.DATABASE_VARIABLE}={database} pytest {' '.join(arguments)}", flush=True)
     environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings", services.DATABASE_VARIABLE: database}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # or each of many processes would compile everything again
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # otherwise each of many processes would compile everything again
     command = [sys.executable, "-m", "pytest", *arguments]
     return subprocess.Popen(command, env=environment, stdout=output, stderr=output and subprocess.STDOUT)
 

@@ -46,7 +46,7 @@ class RaisingModel(BaseModel):
 
 
 class NotJson:
-    """An object that JSON cannot represent."""
+    """An object without a JSON form."""
 
 
 def _raise_error(context: ToolContext) -> ToolResult:
@@ -148,7 +148,7 @@ class Misbehave(Tool):
 
 
 class MisbehaveLater(Misbehave):
-    """The same in an `async def`; when it hangs, it ignores its cancellation."""
+    """`Misbehave` as an `async def`; when it hangs, it ignores its cancellation."""
 
     name = "bad.async"
 
@@ -158,21 +158,21 @@ class MisbehaveLater(Misbehave):
 
 
 class MisbehaveOutside(Misbehave):
-    """The same as an outside write, so that its outcome is unknown."""
+    """`Misbehave` as an outside write, so that its outcome is unknown."""
 
     name = "bad.write"
     level = Level.WRITE
 
 
 class MisbehaveBriefly(Misbehave):
-    """The same, with a short timeout."""
+    """`Misbehave` with a short timeout."""
 
     name = "bad.brief"
     timeout_s = 0.3
 
 
 class MisbehaveBrieflyLater(MisbehaveLater):
-    """The same in an `async def`."""
+    """`MisbehaveBriefly` as an `async def`."""
 
     name = "bad.briefAsync"
     timeout_s = 0.3

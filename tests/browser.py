@@ -16,7 +16,7 @@ PATH_VARIABLE = "GADGET_TEST_BROWSER"
 PROGRAMS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 DEBIAN_PACKAGES = PROGRAMS[:2]
 LIGHTEST = PROGRAMS[0]
-"""Draws no windows: a new page takes it a third of the processor time that it takes the others."""
+"""The browser without windows: a new page takes a third of the processor time of the others."""
 INSTALL = ("apt-get", "install", "-qq", "--yes")
 MISSING = (
     "The journeys need a browser and none could be installed. Install chromium or google-chrome, or let "
@@ -29,7 +29,7 @@ class BrowserMissingError(Exception):
 
 
 def find_browser() -> str:
-    """Return the path of a Chromium, the lightest that is there; install one if there is none.
+    """Return the path of a Chromium, the lightest available; install one if there is none.
 
     Raises:
         BrowserMissingError: none could be installed; the text says what to do.

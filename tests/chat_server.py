@@ -9,10 +9,10 @@ from typing import Any
 
 
 class ChatServer:
-    """A chat service on this machine: keeps what it is sent, and answers as it is told.
+    """A chat service on this machine: stores its requests, and returns the configured responses.
 
     Attributes:
-        answering: while it is not set, requests hang.
+        answering: while it is not set, requests wait.
     """
 
     def __init__(self) -> None:

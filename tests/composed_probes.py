@@ -33,7 +33,7 @@ class Ask(Tool):
 
 
 class TransactionalAsk(Ask):
-    """The same as a transactional write, which may not call other tools."""
+    """`Ask` as a transactional write, which may not call other tools."""
 
     name = "probe.composedWrite"
     level = Level.WRITE
@@ -92,7 +92,7 @@ class Onboard(Recipe):
 
 
 class Relay(Recipe):
-    """Passes a gate, renames a record and passes another gate; it can be held in each step and between them."""
+    """Passes a gate, renames a record and passes another gate; it can be paused in and between its steps."""
 
     name = "probe.relay"
     description = "Renames a record between two gates."

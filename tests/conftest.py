@@ -18,9 +18,9 @@ from tests.processes import Installation
 from tools import caches
 
 LONGEST = ("tests/journeys/", "tests/faults/", "tests/hostile", "tests/tools/sources")
-"""Tests at these paths run first, in this order; otherwise one process would run them while the others are idle."""
+"""Tests at these paths run first, in this order; otherwise one process would run them while others idle."""
 TOGETHER = ("tests/deployment/", "tests/journeys/")
-"""The tests of each of these folders run in one process, because they share what takes long to prepare.
+"""The tests of each of these folders run in one process, because they share slow fixtures.
 
 A second browser with its own installation would only make both slow.
 """
@@ -44,7 +44,7 @@ class _GroupedScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist ha
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> _GroupedScheduling:
-    config.option.loadscopereorder = False  # otherwise files with many tests come first, which are quick
+    config.option.loadscopereorder = False  # otherwise files with many quick tests would run first
     return _GroupedScheduling(config, log)
 
 

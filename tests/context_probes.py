@@ -4,7 +4,7 @@ from tools.contract import Level, Tool, ToolContext, ToolResult
 
 
 class Describe(Tool):
-    """Returns what the run tells it."""
+    """Returns the facts of its context."""
 
     name = "probe.describe"
     description = "Describes its context."

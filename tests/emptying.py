@@ -15,7 +15,7 @@ from psycopg.errors import LockNotAvailable
 KEPT = frozenset({"django_content_type", "auth_permission"})
 """Tables that only migrations write."""
 LOCK_TIMEOUT_MS = 200
-"""Far below PostgreSQL's deadlock timeout of a second: in a deadlock this side gives up, and no process under test."""
+"""Far below PostgreSQL's deadlock timeout of a second: in a deadlock, this side gives up, not the tested process."""
 PATIENCE_S = 60.0
 
 

@@ -1,4 +1,4 @@
-"""The list of features: tests are marked with the feature that they hold, and docs/internals/features.md is made of it.
+"""The list of features: tests name their feature in a mark, from which docs/internals/features.md is made.
 
 `python -m tests.features` writes the page.
 """
@@ -45,7 +45,7 @@ class Feature:
     """One row of the page.
 
     Attributes:
-        code: the files that hold it, separated by commas.
+        code: the files that implement it, separated by commas.
         test: the test, or the file if all of its tests show the feature.
     """
 
@@ -65,7 +65,7 @@ def feature(section: str, sentence: str, code: str, *, whole_file: bool = False)
     Args:
         section: one of SECTIONS.
         sentence: the feature, for people.
-        code: the paths of the files that hold it, separated by commas.
+        code: the paths of the files that implement it, separated by commas.
         whole_file: all tests of the file show it; this is only the first one.
     """
     return pytest.mark.feature(section, sentence, code, whole_file=whole_file)

@@ -42,7 +42,7 @@ LIBRARIES = (
     "twisted.internet.endpoints", "twisted.internet.ssl", "twisted.web.http", "whitenoise.middleware", "yaml",
     "zoneinfo",
 )  # fmt: skip
-"""None of these reads settings or the environment, opens anything or starts a thread when it is imported."""
+"""Libraries whose import reads no settings or environment, opens nothing and starts no thread."""
 
 
 @dataclass

@@ -37,7 +37,7 @@ FROZEN = {
     "runs_event": ((), ("run_id", "seq", "type", "payload")),
 }
 ADDED_ONCE = {"runs_toolcall": "late_effect"}
-"""Columns that may be filled once after the end."""
+"""Columns that may be set once after the end."""
 
 
 def freeze_ended_rows() -> None:

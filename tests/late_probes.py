@@ -30,7 +30,7 @@ class Dawdle(Effect):
 
 
 class DawdlingRead(Dawdle):
-    """The same as a read of a host that a person has to approve."""
+    """`Dawdle` as a read of a host that needs approval."""
 
     name = "probe.dawdlingRead"
     level = Level.READ
@@ -42,7 +42,7 @@ class DawdlingRead(Dawdle):
 
 
 class ThroughTheDoor(Effect):
-    """Sends a read to the gate `NAME-begin` and then its write, both through `tools.network`."""
+    """A write that first sends a read to the gate `NAME-begin`, both through `tools.network`."""
 
     name = "probe.throughTheDoor"
 

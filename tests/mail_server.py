@@ -22,10 +22,10 @@ logging.getLogger("mail.log").setLevel(logging.WARNING)
 
 @dataclass(frozen=True)
 class ReceivedMail:
-    """A message as the server received it.
+    """A received message.
 
     Attributes:
-        at: the wall-clock time at which it had arrived.
+        at: the wall-clock time of its arrival.
     """
 
     recipient: str
@@ -42,7 +42,7 @@ class ReceivedMail:
 
 
 class MailServer:
-    """Accepts every message, or answers as it is told.
+    """A server that accepts every message, or gives the configured responses.
 
     Attributes:
         answer: the response to each message; `recipient_reply` that to each recipient.
@@ -90,30 +90,30 @@ class MailServer:
         }
 
     def use_in(self, settings: Any) -> None:
-        """Let the process send by this server."""
+        """Make the process send through this server."""
         for name, value in self.settings.items():
             setattr(settings, name, value)
 
     def hold(self) -> None:
-        """Receive messages, but answer none until `release`."""
+        """Receive messages, but respond to none until `release`."""
         self._open.clear()
 
     def release(self) -> None:
         self._open.set()
 
     def wait_for(self, count: int, seconds: float = 60.0) -> list[ReceivedMail]:
-        """Wait until so many messages were received; return them."""
+        """Wait until this many messages were received; return them."""
         with self._changed:
             assert self._changed.wait_for(lambda: len(self.received) >= count, seconds), self.received
             return list(self.received)
 
     @property
     def held(self) -> int:
-        """The number of messages that were received and not answered."""
+        """The number of messages that were received without a response."""
         return self._held
 
     def wait_for_held(self, count: int = 1, seconds: float = 60.0) -> None:
-        """Wait until so many messages were received and not answered."""
+        """Wait until this many messages were received without a response."""
         with self._changed:
             assert self._changed.wait_for(lambda: self._held >= count, seconds)
 
@@ -140,7 +140,7 @@ class MailServer:
         try:
             await asyncio.sleep(self.choose_delay())
             await asyncio.get_running_loop().run_in_executor(None, self._open.wait)
-        finally:  # also when the client is gone
+        finally:  # even if the client has disconnected
             with self._changed:
                 self._held -= 1
                 self._changed.notify_all()

@@ -1,4 +1,4 @@
-"""A client as a process of its own, which can be killed: it calls a tool, then waits for its ticket.
+"""A client in its own process, which can be killed: it calls a tool, then waits for its ticket.
 
 `python -m tests.mcp_caller URL SECRET TOOL NAME`
 """

@@ -25,7 +25,7 @@ class Agent:
     """A connected client.
 
     Attributes:
-        progress: the reports of progress that came, as (fraction, total, text).
+        progress: the received reports of progress, as (fraction, total, text).
     """
 
     client: Client
@@ -40,11 +40,11 @@ class Agent:
         return self.do(self.client.list_tools()).tools
 
     def call(self, tool: str, **params: Any) -> types.CallToolResult:
-        """Call a tool and return its answer."""
+        """Call a tool and return its response."""
         return self.do(self.client.call_tool(tool, params, progress_callback=self._note))
 
     def wait_for(self, ticket: str, wait_s: float = 20) -> types.CallToolResult:
-        """Look the ticket up, and wait for its end."""
+        """Poll the ticket until its end."""
         return self.call("gadget__ticket", ticket=ticket, wait_s=wait_s)
 
     def do(self, work: Coroutine[Any, Any, Value], seconds: float = 60) -> Value:
@@ -84,7 +84,7 @@ def connect(url: str, secret: str, mode: str = "auto") -> Iterator[Agent]:
 
 
 async def _first(opened: asyncio.Future[Client], connection: Any) -> Client:
-    """Return the client once it is connected, or raise what kept it from that."""
+    """Return the client once it is connected, or raise the reason why it is not."""
     failed = asyncio.wrap_future(connection)
     await asyncio.wait([opened, failed], return_when=asyncio.FIRST_COMPLETED)
     if not opened.done():

@@ -35,9 +35,9 @@ class Call:
 class Response:
     """One response of the server.
 
-    `style` says how calls are split into deltas; `streamed=None` follows the request; `body` or `events` replace what
-    is built from text and calls; `fault` breaks the transmission, after `raw` with "cut_raw"; `hold` waits until it is
-    released, before the first byte or in the middle; `chunk_bytes` sends the response in pieces of that size.
+    `style` chooses how calls are split into deltas; `streamed=None` follows the request; `body` or `events` replace
+    what is built from text and calls; `fault` breaks the transmission, after `raw` with "cut_raw"; `hold` waits until
+    it is released, before the first byte or in the middle; `chunk_bytes` sends the response in pieces of that size.
     """
 
     text: str = ""
@@ -135,7 +135,7 @@ def _event(value: Any) -> bytes:
 
 
 def html() -> Response:
-    """Return a web page with status 200, as a proxy or a wrong address does."""
+    """Return a web page with status 200, as from a proxy or a wrong address."""
     return Response(
         body="<!doctype html><html><body>Welcome to nginx</body></html>", headers={"Content-Type": "text/html"}
     )

@@ -1,6 +1,6 @@
 """A small fake of an OpenAI-compatible server over real HTTP: in a test's process, or on its own with `python -m`.
 
-In a test: `with ModelServer() as server:` gives `server.url` (ends in /v1). Answers come from `enqueue`, else from
+In a test: `with ModelServer() as server:` gives `server.url` (ends in /v1). Responses come from `enqueue`, else from
 `respond_with`, else from the script, by the number of assistant messages in the request (the last one repeats). Other
 processes use `/control/`: POST enqueue, script, hold, release, reset; GET requests, held.
 """
@@ -162,7 +162,7 @@ class ModelServer:
         return response, streams if response.streamed is None else response.streamed, number
 
     def find_fault(self, body: dict[str, Any]) -> str | None:
-        """Return what is wrong with the request, which is then answered with 400."""
+        """Return the fault of the request, which then gets a 400 response."""
         return _find_fault(body)
 
     def _unqueued(self, body: dict[str, Any], passes: int) -> Response:
@@ -331,7 +331,7 @@ def _framed(data: bytes) -> bytes:
 
 
 def _find_fault(body: dict[str, Any]) -> str | None:
-    """Return what OpenAI would refuse with 400: illegal names, too many tools, unmatched calls and tool messages."""
+    """Return why OpenAI would respond with 400: illegal names, too many tools, unmatched calls or tool messages."""
     tools = body.get("tools", ())
     if len(tools) > 128:
         return f"array too long: {len(tools)} tools"

@@ -1,6 +1,6 @@
 """A small fake of Ollama over real HTTP: the fake model server under Ollama's addresses, with lines of JSON.
 
-It holds, drips, cuts and counts like the other one. It refuses the requests that Ollama could not decode.
+It holds, drips, cuts and counts like the fake model server. It refuses the requests that Ollama could not decode.
 """
 
 import json
@@ -18,7 +18,7 @@ TEXTS = ("role", "content", "thinking", "tool_name")
 
 @dataclass(frozen=True)
 class Chat(Response):
-    """One answer of Ollama: `finish` is its done_reason, None leaves the last line out; `events` are the lines."""
+    """One response of Ollama: `finish` is its done_reason, None omits the last line; `events` are the lines."""
 
     finish: str | None = "stop"
     ids: bool = False
@@ -81,7 +81,7 @@ class OllamaServer(ModelServer):
 
     @override
     def find_fault(self, body: dict[str, Any]) -> str | None:
-        """Return what Ollama could not decode into its Go types."""
+        """Return the fault that Ollama could not decode into its Go types."""
         if not body.get("model"):
             return "model is required"
         for message in body.get("messages", ()):
@@ -94,7 +94,7 @@ class OllamaServer(ModelServer):
 
 
 def refused(status: int, message: str) -> Chat:
-    """Return a status other than 200 as Ollama sends it: the error is a string."""
+    """Return a status other than 200 in Ollama's form: the error is a string."""
     return Chat(status=status, body=json.dumps({"error": message}))
 
 

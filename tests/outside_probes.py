@@ -1,4 +1,4 @@
-"""A test tool that reads pages from outside, whose texts a test writes."""
+"""A test tool that reads pages from outside, with texts from the test."""
 
 from typing import Any
 from urllib.parse import urlsplit

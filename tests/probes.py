@@ -77,7 +77,7 @@ class Print(Gate):
 
 
 class Draw(Gate):
-    """A draft that waits like the gate."""
+    """A draft that waits like `Gate`."""
 
     name = "probe.draw"
     level = Level.DRAFT
@@ -152,7 +152,7 @@ class Rename(Tool):
 
 
 class Sleep(Tool):
-    """A read that takes a while."""
+    """A read that takes a configurable time."""
 
     name = "probe.sleep"
     description = "Sleeps."
@@ -182,7 +182,7 @@ class Hang(Tool):
 
 
 class Freeze(Tool):
-    """A read that holds the interpreter at its first attempt, so that no other thread of its worker runs."""
+    """A read that holds the GIL on its first attempt, so that no other thread of its worker can run."""
 
     name = "probe.freeze"
     description = "Freezes its worker."
@@ -363,10 +363,10 @@ class TongueTied(Tool):
 
 @tool("probe.big", level=Level.READ)
 def big(characters: int) -> ToolResult:
-    """Returns much.
+    """Returns a long text.
 
     Args:
-        characters: How many.
+        characters: Number of characters to return.
     """
     return ToolResult.ok({"text": "x" * characters}, f"{characters} characters")
 

@@ -61,7 +61,7 @@ class RealProcess:
         """Wait for a line with this text and return it.
 
         Raises:
-            AssertionError: it does not come in time; the text has the whole output.
+            AssertionError: the line does not appear in time; the message contains the whole output.
         """
         deadline = time.monotonic() + seconds
         with self._changed:
@@ -73,7 +73,7 @@ class RealProcess:
         return found
 
     def wait_for_end(self, seconds: float = READY_PATIENCE_S) -> int:
-        """Wait until the process has ended by itself, and return its exit code."""
+        """Wait until the process has exited on its own, and return its exit code."""
         return self._process.wait(seconds)
 
     @property
@@ -196,7 +196,7 @@ class Installation:
             pass
 
     def forget_files(self) -> None:
-        """Remove the files of organizations: a later process would take them for those of another database."""
+        """Remove the organizations' files; a later process would otherwise use them with another database."""
         for folder in self._folder.glob("files/[0-9]*"):
             shutil.rmtree(folder, ignore_errors=True)
 

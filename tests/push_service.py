@@ -1,4 +1,4 @@
-"""A push service over real HTTP with a browser behind it: checks who sends, and decrypts what the browser reads."""
+"""A push service over real HTTP and a browser behind it: it authenticates the sender, and decrypts the messages."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def check_sender(authorization: str, origin: str) -> str:
     """Check the signature, the receiver and the age of a VAPID header; return the sender's public key.
 
     Raises:
-        InvalidSignature: somebody else signed it.
+        InvalidSignature: it was signed with another key.
     """
     scheme, _, rest = authorization.partition(" ")
     assert scheme == "vapid"
@@ -95,9 +95,9 @@ class PushService:
     """The service and the one browser behind it.
 
     Attributes:
-        status, words, retry_after: the answer to each message.
+        status, words, retry_after: the response to each message.
         answering: while it is not set, requests hang; `hanging` counts those that do.
-        messages: what the browser read, as JSON; `raw` what came over the wire.
+        messages: the decrypted messages, as JSON; `raw` has the received bytes.
         senders: the public keys of those who sent.
     """
 

@@ -1,4 +1,4 @@
-"""A small HTTP server that stands for the outside world: it counts effects and can withhold its replies."""
+"""A small HTTP server that represents the outside world: it counts effects and can withhold its replies."""
 
 from __future__ import annotations
 

@@ -48,9 +48,9 @@ ON_BOTH = (
 The whole sets run all tests with a database on both.
 """
 CASES_ON_POSTGRESQL = 4
-"""One of how many cases of each test, and at least one, the fixed set has on PostgreSQL; SQLite has all of them."""
+"""N: the fixed set has one in N cases of each test, and at least one, on PostgreSQL; SQLite has all of them."""
 JOURNEYS = "tests/journeys/"
-"""Of these, the fixed set has those that are marked `every_commit`: one for each subject."""
+"""Tests of which the fixed set has only those marked `every_commit`: one for each subject."""
 ONE_OF = {
     "tests/faults/": 8,
     "tests/hostile/": 4,
@@ -58,7 +58,7 @@ ONE_OF = {
     "tests/deployment/": 2,
     "tests/gadget_site/test_up": 2,
 }
-"""One of how many tests at these paths the fixed set has; the whole sets have all.
+"""N by path: the fixed set has one in N tests there; the whole sets have all.
 
 They kill processes, try hundreds of texts on every page, or start a whole installation.
 """
@@ -71,7 +71,7 @@ def is_whole() -> bool:
 
 
 def get_seed() -> str:
-    """Return GADGET_TESTS_SAMPLE, or the word of the usual sample."""
+    """Return GADGET_TESTS_SAMPLE, or the word of the default sample."""
     return os.environ.get(SAMPLE_VARIABLE, USUAL_SAMPLE)
 
 
@@ -81,7 +81,7 @@ def describe() -> str:
 
 
 def take_sample(items: Sequence[Item], one_of: int, name: str) -> tuple[Item, ...]:
-    """Return one of so many items, in their order and at least one; all of them with GADGET_TESTS_WHOLE=1.
+    """Return every nth item on average, in order and at least one; all of them with GADGET_TESTS_WHOLE=1.
 
     Args:
         name: what the items are; sets with different names are sampled independently.

@@ -50,7 +50,7 @@ TASKS = (
     ("Morgan", "Archive the inactive APAC companies with a low score"),
     ("Robin", "Give me an overview of our UK companies"),
 )
-WAITING, APPROVED, DENIED, ENDED = 0, 2, 3, 4  # positions in TASKS, by what happens to each
+WAITING, APPROVED, DENIED, ENDED = 0, 2, 3, 4  # positions in TASKS, by the outcome of each task
 LOOKS: tuple[tuple[str, ViewportSize, str], ...] = (
     ("1440-light", {"width": 1440, "height": 620}, "light"),
     ("1440-dark", {"width": 1440, "height": 620}, "dark"),
@@ -58,7 +58,7 @@ LOOKS: tuple[tuple[str, ViewportSize, str], ...] = (
     ("360-light", {"width": 360, "height": 600}, "light"),
     ("360-dark", {"width": 360, "height": 600}, "dark"),
 )
-# Only these have a picture at 360 in the dark, so that the folder stays small.
+# Only these have a picture 360 px wide in the dark theme, so that the folder stays small.
 IN_EVERY_LOOK = ("login", "start", "run", "approvals", "card", "records", "draft")
 NEWCOMER = "newcomer"
 # The pages of each person; `{run}` and others are ids of rows that the demo's tasks create.
@@ -100,7 +100,7 @@ def main() -> None:
     """Take all pictures again.
 
     Raises:
-        AssertionError: the demo does not get as far as its cards.
+        AssertionError: the demo does not reach its cards.
     """
     call_command("migrate", verbosity=0)
     building.build()

@@ -1,4 +1,4 @@
-"""The table in docs/settings.md is made of the table in the code: `python -m tests.settings_page` writes it."""
+"""The table in docs/settings.md is generated from the table in the code: `python -m tests.settings_page` writes it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TABLE = re.compile(
 
 
 def render(page: str, settings: tuple[Setting[Any], ...] = SETTINGS) -> str:
-    """Return the page with the table of these settings in place of its own.
+    """Return the page with the table of these settings inserted in its place.
 
     Raises:
         ValueError: the page has no place for the table.

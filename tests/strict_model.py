@@ -13,11 +13,11 @@ import httpx2
 
 LEGAL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 PREFIX = "mcp__gadget_eu__"
-"""Assistants put the name under which they know the server before each name."""
+"""Assistants prefix each tool with their name for the server."""
 
 
 class StrictModel:
-    """It returns 400, with the reason, to a request with a tool that it does not take: one costs the whole request."""
+    """It returns 400, with the reason, to any request with a tool that it does not accept."""
 
     def __init__(self) -> None:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)

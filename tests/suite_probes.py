@@ -1,4 +1,4 @@
-"""The tools that the conformance suite of MCP looks for, as far as tools of Gadget can do what it asks of them."""
+"""The tools that MCP's conformance suite expects, as far as Gadget's tools can implement them."""
 
 import time
 from typing import Any
@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from tools.contract import ErrorCode, Level, Tool, ToolContext, ToolError, ToolResult
 
 LONG_S = 60
-"""The suite asks for jobs of this length only to cancel them."""
+"""The suite starts jobs of this length only to cancel them."""
 WIDE_SCHEMA = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "type": "object",

@@ -40,14 +40,14 @@ FLOORS = {
         ("schemas",),
     ),
 }
-"""The folders, highest floor first: each imports from floors below its own, and so never in a circle.
+"""The folders by layer, highest first: each imports only from lower layers, and so never in a circle.
 
-What lies below publishes an event, or calls what has registered itself.
+Lower layers publish events, or call functions that higher ones have registered.
 """
 MAX_FLOORS = 10
 
 PLAIN = ("tools.schemas", "tools.contract", "tools.toolbox")
-"""Plain Python: these import the standard library, each other, and PLAIN_MAY_IMPORT."""
+"""Plain Python: modules that import only the standard library, each other, and PLAIN_MAY_IMPORT."""
 PLAIN_MAY_IMPORT = {"pydantic", "jsonschema", "jsonschema_specifications", "re2", "referencing"}
 
 OFFICE = "tools.office"
@@ -60,7 +60,7 @@ NEARLY_EVERY = 0.95
 MAX_ARGUMENTS = 4
 MAX_CHARACTERS_OF_A_TEMPLATE_LINE = 120
 
-MANY_ARGUMENTS = {  # besides what overrides a library's method
+MANY_ARGUMENTS = {  # besides methods that override a library's
     "tools/contract/errors.py ToolError.__init__": "one for each line of the error's text",
     "tools/network/http_client.py request": "what every HTTP client takes, named at each call",
     "tools/network/http_client.py GuardedClient.request": "an HTTP client's arguments, and whether it may be repeated",
@@ -80,7 +80,7 @@ OUTSIDE = ("/home/", "/root/", "/Users/", "/tmp/", "/etc/", "/opt/", "/usr/", "/
 
 
 def folder_of(name: str) -> str:
-    """Return the folder, or the file beside the folders, in which the module lies within its top level."""
+    """Return the folder of the module directly below its top-level package, or the file there."""
     return name.split(".")[1]
 
 
@@ -234,7 +234,7 @@ def test_functions_take_few_arguments() -> None:
     assert_none(offences_by_function(judge, product()), f"at most {MAX_ARGUMENTS} arguments; more make a dataclass")
 
 
-# What no file does
+# Things that no file may do
 
 
 def test_every_function_is_annotated() -> None:

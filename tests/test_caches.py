@@ -1,6 +1,6 @@
-"""What depends on the database, on files or on time is remembered in a `Cache` alone, which tests clear. Reads sources.
+"""Values that depend on the database, files or time are cached only in a `Cache`, which tests clear. Reads sources.
 
-`functools` caches what depends on arguments, code and settings.
+`functools` caches values that depend on arguments, code and settings.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ KEPT = {
     "agents/runs/origins.py ORIGINS": "what registered itself at the start",
     "agents/web/sockets/feeds.py _feeds": "the feeds that are open",
 }
-"""Mappings of modules that begin empty and are no caches."""
+"""Module-level mappings that begin empty but are not caches."""
 HOME = "tools/caches.py"
 
 
@@ -39,7 +39,7 @@ def list_cached_reads(module: Module) -> Iterator[str]:
 
 
 def list_growing_mappings(module: Module) -> Iterator[str]:
-    """List mappings of the module that begin empty, and every use of an OrderedDict, which caches are made of."""
+    """List mappings of the module that begin empty, and every use of an OrderedDict, of which caches are made."""
     for node in module.tree.body:
         if isinstance(node, ast.Assign | ast.AnnAssign) and is_empty_mapping(node.value):
             target = node.targets[0] if isinstance(node, ast.Assign) else node.target

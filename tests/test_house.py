@@ -1,4 +1,4 @@
-"""The figures of the house are right for small examples; `make house` prints those of the code."""
+"""The figures of `make house` are correct for small examples; `make house` prints those of the code."""
 
 import ast
 from collections import Counter

@@ -111,7 +111,7 @@ def definitions() -> list[tuple[Module, Definition]]:
 
 
 def texts_of_the_project() -> list[Path]:
-    """List the files that people read, but for tests, the glossary's own table and code of others."""
+    """List the files that people read, but for tests, the glossary's own table and third-party code."""
     folders = [ROOT / name for name in (*PRODUCT, "templates", "static", "docs", "deploy")]
     paths = [path for folder in folders for path in sorted(folder.rglob("*")) if path.suffix in READ_BY_PEOPLE]
     paths += [path for path in sorted(ROOT.iterdir()) if path.suffix in READ_BY_PEOPLE]
@@ -179,12 +179,12 @@ WRONG_ON_PAGES = {
     "playback": re.compile(r"\breplay\b(?!/)", re.I),
     "simulator": re.compile(r"(?<!policy )(?<!Policy )\bdrafts?\b(?![-\w])", re.I),
 }
-"""Folders of templates, and the word that their pages do not use for their subject."""
+"""By folder of templates, the word that its pages must not use for their subject."""
 
 
 @cache
 def single_meanings() -> dict[str, tuple[bool, tuple[str, ...], tuple[str, ...]]]:
-    """Return, by word, True if its places are those where it is forbidden, and the places."""
+    """Return, by word, True if it is forbidden at the listed places (otherwise everywhere else), and these places."""
     rows = [row.strip("|").split("|") for row in read_tables()[1]]
     found = {}
     for word, _, places, _ in rows:
@@ -212,7 +212,7 @@ def is_at(place: str, name: str, entry: str) -> bool:
 
 
 def has_wrong_word(place: str, name: str, word: str) -> bool:
-    """Return True if the name has the word at a place where another thing is meant."""
+    """Return True if the name has the word at a place where it has another meaning."""
     if not words_in(name) & FORMS[word]:
         return False
     denied, places, exceptions = single_meanings()[word]

@@ -1,4 +1,4 @@
-"""Without npm, the tests that need it say so: they fail in CI, and are skipped elsewhere."""
+"""Without npm, the tests that need it fail in CI, and are skipped elsewhere."""
 
 from __future__ import annotations
 

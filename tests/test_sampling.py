@@ -1,4 +1,4 @@
-"""The usual sample is always the same, never empty, and another word takes another one."""
+"""The default sample is always the same and never empty; another word selects another one."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_the_engine_approvals_the_gate_and_queries_are_tested_on_both_databases(
         assert f"tests/{rule}.py".startswith(sampling.ON_BOTH)
 
 
-def test_of_each_test_a_quarter_of_its_cases_run_on_postgresql_and_at_least_one() -> None:
+def test_a_quarter_of_the_cases_of_each_test_and_at_least_one_run_on_postgresql() -> None:
     names = ["a.py::one", *(f"a.py::two[{case}]" for case in "abcdefgh"), "a.py::three[-]"]
     chosen = sampling.choose_cases(names)
     assert {"a.py::one", "a.py::three[-]"} < chosen
@@ -74,7 +74,7 @@ def test_of_each_test_a_quarter_of_its_cases_run_on_postgresql_and_at_least_one(
     assert chosen == sampling.choose_cases(names)
 
 
-def test_a_share_of_some_tests_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_share_of_the_slowest_tests_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(sampling.SAMPLE_VARIABLE, "one")
     kills = [f"tests/faults/test_kills.py::{number}" for number in range(300)]
     assert 15 < sum(map(sampling.is_in_share, kills)) < 60
@@ -86,6 +86,6 @@ def test_each_subject_has_a_journey_in_the_fixed_set() -> None:
     assert sum("@pytest.mark.every_commit" in text for text in texts) >= JOURNEYS
 
 
-def test_the_whole_sets_have_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_whole_sets_contain_every_item(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(sampling.WHOLE_VARIABLE, "1")
     assert take(monkeypatch, "one") == ITEMS

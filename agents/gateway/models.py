@@ -94,7 +94,7 @@ class AgentRun(models.Model):
 
 
 class AskedEffect(models.Model):
-    """The business effect named by asks of one action, such as `refund:4711`; its row is locked while one is made."""
+    """The business effect named by asks of one action, such as `refund:4711`; locked while one is created."""
 
     organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="+", db_index=False)
     action = models.CharField(max_length=100)

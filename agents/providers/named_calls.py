@@ -75,7 +75,7 @@ class _Tool:
 
     @property
     def is_free(self) -> bool:
-        """Nothing is known about its params."""
+        """True if nothing is known about its params."""
         return "properties" not in self.schema and self.schema.get("additionalProperties") is not False
 
     def accepts(self, value: Any) -> bool:

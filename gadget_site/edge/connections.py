@@ -83,7 +83,7 @@ class BoundedRequest(WebRequest):  # type: ignore[misc]
             self.channel.persistent = False
         super().finish()
 
-    # Ours
+    # Our own additions
 
     async def _admit(self, sender: RequestSender, path: str, length: int | None) -> None:
         """Accept more from logged-in people; nothing is read from the connection until that is known."""

@@ -1,4 +1,4 @@
-"""Guessing passwords is slow from one address, whatever is guessed, and locks nobody out of a browser that is known."""
+"""Guessing passwords is slow from one address, and never locks people out of a known browser."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def world(db: None, settings: Settings) -> World:
 
 
 def world_with_passwords(settings: Settings) -> World:
-    """People who can log in, and limits that are on."""
+    """People who can log in, and active limits."""
     settings.AXES_ENABLED = True
     made = make_world()
     for user in made.users.values():
@@ -187,7 +187,7 @@ def test_simultaneous_guesses_do_not_exceed_the_limit(settings: Settings) -> Non
 
 @pytest.mark.django_db(transaction=True)
 def test_a_password_is_never_hashed_inside_a_transaction(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    """SQLite has one writer at a time, and hashing waits for its turn."""
+    """SQLite has one writer at a time, and hashing may wait for a slot."""
     world = world_with_passwords(settings)
     links = invite(world), create_reset_link(world, "operator")
     real_hashing(settings)
@@ -308,7 +308,7 @@ class Counted(ThreadLimit):
 
 
 def real_hashing(settings: Settings) -> None:
-    """The product's hashing instead of the tests' quick one, which still reads what is stored."""
+    """The product's hashing instead of the tests' quick one, which can still read stored hashes."""
     settings.PASSWORD_HASHERS = [f"{hashing.__name__}.BoundedPasswordHasher", *settings.PASSWORD_HASHERS]
 
 

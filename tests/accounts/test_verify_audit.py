@@ -1,4 +1,4 @@
-"""`manage.py verify_audit` checks signatures and printed heads, and names what does not fit."""
+"""`manage.py verify_audit` checks signatures and printed heads, and reports each fault."""
 
 import logging
 import threading
@@ -35,7 +35,7 @@ def append(organization: Organization, count: int = 3) -> None:
 
 
 def fields_of(row: AuditEntry) -> dict[str, object]:
-    """The fields that a signature covers, as an attacker with the source and the database reads them."""
+    """The fields that a signature covers, as read by an attacker with the source and the database."""
     names = ("seq", "actor", "action", "subject", "payload")
     fields = {name: getattr(row, name) for name in names}
     at = row.at.isoformat(timespec="microseconds")
@@ -43,7 +43,7 @@ def fields_of(row: AuditEntry) -> dict[str, object]:
 
 
 def forge(organization: Organization, key_id: str | None = None) -> None:
-    """Rewrite the history from entry 2 on with everything that the database holds, and mend all hashes after it."""
+    """Rewrite the history from entry 2 with data of the database, and recompute all later hashes."""
     previous = AuditEntry.objects.get(organization=organization, seq=1).hash
     for row in AuditEntry.objects.filter(organization=organization, seq__gte=2).order_by("seq"):
         row.actor, row.previous_hash = "user:somebody else", previous

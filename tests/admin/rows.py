@@ -1,4 +1,4 @@
-"""One row of everything that the admin shows, in Acme; and people who may come in."""
+"""One row of every model in the admin, in Acme, and people with access to the admin."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tools.office.records.models import Draft, ListEntry, RecordList
 
 
 def make_admin_world() -> World:
-    """The usual world, in which the admins of both organizations may log in to the admin."""
+    """The usual world, where the admins of both organizations can log in to the admin."""
     world = make_world()
     for user in world.users.values():
         update_admin_access(user)
@@ -87,7 +87,7 @@ def address(row: Model | type[Model], page: str) -> str:
 
 
 def filled_form(client: Client, path: str, **changes: Any) -> dict[str, Any]:
-    """What a browser would send from the form at this address, with these changes; None leaves a field out."""
+    """The data that a browser would send from the form at this address, with these changes; None omits a field."""
     response = client.get(path)
     assert response.status_code == 200, (path, response.status_code)
     form = response.context["adminform"].form
@@ -105,24 +105,24 @@ def filled_form(client: Client, path: str, **changes: Any) -> dict[str, Any]:
 
 
 def fill_in(rows: list[dict[str, str]]) -> dict[str, str]:
-    """What a browser would send from these sentences with limits."""
+    """The data that a browser would send for these sentences with limits."""
     return {f"limits-{number}-{name}": text for number, row in enumerate(rows) for name, text in row.items()}
 
 
 def faults(response: Any) -> dict[str, list[str]]:
-    """The messages of a form that was not accepted, by field."""
+    """The error messages of a refused form, by field."""
     assert response.status_code == 200, response.status_code
     found: dict[str, list[str]] = {name: list(told) for name, told in response.context["adminform"].form.errors.items()}
     return found
 
 
 def confirmed(client: Client, path: str, sent: dict[str, Any]) -> dict[str, Any]:
-    """What a browser would send once everything that the form at this address asks to confirm is ticked."""
+    """The data that a browser would send once every consequence in the form at this address is ticked."""
     response = client.post(path, sent)
     assert list(faults(response)) == ["confirmed"]
     return {**sent, "confirmed": list(consequences(response))}
 
 
 def consequences(response: Any) -> dict[str, str]:
-    """The sentences that the form wants to have confirmed, by what is sent to confirm them."""
+    """The sentences to confirm in the form, by the value that confirms them."""
     return dict(response.context["adminform"].form.fields["confirmed"].choices)

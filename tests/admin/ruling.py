@@ -24,7 +24,7 @@ def make_rule(world: World, **columns: Any) -> ApprovalRule:
 
 
 def new_rule(world: World, **changes: Any) -> dict[str, Any]:
-    """What a browser sends for a new rule."""
+    """The data that a browser sends for a new rule."""
     return {"organization": world.acme.pk, "name": "payments", "is_active": "on", "needed": "1", **changes}
 
 
@@ -36,7 +36,7 @@ def added(client: Client, model: type[Model], sent: dict[str, Any]) -> Any:
 
 
 def refusal(client: Client, model: type[Model], sent: dict[str, Any]) -> dict[str, list[str]]:
-    """The messages of the form that adds no row."""
+    """The error messages of the form, which adds no row."""
     before = model._default_manager.count()
     found = faults(client.post(address(model, "add"), sent))
     assert model._default_manager.count() == before
@@ -51,7 +51,7 @@ def saved(client: Client, row: Model, **changes: Any) -> None:
 
 
 def asked(client: Client, row: Model, **changes: Any) -> str:
-    """The one sentence that the change has to confirm; it is saved once that is ticked."""
+    """The one sentence to confirm for the change, which is saved once it is ticked."""
     path = address(row, "change")
     sent = filled_form(client, path, **changes)
     response = client.post(path, sent)

@@ -1,4 +1,4 @@
-"""The pages on which sources are connected, and what a browser sends from them."""
+"""The pages for connecting sources, and the data that a browser sends from them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def values(world: World, **more: Any) -> dict[str, Any]:
 
 
 class _Form(HTMLParser):
-    """The fields of the form in which tools are chosen, as they stand in the page."""
+    """The fields of the form for choosing tools, as found in the page."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ class _Form(HTMLParser):
 
 
 def form_on(response: Any) -> dict[str, Any]:
-    """What a browser sends from this page of tools if nothing is touched."""
+    """The data that a browser sends from this page of tools without any change."""
     form = _Form()
     _, _, behind = response.content.decode().partition('<form method="post" class="flex flex-col gap-4">')
     form.feed(behind.partition("</form>")[0])
@@ -64,7 +64,7 @@ def text_of(response: Any) -> str:
 
 
 def chosen(source: Source, *tools: str, **levels: str) -> dict[str, Any]:
-    """What a browser sends from the page of the tools when these are ticked."""
+    """The data that a browser sends from the page of tools with these ticked."""
     sent: dict[str, Any] = {"shown": []}
     for row in source.tools.all():
         sent["shown"].append(row.pk)

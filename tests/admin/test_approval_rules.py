@@ -1,4 +1,4 @@
-"""The pages of approval rules: what they refuse, what they ask to confirm, what they store."""
+"""The pages of approval rules: refusals, confirmations and stored values."""
 
 from __future__ import annotations
 

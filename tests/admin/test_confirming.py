@@ -1,4 +1,4 @@
-"""Dangerous changes are saved only after what they entail was read and ticked."""
+"""Dangerous changes are saved only after their consequences were ticked."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def real(world: World) -> ModelProvider:
 
 
 def asked(client: Client, row: Model, **changes: Any) -> list[str]:
-    """The sentences that this change of the row has to confirm; it is not saved."""
+    """The sentences to confirm for this change of the row, which is not saved."""
     path = address(row, "change")
     before = AuditEntry.objects.count()
     response = client.post(path, filled_form(client, path, **changes))

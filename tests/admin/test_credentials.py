@@ -1,4 +1,4 @@
-"""An organization's credentials go in and never come out: no page, no row and no file of the database shows a value."""
+"""An organization's credentials can be entered but never read: no page, row or database file shows a value."""
 
 from __future__ import annotations
 
@@ -262,7 +262,7 @@ class TestSecretValues:
     def test_are_absent_from_the_debug_error_page(
         self, world: World, settings: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """Whatever breaks while a value is at hand."""
+        """An error occurs while a value is in memory."""
         settings.DEBUG = True
         caplog.set_level(logging.DEBUG)
         admin = world.client("admin")

@@ -1,4 +1,4 @@
-"""To whom an employee may hand tasks: names in its form, ids in its grant, every change recorded."""
+"""The delegates of an employee: names in its form, ids in its grant, every change audited."""
 
 from __future__ import annotations
 

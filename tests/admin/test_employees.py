@@ -1,4 +1,4 @@
-"""An employee's page: tools picked by exact name, a provider of the own organization, every change recorded."""
+"""An employee's page: tools by exact name, a provider of the organization, every change audited."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""What happened is read-only in the admin, for superusers too; records change by the rules of records."""
+"""History is read-only in the admin, even for superusers; records change only by their own rules."""
 
 import pytest
 from django.contrib.auth.models import User

@@ -1,4 +1,4 @@
-"""The hosts that tools may reach: written in one form, whatever was typed, and opened only on purpose."""
+"""The hosts that tools may reach: stored in one form, and opened only deliberately."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def admin(world: World) -> Client:
 
 
 def reach_of(world: World) -> NetworkAccess:
-    """Return how far the tools of the organization may go now."""
+    """Return the current network access of the organization's tools."""
     Organization.objects.get(pk=world.acme.pk)
     return load_network_access(world.acme.pk)
 
@@ -98,7 +98,7 @@ def test_opening_a_private_network_needs_confirmation_and_closing_it_does_not(wo
 
 
 class TestPrivateNetwork:
-    """It is the installation's: only a superuser or ALLOWED_PRIVATE_HOSTS opens it."""
+    """The private network belongs to the installation: only a superuser or ALLOWED_PRIVATE_HOSTS opens it."""
 
     @pytest.fixture(autouse=True)
     def nothing_is_allowed(self, settings: Settings) -> None:
@@ -176,4 +176,4 @@ def test_a_deleted_host_is_no_longer_reachable(world: World, admin: Client) -> N
     assert admin.post(address(row, "delete"), {"post": "yes"}).status_code == 302
     Organization.objects.get(pk=world.acme.pk)
     assert load_network_access(world.acme.pk).allowed == frozenset()
-    assert admin.post(address(row, "change"), {"may_be_private": "on"}).status_code == 302  # it is gone: back to all
+    assert admin.post(address(row, "change"), {"may_be_private": "on"}).status_code == 302  # the row no longer exists

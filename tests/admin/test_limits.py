@@ -1,4 +1,4 @@
-"""Limits of an employee's tools in the admin: read, checked in words, kept, and loosened only after a question."""
+"""Limits of an employee's tools in the admin: parsed, validated, stored, and loosened only after a confirmation."""
 
 from __future__ import annotations
 

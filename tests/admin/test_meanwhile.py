@@ -1,4 +1,4 @@
-"""Two admins who have the same page open: nobody's change is overwritten without a word."""
+"""Two admins with the same page open: no change is overwritten silently."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def admin(world: World) -> Client:
 
 @pytest.fixture
 def source(world: World) -> Source:
-    """An API that was read, two of whose operations read."""
+    """An API with a read description and two reading operations."""
     values = {"kind": "openapi", "name": "pets", "address": "https://pets.example/api", "timeout_s": 30}
     made = Source.objects.create(organization=world.acme, base_url="https://pets.example", **values)
     tools = tuple(

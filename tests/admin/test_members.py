@@ -1,4 +1,4 @@
-"""Members and their roles: an admin rules the own organization and can raise nobody, not even the self, beyond it."""
+"""Members and their roles: admins manage their own organization, and cannot give anybody rights beyond it."""
 
 import pytest
 from django.contrib.auth.models import User

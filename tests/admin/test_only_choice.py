@@ -1,4 +1,4 @@
-"""Who has one organization does not choose it: every form of the admin that adds something begins with it."""
+"""Admins of one organization need not choose it: every form that adds a row has it preselected."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def world() -> World:
 
 
 def options(world: World, model: type[Model], name: str = "organization") -> list[tuple[str, bool]]:
-    """The choices of the field, each with whether it is selected."""
+    """The choices of the field, each with True if it is selected."""
     response = world.client("admin").get(f"{address(model, 'add')}{FORMS.get(model, '')}")
     assert response.status_code == 200
     select = re.search(rf'<select name="{name}".*?</select>', response.content.decode(), re.DOTALL)

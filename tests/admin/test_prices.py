@@ -1,4 +1,4 @@
-"""Prices and budgets in the admin: lines in plain words, budgets only where there is something to count."""
+"""Prices and budgets in the admin: lines in plain words, cost budgets only with a price."""
 
 from decimal import Decimal
 

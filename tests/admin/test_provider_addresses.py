@@ -1,4 +1,4 @@
-"""An address without a scheme is tried over https and http, and the page says which one answers."""
+"""An address without a scheme is tried over https and http, and the page says which one responds."""
 
 from __future__ import annotations
 

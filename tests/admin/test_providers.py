@@ -1,4 +1,4 @@
-"""A provider's key goes in and never comes out; nobody writes a script here."""
+"""A provider's key can be entered but never read, and scripts cannot be written here."""
 
 import html
 
@@ -116,7 +116,7 @@ def test_a_script_cannot_be_entered_here(world: World, admin: Client) -> None:
 
 
 class TestPrivateAddresses:
-    """A provider goes through the same door as tools: private addresses are the installation's to allow."""
+    """Providers use the same network rules as tools: only the installation allows private addresses."""
 
     @pytest.fixture(autouse=True)
     def nothing_is_allowed(self, settings: Settings) -> None:
@@ -208,7 +208,7 @@ class TestConnectionTest:
 
 
 def tried(admin: Client, provider: ModelProvider) -> str:
-    """What the admin is told after the test."""
+    """The message to the admin after the test."""
     response = admin.post(f"/admin/employees/modelprovider/{provider.pk}/test-connection/", follow=True)
     assert response.status_code == 200
     return html.unescape(response.content.decode())

@@ -1,4 +1,4 @@
-"""Two admins who save the same in one moment: the second is told so by the form, and nothing is saved by halves."""
+"""Two admins who save the same row at once: the second gets a form error, and nothing is saved partially."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 PATIENCE_S = 20.0
 AHEAD_S = 1.0
-"""So long the first one's transaction stays open, while the second one's form is checked and waits for it."""
+"""The time for which the first transaction stays open while the second form is validated and waits for it."""
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def world() -> World:
 
 
 def meanwhile(row: Callable[[], Model], act: Callable[[], Any]) -> Any:
-    """What the act answers that begins while somebody else has made this row, but is not done."""
+    """The response to an action that starts while another transaction with this row is still open."""
     made = threading.Event()
 
     def make_first() -> None:

@@ -1,4 +1,4 @@
-"""The admin shows a person the rows of the organizations in which they are admin, and nothing else."""
+"""The admin shows a person the rows of the organizations in which they are admin, and no others."""
 
 import pytest
 from django.contrib import admin

@@ -1,4 +1,4 @@
-"""The settings of a source are corrected, and what that means is seen at once."""
+"""Corrected settings of a source take effect at once."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NEVER = ["http://169.254.169.254/latest", "http://[fe80::1]/", "http://100.100.1
 
 @pytest.fixture
 def save(admin: Client, django_capture_on_commit_callbacks: Capture) -> Callable[..., Any]:
-    """Saves a change of the source, confirms what is asked, and answers with the page after it."""
+    """Save a change of the source with its confirmations, and return the next page."""
 
     def saved(source: Source, *, asks: bool = False, **changes: Any) -> Any:
         path = address(source, "change")

@@ -1,4 +1,4 @@
-"""What an admin does to a source that is dangerous: asked first, kept in the audit, and never half done."""
+"""Dangerous changes of a source: confirmed first, audited, and never partial."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an admin accepts stands on the page: all of a tool's definition, and what of it has changed."""
+"""An admin sees the complete definition of a tool and its changes before accepting it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def server(world: World) -> Source:
 
 
 def say(server: Source, *tools: dict[str, Any]) -> None:
-    """What its server describes now, as it is kept."""
+    """Store this as the current description of the server."""
     read = read_definitions(tools)
     assert not read.skipped
     rows = [

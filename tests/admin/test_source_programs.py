@@ -1,4 +1,4 @@
-"""A program is tested by a worker, and the page waits for what comes of it."""
+"""A program is tested by a worker, and the page waits for the result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An admin connects APIs and MCP servers: from the choice of the kind to tools that may be granted."""
+"""An admin connects APIs and MCP servers: from the choice of the kind to grantable tools."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def outside() -> Iterator[Outside]:
 
 @pytest.fixture
 def connect(world: World, admin: Client, django_capture_on_commit_callbacks: Capture) -> Callable[..., Any]:
-    """Sends the form, confirms what is asked, and answers with the page after it."""
+    """Send the form with its confirmations, and return the next page."""
 
     def connected(kind: str = "openapi", *, is_private: bool = True, **more: Any) -> Any:
         sent = values(world, **more, **({"may_be_private": "on"} if is_private else {}))

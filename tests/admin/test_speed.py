@@ -30,7 +30,7 @@ def queries(client: Client, row: Model) -> list[str]:
 
 
 def add_more(world: World) -> None:
-    """Eight further rows of everything that grows."""
+    """Add eight more rows of every growing model."""
     for number in range(8):
         employee = make_worker(world, f"Worker {number}")
         card = world.card()

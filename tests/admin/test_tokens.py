@@ -1,4 +1,4 @@
-"""API tokens: shown once, kept as a hash, made only for oneself, revoked for good."""
+"""API tokens: shown once, kept as a hash, created only for oneself, revoked for good."""
 
 import pytest
 from django.test import Client

@@ -1,4 +1,4 @@
-"""What all tests of the REST API share."""
+"""Shared fixtures of the REST API tests."""
 
 from __future__ import annotations
 

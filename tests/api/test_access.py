@@ -1,4 +1,4 @@
-"""Who may do what, on every route of the OpenAPI document: a new route fails here until it is told how to be asked."""
+"""Permissions on every route of the OpenAPI document: a new route fails here until a request for it is defined."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agents.standing_grants.models import StandingGrant
 from tests.notices.conftest import make_failed_delivery
 from tests.world import World, make_world, nobody, post, problem
 
-pytestmark = [pytest.mark.django_db, pytest.mark.once]  # who may do what is no matter of the database
+pytestmark = [pytest.mark.django_db, pytest.mark.once]  # permissions do not depend on the database
 
 
 class Route(NamedTuple):

@@ -1,4 +1,4 @@
-"""Approval rules and groups over REST: every member reads them, and nobody changes them there."""
+"""Approval rules and groups over REST: every member reads them, and cannot change them there."""
 
 from __future__ import annotations
 

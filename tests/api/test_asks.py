@@ -1,4 +1,4 @@
-"""/api/asks: an agent makes asks and sees its own; members read those of their organization."""
+"""/api/asks: an agent makes asks and sees only its own; members read those of their organization."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ class TestDecisionOfAnAsk:
 
 @pytest.mark.parametrize("levels", [100, 470, 900])
 def test_params_nested_too_deeply_are_refused(agent: Agent, levels: int) -> None:
-    params = '{"a":' * levels + "1" + "}" * levels  # as text: encoding it would go too deep here, too
+    params = '{"a":' * levels + "1" + "}" * levels  # as text: encoding it would exceed the recursion limit here too
     body = f'{{"action": "deploy", "level": "write", "params": {params}}}'
     response = agent.client.post("/api/asks", body, content_type="application/json")
     if levels == 100:

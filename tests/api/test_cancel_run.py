@@ -1,4 +1,4 @@
-"""POST /api/runs/{id}/cancel stops a run, closes its open cards and leaves what ended as it is."""
+"""POST /api/runs/{id}/cancel stops a run, closes its open cards and keeps ended calls unchanged."""
 
 from __future__ import annotations
 

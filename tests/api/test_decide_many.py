@@ -1,4 +1,4 @@
-"""POST /api/approvals/decide gives each decision its own outcome and never approves what is destructive."""
+"""POST /api/approvals/decide gives each decision its own outcome and never approves a destructive call."""
 
 from __future__ import annotations
 

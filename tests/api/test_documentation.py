@@ -1,4 +1,4 @@
-"""The OpenAPI document describes every route whole, and its page loads nothing from outside and runs nothing inline."""
+"""The OpenAPI document describes every route completely, and its page has no outside or inline scripts."""
 
 from __future__ import annotations
 

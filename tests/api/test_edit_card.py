@@ -1,4 +1,4 @@
-"""POST /api/approvals/{id}/approve with `params` approves nothing: it makes the card that would then be decided."""
+"""POST /api/approvals/{id}/approve with `params` approves nothing: it creates a new card to decide."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GET /api/employees and /api/employees/{id} show who works here and with which tools."""
+"""GET /api/employees and /api/employees/{id} show the employees and their tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GET /api/health and /api/ready need no login; ready names what is away, and is 503 only without the database."""
+"""GET /api/health and /api/ready need no login; ready lists unavailable parts, and is 503 only without the database."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.world import problem
 
 @pytest.fixture
 def unreachable_database() -> Iterator[None]:
-    """A database whose connection is cut and whose address leads nowhere."""
+    """A database with a closed connection and an unreachable address."""
     connection.close()
     known = dict(connection.settings_dict)
     if connection.vendor == "sqlite":
@@ -127,7 +127,7 @@ def test_replacements_of_killed_workers_are_counted_instead_of_them(redis_url: s
 
 
 def kill(pulse: SignOfLife, redis_url: str) -> None:
-    """Leave what a killed process leaves ten seconds later: no sign, but a life that ended without a word."""
+    """Leave the traces of a process killed ten seconds ago: no sign of life, but an unfinished record."""
     pulse.start()
     pulse._stopped.set()
     with redis.Redis.from_url(redis_url) as client:

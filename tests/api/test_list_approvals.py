@@ -92,7 +92,7 @@ def test_pages_contain_each_card_once(world: World) -> None:
 
 
 class TestOrderOfCards:
-    """Waiting cards come in call order, so that a client which approves from the top keeps that order."""
+    """Waiting cards come in call order, so that a client that approves from the top keeps that order."""
 
     @pytest.fixture
     def cards(self, world: World) -> list[str]:

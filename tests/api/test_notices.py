@@ -1,4 +1,4 @@
-"""Notices over REST: each member reads what they were told, without addresses, and sends failed messages again."""
+"""Notices over REST: each member reads their notices, without addresses, and resends failed ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever goes wrong under /api/ is answered as a problem document that says what to do and leaks nothing."""
+"""Every error under /api/ is a problem document that says what to do and leaks nothing."""
 
 from __future__ import annotations
 

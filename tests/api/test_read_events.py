@@ -1,4 +1,4 @@
-"""GET /api/runs/{id}/events answers every line after a number, in order, without gaps."""
+"""GET /api/runs/{id}/events returns every event after a number, in order, without gaps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A client may send each POST again after a lost response: it is recognised by an id, or a repetition is harmless."""
+"""A client may send each POST again after a lost response: it is recognized by an id, or a repetition is harmless."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RECOGNISED = {
     "/api/asks": "client_request_id",
     "/api/asks/{ask_id}/redeem": "receipt",
 }
-"""The field of the body by which a repetition is recognised; for a bulk decision, that of each item."""
+"""The field of the body that identifies a repetition; for a bulk decision, that of each item."""
 HARMLESS = {
     "/api/runs/{run_id}/cancel": "a cancelled run stays cancelled",
     "/api/approvals/undo": "the card that was undone was replaced; its replacement has another id",

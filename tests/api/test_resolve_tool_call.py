@@ -1,4 +1,4 @@
-"""POST /api/tool_calls/{id}/resolve settles an unknown outcome by a person's word, with a reason."""
+"""POST /api/tool_calls/{id}/resolve resolves an unknown outcome as reported by a person, with a reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""POST /api/runs hands a task to an employee, once for each client_request_id, and says which field is wrong."""
+"""POST /api/runs assigns a task to an employee, once for each client_request_id, and reports invalid fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GET /api/tools lists the catalog with schemas, and how each tool did in the asker's organization alone."""
+"""GET /api/tools lists the catalog with schemas, and the figures of each tool in the caller's organization only."""
 
 from __future__ import annotations
 

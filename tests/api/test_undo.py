@@ -1,4 +1,4 @@
-"""POST /api/approvals/{id}/undo takes an approval back, by the one who gave it, until the call starts."""
+"""POST /api/approvals/{id}/undo undoes an approval, by the person who gave it, until the call starts."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class Office:
     """An organization whose people, groups and rules change with each history.
 
     Attributes:
-        world: the same as the slow judge sees it, by user ids; groups have the ids 1 and 2 there.
+        world: the same data for the slow judge, by user ids; groups have the ids 1 and 2 there.
     """
 
     world: World
@@ -75,7 +75,7 @@ class Office:
             self._check_words()
         return "open"
 
-    # What happens
+    # Actions
 
     def _vote(self, chance: random.Random) -> str:
         member = self._pick(chance)
@@ -99,7 +99,7 @@ class Office:
         return self._undo(chance, member)
 
     def _undo(self, chance: random.Random, member: Membership) -> str:
-        """Undo the approval now and then; only votes of other people stay."""
+        """Undo the approval now and then; other people's votes stay."""
         if chance.random() < 0.7:
             return "approved"
         self._card = self._workshop.undo(self._card, by=member)
@@ -177,7 +177,7 @@ class Office:
             self._set_deputies(self.world.deputies ^ {(person.id, other)})
         return ""
 
-    # What holds
+    # Checks
 
     def _begin(self, chance: random.Random) -> None:
         creator = self._workshop.operator
@@ -264,7 +264,7 @@ class Office:
             )
 
     def _check_words(self) -> None:
-        """Check that a card which waits says what it needs, and says so if nobody can give it."""
+        """Check that a waiting card states the missing approvals, and says so if nobody can give them."""
         card = Approval.objects.select_related("run", "tool_call").get(pk=self._card.pk)
         assert card.status == ApprovalStatus.PENDING
         standing = find_standings(self._workshop.organization, [card]).get(card.pk)

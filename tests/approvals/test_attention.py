@@ -1,4 +1,4 @@
-"""Claims on cards: others see them, are warned before they decide, and can decide all the same."""
+"""Claims on cards: others see them, are warned before they decide, and can decide anyway."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def world() -> World:
 
 @pytest.fixture
 def card(world: World) -> Approval:
-    """A card that the approver has taken."""
+    """A card that the approver has claimed."""
     card = world.card()
     attention.take(world.member("approver"), card.pk)
     return card

@@ -1,4 +1,4 @@
-"""Break-glass: an admin approves alone, past the approval rules, and everybody learns of it."""
+"""Break-glass: an admin approves alone, past the approval rules, and all admins are notified."""
 
 from __future__ import annotations
 

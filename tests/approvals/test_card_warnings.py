@@ -1,4 +1,4 @@
-"""Marks: the signs of deception on a card, read from its sealed content alone."""
+"""Warnings: the signs of deception on a card, from its sealed content alone."""
 
 # ruff: noqa: RUF001 - the tests are about such letters
 from __future__ import annotations
@@ -13,7 +13,7 @@ from agents.runs.models import Approval, ApprovalKind, ToolCall
 
 
 def make_card(params: dict[str, Any], *targets: dict[str, Any], digest: str = "", kind: str = "approval") -> Approval:
-    """Make a card that is not stored; each gets a digest of its own."""
+    """Make a card that is not stored; each gets its own digest."""
     preview = {"effect": "update", "targets": list(targets), "total": len(targets), "reversible": True, "problem": ""}
     card = Approval(pk=1, organization_id=1, params=params, preview=preview, digest=digest or repr((params, targets)))
     card.tool_call, card.kind = ToolCall(tool="data.updateRecord"), kind

@@ -104,7 +104,7 @@ def test_a_race_of_decision_expiry_and_cancellation_has_one_outcome(
     status = ApprovalStatus(Approval.objects.get(pk=card.pk).status)
     assert done.status == final[status]
     assert len(recorder.effects) == (status == ApprovalStatus.CONSUMED)
-    came_too_late = cancelling["Conflict"] == 1  # the run had ended already
+    came_too_late = cancelling["Conflict"] == 1  # the run had already ended
     assert came_too_late or cancelling["done"] == 1
     assert run.status == (RunStatus.SUCCEEDED if came_too_late else RunStatus.CANCELLED)
     decided = [line["status"] for line in payloads(run, "approval_decided")]

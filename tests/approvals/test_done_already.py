@@ -1,4 +1,4 @@
-"""A card that asks for what is already so says it, with who did it, and can be dismissed; nothing else can."""
+"""A card whose effect already exists says so, names the cause, and is the only kind that can be dismissed."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def deactivate(record: Record) -> dict[str, object]:
 
 
 def ask_twice(workshop: Workshop, asked: dict[str, object]) -> tuple[Approval, Approval]:
-    """Let two runs ask for the same."""
+    """Let two runs request the same change."""
     workshop.play(asking(asked))
     first, second = workshop.work(), workshop.work()
     return workshop.card(first), workshop.card(second)
 
 
 def ask_again(workshop: Workshop, asked: dict[str, object]) -> tuple[Approval, Run]:
-    """Let two runs ask for the same, approve both, and return the card that is asked again, and the run that did it."""
+    """Let two runs request the same change, approve both; return the repeated card and the changing run."""
     first, second = ask_twice(workshop, asked)
     workshop.approve(first)
     workshop.approve(second)
@@ -106,7 +106,7 @@ class TestARepeatedCard:
         assert (done.targets[0].label, done.targets[0].values, done.run_id) == ("Acme", (), did.pk)
 
     def test_whose_target_has_other_values_now_shows_the_change(self, workshop: Workshop, record: Record) -> None:
-        """The control."""
+        """The control: the target has other values."""
         workshop.play(asking(deactivate(record)))
         card = workshop.card(workshop.work())
         workshop.approve(card)

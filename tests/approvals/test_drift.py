@@ -286,7 +286,7 @@ class TestRowsChangedInTheDatabase:
         assert statuses(workshop.drive(run)) == [CallStatus.SUCCEEDED]
 
 
-class Loud(Named):  # a docstring would be a part of its schema
+class Loud(Named):  # a docstring would become part of its schema
     model_config = {"title": "Named"}
 
     @field_validator("name")
@@ -296,7 +296,7 @@ class Loud(Named):  # a docstring would be a part of its schema
 
 
 class Weigh(Tool):
-    """A write that takes any values."""
+    """A write that accepts any values."""
 
     name = "probe.weigh"
     description = "Weighs values."

@@ -1,4 +1,4 @@
-"""Editing a card approves nothing: it creates a new card, because nobody has seen the new effect yet."""
+"""Editing a card approves nothing: it creates a new card, because no person has seen the new effect yet."""
 
 from collections.abc import Callable
 from typing import Any
@@ -206,11 +206,11 @@ class TestARefusedEdit:
 
 
 class TestAnEditThatLosesARace:
-    """Somebody else decides the card while the edit's preview is computed; the answer says so."""
+    """Somebody else decides the card while the edit's preview is computed; the response says so."""
 
     @pytest.fixture
     def held_card(self, workshop: Workshop, toolbox: Toolbox, recorder: Recorder, record: Record) -> Approval:
-        """A card whose first preview is done; the next one holds."""
+        """A card whose first preview is finished; the next one waits."""
         toolbox.register(Remove())
         Grant.objects.create(employee=workshop.employee, tool=Remove.name)
         workshop.play(asking(call(Remove.name, record_id=record.pk, gate="first")))
@@ -220,7 +220,7 @@ class TestAnEditThatLosesARace:
     def edited_meanwhile(
         self, card: Approval, member: Membership, recorder: Recorder, decide: Callable[[], object]
     ) -> tuple[int, dict[str, str]]:
-        """Edit over REST; while the preview is held, `decide`."""
+        """Edit over REST, and call `decide` while the preview waits."""
         answers = []
         client = Client()
         client.force_login(member.user)
@@ -259,7 +259,7 @@ class TestAnEditThatLosesARace:
 
 
 class Remove(Tool):
-    """A write whose preview may hold before it loads its record."""
+    """A write whose preview may wait before it loads its record."""
 
     name = "probe.remove"
     description = "Removes a record."

@@ -1,4 +1,4 @@
-"""A card that nobody decides in time expires: the call does not run, and that is not a refusal."""
+"""A card that nobody decides in time expires: the call does not run, and this does not count as a refusal."""
 
 import pytest
 

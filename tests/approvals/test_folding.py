@@ -1,4 +1,4 @@
-"""What code knows of folded parts agrees with what the page of a card folds."""
+"""The code's notion of folded parts agrees with the page of a card."""
 
 from __future__ import annotations
 

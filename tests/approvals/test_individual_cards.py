@@ -1,4 +1,4 @@
-"""A card with any reason to be approved individually: its row says so, and a bulk decision refuses it."""
+"""Cards to approve individually: their rows say so, and bulk decisions refuse them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A call that was marked as not done happens after all: a person is shown it, and no ended row changes."""
+"""A call marked as not done did happen: a person sees it, and no ended row changes."""
 
 import pytest
 
@@ -97,7 +97,7 @@ class TestALateEffect:
 
 
 class TestASecondEffect:
-    """A person said "not done", the model asked again, and the second card was approved: it happened twice."""
+    """A person said "not done", the model requested the call again, and its approval made it happen twice."""
 
     def test_is_reported_on_the_card_and_on_the_call(self, workshop: Workshop, recorder: Recorder) -> None:
         run = give_up(workshop, recorder, times=2)

@@ -1,4 +1,4 @@
-"""The odd one out in a group: by domain, host, alphabet and number; nothing is odd where values simply vary."""
+"""The odd one out in a group: by domain, host, alphabet and number; nothing is odd if values simply vary."""
 
 from __future__ import annotations
 

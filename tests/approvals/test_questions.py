@@ -161,7 +161,7 @@ class TestAQuestion:
 
 
 class Asking(Tool):
-    """A third-party tool that asks its param as a question."""
+    """A third-party tool that asks the text of its param."""
 
     name = "probe.asking"
     description = "Asks."

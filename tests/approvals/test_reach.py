@@ -1,4 +1,4 @@
-"""A card that affects many objects, or a large share of all, is confirmed by typing; what is decided individually."""
+"""A card that affects many objects, or a large share of all, is confirmed by typing; others need no typing."""
 
 from __future__ import annotations
 

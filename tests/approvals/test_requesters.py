@@ -1,4 +1,4 @@
-"""The two-person rule: nobody decides the card of a call that they asked for, in any way, on any interface."""
+"""The two-person rule: nobody decides the card of a call that they requested, on any interface."""
 
 from collections.abc import Callable
 
@@ -190,7 +190,7 @@ def after_editing_the_recipe(workshop: Workshop) -> Approval:
 
 
 def with_a_busy_colleague(workshop: Workshop, *script: dict[str, object]) -> Run:
-    """Start a run that delegates its task, and then asks for a write; the colleague follows the script first."""
+    """Start a run that delegates its task, and then requests a write; the colleague runs the script first."""
     may_delegate(workshop.employee, hire(workshop, "Kim", *script))
     workshop.play(asking(delegate("Kim", "Look it up")), asking(EFFECT))
     return workshop.drive(workshop.submit())
@@ -247,7 +247,7 @@ def after_an_answer_two_runs_below(workshop: Workshop) -> Approval:
 
 
 def after_an_answer_in_a_run_beside(workshop: Workshop) -> Approval:
-    """The run above read what one colleague brought, and delegated the write to another one."""
+    """The parent run read one colleague's result, and delegated the write to another colleague."""
     kim, lee = hire(workshop, "Kim", asking(ask("To whom?"))), hire(workshop, "Lee", asking(EFFECT))
     may_delegate(workshop.employee, kim, lee)
     workshop.play(asking(delegate("Kim", "Look it up")), asking(delegate("Lee", "Pay")))

@@ -16,7 +16,7 @@ CONTEXT = ToolContext(1, credentials={"github": {"token": TOKEN}})
 
 
 class Telling(Echo):
-    """Puts the token into its preview, or into its refusal."""
+    """A tool that puts the token into its preview or its refusal."""
 
     level = Level.WRITE
     refuses = False

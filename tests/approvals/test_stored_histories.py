@@ -1,4 +1,4 @@
-"""Random histories of cards under approval rules are decided as a second, slow implementation decides them."""
+"""Random histories of cards under approval rules have the same decisions as a second, slow implementation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A write with an unknown outcome needs attention: the engine never repeats it, and a person says what happened."""
+"""A write with an unknown outcome needs attention: the engine never repeats it, and a person reports the outcome."""
 
 import pytest
 

@@ -17,7 +17,7 @@ HOSTILE = "<script>alert(1)</script>\u202e.example"
 
 
 def show_card(workshop: Workshop, *sightings: Sighting, is_partial: bool = False, unsearched: int = 0) -> str:
-    """Show a waiting card whose call keeps these origins."""
+    """Show a waiting card whose call has these recorded origins."""
     record = workshop.record()
     workshop.play(asking(call("data.updateRecord", record_id=record.pk, changes={"status": "inactive"})))
     run = workshop.work()

@@ -1,4 +1,4 @@
-"""Approval rules on real cards: votes, the people who count, and what happens to votes later."""
+"""Approval rules on real cards: votes, the people who count, and later changes of votes."""
 
 from __future__ import annotations
 
@@ -320,7 +320,7 @@ def test_a_deputy_of_a_demoted_person_approves_in_their_own_name(
 def test_a_card_with_a_relaxed_rule_needs_one_more_approval_to_complete(
     workshop: Workshop, recorder: Recorder, card: Approval, fay: Membership, fred: Membership, name: str
 ) -> None:
-    """The votes suffice already, but no vote can arrive that would notice it."""
+    """The votes are already sufficient, but only another approval completes the card."""
     assert workshop.approve(card, by=fay).status == ApprovalStatus.PENDING
     ApprovalRule.objects.update(needed=1)
     assert standing_of(card).needs == "one more approval, because the rules have changed"

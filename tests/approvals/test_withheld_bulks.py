@@ -1,4 +1,4 @@
-"""One row undoes a bulk approval: nothing of it starts any more, then its cards are renewed one by one."""
+"""One row undoes a bulk approval: none of its calls starts, then its cards are renewed one by one."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class TestTheRowOfAWithheldBulk:
         assert [row.pk for row in due.STARTABLE_RUNS.fetch_all()] == [run.pk], "control"
 
     def test_lets_calls_of_other_approvals_start(self, workshop: Workshop, recorder: Recorder) -> None:
-        """The control."""
+        """The control: calls of another bulk start."""
         run, bulk_id = approve_together(workshop)
         WithheldBulk.objects.create(organization=workshop.organization, user=workshop.approver.user, bulk_id=uuid4())
         WithheldBulk.objects.create(organization=workshop.organization, user=workshop.admin.user, bulk_id=bulk_id)

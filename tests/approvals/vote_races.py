@@ -1,4 +1,4 @@
-"""Races for the last vote: many people approve one card at once, of whom an approval rule needs a few."""
+"""Races for the last vote: many people approve one card at once, and an approval rule needs a few of them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Crowd:
         ApprovalRule.objects.create(organization=organization, name="Three people", needed=NEEDED)
 
     def race(self, recorder: Recorder, name: str) -> None:
-        """Let all of them approve one card at once, and check that exactly the first three approvals counted."""
+        """Let the whole crowd approve one card at once, and check that exactly the first three approvals counted."""
         self._workshop.play(asking(call("probe.effect", name=name)))
         card = self._workshop.card(self._workshop.work())
         answers: dict[str, ApprovalStatus | None] = {}
@@ -60,7 +60,7 @@ class Crowd:
         assert recorder.arrivals[name] == 1
 
     def _approve(self, card: Approval, member: Membership) -> ApprovalStatus | None:
-        """Approve the card, and again if the database was too busy; return None if others had decided it."""
+        """Approve the card, and retry if the database is busy; return None if others had decided it."""
         try:
             return ApprovalStatus(self._workshop.approve(card, by=member).status)
         except AlreadyDecided:

@@ -24,7 +24,7 @@ NAMES = (
     *("bulk", "pages"),
 )
 ONLY_IF_NAMED = ("million", "compiled")
-"""Benchmarks that a complete run leaves out: one takes minutes and gigabytes, the other helps to choose queries."""
+"""Benchmarks omitted from a complete run: one takes minutes and gigabytes, the other helps to choose queries."""
 REPEATS = 5
 QUICK_REPEATS = 2
 
@@ -72,7 +72,7 @@ def _on(kind: str, arguments: list[str]) -> Column:
 
 
 def _environment(folder: Path, address: str) -> dict[str, str]:
-    """Return the product's own settings, except for the place of its data; tests/settings.py adds the tests' tools."""
+    """Return the product's own settings, except for the data folder; tests/settings.py adds the tests' tools."""
     kept = {name: value for name, value in os.environ.items() if name not in services.FOREIGN_VARIABLES}
     return {
         **kept,

@@ -1,4 +1,4 @@
-"""A thousand cards decided in bulk over REST: approved, undone while none has started, renewed, and denied."""
+"""A thousand cards decided in bulk over REST: approved, undone before any has started, renewed, and denied."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ AIM_DECIDING_S, AIM_UNDO_MS = 5.0, 300.0
 
 
 def thousand(installation: Installation) -> list[Figure]:
-    """Measure each act once: with a thousand cards, one request hardly differs from the next."""
+    """Measure each action once: with a thousand cards, one request hardly differs from the next."""
     with worksite([{"text": "Done."}]) as site, browsing(installation.url, site.token) as browser:
         _ask(site)
         bulk_id = str(uuid4())

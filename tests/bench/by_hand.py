@@ -29,7 +29,7 @@ _TOOL = {
 
 
 def by_hand(site: Worksite, passes: int, calls: int, repeats: int, patience_s: float) -> Figure:
-    """Measure the milliseconds of each pass of such a run, in this process.
+    """Measure the milliseconds per pass of a run by hand, in this process.
 
     Raises:
         AssertionError: a message of the run was not stored.
@@ -64,7 +64,7 @@ def assert_all_is_kept(runs: int, passes: int, calls: int) -> None:
 
 
 def run_by_hand(client: OpenAI, run: int) -> None:
-    """Ask, call and store until the model has answered. Calls that only wait do so at the same time."""
+    """Ask, call and store until the model has given its answer. Calls that only wait do so at the same time."""
     messages: list[dict[str, Any]] = []
     _keep(run, messages, [{"role": "user", "content": "Do the work of the benchmark"}])
     while True:

@@ -1,4 +1,4 @@
-"""What each compiled query saves in the acts that use it: the time that the plain ORM would take instead."""
+"""The saving of each compiled query in its callers: the extra time of the plain ORM."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WARM_UP = 3
 
 
 def shares() -> list[Figure]:
-    """Measure by how many percent of each act the ORM would make it slower, in place of each compiled query."""
+    """Measure the slowdown in percent of each caller with the ORM instead of each compiled query."""
     logging.disable(logging.WARNING)
     acts = build_acts(build_workshop()) | build_acts_beside_runs(build_workshop("crowd"))
     acts["state of a run for a browser"] = lambda: read_state(1)
@@ -76,13 +76,13 @@ def _measure(do: Callable[[], object], times: int) -> float:
 
 
 def _measure_orm(query: AnyQuery, values: tuple[Any, ...]) -> float:
-    """Return the milliseconds that the ORM takes more than the compiled query."""
+    """Return the extra milliseconds of the ORM compared with the compiled query."""
     with transaction.atomic():
         return _measure(lambda: list(_build_plain(query, values)), 50) - _measure(lambda: query.fetch_all(*values), 50)
 
 
 def _build_plain(query: AnyQuery, values: tuple[Any, ...]) -> QuerySet[Any]:
-    """Build the query as one would without compiling it: related rows with select_related, the rest as columns."""
+    """Build the query without compiling it: related rows with select_related, the rest as columns."""
     rows: QuerySet[Any] = query._build(*values)
     columns = dict(zip(query._row_type._fields, query._columns, strict=True))
     models = [column for column in columns.values() if isinstance(column, ModelColumns)]

@@ -1,4 +1,4 @@
-"""Copies of rows, inserted by the database itself: an engine would need days for a million runs."""
+"""Copies of rows, inserted by the database itself: the engine would need days for a million runs."""
 
 from __future__ import annotations
 
@@ -30,6 +30,6 @@ def insert(cursor: CursorWrapper, values: dict[str, str], model: type[models.Mod
 
 
 def copied(model: type[models.Model], changed: dict[str, str], with_id: bool = False) -> dict[str, str]:
-    """Return the source's columns, some of them changed; without its primary key unless wanted."""
+    """Return the source's columns, with some changed, and without the primary key unless requested."""
     fields = [field for field in model._meta.concrete_fields if with_id or not field.primary_key]
     return {str(each.column): changed.get(str(each.column), f'source."{each.column}"') for each in fields}

@@ -1,8 +1,8 @@
-"""A person at the desk decides a hundred mixed cards in a real browser: keys, seconds, and bytes for each open desk.
+"""A person at the desk decides a hundred mixed cards in a real browser: keys, seconds, and bytes per open page.
 
 80 routine cards in 6 shapes are decided by group, 15 single ones and 5 destructive ones one at a time; a tenth of the
-single ones is denied. The person needs 2.5 s to read a single card and 1 s for each row of a group; that time is added
-to the time that the machine took, instead of being waited for.
+single ones is denied. The person needs 2.5 s to read a single card and 1 s for each row of a group; this time is added
+to the machine's time instead of waiting.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ READ_CARD_S, READ_ROW_S = 2.5, 1.0
 AIM_KEYS, AIM_S, AIM_BYTES = 60, 300.0, 5_000
 TOTAL = sum(GROUPS) + SINGLE + DESTRUCTIVE
 SEEN_MS = 300
-"""Nobody presses a key faster after a card has appeared; the time is part of the time to read."""
+"""The shortest reaction to a new card, counted as part of the reading time."""
 EFFECT_MS = 5_000
 MAX_TRIES = 3
 
@@ -73,7 +73,7 @@ class _Person:
         self.page.keyboard.press(key)
 
     def type(self, text: str) -> None:
-        """Type a confirmation; its letters are counted apart."""
+        """Type a confirmation; its letters are counted separately."""
         self.letters += len(text)
         self.page.keyboard.type(text)
 
@@ -84,7 +84,7 @@ class _Person:
         return int(self.page.evaluate(script)) + self.socket_bytes
 
     def await_card(self) -> str:
-        """Wait until the selected card is shown and can have been seen; return its id."""
+        """Wait until the selected card has been shown long enough to be seen; return its id."""
         selected = "[data-row]:has(> a[aria-current])"
         row = self.page.locator(selected).get_attribute("data-row") or ""
         expect(self.page.locator(f"[data-pane] > #card-{row}")).to_be_visible()
@@ -96,7 +96,7 @@ class _Person:
 
 
 def decide_all(installation: Installation) -> list[Figure]:
-    """Measure one person who decides everything, while another one looks on."""
+    """Measure one person who decides everything, while another one watches."""
     with worksite([{"text": "Done."}]) as site, _browsing(installation.url, site) as (person, onlooker):
         plan = _create_cards(site)
         for page in (person.page, onlooker.page):
@@ -191,7 +191,7 @@ def _decide_groups(person: _Person, plan: _Plan) -> None:
 
 
 def _decide_rest(person: _Person, plan: _Plan) -> None:
-    """Decide the others in the order in which they come."""
+    """Decide the others in the order of the list."""
     while left := person.count_rows():
         card = int(person.await_card())
 
@@ -211,7 +211,7 @@ def _decide_rest(person: _Person, plan: _Plan) -> None:
 
 
 def _decide(person: _Person, press_keys: Callable[[], None], left: int) -> None:
-    """Press the keys of a decision until it is done; each time that they had no effect counts as a refused key."""
+    """Press the keys of a decision until it is done; each press without effect counts as a refused key."""
     for _ in range(MAX_TRIES):
         press_keys()
         try:
@@ -237,7 +237,7 @@ def _check(plan: _Plan) -> None:
 
 @contextmanager
 def _browsing(url: str, site: Worksite) -> Iterator[tuple[_Person, _Person]]:
-    """Yield two logged-in people, each with a page of their own."""
+    """Yield two logged-in people, each with their own page."""
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"  # Playwright's loop runs in this thread
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=find_browser(), args=launch_arguments())

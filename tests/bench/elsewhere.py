@@ -35,7 +35,7 @@ LARGEST_QUEUE = 30_000
 
 
 def reads(running: Installation, repeats: int) -> list[Figure]:
-    """Compare a permitted read over MCP with a pass of one read inside, in turns."""
+    """Compare a permitted read over MCP with a pass of one read inside Gadget, alternating."""
     outside, inside = [], []
     with worksite(passes_of_calls(READS, 1)) as site:
         _, secret = issue_key(site.member, site.employee.pk, "bench", 7)
@@ -60,8 +60,8 @@ def reads(running: Installation, repeats: int) -> list[Figure]:
 def messages(running: Installation, minutes: float) -> list[Figure]:
     """Send messages to a trigger at a steady rate, then as many at once; measure the time until each is accepted.
 
-    The workers are paused, so that accepting alone is measured; the sender shares the cores with the web part.
-    Meanwhile a member opens the list of runs once a second. In the end the runs are cancelled.
+    The workers are paused, so that only accepting is measured; the sender shares the cores with the web part.
+    Meanwhile a member opens the list of runs once a second. At the end, the runs are cancelled.
     """
     with worksite(passes_of_calls(0, 0)) as site:
         terms = TriggerTerms("Bench", site.employee.pk, "github", "Do it.", secret=SECRET, max_queued=1_000)
@@ -109,7 +109,7 @@ def _opening_pages(running: Installation, member: Membership) -> Iterator[list[f
 
 
 def _send(running: Installation, trigger: Trigger, name: str, count: int, seconds: float) -> list[float]:
-    """Send so many messages, evenly over this time, and return how long each took, retries included."""
+    """Send this many messages evenly over this time, and return the duration of each, retries included."""
     start = time.monotonic()
 
     def send_share(share: int) -> list[float]:
@@ -133,7 +133,7 @@ def _deliver(port: int, trigger: Trigger, delivery: str) -> float:
 
 
 def _request(port: int, method: str, path: str, body: bytes = b"", headers: dict[str, str] | None = None) -> int:
-    """Send a request on a connection of its own, and return the answer's status."""
+    """Send a request on its own connection, and return the status of the response."""
     with closing(HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
         connection.request(method, path, body, headers or {})
         response = connection.getresponse()

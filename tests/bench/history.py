@@ -65,7 +65,7 @@ def _cost(site: Worksite, earlier: int) -> _Cost:
 
 
 def _pretend(run: Run, passes: int) -> None:
-    """Insert the rows that this number of passes would have left."""
+    """Insert the rows of this number of passes."""
     Pass.objects.bulk_create(
         Pass(run=run, number=number, response=_response(number), messages_upto=1) for number in range(1, passes + 1)
     )

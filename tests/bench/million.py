@@ -40,7 +40,7 @@ PEOPLE = EMPLOYEES = 5
 
 
 def pages_after_years(repeats: int) -> list[Figure]:
-    """Measure the pages and lists over a million runs, each with its 95th percentile, for a logged-in admin."""
+    """Measure the pages and lists over a million runs, with their 95th percentiles, for a logged-in admin."""
     with worksite(passes_of_calls(1, 1)) as site:
         build(site)
         request_cards(site, WAITING)
@@ -60,7 +60,7 @@ INBOX = "/approvals/"
 
 
 def _list_paths(site: Worksite) -> list[str]:
-    """List every page and REST list that shows many rows, also with filters that nothing or little passes."""
+    """List every page and REST list that shows many rows, also with filters that match little or nothing."""
     employee = site.employee.pk
     run = Run.objects.filter(pk__gte=RUNS // 2).order_by("pk").values_list("pk", flat=True)[0]
     decider = User.objects.get(username="decider-0-0").pk
@@ -148,7 +148,7 @@ _COPIED: tuple[type[models.Model], ...] = (Run, *_OWNED)
 
 
 def _number_sources(cursor: CursorWrapper, sources: list[int]) -> None:
-    """Keep the rows of the driven runs aside, each with the place of its run and its own place in it."""
+    """Copy the rows of the driven runs aside, each numbered by run and within its run."""
     for model in _COPIED:
         table = model._meta.db_table
         run = "id" if model is Run else "run_id"
@@ -177,7 +177,7 @@ class _Copies:
         self._many = {model: self._count_most(model) for model in _COPIED}
 
     def add_all(self) -> None:
-        """Add the runs with all that belongs to them."""
+        """Add the runs with all their rows."""
         run, call, at = self._number(Run), self._number(ToolCall), self._at
         varied = "jsonb_set(source.params, '{record_id}', to_jsonb(nth::text))"
         of_run = {"run_id": run, "created_at": at}
@@ -220,7 +220,7 @@ class _Copies:
         say(f"  {table}: {time.monotonic() - began:.0f} s")
 
     def _number(self, model: type[models.Model], place: str = "0") -> str:
-        """Return the expression for the id of the copied row with this place in its run, of the first by default."""
+        """Return the expression for the id of the copied row with this place in its run, the first one by default."""
         return f"{self._first[model]} + (nth - 1)::bigint * {self._many[model]} + {place}"
 
     def _find_first(self, model: type[models.Model]) -> int:

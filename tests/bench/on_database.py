@@ -55,7 +55,7 @@ LATENCY_SAMPLES = 8
 ARRIVALS = 40
 """Events for each repetition."""
 MINUTES_OF_MESSAGES = {"postgresql": 2, "sqlite": 0.2}
-"""The same; the aim is ten minutes on PostgreSQL."""
+"""Minutes of messages for each repetition; the aim is ten on PostgreSQL."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""The search for the origins of params in a megabyte of results, beside splitting the results into words once."""
+"""The search for the origins of params in a megabyte of results, compared with splitting them into words once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PARAMS = {
 
 
 def origins() -> list[Figure]:
-    """Measure the search in turns with the splitting, by processor time."""
+    """Measure the search and the splitting alternately, by processor time."""
     texts = [canonical_json({"data": _make_prose(MEGABYTE // RESULTS)}) for _ in range(RESULTS)]
     whole = "\n".join(texts)
 

@@ -29,7 +29,7 @@ from tests.bench.site import Worksite, passes_of_calls, worksite
 from tools.office.records.models import Record
 
 FEW = 12_000
-"""Runs, and entries, when queries are counted first: more than a page looks through."""
+"""Runs, and entries, for the first count of queries: more than a page scans."""
 RUNS = 100_000
 MAX_RUNS = MAX_ENTRIES = 1_000_000
 CALLS_A_RUN = 10
@@ -75,7 +75,7 @@ def pages(repeats: int) -> list[Figure]:
 
 
 def _with_many(long: Run) -> dict[str, str]:
-    """Pages that are measured with 100,000 runs."""
+    """Measure the pages with 100,000 runs."""
     return {
         "start": "/",
         "runs": "/runs/",
@@ -95,7 +95,7 @@ def _with_many(long: Run) -> dict[str, str]:
 
 
 def _with_most(site: Worksite) -> dict[str, str]:
-    """Pages that are measured with a million runs and a million entries."""
+    """Measure the pages with a million runs and a million entries."""
     yesterday = timezone.now().date() - timedelta(days=1)
     return {
         "runs, of a million": "/runs/",
@@ -158,7 +158,7 @@ def _driven(site: Worksite, calls: int) -> Run:
 
 
 def request_cards(site: Worksite, count: int) -> None:
-    """Create so many waiting cards that all differ, each about a record of its own."""
+    """Create this many different waiting cards, each about its own record."""
     records = Record.objects.bulk_create(
         Record(organization=site.member.organization, name=f"Waiting {number}") for number in range(count)
     )
@@ -182,7 +182,7 @@ def make_client(site: Worksite) -> Client:
 
 
 def _cost(client: Client, name: str, path: str, repeats: int) -> list[Figure]:
-    """Measure a page; the first view is a figure of its own, because later ones find their rows in the cache."""
+    """Measure a page; the first view is a separate figure, because later ones find their rows in the cache."""
     took = []
     for _ in rounds(5 * repeats, PATIENCE_S):
         began = time.perf_counter()

@@ -1,8 +1,8 @@
-"""Compares this checkout with an older commit: the same acts in turns, by processor time.
+"""Compares this checkout with an older commit: the same actions alternately, by processor time.
 
 `make bench ARGS="--against COMMIT"` is for questions such as "does a pass cost what it cost before?", where two
-separate runs would differ by more than what is asked. Every other pair starts with the older code, and the two measures
-of a pair follow each other at once, because other work on the machine changes within seconds.
+separate runs would differ by more than the effect. Every other pair starts with the older code, and the two measures of
+a pair follow each other at once, because other work on the machine changes within seconds.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PAIRS = 25
 
 
 class Side:
-    """One checkout at work on a database of its own."""
+    """One checkout with its own database."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
@@ -90,7 +90,7 @@ def compare(commit: str, kind: str) -> None:
 
 
 def _compare_act(name: str, before: Side, after: Side) -> str:
-    """Measure one act in turns; the interval holds the true median with a probability of 95 %, whatever the noise."""
+    """Measure one action alternately; the interval contains the true median with 95 % probability."""
     pairs = []
     for number in range(PAIRS):
         sides = (before, after) if number % 2 else (after, before)

@@ -1,7 +1,7 @@
-"""Measures a few acts in the checkout that it is started in, the one that each line of its input names.
+"""Measures actions, named by the lines of its input, in the checkout where it is started.
 
-`tests/bench/paired.py` starts it by its path, once in today's checkout and once in an older one. So it uses only
-what both of them have, and imports nothing from beside it.
+`tests/bench/paired.py` starts it by its path, once in today's checkout and once in an older one. So it uses only code
+that both have, and imports nothing from its own folder.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tests.workshop import Workshop, asking, build_workshop, call, statuses  # n
 
 READS = 5
 CROWD = 50
-"""Runs that wait while the sweeper looks for what is due."""
+"""Runs that wait while the sweeper searches for due work."""
 TIMES = 4
 """Repetitions of an act in one measure."""
 
@@ -60,7 +60,7 @@ def measure(act: Callable[[], object]) -> float:
 
 
 def open_page(client: Client, path: str) -> None:
-    """Open a page as a person does; anything but the page is an error."""
+    """Open a page as a person does; any other response is an error."""
     response = client.get(path)
     if response.status_code != HTTPStatus.OK:
         raise RuntimeError(f"{path} answered {response.status_code}")

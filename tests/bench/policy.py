@@ -1,4 +1,4 @@
-"""The replay of a million recorded calls, and what policy snapshots cost a pass, in pairs with and without them.
+"""The replay of a million recorded calls, and the cost of policy snapshots per pass, in pairs with and without them.
 
 A run that the engine has driven is copied a thousand times. Half of its calls have a limit and params of their own, so
 that each of them is judged; the others are equal, as most calls of a real installation are.
@@ -123,7 +123,7 @@ def _copy(run: Run) -> None:
 
 
 def _vary(text: str) -> dict[str, str]:
-    """Return SQL that gives the params of limited calls another text, where they were kept."""
+    """Return SQL that gives the params of limited calls another text, if they were stored."""
     if connection.vendor == "postgresql":
         asked = f"jsonb_set(params, '{{text}}', to_jsonb({text}))"
         kept = f"jsonb_set(judgment, '{{facts,params,text}}', to_jsonb({text}))"

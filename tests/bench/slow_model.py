@@ -1,4 +1,4 @@
-"""300 runs at once on a model that takes 5 s: they only wait for it, so none may delay another."""
+"""300 runs at once on a model that takes 5 s: they only wait for it, so none delays another."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RUNS = 300
 PASSES = 5
 MODEL_S = 5
 LEAST_S = (PASSES + 1) * MODEL_S
-"""The least possible time: each pass and the answer."""
+"""The least possible time, for each pass and the answer."""
 AIM = 1.4
 
 

@@ -30,7 +30,7 @@ def _load_hook() -> ModuleType:
 
 @pytest.fixture
 def hook() -> ModuleType:
-    """Return the file that assistants start, as a module."""
+    """Import the file that assistants start as a module."""
     return _load_hook()
 
 
@@ -76,7 +76,7 @@ class Checked:
         self.problems = problems
 
     def has(self, text: str) -> bool | None:
-        """Return whether this was found to be good; None if it was not looked at."""
+        """Return True if this passed the check; None if it was not checked."""
         found = [line.startswith("ok ") for line in self.lines if text in line]
         return found[0] if found else None
 
@@ -114,7 +114,7 @@ def check(hook: ModuleType, gadget: AskServer, config_file: ConfigFile, capsys: 
 
 @pytest.fixture
 def unchangeable(hook: ModuleType, check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let no file be one that this user can change, and no variable name the configuration."""
+    """Make every file unchangeable for this user, and let no variable name the configuration."""
     monkeypatch.delenv("AGENT_HOOK_CONFIG")
     monkeypatch.setattr(hook, "find_config", lambda: check.config_file.path)
     monkeypatch.setattr(hook, "can_change", lambda _: False)

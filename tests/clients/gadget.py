@@ -1,4 +1,4 @@
-"""A small server that answers the hook as Gadget does, or wrongly where a test says so."""
+"""A small server that responds to the hook like Gadget, or wrongly if a test wants it."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class AskServer:
     """The state of the one ask, and everything that was sent.
 
     Attributes:
-        statuses: what each next answer about the ask says; the last one stays.
-        wrong: fields that replace those of every answer about the ask.
-        redemptions: the answers to redemptions: a status of HTTP and the status of the ask.
+        statuses: the status in each next response about the ask; the last one stays.
+        wrong: fields to replace in every response about the ask.
+        redemptions: the responses to redemptions: an HTTP status and the status of the ask.
         cancelled: the status of the ask after a request to cancel it.
-        file, file_status: what is served as the hook, and the status of that answer.
+        file, file_status: the served hook, and the status of that response.
         sent: method, path with its query, and body of each request.
     """
 

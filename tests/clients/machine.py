@@ -1,4 +1,4 @@
-"""A machine of its own for a test: the folders of an administrator, and a user who cannot change them."""
+"""A separate machine for a test: the folders of an administrator, and a user who cannot change them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COPIED = tuple(
     f"/etc/{name}" for name in ("passwd", "group", "hosts", "nsswitch.conf", "resolv.conf", "ld.so.cache", CERTIFICATES)
 )
 COMMAND = f"{PYTHON} -I {INSTALLED}"
-"""The hook's command, as the guide says it."""
+"""The hook's command from the guide."""
 _MOUNT = 'set -e; {mounts}; cd {home}; exec setpriv --reuid={user} --regid={user} --clear-groups -- "$@"'
 
 
@@ -37,7 +37,7 @@ def can_separate() -> bool:
 
 
 class Machine:
-    """Folders that take the places of `/etc` and `/usr/local/lib` for what is started here, and a home folder."""
+    """Folders that replace `/etc` and `/usr/local/lib` for processes started here, and a home folder."""
 
     def __init__(self, top: Path) -> None:
         top.chmod(0o755)
@@ -60,7 +60,7 @@ class Machine:
         return self._write(self.find(path), text, 0, mode)
 
     def mount(self, source: Path, folder: str) -> None:
-        """Let a folder of the real machine be here, too."""
+        """Make a folder of the real machine available here."""
         self.find(folder).mkdir(parents=True)
         self.mounts[source] = folder
 
@@ -84,7 +84,7 @@ class Machine:
         return self._start(command, variables, ["--mount"], subprocess.PIPE)
 
     def start_in(self, terminal: Terminal, command: Sequence[str], **variables: str) -> subprocess.Popen[str]:
-        """Start a command in a terminal; what it leaves running ends with it."""
+        """Start a command in a terminal; its child processes end with it."""
         separated = ["--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
         return self._start(command, variables, separated, terminal.inner)
 

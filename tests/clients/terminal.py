@@ -19,7 +19,7 @@ ANSWERS = {
     "\x1b]10;?": "\x1b]10;rgb:ffff/ffff/ffff\x1b\\",
     "\x1b]11;?": "\x1b]11;rgb:0000/0000/0000\x1b\\",
 }
-"""What a program asks of its terminal: place of the cursor, kind, colors."""
+"""Queries of a program to its terminal: cursor position, kind, colors."""
 QUESTION = re.compile("|".join(map(re.escape, ANSWERS)))
 
 
@@ -39,7 +39,7 @@ class Terminal:
             self._read()
 
     def press_until(self, key: str, text: str, seconds: float = 60) -> None:
-        """Type a key once a second until a text is printed: a dialog that has just opened takes none."""
+        """Type a key once a second until a text is printed: a dialog that has just opened ignores keys."""
         latest = time.monotonic() + seconds
         self._printed = ""
         pressed = time.monotonic()
@@ -51,12 +51,12 @@ class Terminal:
             self._read()
 
     def press(self, keys: str) -> None:
-        """Type keys; what was printed before does not count any more."""
+        """Type keys; earlier output no longer counts."""
         self._printed = ""
         os.write(self._outer, keys.encode())
 
     def await_end(self, process: subprocess.Popen[str], seconds: float = 60) -> None:
-        """Wait until the program has ended, which may still print."""
+        """Wait until the program, which may still print, has ended."""
         latest = time.monotonic() + seconds
         while process.poll() is None:
             assert time.monotonic() < latest, f"it goes on:\n{self._printed!r}"

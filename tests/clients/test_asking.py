@@ -121,7 +121,7 @@ def test_a_call_without_an_approval_is_blocked(
     "wrong",
     [{"action": "assistant.Read"}, {"params_digest": "0"}, {"id": "7/../8"}, {"id": None}, {"id": "1" * 19}],
 )
-def test_a_response_about_another_ask_blocks(
+def test_a_response_about_another_ask_blocks_the_call(
     hook: ModuleType, gadget: AskServer, config: dict[str, Any], call: Any, wrong: dict[str, Any]
 ) -> None:
     gadget.statuses, gadget.wrong = ["approved"], wrong
@@ -130,7 +130,7 @@ def test_a_response_about_another_ask_blocks(
     assert gadget.paths == [ASK]
 
 
-def test_a_response_that_is_not_an_object_blocks(
+def test_a_response_that_is_not_an_object_blocks_the_call(
     hook: ModuleType, gadget: AskServer, config: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gadget, "answer", lambda *_: (200, b'["approved"]'))
@@ -139,7 +139,7 @@ def test_a_response_that_is_not_an_object_blocks(
 
 
 @pytest.mark.parametrize("redemption", [(409, ""), (200, "approved"), (200, "cancelled")])
-def test_a_refused_receipt_blocks(
+def test_a_receipt_that_is_refused_or_not_redeemed_blocks_the_call(
     hook: ModuleType, gadget: AskServer, config: dict[str, Any], call: Any, redemption: tuple[int, str]
 ) -> None:
     gadget.statuses, gadget.redemptions = ["approved"], [redemption]

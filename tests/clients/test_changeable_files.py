@@ -1,4 +1,4 @@
-"""What the check says of a file `/…/own/hook.py` and somebody without rights: who can change it, and who cannot."""
+"""The check of a file `/…/own/hook.py` for a user without rights: whether they can change it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`gadget_hook.py check`: it finds what lets calls past the hook, and says what the assistant itself can change."""
+"""`gadget_hook.py check`: it finds ways past the hook, and lists the files that the assistant itself can change."""
 
 from __future__ import annotations
 
@@ -302,7 +302,7 @@ if {obeys}:
     subprocess.run([sys.executable, {hook!r}], input=json.dumps(call), text=True)
 print("I have finished.")
 """
-"""A program that stands for Claude Code: it calls the hook about the command of its task, or ignores it."""
+"""A program that stands in for Claude Code: it calls the hook about the command of its task, or ignores it."""
 
 
 class TestLiveCheck:

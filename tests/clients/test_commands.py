@@ -1,4 +1,4 @@
-"""Rules for commands: a denied one is found in other spellings, and one that may hide it is asked about."""
+"""Rules for commands: a denied one is found in other spellings, and one that may hide it needs approval."""
 
 from __future__ import annotations
 

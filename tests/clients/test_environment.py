@@ -1,4 +1,4 @@
-"""The configuration of an administrator: beside it, nothing that the assistant can set changes what the hook does."""
+"""The configuration of an administrator: with it, no setting of the assistant changes the hook."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class TestManagedFile:
     @pytest.mark.parametrize(
         ("owner", "folder_mode", "mode"), [(NOBODY, 0o755, 0o600), (0, 0o777, 0o640), (0, 0o755, 0o660)]
     )
-    def test_that_the_user_can_change_blocks(
+    def test_that_the_user_can_change_blocks_every_call(
         self, machine: Machine, gadget: AskServer, owner: int, folder_mode: int, mode: int
     ) -> None:
         path = configure(machine, gadget, mode=mode)
@@ -119,12 +119,14 @@ class TestManagedFile:
         assert CONFIG in errors
 
     @pytest.mark.parametrize("mode", [0o600, 0o000])
-    def test_that_the_user_cannot_read_blocks(self, machine: Machine, gadget: AskServer, mode: int) -> None:
+    def test_that_the_user_cannot_read_blocks_every_call(self, machine: Machine, gadget: AskServer, mode: int) -> None:
         own = machine.write_at_home(".config/gadget/hook.json", json.dumps({"default": "allow"}))
         configure(machine, gadget, mode=mode)
         assert machine.run(COMMAND.split(), json.dumps(CLAUDE), AGENT_HOOK_CONFIG=str(own))[:2] == (2, "")
 
-    def test_in_a_folder_that_the_user_cannot_enter_blocks(self, machine: Machine, gadget: AskServer) -> None:
+    def test_in_a_folder_that_the_user_cannot_enter_blocks_every_call(
+        self, machine: Machine, gadget: AskServer
+    ) -> None:
         own = machine.write_at_home(".config/gadget/hook.json", json.dumps({"default": "allow"}))
         machine.find(CONFIG).parent.chmod(0o700)
         assert machine.run(COMMAND.split(), json.dumps(CLAUDE), AGENT_HOOK_CONFIG=str(own))[:2] == (2, "")

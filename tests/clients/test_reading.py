@@ -1,4 +1,4 @@
-"""What the hook reads: each assistant's description of a call is understood, and any other blocks."""
+"""The hook's input: each assistant's description of a call is parsed, and any other blocks."""
 
 from __future__ import annotations
 
@@ -79,13 +79,13 @@ def changed(given: dict[str, Any], *left_out: str, **more: Any) -> dict[str, Any
         changed(COPILOT, hook_event_name="Stop"),
     ],
 )
-def test_any_other_input_blocks(hook: ModuleType, given: Any) -> None:
+def test_any_other_input_blocks_the_call(hook: ModuleType, given: Any) -> None:
     with pytest.raises(hook.Blocked, match="unknown format"):
         read(hook, given)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[" * 100_000])
-def test_input_that_is_not_json_blocks(hook: ModuleType, text: str) -> None:
+def test_input_that_is_not_json_blocks_the_call(hook: ModuleType, text: str) -> None:
     with pytest.raises(hook.Blocked, match="not JSON"):
         hook.read_call(text)
 

@@ -1,4 +1,4 @@
-"""The assistant's own tools, those of Gadget, and the end of a session: nobody is asked about what nobody waits for."""
+"""An assistant's own tools, Gadget's tools, and the end of a session: no ask stays open without a waiting assistant."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def test_the_end_of_a_session_without_a_name_withdraws_nothing(gadget: AskServer
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_signal_withdraws_the_ask_and_blocks(
+def test_a_signal_withdraws_the_ask_and_blocks_the_call(
     hook: ModuleType, gadget: AskServer, config_file: ConfigFile, number: signal.Signals
 ) -> None:
     config_file.change(url=gadget.address)

@@ -1,4 +1,4 @@
-"""The check finds the hook in each file from which an assistant takes its hooks, and in no other."""
+"""The check finds the hook in each file from which an assistant reads its hooks, and in no other."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def machine(gadget: AskServer) -> Iterator[Machine]:
 
 
 def install(machine: Machine, assistant: str, file: str) -> str:
-    """Write the hook into the file, check, and return what the check says."""
+    """Write the hook into the file, check, and return the output of the check."""
     text = TOML if file.endswith(".toml") else JSON.replace("{event}", EVENTS.get(assistant, "preToolUse"))
     if file.startswith("/"):
         machine.write(file, text)

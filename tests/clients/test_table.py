@@ -1,4 +1,4 @@
-"""The hook's configuration: only a whole one that others cannot read counts, and its first matching rule decides."""
+"""The hook's configuration: it must be complete and unreadable for others, and its first matching rule decides."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class TestConfigurationFile:
 
 
 def find(hook: ModuleType, rules: list[dict[str, Any]], tool: str, given: Any) -> str:
-    """Return what the rules do with this call, or `ask` by default."""
+    """Return the verdict of the rules on this call, or `ask` by default."""
     call = hook.read_call(json.dumps({**CLAUDE, "tool_name": tool, "tool_input": given}))
     return str(hook.find_rule({"rules": rules, "mcp_server": ""}, call)["do"])
 

@@ -1,1 +1,1 @@
-"""A person who reads a card must not be fooled: planted deceptions, each judged in a real browser, and honest cards."""
+"""Cards must not fool their reader: planted deceptions in a real browser, and honest cards."""

@@ -1,4 +1,4 @@
-"""A browser that is served by this process: no server, no sockets, many cards on one loaded page."""
+"""A browser served by this process: no server, no sockets, many cards on one loaded page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ UNSAFE = "DJANGO_ALLOW_ASYNC_UNSAFE"
 
 @pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
-    """Start the browser. Playwright's loop runs in this thread, where Django is told that it may work all the same."""
+    """Start the browser. Playwright's loop runs in this thread, where Django is allowed to work anyway."""
     with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
         patch.setenv(UNSAFE, "1")
         with playwright.chromium.launch(executable_path=find_browser(), args=launch_arguments()) as browser:

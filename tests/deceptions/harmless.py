@@ -1,4 +1,4 @@
-"""Ordinary cards: the demo's companies, and values as the other tests use them. None of them deceives anybody."""
+"""Ordinary cards: the demo's companies, and values as the other tests use them. None of them is deceptive."""
 
 # ruff: noqa: RUF001 - some of the notes are in other alphabets
 from __future__ import annotations

@@ -22,7 +22,7 @@ Make = Callable[[World], Approval]
 
 @dataclass(frozen=True)
 class Plant:
-    """One deception: a card, and the sign that has to be in view.
+    """One deception: a card, and the sign that must be visible.
 
     Attributes:
         kind: the class of the deception.
@@ -30,7 +30,7 @@ class Plant:
         make: creates the card.
         place: a selector of the sign.
         sees: a text in the sign.
-        is_folded: the deception is in a folded part, so Approve must be off; the sign is not looked for.
+        is_folded: the deception is in a folded part, so Approve must be off; the sign is not checked.
     """
 
     kind: str
@@ -104,7 +104,7 @@ def say(words: str) -> Make:
 
 
 def call(level: str = "write", **params: Any) -> Make:
-    """Plant params of a tool from outside, which has no preview."""
+    """Plant params of a tool from outside, without a preview."""
 
     def make(world: World) -> Approval:
         preview = {"effect": "unknown", "targets": [], "total": 0, "reversible": False, "problem": "No preview."}
@@ -120,7 +120,7 @@ def list_targets(
     verb: str = "update",
     level: str = "write",
 ) -> Make:
-    """Plant a list of alike targets, of which one in the middle has other values."""
+    """Plant a list of similar targets where one in the middle has other values."""
 
     def make(world: World) -> Approval:
         targets = [
@@ -143,7 +143,7 @@ def list_targets(
 
 
 def replace_content(card: Approval, **values: Any) -> Approval:
-    """Replace what a card shows, as if a tool of somebody else had computed it."""
+    """Replace what a card shows, as if a foreign tool had computed it."""
     Approval.objects.filter(pk=card.pk).update(**values, digest=f"{card.pk:064}")
     card.tool_call.level = values.get("level", card.level)
     card.tool_call.save()
@@ -158,7 +158,7 @@ def share_target(world: World) -> Approval:
 
 
 def outdate(**changes: Any) -> Make:
-    """Plant a change of the record after the card was made; without changes, the record is deleted."""
+    """Plant a change of the record after the card was created; without changes, the record is deleted."""
 
     def make(world: World) -> Approval:
         record = Record.objects.create(organization=world.acme, name="Harbor Cloud", phone="1")

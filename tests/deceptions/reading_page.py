@@ -43,7 +43,7 @@ LOOK = """([place, text]) => {
 
 @dataclass(frozen=True)
 class Sight:
-    """What a reader has at first sight: the sign, a button that is off, and a page that is too wide."""
+    """The first sight of a reader: the sign, a disabled button, and a page that is too wide."""
 
     is_in_view: bool
     is_off: bool
@@ -70,7 +70,7 @@ class ReadingPage:
         self._context.close()
 
     def show(self, card: Approval) -> None:
-        """Show the card instead of the one before, as a live page does."""
+        """Show the card instead of the previous one, as a live page does."""
         if not self._first_page:
             self._first_page = self._client.get(f"/approvals/{card.pk}/").content
             self.page.goto(SITE)

@@ -1,4 +1,4 @@
-"""Each planted deception is in view at first sight, or Approve is off until it was seen."""
+"""Each planted deception is visible at first sight, or Approve is disabled until it was seen."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_each_deception_is_visible_before_its_card_can_be_approved(
             card = plant.make(office)
             reader.show(card)
             sight = reader.look(plant.place, plant.sees)
-            Approval.objects.filter(pk__gte=card.pk).update(status=ApprovalStatus.CANCELLED)  # no open card is left
+            Approval.objects.filter(pk__gte=card.pk).update(status=ApprovalStatus.CANCELLED)  # leave no open card
             may_be_off = plant.is_folded or plant.place.startswith(EFFECT)
             if not ((sight.is_in_view and not plant.is_folded) or (sight.is_off and may_be_off)):
                 faults.append(f"{plant.kind}: {plant.name}: {plant.place} {plant.sees!r}: {sight}")

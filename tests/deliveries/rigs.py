@@ -1,4 +1,4 @@
-"""One rig for each channel: what a test needs to write, hold, refuse and count its messages."""
+"""One rig for each channel: the functions with which a test writes, holds, refuses and counts its messages."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Rig(ABC):
 
     Attributes:
         model, receivers: the tables of its deliveries and receivers.
-        good, bad: answers of the server; after the bad one, the delivery is tried again.
+        good, bad: responses of the server; after the bad one, the delivery is retried.
     """
 
     kind: str
@@ -46,28 +46,28 @@ class Rig(ABC):
 
     @property
     def delivery(self) -> Any:
-        """The newest delivery, as the database has it."""
+        """The newest delivery, reloaded from the database."""
         return self.model.objects.latest("pk")
 
     @abstractmethod
     def write(self) -> None:
-        """Let one more message be due for each receiver."""
+        """Make one more message due for each receiver."""
 
     @abstractmethod
     def answer(self, response: Any) -> None:
-        """Let the server give this answer from now on."""
+        """Make the server return this response from now on."""
 
     @abstractmethod
     def hold(self) -> None:
-        """Let the server give no answer until it is released."""
+        """Make the server wait until it is released."""
 
     @abstractmethod
     def release(self) -> None:
-        """Let the server answer again."""
+        """Make the server respond again."""
 
     @abstractmethod
     def count(self) -> int:
-        """Count the messages that reached the server while its answer was good; some servers count others, too."""
+        """Count the messages that reached the server while its response was good; some servers count others, too."""
 
     @abstractmethod
     def add_receiver(self) -> Any:
@@ -79,11 +79,11 @@ class Rig(ABC):
 
     @abstractmethod
     def let_all_be_due(self) -> None:
-        """Let all pauses and tries be over."""
+        """End all pauses and attempts."""
 
     @abstractmethod
     def use_up(self) -> None:
-        """Leave the delivery its last try."""
+        """Leave the delivery only its last attempt."""
 
     @abstractmethod
     def send_again(self) -> None:
@@ -191,7 +191,7 @@ class ChatRig(NoticeRig):
 
 
 class WebhookRig(Rig):
-    """A webhook that is told when runs start."""
+    """A webhook that gets the start of runs."""
 
     kind, model, receivers = KIND, WebhookDelivery, Webhook
 

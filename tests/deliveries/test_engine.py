@@ -42,7 +42,7 @@ class TestEveryChannel:
 
     def test_sends_the_message_of_a_killed_sender_after_the_attempt_times_out(self, rig: Rig) -> None:
         rig.write()
-        assert _take_batch(rig.kind) is not None  # and the sender dies
+        assert _take_batch(rig.kind) is not None  # and the sender is killed
         over = rig.delivery.due_at - timezone.now()
         wanted = timedelta(seconds=rig.outbox.try_s * timing().scale)
         assert timedelta() < over <= wanted
@@ -184,7 +184,7 @@ class TestEveryChannel:
 
         def send_all() -> None:
             while rig.model.objects.filter(status="waiting").exists():
-                batch = _take_batch(rig.kind)  # like a process of its own: it knows no busy receivers
+                batch = _take_batch(rig.kind)  # like a separate process, which knows no busy receivers
                 if batch is not None:
                     _send_batch(batch)
                     rig.outbox.release(batch)

@@ -1,6 +1,6 @@
 """Stands in for a container engine: runs the image's entry point as process 1 of another user on a read-only tree.
 
-Linux namespaces give it what `read_only: true`, one volume and a /tmp in memory give a container. It needs root.
+Linux namespaces imitate `read_only: true`, one volume and a /tmp in memory of a container. It needs root.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ USER = 10001
 PROGRAMS = ("mount", "nsenter", "setpriv", "unshare")
 NAMESPACES = ("unshare", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child")
 ONLY_READING = ("--inh-caps=-all,+dac_read_search", "--ambient-caps=-all,+dac_read_search")
-"""Lets the user read where Python and its packages lie in somebody's closed home; it never lets it write."""
+"""Lets the user read Python and its packages in a private home folder; it never allows writing."""
 AS_USER = ("setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", "--no-new-privs", *ONLY_READING)
 MOUNTS = """
 mount --make-rprivate /
@@ -37,7 +37,7 @@ PATIENCE_S = 60
 
 
 def find_obstacle() -> str:
-    """Return why this machine cannot run it; empty if it can."""
+    """Return the reason why this machine cannot run containers; empty if it can."""
     if sys.platform != "linux" or os.getuid() != 0:
         return "changing the user and mounting a read-only tree needs root on Linux"
     if missing := [name for name in PROGRAMS if shutil.which(name) is None]:
@@ -51,7 +51,7 @@ class Image:
     """The tree of an image, and the volume of its containers.
 
     Attributes:
-        folder: holds what is written, the volume and /tmp.
+        folder: contains the writable parts, the volume and /tmp.
         settings: added to those of the Dockerfile.
     """
 
@@ -95,7 +95,7 @@ class Image:
 
 
 def build_tree(wheel: Path, tree: Path) -> None:
-    """Install what the Dockerfile installs, with this folder in place of /opt."""
+    """Install the same as the Dockerfile, with this folder instead of /opt."""
     install(wheel, tree)
     for name, program in (("entrypoint.sh", "entrypoint"), ("healthcheck.py", "healthcheck")):
         shutil.copy(ROOT / "deploy" / name, tree / "bin" / program)

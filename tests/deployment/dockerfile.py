@@ -13,7 +13,7 @@ FILE = ROOT / "deploy" / "Dockerfile"
 
 @dataclass(frozen=True)
 class Instruction:
-    """One instruction with its arguments; a line that ends with a backslash goes on in the next one."""
+    """One instruction with its arguments; a line that ends with a backslash continues in the next one."""
 
     name: str
     arguments: str
@@ -38,6 +38,6 @@ def stages() -> list[list[Instruction]]:
 
 
 def environment() -> dict[str, str]:
-    """Return the variables of the last stage, as they stand there."""
+    """Return the variables of the last stage, as written there."""
     words = [word for each in stages()[-1] if each.name == "ENV" for word in each.words]
     return {name: value for name, _, value in (word.partition("=") for word in words)}

@@ -1,4 +1,4 @@
-"""Builds the package as `make wheel` does, and installs it into an environment of its own."""
+"""Builds the package as `make wheel` does, and installs it into its own environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Somebody who uses Gadget over HTTP alone: logs in with a password, then calls REST with the session's cookie."""
+"""A person who uses Gadget only over HTTP: logs in with a password, then calls REST with the session's cookie."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Person:
         return str(self.post("/runs", task, status=201)["id"])
 
     def approve_until_the_end(self, run_id: str) -> tuple[Any, int]:
-        """Approve every card of the run until it ends; return the run and how many cards that were."""
+        """Approve every card of the run until it ends; return the run and the number of cards."""
         deadline, approved = time.monotonic() + PATIENCE_S, 0
         while (run := self.get(f"/runs/{run_id}"))["status"] not in ENDED:
             assert time.monotonic() < deadline, run

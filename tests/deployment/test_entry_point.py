@@ -1,4 +1,4 @@
-"""The entry point starts every part as another user on a read-only tree, and the health checks tell the truth."""
+"""The entry point starts every part as another user on a read-only tree, and the health checks are correct."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def deployed(image: Image, transactional_db: None) -> Image:
 
 @pytest.fixture
 def running() -> Iterator[ExitStack]:
-    """Stops what a test started, last first."""
+    """Stop the containers that a test started, last first."""
     with ExitStack() as stack:
         yield stack
 

@@ -1,4 +1,4 @@
-"""The files under deploy/ fit the product: their settings, commands, paths and modules exist."""
+"""The files under deploy/ match the product: their settings, commands, paths and modules exist."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ OF_OTHERS = {"CELERY_SKIP_CHECKS"}
 
 
 def is_known_command(word: str) -> bool:
-    """Tell if the image's entry point starts something of this name."""
+    """Return True if the image's entry point starts something of this name."""
     return word in get_commands() or bool(re.search(rf"^    {re.escape(word)}\)", ENTRY_POINT, flags=re.MULTILINE))
 
 
@@ -99,7 +99,7 @@ class TestTheImage:
             assert any(fnmatch(source, pattern) for pattern in kept), source
 
     def _copied(self) -> list[tuple[Path, str]]:
-        """List what lies in the working directory of the first stage."""
+        """List the files in the working directory of the first stage."""
         found = []
         for each in dockerfile.stages()[0]:
             target = each.words[-1]
@@ -112,7 +112,7 @@ class TestTheImage:
 
 
 def sources_of(each: dockerfile.Instruction) -> list[str]:
-    """List what the instruction copies out of the checkout."""
+    """List the files that the instruction copies out of the checkout."""
     if each.name != "COPY" or "--from" in each.arguments:
         return []
     return [word for word in each.words[:-1] if not word.startswith("--")]

@@ -1,4 +1,4 @@
-"""The package of `make wheel` holds all of Gadget and nothing else; installed, it runs the main job."""
+"""The package of `make wheel` contains all of Gadget and nothing else; installed, it runs the main job."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LONGEST_MAIN_JOB_S = 60.0
 
 
 def files_in(folder: Path) -> set[str]:
-    """The files below the folder as the package names them, without what Python compiled."""
+    """The files below the folder by their names in the package, without compiled files."""
     found = (path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
     return {path.relative_to(ROOT).as_posix() for path in found}
 

@@ -18,7 +18,7 @@ by_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
 
 def leads_nowhere(address: str) -> bool:
-    """Whether nothing but the answer "not found" is at this address."""
+    """Return True if this address only returns "not found"."""
     try:
         return resolve(re.sub(r"\{\w+\}", "1", address)).route.endswith(("<path:rest>", "<path:rest>/"))
     except Resolver404:
@@ -68,7 +68,7 @@ def test_every_file_in_the_diagram_of_the_engine_exists() -> None:
 
 
 def anchors_of(page: Path) -> set[str]:
-    """The anchors that readers of Markdown give to the page's headings."""
+    """The anchors that Markdown renderers give to the page's headings."""
     headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 

@@ -1,4 +1,4 @@
-"""The list of features is that of the tests' marks, and each row names files that exist."""
+"""The list of features matches the tests' marks, and each row names files that exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the pages under docs/ show works as it stands."""
+"""The examples on the pages under docs/ work as printed."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_the_code_of_a_page_runs_as_a_plain_script(page: str, tmp_path: Path) ->
 
 @pytest.fixture(scope="module")
 def receipt_check() -> dict[str, Any]:
-    """Return what the guide's check of receipts defines: the function, and its example."""
+    """Return the definitions of the guide's check of receipts: the function, and its example."""
     found: dict[str, Any] = {}
     for code in blocks("connect-an-agent.md", "python"):
         exec(code, found)

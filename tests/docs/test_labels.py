@@ -48,7 +48,7 @@ def read_sources() -> str:
 
 
 def is_shown(label: str) -> bool:
-    """Return True if all parts of the label between ellipses are in the sources, but for values in quotation marks."""
+    """Return True if all parts of the label between ellipses are in the sources, except for quoted values."""
     parts = [normalize(part) for part in re.split(r"…|'\w+'|: \w+ is ", label)]
     return all(part in read_sources() for part in parts)
 

@@ -1,4 +1,4 @@
-"""What the README shows works: its code runs, its commands and settings exist, its links lead somewhere."""
+"""The examples of the README work: its code runs, its commands and settings exist, its links lead somewhere."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Everything that the pages name exists: files, tests, names in the code, and the floors of the architecture."""
+"""Everything that the pages name exists: files, tests, names in the code, and the layers of the architecture."""
 
 import re
 from functools import cache
@@ -12,7 +12,7 @@ from tests.test_architecture import FLOORS
 
 FOLDERS = ("agents", "deploy", "docs", "gadget_site", "static", "templates", "tests", "tools")
 SHORT_FOR = {"engine.md": ("agents/runs/engine", "agents")}
-"""Folders that a page leaves out of the paths in it."""
+"""Folders that a page omits from its paths."""
 FOREIGN = frozenset(
     {
         "ChatCompletionStreamState",
@@ -87,6 +87,6 @@ def test_a_wrong_path_or_test_is_detected() -> None:
 def test_the_page_of_the_architecture_lists_the_actual_layers(top: str) -> None:
     page = (ROOT / "docs" / "internals" / "architecture.md").read_text(encoding="utf-8")
     (section,) = re.findall(rf"^## {top}:.*?(?=^## )", page, flags=re.MULTILINE | re.DOTALL)
-    table = section.split("\n\n| ")[1]  # the first one
+    table = section.split("\n\n| ")[1]  # the first table
     rows = re.findall(r"^\| (`.+?) \|", table, flags=re.MULTILINE)
     assert [tuple(re.findall(r"`([^`]+)`", row)) for row in rows] == list(FLOORS[top])

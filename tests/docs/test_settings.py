@@ -16,10 +16,10 @@ HANDED_ON = {
     "tools/sources/mcp/server_process.py": "a few names to an MCP server that runs here",
     "tools/sources/mcp/tether.py": "to the server that it starts, which got only those names",
 }
-"""The files that pass the environment on, and to whom. None of them looks for a variable of ours."""
+"""The files that pass the environment on, with the receiver. None of them reads a variable of ours."""
 WAYS = {"environ", "environb", "getenv", "getenvb"}
 DEFAULT_OF_A_LIBRARY = re.compile(r"os\.environ\.setdefault\('(DJANGO_SETTINGS_MODULE|ASGI_THREADS)', '[\w.]+'\)")
-"""Sets what Django and Daphne read; it must not read the answer."""
+"""Sets what Django and Daphne read; it must not read the value."""
 
 
 def test_the_page_shows_the_table() -> None:
@@ -48,7 +48,7 @@ def test_every_setting_has_a_unique_name_and_those_on_the_page_an_example() -> N
 
 
 def reads_environment(source: ast.Module) -> list[int]:
-    """List the lines that read the environment, but for defaults that are set for a library."""
+    """List the lines that read the environment, except for defaults that are set for a library."""
     set_for_others = {
         id(part)
         for node in ast.walk(source)

@@ -29,7 +29,7 @@ def limit(workshop: Workshop, tool: str, condition: Condition) -> None:
 
 
 def drive(workshop: Workshop, run: Run) -> None:
-    """Drive the run, and again if the database was too busy, as another job would."""
+    """Drive the run, and retry if the database is busy, as another job would."""
     try:
         workshop.drive(run)
     except OperationalError as error:
@@ -51,7 +51,7 @@ def race_sums(workshop: Workshop, runs: int = RUNS) -> Counter[str]:
 
 
 def race_responses(workshop: Workshop, runs: int = RUNS // 5, most: int = MOST) -> Counter[str]:
-    """Let these runs request five reads in one answer; count their states."""
+    """Let these runs request five reads in one response; count their states."""
     limit(workshop, READ, Condition("", Rule.CALL_COUNT, {"most": most, "period": "hour"}))
     return _race(workshop, runs, *(call(READ, ms=0, tag=tag) for tag in "abcde"))
 
@@ -72,7 +72,7 @@ def _race(workshop: Workshop, runs: int, *requested: dict[str, Any]) -> Counter[
 
 
 def _drive_all(workshop: Workshop, runs: list[Run]) -> Counter[str]:
-    """Drive all runs at once, and once more those that a busy database has sent back to the queue."""
+    """Drive all runs at once, and retry those that a busy database has requeued."""
     all_at_once([lambda run=run: drive(workshop, run) for run in runs])  # type: ignore[misc]
     mine = Run.objects.filter(pk__in=[run.pk for run in runs])
     for _ in range(MAX_ROUNDS):

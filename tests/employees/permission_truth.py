@@ -1,7 +1,7 @@
-"""What is permitted, as a test knows it that permits it; and what was, when a call was asked for or started.
+"""The permissions, as known to the test that sets them, now and when a call was requested or started.
 
 Changes are made under the run's lock, which the product holds too when it records and starts calls. So each change
-falls between two such moments, and for every call it is known on which side of it the call lies.
+falls between two such moments, and every call is known to be before or after it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LEVELS = ["read", "draft", "write", "destructive"]
 
 @dataclass
 class Truth:
-    """What is permitted now; `mode` is the run's own, whatever becomes of its employee's."""
+    """The current permissions; `mode` is the run's own, whatever the employee's later one."""
 
     granted: dict[str, tuple[str, tuple[Condition, ...]]] = field(default_factory=dict)
     raised: dict[str, str] = field(default_factory=dict)
@@ -48,20 +48,20 @@ class Truth:
 
 @dataclass(frozen=True)
 class Era:
-    """What is permitted between two changes; `halted`: nothing may start, though it is permitted."""
+    """The permissions between two changes; `halted` means that nothing may start although it is permitted."""
 
     grants: Grants
     policy: Policy
     halted: bool
 
     def says(self, tool: Tool | None, arguments: Arguments) -> Expected:
-        """What the documentation says about this call."""
+        """Return the documented verdict on this call."""
         return expected(Configuration(tool, arguments, self.grants, self.policy))
 
 
 @dataclass(frozen=True)
 class _Past:
-    """An era that is over, and the run's calls that were there or had started by its end."""
+    """A past era, with the run's calls that existed or had started by its end."""
 
     era: Era
     recorded: frozenset[int]
@@ -69,7 +69,7 @@ class _Past:
 
 
 class Eras:
-    """Of one run, the newest last."""
+    """The eras of one run, the newest last."""
 
     def __init__(self, first: Era) -> None:
         self._past: list[_Past] = []
@@ -79,26 +79,26 @@ class Eras:
         return len(self._past) + 1
 
     def turn(self, run_id: int, now: Era) -> None:
-        """Another era begins; to be called under the run's lock."""
+        """Begin another era; call it under the run's lock."""
         calls = dict(ToolCall.objects.filter(run_id=run_id).values_list("pk", "attempts"))
         started = frozenset(pk for pk, attempts in calls.items() if attempts)
         self._past.append(_Past(self._now, frozenset(calls), started))
         self._now = now
 
     def at_record(self, call_id: int) -> Era:
-        """When the call was recorded."""
+        """The era in which the call was recorded."""
         return next((past.era for past in self._past if call_id in past.recorded), self._now)
 
     def at_start(self, call_id: int) -> Era:
-        """When the call started; the newest era if it has not."""
+        """The era in which the call started; the newest one if it has not."""
         return next((past.era for past in self._past if call_id in past.started), self._now)
 
     def before_record(self, call_id: int) -> list[Era]:
-        """Those that were over when the call was recorded."""
+        """The eras that were over when the call was recorded."""
         return [past.era for past in self._past[: self._place_of(call_id)]]
 
     def since_record(self, call_id: int) -> list[Era]:
-        """All through which the call has lived."""
+        """The eras since the call was recorded."""
         return [*(past.era for past in self._past[self._place_of(call_id) :]), self._now]
 
     def _place_of(self, call_id: int) -> int:
@@ -106,6 +106,6 @@ class Eras:
 
 
 def lock(run_id: int) -> None:
-    """Nobody records or starts a call of the run until this transaction has ended."""
+    """Lock the run, so that no call is recorded or started until this transaction has ended."""
     assert connection.in_atomic_block
     Run.objects.select_for_update(no_key=True).get(pk=run_id)

@@ -1,7 +1,7 @@
 """Runs under random permissions that change at random moments; every start of a tool is judged by the documentation.
 
-They change while cards are open, while the model answers, and while tools preview or work. What was permitted when a
-call was recorded and when it started is known without asking the product, see `permission_truth`.
+They change while cards are open, while the model responds, and while tools preview or run. The permissions at the
+record and at the start of a call are known without the product, see `permission_truth`.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ PASSES = 2
 _ROUNDS = 8
 _RAISED = LEVELS[2:]
 _AT_WORK, _IN_A_PREVIEW = 0.3, 0.2
-"""How likely something changes meanwhile."""
+"""The probabilities of a change meanwhile."""
 
 
 class Watched(Tool):
-    """Tells the world that it starts; a write reaches the recorder, a transactional one makes a record."""
+    """A tool that reports its start to the world; writes reach the recorder, transactional ones create records."""
 
     description = "Is watched."
 
@@ -75,7 +75,7 @@ class Watched(Tool):
 
 
 class World:
-    """One workshop, whose employee's permissions are drawn anew for each run; use as a context manager."""
+    """One workshop, whose employee's permissions are drawn for each run; use as a context manager."""
 
     def __init__(self, workshop: Workshop, recorder: Recorder, chance: random.Random) -> None:
         self.figures: Counter[str] = Counter()
@@ -105,14 +105,14 @@ class World:
             self._toolbox.unregister(name)
 
     def started(self, tool: Tool, params: dict[str, Any], context: ToolContext) -> None:
-        """In the tool's own thread."""
+        """Check the start of a call; called in the tool's own thread."""
         self._starts.append((int(context.call_id), tool, Arguments(params, params)))
 
     def disturb(self, likelihood: float, name: str = "") -> None:
-        """While a drive is going, in another thread than the driver's: sometimes an admin changes something.
+        """Sometimes let an admin change something during a drive, outside the driver's thread.
 
         Args:
-            name: of the tool that is at work, which is often the one that it is about.
+            name: the running tool, which is often the changed one.
         """
         with self._changing:
             if not self._is_calm and self._chance.random() < likelihood:
@@ -121,7 +121,7 @@ class World:
         connection.close()
 
     def live(self) -> None:
-        """One configuration: a run of a dozen calls, decided and disturbed at random until it ends."""
+        """Play one configuration: a run of a dozen calls, decided and disturbed at random until it ends."""
         self._configure()
         asked = [[self._call() for _ in range(CALLS_PER_PASS)] for _ in range(PASSES)]
         self._run = run = self._workshop.submit()
@@ -144,7 +144,7 @@ class World:
         self._check_end(run)
 
     def _answer(self, body: dict[str, Any], asked: list[list[tuple[str, Arguments]]]) -> Response:
-        """In the model's server: what the script has for this pass; sometimes something changes before it is said."""
+        """Return the scripted response of this pass, sometimes after a change; called in the model's server."""
         self.disturb(_AT_WORK)
         number = sum(message["role"] == "assistant" for message in body["messages"])
         if number >= len(asked):
@@ -253,12 +253,12 @@ class World:
         (self._toolbox.enable if is_off else self._toolbox.disable)(name)
 
     def _set_mode(self, _name: str) -> None:
-        """Of the employee: it holds for runs that start from now on."""
+        """Set the mode of the employee, which applies to later runs."""
         self._workshop.employee.mode = self._chance.choice(["general", "code", "debug"])
         self._workshop.employee.save(update_fields=["mode"])
 
     def _halt_or_release(self) -> None:
-        """Somebody stops the employee, whose run hears of it under its lock; or an admin lets it go on."""
+        """Stop the employee, or let an admin resume it."""
         workshop, halts = self._workshop, not self._truth.halted
         if halts:
             stops.stop_employee(workshop.operator, workshop.employee.pk)
@@ -270,7 +270,7 @@ class World:
             stops.release_employee(workshop.admin, workshop.employee.pk)
 
     def _change(self, name: str = "") -> None:
-        """An admin changes something, between two moments at which calls are recorded or started."""
+        """Let an admin change something between two moments at which calls are recorded or started."""
         if self._chance.random() < 0.2:
             self._halt_or_release()
             return
@@ -283,7 +283,7 @@ class World:
             self._eras.turn(self._run.pk, self._era())
 
     def _call(self) -> tuple[str, Arguments]:
-        """A name, and params that fit in most cases; no two calls are equal."""
+        """Make a call with params that are mostly valid; no two calls are equal."""
         self._number += 1
         name = self._chance.choice([*self._tools, *self._tools, *self._tools, "sure.nothing"])
         said = {
@@ -300,7 +300,7 @@ class World:
         return Era(grants, self._toolbox.policy, self._truth.halted)
 
     def _check_verdicts(self, run: Run, asked: list[list[tuple[str, Arguments]]]) -> None:
-        """Each call had the documented verdict when it was recorded, and went where that leads."""
+        """Check that each call had the documented verdict at its record, and the matching status."""
         first_cards = {card.tool_call_id: card for card in Approval.objects.filter(run=run, sequence=1)}
         for row in ToolCall.objects.filter(run=run):
             name, arguments = asked[row.pass_number - 1][row.index]
@@ -325,7 +325,7 @@ class World:
                 self.faults.append(f"call {row.pk} says {why!r}; documented: {wanted.says}")
 
     def _may_be_refused(self, row: ToolCall, tool: Tool | None, arguments: Arguments) -> bool:
-        """Whether it was judged otherwise before it was recorded, and no other preview could be waited for."""
+        """Return True if an earlier verdict differed and no time was left for another preview."""
         before = self._eras.before_record(row.pk)
         wanted = self._eras.at_record(row.pk).says(tool, arguments)
         was_another = any(era.says(tool, arguments) != wanted for era in before)
@@ -382,7 +382,7 @@ class World:
         self._starts.clear()
 
     def _check_effects(self, rows: list[ToolCall]) -> None:
-        """The world outside and the records have exactly what was executed."""
+        """Check that the outside world and the records contain exactly the executed calls."""
         outside = Counter(row.idempotency_key for row in rows if row.attempts and row.tool in ("sure.pay", "sure.wipe"))
         inside = Counter(row.idempotency_key for row in rows if row.attempts and row.tool == "sure.file")
         made = Counter(Record.objects.filter(organization=self._workshop.organization).values_list("name", flat=True))

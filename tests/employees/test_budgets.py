@@ -1,4 +1,4 @@
-"""Budgets: looked at before each model call, in words when they are used up, and raised by an admin."""
+"""Budgets: checked before each model call, explained when used up, and raised by an admin."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MONTH = f"{datetime.now(UTC):%B %Y}"
 
 @pytest.fixture
 def busy(workshop: Workshop, model: ModelServer) -> ModelServer:
-    """A model that goes on and on, at 1,000 tokens and 0.001 USD a pass."""
+    """A model that never finishes, at 1,000 tokens and 0.001 USD per pass."""
     priced(workshop, fake=("1", "1"))
     workshop.allow_passes(4)
     adding = [Call("utility__calculate", {"operation": "add", "a": 1, "b": number}) for number in range(4)]
@@ -38,7 +38,7 @@ def busy(workshop: Workshop, model: ModelServer) -> ModelServer:
 
 
 def limit(workshop: Workshop, **limits: Any) -> None:
-    """Budgets of the employee; those of the organization begin with `all_`."""
+    """Set budgets of the employee; those of the organization begin with `all_`."""
     for name, value in limits.items():
         row: Any = workshop.organization if name.startswith("all_") else workshop.employee
         setattr(row, name.removeprefix("all_"), value)

@@ -1,4 +1,4 @@
-"""What runs cost: tokens times prices, in whole millionths of the currency."""
+"""The cost of runs: tokens times prices, in whole millionths of the currency."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tools get the organization's own credentials, in the place of the installation's; and nothing else gets them."""
+"""Only tools get the organization's own credentials, which replace the installation's."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Asked(BaseModel):
 
 
 class Babbler(Tool):
-    """Says what it was given wherever it can: progress, data, markdown, metadata, errors, the log and its card."""
+    """A tool that leaks its credentials everywhere: progress, data, markdown, metadata, errors, log and card."""
 
     name = "probe.babble"
     description = "Says its credentials."
@@ -83,7 +83,7 @@ def babble(workshop: Workshop, toolbox: Toolbox) -> Workshop:
 
 
 def keep(organization: Organization, service: str, **fields: str) -> None:
-    """What the admin does."""
+    """Store credentials as the admin does."""
     with transaction.atomic():
         known = Credential.objects.filter(organization=organization, service=service)
         if not known.update(fields=json.dumps(fields)):
@@ -192,7 +192,7 @@ class TestSecrecyOfCredentials:
 
     @pytest.fixture
     def lines(self) -> Iterator[list[str]]:
-        """What the log of this installation would say at DEBUG."""
+        """The lines that this installation would log at DEBUG."""
         written: list[str] = []
         handler = logging.Handler(logging.DEBUG)
         formatter = build_logging_settings(site.SITE)["formatters"]["line"]
@@ -248,8 +248,8 @@ def transcript_of(run: Run) -> str:
 def file_of_the_database() -> str:
     """The bytes of SQLite's file and of its log; on PostgreSQL, the stored column.
 
-    Another process reads them: who closes a file that its own connections use drops their locks, and those of the next
-    tests fail with "disk I/O error" (https://www.sqlite.org/howtocorrupt.html, 2.2).
+    Another process reads them: closing a file that the own connections use drops their locks, and later tests fail with
+    "disk I/O error" (https://www.sqlite.org/howtocorrupt.html, 2.2).
     """
     if connection.vendor != "sqlite":
         with connection.cursor() as cursor:

@@ -1,4 +1,4 @@
-"""Limits of a grant in a run: a broken condition asks or is refused, and a raised level always asks."""
+"""Limits of a grant in a run: a violated condition asks or refuses, and a raised level always asks."""
 
 from __future__ import annotations
 

@@ -52,12 +52,12 @@ def sleep(tag: str, ms: int = 0) -> dict[str, Any]:
 
 @pytest.fixture
 def composed(workshop: Workshop) -> None:
-    """Let the employee use the tools that are made of tools."""
+    """Let the employee use tools made of other tools."""
     Grant.objects.bulk_create([Grant(employee=workshop.employee, tool=probe.name) for probe in composed_probes.PROBES])
 
 
 def age(run: Run, **ago: float) -> None:
-    """Let the run's calls have started earlier."""
+    """Move the start of the run's calls into the past."""
     ToolCall.objects.filter(run=run).update(started_at=F("started_at") - timedelta(**ago))
 
 
@@ -118,7 +118,7 @@ def test_equal_calls_of_one_response_count_once(workshop: Workshop) -> None:
 def test_a_repeated_call_does_not_count(
     workshop: Workshop, limit: Condition, later: list[dict[str, Any]], expected: list[CallStatus]
 ) -> None:
-    """The call that it repeats started in an earlier pass of the run."""
+    """The repeated call started in an earlier pass of the run."""
     bind(workshop, SLEEP, limit)
     workshop.play(asking(sleep("a", 4)), asking(*later))
     assert statuses(workshop.work()) == expected

@@ -1,4 +1,4 @@
-"""Whatever is configured, and however it changes meanwhile: nothing starts that is not permitted at that moment."""
+"""No call starts without current permission, whatever the configuration and its changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kept results and rate limits in a real Redis, shared by all workers."""
+"""Cached results and rate limits in a real Redis, shared by all workers."""
 
 from __future__ import annotations
 

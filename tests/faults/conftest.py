@@ -1,4 +1,4 @@
-"""Fault tests: real processes that serve all tests of a file; after each test, all runs must be settled."""
+"""Fault tests: real processes serve all tests of a file, and all runs must be settled after each test."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def installation(
 
 @pytest.fixture(scope="module")
 def model() -> Iterator[ModelServer]:
-    """A model whose answers can be held."""
+    """A model whose responses can be held."""
     with ModelServer() as server:
         yield server
 

@@ -51,7 +51,7 @@ class Follower:
 
     @property
     def numbers(self) -> list[int]:
-        """The numbers of the events, in the order of their arrival."""
+        """The numbers of the events, in order of arrival."""
         return [message["seq"] for message in self.messages if message["seq"] is not None]
 
     @property
@@ -79,7 +79,7 @@ def next_event(socket: ClientConnection, seconds: float) -> dict[str, Any]:
     """Return the next numbered message.
 
     Raises:
-        TimeoutError: none comes in time.
+        TimeoutError: none arrives in time.
     """
     while True:
         message: dict[str, Any] = json.loads(socket.recv(seconds))

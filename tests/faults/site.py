@@ -34,7 +34,7 @@ PAUSE_TRIES = 50
 
 @dataclass
 class Site:
-    """Real processes, one organization, the recorder as the outside world, and a model whose answers can be held.
+    """Real processes, one organization, the recorder as the outside world, and a model whose responses can be held.
 
     Decisions are made in the test's process, which reaches no queue, so only the sweeper hints them to the workers.
     """
@@ -134,7 +134,7 @@ class Site:
         return self.workshop.card(run)
 
     def approve_next(self, run: Run, **more: Any) -> Approval:
-        """Approve the run's card once it is there."""
+        """Approve the run's card once it exists."""
         return self.workshop.approve(self.await_card(run), **more)
 
     def resolve(self, run: Run, outcome: str) -> None:

@@ -1,4 +1,4 @@
-"""The points at which a worker may die, each reached from outside, and the expected end of their runs."""
+"""The points at which a worker may be killed, each reached from outside, and the expected end of their runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CALL_AS_TEXT = '<tool_call>{"name": "probe__gate", "arguments": {"name": "read"}
 
 @dataclass
 class Spots:
-    """Runs brought to the points at which a worker may die; `settle` checks how they end."""
+    """Runs at the points at which a worker may be killed; `settle` checks their ends."""
 
     site: Site
     runs: dict[str, Run] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class Spots:
         assert len(self.site.model.requests) == done.lease_epoch
 
     def _bring_asking_again(self) -> None:
-        """The first answer is a call written as text; the second one stops in the middle."""
+        """Stop the second response in the middle; the first one is a call written as text."""
         self.site.model.enqueue(Response(text=CALL_AS_TEXT), Response(text="Half an answer.", hold="middle"))
         self.runs["asking_again"] = self.site.submit_to_model()
         self.site.model.wait_for_held(1, timeout=30)
@@ -93,7 +93,7 @@ class Spots:
         self.site.recorder.await_arrival("pay")
 
     def _settle_paying(self, run: Run) -> None:
-        """The effect happened, but was not reported: a person is asked, and the run continues."""
+        """Resolve an effect that happened without a report; then the run continues."""
         self.site.await_status(run, RunStatus.NEEDS_ATTENTION, seconds=SETTLED_WITHIN_S)
         assert statuses(run) == [CallStatus.OUTCOME_UNKNOWN]
         self.site.resolve(run, "succeeded")

@@ -37,7 +37,7 @@ MOMENTS = [
 
 
 class Call:
-    """One call of an agent, brought to the point at which something dies."""
+    """One call of an agent, brought to the point of a kill."""
 
     def __init__(self, site: Site, level: str) -> None:
         self.site, self.level = site, level
@@ -71,7 +71,7 @@ class Call:
             self.site.workshop.approve(card, confirm="probe.doom", grace_s=grace_s)
 
     def settle(self, *, died_in_effect: bool = False) -> None:
-        """Let everything go on, and check that the call ends once, and that its ticket tells it."""
+        """Let everything continue, and check that the call ends once, with its ticket."""
         self.site.recorder.release("gate")
         if self._status() == CallStatus.AWAITING_APPROVAL:
             self.decide()
@@ -111,7 +111,7 @@ def test_killing_a_worker_neither_loses_nor_repeats_anything(site: Site, level: 
 def test_killing_a_client_or_the_web_neither_loses_nor_repeats_anything(
     site: Site, victim: str, state: str, level: str
 ) -> None:
-    """The client waits for its call or ticket when it, or the web, goes; a worker ends the call all the same."""
+    """The client or the web is killed while the client waits; a worker finishes the call anyway."""
     site.have_workers(1)
     web = site.have_web()
     call = Call(site, level)
@@ -129,7 +129,7 @@ def test_killing_a_client_or_the_web_neither_loses_nor_repeats_anything(
 
 
 def test_an_interrupted_request_is_recorded_once(site: Site) -> None:
-    """A client that repeats a write, because the answer never came, gets the first one's ticket."""
+    """A client that repeats a write, because the response was lost, gets the first one's ticket."""
     site.have_workers(1)
     web = site.have_web()
     call = Call(site, "write")

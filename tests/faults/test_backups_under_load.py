@@ -1,4 +1,4 @@
-"""A backup taken while workers write and people decide loses no decision that was answered before it began.
+"""A backup taken while workers write and people decide loses no decision confirmed before it began.
 
 After it was restored, nothing runs twice, as long as people act on the warnings.
 """
@@ -64,10 +64,10 @@ def test_a_restored_backup_has_all_earlier_decisions_and_nothing_runs_twice(
 
 
 class People:
-    """People who decide cards as they come; for a card with a warning, they check the outside world first.
+    """People who decide arriving cards; for a card with a warning, they check the outside world first.
 
     Attributes:
-        answered: the decided cards, each with the time of the answer.
+        answered: the decided cards, each with the time of the response.
     """
 
     def __init__(self, site: Site) -> None:
@@ -91,7 +91,7 @@ class People:
                 try:
                     self._decide(card)
                 except Refusal:
-                    continue  # it changed in this moment
+                    continue  # the card changed at this moment
                 self.answered.append((card.pk, time.monotonic()))
 
     def _decide(self, card: Approval) -> None:

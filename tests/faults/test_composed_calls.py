@@ -141,7 +141,7 @@ class TestARecipe:
     )
     @pytest.mark.parametrize("place", ["between first and second", "between second and third"])
     def test_continues_after_a_kill_between_two_steps(self, composing: Site, place: str) -> None:
-        """The worker dies when one step has ended and the next does not exist yet."""
+        """The worker is killed when one step has ended and the next does not exist yet."""
         run, record = submit_relay(composing, place)
         if place == "between second and third":
             composing.approve_next(run)

@@ -1,4 +1,4 @@
-"""kill -9 of a worker while it reads events: what follows from each event is written once."""
+"""kill -9 of a worker while it reads events: the consequences of each event are written once."""
 
 from __future__ import annotations
 

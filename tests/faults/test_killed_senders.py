@@ -1,4 +1,4 @@
-"""kill -9 of a worker while it sends notices: everybody is told, and each kill repeats only what it hit."""
+"""kill -9 of a worker during notices: everybody is notified, and each kill repeats only interrupted messages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CARDS = 6
 
 @pytest.fixture(scope="module")
 def mail() -> Iterator[MailServer]:
-    """A mail server whose answers can be held."""
+    """A mail server whose responses can be held."""
     with MailServer() as server:
         yield server
 
@@ -48,7 +48,7 @@ def installation(
 
 @pytest.fixture(autouse=True)
 def approvers(site: Site, mail: MailServer) -> Iterator[list[Membership]]:
-    """Yield people who are told; the server forgets earlier messages."""
+    """Yield people who are notified; the server forgets earlier messages."""
     mail.received.clear()
     yield add_approvers(site.workshop.organization, APPROVERS)
     mail.release()

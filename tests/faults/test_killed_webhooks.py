@@ -1,4 +1,4 @@
-"""kill -9 of a worker while it sends to a webhook: everything is delivered, and each kill repeats only what it hit."""
+"""kill -9 of a worker during deliveries to webhooks: all arrive, and each kill repeats only interrupted ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.recorder import Recorder
 from tests.webhooks.receiver import Receiver, open_receiver
 
 TIMING_SCALE = 0.25
-"""With this, a try counts as lost only after the time limit of its request, so nothing but a kill repeats one."""
+"""With this, an attempt counts as lost only after its request's time limit, so only a kill repeats one."""
 KILLS = 3
 RUNS = 4
 
@@ -73,7 +73,7 @@ def test_everything_is_delivered_and_a_kill_repeats_only_what_it_interrupted(sit
     assert {one.status for one in deliveries} == {WebhookDeliveryStatus.SENT}
     assert len(deliveries) == 3 * RUNS, "run started, call executed, run finished"
     tries = deliveries.aggregate(all=Sum("tries"))["all"]
-    # Each kill costs one try, and a delivery that the receiver holds meanwhile may reach its time limit.
+    # Each kill costs one attempt, and a delivery that the receiver holds meanwhile may reach its time limit.
     assert sum(told.values()) <= tries <= len(deliveries) + 2 * KILLS
     for one in receiver.received:
         one.verify(secret)

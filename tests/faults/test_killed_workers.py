@@ -41,7 +41,7 @@ def test_another_worker_takes_over_the_run_and_finishes_it_correctly(spots: Spot
 
 @pytest.mark.parametrize("spot", ["asking_again", "printing"])
 def test_a_kill_near_the_end_of_new_work_neither_loses_nor_repeats_anything(spots: Spots, spot: str) -> None:
-    """The worker dies up to 0.2 s after its answer or file can arrive; twenty times in the whole set."""
+    """The worker is killed up to 0.2 s after its response or file can arrive; twenty times in the whole set."""
     site, chance = spots.site, random.Random(sampling.get_seed())
     for _ in range(20 if sampling.is_whole() else 2):
         site.have_workers(2)

@@ -1,4 +1,4 @@
-"""One worker executes calls that go wrong in every way: each gets its own result, and no other call is affected."""
+"""One worker executes calls that fail in every way: each gets its own result, and no other call is affected."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def test_a_paused_worker_in_a_read_reports_nothing(site: Site) -> None:
 
 
 class TestAWorkerInsideAnOutsideWrite:
-    """Its report proves what happened, so it settles the unknown call, and nothing else."""
+    """Its report proves the outcome, so it settles the unknown call, and nothing else."""
 
     def test_settles_the_unknown_outcome_by_its_late_report(self, site: Site) -> None:
         site.have_workers(2)

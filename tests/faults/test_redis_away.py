@@ -1,4 +1,4 @@
-"""Redis stays unavailable: runs still start, get decided and end, and no hint counts as sent."""
+"""Redis stays unavailable: runs still start, are decided and end, and no hint counts as sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One message that is sent again and again to a trigger, while the web dies in between: one run."""
+"""One message that is sent again and again to a trigger, while the web is killed in between: one run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.triggers.conftest import add_trigger, sign
 DELIVERIES = 50
 SENDERS = 5
 BODY = json.dumps({"title": "Shop is down"}).encode()
-"""What is sent every time."""
+"""The body of every message."""
 
 
 class Sender:

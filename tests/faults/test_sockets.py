@@ -37,7 +37,7 @@ def _stored(run: Run) -> list[int]:
 
 @pytest.fixture
 def run(site: Site) -> Iterator[Run]:
-    """A run that nobody drives."""
+    """A run without a driver."""
     submitted = site.submit("Look at me")
     yield submitted
     actions.cancel(site.workshop.operator, submitted.pk)

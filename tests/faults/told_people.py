@@ -1,4 +1,4 @@
-"""People who are told of cards by mail, and the check that nobody was left out and only kills caused repeats."""
+"""People who are notified of cards by mail, and the check that nobody was left out and only kills caused repeats."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def add_approvers(organization: Organization, count: int) -> list[Membership]:
 
 
 def count_told(mail: MailServer) -> Counter[tuple[str, int]]:
-    """Count how often each address was told of each card."""
+    """Count the notifications of each address about each card."""
     return Counter(
         (each.recipient, int(urlsplit(line).path.split("/")[2]))
         for each in list(mail.received)
@@ -36,10 +36,10 @@ def count_told(mail: MailServer) -> Counter[tuple[str, int]]:
 
 
 def count_repeats(mail: MailServer, approvers: list[Membership]) -> int:
-    """Check that each approver was told of each card of the organization; return the number of repeats.
+    """Check that each approver was notified of each card of the organization; return the number of repeats.
 
-    A sender records each try before it begins, so a message that was begun again was hit by a kill: a card was told at
-    most once for each of its tries.
+    A sender records each attempt before it begins, so a repeat was caused by a kill: a card has at most one
+    notification per attempt.
     """
     told, cards = count_told(mail), Approval.objects.filter(organization=approvers[0].organization)
     deliveries = Delivery.objects.filter(channel__membership__in=approvers, channel__kind=ChannelKind.EMAIL)

@@ -1,4 +1,4 @@
-"""Pages of others' making work under our content policy: the API's description and the admin."""
+"""Third-party pages work under our content policy: the API's description and the admin."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_the_admin_is_styled(web: Installation) -> None:
 
 
 def listened(page: Page) -> tuple[Page, list[str]]:
-    """The page, and what its console will complain about."""
+    """The page, and the list of its console errors."""
     complaints: list[str] = []
 
     def note(message: ConsoleMessage) -> None:

@@ -40,7 +40,7 @@ def offered(html: str) -> list[str]:
 
 
 def log_in(username: str, **more: str) -> tuple[int, str]:
-    """The response's status, and the name of the account that is logged in then."""
+    """The response's status, and the name of the account then logged in."""
     client = Client()
     response = client.post(ADDRESS, {"username": username, **more})
     pk = client.session.get("_auth_user_id")

@@ -1,4 +1,4 @@
-"""The doctor names what is wrong and how to fix it, and ends with 1 if anything is."""
+"""The doctor reports each problem with its fix, and exits with 1 if there is any."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def pulses(redis_url: str) -> Iterator[list[SignOfLife]]:
     """A worker and a sweeper that leave signs of life."""
     with redis.Redis.from_url(settings.REDIS_URL) as client:
-        client.delete(*client.keys(f"{settings.GADGET_QUEUE}:alive:*"), "no key")  # those of earlier tests
+        client.delete(*client.keys(f"{settings.GADGET_QUEUE}:alive:*"), "no key")  # the signs of earlier tests
     running = [SignOfLife(WORKER, "worker1@tests"), SignOfLife(SWEEPER, "sweeper@tests")]
     for pulse in running:
         pulse.start()
@@ -106,7 +106,7 @@ def test_an_installation_with_its_own_redis_is_not_advised_to_use_make_run(redis
 
 @pytest.fixture
 def vanished(pulses: list[SignOfLife]) -> Iterator[None]:
-    """A second worker that ended without a word."""
+    """A second worker that ended without a trace."""
     lost = SignOfLife(WORKER, "worker2@tests")
     lost.start()
     lost._stopped.set()
@@ -155,7 +155,7 @@ def test_redis_is_queried_once_for_workers_and_sweepers(pulses: list[SignOfLife]
 
 
 def test_the_connections_of_all_processes_are_summed_up(pulses: list[SignOfLife], settings: Settings) -> None:
-    """On SQLite there is nothing to add up."""
+    """SQLite has no connections to sum up."""
     for workers, is_well in ((1, True), (64, False)):
         settings.GADGET_WORKERS = workers
         found = list(check_capacity(load_presence()))[:1]

@@ -1,4 +1,4 @@
-"""A wrong setting stops the start with its name, the fault and an example; what is absent has a safe default."""
+"""A wrong setting stops the start with its name, the fault and an example; missing ones have a safe default."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def mode_of(path: Path) -> int:
 
 @pytest.fixture
 def older(tmp_path: Path) -> Path:
-    """A data folder as an older version left it, open to everybody, with links that lead out of it."""
+    """A data folder of an older version, open to everybody, with links that lead out of it."""
     data = tmp_path / "var"
     (data / "files" / "1" / "reports").mkdir(parents=True)
     (tmp_path / "outside").mkdir()

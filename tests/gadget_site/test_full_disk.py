@@ -1,6 +1,6 @@
 """When nothing can be saved, readiness, the doctor, pages and the API say so, and why.
 
-SQLite is really full: it may have no more pages. PostgreSQL takes no writes, as after a failover.
+SQLite is really full: it may add no pages. PostgreSQL accepts no writes, as after a failover.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ def world() -> World:
 
 @pytest.fixture
 def browser(world: World) -> Client:
-    """A browser in which an operator logged in, while that could still be saved."""
+    """A browser with an operator who logged in before the disk was full."""
     return world.client("operator")
 
 
 @pytest.fixture
 def full_disk(browser: Client) -> Iterator[str]:
-    """Block all writes by present and later connections; return the sentence that says so."""
+    """Block all writes by present and later connections; return the sentence that reports it."""
     options = connection.settings_dict["OPTIONS"]
     known = dict(options)
     if connection.vendor == "sqlite":
@@ -145,9 +145,9 @@ def value_of(statement: str) -> Any:
 
 @pytest.mark.parametrize("room", [1_000, 200_000])
 def test_a_first_start_on_a_full_disk_fails_with_one_sentence(tmp_path: Path, room: int) -> None:
-    """No file may grow beyond this size, so that SQLite meets the end of its disk at the first or a later migration."""
+    """No file may grow beyond this size, so that SQLite fills its disk at the first or a later migration."""
     kept = {name: value for name, value in TEST_ENVIRONMENT.items() if name != "DATABASE_URL"}
-    kept["PYTHONDONTWRITEBYTECODE"] = "1"  # or the next process would find halves of compiled files
+    kept["PYTHONDONTWRITEBYTECODE"] = "1"  # otherwise the next process would find truncated compiled files
     script = (
         f"import resource, runpy, sys; resource.setrlimit(resource.RLIMIT_FSIZE, ({room}, {room}))\n"
         "sys.argv = ['manage.py', 'migrate', '--skip-checks', '--verbosity', '0']\n"

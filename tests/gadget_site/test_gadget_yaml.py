@@ -1,4 +1,4 @@
-"""gadget.yaml: what is read from it, and that a mistake names its line, its key and what would be right."""
+"""gadget.yaml: its content, and errors that name line, key and a valid value."""
 
 from __future__ import annotations
 

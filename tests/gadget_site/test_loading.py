@@ -1,4 +1,4 @@
-"""What a process loads before it is ready, and in which state it leaves the garbage collector."""
+"""The modules that a process loads before it is ready, and the state of its garbage collector."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ print(json.dumps({"collects": gc.isenabled(), "frozen": gc.get_freeze_count(), "
 
 @pytest.fixture(scope="module")
 def started() -> dict[str, object]:
-    """A process that has loaded what web and workers load."""
+    """A process with the same modules as web and workers."""
     command = [sys.executable, "-c", STARTED]
     environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "gadget_site.settings"}
     done = subprocess.run(command, cwd=settings.BASE_DIR, env=environment, capture_output=True, text=True, check=True)

@@ -58,7 +58,7 @@ except ValueError:
 
 @pytest.fixture(scope="module", params=["text", "json"])
 def lines(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    """The format, and what a process with known secrets wrote in it."""
+    """The format, and the lines that a process with known secrets wrote in it."""
     config = tmp_path_factory.mktemp("config") / "gadget.yaml"
     config.write_text("tools: {orchestrator_id: north}\nservices: {github: {token: token-of-a-service}}")
     environment = {
@@ -85,7 +85,7 @@ def speak(script: str, environment: dict[str, str]) -> str:
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory: pytest.TempPathFactory) -> dict[int | None, list[dict[str, Any]]]:
-    """The same lines for nobody, for the organization with common credentials, and for another one."""
+    """The same lines without an organization, for the one with common credentials, and for another one."""
     environment = {
         "DEBUG": "off",
         "SECRET_KEY": SECRET_KEY,

@@ -1,4 +1,4 @@
-"""The real parts start on the test database, find each other through Redis, and come back after they lost it."""
+"""The real parts start on the test database, find each other through Redis, and recover after losing it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def degraded(installation: Installation) -> list[str]:
 
 
 def listeners(installation: Installation) -> int:
-    """How many workers wait at the queue."""
+    """The number of workers that listen to the queue."""
     with redis.Redis.from_url(installation.redis.url) as client:
         return sum(row["cmd"] == "brpop" for row in client.client_list())
 

@@ -1,4 +1,4 @@
-"""A name that is nearly a setting's stops the start; names that mean something else do not."""
+"""A near miss of a setting's name stops the start; names that mean something else do not."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_common_names_with_some_resemblance_are_accepted(tmp_path: Path) -> None
 
 
 def test_a_near_miss_without_a_value_is_accepted(tmp_path: Path) -> None:
-    """Compose files pass on variables that nobody has set."""
+    """Compose files pass on variables that are not set."""
     assert read_settings({"ALLOWED_HOST": "", "TRUSTED_PROXY": ""}, tmp_path).port == 8000
 
 

@@ -1,6 +1,6 @@
-"""The database falls silent: readiness says so within two seconds, requests that hang end, and all is well after it.
+"""The database falls silent: readiness reports it within two seconds, hanging requests end, and everything recovers.
 
-PostgreSQL is reached through a proxy that stops forwarding; SQLite has no link, so a stranger holds its lock.
+PostgreSQL is reached through a proxy that stops forwarding; SQLite has no link, so another process holds its lock.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from tests.silent_proxy import SilentProxy
 
 BOUND_S = 2.0
 HANGING = 40
-"""More than the web part has threads for work beside requests, and more than it has connections."""
+"""More requests than the web part has extra threads and connections."""
 
 
 @pytest.fixture
 def proxy() -> Iterator[SilentProxy | None]:
-    """None on SQLite."""
+    """The proxy to the database; None on SQLite."""
     running = None if connection.vendor == "sqlite" else SilentProxy()
     yield running
     if running is not None:
@@ -134,7 +134,7 @@ def test_the_server_probes_silent_links_as_its_clients_do() -> None:
 
 
 def readiness(installation: Installation) -> tuple[int, float]:
-    """The status, and how long the response took."""
+    """The status, and the duration of the response."""
     began = time.monotonic()
     status = get(f"{installation.url}/api/ready").status
     return status, time.monotonic() - began

@@ -1,4 +1,4 @@
-"""A part that dies is started again, restless parts stop everything, and nothing outlives its supervisor."""
+"""A part that dies is restarted, parts that keep dying stop everything, and nothing outlives its supervisor."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def pids(output: io.StringIO) -> list[int]:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether it runs; a zombie that nobody has collected yet does not."""
+    """Return True if the process runs; an unreaped zombie does not."""
     state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
     return bool(state.strip()) and "Z" not in state
 

@@ -23,7 +23,7 @@ KEYS = ("dGVzdHMtb25seS10ZXN0cy1vbmx5LXRlc3RzLW9ubHk=", "YXVkaXQtdGVzdHMtb25seS1
 
 
 class Up:
-    """A running `manage.py up` with a data folder and a port of its own."""
+    """A running `manage.py up` with its own data folder and port."""
 
     def __init__(self, folder: Path, port: int, *arguments: str, **variables: str) -> None:
         self.folder, self.port = folder, port
@@ -68,7 +68,7 @@ class Up:
         return self.process.wait(seconds)
 
     def parts(self) -> dict[int, str]:
-        """The command lines of what runs for this data folder, by process id."""
+        """The command lines of the processes for this data folder, by process id."""
         listing = subprocess.run(["ps", "-axww", "-o", "pid=,command="], capture_output=True, text=True, check=True)
         rows = (line.strip().partition(" ") for line in listing.stdout.splitlines())
         return {int(pid): command for pid, _, command in rows if self._is_mine(int(pid), command)}

@@ -1,4 +1,4 @@
-"""Parts that start before the database is migrated wait for it, say so once, and then start by themselves."""
+"""Parts that start before the database is migrated wait for it, say so once, and then start automatically."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_a_waiting_web_part_ends_when_it_belongs_to_another_installation(
 
 
 def test_migrate_waits_for_its_server_with_one_line(empty_url: str, tmp_path: Path) -> None:
-    if connection.vendor == "sqlite":  # there is no server to wait for
+    if connection.vendor == "sqlite":  # no server to wait for
         return
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = int(probe.getsockname()[1])

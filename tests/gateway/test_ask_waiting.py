@@ -75,7 +75,7 @@ def build_scope(secret: str, path: str, wait_s: str = "30", method: str = "GET")
 
 
 def read_parts(parts: int, gone: asyncio.Event) -> Any:
-    """Return a `receive` that gives a body in so many parts, and says that the client is gone once it is."""
+    """Return a `receive` that returns a body in this many parts, and then the disconnect of the client."""
     left = parts
 
     async def receive() -> Any:

@@ -1,4 +1,4 @@
-"""Asks: an agent asks before it acts on its own, redeems the receipt once, and says what happened."""
+"""Asks: an agent asks before it acts on its own, redeems the receipt once, and reports the outcome."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client of the MCP server is told: a tool with its hints, the result of a call, or its ticket."""
+"""Responses of the MCP server: a tool with its hints, the result of a call, or its ticket."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def build_ticket(status: CallStatus, result: ToolResult | None = None, **more: A
 
 
 def answer(ticket: Ticket) -> tuple[str, Any, bool | None]:
-    """Return the text, the structure, and whether it is an error."""
+    """Return the text, the structure, and True for an error."""
     built = build_call_response(ticket, SITE)
     (content,) = built.content
     return content.text, built.structured_content, built.is_error  # type: ignore[union-attr]
@@ -102,7 +102,7 @@ def test_large_data_is_not_sent_twice(result: ToolResult) -> None:
 
 @pytest.mark.parametrize("result", LARGE.values(), ids=LARGE)
 def test_the_short_form_says_how_to_get_the_rest(result: ToolResult) -> None:
-    """From where it ends, pages read in turn give the rest, each once and as text alone."""
+    """After its end, consecutive pages return the rest, each once and only as text."""
     ticket = build_ticket(CallStatus.SUCCEEDED, result)
     _, structure, _ = answer(ticket)
     if result.markdown and len(result.markdown) < SHORT:

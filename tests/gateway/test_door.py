@@ -38,7 +38,7 @@ def test_slow_previews_do_not_block_other_requests() -> None:
 
 
 def read(messages: Iterable[dict[str, Any]]) -> bytes:
-    """Let the door read a body that comes in these messages."""
+    """Let the door read a body in these messages."""
     left = iter(messages)
 
     async def receive() -> dict[str, Any]:
@@ -62,7 +62,7 @@ def test_a_truncated_body_is_not_taken_as_complete() -> None:
 
 
 def admit(secret: str = "wrong", **scope: Any) -> Caller | int:
-    """Let the door look at a request; return its caller, or the status of the refusal."""
+    """Let the door check a request; return its caller, or the status of the refusal."""
     headers = [(b"authorization", f"Bearer {secret}".encode()), (b"host", b"gadget.test")]
     try:
         return asyncio.run(door._admit({"scheme": "https", "headers": headers, **scope}))

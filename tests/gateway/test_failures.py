@@ -1,4 +1,4 @@
-"""A failure of our own is told to an agent without its text, which may hold a key, a path or SQL."""
+"""An internal failure is reported to an agent without its text, which may contain a key, a path or SQL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Agent keys: who can make them, when they work, and what ends with them."""
+"""Agent keys: creation, validity, and the effects of their end."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ class TestRevokingAKey:
         self, workshop: Workshop, key: AgentKey, monkeypatch: pytest.MonkeyPatch, *, is_ended: bool
     ) -> None:
         runs = []
-        for name in ("before", "open", "after"):  # whichever is looked at first
+        for name in ("before", "open", "after"):  # regardless of their order
             session = find_or_create_session(key, name)
             if is_ended and name != "open":
                 workshop.drive(record_request(key, session, ToolRequest("data.searchRecords", {"region": "EU"})).run)
@@ -260,7 +260,7 @@ class TestRevokingAKey:
 
 
 def open_call(workshop: Workshop, key: AgentKey, session: AgentSession | None = None) -> Run:
-    """Request a write, whose card waits."""
+    """Request a write that waits for approval."""
     record = workshop.record()
     params = {"record_id": str(record.pk), "changes": {"phone": "+49 1"}}
     return record_request(key, session, ToolRequest("data.updateRecord", params)).run

@@ -1,4 +1,4 @@
-"""The levels of actions: an admin sets them, and the list shows those of the own organization alone."""
+"""The levels of actions: an admin sets them, and the list shows only those of the organization."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The preview of a requested call takes time, in which other requests come and people change rules."""
+"""The preview of a requested call takes time, during which other requests arrive and people change rules."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tools.toolbox import Condition, Otherwise, Rule
 
 @pytest.fixture
 def during_preview(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], object]]:
-    """Return the acts that happen during the next previews, one in each."""
+    """Return the list of actions to run during the next previews, one in each."""
     acts: list[Callable[[], object]] = []
 
     def act_and_preview(context: Any, plan: Any) -> None:

@@ -24,7 +24,7 @@ def two_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def open_one(key: AgentKey, name: str) -> ToolCall:
-    """Request a write in a session of its own."""
+    """Request a write in its own session."""
     return record_request(key, find_or_create_session(key, f"{key.pk} {name}"), ToolRequest(EFFECT, {"name": name}))
 
 

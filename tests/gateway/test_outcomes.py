@@ -1,4 +1,4 @@
-"""What an agent reports about an ask that it redeemed, what happens if it reports nothing, and what a person says."""
+"""Outcomes of redeemed asks: reported by the agent, missing, or resolved by a person."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An agent key opens the gateway alone: with the key of an approver, no path decides the card that it made."""
+"""An agent key opens only the gateway: even with an approver's key, no path decides its own card."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def list_operations() -> list[tuple[str, str]]:
 
 
 class Approver:
-    """An approver's agent key, and the card that it made."""
+    """An approver's agent key, and a card that it created."""
 
     def __init__(self, workshop: Workshop) -> None:
         self.secret = issue_key(workshop.approver, workshop.employee.pk, "Laptop", 30)[1]

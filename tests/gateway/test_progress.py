@@ -1,4 +1,4 @@
-"""What a request that waits for a call reads meanwhile: the call's status, and the progress of its run."""
+"""The data that a request reads while it waits for a call: the call's status, and its run's progress."""
 
 from __future__ import annotations
 

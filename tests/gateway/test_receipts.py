@@ -127,7 +127,7 @@ class TestRedeemingAReceipt:
 
     @pytest.mark.parametrize("claim", [field.name for field in fields(Receipt)])
     def test_compares_each_claim(self, workshop: Workshop, key: AgentKey, claim: str) -> None:
-        """Whatever could be signed by mistake, a receipt that says something else is refused."""
+        """Even a validly signed receipt is refused if a claim differs."""
         asked = ask(key)
         state = approve(workshop, asked)
         claims = read_receipt(state.sign())
@@ -286,7 +286,7 @@ class TestAReceipt:
             "a.b.c",
             "ä.ö.ü",
             f"{'W1tb' * 2_600}.a.b",
-            f"eyJraWQiOiJub2JvZHkifQ.{body}.{signature}",  # a key that nobody has
+            f"eyJraWQiOiJub2JvZHkifQ.{body}.{signature}",  # an unknown key
         ):
             with pytest.raises(InvalidReceipt):
                 read_receipt(forged)

@@ -1,4 +1,4 @@
-"""Calls that an agent requests from elsewhere: judged, recorded, carded and run like those of an employee."""
+"""Calls that an agent requests from elsewhere: judged, recorded, approved and run like those of an employee."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tools.office.records.models import Record
 from tools.toolbox.toolbox import Toolbox
 
 MOST_STATEMENTS = 10
-"""To find the run, load it with its grants, lock it, look at the grants again, and record pass, call and events."""
+"""Statements that find the run, load its grants, lock it, check them again, and record pass, call and events."""
 SEARCH, UPDATE, EFFECT = "data.searchRecords", "data.updateRecord", Effect.name
 
 
@@ -387,7 +387,7 @@ class TestATicket:
 
 
 def authenticated(key: AgentKey) -> AgentKey:
-    """Load the key again, as the next request does."""
+    """Reload the key, as the next request does."""
     return AgentKey.objects.select_related("membership__user", "employee__organization").get(pk=key.pk)
 
 

@@ -45,7 +45,7 @@ HARD = [
     *(f"github.{LONG}", f"github.{LONG}1", f"github__{LONG}", f"{LONG}.{LONG}", "x" * 48, "x" * 49, "x." + "y" * 45),
     *EQUAL_DIGESTS,
 ]
-"""Names that are long, or alike once a dot is written as underscores."""
+"""Names that are long, or equal once a dot is written as underscores."""
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def api() -> Iterator[Api]:
 
 
 def connect_everything(workshop: Workshop, api: Api, folder: Path) -> None:
-    """Connect an API and an MCP server with long names and names that are alike, and grant every tool there is."""
+    """Connect an API and an MCP server with long and similar names, and grant every tool."""
     alike = ["add_contact", "add__contact", "add.contact", "add-contact", "ADD.contact", LONG, f"{LONG}s", "é", "1st"]
     for number, name in enumerate([*alike, "x" * 200]):
         api.paths[f"/{number}"] = {"post": operation(name)}
@@ -75,7 +75,7 @@ def connect_everything(workshop: Workshop, api: Api, folder: Path) -> None:
     for source in Source.objects.all():
         take(source, *SourceTool.objects.filter(source=source).values_list("tool", flat=True))
     held = set(workshop.employee.grants.values_list("tool", flat=True))
-    workshop.organization.refresh_from_db()  # which shows this process that there are new tools
+    workshop.organization.refresh_from_db()  # makes this process see the new tools
     names = {tool.name for tool in load_toolbox(workshop.organization.pk).tools()} - held
     Grant.objects.bulk_create([Grant(employee=workshop.employee, tool=name) for name in names])
 
@@ -118,7 +118,7 @@ def test_served_names_are_legal_and_unique() -> None:
 @settings(max_examples=150, deadline=None, database=None)
 @given(SETS_OF_NAMES)
 def test_any_names_become_legal_and_unique_and_map_back(names: list[str]) -> None:
-    """Names that look like served ones of others, and such of others again, are among them."""
+    """They include names that look like other tools' served names, repeatedly."""
     names = list(dict.fromkeys([*names, *map(get_served_name, names)]))
     served = [get_served_name(name) for name in names]
     assert [name for name in served if not SERVED.match(name)] == []
@@ -129,7 +129,7 @@ def test_any_names_become_legal_and_unique_and_map_back(names: list[str]) -> Non
 @settings(max_examples=100, deadline=None, database=None)
 @given(SETS_OF_NAMES, st.randoms())
 def test_a_served_name_never_changes_to_another_tool(names: list[str], chance: random.Random) -> None:
-    """With any tools added or removed, it means the same tool or none."""
+    """Whatever tools are added or removed, a served name means the same tool or none."""
     names = list(dict.fromkeys([*names, *map(get_served_name, names)]))
     served = {name: get_served_name(name) for name in names}
     others = [name for name in names if chance.random() < 0.5]

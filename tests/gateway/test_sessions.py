@@ -144,7 +144,7 @@ def test_a_run_accepts_more_calls_unless_a_write_is_running(
     at_work.update(status=status, level=level.value, exec_epoch=1, deadline_at=Now() + timedelta(days=1))
     assert find_or_start_run(key, sessions[1]) == calls[1].run_id, "another run's calls are its own affair"
     assert (find_or_start_run(key, sessions[0]) == calls[0].run_id) is takes_more
-    at_work.update(status=CallStatus.APPROVED)  # nobody executes it
+    at_work.update(status=CallStatus.APPROVED)  # not executed
 
 
 def test_a_run_being_cancelled_accepts_no_more_calls(key: AgentKey) -> None:

@@ -1,7 +1,7 @@
 """More than 300 hostile strings, by family: what a model, a tool, a record or a person may write to fool a page.
 
-Those of UNSTORABLE no database keeps; they are for what people send. A string that could run something sets
-`window.hacked`, and one that could load something asks `evil.example`.
+No database stores those of UNSTORABLE; they are for input of people. A string that could run something sets
+`window.hacked`, and one that could load something requests `evil.example`.
 """
 
 from __future__ import annotations
@@ -287,13 +287,13 @@ FAMILIES = {
 ONE_OF = 16
 EVERY_STRING = tuple(text for family in FAMILIES.values() for text in family)
 HOSTILE = tuple(text for name, family in FAMILIES.items() for text in take_sample(family, ONE_OF, name))
-"""Some of each family, which stand in every place; all of them with GADGET_TESTS_WHOLE=1."""
+"""Some strings of each family, written into every place; all of them with GADGET_TESTS_WHOLE=1."""
 UNSTORABLE = ("\0", "a\0b", "\ud800", "a\udfffb", "\ud83d", f"\0<img src=x onerror={HACK}>")
 
 HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 SELECTOR = "\ufe0e\ufe0f"
 EMOJI = "❤👨👩👧"
-"""All that stand before a selector here."""
+"""All characters before a selector here."""
 KEYCAP = re.compile("[0-9#*]\ufe0f\u20e3")
 HIDDEN_LETTERS = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\ufe00-\ufe0d\U000e0100-\U000e01ef]"
@@ -303,7 +303,7 @@ BEYOND_PLAIN = re.compile(r"[^ -~\n\t]")
 
 
 def is_hidden(char: str, before: str = "", after: str = "") -> bool:
-    """Whether nobody sees the character between these two; said here anew, not asked of what is tested."""
+    """Return True if the character between these two is invisible; independent of the tested code."""
     if char in "\n\t":
         return False
     if char in SELECTOR:
@@ -312,14 +312,14 @@ def is_hidden(char: str, before: str = "", after: str = "") -> bool:
 
 
 def hidden_in(text: str) -> set[str]:
-    """The hidden characters of a text of a page, as `U+202E`; a selector may stand behind what is not in the text."""
+    """List the hidden characters of a page's text, as `U+202E`; a selector may follow a removed character."""
     if not BEYOND_PLAIN.search(text):
         return set()
     return {f"U+{ord(char):04X}" for char in set(text) - set(SELECTOR) if is_hidden(char)}
 
 
 def squeezed(text: str, *, one_line: bool = True, counts_marks: bool = True) -> str:
-    """The text as a page must tell it, hidden characters as tokens; without blanks, which a page may set anew.
+    """Return the text as a page must show it: hidden characters as tokens, and without blanks, which a page may change.
 
     Args:
         one_line: line breaks and tabs are hidden too, in a place that cannot show them.
@@ -336,7 +336,7 @@ def squeezed(text: str, *, one_line: bool = True, counts_marks: bool = True) -> 
 
 
 def packed(limit: int, between: str = " ", longest: int = 0) -> tuple[str, ...]:
-    """All of HOSTILE in as few texts of at most `limit` characters as possible; what is longer is cut.
+    """Pack all of HOSTILE into as few texts of at most `limit` characters as possible; longer strings are cut.
 
     Args:
         longest: cut each of the strings at this length; 0: at the limit alone.

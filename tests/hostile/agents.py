@@ -1,4 +1,4 @@
-"""Hostile texts in what agents and systems elsewhere wrote: keys' names, asks, and messages to triggers."""
+"""Hostile texts written by external agents and systems: key names, asks, and messages to triggers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.world import World
 def add_agents(world: World, names: list[str], effects: list[str]) -> None:
     """Add a key with each of these names, and an ask about each of these effects, with a refused one beside it.
 
-    Each effect is that of two asks, so that the card of the second shows the first.
+    Each effect has two asks, so that the card of the second shows the first.
     """
     member, ends = world.member("operator"), timezone.now() + timedelta(days=3)
     keys = AgentKey.objects.bulk_create(

@@ -1,6 +1,6 @@
-"""A row of every kind that the admin shows, with all hostile strings in each of its texts; and forms read whole.
+"""A row of every kind in the admin, with all hostile strings in each of its texts, and parsed forms.
 
-No column limits a text here: what matters is how pages show it, and one row tells as much as hundreds of short ones.
+No column limits a text here: the tests are about pages, and one row replaces hundreds of short ones.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from tests.hostile.world import IN_ALL
 from tests.world import World, make_world
 
 CLOSED = frozenset({"level", "password", "currency", "lease_owner"})
-"""Names of columns that hold one of a few words, that no page shows, or that nobody but Gadget fills."""
+"""Names of columns with one of a few words, not shown on pages, or filled only by Gadget."""
 PRICE = ("input", "output")
 
 
 def without_limits() -> None:
-    """Puts a table of the same name before each table of PostgreSQL, whose columns take any text; until the rollback.
+    """Hide each table of PostgreSQL behind one of the same name without limits, until the rollback.
 
-    SQLite holds nobody to the length of a column.
+    SQLite does not enforce the length of a column.
     """
     if connection.vendor != "postgresql":
         return
@@ -57,18 +57,18 @@ def without_limits() -> None:
 
 @cache
 def all_strings(longest: int, *, is_hostile: bool = True) -> str:
-    """All strings, one after the other, each cut at this length, 0: none is cut; or as much harmless text."""
+    """Join all strings, each cut at this length (0 for none), or return as much harmless text."""
     text = "\n".join(dict.fromkeys(text[: longest or None] for text in HOSTILE))
     return text if is_hostile else "".join(char if char in " \n" else "x" for char in text)
 
 
 def as_breaks(text: str) -> str:
-    """The text where any break of a line is the same."""
+    """Return the text with all line breaks alike."""
     return text.replace("\r", "\n")
 
 
 def as_json(text: str) -> str:
-    """The text between the quotes of JSON."""
+    """Return the text as a JSON string without its quotes."""
     return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
@@ -77,13 +77,13 @@ WAYS: tuple[Callable[[str], str], ...] = (str, as_breaks, as_json)
 
 @cache
 def _told(way: Callable[[str], str], longest: int, *, is_hostile: bool, one_line: bool) -> tuple[str, str]:
-    """All strings in this way, and as a page must tell them."""
+    """Return all strings in this form, and as a page must show them."""
     text = way(all_strings(longest, is_hostile=is_hostile))
     return text, squeezed(text, one_line=one_line, counts_marks=False)
 
 
 def told_of(text: str, way: Callable[[str], str] = str, *, one_line: bool) -> str:
-    """The text in this way, as a page must tell it; see `squeezed`, which works through all strings only once."""
+    """Return the text in this form, as a page must show it; all strings are squeezed only once."""
     text = way(text)
     for longest, is_hostile in product((0, IN_ALL), (True, False)):
         whole, told = _told(way, longest, is_hostile=is_hostile, one_line=one_line)
@@ -96,13 +96,13 @@ def told_of(text: str, way: Callable[[str], str] = str, *, one_line: bool) -> st
 
 @dataclass
 class FilledRows:
-    """The rows, and what stands in each of their places.
+    """The rows, and the text in each of their places.
 
     Attributes:
-        world: where they belong; its `root` is a superuser.
+        world: the world of the rows; its `root` is a superuser.
         rows: one of each kind.
-        texts: by model and field, the texts in it; each text begins and ends with the name of its place.
-        acts: what the history of every row tells of the one act in it.
+        texts: the texts by model and field; each text begins and ends with the name of its place.
+        acts: the text of the one action in every row's history.
     """
 
     world: World
@@ -112,11 +112,11 @@ class FilledRows:
     acts: list[str] = field(default_factory=list)
 
     def whole(self, place: str, longest: int = IN_ALL) -> str:
-        """All strings, between the names of the place; or as much harmless text."""
+        """Return all strings between the names of the place, or as much harmless text."""
         return f"{place} begins\n{all_strings(longest, is_hostile=self.is_hostile)}\n{place} ends"
 
     def fill(self, row: Model) -> None:
-        """Writes into each place of the row that holds text."""
+        """Write into each text of the row."""
         for each in row._meta.concrete_fields:
             place = f"{row._meta.object_name}.{each.name}"
             if each.choices or each.name in CLOSED or isinstance(each, EncryptedTextField):
@@ -132,7 +132,7 @@ class FilledRows:
             self.texts[row._meta.object_name or "", each.name] = texts
 
     def _nested(self, place: str, column: Field[Any, Any]) -> tuple[Any, list[str]]:
-        """A value of the kind that the column holds, and its texts."""
+        """Return a value of the column's type, and its texts."""
         if column.get_default() == []:
             return [self.whole(place)], [self.whole(place)]
         name, inner = self.whole(f"{place} name"), self.whole(f"{place} value")
@@ -142,15 +142,15 @@ class FilledRows:
 
 
 def make_filled_rows(*, is_hostile: bool) -> FilledRows:
-    """One row of each kind, filled; made directly, because no door would take these texts."""
+    """Create one filled row of each kind directly, because no form would accept these texts."""
     filled = FilledRows(make_world(), is_hostile)
     world = filled.world
     rows = [*one_of_each(world), world.member("viewer").user, *_attempts()]
     for row in rows:
         filled.fill(row)
         if isinstance(row, ToolCall):
-            row.status, row.finished_at = CallStatus.FAILED, timezone.now()  # only such a call may have a late effect
-        if isinstance(row, Event):  # which the database lets nobody change
+            row.status, row.finished_at = CallStatus.FAILED, timezone.now()  # only a failed call may have a late effect
+        if isinstance(row, Event):  # events cannot be changed in the database
             Event.objects.filter(pk=row.pk).delete()
             row.save(force_insert=True)
         else:
@@ -170,7 +170,7 @@ def _attempts() -> list[Model]:
 
 
 def _grant(filled: FilledRows) -> None:
-    """A tool that is not installed, with a limit; and a colleague."""
+    """Grant an uninstalled tool with a limit, and delegation to a colleague."""
     employee = filled.world.employee
     tool, value, colleague = (filled.whole(f"Employee.{place}") for place in ("tool", "limit", "colleague"))
     conditions = [{"param": "q", "rule": "one_of", "value": [value], "otherwise": "ask"}]
@@ -185,7 +185,7 @@ def _grant(filled: FilledRows) -> None:
 
 
 def _remember(filled: FilledRows) -> None:
-    """An act in the history of each row, by somebody with such a name."""
+    """Add an action to each row's history, by a person with a hostile name."""
     user = filled.world.users["outsider"]
     message = filled.whole("act")
     for name in ("username", "first_name", "last_name"):
@@ -211,7 +211,7 @@ class FormReading(Reading):
     """One page with a form.
 
     Attributes:
-        values: what its inputs and boxes of text would send, as it is.
+        values: the raw values that its inputs and text areas would send.
     """
 
     values: list[str] = field(default_factory=list)
@@ -229,15 +229,15 @@ class FormReading(Reading):
             self.values[-1] += data
 
     def tells(self, text: str) -> bool:
-        """Whether people read the whole text: in one line, in several, where any break is one, or as JSON."""
+        """Return True if the whole text is readable: in one line, in several, or as JSON."""
         return any(told_of(text, way, one_line=line) in self.text for way in WAYS for line in (False, True))
 
     def sends(self, text: str) -> bool:
-        """Whether an input or a box holds the whole text as it is, or as JSON."""
+        """Return True if an input or a text area has the whole text unchanged, or as JSON."""
         return any(text in value or as_json(text) in value for value in self.values)
 
 
 def shown_fields(response: Any) -> list[str]:
-    """The names of what the form of this response shows, in its order."""
+    """List the names of the fields in the form of this response, in order."""
     lines = [line for fieldset in response.context["adminform"] for line in fieldset]
     return [cast("str", each.field["name"] if each.is_readonly else each.field.name) for line in lines for each in line]

@@ -1,4 +1,4 @@
-"""Hostile Markdown: texts made to be slow to render, or to become much more HTML than they are text."""
+"""Hostile Markdown: texts designed to render slowly, or into far more HTML than text."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ SHAPES = (
 
 
 def hostile_texts(count: int, seed: int = 5) -> Iterator[str]:
-    """Each shape once, then mixtures of few pieces, repeated and jumbled; the same ones for the same seed."""
+    """Yield each shape once, then random mixtures of few pieces, which are the same for the same seed."""
     dice = random.Random(seed)
     for shape in SHAPES[:count]:
         yield shape[:LENGTH]

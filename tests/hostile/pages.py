@@ -1,4 +1,4 @@
-"""Reads a page as a browser does, and says what hostile text has done to it."""
+"""Parse a page like a browser, and report the effects of hostile text on it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tests.hostile import HOSTILE, hidden_in, squeezed
 Shape = tuple[str, frozenset[str]]
 """An element with the names of its attributes."""
 
-# What the desk itself makes of text: tokens, flags, and the elements of rendered Markdown.
+# Elements that Gadget itself adds to text: tokens, flags, and rendered Markdown.
 OF_TEXT: frozenset[Shape] = frozenset({("span", frozenset({"class", "title"})), ("span", frozenset({"class"}))})
 OF_SENTENCES: frozenset[Shape] = frozenset(
     {("strong", frozenset({"class"})), ("strong", frozenset({"class", "title"})), ("bdi", frozenset())}
     | {("ul", frozenset({"class", "aria-label"})), ("li", frozenset({"class"})), ("del", frozenset())}
     | {("ins", frozenset())}
 )
-# Tokens that count what they replace, and those of spaces, which `squeezed` leaves out.
+# Tokens with a count, and those of spaces, which `squeezed` omits.
 COUNTED = re.compile("⟦(U\\+[0-9A-F]+) \N{MULTIPLICATION SIGN}([0-9,]+)⟧")
 SPACES = re.compile(r"⟦(?:U\+(?:00A0|1680|200[0-9A]|202F|205F)|[0-9,]+ (?:blank lines|spaces?))⟧")
 MARKDOWN_TAGS = frozenset(
@@ -58,7 +58,7 @@ OF_MARKDOWN: frozenset[Shape] = frozenset(
 )
 OF_RENDERED = OF_MARKDOWN | OF_TEXT
 MARKDOWN_LINK = re.compile(r"https?://[^\s\"<>]*", re.IGNORECASE)
-# What a form sends back as it is, and what only the page's own scripts compare or type in.
+# Values that a form sends back unchanged, or that only the page's own scripts use.
 RAW = frozenset({"value", "data-example", "data-confirm", "data-only-user", "data-user"})
 ADDRESSES = frozenset(
     {"href", "src", "srcset", "action", "formaction", "poster", "data", "ping", "background", "xlink:href"}
@@ -73,10 +73,10 @@ class Reading(HTMLParser):
     """One page.
 
     Attributes:
-        shapes: its elements outside of rendered Markdown, and whether each stands in a card's sentence or similar.
-        faults: what no page may hold, whatever was written into it.
-        text: all of its text without blanks and flags, for looking something up in it.
-        following: the address of the page that goes on.
+        shapes: its elements outside rendered Markdown, each with True inside a card's sentence or similar.
+        faults: the faults that no page may have.
+        text: all of its text without blanks and flags, for searching.
+        following: the address of the next page.
     """
 
     html: str
@@ -155,23 +155,23 @@ class Reading(HTMLParser):
 
 
 def _expand_tokens(text: str) -> str:
-    """Write each counted token out, and leave out those that stand for spaces."""
+    """Write each counted token out, and omit those that stand for spaces."""
     return SPACES.sub("", COUNTED.sub(lambda found: f"⟦{found[1]}⟧" * int(found[2].replace(",", "")), text))
 
 
 def strange(hostile: Reading, known: set[Shape]) -> list[str]:
-    """What the hostile page holds that the same page with harmless text does not."""
+    """List the elements that the hostile page has and the harmless one lacks."""
     return sorted(
         f"<{tag} {' '.join(sorted(names))}>" for tag, names in hostile.shapes - known - OF_TEXT - OF_SENTENCES
     )
 
 
 def tells(told: str, text: str) -> bool:
-    """Whether the whole text is there, in one line or in several."""
+    """Return True if the whole text is there, in one line or in several."""
     ways = itertools.product((True, False), (True, False))
     return any(squeezed(text, one_line=line, counts_marks=marks) in told for line, marks in ways)
 
 
 def untold(told: str, limit: int) -> list[str]:
-    """The hostile strings, each cut at this length, that are not there: none, unless a sample was taken of them."""
+    """List the missing hostile strings, each cut at this length: none, unless only a sample was used."""
     return [text for text in dict.fromkeys(text[:limit] for text in HOSTILE) if not tells(told, text)]

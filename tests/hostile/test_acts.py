@@ -1,4 +1,4 @@
-"""What acts ask first, say afterwards or refuse is text, whoever wrote the names and words in it."""
+"""Confirmations, messages and refusals show names and texts of others as text."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_a_refused_schedule_stays_in_its_form_and_a_confirmation_escapes_its_tas
 
 
 def is_name(text: str) -> bool:
-    """Whether a file may be called so."""
+    """Return True if a file may have this name."""
     try:
         return parse_file_path(text) == (text,)
     except ToolError:
@@ -120,7 +120,7 @@ def test_file_names_are_escaped_when_refused_listed_and_confirmed(world: World) 
     names = take_sample([text for text in EVERY_STRING if is_name(text)], 6, "names of files")
 
     def uploaded(name: str, folder: str = "") -> Any:
-        # without a name, no file: as for a name of which the server keeps nothing
+        # without a name, send no file, as for a name that the server empties
         files = {"files": SimpleUploadedFile(name.replace("/", "") or "x", b"x")} if name else {}
         return client.post("/files/upload/", {**files, "folder": folder}, follow=True)
 

@@ -1,4 +1,4 @@
-"""The admin's lists show hostile text as text too: nothing runs in it, and what hides is a token, but in inputs."""
+"""The admin's lists show hostile text as text too: nothing runs, and hidden characters are tokens, except in inputs."""
 
 from __future__ import annotations
 
@@ -64,11 +64,11 @@ LONGEST = {
     "ToolRule": 120,
     "User": 150,
 }
-"""By model, the length at which a place of its list holds every string."""
+"""By model, the length at which a cell of its list contains every string."""
 
 
 def prepared(*, is_hostile: bool) -> HostileWorld:
-    """The world with a superuser, and rows of what it has none of, with all strings in what their lists show."""
+    """The world with a superuser and rows of every missing model, with all strings in the columns of their lists."""
     made = make_hostile_world(is_hostile=is_hostile)
     world, texts, names, ends = made.world, made.words.of(200), made.words.of(120), made.words.of(250)
     root = world.users["root"] = User.objects.create_superuser("root")
@@ -101,7 +101,7 @@ def prepared(*, is_hostile: bool) -> HostileWorld:
 
 
 def make_rules(made: HostileWorld) -> None:
-    """Approval rules, groups and deputies."""
+    """Create approval rules, groups and deputies."""
     acme, ends_at = made.world.acme, timezone.now() + timedelta(days=1)
     ApprovalRule.objects.bulk_create(
         ApprovalRule(organization=acme, name=text, tool=text, category=text) for text in made.words.of(80)
@@ -113,13 +113,13 @@ def make_rules(made: HostileWorld) -> None:
 
 
 def found_organizations(made: HostileWorld) -> None:
-    """One for each name. They stand in the filters of every list, which makes each page dear."""
+    """Create one organization per name. They are in the filters of every list, which makes each page expensive."""
     names = enumerate(made.words.of(120))
     Organization.objects.bulk_create(Organization(name=name, slug=f"o{number}") for number, name in names)
 
 
 def read(made: HostileWorld, models: list[type[Model]], most: int = 0) -> Iterator[tuple[str, Reading]]:
-    """Every page of the models' lists, or at most so many of each."""
+    """Read every page of the models' lists, or at most this many of each."""
     client = made.world.client("root")
 
     def page(where: str) -> tuple[Any, Reading]:
@@ -127,7 +127,7 @@ def read(made: HostileWorld, models: list[type[Model]], most: int = 0) -> Iterat
         assert response.status_code == 200, (where, response.status_code)
         return response, Reading(response.content.decode())
 
-    client.get(address(made.world.acme, "change"))  # the first form of Unfold's changes the labels of all others
+    client.get(address(made.world.acme, "change"))  # the first form of Unfold changes the labels of all others
     yield "index", page("/admin/")[1]
     for model in models:
         for number in range(1, (most or MAX_PAGES) + 1):

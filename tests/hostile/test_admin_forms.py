@@ -1,4 +1,4 @@
-"""The admin's pages of one row tell all hostile strings in every place, and become nothing of what is written there."""
+"""The admin's pages of one row show all hostile strings in every place, and run none of them."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ HOLDS_NOTHING_OF_OTHERS = {
     ("User", "password"): "a hash, of which a part is shown",
 }
 ENOUGH = 3
-"""So many pages that are not as they ought to be are told; to look for a text in vain takes long."""
+"""The number of faulty pages to report: searching for a missing text is slow."""
 TITLES = ((Message, "text", 80), (Approval, "sentence", 120))
-"""Rows whose titles are only the beginning of a text."""
+"""Rows whose titles are only the start of a text."""
 
 
 @pytest.fixture(autouse=True)
 def as_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without Pygments, which comes with the tests alone and would color JSON."""
+    """Disable Pygments, which only the tests install and which would color JSON."""
     monkeypatch.setitem(sys.modules, "pygments", None)
 
 
@@ -62,7 +62,7 @@ def may(row: Model, act: str) -> bool:
 
 
 def read(client: Client, where: str, texts: list[str]) -> tuple[Any, FormReading, list[str]]:
-    """The page, and those of the texts that it does not tell."""
+    """Return the page, and the texts that it does not show."""
     response = client.get(where)
     assert response.status_code == 200, (where, response.status_code)
     reading = FormReading(response.content.decode())
@@ -70,7 +70,7 @@ def read(client: Client, where: str, texts: list[str]) -> tuple[Any, FormReading
 
 
 def untold_by_form(row: Model, filled: FilledRows, response: Any, reading: FormReading) -> Iterator[str]:
-    """Each field that does not show all that stands in it, or of which nobody knows what ought to."""
+    """List the fields that do not show their whole content, or whose content is not known."""
     model, form = row._meta.object_name or "", response.context["adminform"].form
     columns = {column.name: column for column in row._meta.concrete_fields}
     for name in shown_fields(response):
@@ -88,7 +88,7 @@ def untold_by_form(row: Model, filled: FilledRows, response: Any, reading: FormR
 
 
 def refused(row: Model, filled: FilledRows, client: Client, page: str) -> tuple[FormReading, list[str]]:
-    """The form of the page once all strings were typed into each of its fields; and what of it does not come back."""
+    """Submit all strings in each field of the form; return it, with the texts that do not come back."""
     where = address(row, page)
     fields = client.get(f"{where}?for=other&kind=openapi").context["adminform"].form.fields
     typed = {name: filled.whole(f"{name} typed") for name, field in fields.items() if not is_tick(field)}
@@ -104,7 +104,7 @@ def refused(row: Model, filled: FilledRows, client: Client, page: str) -> tuple[
 
 
 def list_boxes(field: forms.Field, name: str) -> list[str]:
-    """The names under which a browser sends what was typed into the field."""
+    """List the names under which a browser sends the value of the field."""
     blanks = ("tool", "param", "comparison", "value", "otherwise")
     return [f"{name}-0-{blank}" for blank in blanks] if isinstance(field, LimitsField) else [name]
 
@@ -114,15 +114,15 @@ def is_tick(field: forms.Field) -> bool:
 
 
 def is_kept_back(field: forms.Field) -> bool:
-    """Passwords, files and the like never come back; nor does what cannot be the name of a credential's field."""
+    """Return True for values that never come back: passwords, files, and invalid names of credential fields."""
     is_never_shown = isinstance(field, forms.FileField) or isinstance(field.widget, forms.PasswordInput)
     return field.disabled or is_never_shown or field.help_text == NAME_HELP
 
 
 def pages(filled: FilledRows) -> Iterator[tuple[str, FormReading, list[str]]]:
-    """By model and kind of page, each page of each row with what it does not tell."""
+    """By model and kind of page, each page of each row with the texts that it does not show."""
     client = filled.world.client("root")
-    client.get(address(filled.world.acme, "change"))  # the first form of Unfold's changes the labels of all others
+    client.get(address(filled.world.acme, "change"))  # the first form of Unfold changes the labels of all others
     for row in filled.rows:
         model = row._meta.object_name
         response, reading, missing = read(client, address(row, "change"), [str(row)])

@@ -1,4 +1,4 @@
-"""What people send, refused or not, comes back as text: own names, queries, forms, files; and what leaves is tame."""
+"""Input of people comes back as text, refused or not: names, queries, forms, files; exports are safe."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def masked(text: str) -> str:
 
 
 def assert_tame(send: Send, texts: Iterable[str]) -> str:
-    """Every response is a page that harmless text would have made too; returns what all of them tell."""
+    """Check that every response has only elements of a harmless page; return the texts of all."""
     texts, told = list(texts), []
     known = set[tuple[str, frozenset[str]]]()
     for text in ("", "A", "1", "x", masked(texts[0]), masked(texts[-1])):
@@ -75,7 +75,7 @@ def assert_tame(send: Send, texts: Iterable[str]) -> str:
     return "\n".join(told)
 
 
-# Own names, and what addresses ask for
+# Own names, and queries in addresses
 
 
 def test_names_of_organizations_and_users_are_escaped_on_every_page(world: World) -> None:
@@ -120,7 +120,7 @@ def test_an_unknown_address_is_reported_as_escaped_text(world: World) -> None:
     )
 
 
-# What forms send
+# Forms
 
 
 def test_a_refused_form_keeps_its_values_escaped(world: World) -> None:

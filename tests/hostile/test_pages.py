@@ -1,4 +1,4 @@
-"""All hostile strings in every place of every page: an element more, a hidden character or a foreign address fails."""
+"""Every hostile string in all places of every page: additional elements, hidden characters and foreign links fail."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from tests.source_tree import ROOT
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
 HARMLESS_PAGES = 9
-"""So many pages of each kind are read with harmless text."""
+"""The number of pages of each kind that are read with harmless text."""
 GRANTS_ON_A_PAGE = 40
 IN_A_ROW = 120
-"""So many characters at least a row of the inbox shows of a card's text; the card itself shows all of it."""
+"""The least number of characters of a card's text in a row of the inbox; the card itself shows all."""
 
 
 def test_there_are_more_than_300_different_strings() -> None:
@@ -96,7 +96,7 @@ READ_ELSEWHERE = {
     "file-download": "tests/web/test_files.py::test_a_hostile_path_is_refused",
     "search": "tests/web/test_frame.py::test_shows_hostile_names_as_text",
 }
-"""By the name of an address, the test that fills what is answered there."""
+"""The tests that fill the pages at other addresses, by the name of the address."""
 SIMULATED_RULE = '/simulator/?changes=[{"kind":"approval_rule","rule":{"id":0,"name":"two","needed":2}}]'
 TELLS_NO_TEXT = {
     "logout": "leads on to the login, which is empty",
@@ -143,7 +143,7 @@ TELLS_NO_TEXT = {
 
 
 def assert_each_address_is_judged(here: set[str]) -> None:
-    """A new page has to be added to `every_page`, or to one of the lists above; `here` are the names of those read."""
+    """Check that each address is in `every_page`, or in one of the lists above; `here` has the names of read pages."""
     names = [str(pattern.name) for pattern in urlpatterns]
     assert {*here, *READ_ELSEWHERE, *TELLS_NO_TEXT} == set(names)
     assert len(here) + len(READ_ELSEWHERE) + len(TELLS_NO_TEXT) == len(set(names))
@@ -162,7 +162,7 @@ def world_at_work(*, is_hostile: bool) -> HostileWorld:
 
 
 def every_page(made: HostileWorld) -> dict[str, list[str]]:
-    """By kind, the addresses of pages that together show every row."""
+    """Return the addresses of pages that together show every row, by kind."""
     runs, cards = [run.pk for run in made.runs], [card.pk for card in made.cards]
     asks = Approval.objects.filter(run__ask__isnull=False).order_by("pk").values_list("pk", flat=True)
     return {
@@ -212,7 +212,7 @@ def every_page(made: HostileWorld) -> dict[str, list[str]]:
 
 
 def followed(client: Client, address: str, most: int) -> Iterator[tuple[str, Reading]]:
-    """The page and those behind its "next" link."""
+    """Yield the page and its successors by the "next" link."""
     where = address
     for _ in range(most):
         response = client.get(where)
@@ -225,7 +225,7 @@ def followed(client: Client, address: str, most: int) -> Iterator[tuple[str, Rea
 
 
 def read(made: HostileWorld, kinds: Iterable[str], most: int) -> Iterator[tuple[str, str, Reading]]:
-    """Every page of these kinds as an admin sees it, at most so many of each."""
+    """Read every page of these kinds as an admin, at most this many of each."""
     client, pages = made.world.client("admin"), every_page(made)
     for kind in kinds:
         for address in pages[kind][:most]:
@@ -234,7 +234,7 @@ def read(made: HostileWorld, kinds: Iterable[str], most: int) -> Iterator[tuple[
 
 
 def whole(words: Words) -> dict[str, list[str]]:
-    """By kind, what its pages together tell from the first character to the last."""
+    """Return the complete text of all pages of each kind."""
     lines, boxes = words.of(OF_LINES), [*words.longest(), *words.of(IN_ALL, "\n")]
 
     def of(*limits: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""The pages of a source show all that a server may say of itself and its tools as text, whatever it says."""
+"""The pages of a source show all texts of its server and tools as text."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ pytestmark = [pytest.mark.django_db, pytest.mark.once]
 A_PAGE = 50
 BREAKS = {"<br >"}
 HOW = cycle((("", False), ("a", True), ("b", True)))
-"""Not chosen, offered, quarantined: accepted under which hash, and whether it is chosen."""
+"""The states not chosen, offered and quarantined: the accepted hash, and True if chosen."""
 
 
 def connect(kind: SourceKind, words: Words) -> tuple[Client, Source]:
-    """A source all of whose own words, and those of its tools, are these."""
+    """Create a source whose own texts, and those of its tools, are these."""
     world = make_world()
     client = Client()
     client.force_login(User.objects.create_superuser("root"))
@@ -56,7 +56,7 @@ def connect(kind: SourceKind, words: Words) -> tuple[Client, Source]:
 
 
 def definition_of(text: str, title: str, when: str) -> dict[str, Any]:
-    """With the texts in all that a definition has: its schemas' keys and values, its hints, and what says why."""
+    """Build a definition with the texts in all of its parts: keys and values of schemas, hints and reasons."""
     schema = {"type": "object", "properties": {title: {"type": title, "description": text}}, "required": [title]}
     return {
         "description": f"{when} {text}",
@@ -68,7 +68,7 @@ def definition_of(text: str, title: str, when: str) -> dict[str, Any]:
 
 
 def read(kind: SourceKind, words: Words) -> dict[str, list[Reading]]:
-    """Every page of its tools, and its own."""
+    """Read every page of its tools, and its own page."""
     client, source = connect(kind, words)
     pages = range(1, source.tools.count() // A_PAGE + 2)
     places = {

@@ -1,4 +1,4 @@
-"""What starts by itself, what is stopped and what is handed over, each with texts of somebody else's in every place."""
+"""Schedules, stops and delegated tasks with foreign texts in every place."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tests.world import SEARCH, success
 from tools.schedules.models import Schedule
 
 OF_HEADINGS = 80
-"""Characters of a task that stand above its schedule."""
+"""The length of a task in the heading of its schedule."""
 OF_PEOPLE = 150
 OF_TOOLS = 120
 EACH_DAY = ("0 9 * * *", "UTC")
 
 
 def add_work(made: HostileWorld) -> None:
-    """All of it; the rows are made directly, because most doors would refuse some of these texts."""
+    """Add all rows directly, because most forms would refuse some of these texts."""
     with transaction.atomic():
         _stops(made)
         made.schedules = _schedules(made)
@@ -38,7 +38,7 @@ def add_work(made: HostileWorld) -> None:
 
 
 def _stops(made: HostileWorld) -> None:
-    """All employees, and tools of which none is installed."""
+    """Stop all employees, and uninstalled tools."""
     now, people = timezone.now(), made.words.of(OF_PEOPLE)
     for number, employee in enumerate(made.employees):
         employee.stopped_at, employee.stopped_by = now, at(people, number)
@@ -50,7 +50,7 @@ def _stops(made: HostileWorld) -> None:
 
 
 def _schedules(made: HostileWorld) -> list[Schedule]:
-    """One for each heading and each long task: active ones, and as many that are cancelled."""
+    """Add an active and a cancelled schedule for each heading and each long task."""
     now, lines, people = timezone.now(), made.words.of(OF_LINES), made.words.of(OF_PEOPLE)
     tasks = [*made.words.longest(), *made.words.of(IN_ALL, "\n"), *made.words.of(OF_HEADINGS)]
     cron, time_zone = EACH_DAY
@@ -76,7 +76,7 @@ def _schedules(made: HostileWorld) -> list[Schedule]:
 
 
 def _children(made: HostileWorld) -> list[Run]:
-    """A run of each employee, that another one waits for; its calls have such names and such outcomes."""
+    """Add a delegated run of each employee, whose calls have hostile names and outcomes."""
     texts, children = made.words.of(OF_LINES), []
     for number, employee in enumerate(made.employees):
         asking, text = at_run(made, number), at(texts, number)
@@ -121,7 +121,7 @@ def _call(run: Run, index: int, tool: str, told: str) -> ToolCall:
 
 
 def _grants(made: HostileWorld) -> None:
-    """Standing grants whose params, values and endings are texts; the first 40 fit a page."""
+    """Add standing grants with texts as params, values and reasons of their end; the first 40 fit on a page."""
     texts, ends = made.words.of(OF_LINES)[:40], timezone.now() + timedelta(days=1)
     for ended_at in (None, timezone.now()):
         StandingGrant.objects.bulk_create(
@@ -144,7 +144,7 @@ def _grants(made: HostileWorld) -> None:
 
 
 def _policy_drafts(made: HostileWorld) -> None:
-    """Policy drafts whose names, approval rules and found reasons are texts."""
+    """Add policy drafts with texts as names, approval rules and reasons."""
     for number, name in enumerate(made.words.of(80)):
         draft = PolicyDraft.objects.create(
             organization=made.world.acme,

@@ -1,6 +1,6 @@
-"""The usual world with a text of somebody else's in every place that holds one: all hostile strings, or harmless ones.
+"""The usual world with foreign texts in every place: all hostile strings, or harmless ones.
 
-The strings are packed, many into one field, and a place gets as many rows as it takes for all of them.
+The strings are packed, many into one field, and a place gets as many rows as needed.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ OF_LINES = 200
 """Characters of one text in the lines of a run."""
 IN_ALL = 2_000
 OPTIONS_AT_MOST = 40
-"""Rows that stand in the filters of every list; each of the further ones has a page of its own all the same."""
+"""The number of rows in the filters of every list; further rows still have their own page."""
 
 
 @dataclass
 class Words:
-    """Where the texts come from: `of(80)` are texts of at most 80 characters, all strings in them."""
+    """The source of the texts: `of(80)` are texts of at most 80 characters, all strings in them."""
 
     is_hostile: bool
 
@@ -47,14 +47,14 @@ class Words:
         return found if self.is_hostile else [self._masked(number, text) for number, text in enumerate(found)]
 
     def _masked(self, number: int, text: str) -> str:
-        """As long as the hostile one and with the same blanks, so that it is clamped and folded in the same places."""
+        """Return a harmless text of the same length with the same blanks, so that it wraps at the same places."""
         plain = "".join(char if char in " \n" else "x" for char in text)
         return f"{number:03}{plain[3:]}"
 
 
 @dataclass
 class HostileWorld:
-    """The world, and the rows whose pages are looked at."""
+    """The world, and the rows whose pages are read."""
 
     world: World
     words: Words
@@ -71,26 +71,26 @@ class HostileWorld:
 
 
 def make_hostile_world(*, is_hostile: bool = True) -> HostileWorld:
-    """Every place filled; the rows are made directly, because most doors would refuse some of these texts."""
+    """Fill every place with rows created directly, because most forms would refuse some of these texts."""
     made = HostileWorld(make_world(), Words(is_hostile))
     fill(made)
     return made
 
 
 def fill(made: HostileWorld) -> None:
-    """Put rows of every kind into its Acme."""
+    """Add rows of every kind to its Acme."""
     for step in (_people, _employees, _runs, _records, _drafts, _audit):
         with transaction.atomic():
             step(made)
 
 
 def at(texts: list[str], number: int) -> str:
-    """The text of this number, from the beginning again when they are used up."""
+    """Return the text of this number, starting again after the last one."""
     return texts[number % len(texts)]
 
 
 def once(texts: list[str], number: int) -> str:
-    """The text of this number, which may be very long; nothing when they are used up."""
+    """Return the text of this number, which may be very long; empty after the last one."""
     return texts[number] if number < len(texts) else ""
 
 
@@ -179,7 +179,7 @@ def at_user(made: HostileWorld, number: int) -> User:
 
 
 def _fill_run(made: HostileWorld, run: Run, text: str, number: int) -> None:
-    """A line of every kind, each with the text wherever a line has one; and the cards of its calls."""
+    """Add a line of every kind with the text in every place, and the cards of its calls."""
     by = at_user(made, number).username
     called = _calls(made, run, text, number)
     end = {

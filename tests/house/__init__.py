@@ -1,1 +1,1 @@
-"""The figures of the house: how the code is cut, how far a reader goes, how much there is. They judge nothing."""
+"""The figures of the house: the structure of the code, the distances for a reader, and sizes. They judge nothing."""

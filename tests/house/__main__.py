@@ -1,4 +1,4 @@
-"""`make house`: print the figures of the house, and the lists of what they consist of. Nothing is judged."""
+"""`make house`: print the figures of the house, and the lists behind them. Nothing is judged."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ MEASURES: Mapping[str, tuple[Callable[[], Part], ...]] = {
     "sizes": (measure_sizes,),
     "pages": (measure_pages,),
 }
-"""What can be measured alone, in the order of the table."""
+"""The separate measures, in the order of the table."""
 
 
 def describe_checkout() -> str:
-    """Name the commit, and say whether files differ from it."""
+    """Name the commit, and mention changed files."""
     answers = [
         subprocess.run(["git", *arguments], cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
         for arguments in (("rev-parse", "--short=8", "HEAD"), ("status", "--porcelain", "--untracked-files=no"))

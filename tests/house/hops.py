@@ -1,4 +1,4 @@
-"""Record the hops between modules that an act takes through our code.
+"""Record the hops between modules of an action through our code.
 
 A *hop* is a call of a named function in another module than that of its caller. Only our own functions count, so a call
 through Django or the standard library belongs to our function that made it. Properties, comprehensions and resumed
@@ -39,7 +39,7 @@ class HopRecorder:
     _modules: dict[CodeType, str] = field(default_factory=dict)
 
     def note(self, frame: FrameType, event: str, _: object) -> None:
-        """Note a call if it is a hop."""
+        """Record a call if it is a hop."""
         code = frame.f_code
         if event != "call" or frame in self._generators or not (module := self._find_module(code)):
             return
@@ -85,7 +85,7 @@ def count_returns(hops: list[Hop]) -> Counter[str]:
 
 
 def record_hops(act: Callable[[], object]) -> list[Hop]:
-    """Record the hops of an act in this thread."""
+    """Record the hops of an action in this thread."""
     recorder = HopRecorder()
     sys.setprofile(recorder.note)
     try:

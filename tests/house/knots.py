@@ -1,4 +1,4 @@
-"""The folders of `agents/` and `tools/`, and the imports between them: circles, arrows, floors."""
+"""The folders of `agents/` and `tools/`, and the imports between them: circles, arrows, layers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def draw_graph(top: str) -> Graph:
 
 
 def find_reachable(graph: Graph, start: str) -> frozenset[str]:
-    """Find the folders to which the arrows lead from here; the start is one only if a circle leads back."""
+    """Find the folders to which the arrows lead from here; the start is included only if a circle leads back."""
     found: set[str] = set()
     waiting = [start]
     while waiting:
@@ -67,7 +67,7 @@ def count_floors(graph: Graph) -> int:
 
 
 def read_floors(top: str) -> tuple[tuple[str, ...], ...]:
-    """Read the floors that the test of the architecture names, which it called layers in older commits."""
+    """Read the layers from the test of the architecture, in its present or older form."""
     named = getattr(test_architecture, "FLOORS", None) or getattr(test_architecture, "LAYERS", {})
     floors: tuple[tuple[str, ...], ...] = named.get(top, ())
     return floors

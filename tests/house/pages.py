@@ -16,7 +16,7 @@ SHOWN = re.compile(r"!\[[^\]]*\]\(([^)\s]+)\)|<img[^>]+src=\"([^\"]+)\"")
 
 
 def count_words(page: Path) -> int:
-    """Count what stands between spaces, as `wc -w` does."""
+    """Count the words between spaces, as `wc -w` does."""
     return len(page.read_text(encoding="utf-8").split())
 
 

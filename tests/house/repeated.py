@@ -1,4 +1,4 @@
-"""What should be written once: the judgment of a call, the engine of deliveries, the description of an event."""
+"""Logic that should exist once: the judgment of a call, the engine of deliveries, the description of an event."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from tests.house.table import Figure, Listing, Part
 from tests.source_tree import ROOT, Module, product
 
 JUDGES = frozenset({"judge", "judge_start"})
-"""The methods of a run's context that ask the gate for a verdict."""
+"""The methods of a run's context that request a verdict of the gate."""
 CONTEXT = "agents/runs/engine/context.py"
 TRIES, DELIVERY = "F('tries') + 1", "Delivery"
-"""How an engine counts the try of a delivery that it has taken; the models of deliveries are named so."""
+"""The statement that counts an attempt of a delivery, and the name of delivery models."""
 EVENT_TYPES = "EventType"
 MANY = 1 / 3
-"""The share of the event types that a place has to name: it may describe events, but may also only choose some."""
+"""The share of event types that a place must name to be listed: it may describe events, or only choose some."""
 
 
 def list_judgments() -> list[str]:
-    """List the functions that ask for a verdict on a call."""
+    """List the functions that request a verdict on a call."""
     return [
         f"{module.place} {name}"
         for module in product()
@@ -32,7 +32,7 @@ def list_judgments() -> list[str]:
 
 
 def list_engines() -> list[str]:
-    """List the files that count the try of a delivery."""
+    """List the files that count an attempt of a delivery."""
     return [
         module.place
         for module in product()
@@ -68,7 +68,7 @@ def list_places(types: dict[str, str]) -> Iterator[tuple[int, str]]:
 
 
 def measure_repeated() -> Part:
-    """Measure by rules of thumb; the lists say what they found."""
+    """Measure by rules of thumb; the lists show the places found."""
     types = read_event_types()
     judgments, engines = list_judgments(), list_engines()
     places = sorted(((number, place) for number, place in list_places(types) if number > 1), reverse=True)

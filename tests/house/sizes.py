@@ -1,4 +1,4 @@
-"""How much product Python there is, how long its functions are, and how many comments it has."""
+"""The amount of product Python, the length of its functions, and the number of its comments."""
 
 from __future__ import annotations
 

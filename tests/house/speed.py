@@ -1,4 +1,4 @@
-"""What the code does to be fast: compiled queries, and caches."""
+"""The code's optimizations: compiled queries, and caches."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def is_of_queries(module: Module) -> bool:
 
 
 def measure_queries() -> Part:
-    """Measure the compiled queries, and the files that hold them."""
+    """Measure the compiled queries, and their files."""
     holders = [(module, len(list_calls(module, COMPILED))) for module in product()]
     holders = [(module, number) for module, number in holders if number or defines(module, COMPILED)]
     of_queries = [module for module in product() if is_of_queries(module)]

@@ -1,4 +1,4 @@
-"""A figure with the aim of the design, and the lists that stand under the table."""
+"""A figure with the aim of the design, and the lists below the table."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Figure:
-    """One line of the table; `aim` is empty where the design names none."""
+    """One line of the table; `aim` is empty if the design sets none."""
 
     name: str
     value: str
@@ -17,7 +17,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Listing:
-    """Lines under the table, which say what a figure consists of."""
+    """Lines below the table that itemize a figure."""
 
     title: str
     lines: tuple[str, ...]
@@ -25,7 +25,7 @@ class Listing:
 
 @dataclass(frozen=True)
 class Part:
-    """The figures of one point, and what they consist of."""
+    """The figures of one point, with their lists."""
 
     figures: tuple[Figure, ...]
     listings: tuple[Listing, ...] = ()

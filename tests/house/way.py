@@ -58,7 +58,7 @@ def follow_warm_write() -> dict[str, list[Hop]]:
 
 
 def measure_way() -> Part:
-    """Measure the way, and list what it consists of."""
+    """Measure the way, and list its functions."""
     steps = follow_warm_write()
     hops = [hop for each in steps.values() for hop in each]
     modules = {hop.module for hop in hops}

@@ -92,7 +92,7 @@ class Desk:
 
 @dataclass(frozen=True)
 class Timed:
-    """A decision with its time; `counts` is False for all rows of a bulk decision but one for each outcome."""
+    """A decision with its time; `counts` is True for only one row of a bulk decision per outcome."""
 
     decided: Decided
     ms: int

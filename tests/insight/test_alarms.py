@@ -1,4 +1,4 @@
-"""Each alarm that the docs recommend fires in the outage that it is for, and in no other state."""
+"""Each alarm that the docs recommend fires in its own outage, and in no other state."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CONDITION = re.compile(r'(\w+)(?:\{(\w+)="(\w+)"\})? (==|>) (\d+)')
 COMPARISONS = {"==": operator.eq, ">": operator.gt}
 NOWHERE = "redis://127.0.0.1:1/0"
 BOUND_S = 3.0
-"""An answer within two seconds, and the request itself on a busy machine."""
+"""The limit for a response within two seconds plus the request itself on a busy machine."""
 
 
 @pytest.fixture
@@ -124,7 +124,7 @@ def test_the_alarm_for_a_silent_database_fires_within_two_seconds(installation: 
     assert DATABASE not in list_firing(get(f"{installation.url}/metrics").body.decode())
     proxy.silence()
     try:
-        time.sleep(metrics.CACHED_S)  # Prometheus asks less often than the answer is kept
+        time.sleep(metrics.CACHED_S)  # Prometheus polls less often than the response is cached
         began = time.monotonic()
         answer = get(f"{installation.url}/metrics")
         assert time.monotonic() - began < BOUND_S

@@ -1,4 +1,4 @@
-"""Decisions that a sweeper has counted: every figure stays as it was, wherever the counting was cut."""
+"""Decisions that a sweeper has counted: every figure stays the same, wherever the counting was interrupted."""
 
 from __future__ import annotations
 

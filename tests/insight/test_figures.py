@@ -1,4 +1,4 @@
-"""What is counted of calls, cards and passes equals what stands in their rows: each exactly once, by whoever counts."""
+"""The counts of calls, cards and passes equal their rows: each exactly once, with any number of counters."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def some_pass(chance: random.Random) -> dict[str, Any]:
 
 
 def some_act(chance: random.Random, workshop: Workshop, run: Run) -> None:
-    """A person, or the clock, does something to the run."""
+    """Let a person, or the clock, do something to the run."""
     cards = workshop.cards(run)
     unknown = [one for one in calls(run) if one.status == CallStatus.OUTCOME_UNKNOWN]
     if unknown and chance.random() < 0.7:
@@ -125,7 +125,7 @@ class TestConcurrentCounting:
 
 
 def counting_beside() -> Any:
-    """Two that count in small steps, for as long as the block lasts."""
+    """Run two counters in small steps during the block."""
     stop = threading.Event()
 
     def until_stopped() -> None:
@@ -272,7 +272,7 @@ class TestCountedCalls:
 
 
 class Dear(Tool):
-    """A read that says what it cost."""
+    """A read that reports its cost."""
 
     name = "probe.dear"
     description = "Costs."
@@ -290,7 +290,7 @@ class TestCounting:
     def test_does_not_skip_events_that_are_not_committed_yet(self, workshop: Workshop) -> None:
         """An event may get its id long before another one that is committed first."""
         if connection.vendor == "sqlite":
-            return  # it has one writer at a time
+            return  # SQLite has one writer at a time
         workshop.play(asking(call("probe.clock")))
         slow, fast = workshop.submit(), workshop.submit()
         count_all()
@@ -326,7 +326,7 @@ class TestCounting:
         count_all()
         assert_figures_are_true()
 
-    def test_what_is_not_counted_yet_may_not_be_deleted(self, workshop: Workshop) -> None:
+    def test_protects_uncounted_events_and_passes_from_deletion(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.clock")))
         workshop.work()
         skip_unread()
@@ -365,7 +365,7 @@ class TestCounting:
             counting.count_batch()
 
     def test_continues_after_the_database_resets_its_transaction_numbers(self, workshop: Workshop) -> None:
-        """After a restored dump, the numbers that were remembered may be of the future."""
+        """After a restored dump, the remembered numbers may be in the future."""
         workshop.play(asking(call("probe.clock")))
         workshop.work()
         make_counting_due()
@@ -376,7 +376,7 @@ class TestCounting:
 
 @contextmanager
 def missing_table(name: str) -> Iterator[None]:
-    """In the middle of counting, the database fails."""
+    """Make the database fail in the middle of counting."""
     with connection.cursor() as cursor:
         cursor.execute(f"ALTER TABLE {name} RENAME TO {name}_away")
     try:

@@ -1,4 +1,4 @@
-"""/metrics tells the installation in numbers: to whom it may concern, without names, the same from every process."""
+"""/metrics shows the installation in numbers: only with access, without names, the same from every process."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def world() -> World:
 
 
 def samples() -> Samples:
-    """Values by name and the values of the labels, in alphabetical order."""
+    """Parse the values by name and label values, in alphabetical order."""
     clear_caches()
     response = nobody().get("/metrics")
     assert response.status_code == 200, response.content

@@ -1,4 +1,4 @@
-"""Durations that were counted in buckets still tell how long half and 95% of the calls took, about."""
+"""Durations counted in buckets still give the approximate median and 95th percentile."""
 
 from __future__ import annotations
 

@@ -23,12 +23,12 @@ class Socket:
     connection: ClientConnection
 
     def next(self, seconds: float = PATIENCE_S) -> dict[str, Any]:
-        """Receive the next message; raise TimeoutError if none comes in time."""
+        """Receive the next message; raise TimeoutError if none arrives in time."""
         message: dict[str, Any] = json.loads(self.connection.recv(seconds))
         return message
 
     def receive_until(self, type_: str) -> list[dict[str, Any]]:
-        """Receive all messages up to the first of this type, which is included."""
+        """Receive all messages up to and including the first of this type."""
         heard = [self.next()]
         while heard[-1]["type"] != type_:
             heard.append(self.next())

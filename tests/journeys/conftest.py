@@ -28,7 +28,7 @@ UNSAFE = "DJANGO_ALLOW_ASYNC_UNSAFE"
 
 @pytest.fixture(scope="package")
 def recorder() -> Iterator[Recorder]:
-    """Yield the server that stands for the outside world of the test tools."""
+    """Yield the server that stands in for the outside world of the test tools."""
     with Recorder() as outside:
         yield outside
 

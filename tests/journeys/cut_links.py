@@ -1,4 +1,4 @@
-"""The sockets of one visitor's pages, which a test cuts and mends; requests still arrive."""
+"""The sockets of one visitor's pages, which a test cuts and restores; requests still arrive."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.journeys.visitor import Visitor
 
 
 class SocketLink:
-    """Everything that the visitor's later pages hear from the server by sockets goes through it."""
+    """A proxy for all socket messages to the visitor's later pages."""
 
     def __init__(self, visitor: Visitor) -> None:
         self._is_cut = False

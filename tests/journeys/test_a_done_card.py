@@ -1,4 +1,4 @@
-"""In a browser: two runs ask for the same change; the second card says that it is done, and is dismissed."""
+"""In a browser: two runs request the same change; the second card says that it is done, and is dismissed."""
 
 from __future__ import annotations
 

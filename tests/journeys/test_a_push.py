@@ -1,6 +1,6 @@
 """A push reaches the service worker while no page is open; the card is opened, decided, and gone elsewhere.
 
-The browser's developer protocol delivers the message, because no real push service is asked.
+The browser's developer protocol delivers the message, because no real push service is used.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ REGISTER = """async () => {
   await navigator.serviceWorker.ready;
 }"""
 CLOSED_BY_ITSELF_S = 20
-"""After this time Chromium takes a notification away by itself."""
+"""After this time, Chromium removes a notification automatically."""
 SUBSCRIBE_WITH_OLD_KEY = """() => {
   const note = (text) => localStorage.setItem("calls", `${localStorage.getItem("calls") ?? ""}${text},`);
   PushManager.prototype.getSubscription = async () => ({
@@ -70,7 +70,7 @@ class Worker:
         )
 
     def await_notifications(self, *expected: dict[str, str]) -> None:
-        """Wait until exactly these are shown, seen from a page that holds nothing but a script's text."""
+        """Wait until exactly these are shown, seen from a page with only a script's text."""
         page = self._context.new_page()
         page.goto("/service-worker.js")
         said = f"{expected} are shown"
@@ -112,7 +112,7 @@ def test_a_push_opens_its_card_and_disappears_with_the_decision(
     worker.await_notifications(shown)
     page = phone.new_page()
     page.goto(shown["path"])
-    worker.await_notifications()  # an open page shows what waits
+    worker.await_notifications()  # an open page shows the waiting cards
     shown_card = page.locator(".card")
     await_that(lambda: shown_card.evaluate(STILL) > STANDS_STILL_S * 1000, "the card does not move")
     shown_card.locator(".approve-button").click()

@@ -1,4 +1,4 @@
-"""Cards that come late: a key acts on the selected card alone, and only while that card is shown."""
+"""Cards that load late: a key acts on the selected card alone, and only while that card is shown."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LOADING = "Loading the card…"
 
 
 class LateCard:
-    """The answers with one card, which a test holds back."""
+    """The responses with one card, which a test delays."""
 
     def __init__(self, visitor: Visitor, card: Approval) -> None:
         self._page, self._address = visitor.page, re.compile(rf"/approvals/{card.pk}/card/")
@@ -36,7 +36,7 @@ class LateCard:
             route.continue_()
 
     def release(self) -> None:
-        """Let the card come, and wait until the page has it."""
+        """Release the card, and wait until the page has it."""
         assert self._held, "the card was asked for"
         self._is_late = False
         with self._page.expect_response(self._address) as arrived:

@@ -245,4 +245,4 @@ API_STATES: dict[str, Callable[[Page], None]] = {
     "logging in": ask_for_a_token,
 }
 CHECKED_STATES = take_sample(list(API_STATES), 2, "states of the page of the API")
-"""The others are only opened, because one state leads to the next."""
+"""The states to check; others are only steps to them."""

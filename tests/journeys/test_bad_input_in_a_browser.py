@@ -1,4 +1,4 @@
-"""A refused form says why, keeps the typed values, and changes nothing."""
+"""A refused form explains the reason, keeps the typed values, and changes nothing."""
 
 from __future__ import annotations
 

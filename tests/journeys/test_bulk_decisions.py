@@ -17,7 +17,7 @@ pytestmark = pytest.mark.once
 
 
 def await_group(office: Office, emails: list[str], deletes: int = 0) -> list[Approval]:
-    """Cards of one shape, each setting the email address of a record of its own, and deletions after them."""
+    """Create cards of one shape, each for the email address of another record, followed by deletions."""
     records = [office.workshop.record(name=f"Company {number}") for number in range(len(emails) + deletes)]
     calls = [
         call("data.updateRecord", record_id=str(record.pk), changes={"email": email})

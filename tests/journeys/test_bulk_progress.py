@@ -1,4 +1,4 @@
-"""A bulk decision in a browser says what it does: before it, while it goes on, and when it is undone."""
+"""A bulk decision in a browser explains itself before, during and after it, and when it is undone."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def progress(visitor: Visitor) -> Locator:
 
 
 def take(visitor: Visitor, held: list[Route], count: int) -> None:
-    """Wait until this many requests are held; the browser is asked meanwhile, so that it can hand them over."""
+    """Wait until this many requests are held; the browser is polled meanwhile, so that it can pass them on."""
     await_that(lambda: visitor.page.evaluate("() => true") and len(held) >= count, f"{count} requests are held")
 
 

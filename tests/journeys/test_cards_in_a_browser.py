@@ -1,4 +1,4 @@
-"""A card in a browser guards against haste and deception, and says at once what somebody else decided."""
+"""A card in a browser guards against haste and deception, and shows at once what another person decided."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tools.office.records.models import Record
 
 pytestmark = pytest.mark.once
 
-# Presses Approve as soon as there is a card, faster than anybody could have read it.
+# Presses Approve as soon as there is a card, faster than anybody can read it.
 HASTY = """() => new Promise((resolve) => {
   const press = () => {
     const button = document.querySelector("#panel .approve-button");

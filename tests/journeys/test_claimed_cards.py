@@ -1,4 +1,4 @@
-"""Claimed cards in two browsers: others see at once who has taken a card, and are warned before they decide it."""
+"""Claimed cards in two browsers: others see the claimant at once, and are warned before they decide it."""
 
 from __future__ import annotations
 

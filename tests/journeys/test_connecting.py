@@ -172,7 +172,7 @@ def test_a_newly_connected_tool_runs_after_its_approval(
     model.enqueue(
         Response(calls=(Call("clock.get_current_time", {"timezone": "UTC"}), Call("pets.addPet", {"name": "Rex"}))),
         Response(text="Rex is there."),
-        Response(text="Rex is there."),  # on a busy machine, a request that took too long is sent again
+        Response(text="Rex is there."),  # on a busy machine, a slow request is sent again
     )
     operator = visit("operator")
     run_id = operator.start(shop.employee.name, "Say the time, and add Rex")

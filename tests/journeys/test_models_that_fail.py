@@ -1,4 +1,4 @@
-"""A model that answers nonsense, or never, ends only its own run, with a reason that everybody sees."""
+"""A model that returns nonsense, or never responds, ends only its own run, with a visible reason."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TEMPORARY = {
 }
 QUICKLY_RETRIED = ("500", "a closed connection")
 WITHOUT_END = ("never", "a drip without end")
-# The timeouts for an answer: long enough for a slow machine, and short where no answer will come.
+# The timeouts for a response: long enough for a slow machine, and short where none will come.
 PATIENT_S, IMPATIENT_S = 30, 3
 # Permanent faults: the run ends at once, and says why.
 PERMANENT = {

@@ -99,7 +99,7 @@ def list_red(page: Page, path: str) -> list[str]:
 
 
 def test_only_a_loss_is_red_in_the_effect(office: Office, visit: Visit) -> None:
-    regions = ["EU", "EU", "EU", "EU", "US"]  # those of the last two differ, so that they are a table
+    regions = ["EU", "EU", "EU", "EU", "US"]  # the last two rows differ, so that a table is shown
     records = [office.workshop.record(name=f"Company {number}", region=each) for number, each in enumerate(regions)]
     update = [{"status": "inactive"}, {"status": "inactive", "region": ""}]
     ids = [str(each.pk) for each in records]

@@ -1,4 +1,4 @@
-"""What a person has typed survives the end of the session, decisions of others and a look at another card."""
+"""Typed text survives the end of the session, decisions of others and viewing another card."""
 
 from __future__ import annotations
 

@@ -195,7 +195,7 @@ class TestEventsOfASocket:
 
 
 def assert_hears_what_is_next(office: Office, run: Run, socket: Socket) -> None:
-    """The next thing that the socket hears is what happens next, not something old."""
+    """Check that the socket's next message is about a new event, not an old one."""
     n = len(list_event_numbers(run.pk))
     office.api_client("operator").post(f"/runs/{run.pk}/messages", {"text": "Are you there?"})
     message = socket.next()

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.once
 STILL = 0.02
 """The maximum sum of a page's layout shifts; browsers call 0.1 good."""
 WITH_A_LINE_MORE = 0.05
-"""The same where a result needs one line more than its placeholder, on a phone that shows what follows."""
+"""The maximum if a result needs one line more than its placeholder, on a phone that shows the content below."""
 SIZES = pytest.mark.parametrize(("width", "height"), [(1440, 900), (360, 740)], ids=["wide", "narrow"])
 
 # Every layout shift without recent input, with the elements that moved.
@@ -57,7 +57,7 @@ GATES = ("one", "two", "three")
 
 
 def queue_three_gates_and_a_card(office: Office, model: ModelServer) -> None:
-    """Set the model's answers: three calls side by side, a change beside another call, and an answer that is held."""
+    """Set the model's answers: three parallel calls, a change beside another call, and a held response."""
     office.workshop.connect(model.url)
     changed = {"record_id": str(office.workshop.record().pk), "changes": {"status": "inactive"}}
     for gate in (*GATES, "four"):

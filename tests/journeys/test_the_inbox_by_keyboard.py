@@ -1,4 +1,4 @@
-"""The inbox in a browser: single keys move, open, decide and undo, never too much; and the page carries the count."""
+"""The inbox in a browser: single keys move, open, decide and undo, each only once; and the page shows the count."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ QUIET = """() => {
   const count = performance.getEntriesByType("resource").length;
   if (window.counted !== count) [window.counted, window.countedAt] = [count, performance.now()];
   return performance.now() - window.countedAt > 1000;
-}"""  # nothing came for a second: all cards are fetched ahead
+}"""  # no response for a second: all cards are prefetched
 RECEIVED = "() => performance.getEntriesByType('resource').reduce((sum, each) => sum + each.transferSize, 0)"
 
 
 def waiting(office: Office, count: int = 3, *, deletes: bool = False) -> list[Approval]:
-    """Cards of one run, each about a record of its own."""
+    """Cards of one run, each about its own record."""
     records = [office.workshop.record(name=f"Company {number}") for number in range(count)]
     calls = [call("data.updateRecord", record_id=str(each.pk), changes={"status": "inactive"}) for each in records]
     if deletes:
@@ -64,7 +64,7 @@ def toast(visitor: Visitor) -> Locator:
 
 
 def assert_selected(visitor: Visitor, card: Approval) -> None:
-    """The row is marked, and its card alone stands beside the list."""
+    """Check that the row is selected, and only its card is shown beside the list."""
     expect(row(visitor, card).locator("a")).to_have_attribute("aria-current", "true")
     expect(visitor.page.locator("[data-row] > a[aria-current]")).to_have_count(1)
     expect(visitor.page.locator("[data-pane] > [data-card]")).to_have_count(1)
@@ -291,7 +291,7 @@ def test_a_card_decided_elsewhere_leaves_the_list(office: Office, visit: Visit) 
 
 @feature("The inbox", "A decision moves less than 5 KB to each open inbox", "agents/web/sockets/inbox_feed.py")
 def test_a_decision_sends_less_than_five_kilobytes_to_each_screen(office: Office, visit: Visit) -> None:
-    """For the one who decides, the next card comes too: fetched ahead, but counted here."""
+    """The decider's screen also prefetches the next card, which is counted here."""
     first, second, *_ = waiting(office, 5)
     visitor, onlooker = in_the_inbox(visit), in_the_inbox(visit, "admin")
     assert_selected(visitor, first)

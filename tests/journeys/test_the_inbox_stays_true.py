@@ -30,7 +30,7 @@ PRESS_2_ONCE_SHOWN = """(id) => {
   };
   look();
 }"""
-"""In the page itself, because the way from the test to the browser may take longer than a person needs to read."""
+"""In the page itself, because a call from the test to the browser may take longer than reading."""
 
 
 def said(visitor: Visitor) -> str:
@@ -58,7 +58,7 @@ def test_no_key_decides_a_card_while_another_is_selected(office: Office, visit: 
         held.append(route)
 
     visitor.page.route(f"**/approvals/{third.pk}/card/", hold)
-    visitor.page.reload()  # nothing is fetched ahead
+    visitor.page.reload()  # nothing is prefetched
     press(visitor, "j")
     assert_selected(visitor, second)
     press(visitor, "j")

@@ -1,4 +1,4 @@
-"""Letters that are typed decide nothing, wherever they are typed; with nothing open and nothing focused, they do."""
+"""Typed letters decide nothing in any control; they decide only with nothing open and nothing focused."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ CLOSE_AND_PRESS = """(summary) => {
   summary.focus();
   summary.dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true, detail: 1 }));
   document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: "a", bubbles: true, cancelable: true }));
-}"""  # before the page is told that the form was closed
+}"""  # before the page learns that the form was closed
 
 
 COMPOSE = """() => {
@@ -180,7 +180,7 @@ def test_a_reason_can_begin_with_a_digit(office: Office, visit: Visit) -> None:
     assert_selected(visitor, first)
     press(visitor, "d")
     visitor.page.keyboard.type("2 of these are wrong", delay=40)
-    visitor.page.wait_for_timeout(1_000)  # longer than a lone digit waits
+    visitor.page.wait_for_timeout(1_000)  # longer than the wait after a lone digit
     assert count_decided() == 0
     press(visitor, "Enter")
     assert_selected(visitor, second)

@@ -1,4 +1,4 @@
-"""Cards that need two people: a vote of the other shows wherever the card is open, and the next press warns first."""
+"""Cards that need two people: a vote appears wherever the card is open, and the next press warns first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In a browser: an open screen says what happened after a card was decided, without being loaded again."""
+"""In a browser: an open screen shows the outcome of a decided card without a reload."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The inbox for people who hear it, enlarge it or see it in the colors of their system, and on a slow link."""
+"""The inbox with screen readers, magnification, system colors, and on a slow link."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LOOK = """(element) => {
   const style = getComputedStyle(element);
   return (style.forcedColorAdjust === "none" ? style.backgroundColor : "") + style.borderStyle;
 }"""
-"""What is seen of a row in the colors of the system, which replace its own background."""
+"""The visible style of a row in system colors, which replace its own background."""
 
 
 def announcer(visitor: Visitor) -> Locator:

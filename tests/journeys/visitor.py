@@ -72,7 +72,7 @@ class Visitor:
         self.page.goto(f"/runs/{run_id}/")
 
     def approve(self, card: Locator) -> None:
-        """Press Approve once the card has not moved for longer than it ignores clicks; again if it moved just then."""
+        """Press Approve once the card has not moved for longer than it ignores clicks; retry if it moved just then."""
         for _ in range(3):
             self.await_stillness(card)
             card.locator(".approve-button").click()

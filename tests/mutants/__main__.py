@@ -1,4 +1,4 @@
-"""Weaken guards one by one in a copy of the project, run the tests next to each, and name every one unnoticed."""
+"""Weaken guards one by one in a copy of the project, run the tests next to each, and list every unnoticed one."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Verdict:
 
     @property
     def is_valid(self) -> bool:
-        """True unless the edit made a file that cannot even be imported."""
+        """True unless the edited file cannot even be imported."""
         return self.exit_code in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}
 
 
@@ -86,7 +86,7 @@ def _verdicts(mutants: Iterable[Mutant], side_by_side: int) -> Iterator[Verdict]
 
 
 def _try(copies: SimpleQueue[Path], mutant: Mutant) -> Verdict:
-    """Run the tests on one mutant, in a copy that nobody else uses meanwhile."""
+    """Run the tests on one mutant, in an exclusive copy."""
     copy = copies.get()
     began = time.monotonic()
     source = (copy / mutant.file).read_text()

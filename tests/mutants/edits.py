@@ -114,13 +114,13 @@ def _walk(node: ast.AST, function: str) -> Iterator[tuple[str, ast.AST]]:
 
 
 def _leave_out_guard(_: _Text, node: ast.AST) -> _Found:
-    """An `if` that only leaves the function or loop never does."""
+    """Disable an `if` that only leaves the function or loop."""
     if isinstance(node, ast.If) and not node.orelse and isinstance(node.body[-1], _LEAVES):
         yield node.test, "False"
 
 
 def _leave_out_operand(text: _Text, node: ast.AST) -> _Found:
-    """One operand of `and`/`or` is missing."""
+    """Remove one operand of `and`/`or`."""
     if isinstance(node, ast.BoolOp):
         word = " and " if isinstance(node.op, ast.And) else " or "
         for left_out in node.values:
@@ -130,16 +130,16 @@ def _leave_out_operand(text: _Text, node: ast.AST) -> _Found:
 
 
 def _compares_with_none(node: ast.expr) -> bool:
-    """Such an operand is there for the type checker; without it the next one raises."""
+    """Return True for an operand that serves the type checker; without it, the next one raises."""
     return isinstance(node, ast.Compare) and ast.unparse(node.comparators[-1]) == "None"
 
 
 def _turn_comparison(text: _Text, node: ast.AST) -> _Found:
-    """A comparison says the opposite, or is off by one."""
+    """Invert a comparison, or shift it by one."""
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _COMPARISONS:
         left, right = text.in_brackets(node.left), text.in_brackets(node.comparators[0])
         sign = _COMPARISONS[type(node.ops[0])]
-        if _TIMES.search(f"{left} {right}"):  # no clock stands exactly on a bound, so being off by one changes nothing
+        if _TIMES.search(f"{left} {right}"):  # no time is exactly on a bound, so a shift by one changes nothing
             sign = _REVERSED.get(type(node.ops[0]), sign)
         yield node, f"{left} {sign} {right}"
 
@@ -150,12 +150,12 @@ def _leave_out_not(text: _Text, node: ast.AST) -> _Found:
 
 
 def _leave_out_condition(text: _Text, node: ast.AST) -> _Found:
-    """A lookup is wider: one of its conditions is missing."""
+    """Widen a lookup by removing one of its conditions."""
     if not isinstance(node, ast.Call) or _called(node) not in _LOOKUPS:
         return
     parts: list[_Part] = [*node.args, *node.keywords]
     if _called(node) in {"Q", "get", "When"} and (len(parts) == 1 or not node.keywords or _has_text_first(node)):
-        return  # without it the call is an error or means something else; a dict and a router have `get` too
+        return  # without it, the call is an error or means something else; dicts and routers have `get` too
     for left_out in parts:
         if not _is_positional_lookup(node, left_out):
             kept = ", ".join(text.of(each) for each in parts if each is not left_out)
@@ -167,12 +167,12 @@ def _has_text_first(node: ast.Call) -> bool:
 
 
 def _is_positional_lookup(node: ast.Call, part: _Part) -> bool:
-    """`mapping.get(key)` and `filter(function, values)` are no lookups of rows."""
+    """Return True for `mapping.get(key)` and `filter(function, values)`, which do not look up rows."""
     return part in node.args and not isinstance(part, ast.Call | ast.BinOp | ast.UnaryOp | ast.Name)
 
 
 def _leave_out_column(text: _Text, node: ast.AST) -> _Found:
-    """`update(Model, changes, where)` looks at one column less."""
+    """Remove a condition from `update(Model, changes, where)`."""
     if isinstance(node, ast.Call) and _called(node) == "update" and len(node.args) == 3:
         where = node.args[2]
         if isinstance(where, ast.Dict) and len(where.keys) > 1:
@@ -183,7 +183,7 @@ def _leave_out_column(text: _Text, node: ast.AST) -> _Found:
 
 
 def _leave_out_check(_: _Text, node: ast.AST) -> _Found:
-    """A call that only checks is missing."""
+    """Remove a call that only checks."""
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and _called(node.value).startswith(_CHECKS):
         yield node, "pass"
 

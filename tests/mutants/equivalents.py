@@ -1,4 +1,4 @@
-"""Edits that change nothing which a test could see, each with the reason."""
+"""Edits without any effect that a test could see, each with the reason."""
 
 _OPEN_ONES = "ToolCall.objects.exclude(status__in=TERMINAL_CALLS) -> ToolCall.objects.exclude()"
 _DECIDES = (
@@ -206,4 +206,4 @@ EQUIVALENT: dict[str, str] = {
         "The page shows the organization's own keys; the condition spares reading the ids of all others."
     ),
 }
-"""Mutants that change nothing which a test could see, each with the reason."""
+"""Mutants without any effect that a test could see, each with the reason."""

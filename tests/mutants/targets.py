@@ -1,4 +1,4 @@
-"""List the guards that have to have a test: the files, and the tests next to them."""
+"""List the guards that must have a test: the files, and the tests next to them."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ FEW = 6
 
 @dataclass(frozen=True)
 class Target:
-    """Files whose guards are weakened one by one, and the tests that have to notice, quickest first.
+    """Files whose guards are weakened one by one, and the tests that must notice, quickest first.
 
     Attributes:
         most: edits in a sample of each file.
-        only: an edit counts only if what it leaves out contains this.
+        only: an edit counts only if the removed part contains this.
     """
 
     files: Sequence[str]
@@ -33,7 +33,7 @@ class Target:
     only: str = ""
 
     def edits(self) -> list[Mutant]:
-        """Return every mutant of these files, of each those that are always in its sample first."""
+        """Return every mutant of these files, with those that are always sampled first."""
         found = []
         for file in self.files:
             edits = [each for each in find_edits((ROOT / file).read_text()) if self._counts(each)]
@@ -53,7 +53,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Mutant:
-    """One edit of one file, and the tests that have to notice it."""
+    """One edit of one file, and the tests that must notice it."""
 
     file: str
     edit: Edit
@@ -315,7 +315,7 @@ TARGETS = [
     organization_filters("tools/schedules/*.py", "approvals/test_schedule_cards web/test_schedules"),
     organization_filters("tools/connections/*.py", "connections/test_*"),
 ]
-"""Everything that decides whether something may happen."""
+"""All code that decides permissions."""
 
 _LATE_RENEWAL = "run.status != RunStatus.RUNNING or run.lease_expires_at is None or run.lease_expires_at >= tx.now"
 _OWN_EPOCH = "run.lease_epoch == self.epoch and run.lease_owner == OWNER"
@@ -325,4 +325,4 @@ ALWAYS = {
     f"agents/runs/engine/lease.py Lease.is_valid_for: {_OWN_EPOCH} -> ((run.lease_owner == OWNER))",
     f"agents/worker/sweeper.py _take_expired: {_LATE_RENEWAL} -> False",
 }
-"""Mutants that are a part of every sample: the last looks before a write, a takeover and a renewal."""
+"""Mutants that are a part of every sample: the last checks before a write, a takeover and a renewal."""

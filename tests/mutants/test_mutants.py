@@ -1,4 +1,4 @@
-"""The mutation run finds the edits that it claims to find, and excuses no guard that is not there."""
+"""The mutation run finds the edits that it claims to find, and every excused guard exists."""
 
 from __future__ import annotations
 

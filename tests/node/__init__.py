@@ -1,4 +1,4 @@
-"""Node for the tests: npm installs what `package-lock.json` names, once."""
+"""Node for the tests: npm installs the packages of `package-lock.json` once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MISSING = "These tests need npm, which the development requirements bring; it w
 
 
 class NodeMissingError(Exception):
-    """Node or its packages are not there."""
+    """Node or its packages are missing."""
 
 
 def require_node(folder: Path = FOLDER) -> str:
@@ -35,7 +35,7 @@ def find_node(folder: Path = FOLDER) -> str:
     """Return the path of Node; install the packages if the lock has changed.
 
     Raises:
-        NodeMissingError: there is no npm, or it could not install them; the text says why.
+        NodeMissingError: npm is missing, or could not install them; the text gives the reason.
     """
     environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     node, npm = (shutil.which(name, path=environment["PATH"]) for name in ("node", "npm"))
@@ -44,7 +44,7 @@ def find_node(folder: Path = FOLDER) -> str:
     stamp = folder / "node_modules" / ".installed"
     wanted = hashlib.sha256((folder / "package-lock.json").read_bytes()).hexdigest()
     if not stamp.is_file() or stamp.read_text() != wanted:
-        # Other users start these programs, too, and the tests close what they write to others.
+        # Other users start these programs, too, and the tests make their files private.
         done = subprocess.run(
             [npm, "ci"], cwd=folder, env=environment, capture_output=True, text=True, check=False, umask=0o022
         )

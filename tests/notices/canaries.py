@@ -1,4 +1,4 @@
-"""Canaries in every field that models, tools and people write, and a search for them in everything that is sent."""
+"""Canaries in every field that models, tools and people write, and a search for them in every sent message."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ KINDS = tuple(kind for kind in NoticeKind if kind != NoticeKind.CODE)
 KEPT = frozenset(
     {"tool", "level", "origin", "provider_call_id", "late_effect", "ruling", "lease_owner", "mode", "client_request_id"}
 )
-"""Fields with a fixed value or form that their type does not tell."""
+"""Fields with a fixed value or form beyond their type."""
 
 
 @dataclass(frozen=True)
 class Servers:
-    """The servers that receive what is sent."""
+    """The servers that receive messages."""
 
     mail: MailServer
     push: PushService
@@ -55,7 +55,7 @@ class Sent:
 
     @classmethod
     def by(cls, servers: Servers) -> Sent:
-        """Collect what these have received."""
+        """Collect the messages of these servers."""
         mails = [read(each.message) for each in servers.mail.received]
         return cls(
             mails, *([json.dumps(each) for each in found] for found in (servers.push.messages, servers.chat.bodies))
@@ -66,7 +66,7 @@ class Sent:
 
 
 def plant_and_search(cards: int) -> str:
-    """Send every kind of notice about so many cards with canaries, and find none; say how much was searched."""
+    """Send every kind of notice about this many cards with canaries, and find none; report the amount searched."""
     with receive() as (world, servers):
         for number in range(cards):
             card, alone = plant(world), KINDS[number % len(KINDS)]
@@ -86,7 +86,7 @@ def plant_and_search(cards: int) -> str:
 
 @contextmanager
 def receive() -> Iterator[tuple[World, Servers]]:
-    """Yield a world whose admin is told everything by e-mail, in a browser and by chat."""
+    """Yield a world whose admin gets all notices by e-mail, browser and chat."""
     with (
         MailServer() as mail,
         PushService() as push,
@@ -104,7 +104,7 @@ def receive() -> Iterator[tuple[World, Servers]]:
 
 
 def plant(world: World) -> Approval:
-    """Make a card with a canary in every free field of its rows, and in those around it."""
+    """Create a card with a canary in every free field of its rows, and in those around it."""
     run = world.run()
     Pass.objects.create(run=run, number=1, text=CANARY, response={}, messages_upto=1)
     card = world.card(run)
@@ -128,14 +128,14 @@ def fill(row: Model) -> list[str]:
 
 
 def is_free(field: Field[object, object]) -> bool:
-    """Return True for a text or JSON field that holds no fixed value such as a state, a digest or a name of a tool."""
+    """Return True for a text or JSON field without a fixed value such as a state, a digest or a name of a tool."""
     is_text = isinstance(field, CharField | TextField) and not field.choices
     is_hash = field.name.endswith(("digest", "hash", "signature", "key")) or field.name == "shape"
     return (is_text or isinstance(field, JSONField)) and not is_hash and field.name not in KEPT
 
 
 def tell(world: World, card: Approval, kind: NoticeKind) -> None:
-    """Write a notice of this kind; only the names that people gave to things are free of canaries."""
+    """Write a notice of this kind; only names given by people are free of canaries."""
     notice = Notice(organization=world.acme, kind=kind, key=f"{kind}:{card.pk}", detail="Dana")
     if kind in CARD_KINDS or kind in (NoticeKind.CARD_EXPIRED, NoticeKind.BREAK_GLASS):
         notice.run_id, notice.approval_id = card.run_id, card.pk

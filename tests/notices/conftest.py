@@ -31,7 +31,7 @@ from tests.world import World, make_world
 
 @pytest.fixture
 def mail(settings: Settings) -> Iterator[MailServer]:
-    """Yield a mail server that this process sends by."""
+    """Yield a mail server for this process."""
     with MailServer() as server:
         server.use_in(settings)
         yield server
@@ -67,7 +67,7 @@ def add_address(member: Membership, address: str = "") -> Channel:
 
 
 def make_failed_delivery(member: Membership, kind: NoticeKind = NoticeKind.STOPPED) -> Delivery:
-    """Make a notice to the member that could not be sent."""
+    """Create a notice to the member that could not be sent."""
     notice = Notice.objects.create(
         organization=member.organization, kind=kind, key=f"{kind}:{member.pk}", detail="Dana"
     )

@@ -1,4 +1,4 @@
-"""The people who are told: those who can act, by channels that are confirmed, as they chose."""
+"""The people who are notified: those who can act, by confirmed channels, by their preferences."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def addresses(world: World) -> None:
 
 
 def tell(kind: NoticeKind, about: Approval | Run) -> list[str]:
-    """Spread a notice; return the names of the people that it is for."""
+    """Spread a notice; return the names of the notified people."""
     assert add_notice(build_run_notice(kind, about, 1) if isinstance(about, Run) else build_card_notice(kind, about))
     assert spread_notices() == 1
     rows = Delivery.objects.filter(notice=Notice.objects.latest("pk"))

@@ -1,4 +1,4 @@
-"""No notification holds a value: canaries in every field of cards, and a search that would find them."""
+"""No notification contains a value: canaries in every field of cards, and a search that would find them."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def test_a_card_is_sent_to_ntfy(world: World, server: ChatServer, ntfy: str) -> 
 
 
 def test_a_card_is_sent_to_a_webhook_of_slack(world: World, server: ChatServer) -> None:
-    """Mattermost takes the same webhooks as Slack, whose own servers cannot stand on this machine."""
+    """Mattermost accepts the same webhooks as Slack, whose own servers cannot run on this machine."""
     confirm(add_chat(world.member("approver"), f"mmost://127.0.0.1:{server.port}/{'a' * 26}"))
     tell_card(world)
     assert server.paths == [f"/hooks/{'a' * 26}"]

@@ -1,4 +1,4 @@
-"""The facts that people are told, each read from the events of runs and organizations."""
+"""The facts that people are notified of, each read from the events of runs and organizations."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def list_kinds() -> list[str]:
 
 
 def list_receivers(workshop: Workshop) -> list[str]:
-    """Give everybody an address, and list the people whom the newest notice goes to."""
+    """Give everybody an address, and list the receivers of the newest notice."""
     for member in Membership.objects.select_related("user"):
         add_address(member)
     read_everything()

@@ -32,7 +32,7 @@ def find_links(mail: MailServer) -> list[str]:
 
 @pytest.fixture
 def links(world: World, mail: MailServer) -> list[str]:
-    """The links of a notification about a card, which is a real one."""
+    """The links in a real notification about a card."""
     add_address(world.member("approver"))
     add_notice(build_card_notice(NoticeKind.CARD, world.card()))
     while spread_notices() or send_next(ChannelKind.EMAIL):

@@ -1,4 +1,4 @@
-"""Notifications on screens: those of closed cards leave the browsers that show them, and no others."""
+"""Notifications on screens: those of closed cards are removed from their browsers, and no others."""
 
 from __future__ import annotations
 

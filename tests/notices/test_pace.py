@@ -1,4 +1,4 @@
-"""When somebody is told: at once, in a digest or never, and not during quiet hours."""
+"""The times of notices: at once, in a digest or never, and not during quiet hours."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture(autouse=True)
 def nothing_is_given_up(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Fail a test in which a row could not be read: giving it up would hide the reason."""
+    """Fail a test in which a row could not be read: skipping it would hide the reason."""
     yield
     assert not [each for each in caplog.get_records("call") if "given up" in each.getMessage()]
 
@@ -64,7 +64,7 @@ def test_a_card_and_an_end_execute_no_statement_about_notices(workshop: Workshop
 
 def test_a_batch_costs_a_constant_number_of_statements(workshop: Workshop) -> None:
     counts = []
-    for runs in (1, 1, 4):  # the first one makes the cursor
+    for runs in (1, 1, 4):  # the first one creates the cursor
         for number in range(runs):
             workshop.play(asking(call("probe.effect", name=f"{runs}-{number}")))
             workshop.work()

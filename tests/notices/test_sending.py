@@ -1,4 +1,4 @@
-"""Sending: at least once, in one notification for all that is due, without values, and again after a failure."""
+"""Sending: at least once, in one notification for all due notices, without values, and again after a failure."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def test_another_sender_takes_over_from_a_killed_one(world: World, mail: MailSer
     add_address(world.member("approver"))
     tell_card(world)
     spread_notices()
-    assert sending._take_batch(ChannelKind.EMAIL) is not None  # and dies
+    assert sending._take_batch(ChannelKind.EMAIL) is not None  # and the sender is killed
     assert not send_next(ChannelKind.EMAIL), "its time is not over"
     assert Delivery.objects.get().due_at <= timezone.now() + timedelta(seconds=30 * timing().scale)
     Delivery.objects.update(due_at=Now() - timedelta(seconds=1))

@@ -206,7 +206,7 @@ def test_a_private_push_service_is_refused_when_it_is_added(
 
 
 def test_a_hanging_browser_does_not_delay_others(world: World, service: PushService, channel: Channel) -> None:
-    """Two browsers at a service that hangs, one elsewhere: the third is told while the others hang."""
+    """Two browsers at a service that hangs, one elsewhere: the third gets its push while the others hang."""
     with PushService() as healthy:
         Channel.objects.filter(pk=channel.pk).update(host="hanging")
         second = add_browser(
@@ -234,7 +234,7 @@ def test_a_hanging_browser_does_not_delay_others(world: World, service: PushServ
 def test_four_hanging_browsers_leave_a_sender_for_the_others(
     world: World, service: PushService, channel: Channel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The services of four failing browsers hang, each at a host of its own; then a notification for another is due."""
+    """The services of four failing browsers hang, each at its own host; then a notification for another is due."""
     monkeypatch.setattr(web_push, "_LIMITS", replace(web_push._LIMITS, total_s=120.0))
     for number in range(3):
         form = {**service.form, "auth": to_base64(bytes([number]) * 16)}

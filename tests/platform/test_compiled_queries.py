@@ -1,4 +1,4 @@
-"""Compiled queries give rows with names, converted as the ORM converts them."""
+"""Compiled queries return rows with named columns, converted like by the ORM."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Threads that serve asynchronous code: between two uses they hold no connection that others wait for."""
+"""Threads that serve asynchronous code: between two uses, they hold no connection that others need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A part with another files folder, or with other keys, says so and does not start."""
+"""A part with another files folder, or with other keys, reports it and does not start."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_the_folder_of_another_installation_is_refused(files: Path) -> None:
 
 def test_only_one_of_two_simultaneous_starts_succeeds_without_a_shared_folder(files: Path, settings: Settings) -> None:
     settings.GADGET_FILES_DIR = files.parent / "elsewhere"
-    installation._create_folder_id()  # the other machine has got so far …
+    installation._create_folder_id()  # the other machine has got this far …
     settings.GADGET_FILES_DIR = files
     assert not refusal()  # … when this one is faster
     settings.GADGET_FILES_DIR = files.parent / "elsewhere"
@@ -222,7 +222,7 @@ def told_of(subject: str) -> str:
 
 
 def warnings_of_a_start(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """Return what a part that starts now warns of."""
+    """Return the warnings of a part that starts now."""
     caplog.clear()
     installation.confirm_at_start()
     return [record.getMessage() for record in caplog.records if record.name == installation.logger.name]

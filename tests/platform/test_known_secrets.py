@@ -1,4 +1,4 @@
-"""The log hides what the process has learnt, however a line spells it, and nobody can make it forget what is theirs."""
+"""The log hides known secrets in every encoding, and nobody can make it forget those of others."""
 
 from __future__ import annotations
 

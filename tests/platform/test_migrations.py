@@ -1,4 +1,4 @@
-"""The migrations make exactly the tables of the models, with their constraints."""
+"""The migrations create exactly the tables of the models, with their constraints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Partial indexes: PostgreSQL uses them for statements that it has prepared without knowing the params."""
+"""Partial indexes: PostgreSQL uses them for statements prepared without known params."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def plan_without_params(rows: QuerySet[Any]) -> str:
             "bitmapscan",
             "sort",
             "incremental_sort",
-        ):  # on few rows they may cost no more than the index
+        ):  # on few rows, they may cost no more than the index
             cursor.execute(f"SET LOCAL enable_{way} = off")
         cursor.execute(f"PREPARE probe AS {numbered}")
         cursor.execute(f"EXPLAIN EXECUTE probe({values})")

@@ -1,4 +1,4 @@
-"""Rotating keys: everything encrypted goes under the first key, as often as one likes, and what cannot be is named."""
+"""Rotating keys: all values are encrypted with the first key, repeatably, and undecryptable ones are reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Older code neither runs on a database of newer code nor migrates or backs it up, unless that one allows it."""
+"""Older code neither runs on a database of newer code nor migrates or backs it up, unless the newer code allows it."""
 
 from __future__ import annotations
 

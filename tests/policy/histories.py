@@ -1,4 +1,4 @@
-"""Random histories without a database: verdicts about random calls, kept and read back as a database does."""
+"""Random histories without a database: verdicts on random calls, stored and read back as by a database."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class History:
     """One random call, with what its run has seen.
 
     Attributes:
-        carries: its own values that would go outside.
-        bias: the fact that its verdict needs for sure, because chance seldom needs it; empty for none.
+        carries: its own values that would be sent outside.
+        bias: a rarely needed fact that its verdict is made to need; empty for none.
     """
 
     configuration: Configuration
@@ -69,7 +69,7 @@ HISTORIES = st.builds(
 
 @dataclass(frozen=True)
 class Kept:
-    """A verdict, and what is kept of it after a round trip through JSON."""
+    """A verdict, and its record after a round trip through JSON."""
 
     verdict: Verdict
     call: RecordedCall
@@ -77,7 +77,7 @@ class Kept:
 
 
 def keep(history: History) -> Kept:
-    """Judge the call of a history live, and keep it as the engine does."""
+    """Judge the call of a history live, and record it as the engine does."""
     one = history.call
     tool = one.tool
     if tool is not None:

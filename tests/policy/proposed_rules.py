@@ -16,7 +16,7 @@ EFFECT = "probe.effect"
 
 
 def ask(workshop: Workshop, name: str = "a") -> Approval:
-    """Let the employee ask for a call, and return its waiting card."""
+    """Let the employee request a call, and return its waiting card."""
     workshop.play(asking(call(EFFECT, name=name)))
     return workshop.card(workshop.work())
 

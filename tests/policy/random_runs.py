@@ -42,7 +42,7 @@ class RandomRuns:
         self._record = workshop.record()
 
     def live(self) -> None:
-        """One run of up to six calls in up to two passes; its cards are decided until it ends or nothing moves."""
+        """Play a run of up to six calls in up to two passes; decide its cards until it ends or stalls."""
         chance, workshop = self._chance, self._workshop
         if chance.random() < 0.6:
             self._change_rules()

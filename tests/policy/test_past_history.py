@@ -1,4 +1,4 @@
-"""Proposed limits over history are judged by what had really started before each recorded call."""
+"""Proposed limits over history are judged by the calls that had really started before each recorded call."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def work(workshop: Workshop, *passes: dict[str, Any]) -> Run:
 
 
 def look_back(workshop: Workshop, judged: ToolCall, *conditions: Condition) -> ToolHistory:
-    """Return the history before this call that limits on its tool would see."""
+    """Return the history before this call for limits on its tool."""
     organization_id = workshop.organization.pk
     rows = {row.pk: row for row in read_calls(CallFilter(organization_id))}
     past = PastHistory(
@@ -291,7 +291,7 @@ def count_queries(workshop: Workshop, changes: list[PolicyChange]) -> int:
     "agents/policy/past_history.py",
 )
 def test_rebuilt_facts_equal_the_recorded_ones_of_random_calls(workshop: Workshop) -> None:
-    """Real limits make the calls keep their approves, while runs wait for people and time passes.
+    """Real limits make the calls record their facts, while runs wait for people and time passes.
 
     Runs with duplicates are left out: what a duplicate counts depends on the moment at which it is noticed.
     """
@@ -343,7 +343,7 @@ def random_call(chance: random.Random, different: Iterator[int]) -> dict[str, An
 
 
 def compare_facts(judged: ToolCall, history: ToolHistory) -> Iterator[tuple[str, Any, Any]]:
-    """Yield the kind of each approval that the call has kept, with the kept and the rebuilt one.
+    """Yield the kind of each recorded fact of the call, with the recorded and the rebuilt one.
 
     A call that became a card again was judged later than it was recorded, and names the snapshot of that judgment.
     """

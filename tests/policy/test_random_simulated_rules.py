@@ -1,4 +1,4 @@
-"""Proposed approval rules over a random history, judged a second time from what the test remembers of it."""
+"""Proposed approval rules over a random history, judged a second time from the test's own memory."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _recorder(recorder: Recorder) -> None:
 
 @dataclass
 class Remembered:
-    """A card of the history: who approved it in which order, with the groups of that moment if a rule was for it."""
+    """A card of the history: who approved it in which order, with the groups of that moment if a rule matched it."""
 
     requester: int
     voters: list[int]
@@ -134,7 +134,7 @@ def judge_slowly(rule: RuleTerms, card: Remembered, today: dict[int, set[int]]) 
 
 
 def judge_removal_slowly(rule: ApprovalRule, card: Remembered) -> CardOutcome | None:
-    """Judge the card without one of its rules; None if it is not one of them, or if nobody knows what held."""
+    """Judge the card without one of its rules; None if the rule is not among them, or they are unknown."""
     if rule.pk not in {each.pk for each in card.rules} or card.ends == "open" or card.groups is None:
         return None
     others = [each.as_terms() for each in card.rules if each.pk != rule.pk] or [RuleTerms(0, "one approver")]

@@ -1,4 +1,4 @@
-"""A call keeps every fact that its verdict used: judged again by these alone, random calls get the same verdict."""
+"""A call records every fact that its verdict used: from these alone, random calls get the same verdict."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_a_removed_fact_is_detected(taken: str) -> None:
 
 
 class Fetch(Echo):
-    """Contacts the host that its text names."""
+    """A tool that contacts the host in its text."""
 
     open_world = True
 

@@ -1,4 +1,4 @@
-"""Replay checks the approvals by standing grants again, by the terms of the grant and by what the call has kept."""
+"""Replay checks the approvals by standing grants again, by the grant's terms and the facts recorded with the call."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def check() -> Counter[str]:
 
 
 def keep(answered: StandingGrant, **changes: Any) -> None:
-    """Change what the approved call has kept of its approval."""
+    """Change the record of the approval on the call."""
     one = ToolCall.objects.get(approvals__standing_grant=answered)
     assert one.judgment is not None
     one.judgment = {**one.judgment, "answer": {**one.judgment["answer"], **changes}}

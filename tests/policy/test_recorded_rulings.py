@@ -1,4 +1,4 @@
-"""Replay checks approvals under approval rules again, by the rules and votes that were kept with them."""
+"""Replay checks approvals under approval rules again, by the rules and votes recorded with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A standing grant is a change of a policy draft: calls that ask and that fit its terms count as approved."""
+"""A standing grant is a change of a policy draft: calls that ask and match its terms count as approved."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _recorder(recorder: Recorder) -> None:
 
 
 def ask(workshop: Workshop, tool: str = EFFECT, **params: Any) -> Run:
-    """Let the employee ask for a call of the tool, and leave its card."""
+    """Let the employee request a call of the tool, and leave its card open."""
     workshop.play(asking(call(tool, **(params or {"name": "a"}))))
     return workshop.work()
 

@@ -1,4 +1,4 @@
-"""A proposed approval rule is compared with recorded cards: with the people who approved them, and what they needed."""
+"""A proposed approval rule is compared with recorded cards: their approvers, and the approvals they needed."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def finance(workshop: Workshop) -> ApproverGroup:
 
 
 def judge_one(workshop: Workshop, *changes: PolicyChange) -> JudgedCard:
-    """Return the only card that the changes concern, which is one that changes."""
+    """Return the only card affected by the changes."""
     report = run_simulation(workshop, *changes)
     assert report.total.outcomes.total() == 1
     (judged,) = report.listed

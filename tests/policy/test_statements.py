@@ -19,7 +19,7 @@ TRANSACTION_WORDS = ("BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE")
 
 
 def count_statements(workshop: Workshop) -> Counter[str]:
-    """Drive a run of two passes, and count its statements; those of transactions by their word."""
+    """Drive a run of two passes, and count its statements; transaction statements by their keyword."""
     run = workshop.submit()
     with CaptureQueriesContext(connection) as captured:
         workshop.drive(run)

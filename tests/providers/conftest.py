@@ -1,4 +1,4 @@
-"""Fake model servers for each test, and one way to ask them."""
+"""Fake model servers for each test, and one function to query them."""
 
 import threading
 import time
@@ -27,7 +27,7 @@ TOOLS = [definition("data.searchRecords"), definition("data.updateRecord"), defi
 
 
 class Asking:
-    """A provider of the server, what it streamed, and its stop."""
+    """A provider connected to the fake server, the pieces it has streamed, and its stop flag."""
 
     def __init__(self, base_url: str, kind: str = "openai") -> None:
         self.base_url = base_url

@@ -1,4 +1,4 @@
-"""Random sets of tool names, also such as are made to look alike, and what has to hold of them on the wire."""
+"""Random sets of tool names, including deliberately similar ones, and the rules for their names on the wire."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from agents.providers.wire_names import LEGAL_NAME, MAX_TOOLS, WireNames
 
 EQUAL_DIGESTS = ("crm." + "x" * 60 + "12588", "crm." + "x" * 60 + "172744")
-"""The first eight characters of their SHA-256 are the same, as are the names up to there."""
+"""Names with the same beginning, whose SHA-256 digests start with the same eight characters."""
 
 _NEAR = st.text("aA_.-é", min_size=1, max_size=6)
 _LEGAL_IN_THE_TOOLBOX = st.from_regex(r"[A-Za-z][A-Za-z0-9_-]{0,8}(\.[A-Za-z][A-Za-z0-9_-]{0,8}){0,2}", fullmatch=True)
@@ -21,7 +21,7 @@ _ONE = st.one_of(_NEAR, _LEGAL_IN_THE_TOOLBOX, _LONG, _ANY, st.sampled_from(EQUA
 
 
 def taken_from(name: str) -> str:
-    """What another name may become on the wire, as a name of its own."""
+    """Return a tool name that equals what another name may become on the wire."""
     plain = re.sub(r"[^a-zA-Z0-9_-]+", "_", name.replace(".", "__"))
     return f"{plain[:55]}_{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
 
@@ -43,7 +43,7 @@ SETS_OF_NAMES = (
 
 
 def assert_reversible(names: Sequence[str]) -> None:
-    """Each name is legal on the wire, no two are the same there, and each comes back."""
+    """Check that each name is legal and unique on the wire, and can be translated back."""
     assert len(names) <= MAX_TOOLS
     table = WireNames(names)
     wires = [table.to_wire(name) for name in names]

@@ -1,4 +1,4 @@
-"""A stream that is cut at any byte never becomes a whole response, and what came of it is kept and counted."""
+"""A stream that is cut at any byte never counts as a complete response, and the part received is stored and counted."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class TestWithoutAFinishReason:
 
 
 class TestLateUsage:
-    """The second half of what is sent waits until the server is released; the response is in the first."""
+    """The first half of the data contains the response; the second is sent once the server is released."""
 
     @pytest.fixture(autouse=True)
     def late(self, server: ModelServer) -> None:

@@ -1,4 +1,4 @@
-"""What a server may write and no database keeps becomes a clear failure, or harmless."""
+"""Characters that a server may send but no database can store are made harmless or cause a clear failure."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Every way in which Ollama fails has the name that the same failure has elsewhere; deadlines and stops hold."""
+"""Ollama's failures get the same codes as those of other servers; deadlines and stops are obeyed."""
 
 import json
 import socket

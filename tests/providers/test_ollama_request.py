@@ -1,4 +1,4 @@
-"""What Ollama is sent: its own shapes, whatever the history was written by, and what the settings add."""
+"""Requests to Ollama: its own message format for any history, and the parameters added by settings."""
 
 import json
 from typing import Any
@@ -19,7 +19,7 @@ def result(call_id: str, content: str) -> dict[str, Any]:
 
 
 def sent(ollama: OllamaServer, ask: Asking, *messages: dict[str, Any]) -> list[dict[str, Any]]:
-    """What of these messages reaches the server."""
+    """Return the messages that reach the server for these messages."""
     ask([*HISTORY, *messages])
     told: list[dict[str, Any]] = ollama.requests[-1]["messages"]
     assert told[:2] == HISTORY
@@ -54,7 +54,7 @@ def test_the_whole_request_has_the_expected_form(ollama: OllamaServer, ask_ollam
 
 
 def test_earlier_passes_are_sent_with_objects_and_tool_names(ollama: OllamaServer, ask_ollama: Asking) -> None:
-    """Results that are a denial, or those of a duplicate, are results like any other."""
+    """Denials and duplicates' results are sent like any other result."""
     calls = [
         made_call("c1", "data__searchRecords", '{"region": "Zürich", "limit": 5, "deep": {"x": [1.0, null, true]}}'),
         made_call("c2", "data__updateRecord", '{"record_id": "42"}'),

@@ -1,4 +1,4 @@
-"""Text, thinking and calls arrive whole from Ollama's lines, and are sent back as they came."""
+"""Text, thinking and calls are read completely from Ollama's lines, and sent back unchanged."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What Ollama's server would forget of a schema stands in the descriptions, and no reference is left."""
+"""Schema details that Ollama's server would drop are added to the descriptions, and no reference remains."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Every way in which a model server fails has a name, an honest "try again", and never shows the key."""
+"""Each kind of model server failure has a code and a correct retry flag, and never reveals the key."""
 
 import json
 import socket

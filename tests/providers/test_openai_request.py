@@ -1,4 +1,4 @@
-"""What is sent: only what every server takes, and what the configuration adds."""
+"""Requests contain only fields that every server accepts, and those that the configuration adds."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A model server with a private address is asked only where the installation allows it, at each connection."""
+"""A model server with a private address is contacted only if the installation allows it, at each connection."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_a_name_is_resolved_once_and_the_checked_address_is_used(
     ask.base_url = server.url.replace("127.0.0.1", "moving.test")
     assert ask().text == "Done."
     assert responses == [["10.9.9.9"]]
-    ask.private_hosts = parse_private_hosts("127.0.0.0/8")  # connections of its own
+    ask.private_hosts = parse_private_hosts("127.0.0.0/8")  # has its own connections
     assert refusal_of(ask).code == "bad_settings"
     assert server.connections == 1
 
@@ -107,7 +107,7 @@ def test_one_private_address_among_several_refuses_the_name(ask: Asking, monkeyp
 
 
 class TestBehindAProxy:
-    """The proxy is the installation's own; what it is asked for is checked all the same."""
+    """The proxy belongs to the installation; the requested address is checked nevertheless."""
 
     def test_a_private_server_is_refused(
         self, server: ModelServer, ask: Asking, monkeypatch: pytest.MonkeyPatch

@@ -1,4 +1,4 @@
-"""Thoughts are told apart from the response, however the tags are cut and whoever wrote them."""
+"""Thoughts are separated from the response, wherever the tags are split and whoever wrote them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A response is limited by silence, by its whole time, by its length and by repetition; what came of it counts."""
+"""A response is limited by silence,  total time, length and repetition; the part received counts."""
 
 from __future__ import annotations
 

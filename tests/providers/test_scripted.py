@@ -1,4 +1,4 @@
-"""A scripted employee does what its YAML says, and only the messages decide what comes next."""
+"""A scripted employee follows its YAML, and only the messages decide the next step."""
 
 import json
 import threading
@@ -53,7 +53,7 @@ RECORDS = [{"id": 11, "status": "active"}, {"id": 12, "status": "inactive"}, {"i
 
 
 class Conversation:
-    """Plays a run against a script: what the provider asks for is answered with given outcomes."""
+    """Plays a run against a script: the provider's calls are answered with given outcomes."""
 
     def __init__(self, script: str, task: str) -> None:
         self.provider = build_provider(CONFIG)

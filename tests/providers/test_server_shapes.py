@@ -1,4 +1,4 @@
-"""Errors and streams that real servers have sent behave as they should: each case of `wire/` by its own rule."""
+"""Errors and streams recorded from real servers are handled correctly: each case of `wire/` by its own rule."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ENDS: dict[str, tuple[str, bool, str]] = {
     "wrong key": ("bad_key", False, "API key"),
     "unknown model": ("not_found", False, "does not know"),
 }
-"""The code of each error that is not adapted to, True if it is asked again, and words of its message."""
+"""For each error that cannot be adapted to: its code, True if the request is retried, and words of its message."""
 WINDOWS = {
     "llama.cpp": ContextWindow(8192, 24176),
     "Gemini": ContextWindow(1048576, 1200000),

@@ -1,4 +1,4 @@
-"""A call that a model wrote as text is no response, and a response about such calls is one."""
+"""A call written as text does not count as a response, but a response that describes such calls does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tool names survive the way to the model and back, whatever they look like."""
+"""Tool names of any form survive the round trip to the model and back."""
 
 import re
 from typing import Any

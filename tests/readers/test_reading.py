@@ -27,7 +27,7 @@ on_postgresql = pytest.mark.skipif(connection.vendor != "postgresql", reason="SQ
 
 
 class KilledError(BaseException):
-    """The worker ends here."""
+    """Raised in place of a kill of the worker."""
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def writing(run: Run, count: int = 1) -> Iterator[tuple[list[int], Callable[[str
 
 @contextmanager
 def released_at_the_end(may_end: threading.Event) -> Iterator[None]:
-    """Let a thread go on after the block, also if the block fails."""
+    """Let a thread continue after the block, also if the block fails."""
     try:
         yield
     finally:
@@ -113,7 +113,7 @@ def released_at_the_end(may_end: threading.Event) -> Iterator[None]:
 
 
 def be_impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the time be over for which the reader waits."""
+    """Make the time that the reader waits be over."""
     monkeypatch.setattr(reading, "PATIENCE_S", 0.0)
 
 
@@ -377,7 +377,7 @@ class TestHoles:
 
 
 def age_holes(seconds: float) -> None:
-    """Let each hole have been seen so many seconds earlier."""
+    """Move the time at which each hole was seen so many seconds back."""
     cursor = ReaderCursor.objects.get()
     cursor.holes = [[first, last, seen_at - seconds, writers] for first, last, seen_at, writers in cursor.holes]
     cursor.save()
@@ -388,11 +388,11 @@ def make_other_run(run: Run) -> Run:
 
 
 class TestTheOldestCursor:
-    """What a deletion of events has to keep."""
+    """The oldest cursor limits which events may be deleted."""
 
     @pytest.fixture(autouse=True)
     def others(self, monkeypatch: pytest.MonkeyPatch, reader: Reader) -> None:
-        """Two readers of events at 90 and 80, something else that follows them up to 70, and one that reads passes."""
+        """Two readers of events at 90 and 80, another cursor of events at 70, and a reader of passes."""
         others = [Reader(name, log, log.objects.all, write) for name, log in (("late", Event), ("elsewhere", Pass))]
         monkeypatch.setattr(reading, "READERS", [reader, *others])
         monkeypatch.setattr(reading, "OWN_CURSORS", [OwnCursor(Event, lambda: 70), OwnCursor(Pass, lambda: 5)])
@@ -400,17 +400,17 @@ class TestTheOldestCursor:
             ReaderCursor.objects.create(reader=name, position=position)
 
     @pytest.mark.parametrize("last", ["test", "late", ""])
-    def test_it_is_that_of_whoever_stays_behind(self, last: str) -> None:
+    def test_is_the_lowest_position_of_all_readers_and_own_cursors(self, last: str) -> None:
         ReaderCursor.objects.filter(reader=last).update(position=60)
         assert find_oldest_cursor(Event) == (60 if last else 70)
         assert find_oldest_cursor(Pass) == 5
 
-    def test_rows_that_may_still_appear_are_kept(self) -> None:
+    def test_is_before_holes_whose_rows_may_still_appear(self) -> None:
         holes = [Hole(85, 86, 0.0, ["3/1"]), Hole(41, 43, 0.0, ["3/2"])]
         ReaderCursor.objects.filter(reader="test").update(holes=holes)
         assert find_oldest_cursor(Event) == 40
 
-    def test_a_reader_that_has_not_begun_needs_everything(self) -> None:
+    def test_is_zero_for_a_reader_that_has_not_begun(self) -> None:
         ReaderCursor.objects.filter(reader="late").delete()
         assert find_oldest_cursor(Event) == 0
 

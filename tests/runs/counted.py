@@ -37,7 +37,7 @@ def count_all(most: int = counting.AT_ONCE) -> None:
 
 
 def make_counting_due() -> None:
-    """Make counting due."""
+    """Make the next count due."""
     FiguresHead.objects.get_or_create(pk=FiguresHead.ONLY, defaults={"looked_at": Now(), "due_at": Now()})
 
 

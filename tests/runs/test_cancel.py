@@ -1,4 +1,4 @@
-"""A cancelled run ends at once if nobody drives it, otherwise once its executing calls have ended."""
+"""A cancelled run ends at once if no driver has it, otherwise once its executing calls have ended."""
 
 import pytest
 from django.db import OperationalError

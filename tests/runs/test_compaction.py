@@ -54,7 +54,7 @@ def many(workshop: Workshop) -> Workshop:
 
 
 def run_to_end(workshop: Workshop) -> Run:
-    """Run a task to its end, in as many slices as it takes."""
+    """Run a task to its end, in as many slices as needed."""
     run = workshop.work("Search a lot")
     while run.status == RunStatus.QUEUED:
         run = workshop.drive(run)
@@ -91,7 +91,7 @@ def test_sixty_large_results_stay_below_the_limit_and_can_be_read_again(many: Wo
     assert len(sent) == 62
     assert max(sent) < CONTEXT
     assert sum(len(call.content) for call in calls(run)) > 3 * CONTEXT * PER_TOKEN
-    for body in model.requests:  # the server itself refuses a call id without exactly one tool message
+    for body in model.requests:  # the fake server refuses a call id without exactly one tool message
         newest = list_results(body)[-1:]
         assert not newest or "shortened" not in newest[0]
     *earlier, again = list_results(model.requests[-1])

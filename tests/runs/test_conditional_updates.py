@@ -22,7 +22,7 @@ NO = ToolError(ErrorCode.OPERATION_NOT_ALLOWED, "No.", attempted=False)
 class TestAnExecutingCall:
     @pytest.fixture
     def executing(self, workshop: Workshop) -> list[ToolCall]:
-        """Two calls of different runs, whose drivers are gone."""
+        """Two calls of different runs, whose drivers were killed."""
         workshop.play(asking(call("probe.sleep", ms=0)))
         runs = [workshop.submit() for _ in range(2)]
         for run in runs:

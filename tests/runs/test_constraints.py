@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 @pytest.fixture
 def _without_triggers(transactional_db: None) -> Iterator[None]:
-    """Remove the tests' own triggers, which would refuse first."""
+    """Remove the tests' own triggers, which would refuse the change first."""
     thaw_ended_rows()
     yield
     freeze_ended_rows()
@@ -35,7 +35,7 @@ def run(workshop: Workshop) -> Run:
 
 
 def refuses_change(row: models.Model, **columns: Any) -> bool:
-    """Return True if the database refuses this update; the row stays as it was."""
+    """Return True if the database refuses this update; the row stays unchanged."""
     try:
         with transaction.atomic():
             type(row)._default_manager.filter(pk=row.pk).update(**columns)
@@ -46,7 +46,7 @@ def refuses_change(row: models.Model, **columns: Any) -> bool:
 
 
 def refuses_copy(row: models.Model, **columns: Any) -> bool:
-    """Return True if the database refuses a copy that differs only in these columns; no copy stays."""
+    """Return True if the database refuses a copy that differs only in these columns; no copy remains."""
     copy = type(row)._default_manager.get(pk=row.pk)
     copy.pk = None
     for name, value in columns.items():

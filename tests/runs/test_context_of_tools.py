@@ -22,7 +22,7 @@ def _granted(workshop: Workshop) -> None:
 
 
 def describe(workshop: Workshop) -> dict[str, Any]:
-    """Run the probe and return what its context said."""
+    """Run the probe and return its description of the context."""
     workshop.play(asking(call(Describe.name)))
     facts: dict[str, Any] = data_of(last_call(workshop.work()))
     return facts

@@ -102,7 +102,7 @@ class TestATransactionalWrite:
         workshop.play(asking(call("probe.rename", record_id=record.pk, to="New")))
         run = workshop.work()
         workshop.approve(workshop.card(run))
-        if connection.vendor == "postgresql":  # SQLite has one lock for all, with which nobody could acquire the run
+        if connection.vendor == "postgresql":  # SQLite has one lock for everything
             with impatience(), locked_database("records_record"), pytest.raises(DatabaseError):
                 workshop.drive(run)
             assert (statuses(run), again(run).crash_count) == ([CallStatus.APPROVED], 0)

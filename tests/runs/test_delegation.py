@@ -1,4 +1,4 @@
-"""A delegated task is a run of its own, and its end is the result of the delegating call."""
+"""A delegated task is a separate run, and its end is the result of the delegating call."""
 
 from __future__ import annotations
 
@@ -314,7 +314,7 @@ class TestACancelledParent:
         run = workshop.work()
         with transaction.atomic():
             workshop.cancel(run)
-            connection.run_on_commit.clear()  # the process dies before the hooks after the commit
+            connection.run_on_commit.clear()  # the process is killed before the on-commit hooks
         assert child_of(run).status == RunStatus.QUEUED
         sweep_once()
         assert child_of(run).status == RunStatus.CANCELLED

@@ -1,6 +1,6 @@
-"""The one judgment: a call goes on only as it was judged, shown and approved, whatever happens before the lock.
+"""The judgment at the lock: a call starts only as it was judged, shown and approved, whatever changes before.
 
-Each condition has a control beside it, in which something alike happens that is no reason against the call.
+Each condition has a control, in which a similar change happens that must not stop the call.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Act = Callable[[], object]
 
 
 class Watched(Effect):
-    """A write whose next preview, in which its judge holds no lock, first does what a test has put into `acts`."""
+    """A write that runs the functions in `acts` at its next preview, when no lock is held."""
 
     name = OWN
 
@@ -61,7 +61,7 @@ class Watched(Effect):
 
 
 class Checked(Tool):
-    """A read that does what a test has put into `acts` while it is judged, after its earlier calls were counted."""
+    """A read that runs the functions in `acts` while it is judged, after its earlier calls were counted."""
 
     name = "probe.checked"
     description = "Is checked."
@@ -95,7 +95,7 @@ class Guided(Recipe):
 
 @dataclass
 class Scene:
-    """An employee that asks for the watched write, and may use every tool of these tests."""
+    """An employee that calls the watched write, and may use every tool of these tests."""
 
     workshop: Workshop
     toolbox: Toolbox
@@ -109,7 +109,7 @@ class Scene:
         Grant.objects.filter(tool=tool).update(conditions=[once.as_json()])
 
     def ask(self, *more: dict[str, Any], meanwhile: Act | None = None) -> Run:
-        """Let the employee ask for the write and for more calls; `meanwhile` happens while its card is previewed."""
+        """Let the employee request the write and further calls; run `meanwhile` while its card is previewed."""
         self.tool.acts = [meanwhile] if meanwhile else []
         self.workshop.play(asking(call(OWN, name="a"), *more))
         return self.workshop.work()
@@ -137,7 +137,7 @@ class Scene:
         assert len(self.recorder.effects) == 1
 
     def assert_asked_again(self, run: Run, why: str) -> None:
-        """Check that a new card asks about the call and says why, and that it starts once that card is approved."""
+        """Check that the call gets a new card with a reason, and starts once that card is approved."""
         assert statuses(run) == [CallStatus.AWAITING_APPROVAL]
         assert not self.recorder.effects
         assert why in self.workshop.card(run).why

@@ -1,4 +1,4 @@
-"""A response whose pass cannot be recorded is kept on its run, and paid for once."""
+"""A response whose pass cannot be recorded is kept on its run, and requested only once."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_stored_response_is_recorded_without_another_request(workshop: Worksho
 
 
 def lose_grants(workshop: Workshop, model: ModelServer, run: Run) -> None:
-    """Drive the run, whose employee's permissions cannot be read once the model has answered."""
+    """Drive the run; its employee's permissions become unreadable once the model has answered."""
     try:
         with workshop.driving(run):
             model.wait_for_held()

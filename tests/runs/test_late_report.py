@@ -1,4 +1,4 @@
-"""The late report of a tool that was given up settles its own unknown outcome, and nothing else."""
+"""The late report of an abandoned tool settles its own unknown outcome only."""
 
 import pytest
 
@@ -103,7 +103,7 @@ class TestALateReport:
 
 
 class SlowRefusal(ShortEffect):
-    """A write that refuses only after it was given up."""
+    """A write that refuses only after it was abandoned."""
 
     name = "probe.slowRefusal"
 

@@ -24,7 +24,7 @@ def set_prices(workshop: Workshop) -> None:
 
 
 def delay_usage(model: ModelServer) -> None:
-    """Let the next response come at once, and its usage only when the server is released."""
+    """Let the next response come at once, but its usage only once the server is released."""
     padding = {"choices": [], "padding": "x" * 400}
     model.enqueue(Response(events=(FINISH, padding, USAGE), hold="middle"))
 

@@ -48,7 +48,7 @@ def acquire_lease(run: Run) -> lease.Lease:
 
 
 def renew(*leases: lease.Lease) -> None:
-    """Renew these leases with one heartbeat; their drivers are alive."""
+    """Renew these leases with one heartbeat; as if their drivers were alive."""
     for each in leases:
         each.expect_step(1)
     lease._get_heartbeat()._renew(list(leases))
@@ -200,7 +200,7 @@ class TestTheHeartbeat:
 
 
 class TestTheLastCheck:
-    """A write begins only while its lease is known to hold for another heartbeat."""
+    """A write starts only while its lease is certain to last for another heartbeat."""
 
     def test_allows_a_start_until_one_heartbeat_before_the_end_of_the_lease(self, workshop: Workshop) -> None:
         run = workshop.submit()
@@ -263,7 +263,7 @@ class TestADriverThatLostItsLease:
         lose_worker(run)
 
     def test_cannot_write_even_under_its_own_epoch(self, workshop: Workshop) -> None:
-        """After a restore, a run may go to another worker in an epoch that was used before."""
+        """After a restore, another worker may drive the run in an epoch that was used before."""
         run = workshop.submit()
         my_lease = acquire_lease(run)
         Run.objects.filter(pk=run.pk).update(lease_owner="another")

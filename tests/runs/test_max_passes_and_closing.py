@@ -1,4 +1,4 @@
-"""After its last pass, a run's model is asked once more for an answer without calls; every run gets an answer."""
+"""After its last pass, a run requests one more answer without calls; every run ends with an answer."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""A mode that no tool names any more, as after a plugin was removed, gives an employee no tools."""
+"""A mode that no tool uses any more, for example after a plugin was removed, gives an employee no tools."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A run says what it did: a run that changed nothing or was denied never counts as one that did its work."""
+"""A run's outcome is truthful: a run that changed nothing or was denied never counts as done."""
 
 from __future__ import annotations
 

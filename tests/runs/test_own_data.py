@@ -1,4 +1,4 @@
-"""Reads that reach out: a person is asked before an allowed host is told own data."""
+"""Reads that reach out: a person must approve before own data is sent to an allowed host."""
 
 from __future__ import annotations
 

@@ -310,7 +310,7 @@ class TestAnInnerCall:
 
 @pytest.fixture
 def write(workshop: Workshop, toolbox: Toolbox) -> Previewed:
-    """A write that the employee asks for."""
+    """A write that the employee requests."""
     write = Previewed(lambda: None)
     allow(workshop, toolbox, write)
     workshop.play(asking(call("probe.previewed", name="a")))

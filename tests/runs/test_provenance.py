@@ -1,4 +1,4 @@
-"""Where values come from, in real runs: the facts that a call keeps, detours, limits, and reads that reach out."""
+"""Provenance of values in real runs: the recorded facts of a call, detours, limits, and reads that reach out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The next driver settles the calls of a lost worker: no recorded pass is asked again, and no write starts twice."""
+"""The next driver settles the calls of a lost worker: no recorded pass is requested again, no write starts twice."""
 
 import pytest
 

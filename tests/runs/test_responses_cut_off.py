@@ -1,4 +1,4 @@
-"""An incomplete response never passes as complete: the run says so, and asks again where that can help."""
+"""An incomplete response never counts as complete: the run reports it, and retries if that can help."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that a tool returns: kept among the organization's files, shown to people, named to the model."""
+"""Files that a tool returns: stored with the organization's files, shown to people, named to the model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text between <think> tags is kept and shown as a thought, and is part of nothing else."""
+"""Text between <think> tags is stored and shown as a thought, and used nowhere else."""
 
 from __future__ import annotations
 

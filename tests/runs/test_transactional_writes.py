@@ -1,4 +1,4 @@
-"""A write to our own database is one transaction with its approval and result: it happens completely or not at all."""
+"""A write to our own database is one transaction with its approval and result: all of it is committed or nothing."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def record(workshop: Workshop) -> Record:
 
 
 def run_spoiled_write(workshop: Workshop, record: Record, how: str) -> Run:
-    """Run an approved write that goes wrong in this way."""
+    """Run an approved write that fails in this way."""
     workshop.play(asking(call("probe.spoil", record_id=record.pk, to="New", how=how)))
     run = workshop.work()
     workshop.approve(workshop.card(run))

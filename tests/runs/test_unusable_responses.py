@@ -1,4 +1,4 @@
-"""A response that cannot be used counts, is asked for once more, and never becomes that of a run that succeeded."""
+"""An unusable response counts, is retried once, and never becomes the answer of a succeeded run."""
 
 from __future__ import annotations
 

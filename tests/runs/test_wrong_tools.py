@@ -1,4 +1,4 @@
-"""A plugin with tools that are each wrong in another way: every page, REST, doctor and every run survive it."""
+"""A plugin whose tools each have a different fault: all pages, REST, doctor and all runs survive it."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def stored(call: ToolCall) -> dict[str, Any]:
 
 
 def ask(workshop: Workshop, server: ModelServer, *tools: str) -> Run:
-    """Let the employee's model ask for these tools in one answer, and drive the run as far as it goes."""
+    """Let the employee's model ask for these tools in one answer, and drive the run as far as possible."""
     workshop.connect(server.url)
     server.script(Response(calls=tuple(Call(tool, {}) for tool in tools)), Response(text="Done."))
     return workshop.work()

@@ -25,7 +25,7 @@ Call = tuple[str, dict[str, Any]]
 
 @dataclass(frozen=True)
 class Turn:
-    """One request to the model, as the stub reads it.
+    """One request to the model, as parsed by the stub.
 
     Attributes:
         tools: the names of the offered tools.
@@ -45,14 +45,14 @@ class Event:
 
 
 class Wire:
-    """How a model's server is asked, and answers."""
+    """The wire protocol of a model's server: how it is requested, and how it answers."""
 
     def read(self, body: Any) -> Turn:
         """Read a request."""
         raise NotImplementedError
 
     def write(self, call: Call | None, number: int) -> Iterator[Event]:
-        """Write the answer: a call of a tool, or the end of the task."""
+        """Write the answer: a call of a tool, or the final answer."""
         raise NotImplementedError
 
 
@@ -137,7 +137,7 @@ def _join(content: Any) -> str:
 
 
 class StubModel:
-    """A model's server: it takes the next call from the soak, and hands it what the last one returned."""
+    """A model's server: it takes the next call from the soak, and gives the soak the result of the last one."""
 
     def __init__(self, wire: Wire) -> None:
         self.wire = wire
@@ -208,7 +208,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @dataclass(frozen=True)
 class Place:
-    """Where an assistant starts: a home of its own, Gadget's address and key, and the address of its model."""
+    """Where an assistant starts: its own home directory, Gadget's address and key, and the address of its model."""
 
     home: Path
     url: str

@@ -1,4 +1,4 @@
-"""The real MCP clients of the soak: how each is installed, and how it is asked for one call after another."""
+"""The real MCP clients of the soak: how each is installed, and how it is made to call tools one by one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any, Protocol, Self
 from tests.source_tree import ROOT
 
 FOLDER = ROOT / "var" / "clients"
-"""Each client is installed into a folder of its own here, once."""
+"""Each client is installed once, in its own subfolder."""
 PROGRAMS = Path(__file__).with_name("client_programs")
 ANSWER_S = 180.0
 
@@ -33,15 +33,15 @@ class Client(Protocol):
         """Return the names of the tools as the client hands them to its model."""
 
     def call(self, tool: str, params: dict[str, Any]) -> str:
-        """Call a tool, and return what the client's model reads."""
+        """Call a tool, and return the text that the client's model reads."""
 
 
 @dataclass(frozen=True)
 class Library:
-    """A client that is a library, with a program of ours.
+    """A client library, driven by one of our programs.
 
     Attributes:
-        packages: what PyPI or npm installs.
+        packages: the packages to install from PyPI or npm.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Library:
         """Install the library if it is missing, and start the program."""
         if self.program.endswith(".mjs"):
             folder = install_from_npm(self.name, self.packages)
-            copy = folder / self.program  # Node looks for packages beside the file
+            copy = folder / self.program  # Node looks for packages in the folder of the file
             copy.write_text((PROGRAMS / self.program).read_text())
             return _Program(["node", str(copy), url, secret])
         python = install_from_pypi(self.name, self.packages) / "bin" / "python"
@@ -103,7 +103,7 @@ class _Program:
 
 
 def install_from_pypi(name: str, packages: Sequence[str]) -> Path:
-    """Install the packages into an environment of their own, and return its folder."""
+    """Install the packages into a separate environment, and return its folder."""
     folder = FOLDER / name
     if not (folder / ".installed").exists():
         venv.create(folder, with_pip=True, clear=True)
@@ -112,7 +112,7 @@ def install_from_pypi(name: str, packages: Sequence[str]) -> Path:
 
 
 def install_from_npm(name: str, packages: Sequence[str]) -> Path:
-    """Install the packages into a folder of their own, and return it."""
+    """Install the packages into a separate folder, and return it."""
     folder = FOLDER / name
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / ".installed").exists():

@@ -40,7 +40,7 @@ KINDS = {kind.name: kind for kind in (*LIBRARIES, *ASSISTANTS)}
 GUIDANCE = "Do not ask for the same call again"
 TICKET = re.compile(r"\bt-\d+\b")
 MANY = 60
-"""Records of which a list is too long to be sent twice."""
+"""Number of records whose list is too long to be sent twice."""
 
 
 def main() -> int:
@@ -91,7 +91,7 @@ def _is_held(name: str, work: Callable[[], None]) -> bool:
     "tests/soak/clients.py",
 )
 def drive(site: Site, name: str) -> None:
-    """Let one client do everything that the protocol offers; raise AssertionError at the first thing that is wrong."""
+    """Let one client do everything that the protocol offers; raise AssertionError at the first mistake."""
     secret = issue_key(site.workshop.operator, site.workshop.employee.pk, name, 30)[1]
     with KINDS[name].connect(f"{site.installation.url}/mcp", secret) as client:
         record = site.workshop.record(name=f"Of {name}", region="EU")
@@ -112,7 +112,7 @@ def drive(site: Site, name: str) -> None:
 
 
 def _read_much(client: Client) -> None:
-    """The model reads the beginning and the way to the rest, and gets there."""
+    """Read a long result through the model: its beginning says how to get the rest, up to the end."""
     said = client.call("data__searchRecords", {"region": "US", "limit": 50})
     assert "Listed" in said, said
     assert len(said) < 40_000, f"{len(said)} characters"
@@ -145,7 +145,7 @@ def _cancel(site: Site, client: Client, record: Record) -> None:
 
 
 def _ask(client: Client, record: Record, phone: str) -> str:
-    """Ask for a write; the model reads its ticket, and what to do with it."""
+    """Request a write, and check that the model reads its ticket and what to do with it."""
     said = client.call("data__updateRecord", {"record_id": str(record.pk), "changes": {"phone": phone}})
     assert GUIDANCE in said, said
     found = TICKET.search(said)

@@ -34,7 +34,7 @@ from tests.workshop import build_workshop  # noqa: E402
 POSTGRESQL_PORT, REDIS_PORT, WEB_PORT = 5432, 6379, 8000
 CUT_S, PEACE_S = (1.0, 15.0), (1.0, 5.0)
 READINESS_S = 3.0
-"""Readiness promises an answer within two seconds; one more, because everything runs on this machine."""
+"""The readiness check must answer within two seconds; one more is allowed, because all parts share this machine."""
 READY_AGAIN_S = 20.0
 CHECK_EVERY_S = 1.0
 DEAD_CONNECTIONS_S = 30.0
@@ -44,7 +44,7 @@ _HOST_OF = {"web": WEB, "sweeper": WEB, "worker1": WORKERS[0], "worker2": WORKER
 
 @dataclass
 class Hosts(Installation):
-    """An installation whose parts run on hosts of their own and reach each other by TCP alone."""
+    """An installation whose parts run on separate hosts and are connected only by TCP."""
 
     network: Network | None = None
 
@@ -56,7 +56,7 @@ class Hosts(Installation):
 
 
 def main() -> int:
-    """Return 0 if every promise held."""
+    """Run the soak; return 0 if every promise held."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--network", required=True)
     parser.add_argument("--cuts", type=int, required=True)
@@ -125,7 +125,7 @@ class Cuts:
         return self._found + [alarm for each in self._installation.processes for alarm in list_alarms(each)]
 
     def replace_the_dead(self) -> None:
-        """Note the processes that ended: a cut must not end any."""
+        """Record and replace the processes that ended: a cut must not end any."""
         for process in self._installation.processes:
             if not process.is_alive:
                 self._found.append(f"{process.name} ended with {process.exit_code}: {process.output[-500:]}")
@@ -166,7 +166,7 @@ class Cuts:
             return [(address, port) for address, port in cursor.fetchall()]
 
     def _list_dead_connections(self) -> list[tuple[str, int]]:
-        """List the sessions from the hosts whose other end is gone."""
+        """List the sessions from the hosts whose other end no longer exists."""
         listed, clients = self._list_connections(), [WEB, *WORKERS]
         alive = set[tuple[str, int]]().union(*map(self._network.list_sockets, clients))
         addresses = set(map(self._network.address, clients))

@@ -72,7 +72,7 @@ def _judge(count: int, chosen: int) -> None:
 
 
 def _race(repetitions: int, chance: random.Random) -> list[str]:
-    """Race with limits and crowds of random sizes; return what was not exact."""
+    """Race with limits and crowds of random sizes; return the inexact results."""
     databases = setup_databases(verbosity=0, interactive=False)
     faults, races, began = [], 0, time.monotonic()
     try:
@@ -93,7 +93,7 @@ def _race(repetitions: int, chance: random.Random) -> list[str]:
 
 
 def _list_races(most: int) -> list[tuple[str, Race, int, int]]:
-    """List the races: a name, the race, its calls, and how many of these may start."""
+    """List the races: the name, function and calls of each, and how many of the calls may start."""
     return [
         ("reads", lambda shop, calls: race_reads(shop, calls, most), RUNS, most),
         ("sums", race_sums, RUNS, MOST_IN_SUM // EACH),

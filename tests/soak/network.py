@@ -17,13 +17,13 @@ DATABASE, REDIS, WEB, WORKERS = "database", "redis", "web", ("one", "two")
 """PostgreSQL; Redis; the web part and the sweeper; two hosts with a worker each."""
 HOSTS = (DATABASE, REDIS, WEB, *WORKERS)
 OUTSIDE = "outside"
-"""The place of outside effects. A firewall may close this process's own side to the hosts. It is never cut off."""
+"""The host of outside effects, which is never cut off; a firewall may block the hosts from this process's side."""
 _NAMESPACES = (*HOSTS, OUTSIDE)
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class NoNamespacesError(Exception):
-    """This machine cannot create network namespaces; the text says why."""
+    """This machine cannot create network namespaces; the message says why."""
 
 
 class Network:
@@ -61,7 +61,7 @@ class Network:
 
     @contextmanager
     def inside(self, host: str) -> Iterator[None]:
-        """Run the block inside the host: what this thread starts or opens there belongs to the host."""
+        """Run the block inside the host: processes and sockets of this thread then belong to the host."""
         with Path("/proc/thread-self/ns/net").open() as ours, Path("/run/netns", self._namespace(host)).open() as its:
             _enter(its.fileno())
             try:

@@ -1,6 +1,6 @@
-"""The soak of notices: 10,000 cards that people are told of while the senders are killed.
+"""The soak of notices: notices about 10,000 cards while the senders are killed.
 
-Nobody may be left out, and a card may be told again only for a kill that hit its message.
+Everybody must be notified, and twice only if a kill interrupted that message.
 `python -m tests.soak.notices` is one database's part of `python -m tests.soak`.
 """
 
@@ -43,7 +43,7 @@ WITH_CANARIES = 500
 
 
 def main() -> int:
-    """Run the soak; return 0 if everybody was told, and no message held a value."""
+    """Run the soak; return 0 if everybody was notified, and no message contained a value."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cards", type=int, default=CARDS)
     parser.add_argument("--canaries", type=int, default=WITH_CANARIES, help="cards with a canary in every field")
@@ -88,7 +88,7 @@ def _kill_senders(cards: int, chance: random.Random) -> None:
 
 
 class Senders:
-    """Workers that send, one of which is killed every few seconds and replaced."""
+    """Sending workers; every few seconds one of them is killed and replaced."""
 
     def __init__(self, installation: Installation, chance: random.Random) -> None:
         self._installation, self._chance = installation, chance

@@ -45,7 +45,7 @@ class Trouble(Protocol):
     def replace_the_dead(self) -> None: ...
 
     def ready_workers(self) -> list[RealProcess]:
-        """Return the workers that take runs now."""
+        """Return the workers that currently take runs."""
 
     def act(self) -> None:
         """Harm a process, if it is time."""
@@ -86,7 +86,7 @@ class Kills:
         return self._alarms + [alarm for each in self._site.installation.processes for alarm in list_alarms(each)]
 
     def ready_workers(self) -> list[RealProcess]:
-        """Return the workers that take runs now."""
+        """Return the workers that currently take runs."""
         ready = [each for each in self._site.workers() if any("worker ready" in line for line in each.lines)]
         return [each for each in ready if each not in self._paused]
 

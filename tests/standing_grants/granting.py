@@ -54,7 +54,7 @@ def allow(workshop: Workshop, toolbox: Toolbox, tool: Tool) -> None:
 
 
 def die_after_responses(workshop: Workshop, *calls: dict[str, Any]) -> Run:
-    """Start a run whose driver dies once standing grants have approved these calls, before one of them starts."""
+    """Start a run whose driver is killed once standing grants have approved these calls, before one of them starts."""
     workshop.play(asking(*calls))
     run = workshop.submit()
     die_while_executing(run)
@@ -63,11 +63,11 @@ def die_after_responses(workshop: Workshop, *calls: dict[str, Any]) -> Run:
 
 
 def requeue(run: Run) -> Run:
-    """Take the run from its dead driver at once."""
+    """Put the killed driver's run back into the queue at once."""
     Run.objects.filter(pk=run.pk).update(status=RunStatus.QUEUED, lease_owner="", lease_expires_at=None)
     return again(run)
 
 
 def resume(workshop: Workshop, run: Run) -> Run:
-    """Let another driver go on with the run of a dead one at once."""
+    """Let another driver resume the killed driver's run at once."""
     return workshop.drive(requeue(run))

@@ -1,4 +1,4 @@
-"""The hash of a tool's account tells one account from another, within one organization."""
+"""The hash of a tool's account distinguishes accounts within one organization."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def source(workshop: Workshop, api: Api) -> Source:
 
 
 def hash_of(workshop: Workshop, tool: str = ADD) -> str:
-    """Hash the account of this tool as it is now."""
+    """Hash the account of this tool in its current state."""
     organization = Organization.objects.get(pk=workshop.organization.pk)
     found = load_toolbox(organization.pk).get_tool(tool)
     assert found is not None
@@ -118,7 +118,7 @@ class TestAccountOfASource:
 
 
 class TestAccountOfANetworkTool:
-    """It may use any credentials, those of gadget.yaml too."""
+    """It may use any credentials, including those of gadget.yaml."""
 
     @pytest.fixture
     def installed(self, monkeypatch: pytest.MonkeyPatch, toolbox: Toolbox) -> Callable[..., None]:

@@ -40,7 +40,7 @@ def office_tools(workshop: Workshop) -> None:
 
 
 def make_five_grants(workshop: Workshop) -> None:
-    """Make what an office would allow: mails to a customer, statuses, notes, both together, and short meetings."""
+    """Make five grants of a typical office: mails to a customer, statuses, notes, both together, and short meetings."""
     uses: dict[str, Any] = {"max_uses": 1_000}
     recipient = Condition("recipient", Rule.HOST, CUSTOMER)
     grant(workshop, "mail.send", recipient, params=("recipient", "subject", "body"), **uses)
@@ -53,7 +53,7 @@ def make_five_grants(workshop: Workshop) -> None:
 
 
 def converse(workshop: Workshop, conversation: Conversation, outcome: Outcome) -> None:
-    """Work on the task to its end; a person approves what is ordinary and denies what is harmful."""
+    """Work on the task to its end; a person approves ordinary calls and denies harmful ones."""
     workshop.play(*(asking(*calls) for calls in conversation.passes))
     run = workshop.work(conversation.task)
     harmful = {describe(each["tool"], each["params"]) for each in conversation.harmful}

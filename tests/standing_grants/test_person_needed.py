@@ -1,4 +1,4 @@
-"""Calls that fit the terms of a standing grant, and wait for a person all the same."""
+"""Calls that match the terms of a standing grant, but need a person's approval nevertheless."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class TestThePreview:
 
 
 class Tag(Tool):
-    """A proposal about many records, whose host nobody allowed."""
+    """A proposal about many records, whose host is not allowed."""
 
     name = "data.tagRecords"
     description = "Tags records elsewhere."

@@ -77,7 +77,7 @@ class TestAPreapprovedCall:
 
 
 def waits(workshop: Workshop, *calls_: dict[str, object]) -> bool:
-    """Run these calls, and return True if a person is asked."""
+    """Run these calls, and return True if they wait for a person."""
     workshop.play(asking(*(calls_ or (EFFECT,))))
     return is_waiting(workshop.work())
 

@@ -1,4 +1,4 @@
-"""A standing grant with N uses starts at most N calls, however many ask at the same moment."""
+"""A standing grant with N uses starts at most N calls, however many are requested at the same moment."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ADD = "crm.addContact"
 
 
 def advance_unless_busy(run_id: int) -> None:
-    """Advance the run. If the database is too busy even to put it back into the queue, the run goes on afterwards."""
+    """Advance the run. If the database is too busy even to requeue it, the run continues afterwards."""
     try:
         advance(run_id)
     except OperationalError as error:
@@ -55,7 +55,7 @@ def advance_unless_busy(run_id: int) -> None:
 )
 @pytest.mark.parametrize("repetition", take_sample(range(REPETITIONS), 100, "races for a standing grant"))
 def test_racing_calls_never_exceed_the_uses(workshop: Workshop, recorder: Recorder, repetition: int) -> None:
-    """Each of fifty runs asks for one call at the same moment; one that has to wait too long goes on afterwards."""
+    """Each of fifty runs requests one call at the same moment; a run that waits too long continues afterwards."""
     uses = 1 + repetition % (PARTIES + 2)
     made = grant(workshop, "probe.effect", equals("name", "a"), max_uses=uses)
     workshop.play(asking(call("probe.effect", name="a")))

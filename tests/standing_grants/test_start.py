@@ -81,7 +81,7 @@ def replace_key(workshop: Workshop) -> None:
 
 
 def work_with(workshop: Workshop, toolbox: Toolbox, tool: Tool, **params: Any) -> Run:
-    """Let a standing grant approve one call of this tool, as far as the run goes."""
+    """Let a standing grant approve one call of this tool, and drive the run as far as possible."""
     allow(workshop, toolbox, tool)
     grant(workshop, tool.name, *(equals(name, value) for name, value in params.items()))
     workshop.play(asking(call(tool.name, **params)))

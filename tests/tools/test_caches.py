@@ -1,4 +1,4 @@
-"""Caches are bounded, forget what was used least recently, and are all cleared at once."""
+"""Caches are bounded, discard the least recently used entry, and are all cleared at once."""
 
 from __future__ import annotations
 

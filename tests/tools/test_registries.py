@@ -1,4 +1,4 @@
-"""Registries of what owners of data offer."""
+"""Registries of the functions that owners of data provide."""
 
 import pytest
 

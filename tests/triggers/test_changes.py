@@ -74,7 +74,7 @@ class TestCreatingATrigger:
 
     def test_binds_it_to_its_organization_and_employee(self, workshop: Workshop) -> None:
         provider = workshop.employee.provider
-        for name in ("Aaron", "Zoe"):  # before and after the workshop's own, by name and by id
+        for name in ("Aaron", "Zoe"):  # sorted before and after the workshop's person, by name and by id
             Employee.objects.create(organization=workshop.organization, name=name, provider=provider)
         trigger, other = add_trigger(workshop), add_trigger(workshop, name="Other")
         add_trigger(others := build_workshop("globex"))

@@ -1,4 +1,4 @@
-"""A message is text from outside, wherever it stands: in the task, and in what the employee reads below it."""
+"""A trigger's message counts as text from outside, in the task and in the employee's prompt."""
 
 from __future__ import annotations
 

@@ -365,6 +365,6 @@ class TestQuestionsOfSenders:
         for body, more in ((b"[]", {}), (b"{}", {"x-github-event": "ping"})):
             assert receive(slack.public_id, {**sign_as_slack(body), **more}, body).run is not None
 
-    def test_must_be_proved_too(self, trigger: Trigger) -> None:
+    def test_without_a_proof_are_refused(self, trigger: Trigger) -> None:
         with pytest.raises(Unproved):
             receive(trigger.public_id, {"x-github-event": "ping"}, b"{}")

@@ -1,4 +1,4 @@
-"""A message that comes again starts no second run, however and whenever it comes."""
+"""A repeated message starts no second run, whatever form it has and whenever it comes."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ EXAMPLES = {
         Incoming({"x-signature": hmac.digest(TOKEN.encode(), BODY, "sha256").hex()}, BODY, NOW),
     ),
 }
-"""By scheme, a request that proves itself; the first three are the providers' own examples."""
+"""By scheme, an authenticated request; the first three are the providers' own examples."""
 SIGN_BODY = (Scheme.STANDARD, Scheme.GITHUB, Scheme.SLACK, Scheme.HMAC)
 SIGN_TIME = (Scheme.STANDARD, Scheme.SLACK)
 

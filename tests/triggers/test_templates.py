@@ -1,4 +1,4 @@
-"""Tasks from templates: values stand in named places, and nothing of a message is more than text."""
+"""Tasks from templates: values fill named placeholders, and a message is never more than text."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class SocketClient:
         return [await self.message() for _ in range(count)]
 
     async def close_code(self) -> int:
-        """Wait for the code with which the server closes the socket, skipping messages."""
+        """Skip messages until the server closes the socket, and return the close code."""
         while True:
             raw = await asyncio.wait_for(self._from_server.get(), PATIENCE_S)
             if raw["type"] == "websocket.close":

@@ -1,4 +1,4 @@
-"""A card names the very rules because of which it asks, links to them, and says what would run without approval."""
+"""A card names and links the rules that require it, and says which calls would run without approval."""
 
 from __future__ import annotations
 

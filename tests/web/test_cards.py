@@ -162,7 +162,7 @@ def test_a_destructive_card_requires_the_name_of_its_target(world: World) -> Non
     assert post(world, card, "approve", confirm="Acme Corp").status_code == 302
 
 
-@pytest.mark.django_db(transaction=True)  # previews run in threads of their own
+@pytest.mark.django_db(transaction=True)  # previews run in separate threads
 def test_editing_approves_nothing_and_shows_the_changes(world: World) -> None:
     card = world.card()
     response = post(world, card, "edit", **{"param.changes.phone": "+1 555 0199", "param.changes.status": "pending"})
@@ -190,7 +190,7 @@ def test_an_invalid_edit_keeps_the_typed_texts_and_shows_each_problem_beside_its
     assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.PENDING
 
 
-@pytest.mark.django_db(transaction=True)  # previews run in threads of their own
+@pytest.mark.django_db(transaction=True)  # previews run in separate threads
 @pytest.mark.parametrize(
     ("name", "typed", "words"),
     [
@@ -208,7 +208,7 @@ def test_an_error_of_the_tool_is_shown_beside_its_input(world: World, name: str,
     assert "parameter" not in problem
 
 
-@pytest.mark.django_db(transaction=True)  # previews run in threads of their own
+@pytest.mark.django_db(transaction=True)  # previews run in separate threads
 def test_an_edit_that_removes_a_record_names_it(world: World) -> None:
     card = world.card(tool=DELETE, params={"record_ids": [str(record.pk) for record in world.records]})
     response = post(world, card, "edit", **{"param.record_ids": f"{world.records[0].pk}\n{world.records[2].pk}"})
@@ -219,7 +219,7 @@ def test_an_edit_that_removes_a_record_names_it(world: World) -> None:
     assert "Initech" in changed
 
 
-@pytest.mark.django_db(transaction=True)  # previews run in threads of their own
+@pytest.mark.django_db(transaction=True)  # previews run in separate threads
 def test_a_changed_target_is_shown_with_the_field_that_changed(world: World) -> None:
     card = world.card()
     post(world, card, "approve")
@@ -326,7 +326,7 @@ class TestTheStateOfTheCall:
         assert "know whether this happened." in self.decided(world, CallStatus.OUTCOME_UNKNOWN)
 
 
-@pytest.mark.django_db(transaction=True)  # previews run in threads of their own
+@pytest.mark.django_db(transaction=True)  # previews run in separate threads
 def test_a_replaced_card_links_to_its_successor(world: World) -> None:
     card = world.card()
     post(world, card, "approve")
@@ -338,7 +338,7 @@ def test_a_replaced_card_links_to_its_successor(world: World) -> None:
     assert f"{link}denied." in card_page(world, card)
 
 
-@pytest.mark.django_db(transaction=True)  # previews run in threads of their own
+@pytest.mark.django_db(transaction=True)  # previews run in separate threads
 def test_a_card_asked_again_that_its_tool_refuses_says_so(world: World) -> None:
     card = world.card()
     post(world, card, "approve")

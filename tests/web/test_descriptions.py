@@ -1,7 +1,7 @@
 """Every type of event has one description, which panel, playback, transcript and webhooks show.
 
-`described_events.txt` holds the words that each of them has for the samples. To write it anew, run this file with
-WRITE_DESCRIBED_EVENTS=1, and read the difference.
+`described_events.txt` holds the words that each of them has for the samples. To update it, run this file with
+WRITE_DESCRIBED_EVENTS=1, and review the diff.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def test_the_described_samples_match_the_file(world: World) -> None:
 
 
 def read_panel(run: Run, events: list[Event]) -> list[list[str]]:
-    """Read the look and the words of each line, and the words for a screen reader."""
+    """Return the style and the text of each line, and the words for a screen reader."""
     lines = [line.html for line in render_lines(run.pk, events)]
     heard = [[f"heard   {unescape(said)}" for said in HEARD.findall(html)] for html in lines]
     return [

@@ -1,4 +1,4 @@
-"""A card that asks for what is already so says it on its page and offers to dismiss it instead of approving it."""
+"""A card for a change that is already in place says so, and offers to dismiss the card instead of approving it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agents.runs.models import Approval, ApprovalStatus, CallStatus
 from tests.world import World, make_world
 from tools.office.records.models import Record, RecordChange
 
-pytestmark = pytest.mark.django_db(transaction=True)  # effects are computed in threads of their own
+pytestmark = pytest.mark.django_db(transaction=True)  # effects are computed in separate threads
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A standing grant that leaves calls to people for now says which rule is the reason, on its page and over REST."""
+"""A standing grant that leaves calls to people for now names the rule responsible, on its page and over REST."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def world() -> World:
 
 
 def approve_five(world: World, seconds: int = 5) -> list[Approval]:
-    """Approve five calls that set the phone of the same record."""
+    """Approve five calls that set the phone of one record."""
     cards = [waiting_card(world, **change(world.records[0], phone)) for phone in PHONES]
     for card in cards:
         decide(world, card, ApprovalStatus.CONSUMED, seconds)
@@ -41,7 +41,7 @@ def approve_five(world: World, seconds: int = 5) -> list[Approval]:
 
 
 def deny(world: World, phone: str, days_ago: int = 0, **changes: str) -> Approval:
-    """Deny a call that sets the phone, and perhaps other fields, of the same record."""
+    """Deny a call that sets the phone, and any other given fields, of the same record."""
     params = change(world.records[0], phone)
     params["changes"] |= changes
     card = waiting_card(world, **params)

@@ -1,4 +1,4 @@
-"""The history and decided cards: who decided, when, and what happened then."""
+"""The history and decided cards: who decided, when, and the result."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def history(world: World) -> str:
 
 
 def reports(html: str) -> list[str]:
-    """Return what the rows say that happened then."""
+    """Return the results that the rows show."""
     found = re.findall(r'<p class="call-report[^>]*>.*?<span>(.*?)</span>', html, re.DOTALL)
     return [" ".join(re.sub("<[^>]+>", "", text).split()) for text in found]
 

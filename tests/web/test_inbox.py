@@ -43,7 +43,7 @@ def waiting(world: World, **query: Any) -> list[int]:
 
 
 def shown_cards(html: str) -> list[int]:
-    """The cards beside the list."""
+    """Return the cards in the list."""
     return [int(pk) for pk in re.findall(r'<article [^>]*data-card="(\d+)"', html)]
 
 
@@ -66,7 +66,7 @@ def denied_at(world: World, at: datetime, run: Run | None = None) -> Approval:
 
 @pytest.mark.django_db(transaction=True)
 def test_sibling_cards_of_one_run_are_listed_in_call_order(world: World) -> None:
-    """An edited card is the newest, but takes the place of its call."""
+    """An edited card is the newest, but keeps the position of its call."""
     run = world.run()
     first, second, third = (world.card(run) for _ in range(3))
     params = change(world.records[0], "+1 555 0199")
@@ -75,7 +75,7 @@ def test_sibling_cards_of_one_run_are_listed_in_call_order(world: World) -> None
 
 
 def of_somebody_else(world: World) -> Approval:
-    """A card of another employee of the same organization."""
+    """Create a card of another employee of the same organization."""
     card = world.card()
     other = Employee.objects.create(
         organization=world.acme, name=f"Employee {card.pk}", provider=world.employee.provider

@@ -1,4 +1,4 @@
-"""An edit that comes too late names the person who decided the card, and keeps the typed texts."""
+"""An edit that arrives too late names the person who decided the card, and keeps the typed texts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agents.approvals import decisions
 from agents.runs.models import Approval
 from tests.world import World, change, make_world
 
-pytestmark = pytest.mark.django_db(transaction=True)  # previews run in threads of their own
+pytestmark = pytest.mark.django_db(transaction=True)  # previews run in separate threads
 
 
 @pytest.fixture

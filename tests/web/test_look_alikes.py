@@ -14,7 +14,7 @@ from tools.office.records.models import Record
 
 
 def find_card_warnings(text: str) -> list[tuple[str, str]]:
-    """Find the odd words with their odd letters."""
+    """Return the suspicious words with their suspicious letters."""
     return [(text[word.start : word.end], "".join(sorted(word.letters))) for word in find_odd_words(text)]
 
 

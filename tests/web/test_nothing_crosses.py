@@ -36,7 +36,7 @@ from tools.sources.mcp import Definition
 
 RUN_PAGES = ("", "transcript.md", "transcript.json", "replay/", "replay.html")
 
-pytestmark = [pytest.mark.django_db, pytest.mark.once]  # the same queries on both databases
+pytestmark = [pytest.mark.django_db, pytest.mark.once]  # runs the same queries on both databases
 
 PAGES = (
     "/", "/runs/", "/approvals/", "/approvals/?history=1", "/employees/", "/tools/", "/records/", "/records/import/",
@@ -97,7 +97,7 @@ def test_an_id_stored_as_text_never_links_to_a_row_of_another_organization(hosti
     draft = Draft.objects.get(organization=globex.globex)
     client = globex.client("outsider")
     for address in ("/drafts/", f"/drafts/{draft.pk}/", f"/records/{globex.records[0].pk}/", "/audit/"):
-        text = re.sub("approver[_ ]group", "", read_page(client, address))  # the audit can be filtered by these
+        text = re.sub("approver[_ ]group", "", read_page(client, address))  # filters of the audit
         assert [word for word in ("Acme", "Dana", "approver", UPDATE) if word in text] == [], address
 
 
@@ -110,7 +110,7 @@ def test_a_delegated_run_is_shown_only_to_its_own_organization(hostile_world: Ho
 
 
 def furnish(world: World) -> World:
-    """Give Globex one row of each kind, and return it as a world of its own."""
+    """Give Globex one row of each kind, and return its world."""
     globex = replace(world, acme=world.globex, employee=world.others_employee)
     globex.users = {**world.users, "operator": world.users["outsider"]}
     globex.records = [Record.objects.create(organization=world.globex, name="Hooli", region="US")]

@@ -33,7 +33,7 @@ def world() -> World:
 
 
 def record_call(world: World, tool: str = SEARCH, **params: Any) -> ToolCall:
-    """Create a recorded call of an ended run, judged by the employee's own rules."""
+    """Create a recorded call of an ended run, judged by the employee's rules."""
     Grant.objects.get_or_create(employee=world.employee, tool=tool)
     run = world.run(RunStatus.SUCCEEDED)
     grants, toolbox = load_grants(world.employee.pk, run.mode), load_toolbox(world.acme.pk)

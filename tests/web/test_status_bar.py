@@ -25,7 +25,7 @@ def world() -> World:
 
 
 def read_bar(world: World, run: Run) -> str:
-    """The text of the bar, which is the same on the page and in a live message."""
+    """Return the bar's text, which is the same on the page and in a live message."""
     page = read_page(world.client("viewer"), f"/runs/{run.pk}/").split('id="run-bar">')[1].split("</p>")[0]
     state = read_state(run.pk)
     assert state is not None

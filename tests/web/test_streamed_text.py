@@ -28,7 +28,7 @@ def world() -> World:
 
 @pytest.fixture
 def run(world: World) -> Run:
-    """A run whose model answers its first pass."""
+    """Start a run whose model is answering its first pass."""
     run = world.run(RunStatus.QUEUED)
     Run.objects.filter(pk=run.pk).update(
         status=RunStatus.RUNNING, pass_number=0, lease_owner="w", lease_expires_at=timezone.now(), lease_epoch=1

@@ -111,7 +111,7 @@ class TestNewContacts:
         assert "ann@else.org" in self.find(world, email="ann@else.org")
 
 
-class TestSameTargets:
+class TestSharedTargets:
     @feature(
         "The gate",
         "Cards name other open cards on their target, and say if it has changed since",
@@ -124,7 +124,7 @@ class TestSameTargets:
         Approval.objects.filter(pk=second.pk).update(status=ApprovalStatus.CANCELLED)
         assert "same-target" not in read(world, first)
 
-    def test_do_not_link_cards_on_other_targets(self, world: World) -> None:
+    def test_are_not_reported_for_cards_on_other_targets(self, world: World) -> None:
         first = world.card()
         world.card(params=change(world.records[1], "+1"))
         assert "same-target" not in read(world, first)

@@ -37,7 +37,7 @@ def fill_form(world: World, **more: str) -> dict[str, str]:
 
 
 def create(world: World, **more: str) -> tuple[Trigger, str]:
-    """Make a trigger by the form; return it, and the page that shows its secret."""
+    """Make a trigger with the form; return it, and the page that shows its secret."""
     page = world.client("operator").post("/triggers/new/", fill_form(world, **more), follow=True)
     return Trigger.objects.latest("pk"), page.content.decode()
 

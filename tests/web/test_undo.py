@@ -7,7 +7,7 @@ import pytest
 from agents.runs.models import Approval, ApprovalStatus
 from tests.world import World, make_world
 
-pytestmark = pytest.mark.django_db(transaction=True)  # previews run in threads of their own
+pytestmark = pytest.mark.django_db(transaction=True)  # previews run in separate threads
 
 
 @pytest.fixture

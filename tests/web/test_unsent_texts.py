@@ -1,4 +1,4 @@
-"""A form that is sent after the session has ended: its texts come back after the login, and secrets are not kept."""
+"""A form that is sent after the session has ended: its texts are restored after the login, but secrets are not."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def post_confirmed(client: Client, path: str, sent: dict[str, str]) -> Any:
 
 
 def read_link(client: Client, response: Any) -> str:
-    """Return the link on the page to which the response redirects, which shows it once."""
+    """Return the link on the page to which the response redirects, which is shown only there."""
     assert (response.status_code, response["Location"]) == (302, "/users/"), response.content
     found = LINK.search(read_page(client))
     assert found is not None

@@ -1,4 +1,4 @@
-"""The pages of webhooks: the secret is shown once, and each delivery says what the receiver answered."""
+"""The pages of webhooks: the secret is shown once, and each delivery shows the receiver's response."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page that answers who may decide the cards of a tool, for each rule and person."""
+"""The page that shows who may decide a tool's cards, for each rule and person."""
 
 from __future__ import annotations
 

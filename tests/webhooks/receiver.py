@@ -1,4 +1,4 @@
-"""A receiver of webhooks: it keeps what comes, and answers as the test says."""
+"""A receiver of webhooks: it records the messages, and sends the responses that a test sets."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Received:
 
 @dataclass
 class Receiver:
-    """A receiver at an address of its own.
+    """A receiver at its own address.
 
     Attributes:
         status: the status of the next responses; 0 closes the connection without one.

@@ -1,4 +1,4 @@
-"""Facts that webhooks tell: read from the events, with ids alone, numbered without a silent gap."""
+"""Facts sent by webhooks: read from the events, with ids alone, numbered without a silent gap."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ class TestKindsOfFacts:
         assert receiver.kinds == ["run.started", "card.opened", "card.decided", "card.decided", "card.opened"]
 
     def test_drop_a_response_that_can_still_be_undone(self, workshop: Workshop, receiver: Receiver) -> None:
-        """It cannot become due so early, but what it says must be true when it is sent."""
+        """Such a fact is rarely due so early, but it must be true when it is sent."""
         add_webhook(workshop, receiver, kinds=[WebhookKind.ASK_ANSWERED])
         asked = make_ask(make_key(workshop))
         workshop.approve(workshop.card(asked.run), grace_s=30)

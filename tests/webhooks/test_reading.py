@@ -26,7 +26,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture(autouse=True)
 def nothing_is_given_up(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Fail a test in which a row could not be read: giving it up would hide the reason."""
+    """Fail a test in which a row could not be read; skipping the row would hide the reason."""
     yield
     assert not [each for each in caplog.get_records("call") if "given up" in each.getMessage()]
 
@@ -48,7 +48,7 @@ def test_a_transaction_of_a_run_has_no_statement_about_webhooks(workshop: Worksh
 def test_a_batch_costs_a_constant_number_of_statements(workshop: Workshop, receiver: Receiver) -> None:
     add_webhook(workshop, receiver)
     counts = []
-    for runs in (1, 1, 5):  # the first one makes the cursor
+    for runs in (1, 1, 5):  # the first one creates the cursor
         for _ in range(runs):
             workshop.submit()
         with CaptureQueriesContext(connection) as queries:

@@ -73,7 +73,7 @@ class TestSignature:
         with pytest.raises(WebhookVerificationError):
             receiver.received[1].verify(old)
 
-    def test_with_an_undecryptable_secret_sends_nothing(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_a_delivery_with_an_undecryptable_secret_is_not_sent(self, workshop: Workshop, receiver: Receiver) -> None:
         webhook, _ = add_webhook(workshop, receiver, kinds=STARTED)
         WebhookSecret.objects.filter(webhook=webhook).delete()
         workshop.submit()
@@ -81,7 +81,7 @@ class TestSignature:
         assert not receiver.received
         assert "cannot be read" in WebhookDelivery.objects.get().problem
 
-    def test_failing_internally_does_not_count_against_the_receiver(
+    def test_an_internal_failure_does_not_count_against_the_receiver(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         webhook, _ = add_webhook(workshop, receiver, kinds=STARTED)
@@ -97,7 +97,7 @@ class TestSignature:
         assert (delivery.status, "the log of the workers" in delivery.problem) == ("waiting", True)
         assert delivery.due_at > delivery.created_at
 
-    def test_a_late_attempt_does_not_free_what_another_worker_holds(
+    def test_a_late_attempt_does_not_release_the_webhook_that_another_worker_holds(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         webhook, _ = add_webhook(workshop, receiver, kinds=STARTED)

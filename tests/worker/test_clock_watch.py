@@ -1,4 +1,4 @@
-"""A clock that was ahead silences nothing: a wait longer than the code can give is computed anew and logged."""
+"""A clock that was ahead silences nothing: a wait longer than the code can produce is computed again and logged."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ OTHER_WAITS = {
     "webhooks.WebhookSecret.valid_until": "a right that ends later, no wait",
     "policy.PolicyDraft.shadow_until": "a period that an admin chose",
 }
-"""The columns with such a name that `BOUNDED_WAITS` need not have, each with what bounds it."""
+"""Columns with such a name that `BOUNDED_WAITS` may omit, each with its bound."""
 WAITING_NAME = re.compile(r"(^|_)(until|due_at|next_at|wake_at|start_after)$")
 
 

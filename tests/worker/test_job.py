@@ -37,7 +37,7 @@ class Stubborn(Tool):
 
 @pytest.fixture
 def signals(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """The signals that ask this process to shut down; it ignores them."""
+    """Record and ignore the signals that ask this process to shut down."""
     received: list[int] = []
     monkeypatch.setattr(lease, "_shutting_down", False)
     before = signal.signal(signal.SIGTERM, lambda number, _: received.append(number))

@@ -1,4 +1,4 @@
-"""The threads that send notices and webhooks end when they are told to, whatever they do at that moment."""
+"""The threads that send notices and webhooks end when told to, whatever they are doing."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ class TestADueTime:
         assert restored.next_at > time
 
     def test_is_paused_after_a_backup_was_restored(self, workshop: Workshop) -> None:
-        """It may have been cancelled, and its time may have fired, since the backup was taken."""
+        """It may have been cancelled, or its time may have come, after the backup was taken."""
         schedule, later = create(workshop), create(workshop, "Later")
         make_due(schedule)
         call_command("after_restore", stdout=StringIO())

@@ -86,12 +86,12 @@ class TestAQueuedRun:
 
 class TestARunningRun:
     def test_that_lost_its_worker_repeatedly_restarts_at_a_random_moment(self, workshop: Workshop) -> None:
-        """Otherwise a run that kills its workers would take the same other runs down each time."""
+        """Otherwise a run that kills its workers would end the same other runs each time."""
         runs = [workshop.submit() for _ in range(3)]
         for run in runs:
             assert lease.acquire(run.pk) is not None
             set_columns(run, lease_expires_at=Now() - timedelta(seconds=1), crash_count=1)
-        assert sweep_once() >= 3  # a moment that has come already is hinted, too
+        assert sweep_once() >= 3  # runs whose time has already come are hinted too
         moments = {again(run).next_wake_at for run in runs}
         assert None not in moments
         assert len(moments) == 3

@@ -96,7 +96,7 @@ class Workshop:
         return actions.submit(self.operator, actions.Submission(employee_id=self.employee.pk, task=task, **more))[0]
 
     def work(self, task: str = TASK, **more: Any) -> Run:
-        """Start a run and drive it as far as it goes."""
+        """Start a run and drive it as far as possible."""
         return self.drive(self.submit(task, **more))
 
     def drive(self, run: Run) -> Run:
@@ -167,7 +167,7 @@ def call(tool: str, **params: Any) -> dict[str, Any]:
 
 
 def asking(*calls_: dict[str, Any], text: str = "") -> dict[str, Any]:
-    """Return a pass for a script, which requests these calls."""
+    """Return a script's pass that requests these calls."""
     return {"text": text, "calls": list(calls_)}
 
 
@@ -209,7 +209,7 @@ def passes(run: Run) -> list[Pass]:
 
 
 def die_while_executing(run: Run) -> lease.Lease:
-    """Be a driver that records its pass, starts the calls that need no approval, and dies."""
+    """Act as a driver that records its pass, starts the calls that need no approval, and is killed."""
     my_lease = lease.acquire(run.pk)
     assert my_lease is not None
     step = find_first_step(my_lease)
@@ -269,7 +269,7 @@ def beside(*works: Callable[[], object]) -> Iterator[threading.Thread]:
 
 
 def all_at_once(works: list[Callable[[], object]]) -> None:
-    """Run these functions at the same moment, each in a thread of its own."""
+    """Run these functions at the same moment, each in a separate thread."""
     barrier = threading.Barrier(len(works))
 
     def started(work: Callable[[], object]) -> Callable[[], object]:

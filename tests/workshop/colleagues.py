@@ -38,7 +38,7 @@ def may_delegate(employee: Employee, *colleagues: Employee) -> Grant:
 
 
 def hire(workshop: Workshop, name: str, *script: dict[str, Any], answer: str = "Done.") -> Employee:
-    """Add an employee to the organization, with a script of its own and the same tools."""
+    """Add an employee to the organization, with its own script and the same tools."""
     script_entry = {"title": "anything", "task": ".*", "passes": list(script), "answer": answer}
     provider = ModelProvider.objects.create(
         organization=workshop.organization,

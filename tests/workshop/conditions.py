@@ -76,7 +76,7 @@ def _connections_with(statements: dict[str, str]) -> Iterator[None]:
         connection.close()
         default = connections["default"]
         if isinstance(default, PostgreSQL):
-            default.close_pool()  # its connections keep these settings
+            default.close_pool()  # its connections would keep the old settings
 
 
 @contextmanager

@@ -48,7 +48,7 @@ def _disable_sync(connection: BaseDatabaseWrapper, **_: object) -> None:
 def _django_db_helper(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
     """Replace pytest-django's fixture: use real transactions, and delete all rows afterwards in one transaction.
 
-    Truncating all tables, as a TransactionTestCase does, takes PostgreSQL a second.
+    Truncating all tables, as a TransactionTestCase does, takes a second on PostgreSQL.
     """
     with django_db_blocker.unblock():
         try:

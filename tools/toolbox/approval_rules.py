@@ -49,7 +49,7 @@ class CastVote:
 
     @property
     def people(self) -> tuple[Voter, ...]:
-        """Everybody whose voice this is; none of them has another one."""
+        """The people who share this voice and have no other."""
         return (self.voter,) if self.deputy_for is None else (self.voter, self.deputy_for)
 
     def shares_a_voice_with(self, other: "CastVote") -> bool:
@@ -205,7 +205,7 @@ def may_decide(
     votes: Sequence[CastVote],
     rules: Collection[RuleTerms],
 ) -> Entitlement:
-    """Say whether this person may approve the card now, in their own name or else as somebody's deputy.
+    """Return True if this person may approve the card now, in their own name or else as somebody's deputy.
 
     Args:
         votes: those that were cast on this card before.
@@ -232,7 +232,7 @@ def may_decide(
 
 
 def _may_finish(person: Voter, card: RuledCard, states: Collection[RuleState], *, has_voted: bool) -> Entitlement:
-    """Say whether this person may approve a card whose votes suffice already, because the rules became easier.
+    """Return True if this person may approve a card whose votes suffice already, because the rules became easier.
 
     It takes one more approval by somebody who counts, because nobody saw the card as approved when the last vote came.
     """

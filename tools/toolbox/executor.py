@@ -343,7 +343,7 @@ class Batch:
     def _record_progress(self, running: _RunningCall, fraction: float, text: str) -> None:
         try:
             number = float(fraction)
-        except (TypeError, ValueError, OverflowError):  # a slip in a report must not fail the work
+        except (TypeError, ValueError, OverflowError):  # an invalid report must not make the call fail
             number = 0.0
         finite = number if math.isfinite(number) else 0.0
         text = make_storable(str(text)[:LONGEST_PROGRESS])

@@ -182,7 +182,7 @@ class _ResultReader:
             value = {**value, "cost": float(cost)}  # a number, which is counted
         found = self.read_part(value, "metadata")
         if isinstance(found, dict):
-            found.pop(FILES, None)  # only kept files stand there
+            found.pop(FILES, None)  # only stored files are listed there
             return found
         if found is not None:
             self.refuse(f"metadata is {describe_value(value)}, not a dictionary")

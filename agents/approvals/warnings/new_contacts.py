@@ -61,7 +61,7 @@ def find_new_contacts(card: Approval) -> NewContacts:
 def _find_known(organization_id: int, contacts: Iterable[Contact]) -> set[str]:
     emails = [contact.value for contact in contacts if contact.kind == EMAIL]
     hosts = [contact.value for contact in contacts if contact.kind == HOST]
-    # Sorted, no index on addresses would be used.
+    # A sorted query would not use the index on addresses.
     records = RECORD_STORE.get().get_records(organization_id).order_by()
     known: set[str] = set()
     if emails:

@@ -38,7 +38,7 @@ class KeyLine:
 
     @property
     def state(self) -> str:
-        """Why it does not work; `active` if it does."""
+        """The reason why the key does not work; `active` if it works."""
         if self.works:
             return "active"
         if self.key.revoked_at is not None:

@@ -36,7 +36,7 @@ def files(tmp_path: Path, settings: Settings) -> Path:
 
 @pytest.fixture
 def workshop(transactional_db: None, files: Path) -> Iterator[Workshop]:
-    """An organization at work; when the test has ended, the invariants must hold."""
+    """A working organization; the invariants must hold after the test."""
     yield build_workshop()
     assert_invariants()
 
@@ -57,5 +57,5 @@ def take(tmp_path: Path) -> Callable[[], Manifest]:
 
 @pytest.fixture
 def put_back(tmp_path: Path) -> Callable[[], RestoredBackup]:
-    """Restore the backup `backup.tar.gz` over what is there."""
+    """Restore the backup `backup.tar.gz` over the existing data."""
     return lambda: restore(tmp_path / "backup.tar.gz", force=True)

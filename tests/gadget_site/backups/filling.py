@@ -54,7 +54,7 @@ def list_unused() -> list[str]:
 
 
 def _work(workshop: Workshop) -> None:
-    """Leave a delegated task, a call of a standing grant that has not started, an approved one, and a read at work."""
+    """Leave a delegated task, a call of a standing grant that has not started, an approved one, and a running read."""
     may_ask(workshop.employee)
     may_delegate(workshop.employee, hire(workshop, "Kim", asking(call("probe.effect", name="child"))))
     workshop.play(asking(delegate(), call("employee.askHuman", question=ODD)))
@@ -104,7 +104,7 @@ def _find_target(model: Model, field: models.ForeignKey[Any, Any]) -> models.Mod
 
 
 def _use_key(model: Model, field: models.ForeignKey[Any, Any]) -> None:
-    """Set this key in the newest row that may have it, with the values that the constraints demand beside it."""
+    """Set this key in the newest row that may have it, with the other values that constraints require."""
     rows = model._base_manager.filter(**_ENDED.get(model._meta.label, {}))
     row = rows.order_by("-pk").first()
     assert row is not None
@@ -143,7 +143,7 @@ _VALUES: Mapping[Any, Any] = {
 
 
 def _make_special_values(model: Model) -> dict[str, Any]:
-    """Return the values without which the constraints of this table refuse a row."""
+    """Return the values that the constraints of this table require."""
     soon = timezone.now() + timedelta(days=1)
     special: dict[str, dict[str, Any]] = {
         "platform.Installation": {"pk": 1},

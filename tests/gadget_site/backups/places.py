@@ -1,4 +1,4 @@
-"""Databases into which a backup is restored, and what stands in them."""
+"""Databases into which a backup is restored, and their contents."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.processes import current_database_url
 
 
 def rows() -> dict[str, list[Any]]:
-    """Every stored value of every table, as the database gives it."""
+    """Every stored value of every table, as returned by the database."""
     found = {}
     for model in apps.get_models(include_auto_created=True):
         table = model._meta.db_table
@@ -31,7 +31,7 @@ def rows() -> dict[str, list[Any]]:
 
 
 def restore_in_process(tmp_path: Path, url: str, archive: Path) -> str:
-    """What `restore`, `verify_audit` and a second `restore` without force print, in processes of their own."""
+    """The output of `restore`, `verify_audit` and a second `restore` without force, in separate processes."""
     environment = {
         **os.environ,
         "GADGET_TESTS_GIVEN": "1",

@@ -1,4 +1,4 @@
-"""After a restore nothing starts, ways in from before are closed, and open cards carry a warning."""
+"""After a restore nothing starts, earlier access is closed, and open cards carry a warning."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ class TestAccessAfterARestore:
 
 class TestTheWarningAfterARestore:
     def shown(self, workshop: Workshop, card: Approval) -> list[bool]:
-        """Tell if it is on the card's page, in the inbox, on the run's page, and in REST."""
+        """Return True for each of the card's page, the inbox, the run's page and REST that shows it."""
         client = login(workshop, Role.APPROVER)
         pages = [f"/approvals/{card.pk}/", "/approvals/", f"/runs/{card.run_id}/"]
         on_pages = [RESTORED_SINCE in client.get(page, follow=True).content.decode() for page in pages]

@@ -1,4 +1,4 @@
-"""Archives that are cut at every member, or that unpack to far more than their size: refused within bounded memory."""
+"""Archives cut at every member, or that unpack to far more than their size, are refused in bounded memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.workshop import Workshop
 LARGE = 100_000_000
 """Bytes that a bomb unpacks to."""
 MOST_MEMORY = 60_000_000
-"""Bytes that reading a bomb may take beside the process itself."""
+"""The extra memory in bytes that reading a bomb may take."""
 END_OF_TAR = bytes(1024)
 
 
@@ -102,7 +102,7 @@ def write_many(path: Path) -> None:
 
 
 def write_holes(path: Path) -> None:
-    """A member whose map of holes goes on and on."""
+    """Write a member with an endless map of holes."""
     text = b"22 GNU.sparse.major=1\n22 GNU.sparse.minor=0\n"
     pax = tarfile.TarInfo("pax")
     pax.type, pax.size = tarfile.XHDTYPE, len(text)

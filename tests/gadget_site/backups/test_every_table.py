@@ -35,7 +35,7 @@ SETTLED = {
     *("standing_grants_standinggrant", "webhooks_webhook", "webhooks_webhookdelivery", "django_session"),
     *("accounts_organizationevent", "readers_readercursor"),
 }
-"""The tables of which a restore changes rows."""
+"""The tables in which a restore changes rows."""
 EMPTIED = {"approvals_claim", "django_session"}
 
 
@@ -49,7 +49,7 @@ def filled(transactional_db: None, files: Path) -> Workshop:
 
 @pytest.fixture
 def replaced_tables(filled: Workshop) -> Iterator[Workshop]:
-    """The same, for a restore that makes every table anew, without the triggers of the tests."""
+    """`filled`, for a restore that recreates every table, without the triggers of the tests."""
     yield filled
     thaw_ended_rows()
     freeze_ended_rows()
@@ -139,6 +139,6 @@ def test_runs_of_a_restored_organization_continue_when_the_stop_is_lifted(
 
 
 def test_every_migration_can_be_part_of_a_restore() -> None:
-    """A restore on PostgreSQL is one transaction, so no migration may need to be outside of one."""
+    """A restore on PostgreSQL is one transaction, so no migration may require running outside one."""
     migrations = MigrationLoader(None).disk_migrations
     assert [key for key, migration in migrations.items() if not migration.atomic] == []

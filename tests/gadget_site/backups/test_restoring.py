@@ -44,7 +44,7 @@ ODD = "ümlaut \\ \t \n \\N 'quoted' \u2028 😀 {\"a\": 1.50}"
 
 
 def fill(workshop: Workshop) -> None:
-    """Rows of many types with values that are easily spoiled on the way, and a file."""
+    """Add rows of many types with fragile values, and a file."""
     workshop.record(name=ODD, notes=ODD, score=None)
     pk = workshop.organization.pk
     Organization.objects.filter(pk=pk).update(month_cost="12345678.9012", plan_features=[ODD, 1.1, None, 10**15])
@@ -55,13 +55,13 @@ def fill(workshop: Workshop) -> None:
 
 
 TOLD = ("accounts_auditentry", "runs_event")
-"""What holding adds to: an entry, and a line in each run that was stopped."""
+"""The tables that a stop adds to: an audit entry, and an event in each stopped run."""
 SESSIONS = "django_session"
 CHANGED = {
     *("accounts_organization", "accounts_audithead", "runs_run", "notices_notice", "restores_restoredlimit"),
     *(SESSIONS, "readers_readercursor", *TOLD),
 }
-"""The tables of which a restore changes rows."""
+"""The tables in which a restore changes rows."""
 
 
 def test_every_row_and_file_is_restored_exactly(
@@ -133,8 +133,8 @@ def test_restoring_waits_for_a_process_that_is_closing_the_database(
 
 
 @pytest.mark.once
-class TestARefusal:
-    """Nothing is touched: what was made after the backup is still there."""
+class TestARefusedRestore:
+    """A refused restore changes nothing: rows created after the backup still exist."""
 
     @pytest.fixture
     def path(self, workshop: Workshop, take: Take, tmp_path: Path) -> Iterator[Path]:
@@ -158,7 +158,7 @@ class TestARefusal:
             data = bytearray(sound)
             data[at] ^= 0x55
             with suppress(OSError, EOFError, zlib.error):
-                if gzip.decompress(data) == content:  # compressed in another way, the same is still said
+                if gzip.decompress(data) == content:  # compressed differently, the content is the same
                     continue
             damaged += 1
             path.write_bytes(data)
@@ -243,12 +243,12 @@ class TestARefusal:
             pulse.stop()
 
     def resign(self, path: Path, manifest: Manifest) -> None:
-        """The same archive with another manifest, made by somebody who has the key."""
+        """Write the archive with another manifest, as somebody with the key could."""
         text = manifest.sign().model_dump_json().encode()
         self.rewrite(path, lambda name, data: text if name == archive.MANIFEST else data)
 
     def rewrite(self, path: Path, change: Callable[[str, bytes], bytes]) -> None:
-        """The same archive with other contents under a new seal."""
+        """Write the archive with other contents under a new seal."""
         with archive._read_members(path) as members:
             contents = [(one.name, change(one.name, source.read())) for one, source in members]
         path.unlink()

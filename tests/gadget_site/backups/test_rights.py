@@ -1,4 +1,4 @@
-"""A restore ends what gives a right by itself, and keeps what limits until an admin has confirmed it."""
+"""A restore ends everything that grants rights, and keeps limits until an admin has confirmed them."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ class TestLimitsAfterARestore:
 
 
 class TestNewerData:
-    """The database that a restore replaces knows what was tightened since the backup: that is preselected."""
+    """The replaced database knows the limits tightened since the backup, which are preselected."""
 
     def stricter(self, workshop: Workshop, put_back: PutBack) -> None:
         put_back()

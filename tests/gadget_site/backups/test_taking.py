@@ -1,4 +1,4 @@
-"""A backup is one private file, whole or not there, with everything that the database names and no key."""
+"""A backup is one private file, complete or absent, with everything that the database names and no key."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_files_that_change_while_they_are_copied_are_copied_again(
 def test_a_backup_contains_every_file_in_the_database_whoever_writes(
     workshop: Workshop, files: Path, tmp_path: Path
 ) -> None:
-    """A writer makes a file, names it in the database, forgets the name and removes the file, over and over."""
+    """A writer repeatedly creates a file, names it in the database, then removes both."""
     stop, pk = threading.Event(), workshop.organization.pk
     write(pk, "steady.txt", b"steady")
 

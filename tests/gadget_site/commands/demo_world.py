@@ -18,7 +18,7 @@ from tests.scripts import write_script
 
 @dataclass
 class DemoWorld:
-    """`acme-demo` as `manage.py demo` leaves it."""
+    """`acme-demo` after `manage.py demo`."""
 
     organization: Organization
 
@@ -29,7 +29,7 @@ class DemoWorld:
         return Employee.objects.get(organization=self.organization, name=name)
 
     def work(self, name: str, task: str) -> Run:
-        """Hands the task to the employee and drives the run as far as it goes."""
+        """Assign the task to the employee, and drive the run as far as possible."""
         submission = actions.Submission(employee_id=self.employee(name).pk, task=task)
         run, _ = actions.submit(self.member("operator"), submission)
         return self.drive(run)

@@ -1,4 +1,4 @@
-"""`manage.py after_restore`: what was approved before the backup is asked again; nothing waits for a lost worker."""
+"""`manage.py after_restore`: earlier approvals are asked again; nothing waits for a lost worker."""
 
 from io import StringIO
 

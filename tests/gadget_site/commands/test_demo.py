@@ -1,4 +1,4 @@
-"""`manage.py demo` makes two organizations, may be repeated, and is refused where it could do harm."""
+"""`manage.py demo` creates two organizations, can be repeated, and is refused where it could do harm."""
 
 from io import StringIO
 

@@ -1,4 +1,4 @@
-"""The demo's companies: always the same, valid, fictional, and without doubles."""
+"""The demo's companies: always the same, valid, fictional, and without duplicates."""
 
 import pytest
 

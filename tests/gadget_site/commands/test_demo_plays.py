@@ -1,4 +1,4 @@
-"""The demo's employees do what their scripts promise, and their answers tell what was really decided and done."""
+"""The demo's employees do what their scripts promise, and their answers report the real decisions and effects."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""The demo's accounts do not outlive it: open ones are named, let nobody in from elsewhere, and can be removed."""
+"""The demo's accounts do not outlive it: open ones are reported, refuse other machines, and can be removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The doctor asks every source that is switched on, and names those that do not answer, and broken plugins."""
+"""The doctor contacts every active source, and reports failing ones and broken plugins."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_a_database_without_tables_is_reported_and_other_checks_still_run(redis_
 
 
 def about(subject: str) -> list[dict[str, Any]]:
-    """The doctor's findings about it."""
+    """The doctor's findings about this source."""
     output = io.StringIO()
     with suppress(SystemExit):
         call_command("doctor", "--json", stdout=output)

@@ -1,4 +1,4 @@
-"""`manage.py import_records` makes a record of every good row and names the bad ones by their line."""
+"""`manage.py import_records` creates a record from every good row and reports the bad ones by line."""
 
 from io import StringIO
 from pathlib import Path

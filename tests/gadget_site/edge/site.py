@@ -1,4 +1,4 @@
-"""A running web process, and what tests send to it."""
+"""A running web process, and the requests of tests to it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Site:
         return Wire(self.installation.port)
 
     def cookies(self, username: str) -> dict[str, str]:
-        """The headers of a browser in which this person is logged in, ready for forms too."""
+        """The headers of a browser with this person logged in, also for forms."""
         client = Client()
         client.force_login(self.world.users[username])
         session = client.cookies[settings.SESSION_COOKIE_NAME].value

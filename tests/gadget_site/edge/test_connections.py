@@ -1,4 +1,4 @@
-"""A connection in memory: rules that no page of ours can be made to break."""
+"""A connection in memory: rules that no real page breaks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A body that is too large is refused before it is received: 1 MB without a login, and what a page takes with one."""
+"""A body that is too large is refused before it is received: 1 MB without a login, the page's limit with one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def head_of(path: str, length: int, headers: dict[str, str] | None = None) -> by
 
 
 def in_chunks(wire: Wire, path: str, sizes: list[int], headers: dict[str, str] | None = None) -> None:
-    """Send a body of so many bytes in chunks; the server may stop listening."""
+    """Send a body of this many bytes in chunks; the server may stop listening."""
     wire.send(request("POST", path, {"Transfer-Encoding": "chunked"} | (headers or {})))
     for size in sizes:
         wire.send(f"{size:x}\r\n".encode() + b"x" * size + b"\r\n")

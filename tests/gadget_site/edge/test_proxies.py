@@ -31,7 +31,7 @@ def trusted(settings: Settings) -> Settings:
 
 
 def pass_on(peer: str, kind: str = "http", **headers: str) -> dict[str, Any]:
-    """The request as it is passed on."""
+    """Return the request as passed on."""
     written = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
     scope = {"type": kind, "client": [peer, 4000], "headers": written, "root_path": "/moved"}
     return clean(scope | ({"scheme": "http"} if kind == "http" else {}))

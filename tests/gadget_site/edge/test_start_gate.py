@@ -1,4 +1,4 @@
-"""While the web part waits for its database, only health checks and metrics are answered."""
+"""While the web part waits for its database, only health checks and metrics get a response."""
 
 from __future__ import annotations
 

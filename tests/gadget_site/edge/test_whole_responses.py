@@ -20,7 +20,7 @@ LARGE = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged" * 5_000
 
 @pytest.fixture
 def large(site: Site) -> Site:
-    """A file of more than 200 KB, and as much to show and to export."""
+    """A file of more than 200 KB, and as much data to show and to export."""
     cookies = site.cookies("operator")
     assert site.upload("large.bin", LARGE, cookies).status == 302
     rows = [Record(organization=site.world.acme, name=f"Company {n}", notes="n" * 500) for n in range(500)]
@@ -65,14 +65,14 @@ def test_a_not_modified_response_has_no_body(large: Site) -> None:
 
 
 def static_file() -> str:
-    """The address of the largest static file of ours, of more than one part."""
+    """The address of our largest static file, which has more than one part."""
     found = max((settings.BASE_DIR / "static").rglob("*.*"), key=lambda path: path.stat().st_size)
     assert found.stat().st_size > 1 << 16
     return f"/static/{found.relative_to(settings.BASE_DIR / 'static').as_posix()}"
 
 
 class TestOneResponse:
-    """Each rule by itself, without a network."""
+    """The rules for a response, each tested separately and without a network."""
 
     @pytest.mark.parametrize(("method", "status"), [("HEAD", 200), ("GET", 204), ("GET", 304), ("POST", 204)])
     def test_without_a_body_sends_one_empty_part(self, method: str, status: int) -> None:

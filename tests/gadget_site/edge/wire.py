@@ -1,4 +1,4 @@
-"""A client at the level of bytes: requests as they are written, answers as they come."""
+"""A client at the level of bytes: raw requests and raw responses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PATIENCE_S = 20.0
 
 @dataclass(frozen=True)
 class WireResponse:
-    """One response, taken off the connection exactly as far as it announces."""
+    """One response, read from the connection exactly to its announced end."""
 
     status: int
     headers: dict[str, str]
@@ -36,12 +36,12 @@ class Wire:
         self._socket.sendall(data)
 
     def ask(self, method: str, path: str, headers: dict[str, str] | None = None, body: bytes = b"") -> WireResponse:
-        """Send a request and take its response."""
+        """Send a request and read its response."""
         self.send(request(method, path, headers, body))
         return self.read_response(method)
 
     def read_response(self, method: str = "GET") -> WireResponse:
-        """Take the next response off the connection."""
+        """Read the next response from the connection."""
         head = self._until(b"\r\n\r\n").decode("latin-1")
         status, *lines = head.strip().split("\r\n")
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
@@ -51,7 +51,7 @@ class Wire:
         return WireResponse(code, headers, self._body(headers) if has_body else b"")
 
     def is_silent(self, seconds: float = 0.15) -> bool:
-        """True if nothing is left to read, and nothing comes for a moment."""
+        """True if nothing is left to read, and nothing arrives for a moment."""
         return not self._buffer and not select.select([self._socket], [], [], seconds)[0]
 
     def rest(self) -> bytes:

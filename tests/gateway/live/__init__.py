@@ -1,1 +1,1 @@
-"""Tests of the gate over real HTTP, with clients of other makers."""
+"""Tests of the gate over real HTTP, with third-party clients."""

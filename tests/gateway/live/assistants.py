@@ -1,4 +1,4 @@
-"""The real coding assistants, set up as the guide says, on a machine of their own, with a model that plays a case."""
+"""The real coding assistants, set up by the guide, on a separate machine, with a model that plays a case."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ CONFIG = "/etc/gadget/hook.json"
 
 @dataclass(frozen=True)
 class Assistant:
-    """One assistant, as the tests start it.
+    """One assistant with the commands of the tests.
 
     Attributes:
         files: the files of the guide, for everybody and for one user, that start the hook.
-        shell: the name of the tool for commands, as the model calls it, and of its param.
+        shell: the model's name of the tool for commands, and of its param.
         command: starts it with one task; no other rule of the assistant itself asks a person.
     """
 
@@ -98,7 +98,7 @@ class Office:
         machine.write_at_home(".gemini/settings.json", json.dumps(auth))
 
     def let_hook_wait(self, seconds: int) -> None:
-        """Let the hook deny a call with a ticket after about so many seconds, less its margin."""
+        """Let the hook deny a call with a ticket after about this many seconds, less its margin."""
         path = self.machine.find(CONFIG)
         self.machine.write(CONFIG, json.dumps({**json.loads(path.read_text()), "timeout_s": seconds}), mode=0o640)
 
@@ -120,12 +120,12 @@ class Office:
         path, *arguments = assistant.command
         process = self.machine.start([f"{BIN}/{path}", *arguments, "Do it."], **self.fill(assistant))
         assert process.stdin is not None
-        process.stdin.close()  # one of them reads it to its end before it begins
+        process.stdin.close()  # one assistant reads it to its end before it begins
         process.stdin = None
         return process
 
     def trust_hooks(self) -> None:
-        """Start Codex in a terminal, trust all hooks in the dialog that it shows, and leave, as the guide says."""
+        """Start Codex in a terminal, trust all hooks in its dialog, and leave, following the guide."""
         terminal = Terminal()
         process = self.machine.start_in(terminal, [f"{BIN}/codex"], **self.fill(CODEX) | {"TERM": "xterm-256color"})
         try:
@@ -154,13 +154,13 @@ class Office:
         return {"SHELL": "/bin/bash", "TERM": "dumb", **filled}
 
     def touch(self, assistant: Assistant, name: str) -> tuple[Path, Call]:
-        """Return a file that is not there yet, and the call that makes it."""
+        """Return a missing file, and the call that creates it."""
         path = self.machine.home / name
         return path, assistant.call_shell(f"touch {path}")
 
 
 def read_block(path: str) -> str:
-    """Return the text of a file that the guide shows; that of another file where it says that it is the same."""
+    """Return the text of a file in the guide, or of another file that the guide calls equal."""
     text = GUIDE.read_text(encoding="utf-8")
     same = {file: each.files[0] for each in ALL for file in each.files[1:]} | {
         "~/.codex/hooks.json": CLAUDE.files[0],
@@ -175,7 +175,7 @@ def read_block(path: str) -> str:
 
 
 def end(process: subprocess.Popen[str]) -> str:
-    """Wait for the end of an assistant, and return what it said."""
+    """Wait for the end of an assistant, and return its output."""
     output, errors = process.communicate(timeout=180)
     return f"{output}\n{errors}"
 

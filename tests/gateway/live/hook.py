@@ -1,4 +1,4 @@
-"""The hook for coding assistants as an assistant starts it, with its configuration."""
+"""The hook for coding assistants with its configuration, started like by an assistant."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ RULES = [
 ]
 CLAUDE = {"session_id": "s1", "cwd": "/home/ada/shop", "hook_event_name": "PreToolUse", "tool_name": "Bash"}
 PATIENCE_S = 120
-"""Seconds in which a whole assistant starts and asks, on a busy machine."""
+"""Seconds in which a real assistant starts and asks, on a busy machine."""
 DEPLOY = {**CLAUDE, "tool_input": {"command": "make deploy", "description": "Deploy the shop"}}
 
 
 class Hook:
-    """The hook with its configuration, as an assistant starts it."""
+    """The hook with its configuration, started like by an assistant."""
 
     def __init__(self, folder: Path, url: str, secret: str, **more: Any) -> None:
         self.config = folder / "hook.json"
@@ -58,7 +58,7 @@ class Hook:
 
 @contextmanager
 def decided(site: Site, *, approves: bool) -> Iterator[None]:
-    """Decide the card that comes while the block runs."""
+    """Decide the next card while the block runs."""
     before = list_cards()
     with beside(lambda: decide_next(site, before, approves=approves)):
         yield
@@ -69,7 +69,7 @@ def list_cards() -> set[int]:
 
 
 def decide_next(site: Site, before: set[int], *, approves: bool) -> Approval:
-    """Await a card beside those before, and decide it over REST, so that whoever waits for it hears of it at once."""
+    """Await a new card, and decide it over REST, so that waiting requests are notified at once."""
     await_that(lambda: Approval.objects.exclude(pk__in=before).exists(), "a card comes", PATIENCE_S)
     card = Approval.objects.exclude(pk__in=before).select_related("tool_call").get()
     confirmed = {"confirm": decisions.make_confirmation_phrase(card)} if approves else {"reason": "Not now."}

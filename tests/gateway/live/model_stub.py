@@ -1,4 +1,4 @@
-"""A server of models in four wires that plays a case: it asks for the given tool calls one by one, then ends."""
+"""A model server with four protocols that plays a case: it requests the given tool calls one by one, then ends."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _numbers = count(1)
 
 
 class ModelStub:
-    """What is played, and what was asked.
+    """The played case, and the received requests.
 
     Attributes:
-        calls: the tool calls that the model asks for, one after another.
+        calls: the tool calls that the model requests, one after another.
         asked: path and body of each request.
     """
 
@@ -44,7 +44,7 @@ class ModelStub:
         return "application/json", json.dumps({"input_tokens": 1, "totalTokens": 1, "data": [], "models": []})
 
     def plays_check(self, shell: tuple[str, str]) -> None:
-        """Ask for the command that the task names, as a model would that is given one by a check."""
+        """Request the command in the task, as a model does during a check."""
         self._shell = shell
 
     def _find_next(self, body: Any) -> Call | None:
@@ -55,7 +55,7 @@ class ModelStub:
 
 
 def count_results(body: Any) -> int:
-    """Count the results of tools in a request, in whichever wire."""
+    """Count the results of tools in a request, in any protocol."""
     if isinstance(body, list):
         return sum(map(count_results, body))
     if not isinstance(body, dict):

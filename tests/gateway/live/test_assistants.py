@@ -1,4 +1,4 @@
-"""The real assistants, each set up as the guide says: a command waits, runs once approved, and not once denied."""
+"""The real assistants, each set up by the guide: a command waits, runs once approved, and not once denied."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_command_runs_only_once_approved(site: Site, office: Office, assistant
 
 @pytest.mark.parametrize("assistant", ALL, ids=lambda each: each.name)
 def test_an_open_ask_is_closed_when_the_assistant_ends_its_session(office: Office, assistant: Assistant) -> None:
-    """The hook denies with a ticket, the model gives up, and the program tells the hook that it ends."""
+    """The hook denies with a ticket, the model gives up, and the program reports its end to the hook."""
     office.install(assistant.files[0])
     office.let_hook_wait(22)
     path, made = office.touch(assistant, "later")

@@ -1,4 +1,4 @@
-"""The guide to connecting an agent, followed as it stands: its commands run in one shell, from ask to outcome."""
+"""The guide to connecting an agent, followed as printed: its commands run in one shell, from ask to outcome."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_the_commands_of_the_guide_work_as_printed(site: Site, secret: str, tmp_
         printed = shell.result(60)
     assert "Signature Verified Successfully" in printed
     assert '"params_digest"' in printed, "the claims are printed"
-    forge = "RECEIPT=$(sed 's/[.]ey/.eyA/' receipt)"  # another letter in the claims
+    forge = "RECEIPT=$(sed 's/[.]ey/.eyA/' receipt)"  # a changed letter in the claims
     forged = try_commands(site, secret, tmp_path, [forge, verify])
     assert forged.returncode != 0
     assert "Signature Verification Failure" in forged.stdout + forged.stderr

@@ -1,4 +1,4 @@
-"""The hook: inputs in the documented forms of five assistants get the right response; whatever fails blocks."""
+"""The hook: inputs in the documented forms of five assistants get the right response; every failure blocks."""
 
 from __future__ import annotations
 
@@ -223,7 +223,7 @@ def test_a_rule_with_an_endless_expression_blocks_in_time(tmp_path: Path) -> Non
     assert time.monotonic() - began < 15.1
 
 
-def test_a_termination_signal_blocks(site: Site, hook: Hook) -> None:
+def test_a_termination_signal_blocks_the_call(site: Site, hook: Hook) -> None:
     process = hook.start()
     assert process.stdin is not None
     process.stdin.write(json.dumps(DEPLOY))

@@ -1,4 +1,4 @@
-"""`gadget_hook.py check` with an installation: it goes the whole way. tests/clients has what it names as wrong."""
+"""`gadget_hook.py check` checks the whole way to an installation; tests/clients tests the problems that it reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gadget as an MCP server: real clients list, read, ask, wait and fetch, and the door refuses everybody else."""
+"""Gadget as an MCP server: real clients list, read, ask, wait and fetch, and all others are refused."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def test_invalid_tickets_are_refused(site: Site, secret: str) -> None:
 
 
 def test_the_web_process_stays_subscribed_between_calls(site: Site, secret: str) -> None:
-    """Without a subscription, its channel layer would notice the end of the next call up to 0.1 s late."""
+    """Without a subscription, its channel layer would see the end of the next call up to 0.1 s late."""
     with connect(site.installation.url, secret) as agent, Redis.from_url(site.installation.redis.url) as redis:
         agent.call("data.searchRecords", region="EU")
         await_that(lambda: not redis.pubsub_channels("*bell__group__run.*"), "nobody waits for a run any more")

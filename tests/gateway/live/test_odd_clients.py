@@ -1,4 +1,4 @@
-"""Clients that send what the protocol has not, want to log in, or read only JSON: each gets a response that helps."""
+"""Clients that violate the protocol, want to log in, or read only JSON: each gets a helpful response."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The official conformance suite of MCP, and a client that is not the server's maker's."""
+"""The official conformance suite of MCP, and a third-party client."""
 
 from __future__ import annotations
 
@@ -81,13 +81,13 @@ def test_the_typescript_client_can_list_read_ask_wait_and_fetch(
 
 
 def run_approving(site: Site, command: list[str]) -> tuple[int, str]:
-    """Run the suite while a person approves what it asks for, except the jobs that it wants to cancel."""
+    """Run the suite while a person approves its calls, except those that it wants to cancel."""
     with tempfile.TemporaryFile("w+") as output:
         with subprocess.Popen(command, cwd=node.FOLDER, stdout=output, stderr=subprocess.DEVNULL) as suite:
             while suite.poll() is None:
                 for card in Approval.objects.filter(status=ApprovalStatus.PENDING).select_related("tool_call"):
                     if (card.tool_call.params or {}).get("seconds", 0) < LONG_S:
-                        with suppress(Refusal):  # canceled meanwhile
+                        with suppress(Refusal):  # cancelled meanwhile
                             site.workshop.approve(card)
                 time.sleep(0.2)
         output.seek(0)

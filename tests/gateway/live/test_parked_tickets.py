@@ -1,4 +1,4 @@
-"""A thousand calls that wait for people, or 200 in a sample: parked, they hold no thread and no memory of the web."""
+"""A thousand calls that wait for people, or 200 in a sample: parked, they hold no thread or memory of the web."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.processes import Installation, RealProcess
 TICKETS = 1_000 if sampling.is_whole() else 200
 WAIT_S = 12 if sampling.is_whole() else 5
 POOLED_THREADS = 36
-"""Threads that pools may start, for any number of tickets: calls 8, door 2, sockets 4, pages 16, database 6."""
+"""The threads of all pools, for any number of tickets: calls 8, door 2, sockets 4, pages 16, database 6."""
 FEW_KB = 8_000 + 8 * TICKETS
 """Kilobytes that a process may grow by for other reasons, such as the page cache of SQLite in each of its threads."""
 CONNECTION_KB = 150
@@ -28,7 +28,7 @@ CONNECTION_KB = 150
 
 
 def park(site: Site, keys: int) -> list[tuple[str, str]]:
-    """Request 100 writes with each of so many new keys; return each key's secret with each ticket."""
+    """Request 100 writes with each of this many new keys; return each key's secret with each ticket."""
     return asyncio.run(_park(site, [make_secret(site) for _ in range(keys)]))
 
 
@@ -65,7 +65,7 @@ def read_status(process: RealProcess, name: str) -> int:
 
 
 async def wait_for_all(site: Site, tickets: list[tuple[str, str]], web: RealProcess) -> tuple[int, int, float]:
-    """Wait for all tickets at once; return the web's threads, its memory, and how long another page took meanwhile."""
+    """Wait for all tickets at once; return the web's threads and memory, and another page's duration."""
     limits = httpx2.Limits(max_connections=None)
     async with httpx2.AsyncClient(timeout=120, limits=limits) as client:
 
@@ -74,7 +74,7 @@ async def wait_for_all(site: Site, tickets: list[tuple[str, str]], web: RealProc
             return await send(client, site, secret, {"name": "gadget__ticket", "arguments": arguments})
 
         waits = [asyncio.create_task(wait(*each)) for each in tickets]
-        await asyncio.sleep(WAIT_S / 2)  # the middle of the wait is what is measured
+        await asyncio.sleep(WAIT_S / 2)  # measure in the middle of the wait
         began = asyncio.get_running_loop().time()
         await client.get(f"{site.installation.url}/api/health")
         page_s = asyncio.get_running_loop().time() - began
@@ -89,7 +89,7 @@ def test_parked_calls_hold_nothing_and_awaited_calls_only_their_connections(site
     web = running.process("web")
     httpx2.get(f"{running.url}/api/health")
     threads, keys = read_status(web, "Threads"), TICKETS // MAX_OPEN_TICKETS
-    tickets = park(site, 1)  # loads what every request needs
+    tickets = park(site, 1)  # loads the modules that every request needs
     memory = read_status(web, "VmRSS")
     tickets += park(site, keys - 1)
     assert ToolCall.objects.filter(status=CallStatus.AWAITING_APPROVAL).count() == len(set(tickets)) == TICKETS

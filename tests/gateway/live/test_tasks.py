@@ -1,4 +1,4 @@
-"""The tasks extension: a client that declares it gets a task in place of a ticket, and nothing else changes."""
+"""The tasks extension: a client that declares it gets a task instead of a ticket, and nothing else changes."""
 
 from __future__ import annotations
 

@@ -114,10 +114,10 @@ CALLS = {
     ),
     "missing brace": '{"web__search": {"q": "cats"}',
 }
-"""All of them call an offered tool with params that it takes."""
+"""Texts that all call an offered tool with params that it accepts."""
 
 AMBIGUOUS = frozenset(case for case in CALLS if case.endswith("after prose")) - {"XML after prose"}
-"""These may be examples in a response; once the server has parsed a call of the model, they are."""
+"""Texts that may be examples in a response; they are, once the server has parsed a call of this model."""
 
 ANSWERS = {
     "figures by tool": '{"web.search": {"calls": 3}, "utility.now": {"calls": 1}}',
@@ -184,4 +184,4 @@ ANSWERS = {
     "a glossary": "- web.search: finds pages\n- utility.now: tells the time",
     "Markdown with labels": "**Tool:** web.search\n**Owner:** Ada\n**Calls:** 12",
 }
-"""All of them mention tools, or have a notation of calls, and are answers."""
+"""Answers that mention tools or contain a call notation."""

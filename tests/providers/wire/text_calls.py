@@ -1,4 +1,4 @@
-"""Calls as models write them into the text where no parser takes them out, and answers that only mention such calls."""
+"""Calls as models write them into the text if no parser extracts them, and answers that only mention such calls."""
 
 CALLS = {
     "ReAct as JSON": '{"action": "data__searchRecords", "action_input": "cats"}',
@@ -144,7 +144,7 @@ CALLS = {
 """All of them call an offered tool."""
 
 AMBIGUOUS = ("fenced JSON after prose", "JSON after prose", "JSON after prose in one line", "pythonic after prose")
-"""These may be examples in a response; once the server has parsed a call of the model, they are."""
+"""Texts that may be examples in a response; they are, once the server has parsed a call of this model."""
 
 ANSWERS = {
     "a quoted marker": "A server without a parser prints `<tool_call>` as text.",

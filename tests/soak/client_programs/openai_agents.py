@@ -1,4 +1,4 @@
-"""The client of openai-agents: what a function tool returns is what the model reads."""
+"""The client of openai-agents: the model reads the return value of a function tool."""
 
 import asyncio
 import json

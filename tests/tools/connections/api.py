@@ -1,4 +1,4 @@
-"""An HTTP API on loopback that describes itself at `/openapi.json`, and keeps every other request as it came in."""
+"""An HTTP API on loopback that describes itself at `/openapi.json`, and records all other requests unchanged."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NAME = {"type": "string", "description": "Of the contact"}
 
 @dataclass(frozen=True)
 class Request:
-    """One that came in, except those for the description."""
+    """A received request; requests for the description are not recorded."""
 
     method: str
     path: str
@@ -25,7 +25,7 @@ class Request:
 
 
 class Api:
-    """Contacts can be listed and added; `paths` is what it describes, and may be changed at any time."""
+    """An API to list and add contacts; its description is made from `paths`, which may be changed at any time."""
 
     def __init__(self) -> None:
         self.received: list[Request] = []
@@ -70,7 +70,7 @@ class Api:
 
 
 def operation(operation_id: str, summary: str = "", /, **fields: Any) -> dict[str, Any]:
-    """With a JSON body of these fields, all required, if there are any."""
+    """Describe an operation; its JSON body has these fields, all required, if there are any."""
     made: dict[str, Any] = {"operationId": operation_id, "summary": summary or operation_id, "responses": {}}
     if fields:
         schema = {"type": "object", "properties": fields, "required": list(fields)}
@@ -99,4 +99,4 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_POST = do_PUT = do_DELETE = _answer  # noqa: N815 - the server's names
 
     def log_message(self, *_: object) -> None:
-        """Tests read what was received instead."""
+        """Log nothing; tests read the received requests instead."""

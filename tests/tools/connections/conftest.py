@@ -1,4 +1,4 @@
-"""The workshop of the engine's tests, and outside it an API that describes itself."""
+"""The workshop of the engine's tests, and an outside API that describes itself."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""What an admin does in the forms, by the functions behind them."""
+"""The admin's actions in the forms, called as the functions behind them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TIME_SERVER = [sys.executable, "-m", "mcp_server_time", "--local-timezone", "UTC
 
 
 def connect_api(workshop: Workshop, api: Api, name: str = "crm", **more: Any) -> Source:
-    """Connected and read; nothing of it is chosen yet."""
+    """Return a connected API whose description was read; none of its tools is chosen yet."""
     values = {"address": api.description_url, "base_url": api.url, **more}
     source = Source.objects.create(organization=workshop.organization, kind=SourceKind.OPENAPI, name=name, **values)
     allow_private(source)
@@ -38,13 +38,13 @@ def connect_api(workshop: Workshop, api: Api, name: str = "crm", **more: Any) ->
 
 
 def connect_program(workshop: Workshop, command: list[str], name: str = "time", **more: Any) -> Source:
-    """An MCP server that is a program, read; all of it waits in quarantine."""
+    """Return an MCP server, started as a program, whose tools were read and wait in quarantine."""
     values = {"kind": SourceKind.MCP_STDIO, "command": command, **more}
     return read(Source.objects.create(organization=workshop.organization, name=name, **values))
 
 
 def read(source: Source) -> Source:
-    """Read anew, as the button does."""
+    """Read the description again, as the button does."""
     source = Source.objects.get(pk=source.pk)
     asked = refresh_source(source)
     assert not asked.problem, asked.problem
@@ -53,7 +53,7 @@ def read(source: Source) -> Source:
 
 
 def take(source: Source, *tools: str, level: Level | None = None) -> None:
-    """Choose these tools as they are described now."""
+    """Accept these tools as they are described now."""
     rows = SourceTool.objects.filter(source=source, tool__in=tools)
     assert rows.count() == len(tools)
     apply_choices(
@@ -72,7 +72,7 @@ def grant(workshop: Workshop, *tools: str) -> None:
 
 
 def offer(workshop: Workshop, source: Source, *tools: str, level: Level | None = None) -> None:
-    """Chosen, and granted to the employee."""
+    """Choose these tools, and grant them to the employee."""
     take(source, *tools, level=level)
     grant(workshop, *tools)
 
@@ -86,7 +86,7 @@ def generation(organization: Organization) -> int:
 
 
 def set_credentials(organization: Organization, service: str, **fields: str) -> None:
-    """As the form of the credentials does."""
+    """Set credentials as their form does."""
     Credential.objects.update_or_create(
         organization=organization, service=service, defaults={"fields": json.dumps(fields)}
     )
@@ -94,14 +94,14 @@ def set_credentials(organization: Organization, service: str, **fields: str) -> 
 
 
 def told(key: str, text: str = "", level: Level = Level.READ, tool: str = "") -> DescribedTool:
-    """What a source may say of one tool; another text is another definition."""
+    """A tool's definition by a source; another text makes another definition."""
     definition = {"key": key, "description": text}
     name = f"crm.{tool or key}"
     return DescribedTool(key, name, key, (), definition, fingerprint(definition), level)
 
 
 def keep(source: Source, *tools: DescribedTool, **more: Any) -> dict[str, list[str]]:
-    """What is found when the source describes these tools, by how: new, changed, gone, back."""
+    """Read a source that describes these tools; return the tool names by state: new, changed, gone, back."""
     found = save_description(source, SourceDescription(title="CRM", version="1", tools=tools, **more))
     kinds: dict[str, Iterable[str]] = {"new": found.new, "changed": found.changed, "gone": found.gone}
     return {kind: list(names) for kind, names in {**kinds, "back": found.back}.items() if names}

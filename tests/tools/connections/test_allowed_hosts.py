@@ -1,4 +1,4 @@
-"""The hosts that an admin allows: what is reached without a card, and what is reached at all."""
+"""The hosts that an admin allows: which are reached without a card, and which are reached at all."""
 
 from __future__ import annotations
 

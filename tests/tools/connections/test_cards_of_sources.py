@@ -1,4 +1,4 @@
-"""What cards and the panel say of a connected tool: whose it is, and whether it could still start."""
+"""Cards and the panel show a connected tool's source, and whether the tool could still start."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def shown(workshop: Workshop, card: Approval) -> str:
 
 
 def obstacle(html: str) -> str:
-    """What the card says that stands in the way; empty if it says nothing of the kind."""
+    """Return the card's text about what prevents the call; empty if nothing does."""
     _, found, rest = html.partition('class="obstacle"')
     return rest.partition("<span>")[2].partition("</span>")[0] if found else ""
 
 
 def titles_and_names(workshop: Workshop) -> set[tuple[str, str]]:
-    """What the panel's lines call the tools of a run that calls a built-in and a connected one."""
+    """Return the tools' titles and names in the panel's lines for a run that calls a built-in and a connected one."""
     workshop.play(asking(call("utility.now"), call(ADD, name="Ada")))
     run = workshop.work()
     html = "".join(line.html for line in render_lines(run.pk, run.events.order_by("seq")))

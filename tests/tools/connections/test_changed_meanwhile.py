@@ -1,4 +1,4 @@
-"""A source that is changed in the moment between the last look at a call and its start: what was judged runs."""
+"""If a source changes between the last check of a call and its start, the call runs as it was judged."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def source(workshop: Workshop, api: Api) -> Source:
 
 @contextmanager
 def after_the_commit_of(statement: str, change: Callable[[], None]) -> Iterator[list[str]]:
-    """Changes something, in a thread of its own, right after this connection's commit of the first such statement.
+    """Run the change in a separate thread right after this connection commits the first such statement.
 
-    Yields what has happened.
+    Yields the list of changes that were made.
     """
     happened: list[str] = []
 
@@ -60,7 +60,7 @@ def after_the_commit_of(statement: str, change: Callable[[], None]) -> Iterator[
 
 
 def move(source: Source, **columns: Any) -> None:
-    """As an admin's save in another process, and a run of this process that has read the organization since."""
+    """Change the source as an admin in another process would, after which a run of this process reads it."""
     Source.objects.filter(pk=source.pk).update(**columns)
     bump_tools_version(source.organization_id)
     load_toolbox(Organization.objects.get(pk=source.organization_id).pk)

@@ -1,4 +1,4 @@
-"""Outside requests are signed with the organization's newest credentials, and these are nowhere else."""
+"""Outside requests are signed with the organization's newest credentials, which appear nowhere else."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def source(workshop: Workshop, api: Api) -> Source:
 
 @pytest.fixture
 def lines() -> Iterator[list[str]]:
-    """What the log of this installation would say at DEBUG."""
+    """Return the lines that this installation would log at DEBUG."""
     written: list[str] = []
     handler = logging.Handler(logging.DEBUG)
     formatter = build_logging_settings(site.SITE)["formatters"]["line"]
@@ -96,7 +96,7 @@ def test_a_missing_token_sends_nothing_and_names_the_service(workshop: Workshop,
 def test_the_token_is_in_no_row_prompt_page_transcript_or_log_line(
     workshop: Workshop, api: Api, source: Source, model: ModelServer, lines: list[str]
 ) -> None:
-    """Though the API says it back in every response, and in its description."""
+    """The API repeats the token in every response and in its description."""
     set_credentials(workshop.organization, "contacts", token=FIRST)
     api.answer = {"you said": f"Bearer {FIRST}", FIRST: [FIRST]}
     model.script(
@@ -131,7 +131,7 @@ def test_the_token_is_in_no_row_prompt_page_transcript_or_log_line(
 
 
 class TestInstallationCredentials:
-    """An admin of an organization says where its sources lead: to a server of theirs."""
+    """An organization's admin chooses the source's address, which may be the admin's own server."""
 
     @pytest.fixture
     def installation(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,7 +187,7 @@ def test_a_token_echoed_by_the_server_is_not_stored(workshop: Workshop, behavior
 
 
 def connect_server(workshop: Workshop, server: OlderServer, behavior: str = "works", **more: Any) -> Source:
-    """Not read yet."""
+    """Return a connected MCP server that was not read yet."""
     values = {"address": server.url(behavior), "authentication": AuthenticationMethod.BEARER, **more}
     kind = SourceKind.MCP_HTTP
     source = Source.objects.create(organization=workshop.organization, kind=kind, name="pets", **values)

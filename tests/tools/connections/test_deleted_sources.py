@@ -1,4 +1,4 @@
-"""A source that is deleted takes its tools with it; what was done with them can be looked at for ever."""
+"""A deleted source's tools are deleted too; their past calls stay visible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every process has the newest tools: what it keeps is what was committed, never less and never more."""
+"""Every process has the newest tools: its cache holds exactly what was committed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LIST = "crm.listContacts"
 
 
 class _NotCommittedError(Exception):
-    """The transaction comes to nothing."""
+    """Raised to roll the transaction back."""
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def source(workshop: Workshop, api: Api) -> Source:
 
 
 def look(workshop: Workshop) -> bool:
-    """Whether this process has the tool, once it has read the organization's row."""
+    """Read the organization's row, and return True if this process then has the tool."""
     Organization.objects.get(pk=workshop.organization.pk)
     return load_toolbox(workshop.organization.pk).get_tool(LIST) is not None
 
@@ -56,7 +56,7 @@ class TestAToolboxChange:
         assert load_toolbox(workshop.organization.pk).get_tool(LIST)
 
     def test_is_not_cached_before_its_commit(self, workshop: Workshop, source: Source) -> None:
-        """Another thread asks after this one has read its own new number, and before it commits."""
+        """Another thread reads after this one has read its own new number, and before it commits."""
         assert not look(workshop)
         seen: list[bool] = []
         with transaction.atomic():
@@ -73,7 +73,7 @@ class TestAToolboxChange:
             with transaction.atomic():
                 SourceTool.objects.filter(tool=LIST).update(is_chosen=True, accepted_hash=hash_of(LIST))
                 bump_tools_version(workshop.organization.pk)
-                assert look(workshop)  # in the transaction itself
+                assert look(workshop)  # inside the transaction
                 raise _NotCommittedError
 
         assert not look(workshop)
@@ -81,7 +81,7 @@ class TestAToolboxChange:
             change()
         assert not look(workshop)
         assert get_newest_versions(workshop.organization.pk) == stored(workshop)
-        take(source, LIST)  # the same number again, which means something else now
+        take(source, LIST)  # reuses the number for different content
         assert look(workshop)
 
     def test_of_credentials_rebuilds_tools_that_contain_them(self, workshop: Workshop, source: Source) -> None:

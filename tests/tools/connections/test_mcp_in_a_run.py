@@ -87,7 +87,7 @@ class TestTheHourlyRefresh:
         workshop.play(asking(call("notes.keep")))
         assert statuses(workshop.work()) == ["succeeded"]
         say(definitions, "Keeps a note, and tells the world.")
-        assert statuses(workshop.work()) == ["succeeded"]  # nobody has asked yet
+        assert statuses(workshop.work()) == ["succeeded"]  # nothing has been read yet
         make_due(source)
         refresh_source_by_id(source.pk)
         run = workshop.work()
@@ -154,7 +154,7 @@ class TestAnApiThatWasNeverRead:
         "agents/employees/sources.py",
     )
     def test_is_read_automatically_unless_it_had_a_problem(self, workshop: Workshop) -> None:
-        """The worker that was told to read it may never have heard of it."""
+        """The message to read it may never have reached a worker."""
         values = {"name": "crm", "address": "https://example.com/x"}
         source = Source.objects.create(organization=workshop.organization, kind=SourceKind.OPENAPI, **values)
         assert list(select_due_sources()) == [source]

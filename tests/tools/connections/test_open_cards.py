@@ -57,7 +57,7 @@ def source(workshop: Workshop, api: Api) -> Source:
 
 @pytest.fixture
 def run(workshop: Workshop, source: Source) -> Run:
-    """It waits on the card of an outside write."""
+    """A run that waits at the card of an outside write."""
     workshop.play(asking(call(ADD, name="Ada")))
     return workshop.work()
 
@@ -200,7 +200,7 @@ class TestOpenCardOfAnApi:
 class TestOpenCardOfAServer:
     @pytest.fixture
     def definitions(self, tmp_path: Path) -> Path:
-        """What the server says of its tools whenever it is asked."""
+        """The tool definitions that the server returns at each listing."""
         file = tmp_path / "definitions.json"
         say(file, "Keeps a note.")
         return file
@@ -286,12 +286,12 @@ class TestAnUnavailableTool:
 
 
 def set_in_admin(source: Source, **changes: str) -> None:
-    """In the source's form, everything that it asks confirmed."""
+    """Change the source in its form, and confirm every question."""
     client, path = Client(), address(source, "change")
     client.force_login(User.objects.create_superuser("root"))
     sent = filled_form(client, path, file=None, **changes)
     assert client.post(path, confirmed(client, path, sent)).status_code == 302
-    LogEntry.objects.all().delete()  # the workshop clears no tables but Gadget's own
+    LogEntry.objects.all().delete()  # the workshop clears only Gadget's own tables
 
 
 def promise_of(workshop: Workshop, tool: str) -> str:
@@ -307,7 +307,7 @@ def say(definitions: Path, text: str) -> None:
 
 
 def take_away(api: Api, source: Source, how: str) -> None:
-    """As each of the admin's ways does it."""
+    """Take the tool away, in each way that an admin has."""
     if how == "gone":
         del api.paths["/contacts"]["post"]
         read(source)

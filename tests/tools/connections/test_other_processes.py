@@ -1,4 +1,4 @@
-"""What is connected here is there in the web and in the workers that run already, and nowhere else."""
+"""A newly connected tool appears in the running web process and workers of its organization only."""
 
 from __future__ import annotations
 
@@ -88,21 +88,21 @@ def test_sources_of_the_same_name_in_two_organizations_stay_separate(
 
 
 class Rest:
-    """What a member of the organization is told by the running web process."""
+    """REST responses of the running web process to a member of the organization."""
 
     def __init__(self, installation: Installation, workshop: Workshop) -> None:
         self._url = f"{installation.url}/api/tools?limit=200"
         self._headers = {"Authorization": f"Bearer {issue_token(workshop.operator, 'test')[1]}"}
 
     def tools(self) -> dict[str, Any]:
-        """By name."""
+        """Return the tools by name."""
         response = http.get(self._url, self._headers)
         assert response.status == 200
         return {each["name"]: each for each in response.json()["items"]}
 
 
 def outcome(workshop: Workshop) -> tuple[str, str]:
-    """Of the one call that a worker makes in a run."""
+    """Return the outcome of the only call that a worker makes in a run."""
     run = workshop.submit()
     eventually(lambda: Run.objects.filter(pk=run.pk, status=RunStatus.SUCCEEDED).exists(), seconds=60)
     (status,) = statuses(run)

@@ -40,7 +40,9 @@ def sources(workshop: Workshop, api: Api) -> list[ConnectedSource]:
     "A connected API and a connected MCP server are sources of tools like those of a plugin",
     "tools/connections/connected_tools.py, tools/sources/base.py",
 )
-def test_each_starts_without_contact_stops_and_starts_again(sources: list[ConnectedSource], api: Api) -> None:
+def test_each_connected_source_starts_without_contact_stops_and_starts_again(
+    sources: list[ConnectedSource], api: Api
+) -> None:
     assert [source.name for source in sources] == ["crm", "time"]
     kinds: tuple[type[Tool], ...] = (OpenAPITool, McpTool)
     for _ in range(2):
@@ -58,7 +60,7 @@ def test_each_starts_without_contact_stops_and_starts_again(sources: list[Connec
     assert api.received == []
 
 
-def test_they_combine_with_others(sources: list[ConnectedSource]) -> None:
+def test_connected_sources_can_be_combined(sources: list[ConnectedSource]) -> None:
     combined = CombinedSource(sources)
     combined.start()
     assert [tool.name for tool in combined.tools()] == [LIST, NOW]
@@ -66,7 +68,7 @@ def test_they_combine_with_others(sources: list[ConnectedSource]) -> None:
 
 
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
-def test_a_name_of_an_installed_tool_stays_the_installed_one(
+def test_a_connected_tool_does_not_replace_an_installed_one_of_the_same_name(
     workshop: Workshop, sources: list[ConnectedSource], version: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     installed = [made(LIST, version), made(ADD, version)]  # such as those of a plugin that came later

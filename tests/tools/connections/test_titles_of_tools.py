@@ -1,4 +1,4 @@
-"""A server's own words for a tool: never its name, frozen when an admin accepts it, and no part of its definition."""
+"""A server's title for a tool: never used as its name, frozen once an admin accepts it, not in its definition."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ CHIP = re.compile(r'<span class="chip">[^<]*</span>')
 
 @pytest.fixture
 def described(tmp_path: Path) -> Path:
-    """The file of which the server reads its tools whenever it is asked."""
+    """The file from which the server reads its tools at each listing."""
     file = tmp_path / "definitions.json"
     list_tools(file, wire=HONEST)
     return file
@@ -69,7 +69,7 @@ def list_tools(file: Path, **titles: str) -> None:
 
 
 def hide_and_retitle(source: Source, file: Path) -> None:
-    """List nothing once, and then the same tool under another title."""
+    """Make the server list nothing once, and then the same tool under another title."""
     list_tools(file)
     read(source)
     assert row_of(source, WIRE).state == "gone"
@@ -195,7 +195,7 @@ class TestANewTitle:
         assert row_of(bank, WIRE).accepted_title == HONEST
         client.post(path, {**sent, f"accept-{row.pk}": "on"})
         assert (row_of(bank, WIRE).accepted_title, row_of(bank, WIRE).has_waiting_title) == (DISHONEST, False)
-        LogEntry.objects.all().delete()  # the workshop clears no tables but Gadget's own
+        LogEntry.objects.all().delete()  # the workshop clears only Gadget's own tables
 
     def test_of_an_operation_waits_although_its_text_is_accepted(self, workshop: Workshop, api: Api) -> None:
         api.paths["/contacts"]["post"] |= {"description": "Adds."}
@@ -231,7 +231,7 @@ class TestANewTitle:
 def test_20_accepted_tools_and_their_open_cards_survive_another_reading_of_their_source(
     workshop: Workshop, tmp_path: Path, described: Path
 ) -> None:
-    """None is quarantined, none is asked again."""
+    """No tool is quarantined, and no card is asked again."""
     titles = {f"tool_{number}": f"Title {number}" for number in range(20)}
     list_tools(described, **titles)
     command = [sys.executable, str(MISBEHAVING), f"definitions={described}", f"calls={tmp_path / 'calls'}"]

@@ -1,4 +1,4 @@
-"""How an MCP server is reached with the organization's credentials, and what is said where these are missing."""
+"""How an MCP server is reached with the organization's credentials, and the message if these are missing."""
 
 from __future__ import annotations
 

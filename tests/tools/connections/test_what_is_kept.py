@@ -1,4 +1,4 @@
-"""What a source describes is kept by its key: a name stays for good, and nothing that changed slips through."""
+"""Tools are stored by their key in the source: names never change, and no change goes unnoticed."""
 
 from __future__ import annotations
 

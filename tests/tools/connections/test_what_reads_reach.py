@@ -30,7 +30,7 @@ HINTS = {"readOnlyHint": True, "openWorldHint": True}
 
 @pytest.fixture
 def fetching(workshop: Workshop, tmp_path: Path) -> Source:
-    """An MCP server whose tool fetches any address, and says that it only reads."""
+    """An MCP server with a tool that fetches any address and claims to be a read."""
     return connect_fetch(workshop, tmp_path, HINTS)
 
 
@@ -44,7 +44,7 @@ def connect_fetch(workshop: Workshop, tmp_path: Path, hints: dict[str, bool]) ->
 
 @pytest.fixture
 def looking(workshop: Workshop, api: Api) -> Source:
-    """An API whose GET looks at any address."""
+    """An API with a GET operation that reads any address."""
     parameter = {"name": "url", "in": "query", "schema": {"type": "string"}}
     api.paths["/preview"] = {"get": {**operation("previewPage"), "parameters": [parameter]}}
     source = connect_api(workshop, api)

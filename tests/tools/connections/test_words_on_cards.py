@@ -1,4 +1,4 @@
-"""The card of an unknown outcome shows the other system's own words: marked, escaped and shortened."""
+"""The card of an unknown outcome shows the other system's message: marked, escaped and shortened."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MARK = "The other system’s own words, <b>not verified</b>"
 
 
 def approve_write(workshop: Workshop, tool: str, **params: object) -> Approval:
-    """Approve a write whose outcome is then unknown; return the card that asks about it."""
+    """Approve a write whose outcome becomes unknown; return the card that asks about it."""
     workshop.play(asking(call(tool, **params)))
     run = workshop.work()
     workshop.approve(workshop.card(run))

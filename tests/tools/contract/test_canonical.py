@@ -10,7 +10,7 @@ from tools.contract.canonical import MAX_DEPTH, storable_json
 
 
 def nest(levels: int, *, objects: bool) -> Any:
-    """Return lists or objects of so many levels."""
+    """Return lists or objects nested this deep."""
     value: Any = {} if objects else []
     for _ in range(levels - 1):
         value = {"a": value} if objects else [value]

@@ -18,7 +18,7 @@ CONTRACT = (Tool, Recipe, FunctionTool)
 
 
 class Fine(Tool):
-    """A tool with nothing wrong."""
+    """A tool without any fault."""
 
     name = "test.fine"
     description = "Do nothing."
@@ -29,7 +29,7 @@ class Fine(Tool):
 
 
 class Endless(BaseModel):
-    """A model whose schema is no JSON."""
+    """A model whose schema is not valid JSON."""
 
     limit: float = float("inf")
 

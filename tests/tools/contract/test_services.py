@@ -1,4 +1,4 @@
-"""Credentials of known services are typed fields; those of others are read by name; no value is ever printed."""
+"""Known services have typed credential fields, others are read by name, and no value is ever printed."""
 
 import logging
 from collections.abc import Mapping

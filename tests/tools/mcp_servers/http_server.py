@@ -1,4 +1,4 @@
-"""A server that speaks an older revision over streamable HTTP, in a thread, and misbehaves at paths of its own."""
+"""A server that speaks an older revision over streamable HTTP, in a thread, and misbehaves at certain paths."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REDIRECTS = {
     "did_and_moves": (302, "/works"),
     "did_and_shows": (303, "/works"),
 }
-"""How a call is answered: status and Location."""
+"""Responses to a call: status and Location."""
 
 ERRORS = {
     "fails_inside": ("Internal error", -32603),
@@ -47,7 +47,7 @@ BODIES: dict[str, tuple[int, str, Any]] = {
 
 
 class OlderServer(ThreadingHTTPServer):
-    """Answers `tools/call` as the last part of the address says; keeps what it was asked."""
+    """Answers `tools/call` in the way that the last part of the address names; records all requests."""
 
     daemon_threads = True
 
@@ -65,7 +65,7 @@ class OlderServer(ThreadingHTTPServer):
 
 @contextmanager
 def older_server() -> Iterator[OlderServer]:
-    """One that ends with the block."""
+    """Serve an older server during the block."""
     server = OlderServer()
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
@@ -105,7 +105,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(200, {})
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name there
-        """Silent."""
+        """Log nothing."""
 
     def _list(self, message: dict[str, Any], behavior: str) -> None:
         told = self.headers.get("Authorization", "")
@@ -153,7 +153,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._say(message, {"content": [{"type": "text", "text": f"saved for {told}"}]})
 
     def _ask_back(self) -> None:
-        """Begins to answer, asks for something, refuses what it is told, and breaks off."""
+        """Begin a response, ask the client for something, refuse its reply, and break off."""
         asked = {"jsonrpc": "2.0", "id": "s1", "method": "sampling/createMessage"}
         told = json.dumps({**asked, "params": {"messages": [], "maxTokens": 1}})
         self.send_response(200)
@@ -162,7 +162,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(f"event: message\ndata: {told}\n\n".encode())
         self.wfile.flush()
         self.server.refused.wait(10)
-        time.sleep(0.2)  # until our refusal was heard
+        time.sleep(0.2)  # until the server has received our refusal
         self.close_connection = True
 
     def _say(self, message: dict[str, Any], result: dict[str, Any], headers: dict[str, str] | None = None) -> None:

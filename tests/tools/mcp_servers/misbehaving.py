@@ -102,7 +102,7 @@ ANSWERS: dict[str, Any] = {
 
 
 def end(name: str) -> None:
-    """What gives no answer ever."""
+    """Handle the modes in which no answer is ever sent."""
     if name == "crash":
         os._exit(3)
     elif name == "kill":
@@ -114,7 +114,7 @@ def end(name: str) -> None:
 
 
 def misbehave(name: str, message: dict[str, Any]) -> None:
-    """What delays or disturbs the call before its answer."""
+    """Delay or disturb the call before its answer."""
     if name == "slow_response":
         threading.Timer(1.5, say, [{"id": message["id"], "result": texts("late")}]).start()
     elif name == "huge":
@@ -206,7 +206,7 @@ def note(text: str) -> None:
 
 
 def obey(*_: object) -> None:
-    time.sleep(0.2)  # it has the time to do so, and another one, which nobody should send, would have come by then
+    time.sleep(0.2)  # time for it to exit, and for a wrong second signal to arrive
     note("SIGTERM")
     sys.exit(0)
 

@@ -1,1 +1,1 @@
-"""The way out: tests over real sockets on loopback, with name, web and search servers of their own."""
+"""The network client: tests over real sockets on loopback, with their own name, web and search servers."""

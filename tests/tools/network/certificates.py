@@ -1,4 +1,4 @@
-"""Certificates of an authority of our own, as a test wants them: other names, expired, signed by nobody."""
+"""Certificates of a test authority, with chosen faults: other names, expired, untrusted issuer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _name(common: str, organization: str = "") -> x509.Name:
 
 
 class Authority:
-    """Signs certificates; `trust` is the context of a client that believes it and nobody else."""
+    """A certificate authority; `trust` is the context of a client that trusts only it."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -34,7 +34,7 @@ class Authority:
         )
 
     def server(self, name: str, days: float = 30, *, by_itself: bool = False) -> ssl.SSLContext:
-        """What a server of that name needs; the certificate ends in so many days."""
+        """Return the context of a server with this name, whose certificate expires in so many days."""
         key = ec.generate_private_key(ec.SECP256R1())
         signer = key if by_itself else self._key
         certificate = self._signed(_name(name), key, days, [name], signer)

@@ -1,4 +1,4 @@
-"""A small name server over real UDP whose responses a test sets and changes; and a resolver that asks it."""
+"""A small name server over real UDP whose responses a test sets, and a resolver that queries it."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class DnsServer:
     """Answers A and AAAA questions.
 
     Attributes:
-        names: by name, the responses in turn, each a list of addresses; the last one stays.
-        delay_s: how long each response takes.
+        names: by name, the responses in turn, each a list of addresses; the last one is repeated. delay_s: how long
+        each response takes.
         asked: the names that were asked for, once for each question of kind A.
     """
 
@@ -44,7 +44,7 @@ class DnsServer:
         self._socket.close()
 
     def resolve(self, host: str, seconds: float) -> Sequence[str]:
-        """What `tools.network.GuardedClient` takes as its `resolve`: asks this server."""
+        """Resolve a name with this server; passed to `tools.network.GuardedClient` as its `resolve`."""
         ends_at = time.monotonic() + seconds
         return [address for kind in (A, AAAA) for address in self._ask(host, kind, ends_at - time.monotonic())]
 

@@ -1,4 +1,4 @@
-"""A small Google: the Custom Search API over real HTTP, with a key, an engine and results of its own."""
+"""A small Google: the Custom Search API over real HTTP, with its own key, engine and results."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def item(title: str, site: str, path: str = "/", snippet: str = "About it.") -> 
 
 
 class GoogleServer(WebServer):
-    """Responses as the API does.
+    """Responds as the API does.
 
     Attributes:
-        items: everything that there is to find; a search finds all, of the site if it names one.
+        items: all results; a search returns all of them, or those of the site that it names.
         failure: a response given to every search instead.
         asked: the parameters of each search.
     """
@@ -34,7 +34,7 @@ class GoogleServer(WebServer):
 
     @property
     def credentials(self) -> dict[str, dict[str, str]]:
-        """Those with which a tool searches here."""
+        """The credentials with which a tool uses this server."""
         return {"google.cse": {"api_key": KEY, "engine_id": ENGINE, "endpoint": self.url + PATH}}
 
     def _search(self, connection: socket.socket, request: Request) -> None:

@@ -1,4 +1,4 @@
-"""A client that somebody else wrote goes through the same door."""
+"""A third-party client is guarded by the same checks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ INSIDE = GuardedClient(NetworkAccess(private=frozenset({"127.0.0.1"})), NetworkL
 
 
 def asked(door: GuardedClient, url: str, of: str = "") -> str:
-    """The response's text, got by a client whose transport may reach the server of `of` alone."""
+    """Return the response's text, requested by a client whose transport reaches only the server of `of`."""
 
     async def run() -> str:
         transport = GuardedAsyncTransport(door, of or url)

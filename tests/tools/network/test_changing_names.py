@@ -1,4 +1,4 @@
-"""A name is asked for once for each connection, and what was checked is what is connected to."""
+"""A name is resolved once for each connection, and exactly the checked address is connected to."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_a_name_without_an_address_is_reported() -> None:
 
 @feature("Network access", "The connection goes to the address that was checked", "tools/network/transport.py")
 def test_a_name_that_changes_between_check_and_connection_has_no_effect() -> None:
-    """The name is allowed inside while it is checked; what it leads to afterwards is never connected to."""
+    """The name is allowed inside while it is checked; the address that it has afterwards is never connected to."""
     with WebServer({"/": reply(b"first")}) as server, DnsServer() as dns:
         dns.names["moving.test"] = [["127.0.0.1"], ["127.0.0.2"], ["127.0.0.3"]]
         dial = CountingDial()

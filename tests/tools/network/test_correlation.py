@@ -1,4 +1,4 @@
-"""One correlation id goes from a request to everything that leaves Gadget; a hostile one is replaced."""
+"""A request's correlation id is passed to everything sent outside; a hostile one is replaced."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HOSTILE = ["", "a b", "x" * 65, "a\r\nSet-Cookie: b=1", "<script>", "ä", "run-7
 
 @pytest.fixture(autouse=True)
 def _begin_without_id() -> Iterator[None]:
-    """Forget what an earlier test of this thread worked for."""
+    """Clear the correlation id that an earlier test left in this thread."""
     correlate("")
     yield
     correlate("")
@@ -116,7 +116,7 @@ def test_calls_of_mcp_servers_over_http_have_the_correlation_id_as_header_and_in
     "Each call of an MCP server carries the id of its run in `_meta`, also over standard input and output",
     "tools/contract/correlation.py, tools/sources/mcp/calls.py",
 )
-def test_a_server_of_the_sdk_reads_it_from_each_call_of_one_process() -> None:
+def test_a_server_of_the_sdk_reads_the_correlation_id_from_each_call_of_one_process() -> None:
     server = StdioServer((sys.executable, str(FOLDER / "meta_teller.py")))
     tool = tool_of(server, "tell")
     told = []

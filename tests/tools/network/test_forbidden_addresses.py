@@ -15,7 +15,7 @@ from tools.network import GuardedClient, parse_host, read_url
 from tools.network.addresses import AddressKind, classify_address
 
 SPELLINGS = [
-    # 127.0.0.1, as it is and as systems' own readers of addresses would take it
+    # 127.0.0.1, in all notations that operating systems accept
     "127.0.0.1",
     "127.0.0.2",
     "127.255.255.254",
@@ -38,7 +38,7 @@ SPELLINGS = [
     "4294967297",
     "127.0.0.257",
     "127.0.0.1.1",
-    # other characters for the same
+    # the same with other characters
     "\uff11\uff12\uff17.0.0.1",
     "127\u30020\u30020\u30021",
     "127\uff0e0\uff0e0\uff0e1",
@@ -240,7 +240,7 @@ def test_the_system_resolver_is_used_by_default(recorder: WebServer) -> None:
     before = recorder.connections
     assert refusal_of(GuardedClient(), f"http://localhost:{recorder.port}/").code in {
         ErrorCode.SECURITY_VIOLATION,
-        ErrorCode.NETWORK_ERROR,  # where even localhost has no name
+        ErrorCode.NETWORK_ERROR,  # on machines where even localhost has no name
     }
     assert recorder.connections == before
 

@@ -1,4 +1,4 @@
-"""Between two requests nothing is kept, and nothing is taken from the environment."""
+"""Requests share no state, and the environment is never read."""
 
 from __future__ import annotations
 

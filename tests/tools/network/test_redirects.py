@@ -152,7 +152,7 @@ def test_a_write_is_not_repeated_at_another_place(
 
 @pytest.mark.parametrize("status", ["301 Moved", "302 Found", "303 See Other"])
 def test_any_other_redirect_is_the_response_of_a_write(server: WebServer, door: GuardedClient, status: str) -> None:
-    """It was done, so a refusal would be a lie; nor is anything else asked."""
+    """The write was done, so it must not be reported as refused, and nothing else may be requested."""
     server.routes["/"] = redirect("http://other.test/made", status)
     response = door.request("POST", f"http://here.test:{server.port}/", SECRETS, b"{}")
     assert str(response.status) == status[:3]

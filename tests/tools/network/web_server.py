@@ -1,4 +1,4 @@
-"""A small web server over real sockets that answers byte by byte what a test says, and records who came."""
+"""A small web server over real sockets that sends the exact bytes a test sets, and records requests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from typing_extensions import override
 
 @dataclass(frozen=True)
 class Request:
-    """One request as it came; header names are in lower case."""
+    """A received request; header names are in lower case."""
 
     method: str
     target: str
@@ -56,9 +56,8 @@ class WebServer:
     """Serves on a port of 127.0.0.1.
 
     Attributes:
-        routes: by path, what is answered; what is not there is answered with 404.
-        connections: how many there were.
-        requests: what was asked.
+        routes: responses by path; other paths get a 404.
+        connections: the number of connections. requests: the received requests.
     """
 
     def __init__(self, routes: dict[str, Reply] | None = None, tls: ssl.SSLContext | None = None) -> None:

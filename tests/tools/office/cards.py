@@ -1,4 +1,4 @@
-"""The way of a write from its params through the card to its execution, as the engine goes it."""
+"""A write from its params through the card to its execution, in the engine's order."""
 
 import json
 from typing import Any
@@ -22,12 +22,12 @@ def card(tool: Tool, params: dict[str, Any], organization: Organization) -> tupl
 
 
 def sealed(preview: Preview) -> Preview:
-    """The preview after a journey through the database."""
+    """The preview after a round trip through the database."""
     return Preview.from_json(json.loads(json.dumps(preview.as_json())))
 
 
 def approve(tool: Tool, params: dict[str, Any], organization: Organization, preview: Preview | None) -> ToolResult:
-    """Executes in a transaction with a savepoint, with the effect that was approved."""
+    """Execute in a transaction with a savepoint, with the effect that was approved."""
     loaded = tool.load_params(tool.check_params(params))
     with transaction.atomic(), transaction.atomic():
         if preview is not None:

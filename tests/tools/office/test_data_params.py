@@ -1,4 +1,4 @@
-"""The params of the data tools: what is canonical, and what is refused before anything happens."""
+"""The params of the data tools: their canonical form, and what is refused before any effect."""
 
 from typing import Any
 

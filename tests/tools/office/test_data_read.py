@@ -1,4 +1,4 @@
-"""Looking records up: filters, figures, details, and nothing of another organization."""
+"""Looking up records: filters, figures, details, and never those of another organization."""
 
 from typing import Any
 

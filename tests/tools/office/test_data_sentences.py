@@ -1,4 +1,4 @@
-"""The sentence of a card is made from the params and the effect, and hostile values cannot forge it."""
+"""A card's sentence is made from the params and the effect; hostile values cannot forge it."""
 
 from typing import Any
 

@@ -26,7 +26,7 @@ def folder(tmp_path: Path, settings: Settings) -> Path:
 
 
 def sentence_of(tool: type[Tool], **params: Any) -> str:
-    """What the card says; refused like the card would be."""
+    """Return the card's sentence, or raise the error that the card would."""
     made = tool()
     given = made.load_params(made.check_params(params))
     preview = made.preview(given, ToolContext(organization_id=1))

@@ -1,4 +1,4 @@
-"""No path, link or special file leads the files.* tools, or anything else, out of the organization's own folder."""
+"""No path, link or special file lets the files.* tools, or anything else, leave the organization's folder."""
 
 import itertools
 import os
@@ -78,7 +78,7 @@ GOOD = [
 
 @pytest.fixture
 def outside(tmp_path: Path) -> Path:
-    """A folder beside all organizations' ones, with a secret that must be neither read nor changed."""
+    """A folder outside all organizations' folders, with a secret that must be neither read nor changed."""
     place = tmp_path / "outside"
     (place / "deeper").mkdir(parents=True)
     (place / "secret.txt").write_text(SECRET)
@@ -88,7 +88,7 @@ def outside(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def folder(tmp_path: Path, outside: Path, settings: Settings) -> Iterator[Path]:
-    """The organization's folder; when the test has ended, everything outside of it is as it was."""
+    """The organization's folder; after the test, everything outside it must be unchanged."""
     base = tmp_path / "files"
     settings.GADGET_FILES_DIR = base
     own, other = base / str(ORGANIZATION), base / "2"
@@ -103,7 +103,7 @@ def folder(tmp_path: Path, outside: Path, settings: Settings) -> Iterator[Path]:
 
 
 def everything_beside(place: Path, own: Path) -> dict[str, bytes]:
-    """What stands below the place, without what stands in the organization's own folder."""
+    """Return all files below the place that are outside the organization's folder."""
     found = {}
     for folder, _, files in os.walk(place):
         if Path(folder) == own or own in Path(folder).parents:
@@ -114,7 +114,7 @@ def everything_beside(place: Path, own: Path) -> dict[str, bytes]:
 
 
 def all_tools(path: str) -> list[ToolResult]:
-    """What every tool answers about this path."""
+    """Return each tool's response to this path."""
     return [
         run_tool(ListFiles, {"path": path, "recursive": True}),
         run_tool(ReadFile, {"path": path}),
@@ -237,7 +237,7 @@ def test_an_organization_folder_that_is_itself_a_link_is_not_entered(folder: Pat
         moved.rename(folder)
 
 
-# What is no ordinary file
+# Things that are not ordinary files
 
 
 def test_pipes_sockets_and_devices_are_refused_at_once(folder: Path) -> None:
@@ -259,7 +259,7 @@ def test_pipes_sockets_and_devices_are_refused_at_once(folder: Path) -> None:
     assert run_tool(SearchFiles, {"pattern": "."}).data["searched"] == 1
 
 
-# A link that comes and goes
+# A link that appears and disappears
 
 
 ROUNDS = 1_000
@@ -277,7 +277,7 @@ def test_a_link_swapped_in_meanwhile_leads_nowhere(folder: Path, outside: Path) 
             if stop.is_set():
                 return
             real.rename(parked)
-            with suppress(OSError):  # a writer has made the folder anew
+            with suppress(OSError):  # a writer has created the folder again
                 link.rename(real)
                 real.rename(link)
             while parked.exists():

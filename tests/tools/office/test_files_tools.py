@@ -1,4 +1,4 @@
-"""The files.* tools: what they list, read, find, write and delete, and what they refuse in words."""
+"""The files.* tools: listing, reading, finding, writing and deleting, and refusals with a clear message."""
 
 import os
 import signal

@@ -25,7 +25,7 @@ POLICY = Policy(allowed_hosts=frozenset({"example.com", "www.googleapis.com"}))
 
 
 class Carrying:
-    """Finds own data in every call."""
+    """A provenance check that finds own data in every call."""
 
     def trace(self, tool: Tool, params: Mapping[str, Any]) -> Provenance:
         raise AssertionError("no condition needs it")

@@ -1,4 +1,4 @@
-"""A data tool above draft changes exactly what its preview shows, in its own organization only."""
+"""Data tools above draft change exactly what their previews show, in their own organization only."""
 
 from typing import Any
 

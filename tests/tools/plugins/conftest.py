@@ -1,4 +1,4 @@
-"""What is installed for the tests of plugins: the example, and one package with everything that can be wrong."""
+"""Packages installed for the tests of plugins: the example, and one with every possible fault."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ PROMISES = {
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder into which they are installed."""
+    """The folder into which the packages are installed."""
     folder = tmp_path_factory.mktemp("plugins")
     entries = {name: f"promises_{name}:{'make' if 'def make' in text else 'TOOLS'}" for name, text in PROMISES.items()}
     entries |= {"module": "promises_fine", "office": "promises_fine:TOOLS"}  # nobody can take the name
@@ -60,7 +60,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def installed(site: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """They are on this process' path, and nothing of them was imported yet."""
+    """Put the installed packages on this process's path, with none of their modules imported yet."""
     monkeypatch.syspath_prepend(str(site))
     yield site
     for name, module in list(sys.modules.items()):

@@ -1,4 +1,4 @@
-"""Packages with plugins, installed for real: built by setuptools, without a network, into a folder of their own."""
+"""Packages with plugins, installed for real: built by setuptools, without a network, into a separate folder."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def tool_named(name: str, version: str = "1.0") -> str:
 
 
 def write_package(folder: Path, name: str, modules: Mapping[str, str], entries: Mapping[str, str]) -> Path:
-    """A package that can be installed.
+    """Write an installable package.
 
     Args:
-        modules: their texts, by name.
-        entries: what the entry points of `gadget.tools` name, by their own names.
+        modules: their source texts by name.
+        entries: the targets of the `gadget.tools` entry points by name.
     """
     place = folder / name
     place.mkdir(parents=True)
@@ -55,7 +55,7 @@ def write_package(folder: Path, name: str, modules: Mapping[str, str], entries: 
 
 
 def install(target: Path, *packages: Path) -> Path:
-    """Install the packages into the folder `target`, for a process' path; nothing is written beside their sources."""
+    """Install the packages into the folder `target`, for a process's path; their source folders stay unchanged."""
     copies = [Path(shutil.copytree(each, target.parent / f"sources-{target.name}" / each.name)) for each in packages]
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"]
     command += ["--no-index", "--no-deps", "--no-build-isolation", "--target", str(target), *map(str, copies)]

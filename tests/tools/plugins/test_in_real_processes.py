@@ -1,4 +1,4 @@
-"""Plugins in the real web, worker and doctor: the catalog has them, runs call them, and what is broken is named."""
+"""Plugins in the real web, worker and doctor: the catalog lists them, runs call them, and faults are reported."""
 
 from __future__ import annotations
 

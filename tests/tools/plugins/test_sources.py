@@ -1,4 +1,4 @@
-"""APIs and MCP servers are sources, and a plugin can bring a source of its own."""
+"""APIs and MCP servers are sources, and a plugin can add its own kind of source."""
 
 from __future__ import annotations
 

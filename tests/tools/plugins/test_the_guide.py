@@ -1,4 +1,4 @@
-"""The guide to plugins shows the example package as it is, and its test runs against what was installed."""
+"""The guide to plugins shows the example package's actual files, and its test runs against the installed one."""
 
 from __future__ import annotations
 

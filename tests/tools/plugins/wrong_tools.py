@@ -1,4 +1,4 @@
-"""A plugin whose tools are each wrong in another way, beside one that is right."""
+"""A plugin whose tools each have a different fault, and one correct tool."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ran: list[str] = []
 
 
 class Right(Tool):
-    """A read with nothing wrong."""
+    """A correct read."""
 
     name = "right.read"
     description = "Look something up."
@@ -51,7 +51,7 @@ class Right(Tool):
 
 
 class RightWrite(Right):
-    """A write with nothing wrong."""
+    """A correct write."""
 
     name = "right.write"
     level = Level.WRITE
@@ -117,7 +117,7 @@ WRONG_ATTRIBUTES: dict[str, Any] = {
     "preview": None,
     "sentence": "Do it",
 }
-"""These tools are left out."""
+"""Tools with wrong attributes, which are left out."""
 
 WRONG_PREVIEWS: dict[str, Any] = {
     "date": DAY,
@@ -173,7 +173,7 @@ UNKNOWN_RESULTS: dict[str, Callable[[], Any]] = {
 
 
 def make_tool(base: type[Tool], called: str, /, **members: Any) -> Tool:
-    """Return a tool of a class of its own, with these members."""
+    """Return a tool of a new class with these members."""
     made: type[Tool] = type(
         f"Wrong{called.title()}", (base,), {"__module__": __name__, "name": f"wrong.{called}", **members}
     )

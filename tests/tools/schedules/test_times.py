@@ -1,4 +1,4 @@
-"""Times of a schedule: what can be read, what is refused, and both sides of every change of the clocks."""
+"""Times of a schedule: valid and refused expressions, and both sides of every clock change."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -13,7 +13,7 @@ from tools.contract import ErrorCode, ToolError
 from tools.schedules.cron_times import LONGEST_CRON, CronTimes, list_common_time_zones, list_time_zones, parse_cron
 from tools.schedules.descriptions import describe_times, format_moment
 
-pytestmark = pytest.mark.once  # no matter of the database
+pytestmark = pytest.mark.once  # does not depend on the database
 
 MINUTE = timedelta(minutes=1)
 CHANGES = {  # zone: days on which its clocks are changed, forward and back
@@ -57,7 +57,7 @@ def shown(times: list[datetime]) -> list[str]:
             "2026-10-25T00:10",
             ["10-25 02:30 CEST", "10-25 02:00 CET", "10-25 02:30 CET"],
         ),
-        # Cairo springs over midnight itself; Lord Howe by half an hour.
+        # Cairo's clock change skips midnight; Lord Howe's is half an hour.
         ("0 0 * * *", "Africa/Cairo", "2026-04-22T23:00", ["04-24 01:00 EEST", "04-25 00:00 EEST"]),
         ("15 * * * *", "Australia/Lord_Howe", "2026-10-03T14:40", ["10-04 01:15 +1030", "10-04 03:15 +11"]),
     ],
@@ -80,7 +80,7 @@ def test_a_time_is_never_its_own_next_one() -> None:
     assert times.next_after(time + timedelta(microseconds=1)) == time + timedelta(days=1)
 
 
-# Against a scan of every minute
+# Comparison with a scan of every minute
 
 
 def field(low: int, high: int) -> st.SearchStrategy[str]:
@@ -96,7 +96,7 @@ CRONS = st.tuples(field(0, 59), field(0, 23), st.just("*"), st.just("*"), st.one
 
 
 def numbers(text: str, low: int, high: int) -> set[int]:
-    """What one field holds, read as simply as can be."""
+    """Return the numbers that one field matches, by the simplest possible parser."""
     if text.startswith("*"):
         return set(range(low, high + 1, int(text[2:] or 1)))
     if "-" in text:
@@ -106,7 +106,7 @@ def numbers(text: str, low: int, high: int) -> set[int]:
 
 
 def scanned(times: CronTimes, first: datetime, last: datetime) -> list[datetime]:
-    """The times after the first moment, found by looking at the clock every minute."""
+    """The times after the first moment, found by testing every minute."""
     minutes, hours, _, _, weekdays = times.cron.split()
     in_minutes, in_hours = numbers(minutes, 0, 59), numbers(hours, 0, 23)
     on_days = {number % 7 for number in numbers(weekdays, 0, 7)}
@@ -161,7 +161,7 @@ def test_a_time_of_the_day_occurs_once_every_day(minute: int, hour: int, zone: s
     assert days == [days[0] + timedelta(days=n) for n in range(4)]
 
 
-# What cannot be used
+# Unusable expressions
 
 
 @feature(
@@ -235,7 +235,7 @@ def test_any_expression_is_either_described_and_used_or_refused(text: str) -> No
 
 @settings(max_examples=300, deadline=None)
 @given(CRONS)
-def test_every_usual_expression_has_a_description(cron: str) -> None:
+def test_every_random_expression_has_a_description(cron: str) -> None:
     assert describe_times(CronTimes(cron, "UTC")).endswith(" (UTC)")
 
 
@@ -254,7 +254,7 @@ def test_every_offered_zone_can_be_used() -> None:
         assert parse_cron("0 9 * * *", zone).next_after(at("2026-01-01")) is not None
 
 
-# In words
+# Descriptions in words
 
 
 @pytest.mark.parametrize(

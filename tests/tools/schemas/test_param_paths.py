@@ -1,4 +1,4 @@
-"""Paths into a tool's params: those that no call can have, and the params that every call has."""
+"""Paths into a tool's params: impossible paths, and params that every call has."""
 
 from __future__ import annotations
 

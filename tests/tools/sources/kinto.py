@@ -1,4 +1,4 @@
-"""Kinto, a published HTTP API with a description of its own, as a real process on loopback with an empty store."""
+"""Kinto, a published HTTP API with its own description, as a real process on loopback with an empty store."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PATIENCE_S = 40.0
 
 @contextmanager
 def running_kinto(folder: Path) -> Iterator[str]:
-    """Its base address, while the block runs."""
+    """Run Kinto during the block, and yield its base address."""
     settings, log = folder / "kinto.ini", folder / "kinto.log"
     program = str(Path(sys.executable).with_name("kinto"))
     environment = {**os.environ, "PYTHONWARNINGS": "ignore"}

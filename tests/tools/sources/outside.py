@@ -1,4 +1,4 @@
-"""An HTTP API on loopback that keeps every request as it came in and answers as the test says."""
+"""An HTTP API on loopback that records every request unchanged and sends the responses that a test sets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REACH = NetworkAccess(private=frozenset({"127.0.0.1"}))
 
 @dataclass(frozen=True)
 class Received:
-    """One request; `target` is path and query as they stood on the request line."""
+    """A received request; `target` is the path and query of the request line."""
 
     method: str
     target: str
@@ -30,7 +30,7 @@ class Received:
 
 @dataclass(frozen=True)
 class Reply:
-    """What is answered next."""
+    """The next response."""
 
     status: int = 200
     content: bytes = b'{"ok":true}'
@@ -38,7 +38,7 @@ class Reply:
 
 
 class Outside:
-    """`replies` are used up one by one; then every request is answered with `{"ok": true}`. `/token` gives tokens.
+    """An outside API: it sends each of `replies` once, then always `{"ok": true}`; `/token` gives tokens.
 
     Attributes:
         takes_basic: False if `/token` wants the client's id and secret in the body.
@@ -81,7 +81,7 @@ class Outside:
     def tool(
         self, paths: dict[str, Any], authentication: AuthenticationSettings | None = None, **more: Any
     ) -> OpenAPITool:
-        """The one operation of a description with these paths; `more` is added to the description."""
+        """The tool made from the only operation in these paths; `more` is added to the description."""
         authentication = authentication or AuthenticationSettings()
         description = read_description(described(paths, **more), provided=authentication.body_names)
         (operation,) = description.operations
@@ -90,7 +90,7 @@ class Outside:
 
 
 def described(paths: dict[str, Any], version: str = "3.1.0", **more: Any) -> str:
-    """The text of a description with these paths."""
+    """Return the text of a description with these paths."""
     which = {"swagger": version} if version == "2.0" else {"openapi": version}
     return json.dumps({**which, "info": {"title": "Pets", "version": "1"}, "paths": paths, **more})
 
@@ -123,7 +123,7 @@ class _Handler(BaseHTTPRequestHandler):
             reply = Reply(401, b'{"error":"invalid_client"}') if is_refused else self._token(outside, body)
         else:
             reply = outside.replies.pop(0) if outside.replies else Reply()
-        with suppress(BrokenPipeError, ConnectionResetError):  # whoever asked may be gone by now
+        with suppress(BrokenPipeError, ConnectionResetError):  # the client may have disconnected
             self._send(reply)
 
     def _send(self, reply: Reply) -> None:
@@ -145,4 +145,4 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = _answer  # noqa: N815 - the server's names
 
     def log_message(self, *_: object) -> None:
-        """Tests read what was received instead."""
+        """Log nothing; tests read the received requests instead."""

@@ -1,4 +1,4 @@
-"""Descriptions that nobody here wrote: every operation becomes a legal tool, or is left out with a reason."""
+"""Third-party descriptions: every operation becomes a legal tool, or is left out with a reason."""
 
 import re
 import subprocess
@@ -51,7 +51,7 @@ def read(published: Published) -> ApiDescription:
 
 @pytest.fixture(scope="module", autouse=True)
 def _forget() -> Iterator[None]:
-    """They are large, and no other file needs them."""
+    """Forget the descriptions: they are large, and no other file needs them."""
     yield
     read_once.cache_clear()
 
@@ -100,7 +100,7 @@ def test_every_tool_is_legal_in_the_toolbox_and_when_sent(published: Published) 
 
 
 def _schemas_of(operation: ApiOperation) -> list[dict[str, Any]]:
-    """Those of its params and the one around them: many operations share theirs, and each takes long to check."""
+    """Return the schemas of its params and the enclosing one; many operations share theirs, and checks are slow."""
     return [*operation.params["properties"].values(), {**operation.params, "properties": {}}]
 
 
@@ -115,7 +115,7 @@ def test_no_credential_is_in_any_schema_at_any_depth(published: Published) -> No
 
 
 def _properties(node: dict[str, Any]) -> list[str]:
-    """The names in a schema, with nothing of what else may be called properties."""
+    """Return the property names in a schema, ignoring other keys that are called properties."""
     properties = node.get("properties")
     return (
         [name for name, schema in properties.items() if isinstance(schema, dict)]
@@ -138,7 +138,7 @@ from tools.sources.openapi import read_description
 for published in PUBLISHED:
     read_description(published.text)
 """
-# The system counts to a process also what the one that started it held; this one, in between, holds little.
+# A process's peak memory includes its parent's at the start; this small process in between keeps it low.
 MEASURES = """
 import resource, subprocess, sys
 subprocess.run([sys.executable, "-c", sys.argv[1]], check=True)

@@ -1,4 +1,4 @@
-"""What an outside API answers becomes a result or a failure, and who calls is proved by the connection alone."""
+"""An outside API's response becomes a result or a failure; only the connection's credentials are sent."""
 
 import base64
 import json

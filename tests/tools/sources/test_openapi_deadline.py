@@ -20,7 +20,7 @@ WRITE: dict[str, Any] = {"/pets": {"post": {}}}
 CREDENTIALS = {"api": {"client_id": "client", "client_secret": "s3cret-value"}}
 TIMEOUT_S = 2.0
 EXECUTORS_S = 30.0
-"""More than the tool's own, so that a slow machine does not decide who ends the call."""
+"""Timeout longer than the tool's own, so that the tool's ends the call even on a slow machine."""
 
 
 def tool_of(outside: Outside, paths: dict[str, Any]) -> OpenAPITool:
@@ -31,7 +31,7 @@ def tool_of(outside: Outside, paths: dict[str, Any]) -> OpenAPITool:
 
 
 def result_in_a_batch(tool: OpenAPITool) -> ToolResult:
-    """As the executor gets it, which did not have to give the call up; nothing of it runs on."""
+    """Return the result as the executor gets it; the call must end by itself and leave nothing running."""
     context = ToolContext(organization_id=1, reach=REACH, credentials=CREDENTIALS)
     batch = Batch()
     batch.start(PreparedCall(1, tool, {}, context, EXECUTORS_S))

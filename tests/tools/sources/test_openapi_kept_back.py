@@ -1,4 +1,4 @@
-"""What no model may give is in no schema at any depth, and in no request: credentials, and what changes the method."""
+"""Params forbidden to models (credentials, method overrides) are in no schema at any depth and in no request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The method of an operation is the floor of its level, and words only raise it."""
+"""An operation's method sets its minimum level, and words in its description only raise it."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Whatever stands in the place of any value of a description, nothing fails but that place's operation."""
+"""If any value of a description is replaced by anything, only the operation at that place fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model may give: params without references, credentials or names of the run, and each with its place."""
+"""Params that a model may set: without references, credentials or reserved names, each with its location."""
 
 import json
 from typing import Any
@@ -28,7 +28,7 @@ def operation_of(paths: dict[str, Any], version: str = "3.1.0", **more: Any) -> 
 
 
 def posted(schema: Any, version: str = "3.1.0", **more: Any) -> ApiOperation:
-    """The operation that takes this schema as its required JSON body."""
+    """Return the operation that takes this schema as its required JSON body."""
     body = {"required": True, "content": {"application/json": {"schema": schema}}}
     return operation_of({"/a": {"post": {"requestBody": body}}}, version, **more)
 

@@ -1,4 +1,4 @@
-"""Each value stays in its place on the wire, whatever it holds."""
+"""Each value stays within its field on the wire, whatever it contains."""
 
 import json
 import re
@@ -34,7 +34,7 @@ ONE_PATH = {
 
 
 def wire(outside: Outside, parameter: dict[str, Any], value: Any) -> str:
-    """The query that a parameter with this value makes."""
+    """Return the query string for a parameter with this value."""
     tool = outside.tool({"/a": {"get": {"parameters": [{"name": "p", "in": "query", **parameter}]}}})
     result = outside.call(tool, {"p": value})
     assert result.success, result
@@ -166,7 +166,7 @@ def test_a_server_that_decodes_before_checking_reveals_nothing_else(tmp_path: Pa
 
 class _Quiet(SimpleHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
-        """Nobody reads it."""
+        """Log nothing."""
 
 
 @given(value=st.text(alphabet="./\\%25eEfFcC;x ", min_size=1, max_size=12))

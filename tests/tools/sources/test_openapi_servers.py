@@ -1,4 +1,4 @@
-"""Operations that name servers of their own, and paths that are told apart behind a `#`."""
+"""Operations with their own servers, and paths that differ only after a `#`."""
 
 from __future__ import annotations
 

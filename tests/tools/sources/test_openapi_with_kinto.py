@@ -1,4 +1,4 @@
-"""An HTTP API that nobody here wrote: its own description is read, and its tools read and write for real."""
+"""A third-party HTTP API: its own description is read, and its tools really read and write."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -25,7 +25,7 @@ NOTES = {"bucket_id": "default", "collection_id": "notes"}
 
 @pytest.fixture(scope="module")
 def tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, OpenAPITool]]:
-    """By the part of the name after the dot; `ann` has an account."""
+    """The tools by the part of the name after the dot; `ann` has an account."""
     with running_kinto(tmp_path_factory.mktemp("kinto")) as url:
         with urlopen(f"{url}/__api__", timeout=10) as response:
             description = read_description(response.read().decode())
@@ -37,7 +37,7 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, OpenAP
 
 
 def call(tool: OpenAPITool, params: dict[str, Any], *, new: bool = False, **wrong: str) -> ToolResult:
-    """The result of one call, as Ann; `new` is somebody without an account yet."""
+    """Return the result of one call by Ann; `new` has no account yet."""
     account = {"username": "nobody", "password": "none"} if new else {**ACCOUNT, **wrong}
     return run_tool(tool, params, credentials={"kinto": account}, reach=REACH)
 

@@ -17,7 +17,7 @@ SECRET = "s3cret-of-the-server"
 
 
 def misbehaving(owner: str = "", **options: object) -> StdioServer:
-    """A process of its own for each owner, normally the test's name."""
+    """Start a misbehaving server process for each owner, normally the test's name."""
     told = [f"{name}={value}" for name, value in options.items()]
     command = (sys.executable, str(FOLDER / "misbehaving.py"), *told)
     return StdioServer(command, {"TOKEN": SECRET}, owner=owner)
@@ -41,6 +41,6 @@ def called_too_late(tool: McpTool) -> ToolResult:
 
 
 def failure_of(result: ToolResult) -> tuple[str, bool, str]:
-    """Its code, whether it is definite, and its message."""
+    """Return the failure's code, whether it is definite, and its message."""
     assert result.error is not None, result
     return result.error.code.value, result.error.is_definite, result.error.message

@@ -1,4 +1,4 @@
-"""Generated responses of a server to a call: every part of a response in every wrong form, with its right reading."""
+"""Generated responses of a server to a call: each part in each wrong form, with the correct interpretation."""
 
 from __future__ import annotations
 
@@ -35,11 +35,10 @@ ENVELOPES: tuple[dict[str, Any], ...] = (
 
 @dataclass(frozen=True)
 class Shape:
-    """One response.
+    """A generated response.
 
     Attributes:
-        line: with MY_ID in the place of the id.
-        outcome: of a write: happened, failed or unknown.
+        line: its JSON, with MY_ID in place of the id. outcome: that of a write: happened, failed or unknown.
         has_words: the response holds WORDS, which must be passed on.
     """
 

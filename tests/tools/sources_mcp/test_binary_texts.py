@@ -1,4 +1,4 @@
-"""Binary content in any text form becomes a short sentence; what people write, and ids, keys and numbers, stay."""
+"""Binary content in any text form becomes a short sentence; people's texts, ids, keys and numbers stay unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of a server's descriptions: legal tools, or none with a reason."""
+"""A server's definitions become legal tools, or are left out with a reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The thread on which all servers are spoken to tells failures to whoever waits, and to nobody else."""
+"""The thread that serves all servers reports a failure to its own caller only."""
 
 from __future__ import annotations
 
@@ -38,6 +38,6 @@ def test_a_failure_after_the_work_was_abandoned_is_not_logged(caplog: pytest.Log
         given_up.cancel()
         assert ended.wait(10)
         loop.submit(asyncio.sleep(0)).result(10)
-        del given_up  # which holds the task, and that logs when it is collected
+        del given_up  # it refers to the task, which logs when it is garbage-collected
         gc.collect()
     assert not caplog.records

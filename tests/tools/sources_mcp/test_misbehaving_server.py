@@ -87,7 +87,7 @@ def test_a_malformed_response_says_that_the_write_happened() -> None:
 def test_an_error_object_makes_a_write_unknown_and_a_read_fail(name: str, tmp_path: Path) -> None:
     calls = tmp_path / "calls"
     server = misbehaving(calls=calls)
-    words = "Internal error" if name == "fail_inside" else "Connection closed"  # the client's own words, from outside
+    words = "Internal error" if name == "fail_inside" else "Connection closed"  # the client's own message
     result = called(tool_of(server, name, Level.WRITE))
     code, definite, message = failure_of(result)
     assert (code, definite, result.error and result.error.words) == ("OUTCOME_UNKNOWN", False, words)

@@ -1,4 +1,4 @@
-"""Servers behind an address: an older revision, and all that can go wrong on the way."""
+"""Servers at an address: an older revision, and all possible connection problems."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_an_older_server_is_addressed_in_its_revision(older: OlderServer, caplog
     assert TOKEN not in caplog.text
     assert TOKEN not in repr(server)
     discovered = [message for _, _, message in older.asked if message.get("method") == "server/discover"]
-    assert len(discovered) == 1  # it is known by then that the server cannot
+    assert len(discovered) == 1  # by then the client knows that the server does not support it
 
 
 @feature(
@@ -102,7 +102,9 @@ def test_a_read_raised_to_a_write_is_not_repeated(older: OlderServer) -> None:
 
 def test_requests_of_the_server_do_not_affect_the_outcome_of_the_call(older: OlderServer) -> None:
     assert failure_of(called(tool_behind(older, "asks")))[:2] == ("NETWORK_ERROR", False)
-    assert any(message.get("id") == "s1" for _, _, message in older.asked)  # it was declined, and that was refused
+    assert any(
+        message.get("id") == "s1" for _, _, message in older.asked
+    )  # declined by the client, which the server refused
 
 
 def test_a_hanging_server_ends_at_the_timeout(older: OlderServer) -> None:

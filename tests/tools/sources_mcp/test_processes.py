@@ -38,7 +38,7 @@ if sys.argv[1] == "alone" or os.fork():
 sys.stdin.readline()
 """
 LAUNCHER = ("sh", "-c", '"$@"; true', "sh")
-"""Stays beside what it starts."""
+"""Program that starts another one and keeps running next to it."""
 
 
 def group_of(leader: int) -> list[int]:
@@ -52,7 +52,7 @@ def group_of(leader: int) -> list[int]:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether it runs; one that ended and was not fetched yet does not."""
+    """Return True if the process runs; a zombie does not."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
@@ -68,7 +68,7 @@ def wait_until_gone(*pids: int, seconds: float = 10.0) -> None:
 
 
 def parent_of(server: StdioServer, copies: str = "alone") -> tuple[subprocess.Popen[str], list[int]]:
-    """A process that speaks with the server, and the group of that."""
+    """Start a process that uses the server; return it and the server's process group."""
     command = [sys.executable, "-c", PARENT, copies, *server.command]
     parent = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert parent.stdout is not None

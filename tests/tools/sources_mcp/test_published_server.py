@@ -1,4 +1,4 @@
-"""A server that nobody here wrote, over standard input and output, and over HTTP."""
+"""A third-party server, over standard input and output, and over HTTP."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_its_tools_are_legal_and_return_data(server: Server) -> None:
     result = called(tool, source_timezone="UTC", time="12:00", target_timezone="Asia/Tokyo")
     assert result.success, result
     assert result.data["target"]["datetime"].endswith("T21:00:00+09:00")
-    assert result.markdown == ""  # said once, as data
+    assert result.markdown == ""  # given once, as data
 
 
 def test_params_are_checked_before_the_call_is_sent(server: Server) -> None:

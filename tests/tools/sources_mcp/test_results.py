@@ -1,4 +1,4 @@
-"""What people and models read of a server's response: a line that says something, and each thing once."""
+"""The text of a server's response for people and models: a useful line, and nothing twice."""
 
 from __future__ import annotations
 

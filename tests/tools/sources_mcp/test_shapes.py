@@ -1,4 +1,4 @@
-"""A server answers in any wrong form: the outcome is right, its words are kept, and the next call works."""
+"""Malformed responses: the outcome is correct, the server's words are kept, and the next call works."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random tools, grants and rules, and what has to come of them by the documentation, judged without the gate's code."""
+"""Random tools, grants and rules, and their verdicts by the documentation, computed without the gate's code."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Row(BaseModel):
 
 
 class AnyTool(Tool):
-    """Whatever its attributes say; `reaches` are its hosts, None if it cannot tell."""
+    """A tool with any attributes; `reaches` are its hosts, or None if unknown."""
 
     name = NAME
     description = "Does anything."
@@ -57,7 +57,7 @@ class AnyTool(Tool):
 
 @dataclass(frozen=True)
 class Arguments:
-    """What a model says, and the canonical params that it means; None if no tool can take it."""
+    """A model's arguments, and the canonical params that they mean; None if no tool accepts them."""
 
     said: str | dict[str, Any]
     meant: dict[str, Any] | None
@@ -65,7 +65,7 @@ class Arguments:
 
 @dataclass(frozen=True)
 class Configuration:
-    """One call with everything that it is judged by; without a tool, nothing has the name."""
+    """A call with everything that decides its verdict; without a tool, no tool has its name."""
 
     tool: Tool | None
     arguments: Arguments
@@ -78,8 +78,8 @@ class Expected:
     """The verdict by the documentation.
 
     Attributes:
-        code: of the refusal; None where the params decide which one, or where nothing is refused.
-        says: texts that the reason has to hold.
+        code: of the refusal; None if the params decide it, or if nothing is refused. says: texts that the reason must
+        contain.
     """
 
     permission: Permission
@@ -115,7 +115,7 @@ def expected(call: Configuration) -> Expected:
 
 
 def _refused(tool: Tool, grants: Grants, policy: Policy) -> tuple[ErrorCode, str] | None:
-    """Why the tool cannot be used at all, and a word of the reason."""
+    """Return why the tool cannot be used at all, with a word of the reason."""
     names = {tool.name, f"{tool.name}@{tool.version}"}
     if names & set(policy.disabled):
         return ErrorCode.TOOL_DISABLED, "disabled"
@@ -140,9 +140,9 @@ def _beyond(hosts: frozenset[str] | None, allowed: frozenset[str]) -> list[str]:
 
 
 def holds(condition: Condition, params: Mapping[str, Any]) -> bool:
-    """Whether every value that the condition's path leads to is there and within its rule.
+    """Return True if all values at the condition's path are present and meet its rule.
 
-    Without a run, nobody knows where a value comes from, so that condition never holds.
+    Without a run, a value's origin is unknown, so such a condition never holds.
     """
     if condition.rule is Rule.NOT_FROM_OUTSIDE:
         return False
@@ -176,7 +176,7 @@ def _within(rule: str, value: Any, bound: Any) -> bool:
 
 
 def assert_as_documented(call: Configuration) -> Verdict:
-    """What must hold of the verdict about every call, and that it is the documented one."""
+    """Check the rules that hold for every verdict, and that this one is the documented one."""
     verdict, wanted = judged(call), expected(call)
     assert (verdict.permission, verdict.level.value) == (wanted.permission, wanted.level)
     assert verdict.reason
@@ -248,7 +248,7 @@ def conditions(draw: st.DrawFn) -> Condition:
 
 @st.composite
 def fitting(draw: st.DrawFn) -> Arguments:
-    """Params that the tool takes, some of them left out."""
+    """Draw params that the tool accepts, some of them left out."""
     given: dict[str, Any] = draw(
         st.fixed_dictionaries(
             {"text": st.sampled_from(["a", "aaa", "plain", "b" * 2_001])},

@@ -1,4 +1,4 @@
-"""A second, slow implementation of what a standing grant's words say, and random grants and calls to compare with."""
+"""A second, slow implementation of a standing grant's terms, and random grants and calls to compare both."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def make_params(choose: random.Random) -> dict[str, Any]:
 
 
 def answers(case: Case) -> bool:
-    """Say from the words alone whether the grant answers the call."""
+    """Decide by the documented words alone whether the grant covers the call."""
     call, grant = case.call, case.grant
     is_same_tool = call.level is Level.WRITE and grant.tool == call.tool and call.definition == "d1"
     is_here = grant.employee_id in (None, call.employee_id) and grant.run_id in (None, call.run_id)
@@ -121,7 +121,7 @@ def answers(case: Case) -> bool:
 
 
 def comes_from_inside(call: AskingCall, grant: GrantTerms, free: frozenset[str]) -> bool:
-    """Say whether no value of a param that is free, or of which only a part is given, comes from outside."""
+    """Return True if no value of a param that is free or only partly fixed comes from outside."""
     fixed = {one.param for one in grant.conditions if str(one.rule) in ("equals", "one_of")}
     loose = free | ({one.param for one in grant.conditions if str(one.rule) in ("prefix", "host")} - fixed)
     if not loose:
@@ -148,7 +148,7 @@ def flatten(params: Mapping[str, Any]) -> dict[str, list[Any]]:
 
 
 def meets(values: list[Any], condition: Condition) -> bool:
-    """Say whether all values meet the condition; an absent one does not."""
+    """Return True if all values meet the condition; an absent one does not."""
     rule, wanted = str(condition.rule), condition.value
     checks: dict[str, Callable[[Any], bool]] = {
         "equals": lambda value: json.dumps(value) == json.dumps(wanted),

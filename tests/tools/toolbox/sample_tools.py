@@ -1,4 +1,4 @@
-"""Small tools, one for each way in which a tool can behave."""
+"""Small tools, one for each behavior."""
 
 import threading
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from tools.contract import Level, NoParams, Tool, ToolContext, ToolResult
 
 
 class Echo(Tool):
-    """Answers with its params; a level, modes and demands can be set per instance."""
+    """Returns its params; level, modes and demands can be set for each instance."""
 
     name = "sample.echo"
     description = "Says the same again."
@@ -30,7 +30,7 @@ class Echo(Tool):
 
 
 class Does(Tool):
-    """Executes what it is given, so that a test can hold it, fail it or look at its context."""
+    """Executes a given function, so that a test can block it, make it fail or inspect its context."""
 
     name = "sample.does"
     description = "Does what the test says."

@@ -1,4 +1,4 @@
-"""Approval rules: which votes count, who may cast one, and what a card says that it still needs."""
+"""Approval rules: which votes count, who may cast one, and which are still missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The model's arguments: one JSON object that can be stored, or an error that says what is wrong."""
+"""The model's arguments: one JSON object that can be stored, or an error that names the problem."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Conditions on params: what holds, what breaks them, and what the gate makes of it."""
+"""Conditions on params: when they are met or broken, and the gate's verdict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Codes, mode sets and available tools: what the documented systems promise, by name."""
+"""Codes, mode sets and available tools: the documented rules, by name."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A result that is too large for a model is told in portions that together are the whole, and says so."""
+"""A result too large for a model is sent in portions that together are complete, and it says so."""
 
 from __future__ import annotations
 

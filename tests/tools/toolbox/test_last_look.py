@@ -1,4 +1,4 @@
-"""Right before its effect a call looks once more, and is not begun once somebody else may have settled it."""
+"""Right before its effect, a call checks its lease again; it does not start if somebody may have settled it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def server() -> Iterator[WebServer]:
 
 
 class Lease:
-    """A lease for the look; it is over once `over` is set."""
+    """A lease for this check; it has expired once `over` is set."""
 
     over = False
 

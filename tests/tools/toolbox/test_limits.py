@@ -1,4 +1,4 @@
-"""Kept results and rate limits, as the executor asks their ports."""
+"""Cached results and rate limits, through the executor's ports."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tools.toolbox import Guards, PreparedCall, Toolbox, run_call
 
 
 class Shelf:
-    """A cache that keeps for ever and remembers for how long it was asked to."""
+    """A cache that never expires and records the requested lifetimes."""
 
     def __init__(self) -> None:
         self.kept: dict[str, tuple[dict[str, Any], float]] = {}
@@ -26,7 +26,7 @@ class Shelf:
 
 
 class Turnstile:
-    """Lets each key pass as often as its limit says, and names 7.2 s after that."""
+    """A rate limiter that lets each key pass as often as its limit, and then says to wait 7.2 s."""
 
     def __init__(self) -> None:
         self.passed: list[str] = []
@@ -39,7 +39,7 @@ class Turnstile:
 
 
 class Counting(Does):
-    """Answers with how often it has worked."""
+    """Returns the number of its executions."""
 
     def __init__(self, **attributes: Any) -> None:
         self.times = 0

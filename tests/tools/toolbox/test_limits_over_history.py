@@ -1,4 +1,4 @@
-"""Limits over history without a database: what they say, what breaks them, and a slow second implementation."""
+"""Limits over history without a database: their texts, when they are exceeded, and a second, slow implementation."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Pay(Tool):
 
 @dataclass
 class Ledger:
-    """Earlier calls in a list: pairs of a time and params; `seen` has the values of the tool that comes first."""
+    """Earlier calls in a list of (time, params) pairs; `seen` has the values of the first tool."""
 
     now: datetime = START
     started: list[tuple[datetime, dict[str, Any]]] = field(default_factory=list)
@@ -82,7 +82,7 @@ def judge(ledger: Ledger | None, params: dict[str, Any], *conditions: Condition)
 
 
 def calls(*ago: float, amount: Any = 1) -> list[tuple[datetime, dict[str, Any]]]:
-    """Calls that started so many seconds ago."""
+    """Return calls that started so many seconds ago."""
     return [(START - timedelta(seconds=seconds), {"amount": amount}) for seconds in ago]
 
 
@@ -200,7 +200,7 @@ def test_a_limit_counts_as_seen_only_if_the_verdict_found_it_exceeded() -> None:
     assert list_exceeded(conditions, {"amount": 1}, {}) == []
 
 
-# A slow second implementation, which knows only what the sentences say
+# A second, slow implementation, based only on the sentences
 
 SECONDS = {"minute": 60, "hour": 3_600, "day": 86_400}
 Kind = Literal["count", "sum"]
@@ -219,7 +219,7 @@ class Limit:
         return made(self.most, period=self.period, otherwise=self.otherwise)
 
     def is_exceeded(self, now: float, amount: float, before: list[tuple[float, float]]) -> bool:
-        """Whether the call at `now` is too much, after these other calls, given by time and amount."""
+        """Return True if the call at `now` exceeds the limit, given the times and amounts of earlier calls."""
         recent = [each for time, each in before if now - time < SECONDS[self.period]]
         if self.kind == "count":
             return len(recent) >= self.most
@@ -251,7 +251,7 @@ def test_the_gate_and_the_slow_implementation_agree_on_every_history(
 
 
 def assert_same_verdicts(limits: list[Limit], requests: list[tuple[float, float]]) -> None:
-    """Let these calls, each a pause and an amount, be requested one after the other, and check each verdict."""
+    """Request these calls, each a (pause, amount) pair, one after the other, and check each verdict."""
     now, started = 0.0, list[tuple[float, float]]()
     conditions = [limit.condition for limit in limits]
     for pause, amount in requests:
@@ -272,7 +272,7 @@ def assert_same_verdicts(limits: list[Limit], requests: list[tuple[float, float]
 
 @dataclass
 class KeptFacts(LiveFacts):
-    """Facts with the history that an earlier verdict has kept."""
+    """Facts with the history that an earlier verdict recorded."""
 
     kept: dict[str, Any] = field(default_factory=dict)
 
@@ -282,7 +282,7 @@ class KeptFacts(LiveFacts):
 
 
 def assert_replayed(verdict: Verdict, amount: float, conditions: list[Condition]) -> None:
-    """Check that the verdict follows from the facts that it kept, without the ledger."""
+    """Check that the verdict follows from its recorded facts, without the ledger."""
     grants = Grants(frozenset({Pay.name}), conditions={Pay.name: tuple(conditions)})
     again = judge_facts(Pay(), KeptFacts(Pay(), {"amount": amount}, kept=verdict.facts), grants, Policy())
     assert (again.permission, again.reason, again.causes) == (verdict.permission, verdict.reason, verdict.causes)

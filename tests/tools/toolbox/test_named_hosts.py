@@ -1,4 +1,4 @@
-"""A tool that Gadget did not write asks before it reaches an address that its params name."""
+"""A third-party tool needs approval before it reaches an address named in its params."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ALLOWED = Policy(allowed_hosts=frozenset({"good.example", "192.0.2.7"}))
 
 
 class Outside(Tool):
-    """One whose params may be anything."""
+    """A tool from outside with arbitrary params."""
 
     name = "there.look"
     description = "Looks."

@@ -1,4 +1,4 @@
-"""What comes of one call: whatever the tool does, a ToolResult that can be stored and shown."""
+"""The result of one call: whatever the tool does, a ToolResult that can be stored and shown."""
 
 import asyncio
 import json

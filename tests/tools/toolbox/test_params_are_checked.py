@@ -1,4 +1,4 @@
-"""A tool's params: defaults applied, unknown ones refused, errors in the documented words, canonical for good."""
+"""A tool's params: defaults applied, unknown ones refused, documented errors, a canonical form that never changes."""
 
 from decimal import Decimal
 from typing import Annotated, Any

@@ -1,4 +1,4 @@
-"""The content type and the details of a result: kept with it, cleaned of secrets, and not read by the model."""
+"""The content type and the details of a result: stored with it, cleaned of secrets, and hidden from the model."""
 
 from typing import Any
 

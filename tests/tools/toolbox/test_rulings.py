@@ -1,4 +1,4 @@
-"""Rulings: each is stored whole, and says why an approval was not enough."""
+"""Rulings: each is stored completely, with the reason why an approval was not enough."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a tool says is cleaned of the credentials that it was given, wherever it says them."""
+"""Everything that a tool returns or reports is cleaned of the credentials that it was given."""
 
 from __future__ import annotations
 

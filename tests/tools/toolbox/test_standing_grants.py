@@ -1,4 +1,4 @@
-"""A standing grant approves exactly the calls that its words name."""
+"""A standing grant approves exactly the calls that its text describes."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_an_unknown_origin_matters_only_for_open_params(unknown: Provenance | No
 
 @dataclass(frozen=True)
 class Seen:
-    """A run that has seen these own values."""
+    """A run that has read these own values."""
 
     own: tuple[str, ...] = ()
 

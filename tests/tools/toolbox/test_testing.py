@@ -1,4 +1,4 @@
-"""What people who write tools test them with does as the engine does."""
+"""The test helpers for tool authors behave as the engine does."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tools.toolbox import Grants, Permission, Policy
 
 
 class Wipe(Tool):
-    """Shows what it is told to show."""
+    """Returns a given preview."""
 
     name = "sample.wipe"
     description = "Wipes."

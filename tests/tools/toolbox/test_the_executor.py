@@ -1,4 +1,4 @@
-"""Calls side by side: as slow as the slowest, each on its own, none of them able to hurt the others."""
+"""Parallel calls take as long as the slowest, and are isolated from each other."""
 
 import contextvars
 import threading
@@ -42,7 +42,7 @@ def until_true(condition: Callable[[], bool]) -> None:
 
 @pytest.fixture(autouse=True)
 def _nobody_hangs() -> None:
-    """Threads that an earlier test gave up have come back."""
+    """Wait until threads that an earlier test abandoned have ended."""
     until_true(lambda: count_abandoned_threads() == 0)
 
 

@@ -1,4 +1,4 @@
-"""What a tool says of itself: level, identity, definition and its hash, error text, preview seal."""
+"""A tool's own properties: level, identity, definition and its hash, error text, preview seal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`@tool`: what is read from a typed function, and what it does as a tool."""
+"""`@tool`: what it reads from a typed function, and how the resulting tool behaves."""
 
 import asyncio
 from typing import Annotated, Literal
@@ -92,7 +92,7 @@ def test_a_text_becomes_a_result_and_the_function_stays_callable() -> None:
 def test_a_missing_level_means_destructive() -> None:
     @tool("sample.bare")
     def bare() -> str:
-        """Says nothing of its level."""
+        """A function without a level."""
         return "done"
 
     assert bare.level is Level.DESTRUCTIVE

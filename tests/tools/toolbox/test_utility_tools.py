@@ -1,4 +1,4 @@
-"""utility.calculate is exact and says what is wrong with a zero; utility.now knows time zones."""
+"""utility.calculate is exact and explains a division by zero; utility.now knows time zones."""
 
 from datetime import datetime, timedelta
 

@@ -1,6 +1,6 @@
 """Random histories of one card: votes, edits, changes of rules, roles, groups and deputies; and a slow judge of them.
 
-The judge keeps nothing but the list of what happened, and works out from its beginning who counted at each moment.
+The judge stores only the list of events, and computes from its beginning whose vote counted at each moment.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ EXPIRES_AT = 11
 
 @dataclass
 class World:
-    """What holds now."""
+    """The current state of people, rules and votes."""
 
     people: dict[int, Voter]
     rules: list[RuleTerms]
@@ -34,7 +34,7 @@ class World:
     votes: list[tuple[int, int | None]] = field(default_factory=list)
 
     def list_votes(self) -> list[CastVote]:
-        """List the votes with their people as they stand now; a deputy who no longer is one has none."""
+        """List the votes with their people as they stand now; former deputies have none."""
         return [
             CastVote(self.see(voter), self.see(other) if other else None)
             for voter, other in self.votes
@@ -83,7 +83,7 @@ def _vote(chance: random.Random, world: World) -> bool:
 
 
 def add_vote(world: World, vote: tuple[int, int | None]) -> None:
-    """Add a vote; those that do not count now make room for good."""
+    """Add a vote; votes that no longer count are removed for good."""
     world.votes = [*list_standing(world), vote]
 
 
@@ -151,7 +151,7 @@ def make_rule(number: int, chance: random.Random) -> RuleTerms:
     )
 
 
-# The slow judge: it shares nothing with the product but the data.
+# The slow judge shares only the data with the product.
 
 
 def judge_slowly(world: World, person: int) -> tuple[bool, bool, tuple[int, int | None] | None]:
@@ -177,7 +177,7 @@ def judge_slowly(world: World, person: int) -> tuple[bool, bool, tuple[int, int 
 
 
 def list_standing(world: World) -> list[tuple[int, int | None]]:
-    """List the votes that count for a rule now; of those that are one voice, the first."""
+    """List the votes that count for a rule now; of several that count as one, the first."""
     rules = _list_rules(world)
     standing: list[tuple[int, int | None]] = []
     for vote in world.votes:

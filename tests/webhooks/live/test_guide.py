@@ -1,4 +1,4 @@
-"""The guide to webhooks, followed as it stands: its receiver accepts what Gadget sends, and nothing else."""
+"""The guide to webhooks works as written: its receiver accepts exactly what Gadget sends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Organizations and records for tests, and what the database says about them."""
+"""Organizations and records for tests, and functions that read them from the database."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ def flat(record: Record) -> dict[str, Any]:
 
 
 def differences(before: dict[str, dict[str, Any]], after: dict[str, dict[str, Any]]) -> dict[str, tuple[Any, Any]]:
-    """By id, the old and the new values of what differs; a record that is gone, or new, has {} on that side."""
+    """Return the differing old and new values by id; a deleted or new record has {} on one side."""
     found = {}
     for key in before.keys() | after.keys():
         old, new = before.get(key, {}), after.get(key, {})

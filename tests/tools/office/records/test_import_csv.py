@@ -163,7 +163,7 @@ def test_an_unclosed_quote_costs_only_its_line(text: str, bad_line: int, acme: O
     ],
 )
 def test_an_unclosed_quote_closed_by_a_later_line_costs_only_its_line(unclosed: str, acme: Organization) -> None:
-    """The line that closes it has too few cells of its own, unless its other cells follow."""
+    """The line that closes it has too few cells itself, unless its other cells follow."""
     report = imported(f"name,notes,status\nFirst,,\n{unclosed}Initech,y,active\n", acme)
     assert report.bad_rows[0][0] == 3
     assert "a quote is not closed" in report.bad_rows[0][1]

@@ -23,7 +23,7 @@ class Planted:
 
 
 def widen(text: str) -> str:
-    """Write ASCII letters and digits in full width, which looks nearly the same."""
+    """Write ASCII letters and digits as full-width characters, which look nearly the same."""
     return "".join(chr(ord(each) + 0xFEE0) if each.isascii() and each.isalnum() else each for each in text)
 
 
@@ -188,7 +188,7 @@ TYPED = (
     "+44 20 7946 0958. Set the contract value to 18,250.00 EUR, and put the notes at "
     "https://wiki.ours.example/hc/notes. Tell Bob Marsh and Jürgen Groß. Account: DE02 1203 0000 0000 2020 51."
 )
-"""A task; the same values are in results from outside too, so only the person makes them harmless."""
+"""A task whose values are also in results from outside, so that only the person makes them harmless."""
 TYPED_VALUES: tuple[Any, ...] = (
     "Harbor Cloud",
     4711,
@@ -305,7 +305,7 @@ INVENTED: tuple[Any, ...] = (
     "lost to competitor",
     "second reminder sent",
 )
-"""Values of the model's own; none of them was anywhere before."""
+"""Values invented by the model; none of them appeared anywhere before."""
 IN_PROSE: tuple[Any, ...] = (300, 1000, 2026, "Redis", "the page")
 """Values that are in the prose by chance, as happens in life."""
 
