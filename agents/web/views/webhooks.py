@@ -98,9 +98,7 @@ def _render_list(request: HttpRequest, member: Membership, refusal: Refusal | No
         "has_earlier_secret": shown is not None and shown.secrets.count() > 1,
         **_build_form(request, None, refusal),
     }
-    page = render_page(request, member, "webhooks/list.html", context)
-    page.status_code = refusal.status if refusal else 200
-    return page
+    return render_page(request, member, "webhooks/list.html", context)
 
 
 def _render_one(
@@ -113,9 +111,7 @@ def _render_one(
         "older": page.next_before,
         **_build_form(request, webhook, refusal),
     }
-    response = render_page(request, member, "webhooks/webhook.html", context)
-    response.status_code = refusal.status if refusal else 200
-    return response
+    return render_page(request, member, "webhooks/webhook.html", context)
 
 
 def _build_form(request: HttpRequest, webhook: Webhook | None, refusal: Refusal | None) -> dict[str, Any]:
