@@ -52,7 +52,7 @@ CASES_ON_POSTGRESQL = 4
 JOURNEYS = "tests/journeys/"
 """Of these, the fixed set has those that are marked `every_commit`: one for each subject."""
 ONE_OF = {
-    "tests/faults/": 8,
+    "tests/faults/": 16,
     "tests/hostile/": 4,
     "tests/deceptions/": 4,
     "tests/deployment/": 2,
@@ -108,7 +108,7 @@ def choose_cases(names: Iterable[str]) -> frozenset[str]:
     )
 
 
-def is_in_share(name: str) -> bool:
-    """Return True if a test is in the share of `ONE_OF` that the seed chooses."""
+def is_in_share(name: str, database: str) -> bool:
+    """Return True if a test is in the share of `ONE_OF` that the seed chooses, for each database another one."""
     one_of = next((share for path, share in ONE_OF.items() if name.startswith(path)), 1)
-    return random.Random(f"{get_seed()} share {name}").random() * one_of < 1
+    return random.Random(f"{get_seed()} share {database} {name}").random() * one_of < 1

@@ -74,11 +74,15 @@ def test_of_each_test_a_quarter_of_its_cases_run_on_postgresql_and_at_least_one(
     assert chosen == sampling.choose_cases(names)
 
 
-def test_a_share_of_some_tests_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_share_of_some_tests_runs_on_each_database_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(sampling.SAMPLE_VARIABLE, "one")
-    kills = [f"tests/faults/test_kills.py::{number}" for number in range(300)]
-    assert 15 < sum(map(sampling.is_in_share, kills)) < 60
-    assert all(sampling.is_in_share(f"tests/runs/test_lease.py::{number}") for number in range(50))
+    kills = [f"tests/faults/test_kills.py::{number}" for number in range(400)]
+    on_sqlite, on_postgresql = (
+        {name for name in kills if sampling.is_in_share(name, database)} for database in ("sqlite", "postgresql")
+    )
+    assert 10 < len(on_sqlite) < 50
+    assert len(on_postgresql - on_sqlite) > 10
+    assert all(sampling.is_in_share(f"tests/runs/test_lease.py::{number}", "sqlite") for number in range(50))
 
 
 def test_each_subject_has_a_journey_in_the_fixed_set() -> None:

@@ -265,6 +265,7 @@ def whole(words: Words) -> dict[str, list[str]]:
     }
 
 
+@pytest.mark.every_commit
 @pytest.mark.timeout(600)
 def test_no_page_becomes_what_somebody_wrote_and_each_tells_all_of_it() -> None:
     known: dict[str, set[Shape]] = {}

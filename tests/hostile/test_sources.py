@@ -81,6 +81,7 @@ def read(kind: SourceKind, words: Words) -> dict[str, list[Reading]]:
     return {name: [Reading(response.content.decode()) for response in each] for name, each in responses.items()}
 
 
+@pytest.mark.every_commit
 @pytest.mark.parametrize("kind", [SourceKind.OPENAPI, SourceKind.MCP_HTTP])
 def test_no_page_of_a_source_becomes_what_its_server_wrote(kind: SourceKind) -> None:
     with transaction.atomic():
