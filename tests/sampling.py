@@ -98,6 +98,11 @@ def is_fixed_set() -> bool:
     return FIXED_VARIABLE in os.environ and not is_whole()
 
 
+def has_file(path: str, database: str) -> bool:
+    """Return True if the run has this file on this database: the fixed set has only `ON_BOTH` on PostgreSQL."""
+    return not is_fixed_set() or database == "sqlite" or path.startswith(ON_BOTH)
+
+
 def choose_cases(names: Iterable[str]) -> frozenset[str]:
     """Choose some of the cases of each test, `file::test[case]`, for PostgreSQL."""
     by_test: dict[str, list[str]] = {}
