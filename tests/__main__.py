@@ -1,7 +1,7 @@
-"""Run every test: `python -m tests [pytest arguments…]`. All run on SQLite, those with a database on PostgreSQL too.
+"""Run the tests: `python -m tests [pytest arguments…]`, on SQLite, and those that need the database on PostgreSQL too.
 
-Of the largest sets, the usual sample runs; `--all` runs them whole. At most three tests that fail beside others run
-once more alone: one that passes then is listed at the end, without failing the run.
+Without paths, the fixed set of `tests/sampling.py` runs; `--all` runs the whole sets. At most three tests that fail
+beside others run once more alone: one that passes then is listed at the end, without failing the run.
 """
 
 from __future__ import annotations
@@ -48,10 +48,11 @@ def main(arguments: list[str]) -> int:
         print(error, file=sys.stderr)
         return 1
     codes = _run_side_by_side(arguments)
-    unsteady = [test for database in EXTRA for test in _run_again(database, codes)]
     for database, extra in EXTRA.items():
-        alone = ["-m", "alone", *extra, *(arguments or _list_files_with_alone())]
+        alone = ["-m", "alone", *extra, *(arguments or _list_files_with_alone(database))]
         codes[f"{database}, one by one"] = _start(database, alone).wait()
+    os.environ.pop(sampling.FIXED_VARIABLE, None)  # or it would choose some of the cases that failed
+    unsteady = [test for database in EXTRA for test in _run_again(database, codes)]
     failed = [
         name for name, code in codes.items() if code not in {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED}
     ]
@@ -107,10 +108,11 @@ def _failures_of(database: str) -> Path:
     return ROOT / ".pytest_cache" / database / "v/cache/lastfailed"
 
 
-def _list_files_with_alone() -> list[str]:
+def _list_files_with_alone(database: str) -> list[str]:
     """List the files with tests that run alone: collecting all files again would take longer than those tests."""
-    tests = Path(__file__).parent
-    return [str(path) for path in sorted(tests.rglob("test_*.py")) if "@pytest.mark.alone" in path.read_text()]
+    found = [path for path in sorted((ROOT / "tests").rglob("test_*.py")) if "@pytest.mark.alone" in path.read_text()]
+    files = [path.relative_to(ROOT).as_posix() for path in found]
+    return [file for file in files if sampling.has_file(file, database)]
 
 
 def _start(database: str, arguments: list[str], output: IO[bytes] | None = None) -> subprocess.Popen[bytes]:

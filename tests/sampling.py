@@ -52,7 +52,7 @@ CASES_ON_POSTGRESQL = 4
 JOURNEYS = "tests/journeys/"
 """Tests of which the fixed set has only those marked `every_commit`: one for each subject."""
 ONE_OF = {
-    "tests/faults/": 8,
+    "tests/faults/": 16,
     "tests/hostile/": 4,
     "tests/deceptions/": 4,
     "tests/deployment/": 2,
@@ -98,6 +98,11 @@ def is_fixed_set() -> bool:
     return FIXED_VARIABLE in os.environ and not is_whole()
 
 
+def has_file(path: str, database: str) -> bool:
+    """Return True if the run has this file on this database: the fixed set has only `ON_BOTH` on PostgreSQL."""
+    return not is_fixed_set() or database == "sqlite" or path.startswith(ON_BOTH)
+
+
 def choose_cases(names: Iterable[str]) -> frozenset[str]:
     """Choose some of the cases of each test, `file::test[case]`, for PostgreSQL."""
     by_test: dict[str, list[str]] = {}
@@ -108,7 +113,7 @@ def choose_cases(names: Iterable[str]) -> frozenset[str]:
     )
 
 
-def is_in_share(name: str) -> bool:
-    """Return True if a test is in the share of `ONE_OF` that the seed chooses."""
+def is_in_share(name: str, database: str) -> bool:
+    """Return True if a test is in the share of `ONE_OF` that the seed chooses, for each database another one."""
     one_of = next((share for path, share in ONE_OF.items() if name.startswith(path)), 1)
-    return random.Random(f"{get_seed()} share {name}").random() * one_of < 1
+    return random.Random(f"{get_seed()} share {database} {name}").random() * one_of < 1

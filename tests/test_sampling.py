@@ -8,6 +8,7 @@ from tests import sampling
 from tests.source_tree import ROOT
 
 ITEMS = tuple("abcdefghij")
+DATABASES = ("sqlite", "postgresql")
 JOURNEYS = 30
 """The subjects of journeys."""
 
@@ -58,12 +59,19 @@ def test_the_fixed_set_runs_unless_the_whole_sets_do(monkeypatch: pytest.MonkeyP
     assert not sampling.is_fixed_set()
 
 
-def test_the_engine_approvals_the_gate_and_queries_are_tested_on_both_databases() -> None:
+def test_the_engine_approvals_the_gate_and_queries_are_tested_on_both_databases(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     files = [path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("test_*.py")]
     for path in sampling.ON_BOTH:
         assert any(file.startswith(path) for file in files), path
+    monkeypatch.setenv(sampling.FIXED_VARIABLE, "1")
     for rule in ("runs/test_lease", "approvals/test_votes", "gateway/test_requests", "platform/test_compiled_queries"):
-        assert f"tests/{rule}.py".startswith(sampling.ON_BOTH)
+        assert all(sampling.has_file(f"tests/{rule}.py", database) for database in DATABASES)
+    once = "tests/web/test_home.py"
+    assert [sampling.has_file(once, database) for database in DATABASES] == [True, False]
+    monkeypatch.setenv(sampling.WHOLE_VARIABLE, "1")
+    assert all(sampling.has_file(once, database) for database in DATABASES)
 
 
 def test_a_quarter_of_the_cases_of_each_test_and_at_least_one_run_on_postgresql() -> None:
@@ -74,11 +82,15 @@ def test_a_quarter_of_the_cases_of_each_test_and_at_least_one_run_on_postgresql(
     assert chosen == sampling.choose_cases(names)
 
 
-def test_a_share_of_the_slowest_tests_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_database_runs_another_share_of_the_slowest_tests(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(sampling.SAMPLE_VARIABLE, "one")
-    kills = [f"tests/faults/test_kills.py::{number}" for number in range(300)]
-    assert 15 < sum(map(sampling.is_in_share, kills)) < 60
-    assert all(sampling.is_in_share(f"tests/runs/test_lease.py::{number}") for number in range(50))
+    kills = [f"tests/faults/test_kills.py::{number}" for number in range(400)]
+    on_sqlite, on_postgresql = (
+        {name for name in kills if sampling.is_in_share(name, database)} for database in DATABASES
+    )
+    assert 10 < len(on_sqlite) < 50
+    assert len(on_postgresql - on_sqlite) > 10
+    assert all(sampling.is_in_share(f"tests/runs/test_lease.py::{number}", "sqlite") for number in range(50))
 
 
 def test_each_subject_has_a_journey_in_the_fixed_set() -> None:

@@ -265,6 +265,7 @@ def whole(words: Words) -> dict[str, list[str]]:
     }
 
 
+@pytest.mark.every_commit
 @pytest.mark.timeout(600)
 def test_every_page_escapes_hostile_text_and_shows_all_of_it() -> None:
     known: dict[str, set[Shape]] = {}

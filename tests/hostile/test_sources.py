@@ -81,6 +81,7 @@ def read(kind: SourceKind, words: Words) -> dict[str, list[Reading]]:
     return {name: [Reading(response.content.decode()) for response in each] for name, each in responses.items()}
 
 
+@pytest.mark.every_commit
 @pytest.mark.parametrize("kind", [SourceKind.OPENAPI, SourceKind.MCP_HTTP])
 def test_every_page_of_a_source_escapes_the_text_of_its_server(kind: SourceKind) -> None:
     with transaction.atomic():

@@ -55,6 +55,7 @@ class TestAQuestion:
         expect(badge).to_have_text("Waiting for an answer")
         office.workshop.cancel(run)
 
+    @pytest.mark.every_commit
     def test_can_be_answered_with_the_keyboard_alone(self, office: Office, visit: Visit, run: Run) -> None:
         card = question_of(run)
         visitor = visit("approver")

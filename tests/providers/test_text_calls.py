@@ -17,6 +17,7 @@ from tests.ollama_server import Chat, OllamaServer
 from tests.providers.conftest import HISTORY, Asking, definition
 from tests.providers.wire import call_notations
 from tests.providers.wire.text_calls import AMBIGUOUS, ANSWERS, CALLS
+from tests.sampling import take_sample
 
 NAMES = WireNames(["data.searchRecords", "data.updateRecord", "utility.now"])
 NOTED = WireNames(list(call_notations.SCHEMAS))
@@ -118,28 +119,14 @@ def test_hostile_text_takes_bounded_time(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "[",
-        "{",
-        "(",
-        "a",
-        "_",
-        "-",
-        '"',
-        '\\"',
-        "- ",
-        "<a>",
-        "</a>",
-        '<a b="',
-        "a:\n",
-        "a: b\n",
-        "a: {\n",
-        "--a b ",
-        "web__search ",
-        "web__search: {}\n",
-        'web__search(q="a")\n',
-        '{"a":',
-    ],
+    take_sample(
+        [
+            *("[", "{", "(", "a", "_", "-", '"', '\\"', "- ", "<a>", "</a>", '<a b="', "a:\n", "a: b\n", "a: {\n"),
+            *("--a b ", "web__search ", "web__search: {}\n", 'web__search(q="a")\n', '{"a":'),
+        ],
+        4,
+        "long texts",
+    ),
 )
 def test_a_million_characters_take_linear_time(text: str) -> None:
     offered = Offered(NOTED.find_offered, call_notations.SCHEMAS.get)

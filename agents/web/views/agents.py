@@ -59,9 +59,7 @@ def agents_page(request: HttpRequest, member: Membership) -> HttpResponseBase:
             read_number(request, "days"),
         )
     except (Invalid, Conflict, NotFound) as refusal:
-        page = _render(request, member, refusal)
-        page.status_code = refusal.status
-        return page
+        return _render(request, member, refusal)
     one_time_reports.store_report(request, member, _NEW_KEY, {"key": key.pk, "secret": secret})
     return redirect("agents")
 
@@ -81,9 +79,7 @@ def choose_level(request: HttpRequest, member: Membership) -> HttpResponseBase:
     try:
         set_level(member, action, level)
     except Invalid as refusal:
-        page = _render(request, member, refusal)
-        page.status_code = refusal.status
-        return page
+        return _render(request, member, refusal)
     messages.success(request, f"{action} has the level {level} now.")
     return redirect("agents")
 

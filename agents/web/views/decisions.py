@@ -200,9 +200,7 @@ def _render_refused_decision(
     context = build_card_context(request, member, newest)
     lost = card.refused_reason or ("" if context["may_break_glass"] else card.refused_glass)
     typed = [*_collect_typed_texts(card), *([("Reason", lost)] if lost else [])]
-    page = render_page(request, member, "approvals/one.html", context | {"refusal": refusal, "typed_texts": typed})
-    page.status_code = refusal.status
-    return page
+    return render_page(request, member, "approvals/one.html", context | {"refusal": refusal, "typed_texts": typed})
 
 
 def _collect_typed_texts(card: Card) -> list[tuple[str, str]]:

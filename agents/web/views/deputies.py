@@ -31,9 +31,7 @@ def deputies_page(request: HttpRequest, member: Membership) -> HttpResponseBase:
     try:
         row = name_deputy(member, _read_deputy(request), *_read_days(request))
     except (Invalid, Conflict) as refusal:
-        page = _render(request, member, refusal)
-        page.status_code = refusal.status
-        return page
+        return _render(request, member, refusal)
     messages.success(request, f"{row.deputy.user.get_username()} is your deputy.")
     return redirect("deputies")
 

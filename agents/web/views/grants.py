@@ -142,9 +142,7 @@ def _render_form(
         **preview,
         **_list_choices(member),
     }
-    page = render_page(request, member, "grants/new.html", context)
-    page.status_code = refusal.status if refusal is not None and request.method == "POST" else 200
-    return page
+    return render_page(request, member, "grants/new.html", context)
 
 
 def _preview(member: Membership, form: GrantForm) -> dict[str, Any]:

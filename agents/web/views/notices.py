@@ -201,9 +201,7 @@ def _render(request: HttpRequest, member: Membership, refusal: Refusal | None = 
         "refusal": refusal,
         "invalid_field": refusal.extra.get("field", "") if refusal else "",
     }
-    page = render_page(request, member, "notices/notices.html", context)
-    page.status_code = refusal.status if refusal is not None else 200
-    return page
+    return render_page(request, member, "notices/notices.html", context)
 
 
 def _list_kinds(member: Membership) -> list[NoticeKind]:

@@ -154,7 +154,8 @@ def render_page(request: HttpRequest, member: Membership, template: str, context
     """Render a page in its frame, which shows the member, their permissions and the number of waiting cards.
 
     Args:
-        context: the view's own names; of the frame's names, they may replace only `place`.
+        context: the view's own names; of the frame's names, they may replace only `place`. With a `refusal`, the page
+            that answers a form has its status.
 
     Raises:
         ValueError: the view passes a name of the frame, so that one would hide the other.
@@ -175,6 +176,8 @@ def render_page(request: HttpRequest, member: Membership, template: str, context
         raise ValueError(f"{template}: {', '.join(sorted(taken))} belong to the frame; pass other names.")
     response = render(request, template, frame | {"place": template.partition("/")[0]} | context)
     response["Cache-Control"] = "no-store"
+    if request.method == "POST" and (refusal := context.get("refusal")):
+        response.status_code = refusal.status
     return response
 
 

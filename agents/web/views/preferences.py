@@ -27,9 +27,7 @@ def preferences_page(request: HttpRequest, member: Membership) -> HttpResponseBa
             save_preferences(member, typed["language"], typed["units"])
             save_time_zone(member, typed["time_zone"])
     except Invalid as refusal:
-        page = _render(request, member, refusal)
-        page.status_code = refusal.status
-        return page
+        return _render(request, member, refusal)
     messages.success(request, "Your preferences were saved.")
     return redirect("preferences")
 

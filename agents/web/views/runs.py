@@ -175,9 +175,7 @@ def _render_refused(request: HttpRequest, member: Membership, run_id: int, refus
     """Show the run with the refusal and the values that the person typed."""
     typed = {"text": request.POST.get("text", ""), "max_passes": request.POST.get("max_passes", "")}
     context = _build_context(request, member, run_id) | {"refusal": refusal, "typed": typed}
-    page = render_page(request, member, "runs/run.html", context)
-    page.status_code = refusal.status
-    return page
+    return render_page(request, member, "runs/run.html", context)
 
 
 def _list_runs(member: Membership) -> QuerySet[Run]:

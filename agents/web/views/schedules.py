@@ -47,9 +47,7 @@ def create(request: HttpRequest, member: Membership) -> HttpResponseBase:
             return _render_list(request, member, typed=typed, upcoming=_preview_times(typed))
         schedule = schedules.create(member, typed.employee_id, typed.task, (typed.cron, typed.time_zone))
     except (Invalid, Conflict, NotFound) as refusal:
-        page = _render_list(request, member, typed=typed, refusal=refusal, invalid_field=refusal.extra.get("field", ""))
-        page.status_code = refusal.status
-        return page
+        return _render_list(request, member, typed=typed, refusal=refusal, invalid_field=refusal.extra.get("field", ""))
     messages.success(request, f"Schedule {schedule.pk} created: {describe_times(schedule.times)}.")
     return redirect("schedules")
 

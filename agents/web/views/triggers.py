@@ -74,9 +74,7 @@ def create(request: HttpRequest, member: Membership) -> HttpResponseBase:
     try:
         trigger, secret = changes.make_trigger(member, _read_terms(request))
     except (Invalid, Conflict, NotFound) as refusal:
-        page = _render_list(request, member, refusal)
-        page.status_code = refusal.status
-        return page
+        return _render_list(request, member, refusal)
     one_time_reports.store_report(request, member, _NEW_SECRET, {"trigger": trigger.pk, "secret": secret})
     return redirect("triggers")
 
@@ -90,9 +88,7 @@ def trigger_page(request: HttpRequest, member: Membership, trigger_id: int) -> H
     try:
         changes.edit_trigger(member, trigger_id, _read_terms(request))
     except (Invalid, Conflict, NotFound) as refusal:
-        page = _render_one(request, member, trigger, refusal)
-        page.status_code = refusal.status
-        return page
+        return _render_one(request, member, trigger, refusal)
     messages.success(request, "The trigger was saved. It works on your behalf now.")
     return redirect("trigger", trigger_id)
 

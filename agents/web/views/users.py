@@ -46,9 +46,7 @@ def invite(request: HttpRequest, member: Membership) -> HttpResponseBase:
     try:
         invitation, secret = invitations.invite(member, offer)
     except (Invalid, Conflict) as refusal:
-        page = _render_list(request, member, refusal=refusal, offer=offer)
-        page.status_code = refusal.status
-        return page
+        return _render_list(request, member, refusal=refusal, offer=offer)
     link = build_absolute_link(request, "join-link", secret)
     one_time_reports.store_report(request, member, LINK_KEY, {"link": link, "invitation": invitation.pk})
     return redirect("users")

@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 
 from agents.accounts.models import Membership
-from agents.deliveries import changes as deliveries
+from agents.deliveries.changes import send_again
 from agents.platform.refusals import Conflict, Invalid, Refusal
 from agents.web.views import one_time_reports
 from agents.web.views.pages import member_view, read_newest, render_page
@@ -71,9 +71,9 @@ def remove(request: HttpRequest, member: Membership, webhook_id: int) -> HttpRes
 
 
 @member_view("POST", page="webhooks")
-def send_again(request: HttpRequest, member: Membership, webhook_delivery_id: int) -> HttpResponseBase:
+def repeat(request: HttpRequest, member: Membership, webhook_delivery_id: int) -> HttpResponseBase:
     """Send a delivery again, with the same id."""
-    delivery = deliveries.send_again(member, WebhookDelivery, webhook_delivery_id)
+    delivery = send_again(member, WebhookDelivery, webhook_delivery_id)
     messages.success(request, "The delivery will be sent again.")
     return redirect("webhook", delivery.webhook_id)
 
@@ -98,9 +98,7 @@ def _render_list(request: HttpRequest, member: Membership, refusal: Refusal | No
         "has_earlier_secret": shown is not None and shown.secrets.count() > 1,
         **_build_form(request, None, refusal),
     }
-    page = render_page(request, member, "webhooks/list.html", context)
-    page.status_code = refusal.status if refusal else 200
-    return page
+    return render_page(request, member, "webhooks/list.html", context)
 
 
 def _render_one(
@@ -113,9 +111,7 @@ def _render_one(
         "older": page.next_before,
         **_build_form(request, webhook, refusal),
     }
-    response = render_page(request, member, "webhooks/webhook.html", context)
-    response.status_code = refusal.status if refusal else 200
-    return response
+    return render_page(request, member, "webhooks/webhook.html", context)
 
 
 def _build_form(request: HttpRequest, webhook: Webhook | None, refusal: Refusal | None) -> dict[str, Any]:
