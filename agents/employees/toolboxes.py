@@ -17,7 +17,7 @@ from agents.employees.shared_limits import get_shared_guards
 from agents.platform.known_secrets import KNOWN_SECRETS
 from tools.caches import Cache
 from tools.config import Config, ToolSettings
-from tools.connections.connected_tools import load_connected_tools
+from tools.connections.connected_tools import load_connected_sources
 from tools.contract import ErrorCode, NetworkAccess, PrivateHosts, ToolError, collect_secrets
 from tools.sources import OFFICE, BrokenPlugin, PluginSource, fill_toolbox, start_plugins
 from tools.sources.builtin import BuiltinSource
@@ -140,8 +140,9 @@ def _read_tools(organization_id: int) -> _OrganizationTools:
         installation=settings.ALLOWED_PRIVATE_HOSTS if requested else PrivateHosts(),
     )
     own_credentials = load_own_credentials(organization_id, versions.credentials)
-    offered = load_connected_tools(organization_id, own_credentials, network_access)
-    toolbox = get_installed_toolbox().with_tools(offered.tools, network_access.allowed, offered.withheld)
+    toolbox = get_installed_toolbox().with_hosts(network_access.allowed)
+    sources = load_connected_sources(organization_id, own_credentials, network_access)
+    fill_toolbox(toolbox, sources, by_precedence=True)
     return _OrganizationTools(versions, toolbox, network_access)
 
 

@@ -1,6 +1,7 @@
-"""The interface of a tool source."""
+"""The interface of a tool source, and the base class of ours."""
 
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from tools.contract import Tool
@@ -30,3 +31,31 @@ class ToolSource(Protocol):
 
     def shutdown(self) -> None:
         """Release the tools and their resources."""
+
+
+class LoadedSource(ToolSource):
+    """A source that loads all its tools when it starts, and keeps them until it is shut down.
+
+    Attributes:
+        withheld: why other tools cannot be used now, by name, as a sentence for people. A granted call gets it.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.left_out: Sequence[str] = ()
+        self.withheld: Mapping[str, str] = {}
+        self._tools: list[Tool] | None = None
+
+    def start(self) -> None:
+        if self._tools is None:
+            self._tools = list(self._load_tools())
+
+    def tools(self) -> list[Tool]:
+        return list(self._tools or ())
+
+    def shutdown(self) -> None:
+        self._tools = None
+
+    @abstractmethod
+    def _load_tools(self) -> Iterable[Tool]:
+        """Return the tools, and set `left_out` and `withheld`."""

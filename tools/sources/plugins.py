@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator, SchemaError
 
 from tools.contract import InvalidTool, Tool, ToolError, name_class
 from tools.contract.plain_json import describe_value
-from tools.sources.base import ToolSource
+from tools.sources.base import LoadedSource, ToolSource
 from tools.toolbox import Toolbox, refuse_invalid_tool, run_isolated
 from tools.toolbox.isolation import Unnamed
 
@@ -38,7 +38,7 @@ class BrokenPlugin:
     problem: str
 
 
-class PluginSource(ToolSource):
+class PluginSource(LoadedSource):
     """The tools of one entry point: a list of tools and tool classes, a source, or a function that returns either.
 
     A tool that is wrong in itself is left out; the others work. In the catalog, each tool shows this plugin as its
@@ -49,46 +49,43 @@ class PluginSource(ToolSource):
 
     Attributes:
         name: the name of the entry point.
-        left_out: a sentence for each tool that was left out.
     """
 
     def __init__(self, entry_point: EntryPoint, taken: Collection[str] = frozenset()) -> None:
-        self.name = entry_point.name
+        super().__init__(entry_point.name)
         self._entry_point = entry_point
         self._taken = taken
-        self._tools: list[Tool] = []
         self._own: ToolSource | None = None
-        self.left_out: Sequence[str] = ()
 
-    def start(self) -> None:
+    def _load_tools(self) -> list[Tool]:
         """Import the package and create its tools; start the source that it brings.
 
         Raises:
             PluginError: the entry point names something other than tools, no usable tool, or a name that is taken.
             Exception: the package's own code failed.
         """
-        if self._tools:
-            return
         with ExitStack() as failed:
             failed.callback(self.shutdown)
-            tools, left_out = self._prepare_tools()
-            if not tools:
-                raise PluginError(next(iter(left_out), "it has no tools"))
-            _refuse_duplicates(tools)
-            if repeated := sorted({tool.name for tool in tools if tool.name in self._taken}):
+            tools = self._prepare_tools()
+            names = {tool.name for tool in tools} | self.withheld.keys()
+            if not names:
+                raise PluginError(next(iter(self.left_out), "it has no tools"))
+            Toolbox().register_all(tools)  # which refuses two of the same name and version
+            if repeated := sorted(names.intersection(self._taken)):
                 raise PluginError(f"these names are already taken: {', '.join(repeated)}")
             failed.pop_all()
-        self._tools, self.left_out = tools, left_out
-        for problem in left_out:
+        for problem in self.left_out:
             logger.error("the plugin %s: a tool was left out: %s", self.name, problem)
+        return tools
 
-    def _prepare_tools(self) -> tuple[list[Tool], list[str]]:
-        """Return the tools, and a sentence for each that is left out."""
+    def _prepare_tools(self) -> list[Tool]:
+        """Return the tools, checked."""
         origin = _find_origin(self._entry_point)
         named = _call_function(self._entry_point.load())
         if isinstance(named, ToolSource):
             self._own = named
             named.start()
+            self.withheld = {str(name): _shorten(str(why)) for name, why in getattr(named, "withheld", {}).items()}
         listed = named.tools() if isinstance(named, ToolSource) else _list_tools(named)
         left_out = [_shorten(str(each)) for each in named.left_out] if isinstance(named, ToolSource) else []
         tools = list[Tool]()
@@ -97,14 +94,12 @@ class PluginSource(ToolSource):
                 tools.append(_prepare_tool(each, origin))
             except InvalidTool as error:
                 left_out.append(_shorten(str(error)))
-        return tools, left_out
-
-    def tools(self) -> list[Tool]:
-        return list(self._tools)
+        self.left_out = left_out
+        return tools
 
     def shutdown(self) -> None:
         """Forget the tools, and shut down the source that the package brought."""
-        self._tools = []
+        super().shutdown()
         own, self._own = self._own, None
         if own is not None:
             own.shutdown()
@@ -130,7 +125,7 @@ def start_plugins(
             broken.append(BrokenPlugin(name, _summarize_error(error)))
         else:
             sources.append(source)
-            names_taken |= {tool.name for tool in source.tools()}
+            names_taken |= {tool.name for tool in source.tools()} | source.withheld.keys()
     return sources, broken
 
 
@@ -196,13 +191,6 @@ def _prepare_tool(each: Any, origin: _Origin) -> Tool:
     tool.source = origin.source
     tool.author = origin.author if tool.author == Tool.author else tool.author
     return tool
-
-
-def _refuse_duplicates(tools: Iterable[Tool]) -> None:
-    """Register the tools in a trial toolbox, which refuses two of the same name and version."""
-    trial = Toolbox()
-    for tool in tools:
-        trial.register(tool)
 
 
 def _name_package(entry_point: EntryPoint) -> str:

@@ -95,39 +95,25 @@ class Toolbox:
         """A sentence for each tool that was left out because it is wrong in itself."""
         return self._left_out
 
-    def leave_out(self, problems: Iterable[str]) -> None:
-        """Keep a sentence for each tool that was left out."""
+    def leave_out(self, problems: Iterable[str], withheld: Mapping[str, str] | None = None) -> None:
+        """Keep a sentence for each tool that was left out, and why others are withheld, by name; see `Policy`."""
         with self._lock:
             self._left_out = (*self._left_out, *problems)
+            self.policy = replace(self.policy, withheld={**self.policy.withheld, **(withheld or {})})
 
-    def with_tools(
-        self, tools: Iterable[Tool], allowed_hosts: frozenset[str], withheld: Mapping[str, str] | None = None
-    ) -> "Toolbox":
-        """Return a new toolbox with these additional tools and allowed hosts.
+    def with_hosts(self, allowed_hosts: frozenset[str]) -> "Toolbox":
+        """Return a new toolbox with the same tools and these additional allowed hosts.
 
-        The tools are not started. Disabling a tool here later does not affect the new toolbox. A tool that is invalid,
-        or has the name of one of this toolbox's own tools in any version, is logged and left out.
+        It does not start tools that are added to it. Disabling a tool here later does not affect it.
 
         Args:
             allowed_hosts: hosts that open-world tools may contact without approval.
-            withheld: reasons why other tools are missing, by name; see `Policy`.
         """
-        copy = Toolbox(
-            replace(self.policy, allowed_hosts=self.policy.allowed_hosts | allowed_hosts, withheld=withheld or {}),
-            self.environment,
-            self.limits,
-        )
+        policy = replace(self.policy, allowed_hosts=self.policy.allowed_hosts | allowed_hosts)
+        copy = Toolbox(policy, self.environment, self.limits)
         copy.guards = self.guards
         copy.leave_out(self._left_out)
-        by_id = dict(self._by_id)
-        for tool in tools:
-            try:
-                refuse_invalid_tool(tool)
-                by_id[tool.id] = _refuse_duplicate(tool, self._by_name | by_id)
-            except ValueError as error:
-                logger.exception("a connected tool is left out")
-                copy.leave_out([str(error)])
-        copy._replace(by_id)
+        copy._replace(self._by_id)
         return copy
 
     @property
@@ -151,17 +137,38 @@ class Toolbox:
             RuntimeError: the toolbox has started, and the settings do not allow registration after that.
         """
         refuse_invalid_tool(tool)
+        self._add([tool], modes)
+
+    def register_all(self, tools: Iterable[Tool]) -> None:
+        """Add the tools as `register` does; one that is wrong in itself is logged and left out."""
+        valid = []
+        for tool in tools:
+            try:
+                refuse_invalid_tool(tool)
+            except InvalidTool as error:
+                logger.exception("%s is left out", name_class(tool))
+                self.leave_out([str(error)])
+            else:
+                valid.append(tool)
+        self._add(valid)
+
+    def _add(self, tools: list[Tool], modes: Collection[str] | None = None) -> None:
         with self._lock:
-            if self._started and not self.allow_dynamic_registration:
-                raise RuntimeError(
-                    f"{tool.id} cannot be registered after start(), because tools.allow_dynamic_registration is off"
-                )
-            added = {tool.id: _refuse_duplicate(tool, self._by_id)}
-            if modes is not None:
-                tool.modes = modes  # type: ignore[assignment] # converted by the tool's rule
-            self._replace({**self._by_id, **added})
+            by_id = dict(self._by_id)
+            for tool in tools:
+                if self._started and not self.allow_dynamic_registration:
+                    raise RuntimeError(
+                        f"{tool.id} cannot be registered after start(), because tools.allow_dynamic_registration is off"
+                    )
+                if other := by_id.get(tool.id):
+                    classes = f"{name_class(other)} and {name_class(tool)}"
+                    raise ValueError(f"{tool.id} exists twice: {classes}; rename one of them")
+                by_id[tool.id] = tool
+                if modes is not None:
+                    tool.modes = modes  # type: ignore[assignment] # converted by the tool's rule
+            self._replace(by_id)
             started = self._started
-        if started:
+        for tool in tools if started else ():
             self._start(tool)
 
     def unregister(self, name: str) -> None:
@@ -298,12 +305,6 @@ class Toolbox:
         self._by_id = {tool.id: tool for tool in ordered}
         self._by_name = {tool.name: tool for tool in enabled_last}
         self.policy = replace(self.policy, modes=frozenset(self.known_modes))
-
-
-def _refuse_duplicate(tool: Tool, taken: Mapping[str, Tool]) -> Tool:
-    if other := taken.get(tool.id) or taken.get(tool.name):
-        raise ValueError(f"{tool.id} exists twice: {name_class(other)} and {name_class(tool)}; rename one of them")
-    return tool
 
 
 def _build_approval_error(name: str) -> ToolError:

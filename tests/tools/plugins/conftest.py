@@ -38,6 +38,8 @@ PROMISES = {
     + "    def start(self):\n        raise OSError('the disk with the key is not there')\n\nTOOLS = [Hello]\n",
     "away": "class Own:\n    name, left_out = 'own', ()\n    def tools(self): return []\n    tool = shutdown = tools\n"
     "    def start(self): raise OSError('the register is away')\n\nTOOLS = Own()\n",
+    "holding": "class Own:\n    name, left_out, withheld = 'own', (), {'fine.hello': 'fine.hello is closed today.'}\n"
+    "    def tools(self): return []\n    tool = start = shutdown = tools\n\nTOOLS = Own()\n",
     "failing": "def make():\n    raise OSError('no table')\n",
 }
 """Modules of one package, by the name of their entry point too."""

@@ -14,14 +14,14 @@ from tests.features import feature
 from tests.tools.mcp_servers.http_server import older_server
 from tests.tools.plugins.test_combined import Noted, made
 from tests.tools.sources.outside import REACH, Outside
-from tools.contract import Level, ToolError
+from tools.contract import Level, ToolContext, ToolError
 from tools.sources import CombinedSource, PluginSource, ToolSource, fill_toolbox
 from tools.sources.builtin import BuiltinSource
 from tools.sources.mcp import HttpServer, McpSource
 from tools.sources.openapi import ApiConnection, DocumentError, OpenAPISource
 from tools.sources.plugins import PluginError
 from tools.testing import run_tool
-from tools.toolbox import Toolbox
+from tools.toolbox import Grants, Toolbox
 
 DESCRIPTION = """
 openapi: 3.1.0
@@ -156,6 +156,58 @@ def test_equal_names_are_left_out_where_the_order_is_stated() -> None:
     assert [tool.id for tool in source.tools()] == ["mail.send@1.0", "mail.find@1.0"]
     assert source.tool("mail.send") is first
     assert source.left_out == ["mail.send of 'second' is left out: 'first' comes first and has it, too"]
+
+
+class Withholding(BuiltinSource):
+    """A source with one tool that works, and one that cannot be used now."""
+
+    def __init__(self, *names: str) -> None:
+        super().__init__([made(name) for name in names or ["own.hello"]], "mine")
+        self.withheld = {"own.goodbye": "own.goodbye cannot be used:\nthe door is open."}
+
+
+@feature("Plugins", "A call of a tool that a plugin's source withholds gets the reason", "tools/sources/plugins.py")
+def test_a_granted_call_of_a_withheld_tool_gets_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    toolbox = Toolbox()
+    fill_toolbox(toolbox, [bring(monkeypatch, Withholding)])
+    wider = toolbox.with_hosts(frozenset())
+    assert [tool.name for tool in wider.tools()] == ["own.hello"]
+    told = []
+    for granted in ({"own.goodbye"}, set[str]()):
+        error = wider.execute_tool_by_name("own.goodbye", {}, ToolContext(1), Grants(frozenset(granted))).error
+        assert error is not None
+        told.append(error.message)
+    assert told == ["own.goodbye cannot be used: the door is open.", "There is no tool 'own.goodbye'."]
+
+
+@pytest.mark.parametrize(
+    ("listed", "taken", "problem"),
+    [(["own.hello"], "own.goodbye", "these names are already taken: own.goodbye"), (["own hello"], "", "")],
+)
+def test_a_withheld_name_counts_as_one_of_the_plugin(
+    monkeypatch: pytest.MonkeyPatch, listed: list[str], taken: str, problem: str
+) -> None:
+    bring(monkeypatch, lambda: Withholding(*listed))
+    plugin = PluginSource(EntryPoint("own", "gadget_own_source:NAMED", "gadget.tools"), {taken})
+    if problem:
+        with pytest.raises(PluginError, match=problem):
+            plugin.start()
+    else:
+        plugin.start()
+        assert (plugin.tools(), list(plugin.withheld), len(plugin.left_out)) == ([], ["own.goodbye"], 1)
+
+
+def test_the_name_of_a_withheld_tool_is_given_to_no_other_source() -> None:
+    sources = [Withholding(), BuiltinSource([made("own.goodbye")], "second")]
+    with pytest.raises(ValueError, match=r"own\.goodbye comes from both 'mine' and 'second'"):
+        CombinedSource(sources).start()
+    for order in (sources, sources[::-1]):
+        source = CombinedSource(order, by_precedence=True)
+        source.start()
+        is_withheld = order[0].name == "mine"
+        assert (source.tool("own.goodbye") is None) is is_withheld
+        assert ("own.goodbye" in source.withheld) is is_withheld
+        assert len(source.left_out) == 1
 
 
 def test_a_failing_shutdown_of_a_source_is_logged(caplog: pytest.LogCaptureFixture) -> None:

@@ -96,8 +96,9 @@ def test_the_office_is_a_plugin_whose_tools_are_built_in() -> None:
     assert {tool.source for tool in iban.tools()} == {"iban"}
 
 
-def test_of_two_plugins_with_the_same_name_the_first_is_taken() -> None:
-    for names in (["fine", "again"], ["again", "fine"]):
+@pytest.mark.parametrize("other", ["again", "holding"])
+def test_of_two_plugins_with_the_same_name_the_first_is_taken(other: str) -> None:
+    for names in (["fine", other], [other, "fine"]):
         sources, broken = start_plugins(names)
         assert [source.name for source in sources] == names[:1]
         assert broken[0].problem == "these names are already taken: fine.hello"

@@ -202,28 +202,42 @@ def test_what_ships_fits_into_a_toolbox() -> None:
 
 
 class TestExtended:
+    @staticmethod
+    def extend(base: Toolbox, *tools: Echo) -> Toolbox:
+        wider = base.with_hosts(frozenset({"api.example.com"}))
+        fill_toolbox(wider, [BuiltinSource(tools, "connected")], by_precedence=True)
+        return wider
+
     def test_has_the_others_besides_its_own_and_leaves_those_alone(self) -> None:
         own, other = Echo(), Echo(name="other.echo")
         base = filled(own)
-        wider = base.with_tools([other], frozenset({"api.example.com"}))
+        wider = self.extend(base, other)
         assert wider.tools() == [other, own]
         assert base.tools() == [own]
         assert wider.policy.allowed_hosts == {"api.example.com"}
         assert base.policy.allowed_hosts == frozenset()
 
     @pytest.mark.parametrize(
-        "unfit", [Echo(version="9.0"), Echo(name="no name"), Echo(name="other.echo", description="")]
+        ("unfit", "reason"),
+        [
+            (Echo(version="9.0"), "sample.echo of 'connected' is left out: 'the installation' comes first"),
+            (Echo(name="no name"), "the name 'no name' must look like 'category.toolName'"),
+            (Echo(name="other.echo", description=""), "other.echo has no description for the model"),
+        ],
     )
-    def test_leaves_out_what_is_unfit_or_has_the_name_of_one_of_its_own(self, unfit: Echo) -> None:
+    def test_leaves_out_what_is_unfit_or_has_the_name_of_one_of_its_own(self, unfit: Echo, reason: str) -> None:
         own, other = Echo(), Echo(name="third.echo")
-        assert filled(own).with_tools([unfit, other], frozenset()).tools() == [own, other]
+        wider = self.extend(filled(own), unfit, other)
+        assert wider.tools() == [own, other]
+        (sentence,) = wider.left_out
+        assert reason in sentence
 
     def test_promises_the_same_only_with_the_same_definitions(self) -> None:
         base = filled(Echo())
-        wider = base.with_tools([Echo(name="other.echo")], frozenset())
-        assert wider.has_same_tools(base.with_tools([Echo(name="other.echo")], frozenset()))
+        wider = self.extend(base, Echo(name="other.echo"))
+        assert wider.has_same_tools(self.extend(base, Echo(name="other.echo")))
         assert not wider.has_same_tools(base)
-        assert not wider.has_same_tools(base.with_tools([Echo(name="other.echo", level=Level.WRITE)], frozenset()))
+        assert not wider.has_same_tools(self.extend(base, Echo(name="other.echo", level=Level.WRITE)))
 
 
 def test_modes_are_those_that_tools_name() -> None:

@@ -1,15 +1,14 @@
 """The source of tools from one API description, for plugins; an organization connects its own in the admin."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 
 from tools.contract import Level, Tool
-from tools.sources.base import ToolSource
+from tools.sources.base import LoadedSource
 from tools.sources.openapi.description_reader import read_description
-from tools.sources.openapi.operations import ApiOperation
 from tools.sources.openapi.tool import ApiConnection, OpenAPITool
 
 
-class OpenAPISource(ToolSource):
+class OpenAPISource(LoadedSource):
     """The operations of an API as tools.
 
     Args:
@@ -21,30 +20,18 @@ class OpenAPISource(ToolSource):
     def __init__(
         self, connection: ApiConnection, load: Callable[[], str], levels: Mapping[str, Level] | None = None
     ) -> None:
-        self.name = connection.source
-        self.left_out: Sequence[str] = ()
+        super().__init__(connection.source)
         self._connection = connection
         self._load = load
         self._levels = levels or {}
-        self._tools: list[Tool] = []
 
-    def start(self) -> None:
+    def _load_tools(self) -> Iterator[Tool]:
         """Read the description; an operation that cannot be used is left out.
 
         Raises:
             DocumentError: the text is not a supported description.
         """
-        if self._tools:
-            return
         found = read_description(self._load(), base_url=self._connection.base_url)
-        self._tools = [self._build(operation) for operation in found.operations]
         self.left_out = [f"{each.where}: {each.reason}" for each in found.skipped]
-
-    def _build(self, operation: ApiOperation) -> Tool:
-        return OpenAPITool(operation, self._connection, self._levels.get(f"{self.name}.{operation.name}"))
-
-    def tools(self) -> list[Tool]:
-        return list(self._tools)
-
-    def shutdown(self) -> None:
-        self._tools = []
+        for each in found.operations:
+            yield OpenAPITool(each, self._connection, self._levels.get(f"{self.name}.{each.name}"))
