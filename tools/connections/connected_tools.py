@@ -39,7 +39,7 @@ class ConnectedSource(LoadedSource):
         self._reach = reach
 
     def _load_tools(self) -> Iterator[Tool]:
-        rows, self._rows = self._rows or _select_tools(source=self._id), ()
+        rows, self._rows = self._rows or _order(SourceTool.objects.filter(is_chosen=True, source=self._id)), ()
         self.withheld = withheld = dict[str, str]()
         for row in rows:
             if why := _explain_withheld(row):
@@ -85,13 +85,14 @@ def load_connected_sources(
     organization_id: int, credentials: Credentials, reach: NetworkAccess
 ) -> Iterator[ConnectedSource]:
     """Load the organization's sources with every chosen tool in one query; see `ConnectedSource`."""
-    for _, rows in groupby(_select_tools(source__organization=organization_id), key=lambda row: row.source_id):
+    chosen = SourceTool.objects.filter(is_chosen=True, source__organization_id=organization_id)
+    for _, rows in groupby(_order(chosen), key=lambda row: row.source_id):
         yield ConnectedSource(list(rows), credentials, reach)
 
 
-def _select_tools(**where: int) -> QuerySet[SourceTool]:
-    rows = SourceTool.objects.filter(is_chosen=True, **where).select_related("source")
-    return rows.defer("source__document", "accepted_definition").order_by("source_id", "key")
+def _order(rows: QuerySet[SourceTool]) -> QuerySet[SourceTool]:
+    found = rows.select_related("source").defer("source__document", "accepted_definition")
+    return found.order_by("source_id", "key")
 
 
 def _explain_withheld(row: SourceTool) -> str:
