@@ -117,7 +117,7 @@ class TestUsingAKey:
         with django_assert_num_queries(0):
             assert authenticate_key("gadget_api_token") is None
 
-    def test_counts_the_last_request_of_a_full_minute(self, key: AgentKey) -> None:
+    def test_is_refused_beyond_the_limit_of_requests_per_minute(self, key: AgentKey) -> None:
         for _ in range(MAX_REQUESTS_PER_MINUTE):
             refuse_flood(key)
         with pytest.raises(TooManyRequests):
