@@ -198,7 +198,7 @@ EQUIVALENT: dict[str, str] = {
     ),
     f"agents/web/views/agents.py agents_page: {_CHOSEN_EMPLOYEE}": "No employee has the id None, either.",
     f"agents/web/views/triggers.py _read_terms: {_CHOSEN_EMPLOYEE}": "No employee has the id None, either.",
-    "agents/web/views/agents.py ask_list: RefusedAsk.objects.filter(ask__in=asks) -> RefusedAsk.objects.filter()": (
+    "agents/web/views/agents.py ask_list: RefusedAsk.objects.filter(ask__in=page.rows) -> RefusedAsk.objects.filter()": (
         "The page shows those of its own asks; the condition spares reading all others."
     ),
     "agents/web/views/agents.py _render: "

@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 
 from agents.accounts.models import Membership
-from agents.deliveries import changes as deliveries
+from agents.deliveries.changes import send_again
 from agents.platform.refusals import Conflict, Invalid, Refusal
 from agents.web.views import one_time_reports
 from agents.web.views.pages import member_view, read_newest, render_page
@@ -71,9 +71,9 @@ def remove(request: HttpRequest, member: Membership, webhook_id: int) -> HttpRes
 
 
 @member_view("POST", page="webhooks")
-def send_again(request: HttpRequest, member: Membership, webhook_delivery_id: int) -> HttpResponseBase:
+def repeat(request: HttpRequest, member: Membership, webhook_delivery_id: int) -> HttpResponseBase:
     """Send a delivery again, with the same id."""
-    delivery = deliveries.send_again(member, WebhookDelivery, webhook_delivery_id)
+    delivery = send_again(member, WebhookDelivery, webhook_delivery_id)
     messages.success(request, "The delivery will be sent again.")
     return redirect("webhook", delivery.webhook_id)
 
