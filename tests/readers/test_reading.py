@@ -14,9 +14,9 @@ from agents.notices.models import Notice
 from agents.readers import reading
 from agents.readers.holes import Hole, list_gaps
 from agents.readers.models import ReaderCursor
-from agents.readers.reading import OwnCursor, Reader, find_oldest_cursor, read_logs, skip_unread
+from agents.readers.reading import Reader, read_logs, skip_unread
 from agents.runs.engine.timing import timing
-from agents.runs.models import Event, EventType, Pass, Run
+from agents.runs.models import Event, EventType, Run
 from tests.features import feature
 from tests.workshop import beside, read_everything
 from tests.workshop.fixtures import toolbox  # noqa: F401
@@ -385,34 +385,6 @@ def age_holes(seconds: float) -> None:
 
 def make_other_run(run: Run) -> Run:
     return Run.objects.create(organization_id=run.organization_id, employee_id=run.employee_id, task="Other")
-
-
-class TestTheOldestCursor:
-    """The oldest cursor limits which events may be deleted."""
-
-    @pytest.fixture(autouse=True)
-    def others(self, monkeypatch: pytest.MonkeyPatch, reader: Reader) -> None:
-        """Two readers of events at 90 and 80, another cursor of events at 70, and a reader of passes."""
-        others = [Reader(name, log, log.objects.all, write) for name, log in (("late", Event), ("elsewhere", Pass))]
-        monkeypatch.setattr(reading, "READERS", [reader, *others])
-        monkeypatch.setattr(reading, "OWN_CURSORS", [OwnCursor(Event, lambda: 70), OwnCursor(Pass, lambda: 5)])
-        for name, position in (("test", 90), ("late", 80), ("elsewhere", 6)):
-            ReaderCursor.objects.create(reader=name, position=position)
-
-    @pytest.mark.parametrize("last", ["test", "late", ""])
-    def test_is_the_lowest_position_of_all_readers_and_own_cursors(self, last: str) -> None:
-        ReaderCursor.objects.filter(reader=last).update(position=60)
-        assert find_oldest_cursor(Event) == (60 if last else 70)
-        assert find_oldest_cursor(Pass) == 5
-
-    def test_is_before_holes_whose_rows_may_still_appear(self) -> None:
-        holes = [Hole(85, 86, 0.0, ["3/1"]), Hole(41, 43, 0.0, ["3/2"])]
-        ReaderCursor.objects.filter(reader="test").update(holes=holes)
-        assert find_oldest_cursor(Event) == 40
-
-    def test_is_zero_for_a_reader_that_has_not_begun(self) -> None:
-        ReaderCursor.objects.filter(reader="late").delete()
-        assert find_oldest_cursor(Event) == 0
 
 
 def test_gaps_are_listed_between_ids() -> None:

@@ -1,0 +1,42 @@
+"""The oldest cursor of all that follows a log: what a deletion of events has to keep."""
+
+from __future__ import annotations
+
+import pytest
+
+from agents.readers import reading
+from agents.readers.holes import Hole
+from agents.readers.models import ReaderCursor
+from agents.readers.reading import OwnCursor, Reader, find_oldest_cursor
+from agents.runs.models import Event, Pass
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def followers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two readers of events at 90 and 80, something else that follows them up to 70, and one that reads passes."""
+    names = (("test", Event), ("late", Event), ("elsewhere", Pass))
+    readers = [Reader(name, log, log.objects.all, lambda _: None) for name, log in names]
+    monkeypatch.setattr(reading, "READERS", readers)
+    monkeypatch.setattr(reading, "OWN_CURSORS", [OwnCursor(Event, lambda: 70), OwnCursor(Pass, lambda: 5)])
+    for name, position in (("test", 90), ("late", 80), ("elsewhere", 6)):
+        ReaderCursor.objects.create(reader=name, position=position)
+
+
+@pytest.mark.parametrize("last", ["test", "late", ""])
+def test_the_oldest_cursor_is_the_lowest_of_all_readers_and_own_cursors(last: str) -> None:
+    ReaderCursor.objects.filter(reader=last).update(position=60)
+    assert find_oldest_cursor(Event) == (60 if last else 70)
+    assert find_oldest_cursor(Pass) == 5
+
+
+def test_the_oldest_cursor_is_before_holes_whose_rows_may_still_appear() -> None:
+    holes = [Hole(85, 86, 0.0, ["3/1"]), Hole(41, 43, 0.0, ["3/2"])]
+    ReaderCursor.objects.filter(reader="test").update(holes=holes)
+    assert find_oldest_cursor(Event) == 40
+
+
+def test_the_oldest_cursor_is_zero_for_a_reader_that_has_not_begun() -> None:
+    ReaderCursor.objects.filter(reader="late").delete()
+    assert find_oldest_cursor(Event) == 0
