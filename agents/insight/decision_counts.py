@@ -71,7 +71,9 @@ def load_all_sums(organization_id: int, days: int, subjects: Iterable[str]) -> d
     counted_to = read_counted_to(organization_id)
     rows = DecisionFigures.objects.filter(organization_id=organization_id, day__gte=first, subject__in=found)
     stored = list(rows.values_list("subject", "day", "data")) if counted_to else []
-    while counted_to != (now := read_counted_to(organization_id)):  # or those counted meanwhile would count twice
+    while counted_to != (
+        now := read_counted_to(organization_id)
+    ):  # otherwise decisions counted meanwhile would count twice
         counted_to, stored = now, list(rows.values_list("subject", "day", "data"))
     for subject, day, data in stored:
         found[subject][day] = data

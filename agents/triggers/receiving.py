@@ -274,7 +274,7 @@ def _note_refusal(trigger: Trigger, reason: str, proved: ReceivedMessage | None 
 
 
 def _note(trigger: Trigger, received: ReceivedMessage) -> None:
-    """Keep a message that started nothing, and forget the oldest: strangers push out nothing of proved senders."""
+    """Store a message that started nothing, and delete the oldest; unproved messages never displace proved ones."""
     received.trigger = trigger
     received.save(force_insert=True)
     others = ReceivedMessage.objects.filter(trigger=trigger).exclude(status=ReceivedStatus.STARTED)

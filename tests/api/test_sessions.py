@@ -21,11 +21,11 @@ def task(world: World) -> dict[str, str]:
     return {"employee_id": str(world.employee.pk), "task": "Search."}
 
 
-def test_reading_requires_no_csrf_token(world: World) -> None:
+def test_a_reading_request_requires_no_csrf_token(world: World) -> None:
     assert world.client("viewer", needs_csrf=True).get("/api/runs").status_code == 200
 
 
-def test_changing_requires_the_csrf_token(world: World) -> None:
+def test_a_changing_request_requires_the_csrf_token(world: World) -> None:
     client = world.client("operator", needs_csrf=True)
     assert problem(post(client, "/api/runs", task(world)), 403)["code"] == "csrf"
     assert not Run.objects.exists()

@@ -84,7 +84,9 @@ def test_the_call_runs_after_an_admin_approves_alone(
     "An admin approves alone in an emergency, and all admins are notified",
     "agents/approvals/break_glass.py",
 )
-def test_the_card_the_audit_and_a_notice_report_it(workshop: Workshop, card: Approval, ada: Membership) -> None:
+def test_the_card_the_audit_and_a_notice_report_broken_glass(
+    workshop: Workshop, card: Approval, ada: Membership
+) -> None:
     break_glass(ada, card)
     workshop.drive(card.run)
     card.refresh_from_db()
@@ -95,7 +97,7 @@ def test_the_card_the_audit_and_a_notice_report_it(workshop: Workshop, card: App
     assert Notice.objects.get(kind=NoticeKind.BREAK_GLASS).approval_id == card.pk
 
 
-def test_nobody_can_opt_out_of_its_notice() -> None:
+def test_nobody_can_opt_out_of_the_notice_of_broken_glass() -> None:
     assert NoticeKind.BREAK_GLASS not in CHOSEN_KINDS
 
 
@@ -129,7 +131,7 @@ def test_only_admins_can_use_break_glass(workshop: Workshop, card: Approval, ada
         break_glass(add_member(workshop, "ben"), card)
 
 
-def test_an_admin_who_requested_or_edited_the_call_cannot_use_it(
+def test_an_admin_who_requested_or_edited_the_call_cannot_break_the_glass(
     workshop: Workshop, card: Approval, ada: Membership
 ) -> None:
     edited = decisions.edit(ada, card.pk, decisions.Decision(card.digest), card.params | {"name": "less"})
@@ -140,7 +142,9 @@ def test_an_admin_who_requested_or_edited_the_call_cannot_use_it(
     assert break_glass(zoe, edited).status == ApprovalStatus.APPROVED
 
 
-def test_it_requires_another_admin_who_is_notified(workshop: Workshop, card: Approval, ada: Membership) -> None:
+def test_breaking_the_glass_requires_another_admin_who_is_notified(
+    workshop: Workshop, card: Approval, ada: Membership
+) -> None:
     Membership.objects.filter(role=Role.ADMIN).exclude(pk=ada.pk).update(role=Role.APPROVER)
     with pytest.raises(Forbidden, match="no other admin"):
         break_glass(ada, card)
@@ -191,7 +195,7 @@ def test_deactivated_admins_and_those_of_other_organizations_are_not_notified(ca
         break_glass(ada, card)
 
 
-def test_it_is_refused_where_an_ordinary_approval_is_possible(
+def test_breaking_the_glass_is_refused_where_an_ordinary_approval_is_possible(
     workshop: Workshop, recorder: Recorder, ada: Membership
 ) -> None:
     make_rule(workshop, name="one approver", needed=1, tool="probe.effect")
@@ -202,7 +206,9 @@ def test_it_is_refused_where_an_ordinary_approval_is_possible(
 
 
 @pytest.mark.parametrize("what", ["everything", "the employee", "the tool"])
-def test_it_does_not_override_a_stop(workshop: Workshop, card: Approval, ada: Membership, what: str) -> None:
+def test_breaking_the_glass_does_not_override_a_stop(
+    workshop: Workshop, card: Approval, ada: Membership, what: str
+) -> None:
     if what == "everything":
         Organization.objects.update(stopped_at=Now())
     elif what == "the employee":
@@ -213,12 +219,14 @@ def test_it_does_not_override_a_stop(workshop: Workshop, card: Approval, ada: Me
         break_glass(ada, card)
 
 
-def test_a_stop_of_something_else_does_not_prevent_it(workshop: Workshop, card: Approval, ada: Membership) -> None:
+def test_a_stop_of_another_tool_does_not_prevent_breaking_the_glass(
+    workshop: Workshop, card: Approval, ada: Membership
+) -> None:
     ToolRule.objects.create(organization=workshop.organization, tool="probe.other", stopped_at=Now())
     assert break_glass(ada, card).status == ApprovalStatus.APPROVED
 
 
-def test_it_does_not_override_expiry_or_drift(card: Approval, ada: Membership) -> None:
+def test_breaking_the_glass_does_not_override_expiry_or_drift(card: Approval, ada: Membership) -> None:
     with pytest.raises(StaleDigest):
         break_glass(ada, card, digest="0" * 64)
     Approval.objects.filter(pk=card.pk).update(expires_at=card.requested_at)

@@ -117,7 +117,7 @@ class TestAQuestion:
         assert asker.drive(run).status == RunStatus.SUCCEEDED
         assert [data_of(row).get("answer") for row in calls(run)] == ["1", None, "2"]
 
-    def test_is_not_deduplicated(self, asker: Workshop) -> None:
+    def test_asked_again_after_its_answer_is_a_duplicate(self, asker: Workshop) -> None:
         asker.play(asking(ask("One?")), asking(ask("One?")))
         run = asker.work()
         answer(asker, question_of(run), "1")

@@ -144,7 +144,7 @@ def test_a_command_that_may_hide_a_denied_one_is_never_allowed(
     assert find_command(hook, rules, ["sh", "-c", command]) in ("ask", "deny")
 
 
-def test_an_allowing_default_does_not_allow_it_either(hook: ModuleType) -> None:
+def test_an_allowing_default_does_not_allow_a_denied_command_behind_another(hook: ModuleType) -> None:
     call = hook.read_call(json.dumps({**CLAUDE, "tool_input": {"command": "true; rm x"}}))
     assert hook.find_rule({"rules": [DENY], "default": "allow"}, call)["do"] == "ask"
 
@@ -239,7 +239,7 @@ SHOW = 'probe() { printf "%s\\0" "$@"; }; for text in "$@"; do eval "probe $text
 
 
 @pytest.mark.parametrize("shell", ["bash", "sh"])
-def test_a_command_read_as_one_is_one_to_a_real_shell(hook: ModuleType, shell: str) -> None:
+def test_a_command_is_split_into_the_same_words_as_by_a_real_shell(hook: ModuleType, shell: str) -> None:
     chance = random.Random(37)
     texts = ["".join(chance.choices(PIECES, k=chance.randint(1, 12))) for _ in range(20_000)]
     read = {text: words for text in texts if (words := hook.split_simple(f"probe {text}")) is not None}

@@ -29,7 +29,7 @@ def test_a_killed_worker_is_missed_and_a_stopped_one_is_not(installation: Instal
     assert "worker" in degraded(installation)
 
 
-def test_a_worker_hears_again_within_seconds_after_redis_was_wiped(installation: Installation) -> None:
+def test_a_worker_receives_messages_again_within_seconds_after_redis_was_wiped(installation: Installation) -> None:
     worker = installation.start_worker()
     until(lambda: listeners(installation) == 1)
     installation.wipe_redis()

@@ -103,7 +103,7 @@ def up(tmp_path: Path, port: int) -> Iterator[Up]:
 
 
 @pytest.mark.alone
-def test_everything_starts_survives_a_death_and_stops_without_orphans(up: Up) -> None:
+def test_every_part_starts_is_replaced_when_killed_and_stops_without_orphans(up: Up) -> None:
     up.until_said(READY)
     assert f"{READY}http://127.0.0.1:{up.port}/" in up.output
     assert "one click, for example as approver" in up.output

@@ -209,19 +209,19 @@ class TestLevelsOfActions:
         workshop.raise_for_all("ask/deploy.staging", Level.WRITE)
         assert workshop.card(ask(key).run).level == Level.DESTRUCTIVE
 
-    def test_do_not_matter_for_a_stopped_action(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_an_ask_for_a_stopped_action_is_refused(self, workshop: Workshop, key: AgentKey) -> None:
         ToolRule.objects.create(
             organization=workshop.organization, tool=f"ask/{ACTION}", stopped_at=Now(), stopped_by="Ada"
         )
         with pytest.raises(Forbidden, match="stopped by Ada"):
             ask(key)
 
-    def test_do_not_matter_for_an_inactive_employee(self, key: AgentKey) -> None:
+    def test_an_ask_of_an_inactive_employee_is_refused(self, key: AgentKey) -> None:
         key.employee.is_active = False
         with pytest.raises(Conflict, match="not active"):
             ask(key)
 
-    def test_do_not_matter_while_everything_is_stopped(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_an_ask_is_refused_while_everything_is_stopped(self, workshop: Workshop, key: AgentKey) -> None:
         stops.stop_everything(workshop.operator)
         key.employee.organization.refresh_from_db()
         with pytest.raises(Conflict):

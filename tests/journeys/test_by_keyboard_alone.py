@@ -158,7 +158,7 @@ def robin(office: Office) -> Employee:
     )
 
 
-def test_a_task_can_be_assigned_followed_read_continued_and_cancelled(
+def test_a_task_can_be_assigned_followed_read_continued_and_cancelled_by_keyboard_alone(
     office: Office, visit: Visit, robin: Employee
 ) -> None:
     office.recorder.hold("one")
@@ -233,7 +233,9 @@ def start_waiting_run(office: Office) -> tuple[Run, list[Approval]]:
     return run, office.await_cards(run.pk, 3)
 
 
-def test_cards_can_be_denied_edited_approved_undone_and_confirmed(office: Office, visit: Visit) -> None:
+def test_cards_can_be_denied_edited_approved_undone_and_confirmed_by_keyboard_alone(
+    office: Office, visit: Visit
+) -> None:
     run, (denied, edited, deletion) = start_waiting_run(office)
     typist = Typist(visit("approver"))
     typist.visitor.open_run(run.pk)
@@ -324,7 +326,7 @@ def confirm(typist: Typist, card: Approval) -> None:
     expect(shown).to_be_focused()
 
 
-def test_the_inbox_the_lists_and_the_logout_can_be_used(office: Office, visit: Visit) -> None:
+def test_the_inbox_the_lists_and_the_logout_can_be_used_by_keyboard_alone(office: Office, visit: Visit) -> None:
     run, (first, second, _) = start_waiting_run(office)
     typist = Typist(visit("approver"))
     page = typist.page

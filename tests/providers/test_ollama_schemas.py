@@ -127,7 +127,7 @@ def test_every_installed_tool_is_converted_without_losing_fields() -> None:
         assert keywords_in(after) <= KEPT_BY_OLLAMA, tool.name
 
 
-def test_the_definitions_themselves_are_not_changed(ollama: OllamaServer, ask_ollama: Asking) -> None:
+def test_the_given_definitions_stay_unchanged(ollama: OllamaServer, ask_ollama: Asking) -> None:
     tool = definition("data.searchRecords")
     tool["function"]["parameters"] = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}}
     before = json.dumps(tool)

@@ -174,7 +174,7 @@ class TestAnUnstorableResponse:
         ],
         ids=["name", "long name", "params", "id", "long id"],
     )
-    def test_of_a_call_is_rejected_or_cleaned(self, workshop: Workshop, model: ModelServer, asked: Call) -> None:
+    def test_of_a_call_does_not_end_the_run(self, workshop: Workshop, model: ModelServer, asked: Call) -> None:
         model.script(Response(calls=(asked,)), Response(text="Done."))
         run = workshop.work()
         assert run.status == RunStatus.SUCCEEDED, (run.status, run.problem)

@@ -115,7 +115,7 @@ def test_each_wrong_tool_is_left_out_with_a_reason_that_the_doctor_and_the_catal
 
 
 @pytest.mark.parametrize("role", ["admin", "operator", "viewer"])
-def test_every_page_over_tools_works(employed: Workshop, role: str) -> None:
+def test_every_page_about_tools_works_despite_wrong_ones(employed: Workshop, role: str) -> None:
     client = sign_in(employed, role)
     for path in (
         "/stop/",
@@ -136,7 +136,7 @@ def test_every_page_over_tools_works(employed: Workshop, role: str) -> None:
     assert ("wrong.preview-date" in client.get("/stop/").content.decode()) is (role != "viewer")
 
 
-def test_forms_of_employees_and_rest_work(employed: Workshop) -> None:
+def test_the_forms_of_employees_and_rest_list_wrong_tools(employed: Workshop) -> None:
     client = sign_in(employed)
     for path in ("add/", f"{employed.employee.pk}/change/"):
         page = client.get(f"/admin/employees/employee/{path}")

@@ -249,7 +249,7 @@ class ClaudeCode(Assistant):
             *allowed,
         ]
         variables = {"ANTHROPIC_BASE_URL": place.model_url, "ANTHROPIC_API_KEY": "stub", "ENABLE_TOOL_SEARCH": "false"}
-        waits = {"MCP_CONNECTION_NONBLOCKING": "0", "MCP_TIMEOUT": "60000"}  # the first turn has the server's tools
+        waits = {"MCP_CONNECTION_NONBLOCKING": "0", "MCP_TIMEOUT": "60000"}  # wait for the tools before the first turn
         return arguments, {**variables, **waits, "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
 
 

@@ -253,7 +253,7 @@ class TestStartingAPreapprovedCall:
         "change",
         [{"revoked": True}, {"definition_hash": "other"}, {"account": "other"}, {"conditions": [{"param": "name"}]}],
     )
-    def test_fails_when_the_grant_has_expired(
+    def test_waits_for_a_person_once_the_grant_has_ended(
         self,
         workshop: Workshop,
         recorder: Recorder,
@@ -270,7 +270,7 @@ class TestStartingAPreapprovedCall:
         new = workshop.card(card.run)
         assert new.why.startswith("The standing grant that approved this no longer covers it: ")
 
-    def test_fails_when_its_creator_was_demoted(
+    def test_waits_for_a_person_once_the_creator_was_demoted(
         self, workshop: Workshop, recorder: Recorder, approved: tuple[StandingGrant, Approval]
     ) -> None:
         members.change_role(workshop.admin, workshop.approver.pk, Role.VIEWER)

@@ -89,7 +89,7 @@ def test_a_row_names_the_card_that_replaced_it(world: World) -> None:
     assert reports(history(world)) == [f"Replaced by card {row.pk}: waiting for a decision."]
 
 
-def test_a_settled_outcome_says_what_was_found(world: World) -> None:
+def test_a_settled_outcome_shows_who_reported_it(world: World) -> None:
     card = decide(world, ApprovalStatus.CANCELLED, CallStatus.SUCCEEDED, summary="approver reported that it happened")
     Approval.objects.filter(pk=card.pk).update(kind=ApprovalKind.UNKNOWN)
     assert reports(history(world)) == ["Succeeded: approver reported that it happened Call details"]

@@ -96,7 +96,7 @@ def test_hostile_names_and_values_are_escaped(world: World) -> None:
 
 
 @pytest.mark.parametrize("outcome", ["", "weaker", "newer\0"])
-def test_an_unknown_outcome_changes_nothing(world: World, outcome: str) -> None:
+def test_an_invalid_decision_about_a_line_is_refused(world: World, outcome: str) -> None:
     line = line_of(world)
     response = world.client("admin").post(PAGE, {"line": line.pk, f"outcome-{line.pk}": outcome})
     assert response.status_code == 422

@@ -172,7 +172,7 @@ class Settlement:
             self.place = name
             module = getattr(getattr(self._tool, name), "__module__", _OWN_CODE)
             if module.startswith(_OWN_CODE) and built == "output_schema":
-                continue  # building it takes time, and those of tools that ship are tested
+                continue  # slow to build, and the schemas of our own tools are tested
             try:
                 storable_json(getattr(self._tool, built))
             except (PydanticUserError, ValueError, TypeError) as error:

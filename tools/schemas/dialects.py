@@ -101,7 +101,7 @@ def _translate_dependencies(node: dict[str, Any]) -> None:
         is_names = isinstance(wanted, list | str)
         keyword = "dependentRequired" if is_names else "dependentSchemas"
         if not isinstance(node.setdefault(keyword, {}), dict):
-            node[keyword] = {}  # it meant nothing
+            node[keyword] = {}  # an invalid value has no effect
         node[keyword][name] = [wanted] if isinstance(wanted, str) else wanted
 
 

@@ -118,7 +118,7 @@ def list_types(schema: Mapping[str, Any], param: str, tool: str = "") -> frozens
 
 
 def find_closed_object(schema: Mapping[str, Any], param: str) -> tuple[str, list[str]] | None:
-    """Find the object on the path that cannot have its next name: its own path, and the names that it has.
+    """Find the object on the path that does not allow the path's next name; return its own path and its names.
 
     Return None if a call may have the path. Only an object without additional properties rules a name out.
     """

@@ -171,7 +171,7 @@ def run_ready(lease: Lease, context: RunContext | None = None, started: list[Too
         with lease.transaction() as tx:
             _record_reports(tx, context, running, reports)
             started = []
-            # with fewer, no call was left without a slot; an agent elsewhere may have requested more
+            # otherwise no call waits for a slot, unless an agent elsewhere has requested more
             if len(running.calls) >= context.calls_at_once or _takes_more(context):
                 context = context.with_current_rules()
                 started = start_ready(tx, context, running.count)

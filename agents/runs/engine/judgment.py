@@ -57,7 +57,7 @@ class OnChange(Enum):
 
 
 def lock_counted(tx: Transaction, context: RunContext, tools: Iterable[str]) -> set[str]:
-    """Return the tools whose calls a limit counts; until the commit, no one else counts the employee's calls of them.
+    """Return the tools whose calls a limit counts; until the commit, nobody else counts these calls.
 
     No statement runs if there is none, or if this transaction has locked them before.
     """

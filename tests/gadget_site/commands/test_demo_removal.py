@@ -86,7 +86,9 @@ def test_open_accounts_are_only_a_warning_on_this_machine_alone(demo: None, sett
     assert not check_before_listening()
 
 
-def test_the_web_part_alone_refuses_open_accounts_too(demo: None, installation: Installation) -> None:
+def test_the_web_part_refuses_to_listen_to_others_while_demo_accounts_are_open(
+    demo: None, installation: Installation
+) -> None:
     installation.variables = {"HOST": "0.0.0.0"}
     web = installation.spawn(build_web_process())
     web.await_line("Gadget cannot start. The demo's password, which everybody knows, still works for: viewer")

@@ -80,7 +80,7 @@ def test_a_client_can_list_read_ask_wait_and_fetch(site: Site, secret: str, mode
         assert not agent.wait_for(ticket["ticket"], 0).is_error, "the next session of the key can fetch it"
 
 
-def test_a_client_of_the_oldest_revision_can_do_so_too(site: Site, secret: str) -> None:
+def test_a_client_of_the_oldest_revision_can_read_and_write(site: Site, secret: str) -> None:
     record = site.workshop.record(region="EU")
     begun = post(site, secret, INITIALIZE, MCP_Protocol_Version="2025-06-18")
     assert read_result(begun)["protocolVersion"] == "2025-06-18"

@@ -74,7 +74,7 @@ def columns_of(change: str, api: Api) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_write_goes_where_its_card_said(workshop: Workshop, api: Api, source: Source, change: str) -> None:
+def test_a_write_is_sent_to_the_address_on_its_card(workshop: Workshop, api: Api, source: Source, change: str) -> None:
     workshop.play(asking(call(ADD, name="Ada")))
     run = workshop.work()
     workshop.approve(workshop.card(run))

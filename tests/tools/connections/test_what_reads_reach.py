@@ -139,7 +139,7 @@ def test_a_step_of_a_recipe_has_its_own_card(workshop: Workshop, toolbox: Toolbo
     assert api.received == []
 
 
-def test_a_person_cannot_try_the_tool_by_hand_either(workshop: Workshop, api: Api, fetching: Source) -> None:
+def test_a_manual_call_that_would_need_approval_is_refused(workshop: Workshop, api: Api, fetching: Source) -> None:
     workshop.organization.refresh_from_db()  # as every page does
     with pytest.raises(Conflict, match=r"contacts 127\.0\.0\.1"):
         manual_calls.submit(workshop.operator, manual_calls.ManualCall(workshop.employee.pk, FETCH, stolen(api)))

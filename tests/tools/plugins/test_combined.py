@@ -84,7 +84,7 @@ def test_a_combined_source_behaves_like_any_other() -> None:
         CombinedSource([inner, BuiltinSource([made("mail.send")], "beside")]).start()
 
 
-def test_it_starts_once_and_shuts_down_all_in_reverse_order() -> None:
+def test_a_combined_source_starts_once_and_shuts_down_all_parts_in_reverse_order() -> None:
     diary: list[str] = []
     sources = [Noted(name, made(f"{name}.hello"), diary=diary) for name in ("a", "b", "c")]
     source = CombinedSource(sources)

@@ -57,7 +57,7 @@ def _forget() -> Iterator[None]:
 
 
 def nodes_in(value: Any) -> Iterator[dict[str, Any]]:
-    """Every schema and everything in it."""
+    """Yield every object inside the value, at any depth."""
     if isinstance(value, dict):
         yield value
     for child in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():

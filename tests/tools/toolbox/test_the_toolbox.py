@@ -170,7 +170,7 @@ def test_the_menu_lists_usable_tools_by_category() -> None:
 
 
 @feature("The toolbox and its settings", "A single call by name passes every check", "tools/toolbox/toolbox.py")
-def test_a_call_by_name_goes_through_every_step() -> None:
+def test_a_call_by_name_is_checked_like_any_other_call() -> None:
     toolbox = filled(Echo(), Does(lambda _: ToolResult.ok(), level=Level.WRITE))
     assert toolbox.execute_tool_by_name("sample.echo", '{"text": "hi"}', CONTEXT, GRANTED).success
     refusals = {

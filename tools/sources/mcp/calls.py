@@ -83,7 +83,7 @@ def list_tools(server: Server, *, timeout_s: float = 60.0) -> McpToolList:
             standard error, for the admin.
     """
     raw = LOOP.submit(_fetch_tools(server, timeout_s)).result()
-    # Read them outside the event loop, because all servers share it.
+    # Read the definitions outside the event loop, because all servers share it.
     found = read_definitions(raw.tools, time.monotonic() + READING_S)
     return McpToolList(
         name=clean_line(raw.info.name if raw.info else "", 100),

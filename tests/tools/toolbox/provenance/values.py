@@ -174,9 +174,9 @@ def build_outside_sources(planted: list[Planted]) -> list[SeenText]:
 def _store(texts: list[str]) -> Iterator[tuple[str, bool]]:
     for place, text in enumerate(texts):
         if place % 4 == 0:
-            yield json.dumps({"data": {"text": text}}), True  # as SQLite keeps it
+            yield json.dumps({"data": {"text": text}}), True  # as SQLite stores it
         elif place % 4 == 1:
-            yield json.dumps({"data": [text]}, ensure_ascii=False), True  # as PostgreSQL keeps it
+            yield json.dumps({"data": [text]}, ensure_ascii=False), True  # as PostgreSQL stores it
         elif place % 4 == 2:
             yield json.dumps({"markdown": f"# Page\n\n> {text}\n"}), True
         else:
