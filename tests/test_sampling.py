@@ -9,7 +9,7 @@ from tests.source_tree import ROOT
 
 ITEMS = tuple("abcdefghij")
 DATABASES = ("sqlite", "postgresql")
-JOURNEYS = 30
+JOURNEYS = 29
 """The subjects of journeys."""
 
 
