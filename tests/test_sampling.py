@@ -91,6 +91,7 @@ def test_a_share_of_some_tests_runs_on_each_database_another_one(monkeypatch: py
     assert 10 < len(on_sqlite) < 50
     assert len(on_postgresql - on_sqlite) > 10
     assert all(sampling.is_in_share(f"tests/runs/test_lease.py::{number}", "sqlite") for number in range(50))
+    assert not any(sampling.is_in_share(f"tests/journeys/test_one.py::{number}", "sqlite") for number in range(50))
 
 
 def test_each_subject_has_a_journey_in_the_fixed_set() -> None:
