@@ -16,7 +16,7 @@ COMPILE := $(LOCK_VENV)/bin/uv pip compile --quiet --universal --python-version 
 run: $(RUN_STAMP)  ## Installs what is needed, makes the demo data and starts everything
 	@exec $(BIN)/python manage.py up --demo
 
-test: $(DEV_STAMP)  ## All tests, on both databases; ARGS=--all: the whole sets; ARGS="tests/platform -x" goes to pytest
+test: $(DEV_STAMP)  ## The fixed set of tests; ARGS=--all: all, on both databases; ARGS="tests/platform -x" goes to pytest
 	@$(BIN)/python -m tests $(ARGS)
 
 lint: $(DEV_STAMP)  ## Static checks

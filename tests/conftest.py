@@ -75,10 +75,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _is_in_fixed_set(item: pytest.Item) -> bool:
-    if item.get_closest_marker("every_commit"):
-        return True
-    is_journey = item.nodeid.startswith(sampling.JOURNEYS)
-    return not is_journey and sampling.is_in_share(item.nodeid, settings.SITE.database.engine)
+    is_always = item.get_closest_marker("every_commit") is not None
+    return is_always or sampling.is_in_share(item.nodeid, settings.SITE.database.engine)
 
 
 def pytest_collection_finish() -> None:

@@ -9,7 +9,7 @@ from tests.source_tree import ROOT
 
 ITEMS = tuple("abcdefghij")
 DATABASES = ("sqlite", "postgresql")
-JOURNEYS = 30
+JOURNEYS = 29
 """The subjects of journeys."""
 
 
@@ -91,6 +91,7 @@ def test_each_database_runs_another_share_of_the_slowest_tests(monkeypatch: pyte
     assert 10 < len(on_sqlite) < 50
     assert len(on_postgresql - on_sqlite) > 10
     assert all(sampling.is_in_share(f"tests/runs/test_lease.py::{number}", "sqlite") for number in range(50))
+    assert not any(sampling.is_in_share(f"tests/journeys/test_one.py::{number}", "sqlite") for number in range(50))
 
 
 def test_each_subject_has_a_journey_in_the_fixed_set() -> None:

@@ -36,7 +36,6 @@ def installation(
         empty_tables()
 
 
-@pytest.mark.every_commit
 def test_a_value_is_stored_and_not_shown_again(office: Office, visit: Visit) -> None:
     update_admin_access(office.workshop.admin.user)
     page = visit("admin").page

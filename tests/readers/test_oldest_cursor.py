@@ -1,8 +1,6 @@
-"""The oldest cursor of all that follows a log: later rows must be kept."""
+"""The oldest cursor of all that follows a log: what a deletion of events has to keep."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import pytest
 
@@ -15,34 +13,30 @@ from agents.runs.models import Event, Pass
 pytestmark = pytest.mark.django_db
 
 
-def write_nothing(_rows: Sequence[Event | Pass]) -> None:
-    pass
+@pytest.fixture(autouse=True)
+def followers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two readers of events at 90 and 80, something else that follows them up to 70, and one that reads passes."""
+    names = (("test", Event), ("late", Event), ("elsewhere", Pass))
+    readers = [Reader(name, log, log.objects.all, lambda _: None) for name, log in names]
+    monkeypatch.setattr(reading, "READERS", readers)
+    monkeypatch.setattr(reading, "OWN_CURSORS", [OwnCursor(Event, lambda: 70), OwnCursor(Pass, lambda: 5)])
+    for name, position in (("test", 90), ("late", 80), ("elsewhere", 6)):
+        ReaderCursor.objects.create(reader=name, position=position)
 
 
-class TestTheOldestCursor:
-    """The oldest cursor limits which events may be deleted."""
+@pytest.mark.parametrize("last", ["test", "late", ""])
+def test_the_oldest_cursor_is_the_lowest_of_all_readers_and_own_cursors(last: str) -> None:
+    ReaderCursor.objects.filter(reader=last).update(position=60)
+    assert find_oldest_cursor(Event) == (60 if last else 70)
+    assert find_oldest_cursor(Pass) == 5
 
-    @pytest.fixture(autouse=True)
-    def others(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Two readers of events at 90 and 80, another cursor of events at 70, and a reader of passes."""
-        logs = (("test", Event), ("late", Event), ("elsewhere", Pass))
-        readers = [Reader(name, log, log.objects.all, write_nothing) for name, log in logs]
-        monkeypatch.setattr(reading, "READERS", readers)
-        monkeypatch.setattr(reading, "OWN_CURSORS", [OwnCursor(Event, lambda: 70), OwnCursor(Pass, lambda: 5)])
-        for name, position in (("test", 90), ("late", 80), ("elsewhere", 6)):
-            ReaderCursor.objects.create(reader=name, position=position)
 
-    @pytest.mark.parametrize("last", ["test", "late", ""])
-    def test_is_the_lowest_position_of_all_readers_and_own_cursors(self, last: str) -> None:
-        ReaderCursor.objects.filter(reader=last).update(position=60)
-        assert find_oldest_cursor(Event) == (60 if last else 70)
-        assert find_oldest_cursor(Pass) == 5
+def test_the_oldest_cursor_is_before_holes_whose_rows_may_still_appear() -> None:
+    holes = [Hole(85, 86, 0.0, ["3/1"]), Hole(41, 43, 0.0, ["3/2"])]
+    ReaderCursor.objects.filter(reader="test").update(holes=holes)
+    assert find_oldest_cursor(Event) == 40
 
-    def test_is_before_holes_whose_rows_may_still_appear(self) -> None:
-        holes = [Hole(85, 86, 0.0, ["3/1"]), Hole(41, 43, 0.0, ["3/2"])]
-        ReaderCursor.objects.filter(reader="test").update(holes=holes)
-        assert find_oldest_cursor(Event) == 40
 
-    def test_is_zero_for_a_reader_that_has_not_begun(self) -> None:
-        ReaderCursor.objects.filter(reader="late").delete()
-        assert find_oldest_cursor(Event) == 0
+def test_the_oldest_cursor_is_zero_for_a_reader_that_has_not_begun() -> None:
+    ReaderCursor.objects.filter(reader="late").delete()
+    assert find_oldest_cursor(Event) == 0

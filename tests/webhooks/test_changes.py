@@ -241,6 +241,7 @@ class TestChangingAWebhook:
         send_again(workshop.admin, WebhookDelivery, delivery.pk)
         with pytest.raises(Conflict, match="is already waiting"):
             send_again(workshop.admin, WebhookDelivery, delivery.pk)
+        assert AuditEntry.objects.get(action="webhook_delivery_repeated").payload["delivery"] == str(delivery.pk)
         send_all()
         first, _, third = (one.headers["webhook-id"] for one in receiver.received)
         assert first == third == delivery.message_id
