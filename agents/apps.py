@@ -10,6 +10,7 @@ class AgentsConfig(AppConfig):
     verbose_name = "Employees at work"
 
     def ready(self) -> None:
-        """Exclude the loaded modules from garbage collection, which was off until now (gadget_site/memory.py)."""
+        """Exclude the loaded modules from garbage collection, which was off until now
+        (gadget_site/memory.py)."""
         gc.freeze()
         gc.enable()

@@ -43,7 +43,15 @@ from agents.web.views import (
 )
 
 OAUTH = (
-    *(".well-known/<path:rest>", "mcp/<path:rest>", "authorize", "token", "register", "revoke", "introspect"),
+    *(
+        ".well-known/<path:rest>",
+        "mcp/<path:rest>",
+        "authorize",
+        "token",
+        "register",
+        "revoke",
+        "introspect",
+    ),
     *("authorize/", "token/", "register/", "revoke/", "introspect/"),
 )
 
@@ -87,7 +95,11 @@ urlpatterns = [
     path("oversight/export/", oversight.export, name="oversight-export"),
     path("users/", users.user_list, name="users"),
     path("users/invite/", users.invite, name="invite"),
-    path("users/invitations/<int:invitation_id>/revoke/", users.revoke_invitation, name="revoke-invitation"),
+    path(
+        "users/invitations/<int:invitation_id>/revoke/",
+        users.revoke_invitation,
+        name="revoke-invitation",
+    ),
     path("users/<int:membership_id>/role/", users.change_role, name="change-role"),
     path("users/<int:membership_id>/remove/", users.remove_member, name="remove-member"),
     path("users/<int:membership_id>/password/", users.create_password_link, name="password-link"),
@@ -98,7 +110,9 @@ urlpatterns = [
     path("runs/", runs.run_list, name="runs"),
     path("runs/<int:run_id>/", runs.run_page, name="run"),
     path("runs/<int:run_id>/calls/<int:call_id>/", calls.call_page, name="call"),
-    path("runs/<int:run_id>/transcript.md", transcripts.download_markdown, name="transcript-markdown"),
+    path(
+        "runs/<int:run_id>/transcript.md", transcripts.download_markdown, name="transcript-markdown"
+    ),
     path("runs/<int:run_id>/transcript.json", transcripts.download_json, name="transcript-json"),
     path("runs/<int:run_id>/replay/", playback.playback_page, name="playback"),
     path("runs/<int:run_id>/replay.html", playback.export_playback, name="playback-export"),
@@ -148,13 +162,19 @@ urlpatterns = [
     path("hooks/<path:public_id>", triggers.receive_message, name="hook"),
     path("triggers/", triggers.trigger_list, name="triggers"),
     path("triggers/new/", triggers.create, name="trigger-create"),
-    path("triggers/messages/<int:message_id>/again/", triggers.send_again, name="trigger-send-again"),
+    path(
+        "triggers/messages/<int:message_id>/again/", triggers.send_again, name="trigger-send-again"
+    ),
     path("triggers/<int:trigger_id>/", triggers.trigger_page, name="trigger"),
     path("triggers/<int:trigger_id>/switch/", triggers.switch, name="trigger-switch"),
     path("triggers/<int:trigger_id>/secret/", triggers.renew, name="trigger-renew"),
     path("triggers/<int:trigger_id>/remove/", triggers.remove, name="trigger-remove"),
     path("webhooks/", webhooks.webhook_list, name="webhooks"),
-    path("webhooks/deliveries/<int:webhook_delivery_id>/again/", webhooks.repeat, name="webhook-repeat"),
+    path(
+        "webhooks/deliveries/<int:webhook_delivery_id>/again/",
+        webhooks.repeat,
+        name="webhook-repeat",
+    ),
     path("webhooks/<int:webhook_id>/", webhooks.webhook_page, name="webhook"),
     path("webhooks/<int:webhook_id>/switch/", webhooks.switch, name="webhook-switch"),
     path("webhooks/<int:webhook_id>/secret/", webhooks.rotate, name="webhook-rotate"),

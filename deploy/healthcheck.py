@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks a container: `healthcheck web` calls the web part, `healthcheck heartbeat` checks a worker or sweeper."""
+"""Checks a container: `healthcheck web` calls the web part, `healthcheck heartbeat` checks a worker
+or sweeper."""
 
 import os
 import sys
@@ -14,7 +15,9 @@ PATIENCE_S = 4
 def check_web() -> None:
     """Request /api/health under a name that ALLOWED_HOSTS admits."""
     host = os.environ.get("ALLOWED_HOSTS", "").partition(",")[0].strip().lstrip(".*") or "localhost"
-    connection = HTTPConnection("127.0.0.1", int(os.environ.get("PORT") or 8000), timeout=PATIENCE_S)
+    connection = HTTPConnection(
+        "127.0.0.1", int(os.environ.get("PORT") or 8000), timeout=PATIENCE_S
+    )
     connection.request("GET", "/api/health", headers={"Host": host})
     status = connection.getresponse().status
     if status != 200:

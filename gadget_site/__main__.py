@@ -19,7 +19,9 @@ def main() -> None:
         sys.stdout.write(f"Gadget {VERSION}\n")  # Django's own command would print Django's version
         return
     if hiding := find_hiding_package():
-        sys.exit(f"Gadget cannot start. {str(hiding)!r} would hide Gadget's own package. Start from another folder.")
+        sys.exit(
+            f"Gadget cannot start. {str(hiding)!r} would hide Gadget's own package. Start from another folder."
+        )
     try:
         execute_from_command_line(sys.argv)
     except ImproperlyConfigured as error:

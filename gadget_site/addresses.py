@@ -46,7 +46,8 @@ def hide_password(url: str) -> str:
 
 
 def parse_database_url(url: str) -> DatabaseAddress:
-    """Parse `sqlite:///relative`, `sqlite:////absolute` or `postgresql://user:password@host:port/name?host=/socket/folder`."""
+    """Parse `sqlite:///relative`, `sqlite:////absolute` or
+    `postgresql://user:password@host:port/name?host=/socket/folder`."""
     parts = _split_url(url)
     if parts.scheme == "sqlite":
         return _parse_sqlite(parts, url)
@@ -57,7 +58,8 @@ def parse_database_url(url: str) -> DatabaseAddress:
 
 
 def parse_redis_url(url: str) -> str:
-    """Return the address if it is a valid `redis://`, `rediss://` or `unix://`; an empty text stays empty."""
+    """Return the address if it is a valid `redis://`, `rediss://` or `unix://`; an empty text stays
+    empty."""
     if not url:
         return ""
     parts = _split_url(url)
@@ -65,14 +67,19 @@ def parse_redis_url(url: str) -> str:
         fault = f"{hide_password(url)!r} begins with none of redis://, rediss://, unix://"
         raise WrongValueError(fault)
     if parts.scheme == "unix" and not parts.path.startswith("/"):
-        raise WrongValueError(f"{url!r} has no absolute socket path", "unix:///run/redis/redis.sock")
-    if parts.scheme != "unix" and not (is_host(parts.hostname or "") and re.fullmatch(r"/?|/[0-9]+", parts.path)):
+        raise WrongValueError(
+            f"{url!r} has no absolute socket path", "unix:///run/redis/redis.sock"
+        )
+    if parts.scheme != "unix" and not (
+        is_host(parts.hostname or "") and re.fullmatch(r"/?|/[0-9]+", parts.path)
+    ):
         raise WrongValueError(f"{hide_password(url)!r} is not redis://host:port/number")
     return url
 
 
 def is_web_address(text: str) -> bool:
-    """Return True for an `http://` or `https://` URL with a valid host and, if given, a valid port."""
+    """Return True for an `http://` or `https://` URL with a valid host and, if given, a valid
+    port."""
     try:
         parts = urlsplit(text)
         port = parts.port
@@ -97,7 +104,8 @@ def parse_origins(text: str) -> tuple[str, ...]:
 
 
 def build_broker_url(redis_url: str) -> str:
-    """Return the address in Celery's form: a Unix socket is `redis+socket://`, its database `virtual_host`."""
+    """Return the address in Celery's form: a Unix socket is `redis+socket://`, its database
+    `virtual_host`."""
     parts = urlsplit(redis_url)
     if parts.scheme != "unix":
         return redis_url
@@ -119,7 +127,9 @@ def _split_url(url: str) -> SplitResult:
 def _parse_sqlite(parts: SplitResult, url: str) -> DatabaseAddress:
     path = unquote(parts.path.removeprefix("/"))
     if parts.netloc or parts.query or not path or path == ":memory:":
-        fault = f"{url!r} names no file (all processes share the database, so it cannot be in memory)"
+        fault = (
+            f"{url!r} names no file (all processes share the database, so it cannot be in memory)"
+        )
         raise WrongValueError(fault, SQLITE_EXAMPLE)
     file = Path(path).expanduser().absolute()
     if not file.parent.is_dir():

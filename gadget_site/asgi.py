@@ -29,7 +29,9 @@ application = TrustedProxies(
                     "http": BoundedResponses(
                         AtPath(PATH, KnownHosts(McpDoor(build_server(VERSION))), AskWaiting(pages))
                     ),
-                    "websocket": KnownOrigins(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),
+                    "websocket": KnownOrigins(
+                        AuthMiddlewareStack(URLRouter(websocket_urlpatterns))
+                    ),
                 }
             )
         )

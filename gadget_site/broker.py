@@ -1,4 +1,5 @@
-"""Celery's connection to Redis: recovers quickly after a loss, and drops anything that is not our message."""
+"""Celery's connection to Redis: recovers quickly after a loss, and drops anything that is not our
+message."""
 
 # mypy: disable-error-code="no-untyped-call, override"
 # (most of kombu has no types)
@@ -34,7 +35,9 @@ class SturdyChannel(Channel):
             log.warning("dropped a queue element that is not a message", error=str(error))
             return True
 
-    def basic_consume(self, queue: str, no_ack: bool, callback: Callable[[Any], None], **options: Any) -> Any:
+    def basic_consume(
+        self, queue: str, no_ack: bool, callback: Callable[[Any], None], **options: Any
+    ) -> Any:
         def take(message: Any) -> None:
             is_taken = False
             with log_and_continue("taking a message from the queue"):
@@ -46,8 +49,11 @@ class SturdyChannel(Channel):
         return super().basic_consume(queue, no_ack, take, **options)
 
     def queue_declare(self, queue: str = "", *args: Any, **options: Any) -> Any:
-        """Delete keys of a wrong type first: every connection begins here, and such a key would end it."""
-        self._delete_wrong_keys({self._q_for_pri(queue, priority): "list" for priority in self.priority_steps})
+        """Delete keys of a wrong type first: every connection begins here, and such a key would end
+        it."""
+        self._delete_wrong_keys(
+            {self._q_for_pri(queue, priority): "list" for priority in self.priority_steps}
+        )
         return super().queue_declare(queue, *args, **options)
 
     def _queue_bind(self, exchange: str, *args: Any) -> None:

@@ -1,4 +1,5 @@
-"""The Celery app: its messages wake runs. The database holds the truth, so lost messages only cost seconds."""
+"""The Celery app: its messages wake runs. The database holds the truth, so lost messages only cost
+seconds."""
 
 from __future__ import annotations
 
@@ -20,7 +21,9 @@ from gadget_site.garbage_collection import freeze_loaded_objects
 from gadget_site.open_files import allow_open_files
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "gadget_site.settings")
-warnings.filterwarnings("ignore", category=SecurityWarning)  # running as root is safe with a queue of plain JSON
+warnings.filterwarnings(
+    "ignore", category=SecurityWarning
+)  # running as root is safe with a queue of plain JSON
 log = structlog.get_logger(__name__)
 signs_of_life: list[SignOfLife] = []
 
@@ -38,11 +41,13 @@ app.config_from_object("django.conf:settings", namespace="CELERY")
 
 
 def keep_our_logging(**_: Any) -> None:
-    """Keep the logging of settings.py: Celery does not configure its own while this handler exists."""
+    """Keep the logging of settings.py: Celery does not configure its own while this handler
+    exists."""
 
 
 def prepare_worker(**_: Any) -> None:
-    """Prepare this process for runs. With DEBUG on, Django would keep every query of every thread."""
+    """Prepare this process for runs. With DEBUG on, Django would keep every query of every
+    thread."""
     settings.DEBUG = False
     allow_open_files()
     start_heartbeat()
@@ -55,9 +60,16 @@ def announce_worker(sender: Any, **_: Any) -> None:
     sign_of_life = SignOfLife(WORKER, sender.hostname)
     sign_of_life.start()
     freeze_loaded_objects()
-    warnings.filterwarnings("ignore", category=CPendingDeprecationWarning)  # about late acknowledgement, which is off
+    warnings.filterwarnings(
+        "ignore", category=CPendingDeprecationWarning
+    )  # about late acknowledgement, which is off
     signs_of_life.append(sign_of_life)
-    log.info("worker ready", name=sender.hostname, queue=settings.GADGET_QUEUE, threads=settings.GADGET_WORKER_THREADS)
+    log.info(
+        "worker ready",
+        name=sender.hostname,
+        queue=settings.GADGET_QUEUE,
+        threads=settings.GADGET_WORKER_THREADS,
+    )
 
 
 def withdraw_worker(**_: Any) -> None:

@@ -1,4 +1,5 @@
-"""The Content-Security-Policy header: strict everywhere, relaxed under /admin/, whose pages need inline code."""
+"""The Content-Security-Policy header: strict everywhere, relaxed under /admin/, whose pages need
+inline code."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ ADMIN_DIRECTIVES = {
 
 
 class ContentPolicyMiddleware(CSPMiddleware):
-    """Middleware that sends the policy of settings.py, with ADMIN_DIRECTIVES added under ADMIN_PREFIX."""
+    """Middleware that sends the policy of settings.py, with ADMIN_DIRECTIVES added under
+    ADMIN_PREFIX."""
 
     def get_policy_parts(
         self, request: HttpRequest, response: HttpResponseBase, report_only: bool = False

@@ -21,8 +21,8 @@ KEEPALIVES = {
     "keepalives_count": 2,
     "tcp_user_timeout": SILENT_LINK_S * 1000,
 }
-"""Detect a silently cut link after 10 s if something was sent, after 20 s otherwise. They apply to TCP; libpq ignores
-them for Unix sockets and on systems without them."""
+"""Detect a silently cut link after 10 s if something was sent, after 20 s otherwise. They apply to
+TCP; libpq ignores them for Unix sockets and on systems without them."""
 POSTGRESQL_START = {
     "synchronous_commit": "on",
     "jit": "off",  # compiling a statement takes longer than running any of ours
@@ -34,12 +34,13 @@ POSTGRESQL_START = {
     "tcp_keepalives_count": "2",
     "tcp_user_timeout": f"{SILENT_LINK_S}s",
 }
-"""The server detects a cut link as fast as its clients do. With its own limits it would keep each lost connection, and
-its slot, for two hours."""
+"""The server detects a cut link as fast as its clients do. With its own limits it would keep each
+lost connection, and its slot, for two hours."""
 
 
 def build_database_settings(address: DatabaseAddress, pool_size: int) -> dict[str, Any]:
-    """Return the entry of DATABASES for this address; `pool_size` limits the PostgreSQL connections of one process."""
+    """Return the entry of DATABASES for this address; `pool_size` limits the PostgreSQL connections
+    of one process."""
     if address.is_sqlite:
         return {
             "ENGINE": "django.db.backends.sqlite3",

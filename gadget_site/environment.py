@@ -15,7 +15,11 @@ from gadget_site.setting_names import refuse_unknown_name
 from gadget_site.settings_table import SETTINGS, SiteSettings
 
 VARIABLE_OF_CONFIG = re.compile(r"\$\{([^}]*)\}")
-FIRST_SETTINGS: tuple[Setting[Any], ...] = (SiteSettings.allowed_hosts, SiteSettings.host, SiteSettings.debug)
+FIRST_SETTINGS: tuple[Setting[Any], ...] = (
+    SiteSettings.allowed_hosts,
+    SiteSettings.host,
+    SiteSettings.debug,
+)
 """The settings that affect how others are read, besides the data folder."""
 
 
@@ -23,7 +27,8 @@ def read_settings(environ: Mapping[str, str], base_dir: Path) -> SiteSettings:
     """Return the settings of the installation in `base_dir`.
 
     Raises:
-        SettingError: lists all wrong settings. Those that affect how others are read are checked first.
+        SettingError: lists all wrong settings. Those that affect how others are read are checked
+            first.
     """
     site, faults = SiteSettings(environ, base_dir), Faults()
     used_by_tools = frozenset(VARIABLE_OF_CONFIG.findall(site.config_text))
@@ -42,6 +47,8 @@ def read_settings(environ: Mapping[str, str], base_dir: Path) -> SiteSettings:
 
 
 def _check_audit_keys(site: SiteSettings) -> None:
-    if not set(site.audit_keys).isdisjoint(split_words(site.environ.get("GADGET_ENCRYPTION_KEYS", ""))):
+    if not set(site.audit_keys).isdisjoint(
+        split_words(site.environ.get("GADGET_ENCRYPTION_KEYS", ""))
+    ):
         fault = "contains a key of GADGET_ENCRYPTION_KEYS; the audit needs its own keys"
         raise SettingError("GADGET_AUDIT_KEYS", fault, KEY_EXAMPLE)

@@ -1,4 +1,5 @@
-"""The error pages of DEBUG: the error and its location without any values, since some are secrets."""
+"""The error pages of DEBUG: the error and its location without any values, since some are
+secrets."""
 
 from __future__ import annotations
 
@@ -43,5 +44,8 @@ class ReporterWithoutValues(ExceptionReporter):
 
 
 def _hide_secrets(text: str) -> str:
-    """Hide the secrets of the logged organization and, because another one's may be at hand, those of all others."""
-    return KNOWN_SECRETS.redact(KNOWN_SECRETS.redact(text, HIDDEN, get_logged_organization()), HIDDEN)
+    """Hide the secrets of the logged organization and, because another one's may be at hand, those
+    of all others."""
+    return KNOWN_SECRETS.redact(
+        KNOWN_SECRETS.redact(text, HIDDEN, get_logged_organization()), HIDDEN
+    )

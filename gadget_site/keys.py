@@ -19,7 +19,9 @@ SECRET_KEY_FILE = "secret_key"  # noqa: S105
 ENCRYPTION_KEY_FILE = "encryption_key"
 AUDIT_KEY_FILE = "audit_key"
 FERNET_BYTES = 32
-KEY_EXAMPLE = "$(python -c 'from cryptography.fernet import Fernet; print(Fernet.generate_key().decode())')"
+KEY_EXAMPLE = (
+    "$(python -c 'from cryptography.fernet import Fernet; print(Fernet.generate_key().decode())')"
+)
 
 
 def load_secret_key(data_dir: Path) -> str:
@@ -63,7 +65,8 @@ def _load_or_create(path: Path, create: Callable[[], str]) -> str:
 
 
 def _write_once(path: Path, text: str) -> None:
-    """Write the file unless it exists. A hard link is atomic, so one of several starting processes wins."""
+    """Write the file unless it exists. A hard link is atomic, so one of several starting processes
+    wins."""
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     try:
         with os.fdopen(descriptor, "w", encoding="ascii") as file:

@@ -18,8 +18,11 @@ from tools.contract import SHORTEST_SECRET
 HIDDEN = "[hidden]"
 DEFAULT_NAME = ToolSettings().orchestrator_id
 OWN_PACKAGES = frozenset({"agents", "tools", "gadget_site"})
-"""The packages whose messages are written by Gadget's code; only their arguments may hold secrets."""
-OWN_FIELDS = frozenset({"timestamp", "level", "logger", "orchestrator", "organization", "_record", "_from_structlog"})
+"""The packages whose messages are written by Gadget's code; only their arguments may hold
+secrets."""
+OWN_FIELDS = frozenset(
+    {"timestamp", "level", "logger", "orchestrator", "organization", "_record", "_from_structlog"}
+)
 PLAIN = (int, float, bool, type(None))
 SECRET_SHAPES = (
     re.compile(r"(?i)(bearer\s+)[A-Za-z0-9._~+/=-]{8,}"),
@@ -29,18 +32,20 @@ SECRET_SHAPES = (
 
 
 class Redaction:
-    """Removes secrets from a line's values: the installation's own, those that this process has read for
-    organizations, and text that looks like a secret.
+    """Removes secrets from a line's values: the installation's own, those that this process has
+    read for organizations, and text that looks like a secret.
 
-    Texts that Gadget's code writes itself stay unchanged: otherwise an organization could hide them from everybody by
-    storing them as a credential.
+    Texts that Gadget's code writes itself stay unchanged: otherwise an organization could hide them
+    from everybody by storing them as a credential.
     """
 
     def __init__(self, secrets: list[str]) -> None:
         self._own = KnownSecrets()
         self._own.learn(secret for secret in secrets if len(secret) >= SHORTEST_SECRET)
 
-    def __call__(self, _logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    def __call__(
+        self, _logger: Any, _method: str, event: MutableMapping[str, Any]
+    ) -> MutableMapping[str, Any]:
         organization = event.get("organization")
         owner = organization if isinstance(organization, int) else None
         record: logging.LogRecord | None = event.get("_record")
@@ -52,14 +57,20 @@ class Redaction:
                 event[name] = self._redact(value, owner)
         return event
 
-    def _redact_message(self, text: Any, record: logging.LogRecord | None, arguments: Any, owner: int | None) -> Any:
+    def _redact_message(
+        self, text: Any, record: logging.LogRecord | None, arguments: Any, owner: int | None
+    ) -> Any:
         """Redact the arguments of our own messages, and other messages as a whole."""
         if record is None or record.name.partition(".")[0] not in OWN_PACKAGES:
             return self._redact(text, owner)
         if isinstance(arguments, Mapping):
-            return str(record.msg) % {name: self._redact_argument(value, owner) for name, value in arguments.items()}
+            return str(record.msg) % {
+                name: self._redact_argument(value, owner) for name, value in arguments.items()
+            }
         if arguments:
-            return str(record.msg) % tuple(self._redact_argument(value, owner) for value in arguments)
+            return str(record.msg) % tuple(
+                self._redact_argument(value, owner) for value in arguments
+            )
         return text
 
     def _redact_argument(self, value: Any, owner: int | None) -> Any:
@@ -71,7 +82,10 @@ class Redaction:
         if isinstance(value, PLAIN):
             return value
         if isinstance(value, Mapping):
-            return {self._redact(str(name), owner): self._redact(child, owner) for name, child in value.items()}
+            return {
+                self._redact(str(name), owner): self._redact(child, owner)
+                for name, child in value.items()
+            }
         if isinstance(value, list | tuple | set | frozenset):
             return [self._redact(child, owner) for child in value]
         text = value if isinstance(value, str) else repr(value)
@@ -138,7 +152,8 @@ def build_logging_settings(site: SiteSettings) -> dict[str, Any]:
 
 
 def _build_name_processors(orchestrator_id: str) -> list[Any]:
-    """Add the installation's name to each line, if `gadget.yaml` sets one: several may share a log."""
+    """Add the installation's name to each line, if `gadget.yaml` sets one: several may share a
+    log."""
     if orchestrator_id == DEFAULT_NAME:
         return []
     return [lambda _logger, _method, event: {**event, "orchestrator": orchestrator_id}]
@@ -148,13 +163,22 @@ def _build_renderer(log_format: str) -> Any:
     if log_format == "json":
         return structlog.processors.JSONRenderer()
     return structlog.dev.ConsoleRenderer(
-        colors=False, exception_formatter=structlog.dev.plain_traceback, pad_event_to=0, pad_level=False
+        colors=False,
+        exception_formatter=structlog.dev.plain_traceback,
+        pad_event_to=0,
+        pad_level=False,
     )
 
 
 def _list_secrets(site: SiteSettings) -> list[str]:
     keys = [site.secret_key, *site.encryption_keys, *site.audit_keys]
-    own = [*keys, site.openai_api_key, site.database.password, site.mail.password, site.metrics_token]
+    own = [
+        *keys,
+        site.openai_api_key,
+        site.database.password,
+        site.mail.password,
+        site.metrics_token,
+    ]
     return [*own, *site.config.environment.secrets]
 
 

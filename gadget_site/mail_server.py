@@ -11,7 +11,8 @@ from gadget_site.faults import WrongValueError
 from gadget_site.parsers import is_host
 
 ENCRYPTIONS = {"smtp": ("starttls", 587), "smtps": ("ssl", 465), "smtp+plain": ("none", 25)}
-"""Encryption and usual port by scheme; without encryption, passwords and messages can be read on the way."""
+"""Encryption and usual port by scheme; without encryption, passwords and messages can be read on
+the way."""
 _SENDER = re.compile(r"[^@\s<>]+@[A-Za-z0-9.-]+")
 
 
@@ -42,7 +43,13 @@ def parse_mail_url(url: str) -> MailServer:
     if parts.scheme not in ENCRYPTIONS:
         fault = f"{hide_password(url)!r} begins with none of {', '.join(f'{name}://' for name in ENCRYPTIONS)}"
         raise WrongValueError(fault)
-    if not is_host(parts.hostname or "") or port == 0 or parts.path.strip("/") or parts.query or parts.fragment:
+    if (
+        not is_host(parts.hostname or "")
+        or port == 0
+        or parts.path.strip("/")
+        or parts.query
+        or parts.fragment
+    ):
         raise WrongValueError(f"{hide_password(url)!r} is not smtp://user:password@host:port")
     encryption, usual_port = ENCRYPTIONS[parts.scheme]
     user, password = unquote(parts.username or ""), unquote(parts.password or "")

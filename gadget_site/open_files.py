@@ -4,11 +4,13 @@ import resource
 from contextlib import suppress
 
 WANTED = 8_192
-"""Enough for 2,048 runs in progress: each holds a connection to its model and, with SQLite, two files."""
+"""Enough for 2,048 runs in progress: each holds a connection to its model and, with SQLite, two
+files."""
 
 
 def allow_open_files() -> None:
-    """Raise this process's limit as far as the system allows: the usual 1,024 or 256 suit few threads."""
+    """Raise this process's limit as far as the system allows: the usual 1,024 or 256 suit few
+    threads."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = WANTED if hard == resource.RLIM_INFINITY else min(WANTED, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:

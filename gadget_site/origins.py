@@ -12,10 +12,11 @@ DEFAULT_PORTS = {"http": "80", "https": "443"}
 
 
 class KnownOrigins:
-    """Middleware that accepts a socket if its Origin matches the request's scheme, host and port, or is listed.
+    """Middleware that accepts a socket if its Origin matches the request's scheme, host and port,
+    or is listed.
 
-    Browsers always send an Origin, so a cookie without one is refused. Programs with a token may omit it: the consumer
-    checks the token.
+    Browsers always send an Origin, so a cookie without one is refused. Programs with a token may
+    omit it: the consumer checks the token.
     """
 
     def __init__(self, application: Any) -> None:
@@ -28,23 +29,36 @@ class KnownOrigins:
 
 
 class KnownHosts:
-    """Middleware for agents: the Host must be ours, and an Origin, which only browsers send, must be known."""
+    """Middleware for agents: the Host must be ours, and an Origin, which only browsers send, must
+    be known."""
 
     def __init__(self, application: Any) -> None:
         self._application = application
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> Any:
-        headers: dict[bytes, str] = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
-        if _is_own_host(headers.get(b"host", "")) and (b"origin" not in headers or is_known_origin(scope)):
+        headers: dict[bytes, str] = {
+            name.lower(): value.decode("latin-1") for name, value in scope["headers"]
+        }
+        if _is_own_host(headers.get(b"host", "")) and (
+            b"origin" not in headers or is_known_origin(scope)
+        ):
             return await self._application(scope, receive, send)
-        await send({"type": "http.response.start", "status": 403, "headers": [(b"content-type", b"text/plain")]})
+        await send(
+            {
+                "type": "http.response.start",
+                "status": 403,
+                "headers": [(b"content-type", b"text/plain")],
+            }
+        )
         await send({"type": "http.response.body", "body": b"This host or origin is not allowed.\n"})
         return None
 
 
 def is_known_origin(scope: dict[str, Any]) -> bool:
     """Return True if the Origin of this ASGI scope may open a socket."""
-    headers: dict[bytes, str] = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
+    headers: dict[bytes, str] = {
+        name.lower(): value.decode("latin-1") for name, value in scope["headers"]
+    }
     origin = headers.get(b"origin")
     if origin is None:
         return headers.get(b"authorization", "").lower().startswith("bearer ")
@@ -69,4 +83,6 @@ def _normalize(origin: str) -> str:
     """Return the origin in lower case with an explicit port."""
     scheme, _, host = origin.lower().rstrip("/").partition("://")
     has_port = host.rpartition(":")[2].isdigit() and not host.endswith("]")
-    return f"{scheme}://{host}" if has_port else f"{scheme}://{host}:{DEFAULT_PORTS.get(scheme, '')}"
+    return (
+        f"{scheme}://{host}" if has_port else f"{scheme}://{host}:{DEFAULT_PORTS.get(scheme, '')}"
+    )

@@ -20,7 +20,8 @@ _LABEL = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)")
 
 
 def clean(text: str) -> str:
-    """Return the text without spaces around it; hidden characters and unexpanded variables are errors."""
+    """Return the text without spaces around it; hidden characters and unexpanded variables are
+    errors."""
     if hidden := next((char for char in text if unicodedata.category(char) in HIDDEN), ""):
         fault = f"its value contains {_describe(hidden)}"
         raise WrongValueError(fault, "one line of visible characters")
@@ -67,7 +68,9 @@ def one_of(*choices: str) -> Callable[[str], str]:
 def secret(smallest: int, example: str) -> Callable[[str], str]:
     def parse(text: str) -> str:
         if len(text) < smallest:
-            raise WrongValueError(f"is {len(text)} characters long; at least {smallest} are needed", example)
+            raise WrongValueError(
+                f"is {len(text)} characters long; at least {smallest} are needed", example
+            )
         return text
 
     return parse
@@ -105,7 +108,9 @@ def parse_host_names(text: str) -> tuple[str, ...]:
     """Parse names as in HTTP's header Host, `*` for all, and `.example.com` for a domain."""
     hosts = split_words(text)
     for host in hosts:
-        is_ipv6 = host.startswith("[") and host.endswith("]") and ":" in host and is_host(host[1:-1])
+        is_ipv6 = (
+            host.startswith("[") and host.endswith("]") and ":" in host and is_host(host[1:-1])
+        )
         if not (host == "*" or is_ipv6 or (":" not in host and is_host(host.removeprefix(".")))):
             raise WrongValueError(f"{host!r} is not a host name (no scheme, no port)")
     return hosts

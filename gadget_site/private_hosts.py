@@ -13,7 +13,9 @@ from gadget_site.parsers import split_words
 from tools.contract import PrivateHost, PrivateHosts
 
 EXAMPLE = "ollama.internal:11434,10.0.0.5,192.168.1.0/24"
-LOOPBACK = PrivateHosts((PrivateHost(network=ip_network("127.0.0.0/8")), PrivateHost(network=ip_network("::1/128"))))
+LOOPBACK = PrivateHosts(
+    (PrivateHost(network=ip_network("127.0.0.0/8")), PrivateHost(network=ip_network("::1/128")))
+)
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 _ENTRY = re.compile(r"(?P<host>\[[0-9A-Fa-f:./]+\]|[^\[\]:]+)(:(?P<port>\d{1,5}))?")
@@ -30,7 +32,8 @@ def parse_private_hosts(text: str) -> PrivateHosts:
 
 
 def list_named_hosts(addresses: Iterable[str]) -> list[PrivateHost]:
-    """Return the host and port of each web address that the environment names; empty ones are skipped."""
+    """Return the host and port of each web address that the environment names; empty ones are
+    skipped."""
     found = []
     for address in filter(None, addresses):
         parts = urlsplit(address)
@@ -64,4 +67,6 @@ def _parse_host(host: str, port: int) -> PrivateHost:
 
 
 def _build_error(word: str) -> WrongValueError:
-    return WrongValueError(f"{word!r} is not a host name, address or network, with or without a port", EXAMPLE)
+    return WrongValueError(
+        f"{word!r} is not a host name, address or network, with or without a port", EXAMPLE
+    )

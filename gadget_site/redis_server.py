@@ -1,4 +1,5 @@
-"""The embedded Redis: found on PATH or in a wheel, and run as a private child process on its own Unix socket."""
+"""The embedded Redis: found on PATH or in a wheel, and run as a private child process on its own
+Unix socket."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ def find_program() -> str:
 
 
 def get_socket_path(data_dir: Path) -> Path:
-    """Return the socket of this folder's server: inside it or, if that path is too long, in a temporary folder."""
+    """Return the socket of this folder's server: inside it or, if that path is too long, in a
+    temporary folder."""
     usual = data_dir / "redis.sock"
     if len(os.fsencode(usual)) <= LONGEST_SOCKET_PATH:
         return usual
@@ -47,7 +49,8 @@ def get_socket_path(data_dir: Path) -> Path:
 
 
 def build_command(program: str, socket: Path, folder: Path) -> list[str]:
-    """Return the command line of a server that listens on `socket` alone and keeps its append-only file in `folder`."""
+    """Return the command line of a server that listens on `socket` alone and keeps its append-only
+    file in `folder`."""
     return [
         program,
         *("--port", "0"),
@@ -64,11 +67,14 @@ def build_command(program: str, socket: Path, folder: Path) -> list[str]:
 
 
 def create_folders(socket: Path, folder: Path) -> None:
-    """Create both folders for their owner only; refuse a socket folder that belongs to another user."""
+    """Create both folders for their owner only; refuse a socket folder that belongs to another
+    user."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     socket.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     if socket.parent.stat().st_uid != os.getuid():
-        raise PermissionError(f"The folder {str(socket.parent)!r} for the Redis socket belongs to another user.")
+        raise PermissionError(
+            f"The folder {str(socket.parent)!r} for the Redis socket belongs to another user."
+        )
 
 
 def main(data_dir: Path) -> None:
@@ -85,7 +91,12 @@ def _find_program_in_wheel() -> str:
     if found is None or found.origin is None:
         raise RedisMissingError(MISSING)
     machine = {"amd64": "x86_64"}.get(platform.machine().lower(), platform.machine().lower())
-    program = Path(found.origin).parent / "_binaries" / f"{platform.system().lower()}-{machine}" / "valkey-server"
+    program = (
+        Path(found.origin).parent
+        / "_binaries"
+        / f"{platform.system().lower()}-{machine}"
+        / "valkey-server"
+    )
     if not program.is_file():
         raise RedisMissingError(MISSING)
     return str(program)

@@ -1,4 +1,5 @@
-"""A PostgreSQL connection that gives up on a silent server, which the server's own limits cannot do."""
+"""A PostgreSQL connection that gives up on a silent server, which the server's own limits cannot
+do."""
 
 from __future__ import annotations
 
@@ -18,16 +19,21 @@ T = TypeVar("T")
 
 
 class TimeoutConnection(Connection[Any]):
-    """A connection that waits a little longer than a statement may take: then the server or the link is gone.
+    """A connection that waits a little longer than a statement may take: then the server or the
+    link is gone.
 
     Attributes:
-        answer_timeout_s: None waits without a limit, for commands that also lift the server's limit.
+        answer_timeout_s: None waits without a limit, for commands that also lift the server's
+            limit.
     """
 
     response_timeout_s: float | None = RESPONSE_TIMEOUT_S
 
-    def wait(self, gen: PQGen[T], interval: float = WAKE_EVERY_S, timeout: float | None = None) -> T:
-        """Close the connection on a timeout: a late response would be mistaken for the next query's."""
+    def wait(
+        self, gen: PQGen[T], interval: float = WAKE_EVERY_S, timeout: float | None = None
+    ) -> T:
+        """Close the connection on a timeout: a late response would be mistaken for the next
+        query's."""
         if timeout is not None:
             return super().wait(gen, interval, timeout)
         try:
@@ -37,7 +43,8 @@ class TimeoutConnection(Connection[Any]):
             raise
 
     def execute(self, *args: Any, **options: Any) -> Any:
-        """Check a connection before the pool lends it. Only the pool calls this; a healthy connection answers fast."""
+        """Check a connection before the pool lends it. Only the pool calls this; a healthy
+        connection answers fast."""
         usual, self.response_timeout_s = self.response_timeout_s, CHECK_TIMEOUT_S
         try:
             return super().execute(*args, **options)

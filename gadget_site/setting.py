@@ -44,7 +44,8 @@ class Setting(Generic[T]):
 
 
 class SettingsReader:
-    """Reads settings from the environment, each at its first use; an empty value counts as unset."""
+    """Reads settings from the environment, each at its first use; an empty value counts as
+    unset."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.environ = environ
@@ -75,7 +76,9 @@ class SettingsReader:
                 return setting.parse(text or str(default))
             return default(self)
         except WrongValueError as error:
-            raise SettingError(setting.name, str(error), error.example or setting.example) from error
+            raise SettingError(
+                setting.name, str(error), error.example or setting.example
+            ) from error
 
     def _read_text(self, setting: Setting[Any]) -> str:
         try:

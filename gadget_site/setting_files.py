@@ -8,7 +8,8 @@ from gadget_site.faults import SettingError
 
 
 def create_data_dir(folder: Path) -> Path:
-    """Return the data folder, created if its parent exists: a missing parent means a typo or an unmounted disk.
+    """Return the data folder, created if its parent exists: a missing parent means a typo or an
+    unmounted disk.
 
     Raises:
         SettingError: it cannot be created.
@@ -19,7 +20,9 @@ def create_data_dir(folder: Path) -> Path:
         fault = f"there is no folder {str(folder.parent)!r} to hold {folder.name!r}"
         raise SettingError("GADGET_DATA_DIR", fault, "var") from None
     except OSError as error:
-        raise SettingError("GADGET_DATA_DIR", f"{str(folder)!r} cannot be created: {error.strerror}", "var") from error
+        raise SettingError(
+            "GADGET_DATA_DIR", f"{str(folder)!r} cannot be created: {error.strerror}", "var"
+        ) from error
     return folder
 
 
@@ -32,6 +35,10 @@ def read_config_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise SettingError("GADGET_CONFIG", f"there is no file {str(path)!r}", "gadget.yaml") from None
+        raise SettingError(
+            "GADGET_CONFIG", f"there is no file {str(path)!r}", "gadget.yaml"
+        ) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise SettingError("GADGET_CONFIG", f"{path.name} cannot be read: {error}", "gadget.yaml") from error
+        raise SettingError(
+            "GADGET_CONFIG", f"{path.name} cannot be read: {error}", "gadget.yaml"
+        ) from error

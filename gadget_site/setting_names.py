@@ -18,35 +18,49 @@ SERVICE_LINK = re.compile(
     r"|GADGET_(\w+_)?PORT=(tcp|udp|sctp)://.*"
 )
 """`NAME=value` as Kubernetes sets it in every container next to a service named `gadget`."""
-OWN_NAMES = {setting.name: setting.example for setting in SETTINGS if setting.name.startswith(PREFIX)}
+OWN_NAMES = {
+    setting.name: setting.example for setting in SETTINGS if setting.name.startswith(PREFIX)
+}
 """Every setting with our prefix, with its example."""
 DISTINCTIVE_NAMES = tuple(setting.name for setting in SETTINGS if setting.is_distinctive)
 _ENDING = re.compile(r"(IES|Y|ES|S)(?=_|$)")
 
 
-def refuse_unknown_name(name: str, environ: Mapping[str, str], used_by_tools: frozenset[str]) -> None:
-    """Raise SettingError for an unknown name with our prefix, and for a misspelled distinctive setting.
+def refuse_unknown_name(
+    name: str, environ: Mapping[str, str], used_by_tools: frozenset[str]
+) -> None:
+    """Raise SettingError for an unknown name with our prefix, and for a misspelled distinctive
+    setting.
 
     Args:
         used_by_tools: the variables that `gadget.yaml` refers to.
     """
     if name in used_by_tools:
         return
-    is_known = name in OWN_NAMES or PREFIX_OF_TESTS.match(name) or SERVICE_LINK.fullmatch(f"{name}={environ[name]}")
+    is_known = (
+        name in OWN_NAMES
+        or PREFIX_OF_TESTS.match(name)
+        or SERVICE_LINK.fullmatch(f"{name}={environ[name]}")
+    )
     if name.startswith(PREFIX) and not is_known:
         nearest = difflib.get_close_matches(name, sorted(OWN_NAMES), n=1, cutoff=0.0)[0]
         fault = f"there is no such setting; the nearest name is {nearest}"
         raise SettingError(name, fault, OWN_NAMES[nearest], example_name=nearest)
     if environ[name] and name not in DISTINCTIVE_NAMES:
-        meant = next((setting for setting in DISTINCTIVE_NAMES if _is_one_slip_away(name, setting)), "")
+        meant = next(
+            (setting for setting in DISTINCTIVE_NAMES if _is_one_slip_away(name, setting)), ""
+        )
         if meant and not environ.get(meant):
             raise NearMissError(name, meant)
 
 
 def _is_one_slip_away(name: str, setting: str) -> bool:
-    """Return True if only case, underscores, plurals, or one letter (or two in the wrong order) differ."""
+    """Return True if only case, underscores, plurals, or one letter (or two in the wrong order)
+    differ."""
     pairs = ((name.upper(), setting), (_ENDING.sub("", name.upper()), _ENDING.sub("", setting)))
-    return any(_is_one_letter_away(one.replace("_", ""), other.replace("_", "")) for one, other in pairs)
+    return any(
+        _is_one_letter_away(one.replace("_", ""), other.replace("_", "")) for one, other in pairs
+    )
 
 
 def _is_one_letter_away(one: str, other: str) -> bool:

@@ -43,14 +43,19 @@ GADGET_ONLY_LOCAL = SITE.is_only_local
 GADGET_ORIGIN = SITE.origin
 GADGET_LINK_BASE = SITE.link_base
 GADGET_LOG_FORMAT = SITE.log_format
-GADGET_SHOWS_MESSAGES = SITE.debug  # without a mail server, on a page; a setting of its own: workers switch DEBUG off
+GADGET_SHOWS_MESSAGES = (
+    SITE.debug
+)  # without a mail server, on a page; a setting of its own: workers switch DEBUG off
 GADGET_ENVIRONMENT = SITE.environment_name
 GADGET_TRUSTED_PROXIES = SITE.trusted_proxies
 GADGET_WORKERS = SITE.workers
 GADGET_WORKER_THREADS = SITE.worker_threads
 GADGET_HOST = SITE.host
 GADGET_PORT = SITE.port
-GADGET_TOOLS = ["tools.builtin.BUILTIN_TOOLS", *(["tools.office.demo_register.DEMO_TOOLS"] if SITE.debug else [])]
+GADGET_TOOLS = [
+    "tools.builtin.BUILTIN_TOOLS",
+    *(["tools.office.demo_register.DEMO_TOOLS"] if SITE.debug else []),
+]
 GADGET_DEMO_PACE = SITE.demo_pace
 HEARTBEAT_FILE = SITE.heartbeat_file
 REDIS_URL = SITE.redis_url
@@ -166,10 +171,16 @@ USE_I18N = False
 LOGIN_URL = "/login/"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "/login/"
-AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
+AUTHENTICATION_BACKENDS = [
+    "axes.backends.AxesStandaloneBackend",
+    "django.contrib.auth.backends.ModelBackend",
+]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
-    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
+    {
+        "NAME": "django.contrib.auth.password_validation.MinimumLengthValidator",
+        "OPTIONS": {"min_length": 10},
+    },
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
     {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
     {"NAME": "gadget_site.demo.accounts.NotTheDemoPassword"},
@@ -229,7 +240,8 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     "socket_connect_timeout": 2.0,
     "socket_keepalive": True,
     "health_check_interval": 5,
-    # Do not keep the sender waiting: messages that Redis does not accept at once are sent again later.
+    # Do not keep the sender waiting: messages that Redis does not accept at once are sent again
+    # later.
     "max_retries": 0,
     "interval_start": 0,
 }
@@ -250,10 +262,13 @@ CELERY_TIMEZONE = TIME_ZONE
 
 CHANNEL_LAYERS = {
     "default": {
-        # Bells may be lost, so publish/subscribe is enough: one command each, where the queued layer needs several.
+        # Bells may be lost, so publish/subscribe is enough: one command each, where the queued
+        # layer needs several.
         "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
         "CONFIG": {
-            "hosts": [{"address": SITE.redis_url, "socket_timeout": 2, "socket_connect_timeout": 2}],
+            "hosts": [
+                {"address": SITE.redis_url, "socket_timeout": 2, "socket_connect_timeout": 2}
+            ],
             "prefix": f"{SITE.queue}:bell",
         },
     },

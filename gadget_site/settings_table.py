@@ -15,7 +15,13 @@ from gadget_site.addresses import (
     parse_web_address,
 )
 from gadget_site.faults import SettingError, WrongValueError
-from gadget_site.keys import KEY_EXAMPLE, load_audit_key, load_encryption_key, load_secret_key, parse_keys
+from gadget_site.keys import (
+    KEY_EXAMPLE,
+    load_audit_key,
+    load_encryption_key,
+    load_secret_key,
+    parse_keys,
+)
 from gadget_site.mail_server import MailServer, parse_mail_url, parse_sender
 from gadget_site.parsers import (
     decimal_number,
@@ -134,7 +140,13 @@ class SiteSettings(SettingsReader):
         example="new-key,old-key",
         help="the first signs [the audit](audit.md), all verify. Generated like encryption keys, but different ones",
     )
-    host = Setting("HOST", parse_host, default="127.0.0.1", example="127.0.0.1", help="where the web part listens")
+    host = Setting(
+        "HOST",
+        parse_host,
+        default="127.0.0.1",
+        example="127.0.0.1",
+        help="where the web part listens",
+    )
     port = Setting("PORT", whole_number(1, 65535), default="8000", example="8000", help="its port")
     allowed_hosts = Setting(
         "ALLOWED_HOSTS",
@@ -208,7 +220,9 @@ class SiteSettings(SettingsReader):
         example="gadget@example.com",
         help="their sender",
     )
-    openai_api_key = Setting("OPENAI_API_KEY", str, example="sk-…", help="the demo's employee on a real model")
+    openai_api_key = Setting(
+        "OPENAI_API_KEY", str, example="sk-…", help="the demo's employee on a real model"
+    )
     openai_base_url = Setting(
         "OPENAI_BASE_URL",
         parse_web_address,
@@ -223,7 +237,9 @@ class SiteSettings(SettingsReader):
         help="the address for Ollama providers without one. Also the demo's employee on Ollama, unless "
         "`OPENAI_API_KEY` or `OPENAI_BASE_URL` is set",
     )
-    ollama_model = Setting("OLLAMA_MODEL", str, example="qwen3", help="its model; if unset, `qwen3`")
+    ollama_model = Setting(
+        "OLLAMA_MODEL", str, example="qwen3", help="its model; if unset, `qwen3`"
+    )
     workers = Setting(
         "WORKERS",
         whole_number(1, 64),
@@ -295,7 +311,9 @@ class SiteSettings(SettingsReader):
         example="gadget.yaml",
         help="the [file](#gadgetyaml) with the settings and credentials of tools",
     )
-    timing_scale = Setting("GADGET_TIMING_SCALE", decimal_number(0.01, 100), default="1.0", example="1.0")
+    timing_scale = Setting(
+        "GADGET_TIMING_SCALE", decimal_number(0.01, 100), default="1.0", example="1.0"
+    )
 
     def __init__(self, environ: Mapping[str, str], base_dir: Path) -> None:
         super().__init__(environ)
@@ -321,7 +339,9 @@ class SiteSettings(SettingsReader):
         try:
             return read_config(self.config_text, self.environ)
         except ConfigError as error:
-            raise SettingError("GADGET_CONFIG", f"{self.config_file.name}, {error}", "gadget.yaml") from error
+            raise SettingError(
+                "GADGET_CONFIG", f"{self.config_file.name}, {error}", "gadget.yaml"
+            ) from error
 
     @property
     def redis_is_embedded(self) -> bool:
@@ -340,7 +360,8 @@ class SiteSettings(SettingsReader):
 
     @property
     def private_providers(self) -> PrivateHosts:
-        """The private servers that model providers may use: those of tools, plus those in the environment."""
+        """The private servers that model providers may use: those of tools, plus those in the
+        environment."""
         named = list_named_hosts((self.openai_base_url, self.ollama_host))
         return PrivateHosts((*self.allowed_private_hosts.entries, *named))
 
@@ -355,12 +376,17 @@ class SiteSettings(SettingsReader):
     @property
     def served_over_https(self) -> bool:
         """True if every address that people use is https; cookies are then sent over https only."""
-        return bool(self.allowed_origins) and all(origin.startswith("https://") for origin in self.allowed_origins)
+        return bool(self.allowed_origins) and all(
+            origin.startswith("https://") for origin in self.allowed_origins
+        )
 
     @property
     def origin(self) -> str:
-        """The origin of absolute links while Gadget is served over HTTPS; empty if the request's own is used."""
+        """The origin of absolute links while Gadget is served over HTTPS; empty if the request's
+        own is used."""
         return self.allowed_origins[0] if self.served_over_https else ""
 
 
-SETTINGS: tuple[Setting[Any], ...] = tuple(row for row in vars(SiteSettings).values() if isinstance(row, Setting))
+SETTINGS: tuple[Setting[Any], ...] = tuple(
+    row for row in vars(SiteSettings).values() if isinstance(row, Setting)
+)

@@ -39,16 +39,19 @@ PING_INTERVAL_S = 20
 PING_TIMEOUT_S = 30
 LARGEST_MESSAGE = 64 * 1024
 BACKLOG = 2048
-"""Connections that may wait to be accepted while the process is busy; the kernel's own limit may be lower.
+"""Connections that may wait to be accepted while the process is busy; the kernel's own limit may be
+lower.
 
 With Twisted's 50, many simultaneous connections are reset.
 """
 
 
 def serve() -> None:
-    """Listen on HOST and PORT until SIGTERM or SIGINT. Every page is loaded before the first request.
+    """Listen on HOST and PORT until SIGTERM or SIGINT. Every page is loaded before the first
+    request.
 
-    While the database is not ready, the process already listens, but responds only to health checks and metrics.
+    While the database is not ready, the process already listens, but responds only to health checks
+    and metrics.
     """
     start_heartbeat()
     start = _Start()
@@ -72,16 +75,21 @@ def serve() -> None:
     if start.failure:
         sys.exit(start.failure)
     if not server.listening_addresses:
-        sys.exit(f"Cannot listen on {settings.GADGET_HOST}:{settings.GADGET_PORT}; the lines above say why.")
+        sys.exit(
+            f"Cannot listen on {settings.GADGET_HOST}:{settings.GADGET_PORT}; the lines above say why."
+        )
 
 
 def _list_endpoints() -> list[str]:
-    endpoints: list[str] = build_endpoint_description_strings(host=settings.GADGET_HOST, port=settings.GADGET_PORT)
+    endpoints: list[str] = build_endpoint_description_strings(
+        host=settings.GADGET_HOST, port=settings.GADGET_PORT
+    )
     return endpoints
 
 
 class _Start:
-    """Confirms the installation: at once if the database is ready, else in a thread while the process listens.
+    """Confirms the installation: at once if the database is ready, else in a thread while the
+    process listens.
 
     Attributes:
         failure: the sentence with which the process has to end; empty while there is none.

@@ -1,7 +1,9 @@
-"""Run the tests: `python -m tests [pytest arguments…]`, on SQLite, and those that need the database on PostgreSQL too.
+"""Run the tests: `python -m tests [pytest arguments…]`, on SQLite, and those that need the database
+on PostgreSQL too.
 
-Without paths, the fixed set of `tests/sampling.py` runs; `--all` runs the whole sets. At most three tests that fail
-beside others run once more alone: one that passes then is listed at the end, without failing the run.
+Without paths, the fixed set of `tests/sampling.py` runs; `--all` runs the whole sets. At most three
+tests that fail beside others run once more alone: one that passes then is listed at the end,
+without failing the run.
 """
 
 from __future__ import annotations
@@ -22,13 +24,15 @@ from tests import browser, sampling, services
 
 ALL = "--all"
 PROCESSES = {"sqlite": 2, "postgresql": 1}
-"""More than the cores, because many tests wait for real processes; conftest.py groups the tests of one process.
+"""More than the cores, because many tests wait for real processes; conftest.py groups the tests of
+one process.
 
 Five took as long as four, and each process makes the waits of the others longer.
 """
 EXTRA = {"sqlite": [], "postgresql": ["--database-tests-only"]}
 MOST_AGAIN = 3
-"""The number of failures beside others, on each database, that are tried again because the machine may be at fault."""
+"""The number of failures beside others, on each database, that are tried again because the machine
+may be at fault."""
 ROOT = Path(__file__).parents[1]
 
 
@@ -51,14 +55,24 @@ def main(arguments: list[str]) -> int:
     for database, extra in EXTRA.items():
         alone = ["-m", "alone", *extra, *(arguments or _list_files_with_alone(database))]
         codes[f"{database}, one by one"] = _start(database, alone).wait()
-    os.environ.pop(sampling.FIXED_VARIABLE, None)  # or it would choose some of the cases that failed
+    os.environ.pop(
+        sampling.FIXED_VARIABLE, None
+    )  # or it would choose some of the cases that failed
     unsteady = [test for database in EXTRA for test in _run_again(database, codes)]
     failed = [
-        name for name, code in codes.items() if code not in {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED}
+        name
+        for name, code in codes.items()
+        if code not in {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED}
     ]
     found_none = all(code == pytest.ExitCode.NO_TESTS_COLLECTED for code in codes.values())
     minutes, seconds = divmod(round(time.monotonic() - began), 60)
-    verdict = f"failed: {'; '.join(failed)}" if failed else "no test was found" if found_none else "everything passed"
+    verdict = (
+        f"failed: {'; '.join(failed)}"
+        if failed
+        else "no test was found"
+        if found_none
+        else "everything passed"
+    )
     for test in unsteady:
         print(f"Failed beside others, passed by itself: {test}")
     print(f"Both databases, {minutes} min {seconds} s: {verdict}", flush=True)
@@ -66,12 +80,21 @@ def main(arguments: list[str]) -> int:
 
 
 def _run_side_by_side(arguments: list[str]) -> dict[str, int]:
-    """Run the tests on both databases at once, so that those on one use the processor while those on the other wait.
+    """Run the tests on both databases at once, so that those on one use the processor while those
+    on the other wait.
 
     The output on PostgreSQL is shown at the end.
     """
     given = {
-        database: ["-m", "not alone", "-n", str(PROCESSES[database]), *_cache_of(database), *extra, *arguments]
+        database: [
+            "-m",
+            "not alone",
+            "-n",
+            str(PROCESSES[database]),
+            *_cache_of(database),
+            *extra,
+            *arguments,
+        ]
         for database, extra in EXTRA.items()
     }
     for database in EXTRA:
@@ -109,18 +132,33 @@ def _failures_of(database: str) -> Path:
 
 
 def _list_files_with_alone(database: str) -> list[str]:
-    """List the files with tests that run alone: collecting all files again would take longer than those tests."""
-    found = [path for path in sorted((ROOT / "tests").rglob("test_*.py")) if "@pytest.mark.alone" in path.read_text()]
+    """List the files with tests that run alone: collecting all files again would take longer than
+    those tests."""
+    found = [
+        path
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+        if "@pytest.mark.alone" in path.read_text()
+    ]
     files = [path.relative_to(ROOT).as_posix() for path in found]
     return [file for file in files if sampling.has_file(file, database)]
 
 
-def _start(database: str, arguments: list[str], output: IO[bytes] | None = None) -> subprocess.Popen[bytes]:
+def _start(
+    database: str, arguments: list[str], output: IO[bytes] | None = None
+) -> subprocess.Popen[bytes]:
     print(f"\n$ {services.DATABASE_VARIABLE}={database} pytest {' '.join(arguments)}", flush=True)
-    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings", services.DATABASE_VARIABLE: database}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # otherwise each of many processes would compile everything again
+    environment = {
+        **os.environ,
+        "DJANGO_SETTINGS_MODULE": "tests.settings",
+        services.DATABASE_VARIABLE: database,
+    }
+    environment.pop(
+        "PYTHONDONTWRITEBYTECODE", None
+    )  # otherwise each of many processes would compile everything again
     command = [sys.executable, "-m", "pytest", *arguments]
-    return subprocess.Popen(command, env=environment, stdout=output, stderr=output and subprocess.STDOUT)
+    return subprocess.Popen(
+        command, env=environment, stdout=output, stderr=output and subprocess.STDOUT
+    )
 
 
 if __name__ == "__main__":

@@ -6,11 +6,14 @@ from collections.abc import Callable
 POLL_S = 0.03
 
 
-def await_that(condition: Callable[[], object], what: str | Callable[[], str], seconds: float = 60) -> float:
+def await_that(
+    condition: Callable[[], object], what: str | Callable[[], str], seconds: float = 60
+) -> float:
     """Wait for the condition, and return the seconds that it took.
 
     Raises:
-        AssertionError: the condition did not become true in time; the message says `what` was expected.
+        AssertionError: the condition did not become true in time; the message says `what` was
+            expected.
     """
     began = time.monotonic()
     while not condition():

@@ -189,7 +189,16 @@ class Behave(Tool):
     def execute(self, params: Any, context: ToolContext) -> ToolResult:
         pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
         memory = pages * os.sysconf("SC_PAGE_SIZE") // 1_000_000
-        return ToolResult.ok({"pid": os.getpid(), "memory": memory, "json": json.dumps([1])}, "Behaved")
+        return ToolResult.ok(
+            {"pid": os.getpid(), "memory": memory, "json": json.dumps([1])}, "Behaved"
+        )
 
 
-PROBES = (Misbehave, MisbehaveLater, MisbehaveOutside, MisbehaveBriefly, MisbehaveBrieflyLater, Behave)
+PROBES = (
+    Misbehave,
+    MisbehaveLater,
+    MisbehaveOutside,
+    MisbehaveBriefly,
+    MisbehaveBrieflyLater,
+    Behave,
+)

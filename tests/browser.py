@@ -1,4 +1,5 @@
-"""Find a Chromium for the journeys, or install one: the system's own, Playwright's, or Debian's package."""
+"""Find a Chromium for the journeys, or install one: the system's own, Playwright's, or Debian's
+package."""
 
 from __future__ import annotations
 
@@ -13,7 +14,13 @@ from playwright.sync_api import Error as PlaywrightError
 from playwright.sync_api import sync_playwright
 
 PATH_VARIABLE = "GADGET_TEST_BROWSER"
-PROGRAMS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+PROGRAMS = (
+    "chromium-headless-shell",
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+)
 DEBIAN_PACKAGES = PROGRAMS[:2]
 LIGHTEST = PROGRAMS[0]
 """The browser without windows: a new page takes a third of the processor time of the others."""
@@ -49,7 +56,8 @@ def find_browser() -> str:
 
 
 def find_full_browser() -> str:
-    """Return the path of a Chromium that can show notifications, which the lightest cannot; install one if needed.
+    """Return the path of a Chromium that can show notifications, which the lightest cannot; install
+    one if needed.
 
     Raises:
         BrowserMissingError: none could be installed; the text says what to do.
@@ -66,13 +74,15 @@ def find_full_browser() -> str:
 
 
 def launch_arguments() -> list[str]:
-    """Return the arguments that Chromium needs as root or in a container with little shared memory."""
+    """Return the arguments that Chromium needs as root or in a container with little shared
+    memory."""
     arguments = ["--disable-dev-shm-usage"]
     return [*arguments, "--no-sandbox"] if os.getuid() == 0 else arguments
 
 
 def _find_lightest() -> str | None:
-    """Return the path of the lightest browser, which is installed beside Debian's Chromium where that is quick."""
+    """Return the path of the lightest browser, which is installed beside Debian's Chromium where
+    that is quick."""
     if not shutil.which(LIGHTEST) and shutil.which(DEBIAN_PACKAGES[1]) and _may_install():
         print(f"Installing {LIGHTEST} ...", flush=True)
         _succeeds([*INSTALL, "--no-remove", LIGHTEST])
@@ -84,8 +94,11 @@ def _find_on_path(programs: Sequence[str] = PROGRAMS) -> str | None:
 
 
 def _find_in_playwright() -> str | None:
-    """Return the path of Playwright's own Chromium if it starts: on a bare machine its libraries may be missing."""
-    with ThreadPoolExecutor(1) as beside:  # the caller's thread may run a browser already, and then starts no other
+    """Return the path of Playwright's own Chromium if it starts: on a bare machine its libraries
+    may be missing."""
+    with ThreadPoolExecutor(
+        1
+    ) as beside:  # the caller's thread may run a browser already, and then starts no other
         return beside.submit(_probe_playwright).result()
 
 
@@ -115,5 +128,7 @@ def _install_debian_package() -> bool:
 
 def _succeeds(command: list[str]) -> bool:
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False)
+    done = subprocess.run(
+        command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False
+    )
     return done.returncode == 0

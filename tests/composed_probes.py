@@ -29,7 +29,10 @@ class Ask(Tool):
         results = [context.call_tool(params.inner, params.params) for _ in range(params.times)]
         if params.gate:
             reach(params.gate)
-        return ToolResult.ok([result.as_json() for result in results], "; ".join(result.summary for result in results))
+        return ToolResult.ok(
+            [result.as_json() for result in results],
+            "; ".join(result.summary for result in results),
+        )
 
 
 class TransactionalAsk(Ask):
@@ -85,14 +88,20 @@ class Onboard(Recipe):
     def _rename(params: Any, results: Sequence[ToolResult]) -> dict[str, Any]:
         if params.is_broken:
             raise RuntimeError("password=hunter2")
-        return {"record_id": params.record_id, "to": f"{params.to} (was {results[0].data['record']['name']})"}
+        return {
+            "record_id": params.record_id,
+            "to": f"{params.to} (was {results[0].data['record']['name']})",
+        }
 
     def result(self, params: Params, results: Sequence[ToolResult]) -> ToolResult:
-        return ToolResult.ok({"name": results[-1].data["record"]["name"]}, f"{len(results)} steps done")
+        return ToolResult.ok(
+            {"name": results[-1].data["record"]["name"]}, f"{len(results)} steps done"
+        )
 
 
 class Relay(Recipe):
-    """Passes a gate, renames a record and passes another gate; it can be paused in and between its steps."""
+    """Passes a gate, renames a record and passes another gate; it can be paused in and between its
+    steps."""
 
     name = "probe.relay"
     description = "Renames a record between two gates."

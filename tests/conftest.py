@@ -18,7 +18,8 @@ from tests.processes import Installation
 from tools import caches
 
 LONGEST = ("tests/journeys/", "tests/faults/", "tests/hostile", "tests/tools/sources")
-"""Tests at these paths run first, in this order; otherwise one process would run them while others idle."""
+"""Tests at these paths run first, in this order; otherwise one process would run them while others
+idle."""
 TOGETHER = ("tests/deployment/", "tests/journeys/")
 """The tests of each of these folders run in one process, because they share slow fixtures.
 
@@ -80,7 +81,8 @@ def _is_in_fixed_set(item: pytest.Item) -> bool:
 
 
 def pytest_collection_finish() -> None:
-    """Exclude modules and tests from garbage collection: scanning them repeatedly takes a fifth of the CPU time."""
+    """Exclude modules and tests from garbage collection: scanning them repeatedly takes a fifth of
+    the CPU time."""
     freeze_loaded_objects()
 
 
@@ -116,16 +118,21 @@ def redis_url() -> Iterator[str]:
 
 @pytest.fixture
 def installation(transactional_db: None) -> Iterator[Installation]:
-    """Yield a Gadget of real processes on the test database: start the parts that the test needs; all end with it."""
+    """Yield a Gadget of real processes on the test database: start the parts that the test needs;
+    all end with it."""
     with Installation() as running:
         yield running
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Add the output of the test's real processes to the report of its failure."""
     report = yield
     running = getattr(item, "funcargs", {}).get("installation")
     if report.failed and isinstance(running, Installation):
-        report.sections += [(f"{process.name} ({process.pid})", process.output) for process in running.processes]
+        report.sections += [
+            (f"{process.name} ({process.pid})", process.output) for process in running.processes
+        ]
     return report

@@ -1,6 +1,7 @@
 """Empties the tables after each test that commits, in 10 ms on PostgreSQL and 1 ms on SQLite.
 
-Django's flush truncates every table and writes types and permissions again, which takes 60 ms and 24 ms.
+Django's flush truncates every table and writes types and permissions again, which takes 60 ms and
+24 ms.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from psycopg.errors import LockNotAvailable
 KEPT = frozenset({"django_content_type", "auth_permission"})
 """Tables that only migrations write."""
 LOCK_TIMEOUT_MS = 200
-"""Far below PostgreSQL's deadlock timeout of a second: in a deadlock, this side gives up, not the tested process."""
+"""Far below PostgreSQL's deadlock timeout of a second: in a deadlock, this side gives up, not the
+tested process."""
 PATIENCE_S = 60.0
 
 
@@ -25,7 +27,8 @@ def empty_tables_after_tests() -> None:
 
 
 def empty_tables() -> None:
-    """Empty the tables now. Needed also after a Gadget that served several tests: its sweeper writes until it ends.
+    """Empty the tables now. Needed also after a Gadget that served several tests: its sweeper
+    writes until it ends.
 
     Raises:
         OperationalError: another process holds a table for a minute.
@@ -42,10 +45,16 @@ def empty_tables() -> None:
 def _empty_tables() -> None:
     names = _list_tables()
     with transaction.atomic(), connection.cursor() as cursor:
-        if connection.vendor == "postgresql":  # otherwise rows that another process writes meanwhile would stay
+        if (
+            connection.vendor == "postgresql"
+        ):  # otherwise rows that another process writes meanwhile would stay
             cursor.execute(f"SET LOCAL lock_timeout = {LOCK_TIMEOUT_MS}")
             cursor.execute(f"LOCK TABLE {', '.join(names)} IN ACCESS EXCLUSIVE MODE")
-        cursor.execute(" UNION ALL ".join(f"SELECT '{name}' WHERE EXISTS (SELECT 1 FROM {name})" for name in names))
+        cursor.execute(
+            " UNION ALL ".join(
+                f"SELECT '{name}' WHERE EXISTS (SELECT 1 FROM {name})" for name in names
+            )
+        )
         for (name,) in cursor.fetchall():
             cursor.execute(f"DELETE FROM {name}")
 

@@ -1,4 +1,5 @@
-"""The list of features: tests name their feature in a mark, from which docs/internals/features.md is made.
+"""The list of features: tests name their feature in a mark, from which docs/internals/features.md
+is made.
 
 `python -m tests.features` writes the page.
 """
@@ -59,7 +60,9 @@ class Feature:
         return f"| {self.sentence} | {self.code} | {self.test} |"
 
 
-def feature(section: str, sentence: str, code: str, *, whole_file: bool = False) -> pytest.MarkDecorator:
+def feature(
+    section: str, sentence: str, code: str, *, whole_file: bool = False
+) -> pytest.MarkDecorator:
     """Mark a test as the one that shows a feature.
 
     Args:
@@ -85,7 +88,11 @@ def _read(path: Path) -> list[Feature]:
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             for mark in node.decorator_list:
-                if isinstance(mark, ast.Call) and isinstance(mark.func, ast.Name) and mark.func.id == "feature":
+                if (
+                    isinstance(mark, ast.Call)
+                    and isinstance(mark.func, ast.Name)
+                    and mark.func.id == "feature"
+                ):
                     section, sentence, code = (ast.literal_eval(argument) for argument in mark.args)
                     test = name if mark.keywords else f"{name}::{node.name}"
                     found.append((mark.lineno, Feature(section, sentence, code, test)))
@@ -103,7 +110,9 @@ def render(features: list[Feature]) -> str:
     page = HEAD
     for section in SECTIONS:
         rows = [each.row for each in features if each.section == section]
-        page += "\n".join([f"\n## {section}\n", "| feature | file | test |", "|---|---|---|", *rows, ""])
+        page += "\n".join(
+            [f"\n## {section}\n", "| feature | file | test |", "|---|---|---|", *rows, ""]
+        )
     return page
 
 

@@ -1,7 +1,9 @@
-"""Forks test processes from a server that has loaded all third-party libraries, which halves the CPU time of a start.
+"""Forks test processes from a server that has loaded all third-party libraries, which halves the
+CPU time of a start.
 
-Our own code is not loaded there: each process reads its environment and settings and loads our code itself.
-tests/gadget_site and tests/journeys do not use the server, so they test how parts start on a real machine.
+Our own code is not loaded there: each process reads its environment and settings and loads our code
+itself. tests/gadget_site and tests/journeys do not use the server, so they test how parts start on
+a real machine.
 """
 
 from __future__ import annotations
@@ -62,7 +64,8 @@ class ForkedProcess:
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for the exit code and return it; raise TimeoutExpired after this number of seconds."""
+        """Wait for the exit code and return it; raise TimeoutExpired after this number of
+        seconds."""
         deadline = None if timeout is None else time.monotonic() + timeout
         while (code := self.poll()) is None:
             left = None if deadline is None else deadline - time.monotonic()
@@ -108,9 +111,12 @@ class ForkServer:
             )
 
     def start(self, command: Sequence[str], environment: dict[str, str]) -> ForkedProcess:
-        """Start `python …` in a session of its own, with its output in `stdout`; it ends with this process."""
+        """Start `python …` in a session of its own, with its output in `stdout`; it ends with this
+        process."""
         reading, writing = os.pipe()
-        request = json.dumps({"command": command[1:], "environment": environment, "parent": os.getpid()})
+        request = json.dumps(
+            {"command": command[1:], "environment": environment, "parent": os.getpid()}
+        )
         with self._request_lock, _as_subreaper():
             socket.send_fds(self._socket, [request.encode()], [writing])
             pid = int(self._socket.recv(LARGEST_REQUEST))
@@ -139,7 +145,8 @@ def _as_subreaper() -> Iterator[None]:
 
 
 def serve(control: socket.socket) -> list[str] | None:
-    """Fork a process for each request until the client is gone; in the new process, return its command."""
+    """Fork a process for each request until the client is gone; in the new process, return its
+    command."""
     for name in LIBRARIES:
         importlib.import_module(name)
     _assert_fresh()
@@ -176,7 +183,8 @@ def _assert_fresh() -> None:
 
 
 def _set_up_process(request: dict[str, Any], output: int) -> list[str]:
-    """Set the process up as `exec` would: with its own session, files, environment and tie to its parent."""
+    """Set the process up as `exec` would: with its own session, files, environment and tie to its
+    parent."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != request["parent"]:
         sys.exit("The process that asked for this one is gone.")

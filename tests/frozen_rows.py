@@ -1,4 +1,5 @@
-"""Triggers in the test database that enforce invariant I5: ended rows never change, whichever test or process tries.
+"""Triggers in the test database that enforce invariant I5: ended rows never change, whichever test
+or process tries.
 
 The one exception: a late effect may be added to an ended call, once.
 """
@@ -44,12 +45,20 @@ def freeze_ended_rows() -> None:
     """Make the database refuse changes of ended rows."""
     with connection.cursor() as cursor:
         for table, (statuses, columns) in FROZEN.items():
-            has_ended = f"OLD.status IN ({', '.join(repr(str(one)) for one in statuses)})" if statuses else "true"
-            old, new = (", ".join(f"{row}.{column}" for column in columns) for row in ("OLD", "NEW"))
+            has_ended = (
+                f"OLD.status IN ({', '.join(repr(str(one)) for one in statuses)})"
+                if statuses
+                else "true"
+            )
+            old, new = (
+                ", ".join(f"{row}.{column}" for column in columns) for row in ("OLD", "NEW")
+            )
             is_not = "IS NOT" if connection.vendor == "sqlite" else "IS DISTINCT FROM"
             changes = f"({old}) {is_not} ({new})"
             if (added := ADDED_ONCE.get(table)) is not None:
-                changes = f"({changes} OR OLD.{added} IS NOT NULL AND OLD.{added} {is_not} NEW.{added})"
+                changes = (
+                    f"({changes} OR OLD.{added} IS NOT NULL AND OLD.{added} {is_not} NEW.{added})"
+                )
             if connection.vendor == "sqlite":
                 cursor.execute(
                     f"CREATE TRIGGER frozen_{table} BEFORE UPDATE ON {table}"
@@ -68,7 +77,8 @@ def freeze_ended_rows() -> None:
 
 
 def thaw_ended_rows() -> None:
-    """Allow these changes again, for tests of other constraints; call `freeze_ended_rows` afterwards."""
+    """Allow these changes again, for tests of other constraints; call `freeze_ended_rows`
+    afterwards."""
     with connection.cursor() as cursor:
         for table in FROZEN:
             of_table = f" ON {table}" if connection.vendor == "postgresql" else ""

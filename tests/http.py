@@ -26,7 +26,9 @@ def get(url: str, headers: dict[str, str] | None = None) -> Answer:
     parts = urlsplit(url)
     connection = HTTPConnection(parts.hostname or "", parts.port, timeout=10)
     try:
-        connection.request("GET", parts.path + (f"?{parts.query}" if parts.query else ""), headers=headers or {})
+        connection.request(
+            "GET", parts.path + (f"?{parts.query}" if parts.query else ""), headers=headers or {}
+        )
         response = connection.getresponse()
         found = {name.lower(): value for name, value in response.getheaders()}
         return Answer(response.status, found, response.read())

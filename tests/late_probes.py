@@ -23,7 +23,9 @@ class Dawdle(Effect):
     @override
     def load_params(self, canonical: dict[str, Any]) -> Any:
         params = super().load_params(canonical)
-        started = ToolCall.objects.filter(tool=self.name, params=canonical, status=CallStatus.EXECUTING)
+        started = ToolCall.objects.filter(
+            tool=self.name, params=canonical, status=CallStatus.EXECUTING
+        )
         if not connection.in_atomic_block and started.exists():
             reach(f"{params.name}-begin")
         return params

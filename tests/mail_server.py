@@ -59,7 +59,9 @@ class MailServer:
         self._open.set()
         self._held = 0
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="mail-server", daemon=True)
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name="mail-server", daemon=True
+        )
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -67,7 +69,9 @@ class MailServer:
         self.port = int(self._server.sockets[0].getsockname()[1])
         return self
 
-    def __exit__(self, _type: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
+    def __exit__(
+        self, _type: type[BaseException] | None, _: BaseException | None, __: TracebackType | None
+    ) -> None:
         self.release()
         self._loop.call_soon_threadsafe(self._server.close)
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -104,7 +108,9 @@ class MailServer:
     def wait_for(self, count: int, seconds: float = 60.0) -> list[ReceivedMail]:
         """Wait until this many messages were received; return them."""
         with self._changed:
-            assert self._changed.wait_for(lambda: len(self.received) >= count, seconds), self.received
+            assert self._changed.wait_for(lambda: len(self.received) >= count, seconds), (
+                self.received
+            )
             return list(self.received)
 
     @property

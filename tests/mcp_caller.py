@@ -18,11 +18,18 @@ def call(url: str, secret: str, tool: str, **params: Any) -> dict[str, Any]:
         "Accept": "application/json, text/event-stream",
         "MCP-Protocol-Version": "2025-11-25",
     }
-    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": params}}
+    body = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": tool, "arguments": params},
+    }
     response = httpx2.post(f"{url}/mcp", json=body, headers=headers, timeout=60)
     text = response.text
     if text.startswith("event:"):
-        text = next(line.removeprefix("data: ") for line in text.splitlines() if line.startswith("data: {"))
+        text = next(
+            line.removeprefix("data: ") for line in text.splitlines() if line.startswith("data: {")
+        )
     result: dict[str, Any] = httpx2.Response(200, text=text).json()
     return result
 

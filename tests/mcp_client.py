@@ -74,7 +74,9 @@ def connect(url: str, secret: str, mode: str = "auto") -> Iterator[Agent]:
 
     connection = asyncio.run_coroutine_threadsafe(stay_connected(), loop)
     try:
-        yield Agent(asyncio.run_coroutine_threadsafe(_first(opened, connection), loop).result(30), loop)
+        yield Agent(
+            asyncio.run_coroutine_threadsafe(_first(opened, connection), loop).result(30), loop
+        )
         loop.call_soon_threadsafe(closing.set)
         connection.result(30)
     finally:

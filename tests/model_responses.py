@@ -1,4 +1,5 @@
-"""Responses of the fake model server: valid ones in every style of streaming, and every fault seen so far."""
+"""Responses of the fake model server: valid ones in every style of streaming, and every fault seen
+so far."""
 
 import json
 from collections.abc import Iterator
@@ -12,7 +13,8 @@ PIECE = 12
 
 @dataclass(frozen=True)
 class Call:
-    """A call that the model requests; `tool` may be the internal name, `arguments` is raw text instead of params."""
+    """A call that the model requests; `tool` may be the internal name, `arguments` is raw text
+    instead of params."""
 
     tool: str
     params: dict[str, Any] = field(default_factory=dict)
@@ -35,9 +37,10 @@ class Call:
 class Response:
     """One response of the server.
 
-    `style` chooses how calls are split into deltas; `streamed=None` follows the request; `body` or `events` replace
-    what is built from text and calls; `fault` breaks the transmission, after `raw` with "cut_raw"; `hold` waits until
-    it is released, before the first byte or in the middle; `chunk_bytes` sends the response in pieces of that size.
+    `style` chooses how calls are split into deltas; `streamed=None` follows the request; `body` or
+    `events` replace what is built from text and calls; `fault` breaks the transmission, after `raw`
+    with "cut_raw"; `hold` waits until it is released, before the first byte or in the middle;
+    `chunk_bytes` sends the response in pieces of that size.
     """
 
     text: str = ""
@@ -60,7 +63,8 @@ class Response:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> "Response":
-        """Build a response from a JSON object of fields; `calls` is [{tool, params}]. Others raise ValueError."""
+        """Build a response from a JSON object of fields; `calls` is [{tool, params}]. Others raise
+        ValueError."""
         known = {each.name for each in fields(cls)}
         if unknown := set(value) - known:
             raise ValueError(f"an answer has no fields {sorted(unknown)}, only {sorted(known)}")
@@ -80,12 +84,20 @@ class Response:
         return DONE if self.done else b""
 
     def completion(self, number: int) -> bytes:
-        """Return the body of a response that is not streamed; `number` makes generated ids unique."""
+        """Return the body of a response that is not streamed; `number` makes generated ids
+        unique."""
         message: dict[str, Any] = {"role": "assistant", "content": self.text or None, **self.extra}
         if self.calls:
-            message["tool_calls"] = [call.entry(place, str(number)) for place, call in enumerate(self.calls)]
+            message["tool_calls"] = [
+                call.entry(place, str(number)) for place, call in enumerate(self.calls)
+            ]
         choice = {"index": 0, "message": message, "finish_reason": self.finish_reason}
-        whole = {"id": f"fake-{number}", "object": "chat.completion", "choices": [choice], "usage": self.usage}
+        whole = {
+            "id": f"fake-{number}",
+            "object": "chat.completion",
+            "choices": [choice],
+            "usage": self.usage,
+        }
         return json.dumps(whole).encode()
 
     def stream(self, number: int) -> bytes:
@@ -95,7 +107,9 @@ class Response:
         events = [_event(_chunk(delta)) for delta in self._deltas(number)]
         events.append(_event(_chunk({}, self.finish_reason)))
         if self.usage is not None:
-            events.append(_event({"object": "chat.completion.chunk", "choices": [], "usage": self.usage}))
+            events.append(
+                _event({"object": "chat.completion.chunk", "choices": [], "usage": self.usage})
+            )
         return b"".join(events) + self._ending
 
     def _deltas(self, number: int) -> Iterator[dict[str, Any]]:
@@ -119,9 +133,15 @@ class Response:
 
 def _fragments(entry: dict[str, Any], index: dict[str, Any]) -> Iterator[dict[str, Any]]:
     arguments: str = entry["function"]["arguments"]
-    yield {"tool_calls": [{**index, **entry, "function": {"name": entry["function"]["name"], "arguments": ""}}]}
+    yield {
+        "tool_calls": [
+            {**index, **entry, "function": {"name": entry["function"]["name"], "arguments": ""}}
+        ]
+    }
     for start in range(0, len(arguments), PIECE):
-        yield {"tool_calls": [{**index, "function": {"arguments": arguments[start : start + PIECE]}}]}
+        yield {
+            "tool_calls": [{**index, "function": {"arguments": arguments[start : start + PIECE]}}]
+        }
 
 
 def _chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
@@ -137,7 +157,8 @@ def _event(value: Any) -> bytes:
 def html() -> Response:
     """Return a web page with status 200, as from a proxy or a wrong address."""
     return Response(
-        body="<!doctype html><html><body>Welcome to nginx</body></html>", headers={"Content-Type": "text/html"}
+        body="<!doctype html><html><body>Welcome to nginx</body></html>",
+        headers={"Content-Type": "text/html"},
     )
 
 
@@ -150,9 +171,14 @@ def error_200(error: Any) -> Response:
     return Response(body=json.dumps({"error": error}))
 
 
-def failing(status: int, message: str = "the fake server was told to fail", **headers: str) -> Response:
-    """Return a status other than 200 with the usual error body; headers are keywords, with `_` for `-`."""
+def failing(
+    status: int, message: str = "the fake server was told to fail", **headers: str
+) -> Response:
+    """Return a status other than 200 with the usual error body; headers are keywords, with `_` for
+    `-`."""
     body = json.dumps({"error": {"message": message, "type": "fake", "code": None}})
     return Response(
-        status=status, body=body, headers={name.replace("_", "-"): value for name, value in headers.items()}
+        status=status,
+        body=body,
+        headers={name.replace("_", "-"): value for name, value in headers.items()},
     )

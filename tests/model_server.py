@@ -1,8 +1,10 @@
-"""A small fake of an OpenAI-compatible server over real HTTP: in a test's process, or on its own with `python -m`.
+"""A small fake of an OpenAI-compatible server over real HTTP: in a test's process, or on its own
+with `python -m`.
 
-In a test: `with ModelServer() as server:` gives `server.url` (ends in /v1). Responses come from `enqueue`, else from
-`respond_with`, else from the script, by the number of assistant messages in the request (the last one repeats). Other
-processes use `/control/`: POST enqueue, script, hold, release, reset; GET requests, held.
+In a test: `with ModelServer() as server:` gives `server.url` (ends in /v1). Responses come from
+`enqueue`, else from `respond_with`, else from the script, by the number of assistant messages in
+the request (the last one repeats). Other processes use `/control/`: POST enqueue, script, hold,
+release, reset; GET requests, held.
 """
 
 import argparse
@@ -31,7 +33,9 @@ _ASSISTANT = re.compile(rb'"role":\s?"assistant"')
 
 def _is_title_request(body: dict[str, Any]) -> bool:
     messages = body.get("messages") or [{}]
-    return len(messages) == 1 and str(messages[0].get("content")).startswith("Give the following task a title")
+    return len(messages) == 1 and str(messages[0].get("content")).startswith(
+        "Give the following task a title"
+    )
 
 
 class ModelServer:
@@ -43,12 +47,17 @@ class ModelServer:
     media_type = "text/event-stream"
     keep_alive = b": keep-alive\n\n"
 
-    def __init__(self, port: int = 0, *, records: bool = True, script: Sequence[Response] = ()) -> None:
+    def __init__(
+        self, port: int = 0, *, records: bool = True, script: Sequence[Response] = ()
+    ) -> None:
         self.requests: list[dict[str, Any]] = []
         self.request_headers: list[dict[str, str]] = []
-        self.models: Response = Response(body='{"object": "list", "data": [{"id": "fake", "object": "model"}]}')
+        self.models: Response = Response(
+            body='{"object": "list", "data": [{"id": "fake", "object": "model"}]}'
+        )
         self.title: Response | None = None
-        """The response to a request for a run's title, which is not counted; None: it is treated like any other."""
+        """The response to a request for a run's title, which is not counted; None: it is treated
+        like any other."""
         self.pages: dict[str, str] = {}
         """Other pages, by path."""
         self.connections = 0
@@ -64,7 +73,9 @@ class ModelServer:
         self._number = 0
         self._closing = False
         self._server = _Server(port, self)
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(0.01,), daemon=True
+        )
 
     @property
     def url(self) -> str:
@@ -75,7 +86,10 @@ class ModelServer:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 
@@ -140,11 +154,15 @@ class ModelServer:
                 raise TimeoutError(f"no {what} within {timeout} s")
 
     def answer_for(self, raw: bytes, headers: dict[str, str]) -> tuple[Response, bool, int]:
-        """Choose the response; return it, True if it is to be streamed, and the number of the request."""
+        """Choose the response; return it, True if it is to be streamed, and the number of the
+        request."""
         if self._records:
             body = json.loads(raw)
             fault = self.find_fault(body)
-            streams, passes = bool(body.get("stream")), sum(m["role"] == "assistant" for m in body.get("messages", ()))
+            streams, passes = (
+                bool(body.get("stream")),
+                sum(m["role"] == "assistant" for m in body.get("messages", ())),
+            )
         else:
             body, fault = {}, None
             streams, passes = b'"stream":true' in raw, len(_ASSISTANT.findall(raw))
@@ -235,7 +253,8 @@ class _Server(socketserver.ThreadingTCPServer):
 
 
 class _Connection(socketserver.StreamRequestHandler):
-    """One persistent connection. It parses the few parts of HTTP/1.1 that our clients use by hand, for speed."""
+    """One persistent connection. It parses the few parts of HTTP/1.1 that our clients use by hand,
+    for speed."""
 
     disable_nagle_algorithm = True
     rbufsize = 65536
@@ -257,7 +276,9 @@ class _Connection(socketserver.StreamRequestHandler):
             headers[name.lower()] = value.strip()
         raw = self.rfile.read(int(headers.get("content-length", 0)))
         if path.startswith("/control/"):
-            result = self.server.model.control(path.removeprefix("/control/"), json.loads(raw or b"null"))
+            result = self.server.model.control(
+                path.removeprefix("/control/"), json.loads(raw or b"null")
+            )
             return self._send_body(200, {}, json.dumps(result).encode())
         if path == self.server.model.chat_path and method == "POST":
             return self._answer(raw, headers)
@@ -295,7 +316,11 @@ class _Connection(socketserver.StreamRequestHandler):
         return True
 
     def _send_stream(self, response: Response, whole: bytes) -> bool:
-        sent = {"Content-Type": self.server.model.media_type, **response.headers, "Transfer-Encoding": "chunked"}
+        sent = {
+            "Content-Type": self.server.model.media_type,
+            **response.headers,
+            "Transfer-Encoding": "chunked",
+        }
         head = _head(response.status, sent)
         if response.fault == "drip":
             self.wfile.write(head)
@@ -331,14 +356,17 @@ def _framed(data: bytes) -> bytes:
 
 
 def _find_fault(body: dict[str, Any]) -> str | None:
-    """Return why OpenAI would respond with 400: illegal names, too many tools, unmatched calls or tool messages."""
+    """Return why OpenAI would respond with 400: illegal names, too many tools, unmatched calls or
+    tool messages."""
     tools = body.get("tools", ())
     if len(tools) > 128:
         return f"array too long: {len(tools)} tools"
     for tool in tools:
         name = tool["function"]["name"]
         if not _LEGAL_NAME.fullmatch(name):
-            return f"Invalid 'tools[].function.name': {name!r} does not match ^[a-zA-Z0-9_-]{{1,64}}$"
+            return (
+                f"Invalid 'tools[].function.name': {name!r} does not match ^[a-zA-Z0-9_-]{{1,64}}$"
+            )
     if "messages" not in body or "model" not in body:
         return "you must provide model and messages"
     open_ids: list[str] = []
@@ -358,12 +386,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--script", help="a JSON list of answers, or the path of a file with one")
-    parser.add_argument("--fast", action="store_true", help="do not read or record the bodies of requests")
+    parser.add_argument(
+        "--fast", action="store_true", help="do not read or record the bodies of requests"
+    )
     options = parser.parse_args()
     text = options.script or "[]"
     responses = json.loads(text if text.lstrip().startswith("[") else Path(text).read_text())
     server = ModelServer(
-        options.port, records=not options.fast, script=[Response.from_json(each) for each in responses]
+        options.port,
+        records=not options.fast,
+        script=[Response.from_json(each) for each in responses],
     )
     print(f"model server ready at {server.url}", flush=True)
     with contextlib.suppress(KeyboardInterrupt):

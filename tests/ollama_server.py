@@ -1,6 +1,8 @@
-"""A small fake of Ollama over real HTTP: the fake model server under Ollama's addresses, with lines of JSON.
+"""A small fake of Ollama over real HTTP: the fake model server under Ollama's addresses, with lines
+of JSON.
 
-It holds, drips, cuts and counts like the fake model server. It refuses the requests that Ollama could not decode.
+It holds, drips, cuts and counts like the fake model server. It refuses the requests that Ollama
+could not decode.
 """
 
 import json
@@ -18,7 +20,8 @@ TEXTS = ("role", "content", "thinking", "tool_name")
 
 @dataclass(frozen=True)
 class Chat(Response):
-    """One response of Ollama: `finish` is its done_reason, None omits the last line; `events` are the lines."""
+    """One response of Ollama: `finish` is its done_reason, None omits the last line; `events` are
+    the lines."""
 
     finish: str | None = "stop"
     ids: bool = False
@@ -58,7 +61,10 @@ class Chat(Response):
 
     def _end(self) -> dict[str, Any]:
         usage = self.usage or {}
-        counts = {"prompt_eval_count": usage.get("prompt_tokens"), "eval_count": usage.get("completion_tokens")}
+        counts = {
+            "prompt_eval_count": usage.get("prompt_tokens"),
+            "eval_count": usage.get("completion_tokens"),
+        }
         return {"done": True, "done_reason": self.finish, "total_duration": 1, **counts}
 
 

@@ -33,7 +33,8 @@ RECORDER_VARIABLE = "GADGET_TEST_RECORDER"
 
 
 def reach(name: str, key: str = "") -> None:
-    """Send a request to the recorder and wait for its reply; with a key, the recorder counts an effect."""
+    """Send a request to the recorder and wait for its reply; with a key, the recorder counts an
+    effect."""
     query = urllib.parse.urlencode({"name": name, "key": key})
     address = f"{os.environ[RECORDER_VARIABLE]}/?{query}"
     request = urllib.request.Request(address, data=b"" if key else None)
@@ -42,9 +43,13 @@ def reach(name: str, key: str = "") -> None:
 
 
 def record_of(params: Any, context: ToolContext) -> Record:
-    found = Record.objects.filter(organization_id=context.organization_id, pk=params.record_id).first()
+    found = Record.objects.filter(
+        organization_id=context.organization_id, pk=params.record_id
+    ).first()
     if found is None:
-        raise ToolError(ErrorCode.NOT_FOUND, f"There is no record {params.record_id}.", attempted=False)
+        raise ToolError(
+            ErrorCode.NOT_FOUND, f"There is no record {params.record_id}.", attempted=False
+        )
     return found
 
 
@@ -73,7 +78,9 @@ class Print(Gate):
     @override
     def execute(self, params: Named, context: ToolContext) -> ToolResult:
         reach(params.name)
-        return ToolResult.ok({}, "Printed", files=[ResultFile("page.txt", b"A page.", "text/plain")])
+        return ToolResult.ok(
+            {}, "Printed", files=[ResultFile("page.txt", b"A page.", "text/plain")]
+        )
 
 
 class Draw(Gate):
@@ -109,7 +116,8 @@ class Knock(Effect):
 
 
 class ShortEffect(Effect):
-    """Like `Effect`, with a short timeout: its outcome becomes unknown when the reply is withheld."""
+    """Like `Effect`, with a short timeout: its outcome becomes unknown when the reply is
+    withheld."""
 
     name = "probe.shortEffect"
     timeout_s = 0.3
@@ -139,7 +147,15 @@ class Rename(Tool):
         record = record_of(params, context)
         return Preview(
             "update",
-            (Target(str(record.pk), record.name, record.version, {"name": record.name}, {"name": params.to}),),
+            (
+                Target(
+                    str(record.pk),
+                    record.name,
+                    record.version,
+                    {"name": record.name},
+                    {"name": params.to},
+                ),
+            ),
         )
 
     def execute(self, params: Any, context: ToolContext) -> ToolResult:
@@ -182,7 +198,8 @@ class Hang(Tool):
 
 
 class Freeze(Tool):
-    """A read that holds the GIL on its first attempt, so that no other thread of its worker can run."""
+    """A read that holds the GIL on its first attempt, so that no other thread of its worker can
+    run."""
 
     name = "probe.freeze"
     description = "Freezes its worker."
@@ -257,7 +274,9 @@ class FailingEffect(Tool):
     def execute(self, params: Any, context: ToolContext) -> ToolResult:
         if not params.code:
             raise RuntimeError("the secret is hunter2")
-        raise ToolError(ErrorCode(params.code), f"failed with {params.code}", attempted=params.attempted)
+        raise ToolError(
+            ErrorCode(params.code), f"failed with {params.code}", attempted=params.attempted
+        )
 
 
 class Announce(Effect):
@@ -271,7 +290,9 @@ class Announce(Effect):
 
     def preview(self, params: Any, context: ToolContext) -> Preview:
         record = record_of(params, context)
-        return Preview("announce", (Target(str(record.pk), record.name, record.version),), reversible=False)
+        return Preview(
+            "announce", (Target(str(record.pk), record.name, record.version),), reversible=False
+        )
 
     def execute(self, params: Any, context: ToolContext) -> ToolResult:
         reach("announce", context.idempotency_key)
@@ -306,7 +327,9 @@ class Spoil(Rename):
             raise OperationalError("deadlock detected")
         if params.how == "swallow":
             with suppress(IntegrityError):
-                Record.objects.create(organization_id=context.organization_id, name="Too good", score=500)
+                Record.objects.create(
+                    organization_id=context.organization_id, name="Too good", score=500
+                )
         if params.how == "dangle":
             RecordChange.objects.create(record_id=-1, version=1)
         if params.how == "swallow sql":

@@ -1,4 +1,5 @@
-"""The real system for tests: web, workers and sweeper as processes on the test database, with their own Redis."""
+"""The real system for tests: web, workers and sweeper as processes on the test database, with their
+own Redis."""
 
 from __future__ import annotations
 
@@ -21,7 +22,12 @@ from urllib.parse import quote
 from django.conf import settings
 from django.db import connection
 
-from gadget_site.management.processes import ProcessSpec, build_sweeper_process, build_web_process, build_worker_process
+from gadget_site.management.processes import (
+    ProcessSpec,
+    build_sweeper_process,
+    build_web_process,
+    build_worker_process,
+)
 from gadget_site.management.supervisor import TETHER
 from tests import services
 from tests.fork_server import ForkedProcess, fork_server
@@ -33,7 +39,9 @@ STOP_PATIENCE_S = 20.0
 class RealProcess:
     """One part of the system as a process, with its output in lines."""
 
-    def __init__(self, part: ProcessSpec, environment: dict[str, str], *, is_forked: bool = False) -> None:
+    def __init__(
+        self, part: ProcessSpec, environment: dict[str, str], *, is_forked: bool = False
+    ) -> None:
         self.name = part.name
         self.lines: list[str] = []
         self._changed = threading.Condition()
@@ -123,11 +131,13 @@ class RealProcess:
 
 @dataclass
 class Installation:
-    """A whole Gadget on the current test database: `start_web()`, `start_worker()`, `start_sweeper()` as needed.
+    """A whole Gadget on the current test database: `start_web()`, `start_worker()`,
+    `start_sweeper()` as needed.
 
-    `timing_scale` multiplies the engine's lease, heartbeat, sweep, grace and expiry; `variables` are added to the
-    processes' environment; with `is_forked` they start faster, through tests/fork_server.py.
-    Use it as a context manager, or the fixture `installation`: it always cleans up.
+    `timing_scale` multiplies the engine's lease, heartbeat, sweep, grace and expiry; `variables`
+    are added to the processes' environment; with `is_forked` they start faster, through
+    tests/fork_server.py. Use it as a context manager, or the fixture `installation`: it always
+    cleans up.
     """
 
     timing_scale: float = 0.1
@@ -196,20 +206,24 @@ class Installation:
             pass
 
     def forget_files(self) -> None:
-        """Remove the organizations' files; a later process would otherwise use them with another database."""
+        """Remove the organizations' files; a later process would otherwise use them with another
+        database."""
         for folder in self._folder.glob("files/[0-9]*"):
             shutil.rmtree(folder, ignore_errors=True)
 
     @contextmanager
     def without_redis(self) -> Iterator[None]:
-        """Stop Redis while the block runs, and start an empty one at the same address afterwards."""
+        """Stop Redis while the block runs, and start an empty one at the same address
+        afterwards."""
         self.redis.stop()
         yield
         self.redis = services.start_redis(self._folder)
 
     def spawn(self, part: ProcessSpec) -> RealProcess:
         """Start the part without waiting for its ready line."""
-        process = RealProcess(part, {**self.environment, **part.environment}, is_forked=self.is_forked)
+        process = RealProcess(
+            part, {**self.environment, **part.environment}, is_forked=self.is_forked
+        )
         self.processes.append(process)
         return process
 
@@ -248,7 +262,9 @@ def current_database_url() -> str:
     found = connection.settings_dict
     if connection.vendor == "sqlite":
         return f"sqlite:///{found['NAME']}"
-    login = quote(found["USER"], safe="") + (":" + quote(found["PASSWORD"], safe="") if found["PASSWORD"] else "")
+    login = quote(found["USER"], safe="") + (
+        ":" + quote(found["PASSWORD"], safe="") if found["PASSWORD"] else ""
+    )
     where = f"?host={found['HOST']}" + (f"&port={found['PORT']}" if found["PORT"] else "")
     return f"postgresql://{login}@/{found['NAME']}{where}"
 

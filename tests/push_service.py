@@ -1,4 +1,5 @@
-"""A push service over real HTTP and a browser behind it: it authenticates the sender, and decrypts the messages."""
+"""A push service over real HTTP and a browser behind it: it authenticates the sender, and decrypts
+the messages."""
 
 from __future__ import annotations
 
@@ -55,7 +56,9 @@ class BrowserKeys:
         salt, size, length = body[:16], int.from_bytes(body[16:20], "big"), body[20]
         senders = body[21 : 21 + length]
         assert len(body) - 21 - length <= size
-        shared = self.private.exchange(ec.ECDH(), ec.EllipticCurvePublicKey.from_encoded_point(CURVE, senders))
+        shared = self.private.exchange(
+            ec.ECDH(), ec.EllipticCurvePublicKey.from_encoded_point(CURVE, senders)
+        )
         secret = _derive(shared, self.auth, b"WebPush: info\x00" + self.public + senders, 32)
         key = _derive(secret, salt, b"Content-Encoding: aes128gcm\x00", 16)
         nonce = _derive(secret, salt, b"Content-Encoding: nonce\x00", 12)
@@ -69,7 +72,8 @@ def _derive(secret: bytes, salt: bytes, info: bytes, length: int) -> bytes:
 
 
 def check_sender(authorization: str, origin: str) -> str:
-    """Check the signature, the receiver and the age of a VAPID header; return the sender's public key.
+    """Check the signature, the receiver and the age of a VAPID header; return the sender's public
+    key.
 
     Raises:
         InvalidSignature: it was signed with another key.
@@ -127,7 +131,9 @@ class PushService:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
         return self
 
-    def __exit__(self, _type: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
+    def __exit__(
+        self, _type: type[BaseException] | None, _: BaseException | None, __: TracebackType | None
+    ) -> None:
         self.answering.set()
         self._server.shutdown()
         self._server.server_close()

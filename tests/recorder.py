@@ -1,4 +1,5 @@
-"""A small HTTP server that represents the outside world: it counts effects and can withhold its replies."""
+"""A small HTTP server that represents the outside world: it counts effects and can withhold its
+replies."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from urllib.parse import parse_qs, urlsplit
 
 
 class Recorder:
-    """`POST /?name=…&key=…` counts an effect, `GET /?name=…` only waits; a reply is withheld while its name is held."""
+    """`POST /?name=…&key=…` counts an effect, `GET /?name=…` only waits; a reply is withheld while
+    its name is held."""
 
     def __init__(self, host: str = "127.0.0.1") -> None:
         self._host = host
@@ -23,7 +25,9 @@ class Recorder:
         self._held: set[str] = set()
         self._server = _Server((host, 0), _Handler)
         self._server.recorder = self
-        threading.Thread(target=self._server.serve_forever, args=(0.01,), name="recorder", daemon=True).start()
+        threading.Thread(
+            target=self._server.serve_forever, args=(0.01,), name="recorder", daemon=True
+        ).start()
 
     @property
     def url(self) -> str:
@@ -66,7 +70,10 @@ class Recorder:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         with self._changed:
             self._held.clear()

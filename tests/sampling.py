@@ -1,4 +1,5 @@
-"""Samples of the largest sets of tests: `make test` runs the same one each time, `make test ARGS=--all` the whole sets.
+"""Samples of the largest sets of tests: `make test` runs the same one each time, `make test
+ARGS=--all` the whole sets.
 
 Two commits that pass have passed the same tests. GADGET_TESTS_SAMPLE=word takes another sample.
 """
@@ -14,7 +15,8 @@ WHOLE_VARIABLE = "GADGET_TESTS_WHOLE"
 SAMPLE_VARIABLE = "GADGET_TESTS_SAMPLE"
 USUAL_SAMPLE = "usual"
 FIXED_VARIABLE = "GADGET_TESTS_FIXED"
-"""Set by a run of the fixed set: all tests without a database or on SQLite, those of `ON_BOTH` on PostgreSQL too."""
+"""Set by a run of the fixed set: all tests without a database or on SQLite, those of `ON_BOTH` on
+PostgreSQL too."""
 ON_BOTH = (
     "tests/api/test_health",
     "tests/api/test_list_",
@@ -43,12 +45,14 @@ ON_BOTH = (
     "tests/webhooks/test_many_workers",
     "tests/worker/",
 )
-"""What the fixed set tests on PostgreSQL too: engine, approvals, gate, queries, and what differs there.
+"""What the fixed set tests on PostgreSQL too: engine, approvals, gate, queries, and what differs
+there.
 
 The whole sets run all tests with a database on both.
 """
 CASES_ON_POSTGRESQL = 4
-"""N: the fixed set has one in N cases of each test, and at least one, on PostgreSQL; SQLite has all of them."""
+"""N: the fixed set has one in N cases of each test, and at least one, on PostgreSQL; SQLite has all
+of them."""
 JOURNEYS = "tests/journeys/"
 """Tests of which the fixed set has only those marked `every_commit`: one for each subject."""
 ONE_OF = {
@@ -81,7 +85,8 @@ def describe() -> str:
 
 
 def take_sample(items: Sequence[Item], one_of: int, name: str) -> tuple[Item, ...]:
-    """Return every nth item on average, in order and at least one; all of them with GADGET_TESTS_WHOLE=1.
+    """Return every nth item on average, in order and at least one; all of them with
+    GADGET_TESTS_WHOLE=1.
 
     Args:
         name: what the items are; sets with different names are sampled independently.
@@ -99,7 +104,8 @@ def is_fixed_set() -> bool:
 
 
 def has_file(path: str, database: str) -> bool:
-    """Return True if the run has this file on this database: the fixed set has only `ON_BOTH` on PostgreSQL."""
+    """Return True if the run has this file on this database: the fixed set has only `ON_BOTH` on
+    PostgreSQL."""
     return not is_fixed_set() or database == "sqlite" or path.startswith(ON_BOTH)
 
 
@@ -109,12 +115,15 @@ def choose_cases(names: Iterable[str]) -> frozenset[str]:
     for name in names:
         by_test.setdefault(name.partition("[")[0], []).append(name)
     return frozenset(
-        case for test, cases in by_test.items() for case in take_sample(cases, CASES_ON_POSTGRESQL, f"cases {test}")
+        case
+        for test, cases in by_test.items()
+        for case in take_sample(cases, CASES_ON_POSTGRESQL, f"cases {test}")
     )
 
 
 def is_in_share(name: str, database: str) -> bool:
-    """Return True if a test without `every_commit` is in the fixed set: the seed chooses, for each database others."""
+    """Return True if a test without `every_commit` is in the fixed set: the seed chooses, for each
+    database others."""
     if name.startswith(JOURNEYS):
         return False
     one_of = next((share for path, share in ONE_OF.items() if name.startswith(path)), 1)

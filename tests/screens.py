@@ -1,4 +1,5 @@
-"""`make screens`: pictures of the pages, taken from a Gadget that runs with the demo's data, into docs/screens/.
+"""`make screens`: pictures of the pages, taken from a Gadget that runs with the demo's data, into
+docs/screens/.
 
 Git ignores them, but for those that a page of the documentation shows.
 """
@@ -137,7 +138,8 @@ def _start(employee: str, task: str) -> Run:
 
 
 def _session(username: str) -> str:
-    """Return a session cookie of this person; the newcomer is the admin of an empty organization."""
+    """Return a session cookie of this person; the newcomer is the admin of an empty
+    organization."""
     user, is_new = User.objects.get_or_create(username=username)
     if is_new:
         fresh = Organization.objects.create(name="Borealis", slug="borealis")
@@ -166,8 +168,13 @@ def _decide(started: list[Run]) -> None:
     approver = _member("approver")
     yes, no = _card(started[APPROVED]), _card(started[DENIED])
     decisions.approve(approver, yes.pk, decisions.Decision(digest=yes.digest))
-    decisions.deny(approver, no.pk, decisions.Decision(digest=no.digest, reason="Not before the audit is over"))
-    _await(lambda: _has_ended(started[APPROVED]) and _has_ended(started[DENIED]), "the decided runs have ended")
+    decisions.deny(
+        approver, no.pk, decisions.Decision(digest=no.digest, reason="Not before the audit is over")
+    )
+    _await(
+        lambda: _has_ended(started[APPROVED]) and _has_ended(started[DENIED]),
+        "the decided runs have ended",
+    )
 
 
 def _await(holds: Callable[[], bool], what: str) -> None:
@@ -179,7 +186,8 @@ def _await(holds: Callable[[], bool], what: str) -> None:
 
 @dataclass(frozen=True)
 class Visit:
-    """Where to look: the address of the site, a session cookie for each person, and a path for each page's name."""
+    """Where to look: the address of the site, a session cookie for each person, and a path for each
+    page's name."""
 
     url: str
     sessions: dict[str, str]
@@ -210,7 +218,10 @@ def _places(started: list[Run], source: Source) -> dict[str, dict[str, str]]:
         "source": source.pk,
         "draft": Draft.objects.filter(run_id=ended.pk).latest("pk").pk,
     }
-    return {who: {title: path.format(**rows) for title, path in pages.items()} for who, pages in PAGES.items()}
+    return {
+        who: {title: path.format(**rows) for title, path in pages.items()}
+        for who, pages in PAGES.items()
+    }
 
 
 def _take_all(browser: Browser, visit: Visit, look: tuple[str, ViewportSize, str]) -> None:
@@ -223,7 +234,11 @@ def _take_all(browser: Browser, visit: Visit, look: tuple[str, ViewportSize, str
             reduced_motion="reduce",
         )
         if who:
-            cookie = {"name": settings.SESSION_COOKIE_NAME, "value": visit.sessions[who], "url": visit.url}
+            cookie = {
+                "name": settings.SESSION_COOKIE_NAME,
+                "value": visit.sessions[who],
+                "url": visit.url,
+            }
             context.add_cookies([cookie])  # type: ignore[list-item]
         page = context.new_page()
         for title, path in pages.items():

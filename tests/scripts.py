@@ -1,4 +1,5 @@
-"""Files of scripts for scripted employees, in the folder of the tests and of the processes that they start."""
+"""Files of scripts for scripted employees, in the folder of the tests and of the processes that
+they start."""
 
 from __future__ import annotations
 

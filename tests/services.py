@@ -1,4 +1,5 @@
-"""Real, private servers for tests: PostgreSQL from TEST_DATABASE_URL or a wheel, Redis on a socket."""
+"""Real, private servers for tests: PostgreSQL from TEST_DATABASE_URL or a wheel, Redis on a
+socket."""
 
 from __future__ import annotations
 
@@ -61,12 +62,15 @@ class ServerError(Exception):
 
 
 def prepare_environment() -> None:
-    """Set every variable that tests/settings.py reads, so that the developer's own installation is not touched.
+    """Set every variable that tests/settings.py reads, so that the developer's own installation is
+    not touched.
 
     A process that a test starts (GADGET_TESTS_GIVEN) keeps the variables that the test gave it.
     """
     for name, value in TEST_ENVIRONMENT.items():
-        os.environ.setdefault(name, value) if GIVEN_VARIABLE in os.environ else os.environ.update({name: value})
+        os.environ.setdefault(name, value) if GIVEN_VARIABLE in os.environ else os.environ.update(
+            {name: value}
+        )
     os.environ.setdefault("GADGET_TIMING_SCALE", "0.1")
     os.environ.setdefault("GADGET_DEMO_PACE", "0")
     if GIVEN_VARIABLE in os.environ:
@@ -82,7 +86,8 @@ def prepare_environment() -> None:
 
 
 def test_database_name(name: str) -> str:
-    """Return the name of the test database: one for each session, so that sessions can share a server."""
+    """Return the name of the test database: one for each session, so that sessions can share a
+    server."""
     return f"test_{name}_{_session_folder().name.rpartition('-')[2].lower()}"
 
 
@@ -101,7 +106,9 @@ def _database_url(data_dir: Path) -> str:
     if kind != "postgresql":
         raise ServerError(f"{DATABASE_VARIABLE}={kind!r} is neither sqlite nor postgresql.")
     if POSTGRESQL_VARIABLE not in os.environ:
-        os.environ[POSTGRESQL_VARIABLE] = os.environ.get("TEST_DATABASE_URL") or start_postgresql().url
+        os.environ[POSTGRESQL_VARIABLE] = (
+            os.environ.get("TEST_DATABASE_URL") or start_postgresql().url
+        )
     parse_database_url(os.environ[POSTGRESQL_VARIABLE])
     return os.environ[POSTGRESQL_VARIABLE]
 
@@ -121,9 +128,11 @@ class Server:
 
 
 def start_postgresql(settings: dict[str, str] | None = None, trusted_network: str = "") -> Server:
-    """Start a fresh PostgreSQL from the wheel on a Unix socket; it refuses root, so for root it runs as another user.
+    """Start a fresh PostgreSQL from the wheel on a Unix socket; it refuses root, so for root it
+    runs as another user.
 
-    With `listen_addresses` among the settings, it also accepts `trusted_network`, without a password.
+    With `listen_addresses` among the settings, it also accepts `trusted_network`, without a
+    password.
     """
     folder = Path(tempfile.mkdtemp(prefix="gadget-pg-"))
     account = _unprivileged() if os.getuid() == 0 else None
@@ -133,7 +142,21 @@ def start_postgresql(settings: dict[str, str] | None = None, trusted_network: st
     if account:
         for path in (folder, data):
             os.chown(path, account.pw_uid, account.pw_gid)
-    _run_as(account, [str(programs / "initdb"), "-D", str(data), "-U", "postgres", "-A", "trust", "-E", "UTF8", "-N"])
+    _run_as(
+        account,
+        [
+            str(programs / "initdb"),
+            "-D",
+            str(data),
+            "-U",
+            "postgres",
+            "-A",
+            "trust",
+            "-E",
+            "UTF8",
+            "-N",
+        ],
+    )
     if trusted_network:
         with (data / "pg_hba.conf").open("a") as rules:
             rules.write(f"host all all {trusted_network} trust\n")
@@ -150,7 +173,8 @@ def start_postgresql(settings: dict[str, str] | None = None, trusted_network: st
 
 
 def start_redis(data_dir: Path) -> Server:
-    """Start the embedded Redis of this data folder with the product's own code, at the address of its settings."""
+    """Start the embedded Redis of this data folder with the product's own code, at the address of
+    its settings."""
     socket, folder = redis_server.get_socket_path(data_dir), data_dir / "redis"
     redis_server.create_folders(socket, folder)
     log = data_dir / f"redis-{secrets.token_hex(4)}.log"
@@ -167,7 +191,9 @@ def _postgresql_programs(folder: Path, account: pwd.struct_passwd | None) -> Pat
     """Return the wheel's bin folder; it is copied if the other account could not read it."""
     found = importlib.util.find_spec(WHEEL)
     if found is None or found.origin is None:
-        raise ServerError("No PostgreSQL for the tests: set TEST_DATABASE_URL, or install requirements-dev.lock.")
+        raise ServerError(
+            "No PostgreSQL for the tests: set TEST_DATABASE_URL, or install requirements-dev.lock."
+        )
     package = Path(found.origin).parent
     installs = sorted(package.glob("pginstall*/bin/postgres"))
     if not installs:
@@ -189,7 +215,9 @@ def _unprivileged() -> pwd.struct_passwd:
             return pwd.getpwnam(name)
         except KeyError:
             continue
-    raise ServerError(f"PostgreSQL refuses to run as root, and there is no user of {', '.join(UNPRIVILEGED_USERS)}.")
+    raise ServerError(
+        f"PostgreSQL refuses to run as root, and there is no user of {', '.join(UNPRIVILEGED_USERS)}."
+    )
 
 
 def _run_as(account: pwd.struct_passwd | None, arguments: list[str]) -> None:
@@ -204,10 +232,14 @@ def _run_as(account: pwd.struct_passwd | None, arguments: list[str]) -> None:
         group=account.pw_gid if account else None,
     )
     if done.returncode:
-        raise ServerError(f"{arguments[0]} ended with {done.returncode}: {done.stdout}{done.stderr}")
+        raise ServerError(
+            f"{arguments[0]} ended with {done.returncode}: {done.stdout}{done.stderr}"
+        )
 
 
-def _start_as(account: pwd.struct_passwd | None, arguments: list[str], output: int) -> subprocess.Popen[bytes]:
+def _start_as(
+    account: pwd.struct_passwd | None, arguments: list[str], output: int
+) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         arguments,
         stdin=subprocess.DEVNULL,
@@ -255,7 +287,9 @@ def _await(responses: Callable[[], bool], process: subprocess.Popen[bytes], log:
     while not responses():
         if process.poll() is not None or time.monotonic() > deadline:
             _end(process, signal.SIGKILL)
-            raise ServerError(f"{process.args!r} did not start: {log.read_text(errors='replace')[-2000:]}")
+            raise ServerError(
+                f"{process.args!r} did not start: {log.read_text(errors='replace')[-2000:]}"
+            )
         time.sleep(0.02)
 
 

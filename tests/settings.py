@@ -1,6 +1,7 @@
 """The settings of tests: those of the product, on private servers and a data folder of their own.
 
-Real web, worker and sweeper processes that a test starts use them too, with the test's own DATABASE_URL and REDIS_URL.
+Real web, worker and sweeper processes that a test starts use them too, with the test's own
+DATABASE_URL and REDIS_URL.
 """
 
 import os
@@ -16,7 +17,15 @@ from gadget_site.settings import DATABASES, SITE  # noqa: E402
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 AXES_ENABLED = False
 _PROBES = (
-    *("probes", "composed_probes", "bad_probes", "late_probes", "outside_probes", "office_probes", "suite_probes"),
+    *(
+        "probes",
+        "composed_probes",
+        "bad_probes",
+        "late_probes",
+        "outside_probes",
+        "office_probes",
+        "suite_probes",
+    ),
     "context_probes",
 )
 GADGET_TOOLS = [
@@ -25,7 +34,9 @@ GADGET_TOOLS = [
     *(f"tests.{module}.PROBES" for module in _PROBES),
 ]
 
-GADGET_SCRIPTS_DIR = Path(os.environ.setdefault(services.SCRIPTS_VARIABLE, str(SITE.data_dir / "scripts")))
+GADGET_SCRIPTS_DIR = Path(
+    os.environ.setdefault(services.SCRIPTS_VARIABLE, str(SITE.data_dir / "scripts"))
+)
 
 if SITE.database.is_sqlite:
     DATABASES["default"]["TEST"] = {"NAME": str(SITE.data_dir / "test.sqlite3")}

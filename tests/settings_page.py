@@ -1,4 +1,5 @@
-"""The table in docs/settings.md is generated from the table in the code: `python -m tests.settings_page` writes it."""
+"""The table in docs/settings.md is generated from the table in the code: `python -m
+tests.settings_page` writes it."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from tests.source_tree import ROOT
 PAGE = ROOT / "docs" / "settings.md"
 HEAD = "| setting | default | example | |\n|---|---|---|---|\n"
 _TABLE = re.compile(
-    r"(?<=<!-- begin of the table, written by python -m tests\.settings_page -->\n).*?(?=<!-- end)", re.DOTALL
+    r"(?<=<!-- begin of the table, written by python -m tests\.settings_page -->\n).*?(?=<!-- end)",
+    re.DOTALL,
 )
 
 
@@ -30,7 +32,11 @@ def render(page: str, settings: tuple[Setting[Any], ...] = SETTINGS) -> str:
 
 
 def _render_row(setting: Setting[Any]) -> str:
-    default = f"`{setting.default}`" if isinstance(setting.default, str) and setting.default else setting.shown_default
+    default = (
+        f"`{setting.default}`"
+        if isinstance(setting.default, str) and setting.default
+        else setting.shown_default
+    )
     example = f"`{setting.example}`" if setting.example != setting.default else ""
     cells = (f"`{setting.name}`", default, example, setting.help)
     return f"| {' | '.join(cells)} |\n".replace("|  |", "| |")

@@ -1,4 +1,5 @@
-"""A TCP proxy in front of PostgreSQL that can fall silent: connections stay open, but no byte passes."""
+"""A TCP proxy in front of PostgreSQL that can fall silent: connections stay open, but no byte
+passes."""
 
 from __future__ import annotations
 
@@ -30,7 +31,9 @@ class SilentProxy:
     def database_url(self) -> str:
         """The address of the test database through this proxy."""
         found = connection.settings_dict
-        login = quote(found["USER"], safe="") + (":" + quote(found["PASSWORD"], safe="") if found["PASSWORD"] else "")
+        login = quote(found["USER"], safe="") + (
+            ":" + quote(found["PASSWORD"], safe="") if found["PASSWORD"] else ""
+        )
         return f"postgresql://{login}@127.0.0.1:{self.port}/{found['NAME']}"
 
     def silence(self) -> None:

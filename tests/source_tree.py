@@ -39,7 +39,8 @@ class Module:
 
     @cached_property
     def imports(self) -> list[tuple[str, int]]:
-        """(module, line) of every import, also inside functions; `from package import module` names the module."""
+        """(module, line) of every import, also inside functions; `from package import module` names
+        the module."""
         found: list[tuple[str, int]] = []
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Import):
@@ -47,7 +48,9 @@ class Module:
             elif isinstance(node, ast.ImportFrom):
                 base = self.absolute(node)
                 names = [f"{base}.{alias.name}" for alias in node.names]
-                found += [(name if name in names_of_ours() else base, node.lineno) for name in names]
+                found += [
+                    (name if name in names_of_ours() else base, node.lineno) for name in names
+                ]
         return found
 
     def absolute(self, node: ast.ImportFrom) -> str:
@@ -72,7 +75,12 @@ def functions_in(node: ast.AST, prefix: str) -> Iterator[tuple[str, Function]]:
 @cache
 def paths() -> tuple[Path, ...]:
     folders = [ROOT / name for name in (*PRODUCT, "tests")]
-    found = [path for folder in folders for path in sorted(folder.rglob("*.py")) if not NOT_OURS & set(path.parts)]
+    found = [
+        path
+        for folder in folders
+        for path in sorted(folder.rglob("*.py"))
+        if not NOT_OURS & set(path.parts)
+    ]
     return (*found, ROOT / "manage.py")
 
 
@@ -89,7 +97,9 @@ def names_of_ours() -> frozenset[str]:
 @cache
 def modules() -> tuple[Module, ...]:
     read = [(path, path.read_text(encoding="utf-8")) for path in paths()]
-    return tuple(Module(path, name_of(path), text, ast.parse(text, str(path))) for path, text in read)
+    return tuple(
+        Module(path, name_of(path), text, ast.parse(text, str(path))) for path, text in read
+    )
 
 
 @cache
@@ -105,14 +115,21 @@ def assert_none(offences: list[str], rule: str) -> None:
     assert not offences, f"{rule}\n  " + "\n  ".join(offences)
 
 
-def offences_by_function(judge: Callable[[str, Function], str], among: tuple[Module, ...]) -> list[str]:
-    """List `file:line name: fault` for each function with a fault; the judge gets "file name" and the function."""
+def offences_by_function(
+    judge: Callable[[str, Function], str], among: tuple[Module, ...]
+) -> list[str]:
+    """List `file:line name: fault` for each function with a fault; the judge gets "file name" and
+    the function."""
     judged = (
         (module, name, function, judge(f"{module.place} {name}", function))
         for module in among
         for name, function in module.functions
     )
-    return [f"{module.place}:{function.lineno} {name}: {fault}" for module, name, function, fault in judged if fault]
+    return [
+        f"{module.place}:{function.lineno} {name}: {fault}"
+        for module, name, function, fault in judged
+        if fault
+    ]
 
 
 def length_of(function: Function) -> int:

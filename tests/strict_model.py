@@ -1,4 +1,5 @@
-"""A model's server that is as strict about tools as the strict ones, and the names that assistants give to tools."""
+"""A model's server that is as strict about tools as the strict ones, and the names that assistants
+give to tools."""
 
 from __future__ import annotations
 
@@ -33,16 +34,29 @@ class StrictModel:
     def offer(self, names: Sequence[str]) -> httpx2.Response:
         """Offer tools of these names to the model, as an assistant does."""
         schema = {"type": "object", "properties": {}}
-        tools = [{"name": PREFIX + name, "description": name, "input_schema": schema} for name in names]
-        body = {"model": "strict", "max_tokens": 1, "messages": [{"role": "user", "content": "Hi"}], "tools": tools}
-        return httpx2.post(f"http://127.0.0.1:{self._server.server_port}/v1/messages", json=body, timeout=20)
+        tools = [
+            {"name": PREFIX + name, "description": name, "input_schema": schema} for name in names
+        ]
+        body = {
+            "model": "strict",
+            "max_tokens": 1,
+            "messages": [{"role": "user", "content": "Hi"}],
+            "tools": tools,
+        }
+        return httpx2.post(
+            f"http://127.0.0.1:{self._server.server_port}/v1/messages", json=body, timeout=20
+        )
 
 
 class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         tools = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["tools"]
         names = [tool["name"] for tool in tools]
-        problems = [f"tools.{number}.name" for number, name in enumerate(names) if not LEGAL_NAME.fullmatch(name)]
+        problems = [
+            f"tools.{number}.name"
+            for number, name in enumerate(names)
+            if not LEGAL_NAME.fullmatch(name)
+        ]
         if len(set(names)) < len(names):
             problems.append("tools: Tool names must be unique.")
         self._answer(400 if problems else 200, {"error": problems} if problems else {"content": []})

@@ -50,7 +50,9 @@ class FailingText(Tool):
     level = Level.READ
 
     def execute(self, params: Any, context: ToolContext) -> ToolResult:
-        raise ToolError(ErrorCode.OPERATION_FAILED, "This tool intentionally returns an error for testing")
+        raise ToolError(
+            ErrorCode.OPERATION_FAILED, "This tool intentionally returns an error for testing"
+        )
 
 
 class ReportingText(Tool):

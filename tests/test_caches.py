@@ -1,4 +1,5 @@
-"""Values that depend on the database, files or time are cached only in a `Cache`, which tests clear. Reads sources.
+"""Values that depend on the database, files or time are cached only in a `Cache`, which tests
+clear. Reads sources.
 
 `functools` caches values that depend on arguments, code and settings.
 """
@@ -14,10 +15,23 @@ from tests.house.speed import CACHES, find_name
 from tests.source_tree import ROOT, Module, assert_none, product
 
 READING = frozenset(
-    {"objects", "_default_manager", "cursor", "open", "read_text", "read_bytes", "now", "Now", "monotonic", "time"}
+    {
+        "objects",
+        "_default_manager",
+        "cursor",
+        "open",
+        "read_text",
+        "read_bytes",
+        "now",
+        "Now",
+        "monotonic",
+        "time",
+    }
 )
 """Names in a function that reads the database, a file or the clock."""
-MAPPINGS = frozenset({"dict", "OrderedDict", "defaultdict", "Counter", "WeakKeyDictionary", "WeakValueDictionary"})
+MAPPINGS = frozenset(
+    {"dict", "OrderedDict", "defaultdict", "Counter", "WeakKeyDictionary", "WeakValueDictionary"}
+)
 KEPT = {
     "agents/providers/scripted.py _failed_times": "how often each script has failed so far, which nothing else knows",
     "agents/deliveries/outboxes.py OUTBOXES": "what registered itself at the start",
@@ -39,7 +53,8 @@ def list_cached_reads(module: Module) -> Iterator[str]:
 
 
 def list_growing_mappings(module: Module) -> Iterator[str]:
-    """List mappings of the module that begin empty, and every use of an OrderedDict, of which caches are made."""
+    """List mappings of the module that begin empty, and every use of an OrderedDict, of which
+    caches are made."""
     for node in module.tree.body:
         if isinstance(node, ast.Assign | ast.AnnAssign) and is_empty_mapping(node.value):
             target = node.targets[0] if isinstance(node, ast.Assign) else node.target
@@ -57,12 +72,21 @@ def is_empty_mapping(value: ast.expr | None) -> bool:
 
 def test_no_function_caches_what_it_read() -> None:
     offences = [offence for module in product() for offence in list_cached_reads(module)]
-    assert_none(offences, f"what the database, files or the clock decide is remembered in a Cache of {HOME}")
+    assert_none(
+        offences, f"what the database, files or the clock decide is remembered in a Cache of {HOME}"
+    )
 
 
 def test_no_mapping_of_a_module_is_a_cache() -> None:
-    found = [each for module in product() if module.place != HOME for each in list_growing_mappings(module)]
-    assert_none(sorted({*found} - KEPT.keys()), f"what is remembered by key is in a Cache of {HOME}")
+    found = [
+        each
+        for module in product()
+        if module.place != HOME
+        for each in list_growing_mappings(module)
+    ]
+    assert_none(
+        sorted({*found} - KEPT.keys()), f"what is remembered by key is in a Cache of {HOME}"
+    )
     assert set(found) >= KEPT.keys(), "each exception still exists"
 
 

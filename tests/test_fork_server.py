@@ -15,7 +15,9 @@ from django.conf import settings
 from tests.awaiting import await_that
 from tests.fork_server import ForkedProcess, fork_server
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="other systems start every process alone")
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="other systems start every process alone"
+)
 
 PRINTS_STATE = """
 import json, os, sys
@@ -45,7 +47,9 @@ def start(tmp_path: Path, program: str, *arguments: str, **variables: str) -> Fo
     return fork_server(settings.BASE_DIR).start([sys.executable, str(file), *arguments], variables)
 
 
-def test_a_forked_process_has_its_own_variables_arguments_session_and_none_of_our_modules(tmp_path: Path) -> None:
+def test_a_forked_process_has_its_own_variables_arguments_session_and_none_of_our_modules(
+    tmp_path: Path,
+) -> None:
     process = start(tmp_path, PRINTS_STATE, "one", "two", GADGET_QUEUE="x")
     state = json.loads(process.stdout.read())
     assert process.wait(10) == 3
@@ -73,7 +77,9 @@ def test_a_forked_process_ends_with_its_starter(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(WAITS)
     command = [sys.executable, "-c", STARTS, str(program)]
-    with subprocess.Popen(command, cwd=settings.BASE_DIR, stdout=subprocess.PIPE, text=True) as starter:
+    with subprocess.Popen(
+        command, cwd=settings.BASE_DIR, stdout=subprocess.PIPE, text=True
+    ) as starter:
         assert starter.stdout is not None
         process = Path(f"/proc/{int(starter.stdout.readline())}")
         assert process.exists()

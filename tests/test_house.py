@@ -1,4 +1,5 @@
-"""The figures of `make house` are correct for small examples; `make house` prints those of the code."""
+"""The figures of `make house` are correct for small examples; `make house` prints those of the
+code."""
 
 import ast
 from collections import Counter
@@ -37,7 +38,13 @@ def read(text: str) -> Module:
 
 
 def test_folders_that_import_each_other_are_one_knot_and_one_layer() -> None:
-    arrows = {"web": {"runs"}, "runs": {"cards"}, "cards": {"people", "runs"}, "people": set(), "alone": set()}
+    arrows = {
+        "web": {"runs"},
+        "runs": {"cards"},
+        "cards": {"people", "runs"},
+        "people": set(),
+        "alone": set(),
+    }
     graph = {folder: frozenset(below) for folder, below in arrows.items()}
     assert find_knots(graph) == [frozenset({"runs", "cards"})]
     assert count_floors(graph) == 3
@@ -48,7 +55,11 @@ def test_folders_that_import_each_other_are_one_knot_and_one_layer() -> None:
 
 def test_caches_and_compiled_queries_are_found_in_a_file() -> None:
     module = read(SOURCE)
-    assert sorted(cache.partition(" ")[2] for cache in list_caches(module)) == ["_cache", "find", "line 16"]
+    assert sorted(cache.partition(" ")[2] for cache in list_caches(module)) == [
+        "_cache",
+        "find",
+        "line 16",
+    ]
     assert len(list_calls(module, COMPILED)) == 2
 
 
@@ -59,7 +70,13 @@ def test_comments_for_people_and_docstrings_are_counted() -> None:
 
 
 def test_the_write_path_has_a_line_for_each_visit_of_a_module() -> None:
-    entered = (("b.py", "find"), ("b.py", "find"), ("b.py", "store"), ("c.py", "send"), ("b.py", "find"))
+    entered = (
+        ("b.py", "find"),
+        ("b.py", "find"),
+        ("b.py", "store"),
+        ("c.py", "send"),
+        ("b.py", "find"),
+    )
     hops = [Hop("a.py", module, function) for module, function in entered]
     assert list_way("task", hops).lines == ("b.py find (2 times), store", "c.py send", "b.py find")
     assert list_most("Hops", Counter(hop.function for hop in hops)).lines[0] == "   3  find"

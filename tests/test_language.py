@@ -1,4 +1,5 @@
-"""The language of the code: the words of the glossary, and how functions, classes, docstrings and imports read."""
+"""The language of the code: the words of the glossary, and how functions, classes, docstrings and
+imports read."""
 
 import ast
 import importlib
@@ -21,11 +22,14 @@ BARE_PARTICIPLE = re.compile(
     r"_*([a-z]+ed|shown|told|made|kept|given|sent|seen|known|found|held|done|gone|left|taken|written|lost|chosen|drawn"
     r"|hidden|broken|meant|built|met|put_away|born|paid|heard|read_out|won|led|said|thought|understood)$"
 )
-VERBS_THAT_LOOK_LIKE_PARTICIPLES = frozenset({"embed", "exceed", "feed", "need", "proceed", "seed", "speed"})
+VERBS_THAT_LOOK_LIKE_PARTICIPLES = frozenset(
+    {"embed", "exceed", "feed", "need", "proceed", "seed", "speed"}
+)
 NAMED_BY_OTHERS = frozenset({"Command", "Config", "Media", "Meta", "Params"})
 """Classes that Django, Pydantic and the tool API look up by their name."""
 BRITISH = re.compile(
-    r"\b\w*((organ|recogn|serial|normal|author|summar)is[aei]|(behavi|col|fav|hon)our|licence|catalogue)\w*", re.I
+    r"\b\w*((organ|recogn|serial|normal|author|summar)is[aei]|(behavi|col|fav|hon)our|licence|catalogue)\w*",
+    re.I,
 )
 READ_BY_PEOPLE = (".py", ".html", ".js", ".css", ".md", ".yaml", ".toml", ".conf", ".service")
 
@@ -46,7 +50,8 @@ def glossary() -> tuple[tuple[str, str, str, tuple[str, ...]], ...]:
     """Return (word, name in code, meaning, words to avoid) for each row."""
     cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in read_tables()[0]]
     return tuple(
-        (word, code.strip("`"), meaning, tuple(re.findall(r"`([^`]+)`", avoid))) for word, code, meaning, avoid in cells
+        (word, code.strip("`"), meaning, tuple(re.findall(r"`([^`]+)`", avoid)))
+        for word, code, meaning, avoid in cells
     )
 
 
@@ -55,11 +60,15 @@ def has_bad_opening(docstring: str) -> bool:
 
 
 def is_bare_participle(name: str) -> bool:
-    return BARE_PARTICIPLE.fullmatch(name) is not None and name.strip("_") not in VERBS_THAT_LOOK_LIKE_PARTICIPLES
+    return (
+        BARE_PARTICIPLE.fullmatch(name) is not None
+        and name.strip("_") not in VERBS_THAT_LOOK_LIKE_PARTICIPLES
+    )
 
 
 def may_be_an_adjective(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """Return True for properties, and for class methods such as `ToolResult.failed`, which make an object."""
+    """Return True for properties, and for class methods such as `ToolResult.failed`, which make an
+    object."""
     names = {ast.unparse(decorator).rpartition(".")[2] for decorator in function.decorator_list}
     return bool(names & {"property", "cached_property", "setter", "classmethod"})
 
@@ -69,20 +78,24 @@ def repeated_names(named: Iterable[tuple[str, str]]) -> list[str]:
     places: defaultdict[str, list[str]] = defaultdict(list)
     for name, place in named:
         places[name].append(place)
-    return [f"{name}: {', '.join(found)}" for name, found in sorted(places.items()) if len(found) > 1]
+    return [
+        f"{name}: {', '.join(found)}" for name, found in sorted(places.items()) if len(found) > 1
+    ]
 
 
 def import_faults(tree: ast.Module, ours: frozenset[str]) -> list[str]:
     """List the ways in which a file's imports of our modules differ from the one style.
 
-    The style: absolute; `from package.module import name` or `from package import module`, not both for one module;
-    nothing of ours is renamed.
+    The style: absolute; `from package.module import name` or `from package import module`, not both
+    for one module; nothing of ours is renamed.
     """
     faults, whole, parts = [], set(), set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             faults += [
-                f"import {a.name}" for a in node.names if a.name.partition(".")[0] in {"agents", "tools", "gadget_site"}
+                f"import {a.name}"
+                for a in node.names
+                if a.name.partition(".")[0] in {"agents", "tools", "gadget_site"}
             ]
         if not isinstance(node, ast.ImportFrom):
             continue
@@ -107,13 +120,24 @@ def words_in(name: str) -> set[str]:
 
 def definitions() -> list[tuple[Module, Definition]]:
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
-    return [(module, node) for module in product() for node in ast.walk(module.tree) if isinstance(node, kinds)]
+    return [
+        (module, node)
+        for module in product()
+        for node in ast.walk(module.tree)
+        if isinstance(node, kinds)
+    ]
 
 
 def texts_of_the_project() -> list[Path]:
-    """List the files that people read, but for tests, the glossary's own table and third-party code."""
+    """List the files that people read, but for tests, the glossary's own table and third-party
+    code."""
     folders = [ROOT / name for name in (*PRODUCT, "templates", "static", "docs", "deploy")]
-    paths = [path for folder in folders for path in sorted(folder.rglob("*")) if path.suffix in READ_BY_PEOPLE]
+    paths = [
+        path
+        for folder in folders
+        for path in sorted(folder.rglob("*"))
+        if path.suffix in READ_BY_PEOPLE
+    ]
     paths += [path for path in sorted(ROOT.iterdir()) if path.suffix in READ_BY_PEOPLE]
     return [path for path in paths if path != GLOSSARY and "vendor" not in path.parts]
 
@@ -184,7 +208,8 @@ WRONG_ON_PAGES = {
 
 @cache
 def single_meanings() -> dict[str, tuple[bool, tuple[str, ...], tuple[str, ...]]]:
-    """Return, by word, True if it is forbidden at the listed places (otherwise everywhere else), and these places."""
+    """Return, by word, True if it is forbidden at the listed places (otherwise everywhere else),
+    and these places."""
     rows = [row.strip("|").split("|") for row in read_tables()[1]]
     found = {}
     for word, _, places, _ in rows:
@@ -203,12 +228,18 @@ def is_at(place: str, name: str, entry: str) -> bool:
     if " " in entry:
         qualifier, word = entry.split()
         words = [each.lower() for each in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]
-        return any(first == qualifier and second in FORMS[word] for first, second in pairwise(words))
+        return any(
+            first == qualifier and second in FORMS[word] for first, second in pairwise(words)
+        )
     if entry.endswith("/"):
         return place.startswith(entry)
     if entry.endswith(".py"):
         return f"/{place}".endswith(f"/{entry}")
-    return name.lstrip("_").startswith(entry) if entry.endswith("_") else name.lstrip("_") == entry.lstrip("_")
+    return (
+        name.lstrip("_").startswith(entry)
+        if entry.endswith("_")
+        else name.lstrip("_") == entry.lstrip("_")
+    )
 
 
 def has_wrong_word(place: str, name: str, word: str) -> bool:
@@ -217,12 +248,15 @@ def has_wrong_word(place: str, name: str, word: str) -> bool:
         return False
     denied, places, exceptions = single_meanings()[word]
     if denied:
-        return any(is_at(place, name, entry) for entry in places) and not any(is_at(place, name, e) for e in exceptions)
+        return any(is_at(place, name, entry) for entry in places) and not any(
+            is_at(place, name, e) for e in exceptions
+        )
     return not any(is_at(place, name, entry) for entry in places)
 
 
 def assigned_names(module: Module) -> set[str]:
-    """Return the names that a module gives to functions, classes, parameters, variables and itself."""
+    """Return the names that a module gives to functions, classes, parameters, variables and
+    itself."""
     found = {module.path.stem}
     for node in ast.walk(module.tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -261,11 +295,16 @@ def test_each_word_means_one_thing(word: str) -> None:
         for name in sorted(assigned_names(module))
         if has_wrong_word(module.place, name, word)
     ]
-    assert_none(offences, f"{word!r} means one thing; the last table of the glossary has the words for others")
+    assert_none(
+        offences,
+        f"{word!r} means one thing; the last table of the glossary has the words for others",
+    )
 
 
 def test_an_http_response_is_not_called_answer() -> None:
-    offences = [f"{module.place}:{line}" for module in modules() for line in find_http_answers(module.tree)]
+    offences = [
+        f"{module.place}:{line}" for module in modules() for line in find_http_answers(module.tree)
+    ]
     assert_none(offences, "HTTP has responses")
 
 
@@ -275,7 +314,10 @@ def test_pages_call_their_subject_by_its_word(folder: str) -> None:
         f"{path.relative_to(ROOT)}:{number} {found[0]}"
         for path in sorted((ROOT / "templates" / folder).glob("*.html"))
         for number, line in enumerate(
-            re.sub(r"(?s)\{[{%#].*?[}%#]\}|(?<==)\"[^\"{]*\"", blank, path.read_text()).splitlines(), 1
+            re.sub(
+                r"(?s)\{[{%#].*?[}%#]\}|(?<==)\"[^\"{]*\"", blank, path.read_text()
+            ).splitlines(),
+            1,
         )
         if (found := WRONG_ON_PAGES[folder].search(line))
     ]
@@ -302,8 +344,15 @@ def test_no_function_is_named_by_a_bare_participle() -> None:
 
 
 def test_every_class_has_a_unique_name() -> None:
-    named = [(node.name, place(module, node)) for module, node in definitions() if isinstance(node, ast.ClassDef)]
-    assert_none(repeated_names(each for each in named if each[0] not in NAMED_BY_OTHERS), "one name, one class")
+    named = [
+        (node.name, place(module, node))
+        for module, node in definitions()
+        if isinstance(node, ast.ClassDef)
+    ]
+    assert_none(
+        repeated_names(each for each in named if each[0] not in NAMED_BY_OTHERS),
+        "one name, one class",
+    )
 
 
 # Docstrings
@@ -315,7 +364,10 @@ def test_docstrings_start_with_what_the_code_does() -> None:
         for module, node in definitions()
         if has_bad_opening(ast.get_docstring(node) or "")
     ]
-    assert_none(offences, "a docstring opens with a verb or a noun, not with What, Who, Whether, That, Of, By, How")
+    assert_none(
+        offences,
+        "a docstring opens with a verb or a noun, not with What, Who, Whether, That, Of, By, How",
+    )
 
 
 # Imports
@@ -323,8 +375,14 @@ def test_docstrings_start_with_what_the_code_does() -> None:
 
 def test_imports_have_one_style() -> None:
     ours = frozenset(module.name for module in modules())
-    offences = [f"{module.place}: {fault}" for module in product() for fault in import_faults(module.tree, ours)]
-    assert_none(offences, "absolute imports; a module whole or its names, not both; nothing of ours renamed")
+    offences = [
+        f"{module.place}: {fault}"
+        for module in product()
+        for fault in import_faults(module.tree, ours)
+    ]
+    assert_none(
+        offences, "absolute imports; a module whole or its names, not both; nothing of ours renamed"
+    )
 
 
 # Spelling
@@ -353,7 +411,9 @@ def test_the_checks_find_faults() -> None:
     assert is_bare_participle("folded")
     assert not is_bare_participle("feed")
     assert not is_bare_participle("fold_lines")
-    assert repeated_names([("Page", "a.py"), ("Page", "b.py"), ("Line", "a.py")]) == ["Page: a.py, b.py"]
+    assert repeated_names([("Page", "a.py"), ("Page", "b.py"), ("Line", "a.py")]) == [
+        "Page: a.py, b.py"
+    ]
     assert words_in("_RecordingSeat2") == {"recording", "seat"}
     assert has_wrong_word("agents/runs/engine/lease.py", "claim", "claim")
     assert has_wrong_word("agents/providers/base.py", "read_answer", "answer")
@@ -366,7 +426,9 @@ def test_the_checks_find_faults() -> None:
     assert has_wrong_word("agents/web/sockets/consumers.py", "delivery", "delivery")
     assert has_wrong_word("agents/web/views/runs.py", "replay_page", "replay")
     assert has_wrong_word("agents/web/panel/lines.py", "StatusMark", "mark")
-    assert not has_wrong_word("agents/runs/engine/unknown_outcomes.py", "mark_outcome_unknown", "mark")
+    assert not has_wrong_word(
+        "agents/runs/engine/unknown_outcomes.py", "mark_outcome_unknown", "mark"
+    )
     assert find_http_answers(ast.parse("answer = get()\nassert answer.status_code == 200")) == [2]
     assert find_http_answers(ast.parse("run.answer.startswith('a')")) == []
     assert WRONG_ON_PAGES["notices"].search("Your messages")
@@ -383,7 +445,10 @@ def test_the_checks_find_faults() -> None:
         ("import agents.runs.events", "import agents.runs.events"),
         ("from . import events", "relative import of None"),
         ("from agents.runs import events as e", "events as e"),
-        ("from agents.runs import events\nfrom agents.runs.events import publish", "imported whole and in parts"),
+        (
+            "from agents.runs import events\nfrom agents.runs.events import publish",
+            "imported whole and in parts",
+        ),
     ],
 )
 def test_another_style_of_import_is_detected(source: str, fault: str) -> None:

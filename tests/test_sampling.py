@@ -30,7 +30,9 @@ def test_without_a_word_the_usual_sample_is_taken(monkeypatch: pytest.MonkeyPatc
     assert sampling.describe() == "sample: usual"
 
 
-def test_a_word_always_takes_the_same_sample_in_the_same_order(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_word_always_takes_the_same_sample_in_the_same_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     first = take(monkeypatch, "one")
     assert first == take(monkeypatch, "one")
     assert first == tuple(sorted(first))
@@ -41,7 +43,9 @@ def test_each_item_is_in_the_sample_of_some_word(monkeypatch: pytest.MonkeyPatch
     assert {item for commit in range(50) for item in take(monkeypatch, str(commit))} == set(ITEMS)
 
 
-def test_sets_with_different_names_are_sampled_independently(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sets_with_different_names_are_sampled_independently(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     assert len({take(monkeypatch, "one", str(name)) for name in range(20)}) > 1
 
 
@@ -66,7 +70,12 @@ def test_the_engine_approvals_the_gate_and_queries_are_tested_on_both_databases(
     for path in sampling.ON_BOTH:
         assert any(file.startswith(path) for file in files), path
     monkeypatch.setenv(sampling.FIXED_VARIABLE, "1")
-    for rule in ("runs/test_lease", "approvals/test_votes", "gateway/test_requests", "platform/test_compiled_queries"):
+    for rule in (
+        "runs/test_lease",
+        "approvals/test_votes",
+        "gateway/test_requests",
+        "platform/test_compiled_queries",
+    ):
         assert all(sampling.has_file(f"tests/{rule}.py", database) for database in DATABASES)
     once = "tests/web/test_home.py"
     assert [sampling.has_file(once, database) for database in DATABASES] == [True, False]
@@ -82,7 +91,9 @@ def test_a_quarter_of_the_cases_of_each_test_and_at_least_one_run_on_postgresql(
     assert chosen == sampling.choose_cases(names)
 
 
-def test_each_database_runs_another_share_of_the_slowest_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_database_runs_another_share_of_the_slowest_tests(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv(sampling.SAMPLE_VARIABLE, "one")
     kills = [f"tests/faults/test_kills.py::{number}" for number in range(400)]
     on_sqlite, on_postgresql = (
@@ -90,8 +101,14 @@ def test_each_database_runs_another_share_of_the_slowest_tests(monkeypatch: pyte
     )
     assert 10 < len(on_sqlite) < 50
     assert len(on_postgresql - on_sqlite) > 10
-    assert all(sampling.is_in_share(f"tests/runs/test_lease.py::{number}", "sqlite") for number in range(50))
-    assert not any(sampling.is_in_share(f"tests/journeys/test_one.py::{number}", "sqlite") for number in range(50))
+    assert all(
+        sampling.is_in_share(f"tests/runs/test_lease.py::{number}", "sqlite")
+        for number in range(50)
+    )
+    assert not any(
+        sampling.is_in_share(f"tests/journeys/test_one.py::{number}", "sqlite")
+        for number in range(50)
+    )
 
 
 def test_each_subject_has_a_journey_in_the_fixed_set() -> None:

@@ -1,4 +1,5 @@
-"""Test data: two organizations with people of every role, an employee and records; and clients that send requests."""
+"""Test data: two organizations with people of every role, an employee and records; and clients that
+send requests."""
 
 from __future__ import annotations
 
@@ -79,7 +80,12 @@ class World:
     def run(self, status: RunStatus = RunStatus.WAITING, **more: Any) -> Run:
         """Create a run of Acme's employee in this status."""
         if status in ENDED:
-            more = {"finished_at": Now(), "exit_reason": ExitReason.FINAL_ANSWER, "answer": "Done.", **more}
+            more = {
+                "finished_at": Now(),
+                "exit_reason": ExitReason.FINAL_ANSWER,
+                "answer": "Done.",
+                **more,
+            }
         task = more.pop("task", "Set the phone of Acme Corp.")
         run = Run.objects.create(
             organization=self.acme,
@@ -117,25 +123,37 @@ class World:
             **values,
         )
 
-    def card(self, run: Run | None = None, tool: str = UPDATE, params: dict[str, Any] | None = None) -> Approval:
-        """Create a pending card with the engine's own functions; by default it sets the first record's phone."""
+    def card(
+        self, run: Run | None = None, tool: str = UPDATE, params: dict[str, Any] | None = None
+    ) -> Approval:
+        """Create a pending card with the engine's own functions; by default it sets the first
+        record's phone."""
         run = run or self.run()
         found = get_installed_toolbox().get_tool(tool)
         assert found is not None
         given = params or change(self.records[0], "+1 555 0100")
         canonical = found.check_params(given)
         index = run.tool_calls.count()
-        call = ToolCall(organization=run.organization, run=run, pass_number=1, index=index, level=found.level.value)
+        call = ToolCall(
+            organization=run.organization,
+            run=run,
+            pass_number=1,
+            index=index,
+            level=found.level.value,
+        )
         call.provider_call_id, call.status = f"call_{index}", CallStatus.AWAITING_APPROVAL
         seal(call, found, canonical)
-        effect = compute_effect_here(found, canonical, load_context(run.pk).build_tool_context(call))
+        effect = compute_effect_here(
+            found, canonical, load_context(run.pk).build_tool_context(call)
+        )
         call.save()
         card = build_card(call, effect, "this changes data", days=7)
         card.save()
         return Approval.objects.get(pk=card.pk)
 
     def standing_grant(self) -> StandingGrant:
-        """Make a standing grant in the approver's name, for updates of a record that does not exist."""
+        """Make a standing grant in the approver's name, for updates of a record that does not
+        exist."""
         terms = (Condition("record_id", Rule.EQUALS, "0"),)
         draft = ProposedGrant(UPDATE, self.employee.pk, None, ("record_id",), terms)
         return make_grant(self.member("approver"), draft)
@@ -149,10 +167,19 @@ class World:
 
     def trigger(self, **more: Any) -> Trigger:
         """Make a trigger of the operator, for messages that GitHub sends."""
-        terms = {"name": "Issues", "scheme": "github", "task": "Triage {{ payload.issue.title }}.", **more}
-        return make_trigger(self.member("operator"), TriggerTerms(employee_id=self.employee.pk, **terms))[0]
+        terms = {
+            "name": "Issues",
+            "scheme": "github",
+            "task": "Triage {{ payload.issue.title }}.",
+            **more,
+        }
+        return make_trigger(
+            self.member("operator"), TriggerTerms(employee_id=self.employee.pk, **terms)
+        )[0]
 
-    def received(self, trigger: Trigger, payload: str = '{"issue": {"title": "Acme is down"}}') -> ReceivedMessage:
+    def received(
+        self, trigger: Trigger, payload: str = '{"issue": {"title": "Acme is down"}}'
+    ) -> ReceivedMessage:
         """Add a message of the trigger that started nothing."""
         columns = {"status": ReceivedStatus.FILTERED, "reason": "action is closed, not opened"}
         return ReceivedMessage.objects.create(trigger=trigger, payload=payload, **columns)
@@ -161,8 +188,14 @@ class World:
         """Make a webhook of the admin, with a delivery that failed."""
         terms = WebhookTerms("Acme's warehouse", "https://example.com/x", ["run.started"])
         webhook, _ = make_webhook(self.member("admin"), terms)
-        columns = {"status": "failed", "ended_at": webhook.created_at, "problem": "Acme answered 500"}
-        return WebhookDelivery.objects.create(webhook=webhook, kind="run.started", run_id=1, seq=1, **columns)
+        columns = {
+            "status": "failed",
+            "ended_at": webhook.created_at,
+            "problem": "Acme answered 500",
+        }
+        return WebhookDelivery.objects.create(
+            webhook=webhook, kind="run.started", run_id=1, seq=1, **columns
+        )
 
     def destructive_card(self, run: Run | None = None) -> Approval:
         """Create a card that would delete the first record."""
@@ -173,21 +206,32 @@ class World:
         card = self.card(self.run(RunStatus.NEEDS_ATTENTION))
         Approval.objects.filter(pk=card.pk).update(kind="unknown")
         ToolCall.objects.filter(pk=card.tool_call_id).update(
-            status=CallStatus.OUTCOME_UNKNOWN, attempts=1, exec_epoch=1, deadline_at=Now() + timedelta(seconds=30)
+            status=CallStatus.OUTCOME_UNKNOWN,
+            attempts=1,
+            exec_epoch=1,
+            deadline_at=Now() + timedelta(seconds=30),
         )
         return ToolCall.objects.get(pk=card.tool_call_id)
 
     def late_call(self, says: str = "Updated Acme Corp", *, is_repeated: bool = False) -> ToolCall:
-        """Create a write of a finished run that was marked as not done and later reported success, with its card.
+        """Create a write of a finished run that was marked as not done and later reported success,
+        with its card.
 
         With `is_repeated`, the run's next call did the same again.
         """
         card = self.card(self.run(RunStatus.SUCCEEDED))
         Approval.objects.filter(pk=card.pk).update(
-            status=ApprovalStatus.CONSUMED, decided_by=self.users["approver"], decided_at=Now(), consumed_at=Now()
+            status=ApprovalStatus.CONSUMED,
+            decided_by=self.users["approver"],
+            decided_at=Now(),
+            consumed_at=Now(),
         )
         ToolCall.objects.filter(pk=card.tool_call_id).update(
-            status=CallStatus.FAILED, attempts=1, exec_epoch=1, finished_at=Now(), content="It was not done."
+            status=CallStatus.FAILED,
+            attempts=1,
+            exec_epoch=1,
+            finished_at=Now(),
+            content="It was not done.",
         )
         call = ToolCall.objects.get(pk=card.tool_call_id)
         if is_repeated:
@@ -198,10 +242,13 @@ class World:
 
 
 def make_world() -> World:
-    """Create the rows: viewer, operator, approver and admin in Acme; outsider in Globex; stranger in neither."""
+    """Create the rows: viewer, operator, approver and admin in Acme; outsider in Globex; stranger
+    in neither."""
     acme = Organization.objects.create(name="Acme", slug="acme")
     globex = Organization.objects.create(name="Globex", slug="globex")
-    users = {name: User.objects.create_user(name) for name in (*Role.values, "outsider", "stranger")}
+    users = {
+        name: User.objects.create_user(name) for name in (*Role.values, "outsider", "stranger")
+    }
     for role in Role.values:
         Membership.objects.create(organization=acme, user=users[role], role=role)
     Membership.objects.create(organization=globex, user=users["outsider"], role=Role.ADMIN)
@@ -221,7 +268,9 @@ def nobody(needs_csrf: bool = False) -> Client:
 
 
 def make_employee(organization: Organization, name: str) -> Employee:
-    provider = ModelProvider.objects.create(organization=organization, name="Script", kind=ProviderKind.SCRIPTED)
+    provider = ModelProvider.objects.create(
+        organization=organization, name="Script", kind=ProviderKind.SCRIPTED
+    )
     return Employee.objects.create(
         organization=organization,
         name=name,
@@ -239,7 +288,14 @@ def change(record: Record, phone: str) -> dict[str, Any]:
 
 def success(data: Any, **more: Any) -> dict[str, Any]:
     """Return a stored result."""
-    plain = {"success": True, "summary": "Found", "data": data, "markdown": "", "error": None, "metadata": {}}
+    plain = {
+        "success": True,
+        "summary": "Found",
+        "data": data,
+        "markdown": "",
+        "error": None,
+        "metadata": {},
+    }
     return {**plain, **more}
 
 

@@ -1,4 +1,5 @@
-"""Caches of values that depend on the database, files or time: bounded, safe to use from many threads, reset together.
+"""Caches of values that depend on the database, files or time: bounded, safe to use from many
+threads, reset together.
 
 `functools.cache` and `lru_cache` are for values that depend only on arguments, code and settings.
 """
@@ -30,7 +31,8 @@ def register(clearable: Clearable) -> None:
 
 
 def clear_caches() -> None:
-    """Clear all caches of this process: for tests, whose databases use the same ids for other rows."""
+    """Clear all caches of this process: for tests, whose databases use the same ids for other
+    rows."""
     for clearable in list(_registered):
         clearable.clear()
 
@@ -38,7 +40,8 @@ def clear_caches() -> None:
 class Cache(Generic[Key, Value]):
     """Values by key; the least recently used ones are dropped for new ones.
 
-    A value that may become outdated holds or is stored under its version, or the time until which it is valid.
+    A value that may become outdated holds or is stored under its version, or the time until which
+    it is valid.
 
     Args:
         size: the largest sum of the values' weights.
@@ -69,7 +72,8 @@ class Cache(Generic[Key, Value]):
                 self._remove(next(iter(self._values)))
 
     def get_or_load(self, key: Key, load: Callable[[], Value]) -> Value:
-        """Return the value of this key; load and store it if there is none, or None. Two threads may both load it."""
+        """Return the value of this key; load and store it if there is none, or None. Two threads
+        may both load it."""
         value = self.get(key)
         if value is None:
             value = load()

@@ -1,4 +1,5 @@
-"""The configuration file `gadget.yaml`: settings and credentials for the tools of this installation.
+"""The configuration file `gadget.yaml`: settings and credentials for the tools of this
+installation.
 
 Keys may be written `like_this` or `likeThis`. `${NAME}` is replaced by an environment variable.
 """
@@ -38,13 +39,16 @@ class ToolSettings(BaseModel):
         log_calls: log one line for each call, without its params.
         disabled: names or ids (`name@1.0`) of tools that nobody may use.
         allow_dynamic_registration: allow registering tools while Gadget runs.
-        strict_capabilities: an employee needs all of a tool's capabilities; if false, any one of them.
+        strict_capabilities: an employee needs all of a tool's capabilities; if false, any one of
+            them.
         features_by_tool: features that the organization's plan must have, by tool name or id.
         office: load the tools of the office, the plugin that ships with Gadget.
         plugins: names of the entry points in the group `gadget.tools` to load tools from.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=to_camel, validate_by_name=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, alias_generator=to_camel, validate_by_name=True
+    )
 
     orchestrator_id: str = Field("gadget", pattern=r"^[A-Za-z0-9_.-]{1,64}$")
     default_timeout: float = Field(30.0, gt=0, le=3600)
@@ -62,7 +66,8 @@ class Config(BaseModel):
     """The content of the file; `services` is flat: {"google.cse": {"api_key": …}}.
 
     Attributes:
-        unset: services left out because environment variables are missing, with the names of these variables.
+        unset: services left out because environment variables are missing, with the names of these
+            variables.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -82,7 +87,8 @@ class Config(BaseModel):
 
 
 def read_config(text: str, variables: Mapping[str, str]) -> Config:
-    """Parse the text of a `gadget.yaml`. An unset variable leaves out only the service that uses it.
+    """Parse the text of a `gadget.yaml`. An unset variable leaves out only the service that uses
+    it.
 
     Args:
         variables: the values of `${NAME}`.
@@ -130,14 +136,20 @@ class _YamlReader:
     def read_value(self, node: yaml.Node, path: _Path) -> Any:
         line = self._lines.setdefault(path, node.start_mark.line + 1)
         if node in self._seen:
-            raise ConfigError(f"line {line}: {'.'.join(path)}: write it out; anchors (&name, *name) are not supported")
+            raise ConfigError(
+                f"line {line}: {'.'.join(path)}: write it out; anchors (&name, *name) are not supported"
+            )
         self._seen.add(node)
         if isinstance(node, yaml.MappingNode):
             return {
-                self._read_key(key, path): self.read_value(child, (*path, str(key.value))) for key, child in node.value
+                self._read_key(key, path): self.read_value(child, (*path, str(key.value)))
+                for key, child in node.value
             }
         if isinstance(node, yaml.SequenceNode):
-            return [self.read_value(child, (*path, str(index))) for index, child in enumerate(node.value)]
+            return [
+                self.read_value(child, (*path, str(index)))
+                for index, child in enumerate(node.value)
+            ]
         if "${" in node.value:
             return _VARIABLE.sub(lambda found: self._fill_variable(found[1], path), node.value)
         if path[0] in (_SERVICES, *_TOP_LEVEL_SERVICES) and node.tag != "tag:yaml.org,2002:null":
@@ -145,14 +157,18 @@ class _YamlReader:
         try:
             return self._plain.construct_object(node)
         except (yaml.YAMLError, ValueError) as error:
-            raise ConfigError(f"line {line}: {'.'.join(path)}: {node.value!r} is not {node.tag!r}") from error
+            raise ConfigError(
+                f"line {line}: {'.'.join(path)}: {node.value!r} is not {node.tag!r}"
+            ) from error
 
     def _read_key(self, key: yaml.Node, parent: _Path) -> str:
         path, line = (*parent, str(key.value)), key.start_mark.line + 1
         if not isinstance(key, yaml.ScalarNode):
             raise ConfigError(f"line {line}: a key must be plain text")
         if path in self._lines:
-            raise ConfigError(f"line {line}: {'.'.join(path)} is repeated; it is also in line {self._lines[path]}")
+            raise ConfigError(
+                f"line {line}: {'.'.join(path)} is repeated; it is also in line {self._lines[path]}"
+            )
         self._lines[path] = line
         return str(key.value)
 
@@ -167,7 +183,9 @@ class _YamlReader:
         return self._variables[name]
 
 
-def _collect_services(values: dict[str, Any], lines: Mapping[_Path, int]) -> dict[str, dict[str, str]]:
+def _collect_services(
+    values: dict[str, Any], lines: Mapping[_Path, int]
+) -> dict[str, dict[str, str]]:
     """Collect the services under `services:` and at the top level, and remove both from the values.
 
     Raises:
@@ -177,41 +195,55 @@ def _collect_services(values: dict[str, Any], lines: Mapping[_Path, int]) -> dic
     for key in _TOP_LEVEL_SERVICES:
         for name, fields in _read_services(values.pop(key, None) or {}, (key,), lines):
             if name in found:
-                raise ConfigError(f"line {lines[(key,)]}: {name} is set here and under 'services:'; keep only one")
+                raise ConfigError(
+                    f"line {lines[(key,)]}: {name} is set here and under 'services:'; keep only one"
+                )
             found[name] = fields
     return found
 
 
 def _name_service(path: _Path) -> str:
-    """Return the name of the service at this path; Google's top-level fields belong to its search."""
+    """Return the name of the service at this path; Google's top-level fields belong to its
+    search."""
     name = ".".join(path[1:] if path[0] == _SERVICES else path)
     return _SEARCH if path == ("google",) else name
 
 
-def _read_services(node: Any, here: _Path, lines: Mapping[_Path, int]) -> Iterator[tuple[str, dict[str, str]]]:
+def _read_services(
+    node: Any, here: _Path, lines: Mapping[_Path, int]
+) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield each mapping with values of its own as a service, named by its path."""
     if not isinstance(node, dict):
-        raise ConfigError(f"line {lines[here]}: {'.'.join(here)} needs keys with values, like 'token: …'")
+        raise ConfigError(
+            f"line {lines[here]}: {'.'.join(here)} needs keys with values, like 'token: …'"
+        )
     fields = {to_snake(key): value for key, value in node.items() if not isinstance(value, dict)}
     for key, value in node.items():
         if isinstance(value, dict):
             yield from _read_services(value, (*here, key), lines)
         elif isinstance(value, list) or here == (_SERVICES,):
-            raise ConfigError(f"line {lines[(*here, key)]}: {'.'.join((*here, key))} must contain a key with a value")
+            raise ConfigError(
+                f"line {lines[(*here, key)]}: {'.'.join((*here, key))} must contain a key with a value"
+            )
     if fields:
         yield _name_service(here), {key: value or "" for key, value in fields.items()}
 
 
 def _explain_error(error: ValidationError, lines: Mapping[_Path, int]) -> ConfigError:
-    """Explain the first fault; quote values only below `tools`, because those of services are secret."""
+    """Explain the first fault; quote values only below `tools`, because those of services are
+    secret."""
     first = error.errors(include_url=False, include_context=False)[0]
     path = tuple(str(part) for part in first["loc"])
     line = next((lines[known] for known in _list_spellings(path) if known in lines), 1)
     if first["type"] == "extra_forbidden":
         known = ToolSettings.model_fields if path[0] == "tools" else Config.model_fields
-        return ConfigError(f"line {line}: unknown key {'.'.join(path)!r}; known keys: {', '.join(known)}")
+        return ConfigError(
+            f"line {line}: unknown key {'.'.join(path)!r}; known keys: {', '.join(known)}"
+        )
     fault = (
-        "expected a list, like [a, b]" if first["type"] in _LIST_ERRORS else first["msg"][:1].lower() + first["msg"][1:]
+        "expected a list, like [a, b]"
+        if first["type"] in _LIST_ERRORS
+        else first["msg"][:1].lower() + first["msg"][1:]
     )
     given = f" (given: {first['input']!r})" if path[0] == "tools" else ""
     return ConfigError(f"line {line}: {'.'.join(path)}: {fault}{given}")

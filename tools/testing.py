@@ -1,4 +1,5 @@
-"""Helpers for tool authors: run a tool, judge a call or build its card, without a database, employee or run."""
+"""Helpers for tool authors: run a tool, judge a call or build its card, without a database,
+employee or run."""
 
 import json
 from dataclasses import dataclass
@@ -22,7 +23,8 @@ from tools.toolbox.limits import UNGUARDED
 
 
 class Memory:
-    """An in-memory cache and rate limiter for `cacheable_s` and `rate_limit`; in production, all workers share one.
+    """An in-memory cache and rate limiter for `cacheable_s` and `rate_limit`; in production, all
+    workers share one.
 
     Attributes:
         now: the current time in seconds; only the test advances it.
@@ -33,7 +35,9 @@ class Memory:
         self._cached: dict[str, tuple[float, str]] = {}
         self._limiter = ProcessRateLimiter(lambda: self.now)
 
-    def run_tool(self, tool: Tool | type[Tool], params: dict[str, Any] | None = None, **context: Any) -> ToolResult:
+    def run_tool(
+        self, tool: Tool | type[Tool], params: dict[str, Any] | None = None, **context: Any
+    ) -> ToolResult:
         """Run the tool like the function `run_tool`, with this cache and rate limiter."""
         return _run(_instantiate(tool), params or {}, context, Guards(self, self._limiter))
 
@@ -55,8 +59,11 @@ class CardPreview:
     preview: Preview
 
 
-def run_tool(tool: Tool | type[Tool], params: dict[str, Any] | None = None, **context: Any) -> ToolResult:
-    """Run one call and return the result that a model would get: params are checked, failures become results.
+def run_tool(
+    tool: Tool | type[Tool], params: dict[str, Any] | None = None, **context: Any
+) -> ToolResult:
+    """Run one call and return the result that a model would get: params are checked, failures
+    become results.
 
     Tools of every level run without approval. Nothing is cached or rate limited.
 
@@ -74,7 +81,8 @@ def judge_tool(
     grants: Grants | None = None,
     policy: Policy | None = None,
 ) -> Verdict:
-    """Return the gate's verdict on one call: whether it runs, needs a decision or is refused, with the reason.
+    """Return the gate's verdict on one call: whether it runs, needs a decision or is refused, with
+    the reason.
 
     Args:
         grants: the employee's grants; None grants only this tool.
@@ -85,23 +93,31 @@ def judge_tool(
     return judge_call(instance, params or {}, granted, policy or Policy())
 
 
-def build_card(tool: Tool | type[Tool], params: dict[str, Any] | None = None, **context: Any) -> CardPreview:
-    """Build the card that a person would see; without a preview, it says that the effect is unknown.
+def build_card(
+    tool: Tool | type[Tool], params: dict[str, Any] | None = None, **context: Any
+) -> CardPreview:
+    """Build the card that a person would see; without a preview, it says that the effect is
+    unknown.
 
     Args:
         params: as the model would send them.
         context: attributes of `ToolContext`; the organization's id is 1 unless given.
 
     Raises:
-        ToolError: the params are wrong, the preview shows that the call cannot succeed, or what the tool returns is no
-            preview or no sentence; no card would appear.
-        Exception: the preview or the sentence failed. A real card would only say that it failed; a test should see why.
+        ToolError: the params are wrong, the preview shows that the call cannot succeed, or what the
+            tool returns is no preview or no sentence; no card would appear.
+        Exception: the preview or the sentence failed. A real card would only say that it failed; a
+            test should see why.
     """
     instance = _instantiate(tool)
     checked = instance.load_params(instance.check_params(params or {}))
-    found = convert_returned(instance, "preview", instance.preview(checked, _build_context(context)))
+    found = convert_returned(
+        instance, "preview", instance.preview(checked, _build_context(context))
+    )
     preview = found or Preview.impossible(NO_PREVIEW)
-    return CardPreview(convert_returned(instance, "sentence", instance.sentence(checked, preview)), preview)
+    return CardPreview(
+        convert_returned(instance, "sentence", instance.sentence(checked, preview)), preview
+    )
 
 
 def _run(tool: Tool, params: dict[str, Any], context: dict[str, Any], guards: Guards) -> ToolResult:
@@ -109,7 +125,9 @@ def _run(tool: Tool, params: dict[str, Any], context: dict[str, Any], guards: Gu
         canonical = run_isolated(tool, "check_params", lambda: tool.check_params(params))
     except ToolError as error:
         return ToolResult.failed(error)
-    return run_call(PreparedCall(0, tool, canonical, _build_context(context), tool.timeout_s or 30.0, guards))
+    return run_call(
+        PreparedCall(0, tool, canonical, _build_context(context), tool.timeout_s or 30.0, guards)
+    )
 
 
 def _instantiate(tool: Tool | type[Tool]) -> Tool:

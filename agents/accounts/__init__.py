@@ -1,1 +1,2 @@
-"""Organizations and the people in them: membership, invitations, logins, credentials and the audit."""
+"""Organizations and the people in them: membership, invitations, logins, credentials and the
+audit."""

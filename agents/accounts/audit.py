@@ -1,7 +1,9 @@
-"""The only module that writes to the audit chain: each entry is signed, and its signature covers the one before it.
+"""The only module that writes to the audit chain: each entry is signed, and its signature covers
+the one before it.
 
-Write access to the database without an audit key is not enough to change or add an entry unnoticed. The newest entries
-can still be removed, which only a head that was printed elsewhere reveals. See docs/audit.md.
+Write access to the database without an audit key is not enough to change or add an entry unnoticed.
+The newest entries can still be removed, which only a head that was printed elsewhere reveals. See
+docs/audit.md.
 """
 
 import logging
@@ -42,11 +44,15 @@ def append(organization_id: int, entries: Sequence[NewEntry]) -> None:
         RuntimeError: outside a transaction, where the chain could differ from the facts.
     """
     if not connection.in_atomic_block:
-        raise RuntimeError("audit entries must be written in the transaction of the change that they record")
+        raise RuntimeError(
+            "audit entries must be written in the transaction of the change that they record"
+        )
     heads = AuditHead.objects.select_for_update()
     head = heads.filter(organization_id=organization_id).annotate(now=Now()).first()
     if head is None:
-        AuditHead.objects.bulk_create([AuditHead(organization_id=organization_id)], ignore_conflicts=True)
+        AuditHead.objects.bulk_create(
+            [AuditHead(organization_id=organization_id)], ignore_conflicts=True
+        )
         head = heads.annotate(now=Now()).get(organization_id=organization_id)
     rows = []
     key_id = signatures.get_current_key_id()
@@ -80,7 +86,8 @@ class PartCheck:
 
 @dataclass
 class KeyUse:
-    """The use of one audit key: the number of entries that it signed, and the first and last of them."""
+    """The use of one audit key: the number of entries that it signed, and the first and last of
+    them."""
 
     first: int
     last: int = 0
@@ -135,7 +142,11 @@ class PrintedHead:
         found = entries.filter(seq=self.seq).values_list("hash", flat=True).first()
         if found is None:
             return f"entry {self.seq} of {self.slug} was printed as a head but no longer exists"
-        return "" if found == self.hash else f"entry {self.seq} of {self.slug} differs from the printed head"
+        return (
+            ""
+            if found == self.hash
+            else f"entry {self.seq} of {self.slug} differs from the printed head"
+        )
 
 
 def read_chain(organization: Organization) -> AuditChain:
@@ -172,7 +183,8 @@ def verify_all() -> dict[str, list[str]]:
 
 @dataclass(frozen=True)
 class _ChainEnd:
-    """The end of a part of the chain; `hash` is None inside the chain, where verifying the next part checks it."""
+    """The end of a part of the chain; `hash` is None inside the chain, where verifying the next
+    part checks it."""
 
     seq: int
     hash: str | None = None
@@ -186,11 +198,15 @@ def _load_end(organization_id: int) -> _ChainEnd:
     return _ChainEnd(last.seq if last else 0, "")
 
 
-def _find_faults(organization_id: int, first: int, end: _ChainEnd, chain: AuditChain | None = None) -> Iterator[str]:
+def _find_faults(
+    organization_id: int, first: int, end: _ChainEnd, chain: AuditChain | None = None
+) -> Iterator[str]:
     """Yield a sentence for each fault; with `chain`, also count there the entries of each key."""
     entries = AuditEntry.objects.filter(organization_id=organization_id)
     expected, previous = first, _load_hash_before(entries, first)
-    known = entries.filter(seq__gte=first, seq__lte=end.seq)  # entries that were appended since are not judged
+    known = entries.filter(
+        seq__gte=first, seq__lte=end.seq
+    )  # entries that were appended since are not judged
     for row in _read_in_order(known):
         if row.seq != expected:
             yield f"entry {expected} is missing"
@@ -208,12 +224,16 @@ def _find_faults(organization_id: int, first: int, end: _ChainEnd, chain: AuditC
 
 
 def _load_hash_before(entries: QuerySet[AuditEntry], first: int) -> str | None:
-    """Return the hash that entry `first` must name; None if the entry before it is missing, which its part reports."""
-    return "" if first == 1 else entries.filter(seq=first - 1).values_list("hash", flat=True).first()
+    """Return the hash that entry `first` must name; None if the entry before it is missing, which
+    its part reports."""
+    return (
+        "" if first == 1 else entries.filter(seq=first - 1).values_list("hash", flat=True).first()
+    )
 
 
 def _read_in_order(entries: QuerySet[AuditEntry]) -> Iterator[AuditEntry]:
-    """Yield all entries, read in batches, so that no transaction stays open while a long chain is read."""
+    """Yield all entries, read in batches, so that no transaction stays open while a long chain is
+    read."""
     read = -1
     while part := list(entries.filter(seq__gt=read).order_by("seq")[:BATCH]):
         yield from part

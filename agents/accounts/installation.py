@@ -1,7 +1,8 @@
 """Check, before a process starts, that it uses the installation's files folder and keys.
 
-The first process that ever starts writes an id into the folder, then the id and an encrypted value to the
-database. The folder comes first, so a process that finds the row also finds the id, unless it has another folder.
+The first process that ever starts writes an id into the folder, then the id and an encrypted value
+to the database. The folder comes first, so a process that finds the row also finds the id, unless
+it has another folder.
 """
 
 import hashlib
@@ -29,7 +30,12 @@ from agents.platform.encrypted_fields import UndecryptableText
 from agents.platform.file_modes import close_to_others, list_stored_paths
 from agents.platform.models import Installation
 from agents.platform.redis_client import connect_redis
-from agents.platform.schema_version import NotMigratedError, WrongSchemaError, check_migrated, check_schema
+from agents.platform.schema_version import (
+    NotMigratedError,
+    WrongSchemaError,
+    check_migrated,
+    check_schema,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +47,8 @@ FIX_FOLDER = "Mount the folder that the other processes use, or accept this one 
 UNFINISHED_RESTORE = "unfinished restore"
 """An id that no folder has, so that no process starts until the restore is finished."""
 FIX_RESTORE = (
-    "Repeat it: python manage.py restore FILE --force; or run python manage.py after_restore if that was interrupted."
+    "Repeat it: python manage.py restore FILE --force; "
+    "or run python manage.py after_restore if that was interrupted."
 )
 FIX_KEYS = "Use the same keys as the other processes."
 OTHER_SECRET_KEY = "SECRET_KEY differs from that of the process that started last."  # noqa: S105 - a sentence
@@ -60,11 +67,13 @@ class Difference:
 
 
 class WrongInstallationError(Exception):
-    """The process belongs to another installation or is configured differently, as the text explains."""
+    """The process belongs to another installation or is configured differently, as the text
+    explains."""
 
 
 def confirm_at_start(is_stopping: Callable[[], bool] = lambda: False) -> None:
-    """Wait for a migrated database, check the installation, and close stored files to other users of the machine.
+    """Wait for a migrated database, check the installation, and close stored files to other users
+    of the machine.
 
     A difference ends the process with one sentence and exit code 1.
     """
@@ -91,7 +100,9 @@ def try_to_confirm(line: WaitingLine) -> bool:
         line.say("migrations", f"Waiting for a migrated database. {error}")
         return False
     except (OperationalError, InterfaceError, ProgrammingError) as error:
-        line.say("database", f"Waiting for the database. {describe_outage(error) or str(error).strip()}")
+        line.say(
+            "database", f"Waiting for the database. {describe_outage(error) or str(error).strip()}"
+        )
         return False
     finally:
         connection.close()
@@ -129,20 +140,27 @@ def find_differences() -> Iterator[Difference]:
     if row.folder_mark == UNFINISHED_RESTORE:
         yield Difference("A restore was not finished.", FIX_RESTORE)
     elif folder_id != row.folder_mark:
-        why = "belongs to another installation or is not shared" if folder_id else f"has no file {ID_FILE}"
+        why = (
+            "belongs to another installation or is not shared"
+            if folder_id
+            else f"has no file {ID_FILE}"
+        )
         yield Difference(f"The files folder {str(settings.GADGET_FILES_DIR)!r} {why}.", FIX_FOLDER)
     if isinstance(row.canary, UndecryptableText):
-        yield Difference("No key in GADGET_ENCRYPTION_KEYS can decrypt this installation's data.", FIX_KEYS)
+        yield Difference(
+            "No key in GADGET_ENCRYPTION_KEYS can decrypt this installation's data.", FIX_KEYS
+        )
     newest = AuditEntry.objects.order_by("-pk").values_list("key_id", flat=True).first()
     if newest and not signatures.is_known(newest):
         yield Difference("No key in GADGET_AUDIT_KEYS signed the newest audit entry.", FIX_KEYS)
 
 
 def record_secret_key() -> bool:
-    """Write a digest of SECRET_KEY to Redis; return True if the process that started before wrote a different one.
+    """Write a digest of SECRET_KEY to Redis; return True if the process that started before wrote a
+    different one.
 
-    A different key does not prevent the start, because it may be changed at any time. While Redis is unavailable, a
-    difference goes unnoticed.
+    A different key does not prevent the start, because it may be changed at any time. While Redis
+    is unavailable, a difference goes unnoticed.
     """
     redis_key, digest = _digest_secret_key()
     with suppress(redis.RedisError), connect_redis() as client:
@@ -225,8 +243,8 @@ def _write_row(folder_id: str) -> None:
 def _digest_secret_key() -> tuple[str, str]:
     """Return the Redis key for this installation, and the digest of SECRET_KEY.
 
-    Both are derived from a value that only the encryption keys reveal. So the digest cannot be used to guess keys, and
-    different installations on the same Redis are never compared.
+    Both are derived from a value that only the encryption keys reveal. So the digest cannot be used
+    to guess keys, and different installations on the same Redis are never compared.
     """
     canary = Installation.objects.values_list("canary", flat=True).first() or ""
     redis_key = hashlib.sha256(canary.encode()).hexdigest()[:16]

@@ -1,7 +1,7 @@
 """Invitations: links that make one person a member, once that person accepts.
 
-An invitation names no account, so that it does not reveal to an admin who has one. It works while it is unused and
-unexpired, and its creator is still an admin.
+An invitation names no account, so that it does not reveal to an admin who has one. It works while
+it is unused and unexpired, and its creator is still an admin.
 """
 
 from dataclasses import dataclass
@@ -36,7 +36,8 @@ LONGEST_ADDRESS = 200
 LONGEST_USERNAME = 150
 MAX_OPEN = 100
 MAX_TRIES_TOGETHER = 50
-"""The limit for all invitations of an organization: its admin can create and use any number of them."""
+"""The limit for all invitations of an organization: its admin can create and use any number of
+them."""
 MAX_TRIES = 10
 """Taken usernames that may be entered with one link: a link must not reveal who has an account."""
 
@@ -97,7 +98,14 @@ def invite(member: Membership, offer: Offer) -> tuple[Invitation, str]:
             expires_at=now + timedelta(days=offer.days),
         )
         expires = created.expires_at.isoformat(timespec="seconds")
-        _record(created, member.user, "invitation_made", role=offer.role, note=offer.note, expires_at=expires)
+        _record(
+            created,
+            member.user,
+            "invitation_made",
+            role=offer.role,
+            note=offer.note,
+            expires_at=expires,
+        )
     return created, secret
 
 
@@ -109,7 +117,9 @@ def revoke(member: Membership, invitation_id: int) -> None:
         Conflict: it was used, has expired or was revoked.
     """
     with acting_as_admin(member):
-        found = Invitation.objects.filter(organization_id=member.organization_id, pk=invitation_id).first()
+        found = Invitation.objects.filter(
+            organization_id=member.organization_id, pk=invitation_id
+        ).first()
         if found is None:
             raise NotFound(f"There is no invitation {invitation_id}.")
         open_invitation = Invitation.objects.filter(
@@ -151,7 +161,9 @@ def accept_with_new_account(hash_: str, username: str, password: str) -> Members
         Invalid: the name or the password is not allowed; the text says why.
         Conflict: too many taken names were entered.
     """
-    account = _build_account(username, password)  # hashing is slow, so nobody should wait for it in the transaction
+    account = _build_account(
+        username, password
+    )  # hashing is slow, so nobody should wait for it in the transaction
     try:
         with transaction.atomic():
             invitation = _lock_invitation(hash_)
@@ -165,7 +177,9 @@ def accept_with_new_account(hash_: str, username: str, password: str) -> Members
 def _check_offer(offer: Offer) -> None:
     check_role(offer.role)
     if offer.days not in DAYS:
-        raise Invalid("days", f"An invitation lasts {', '.join(map(str, DAYS[:-1]))} or {DAYS[-1]} days.")
+        raise Invalid(
+            "days", f"An invitation lasts {', '.join(map(str, DAYS[:-1]))} or {DAYS[-1]} days."
+        )
     if len(offer.note) > LONGEST_NOTE or "\0" in offer.note:
         raise Invalid("note", f"Use at most {LONGEST_NOTE} characters.")
     if offer.address and (len(offer.address) > LONGEST_ADDRESS or not _is_address(offer.address)):
@@ -188,12 +202,22 @@ def _lock_invitation(hash_: str) -> Invitation:
 
 def _add_member(invitation: Invitation, user: User, account: str) -> Membership:
     if Membership.objects.filter(organization=invitation.organization, user=user).exists():
-        raise Conflict(f"{user.get_username()} is already a member of {invitation.organization.name}.")
-    member = Membership.objects.create(organization=invitation.organization, user=user, role=invitation.role)
+        raise Conflict(
+            f"{user.get_username()} is already a member of {invitation.organization.name}."
+        )
+    member = Membership.objects.create(
+        organization=invitation.organization, user=user, role=invitation.role
+    )
     Invitation.objects.filter(pk=invitation.pk).update(accepted_by=user, accepted_at=Now())
     update_admin_access(user)
     payload = {"membership": str(member.pk), "role": invitation.role, "account": account}
-    _record(invitation, user, "invitation_accepted", **payload, invited_by=invitation.made_by.get_username())
+    _record(
+        invitation,
+        user,
+        "invitation_accepted",
+        **payload,
+        invited_by=invitation.made_by.get_username(),
+    )
     return member
 
 
@@ -204,7 +228,9 @@ def _build_account(username: str, password: str) -> User:
     try:
         UnicodeUsernameValidator()(name)
     except ValidationError as error:
-        raise Invalid("username", "Use only letters, digits and @ . + - _ in the username.") from error
+        raise Invalid(
+            "username", "Use only letters, digits and @ . + - _ in the username."
+        ) from error
     check_password(password, User(username=name))
     return User(username=name, password=make_password(password))
 
@@ -217,19 +243,26 @@ def _save_account(account: User) -> User:
         with transaction.atomic():
             account.save()
     except IntegrityError as error:
-        raise NameTaken("username", f"The username {name!r} is taken. Choose another one.") from error
+        raise NameTaken(
+            "username", f"The username {name!r} is taken. Choose another one."
+        ) from error
     return account
 
 
 def _check_tries(organization_id: int) -> None:
-    """Refuse every new name once too many taken ones were tried with the organization's invitations."""
+    """Refuse every new name once too many taken ones were tried with the organization's
+    invitations."""
     recent = Invitation.objects.filter(
         organization_id=organization_id, created_at__gt=Now() - timedelta(days=max(DAYS) + 1)
     )
     if (recent.aggregate(tries=Sum("tries"))["tries"] or 0) >= MAX_TRIES_TOGETHER:
-        raise Conflict("New accounts cannot be created right now. Log in with an account you already have.")
+        raise Conflict(
+            "New accounts cannot be created right now. Log in with an account you already have."
+        )
 
 
 def _record(invitation: Invitation, by: User, action: str, **payload: str) -> None:
-    entry = audit.NewEntry(f"user:{by.get_username()}", action, f"invitation:{invitation.pk}", payload)
+    entry = audit.NewEntry(
+        f"user:{by.get_username()}", action, f"invitation:{invitation.pk}", payload
+    )
     audit.append(invitation.organization_id, [entry])

@@ -1,4 +1,5 @@
-"""Actions of admins on the members of their organization: roles, removal, links for a new password."""
+"""Actions of admins on the members of their organization: roles, removal, links for a new
+password."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,9 +37,14 @@ Administrator = Membership | Superuser
 
 
 def list_members(organization_id: int) -> QuerySet[Membership]:
-    """Return the organization's members by name; `is_elsewhere` is True if the account is also in another one."""
-    others = Membership.objects.filter(user=OuterRef("user")).exclude(organization=OuterRef("organization"))
-    mine = Membership.objects.filter(organization_id=organization_id).select_related("user", "organization")
+    """Return the organization's members by name; `is_elsewhere` is True if the account is also in
+    another one."""
+    others = Membership.objects.filter(user=OuterRef("user")).exclude(
+        organization=OuterRef("organization")
+    )
+    mine = Membership.objects.filter(organization_id=organization_id).select_related(
+        "user", "organization"
+    )
     return mine.annotate(is_elsewhere=Exists(others)).order_by("user__username")
 
 
@@ -58,14 +64,17 @@ def add_member(by: Superuser, user: User, role: str) -> Membership:
             user.save()
         elif Membership.objects.filter(organization_id=by.organization_id, user=user).exists():
             raise Conflict(f"{user.get_username()} is already a member.")
-        created = Membership.objects.create(organization_id=by.organization_id, user=user, role=role)
+        created = Membership.objects.create(
+            organization_id=by.organization_id, user=user, role=role
+        )
         update_admin_access(user)
         _record(by, "membership_added", created, role=role)
     return created
 
 
 def describe_role_change(by: Administrator, membership_id: int, role: str) -> str:
-    """Return a sentence on the consequence of giving a member this role; empty if nothing has to be confirmed.
+    """Return a sentence on the consequence of giving a member this role; empty if nothing has to be
+    confirmed.
 
     Raises:
         Forbidden, NotFound
@@ -87,7 +96,9 @@ def describe_role_change(by: Administrator, membership_id: int, role: str) -> st
 
 def describe_admin_rights(name: str) -> str:
     """Return a sentence on the rights of an admin."""
-    return f"{name} can change everything here: employees, their permissions, members and model keys."
+    return (
+        f"{name} can change everything here: employees, their permissions, members and model keys."
+    )
 
 
 def change_role(by: Administrator, membership_id: int, role: str) -> Membership:
@@ -128,7 +139,8 @@ def remove_member(by: Administrator, membership_id: int) -> Membership:
 
 
 def update_admin_access(user: User) -> None:
-    """Allow a user to log in to the admin only if they are a superuser or administer an organization."""
+    """Allow a user to log in to the admin only if they are a superuser or administer an
+    organization."""
     is_admin = user.is_superuser or user.memberships.filter(role=Role.ADMIN).exists()
     User.objects.filter(pk=user.pk).exclude(is_staff=is_admin).update(is_staff=is_admin)
 
@@ -147,7 +159,8 @@ def may_reset_password(member: Membership, found: Membership) -> bool:
 
 
 def create_password_reset(member: Membership, membership_id: int) -> tuple[PasswordReset, str]:
-    """Create a link for choosing a member's new password; return it with its secret, which is not stored.
+    """Create a link for choosing a member's new password; return it with its secret, which is not
+    stored.
 
     Earlier links for the same member stop working.
 
@@ -157,27 +170,44 @@ def create_password_reset(member: Membership, membership_id: int) -> tuple[Passw
     with acting_as_admin(member):
         found = _find_member(member, membership_id)
         if not may_reset_password(member, found):
-            raise Forbidden(f"The password of {found.user.get_username()!r} can only be reset by a superuser.")
-        PasswordReset.objects.filter(membership__user=found.user, used_at=None, revoked_at=None).update(
-            revoked_at=Now()
-        )
+            raise Forbidden(
+                f"The password of {found.user.get_username()!r} can only be reset by a superuser."
+            )
+        PasswordReset.objects.filter(
+            membership__user=found.user, used_at=None, revoked_at=None
+        ).update(revoked_at=Now())
         secret = token_urlsafe(32)
         created = PasswordReset.objects.create(
-            membership=found, hash=hash_secret(secret), made_by=member.user, expires_at=timezone.now() + RESET_LIFETIME
+            membership=found,
+            hash=hash_secret(secret),
+            made_by=member.user,
+            expires_at=timezone.now() + RESET_LIFETIME,
         )
-        _record(member, "password_link_made", found, expires_at=created.expires_at.isoformat(timespec="seconds"))
+        _record(
+            member,
+            "password_link_made",
+            found,
+            expires_at=created.expires_at.isoformat(timespec="seconds"),
+        )
     return created, secret
 
 
 def find_open_reset(hash_: str) -> PasswordReset:
-    """Return the link with this hash, if it is unused and unexpired, and its creator could still create it.
+    """Return the link with this hash, if it is unused and unexpired, and its creator could still
+    create it.
 
     Raises:
         NotFound
     """
-    rows = PasswordReset.objects.filter(hash=hash_, used_at=None, revoked_at=None, expires_at__gt=Now())
+    rows = PasswordReset.objects.filter(
+        hash=hash_, used_at=None, revoked_at=None, expires_at__gt=Now()
+    )
     by_admin = is_made_by_admin("membership__organization")
-    found = rows.filter(by_admin).select_related("membership__user", "membership__organization", "made_by").first()
+    found = (
+        rows.filter(by_admin)
+        .select_related("membership__user", "membership__organization", "made_by")
+        .first()
+    )
     if found is None:
         raise NotFound(LINK_EXPIRED)
     person = list_members(found.membership.organization_id).get(pk=found.membership_id)
@@ -189,7 +219,8 @@ def find_open_reset(hash_: str) -> PasswordReset:
 def use_password_reset(hash_: str, password: str) -> User:
     """Set the password and use up the link.
 
-    This ends all sessions of the account, and revokes its API tokens in the organization of the link.
+    This ends all sessions of the account, and revokes its API tokens in the organization of the
+    link.
 
     Raises:
         NotFound
@@ -209,16 +240,23 @@ def use_password_reset(hash_: str, password: str) -> User:
         tokens.update(revoked_at=Now())
         payload = {"link_made_by": reset.made_by.get_username(), "api_tokens_revoked": revoked}
         entry = audit.NewEntry(
-            f"user:{user.get_username()}", "password_reset", f"membership:{reset.membership_id}", payload
+            f"user:{user.get_username()}",
+            "password_reset",
+            f"membership:{reset.membership_id}",
+            payload,
         )
         audit.append(reset.membership.organization_id, [entry])
     return user
 
 
 def record_own_password(member: Membership) -> None:
-    """Record in the audit that a member changed their own password; call it in the transaction of the change."""
+    """Record in the audit that a member changed their own password; call it in the transaction of
+    the change."""
     actor = f"user:{member.user.get_username()}"
-    audit.append(member.organization_id, [audit.NewEntry(actor, "password_changed", f"membership:{member.pk}")])
+    audit.append(
+        member.organization_id,
+        [audit.NewEntry(actor, "password_changed", f"membership:{member.pk}")],
+    )
 
 
 def check_role(role: str) -> None:
@@ -228,7 +266,9 @@ def check_role(role: str) -> None:
         Invalid
     """
     if role not in Role.values:
-        raise Invalid("role", f"{role[:40]!r} is not a role. Choose one of: {', '.join(Role.values)}.")
+        raise Invalid(
+            "role", f"{role[:40]!r} is not a role. Choose one of: {', '.join(Role.values)}."
+        )
 
 
 def check_password(password: str, user: User) -> None:
@@ -244,17 +284,22 @@ def check_password(password: str, user: User) -> None:
 
 
 def is_made_by_admin(organization: str) -> Exists:
-    """Return a filter for links whose creator still administers the organization at this path of the row."""
+    """Return a filter for links whose creator still administers the organization at this path of
+    the row."""
     return Exists(
         Membership.objects.filter(
-            organization=OuterRef(organization), user=OuterRef("made_by"), role=Role.ADMIN, user__is_active=True
+            organization=OuterRef(organization),
+            user=OuterRef("made_by"),
+            role=Role.ADMIN,
+            user__is_active=True,
         )
     )
 
 
 @contextmanager
 def acting_as_admin(by: Administrator) -> Iterator[datetime]:
-    """Run the block as an admin's action, with the organization locked and the admin's current role checked.
+    """Run the block as an admin's action, with the organization locked and the admin's current role
+    checked.
 
     Yield the current time. An `audit.append` must come last in the block.
 
@@ -284,9 +329,13 @@ def _find_member(by: Administrator, membership_id: int) -> Membership:
 
 
 def _check_not_last_admin(leaving: Membership) -> None:
-    others = Membership.objects.filter(organization_id=leaving.organization_id, role=Role.ADMIN, user__is_active=True)
+    others = Membership.objects.filter(
+        organization_id=leaving.organization_id, role=Role.ADMIN, user__is_active=True
+    )
     if leaving.role == Role.ADMIN and not others.exclude(pk=leaving.pk).exists():
-        raise Conflict(f"Make someone else an admin first: {leaving.user.get_username()} is the last admin.")
+        raise Conflict(
+            f"Make someone else an admin first: {leaving.user.get_username()} is the last admin."
+        )
 
 
 def _may_administer_account(by: User, found: Membership) -> bool:
@@ -296,5 +345,7 @@ def _may_administer_account(by: User, found: Membership) -> bool:
 
 def _record(by: Administrator, action: str, found: Membership, **fields: object) -> None:
     payload = {"row": str(found)[:200], "fields": fields}
-    entry = audit.NewEntry(f"user:{by.user.get_username()}", action, f"membership:{found.pk}", payload)
+    entry = audit.NewEntry(
+        f"user:{by.user.get_username()}", action, f"membership:{found.pk}", payload
+    )
     audit.append(by.organization_id, [entry])

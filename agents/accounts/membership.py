@@ -25,17 +25,22 @@ Session = MutableMapping[str, Any]
 
 
 def list_memberships(user: AbstractBaseUser | AnonymousUser) -> QuerySet[Membership]:
-    """Return all memberships of an active user by the organization's name; none for anybody else."""
+    """Return all memberships of an active user by the organization's name; none for anybody
+    else."""
     if not user.is_authenticated:
         return Membership.objects.none()
     rows = Membership.objects.filter(user_id=user.pk, user__is_active=True)
     return rows.select_related("organization", "user").order_by("organization__name", "id")
 
 
-def load_session_member(user: AbstractBaseUser | AnonymousUser, session: Session) -> Membership | None:
-    """Return the user's membership in the session's active organization, else the first; None without any.
+def load_session_member(
+    user: AbstractBaseUser | AnonymousUser, session: Session
+) -> Membership | None:
+    """Return the user's membership in the session's active organization, else the first; None
+    without any.
 
-    It is read from the database each time, so that a new role or a deactivated user takes effect at once.
+    It is read from the database each time, so that a new role or a deactivated user takes effect at
+    once.
     """
     mine = list(list_memberships(user))
     active = session.get(ACTIVE_ORGANIZATION)
@@ -49,7 +54,8 @@ def load_session_member(user: AbstractBaseUser | AnonymousUser, session: Session
 def switch_organization(
     user: AbstractBaseUser | AnonymousUser, session: Session, organization_id: int
 ) -> Membership | None:
-    """Make an organization the session's active one; return None and change nothing if the user is not a member."""
+    """Make an organization the session's active one; return None and change nothing if the user is
+    not a member."""
     member = list_memberships(user).filter(organization_id=organization_id).first()
     if member is not None:
         session[ACTIVE_ORGANIZATION] = member.organization_id
@@ -57,7 +63,8 @@ def switch_organization(
 
 
 def authenticate_token(secret: str) -> Membership | None:
-    """Return the membership that a token belongs to; None if it is unknown, revoked, or its user is not active."""
+    """Return the membership that a token belongs to; None if it is unknown, revoked, or its user is
+    not active."""
     owner = TOKEN_OWNER.fetch_one(hash_secret(secret))
     if owner is None:
         return None

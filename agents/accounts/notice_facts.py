@@ -1,4 +1,5 @@
-"""Facts of organizations that people are notified of: any subject writes them to the log, which notices read."""
+"""Facts of organizations that people are notified of: any subject writes them to the log, which
+notices read."""
 
 from __future__ import annotations
 
@@ -54,7 +55,9 @@ class NoticeFact:
 def tell(fact: NoticeFact) -> None:
     """Write the fact to the log of its organization, in the transaction that makes it true."""
     payload = {"key": fact.key, "detail": fact.detail, "user_id": fact.user_id}
-    OrganizationEvent.objects.create(organization_id=fact.organization_id, type=fact.kind, payload=payload)
+    OrganizationEvent.objects.create(
+        organization_id=fact.organization_id, type=fact.kind, payload=payload
+    )
     transaction.on_commit(notify.request_reading)
 
 

@@ -1,4 +1,5 @@
-"""The preferences of members: language, units and time zone, which tools read from the context of a call."""
+"""The preferences of members: language, units and time zone, which tools read from the context of a
+call."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -12,7 +13,8 @@ from agents.accounts.models import Membership, Preferences, Units
 from agents.platform.refusals import Invalid
 
 TIME_ZONES: list[Callable[[int, int], str]] = []
-"""Returns the time zone that a user chose in an organization, or an empty text; added by `notices`, which stores it."""
+"""Returns the time zone that a user chose in an organization, or an empty text; added by `notices`,
+which stores it."""
 
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}")
 
@@ -65,5 +67,7 @@ def save_preferences(member: Membership, language: str, units: str) -> Preferenc
         row.save()
         payload = {"language": language, "units": units}
         actor, subject = f"user:{member.user.get_username()}", f"member:{member.pk}"
-        audit.append(member.organization_id, [audit.NewEntry(actor, "preferences_changed", subject, payload)])
+        audit.append(
+            member.organization_id, [audit.NewEntry(actor, "preferences_changed", subject, payload)]
+        )
     return row

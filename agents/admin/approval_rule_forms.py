@@ -1,4 +1,5 @@
-"""The form of approval rules: the cards that a rule covers, the people it requires, and its escalation."""
+"""The form of approval rules: the cards that a rule covers, the people it requires, and its
+escalation."""
 
 from __future__ import annotations
 
@@ -22,10 +23,18 @@ from agents.approval_rules.models import MAX_NEEDED, ApprovalRule, ApproverGroup
 from agents.employees.toolboxes import load_toolbox
 from tools.contract import Level, Tool
 
-CONDITION = {"param": "condition_param", "comparison": "condition_comparison", "value": "condition_value"}
+CONDITION = {
+    "param": "condition_param",
+    "comparison": "condition_comparison",
+    "value": "condition_value",
+}
 """The form's fields, by the blanks of the condition."""
 SCOPE = ("tool", "category", "level", "employee")
-NOTHING_CHOSEN = {"employee": "every employee", "group": "every approver", "second_group": "no second group"}
+NOTHING_CHOSEN = {
+    "employee": "every employee",
+    "group": "every approver",
+    "second_group": "no second group",
+}
 MAX_HOURS = 720
 OTHER_CARDS = "Other cards need one approver, unless another rule is for them."
 ITS_CARDS = "Its cards need one approver, unless another rule is for them."
@@ -36,7 +45,9 @@ KEPT_CONDITIONS = "This rule has conditions that cannot be edited here. They sta
 
 def find_organization(form: forms.ModelForm[Any], cleaned: dict[str, Any]) -> Organization | None:
     """Return the organization of the form's row; None if none is chosen."""
-    chosen: Organization | None = cleaned.get("organization") or getattr(form.instance, "organization", None)
+    chosen: Organization | None = cleaned.get("organization") or getattr(
+        form.instance, "organization", None
+    )
     return chosen
 
 
@@ -45,25 +56,34 @@ def format_count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def refuse_taken_name(form: forms.ModelForm[Any], cleaned: dict[str, Any], organization: Organization) -> None:
+def refuse_taken_name(
+    form: forms.ModelForm[Any], cleaned: dict[str, Any], organization: Organization
+) -> None:
     """Add an error if another row of the organization has the name."""
     others = type(form.instance)._default_manager.exclude(pk=form.instance.pk)
     if others.filter(organization=organization, name=cleaned.get("name", "")).exists():
-        form.add_error("name", f"{organization} already has the name {cleaned['name']!r}. Choose another one.")
+        form.add_error(
+            "name", f"{organization} already has the name {cleaned['name']!r}. Choose another one."
+        )
 
 
 def count_approvers(organization: Organization, group: ApproverGroup | None) -> int:
     """Count the active approvers of the group, or of the whole organization."""
     voters = load_voters(organization.pk).values()
-    return sum(voter.may_approve and (group is None or group.pk in voter.groups) for voter in voters)
+    return sum(
+        voter.may_approve and (group is None or group.pk in voter.groups) for voter in voters
+    )
 
 
 class ApprovalRuleForm(ConfirmationForm):
-    """A rule about the people who must approve certain cards; a rule that nobody can meet is refused."""
+    """A rule about the people who must approve certain cards; a rule that nobody can meet is
+    refused."""
 
     tool = forms.ChoiceField(required=False, widget=UnfoldAdminSelectWidget)
     category = forms.ChoiceField(
-        required=False, widget=UnfoldAdminSelectWidget, help_text="The group of tools, as on the tools page."
+        required=False,
+        widget=UnfoldAdminSelectWidget,
+        help_text="The group of tools, as on the tools page.",
     )
     level = forms.ChoiceField(
         required=False,
@@ -79,7 +99,10 @@ class ApprovalRuleForm(ConfirmationForm):
         help_text="A parameter of the call, e.g. amount. Calls without it are not covered. Leave empty for every call.",
     )
     condition_comparison = forms.ChoiceField(
-        label="Comparison", required=False, choices=list(RULE_COMPARISONS.items()), widget=UnfoldAdminSelectWidget
+        label="Comparison",
+        required=False,
+        choices=list(RULE_COMPARISONS.items()),
+        widget=UnfoldAdminSelectWidget,
     )
     condition_value = forms.CharField(
         label="Value",
@@ -109,7 +132,15 @@ class ApprovalRuleForm(ConfirmationForm):
     class Meta:
         model = ApprovalRule
         fields = (
-            *("organization", "name", "is_active", *SCOPE, "needed", "group", "excludes_requesters"),
+            *(
+                "organization",
+                "name",
+                "is_active",
+                *SCOPE,
+                "needed",
+                "group",
+                "excludes_requesters",
+            ),
             *("escalate_hours", "second_group"),
         )
         labels = {"is_active": "Active", "excludes_requesters": "Others must approve"}
@@ -158,13 +189,15 @@ class ApprovalRuleForm(ConfirmationForm):
         self.initial.update({CONDITION[blank]: text for blank, text in blanks.items()})
 
     def full_clean(self) -> None:
-        """Validate the form; one that is sent to the simulator is never valid, so nothing is saved."""
+        """Validate the form; one that is sent to the simulator is never valid, so nothing is
+        saved."""
         super().full_clean()
         if self.is_bound and SIMULATE in self.data and not self.errors:
             self.add_error("confirmed", CONFIRM_FIRST)
 
     def clean(self) -> dict[str, Any]:
-        """Check that the rule fits its organization, that its parts fit together, and that people can meet it."""
+        """Check that the rule fits its organization, that its parts fit together, and that people
+        can meet it."""
         cleaned = super().clean() or {}
         organization = find_organization(self, cleaned)
         if organization is None:
@@ -182,7 +215,9 @@ class ApprovalRuleForm(ConfirmationForm):
         for name in NOTHING_CHOSEN:
             row = cleaned.get(name)
             if row is not None and row.organization_id != organization.pk:
-                self.add_error(name, f"{row} does not belong to {organization}. Choose another one.")
+                self.add_error(
+                    name, f"{row} does not belong to {organization}. Choose another one."
+                )
 
     def _check_scope(self, cleaned: dict[str, Any], organization: Organization) -> None:
         """Check the tool, the category, the level and the condition, which must be consistent."""
@@ -190,14 +225,25 @@ class ApprovalRuleForm(ConfirmationForm):
         tool, category = toolbox.get_tool(name) if name else None, cleaned.get("category", "")
         if name and tool is None and name != self.initial.get("tool"):
             self.add_error("tool", f"{organization} has no such tool. Choose another one.")
-        is_known = category in ("", self.initial.get("category"), *(each.category for each in toolbox.tools()))
+        is_known = category in (
+            "",
+            self.initial.get("category"),
+            *(each.category for each in toolbox.tools()),
+        )
         if not is_known:
-            self.add_error("category", f"{organization} has no tools in {category!r}. Choose another one.")
+            self.add_error(
+                "category", f"{organization} has no tools in {category!r}. Choose another one."
+            )
         if tool and is_known and category not in ("", tool.category):
-            self.add_error("category", f"{name} is in the category {tool.category!r}. Choose it, or every category.")
+            self.add_error(
+                "category",
+                f"{name} is in the category {tool.category!r}. Choose it, or every category.",
+            )
         level = cleaned.get("level", "")
         if tool and level and Level(level).rank < tool.level.rank:
-            self.add_error("level", f"{name} has the level {tool.level.value}, so no card of it is lower.")
+            self.add_error(
+                "level", f"{name} has the level {tool.level.value}, so no card of it is lower."
+            )
         if not self.fields["condition_param"].disabled:
             self._store_condition(cleaned, tool)
 
@@ -225,10 +271,14 @@ class ApprovalRuleForm(ConfirmationForm):
             self.add_error("second_group", "This is the first group. Choose another one.")
         elif hours is not None and hours >= organization.card_days * 24:
             days = organization.card_days
-            self.add_error("escalate_hours", f"Cards expire after {days} days. Enter fewer than {days * 24} hours.")
+            self.add_error(
+                "escalate_hours",
+                f"Cards expire after {days} days. Enter fewer than {days * 24} hours.",
+            )
 
     def _check_people(self, cleaned: dict[str, Any], organization: Organization) -> None:
-        """Refuse a rule that nobody can meet: fewer active approvers than it needs, or none to escalate to."""
+        """Refuse a rule that nobody can meet: fewer active approvers than it needs, or none to
+        escalate to."""
         group, needed, second = cleaned["group"], cleaned["needed"], cleaned["second_group"]
         able = count_approvers(organization, group)
         if able < needed:
@@ -238,7 +288,8 @@ class ApprovalRuleForm(ConfirmationForm):
             self.add_error("second_group", f"{second} has no active approver. Add one first.")
 
     def list_consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
-        """List the ways in which the rule becomes weaker: switched off, fewer cards, or fewer or other people."""
+        """List the ways in which the rule becomes weaker: switched off, fewer cards, or fewer or
+        other people."""
         if not self.instance.pk or not self.initial["is_active"]:
             return
         name = f"“{cleaned['name']}”"

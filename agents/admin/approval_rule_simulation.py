@@ -23,7 +23,8 @@ def simulate_form(request: HttpRequest, rule: ApprovalRule) -> HttpResponse:
     """Simulate the rule as entered in its form.
 
     Raises:
-        Forbidden: the person is not an admin of its organization, or another one is their active one.
+        Forbidden: the person is not an admin of its organization, or another one is their active
+            one.
         Invalid: there is nothing to simulate.
     """
     return show_simulation(request, _find_member(request, rule), _build_change(rule))
@@ -35,23 +36,35 @@ def build_removal_address(rule: ApprovalRule) -> str:
 
 
 def _find_member(request: HttpRequest, rule: ApprovalRule) -> Membership:
-    """Return the membership with which the person uses Gadget; the simulator's pages have no other."""
+    """Return the membership with which the person uses Gadget; the simulator's pages have no
+    other."""
     member = load_session_member(get_user(request), request.session)
-    if member is None or member.organization_id != rule.organization_id or not member.may(Role.ADMIN):
-        raise Forbidden(f"To simulate this rule, open Gadget as an admin of {rule.organization}, and try again.")
+    if (
+        member is None
+        or member.organization_id != rule.organization_id
+        or not member.may(Role.ADMIN)
+    ):
+        raise Forbidden(
+            f"To simulate this rule, open Gadget as an admin of {rule.organization}, and try again."
+        )
     return member
 
 
 def _build_change(rule: ApprovalRule) -> PolicyChange:
     """Return the change that saving this row would make."""
     if not rule.is_active and rule.pk is None:
-        raise Invalid("is_active", "A new rule that is not active changes nothing. Tick “Active” to simulate it.")
+        raise Invalid(
+            "is_active",
+            "A new rule that is not active changes nothing. Tick “Active” to simulate it.",
+        )
     if not rule.is_active:
         return _build_removal(rule)
     try:
         terms = rule.as_terms()
     except (TypeError, ValueError) as error:
-        raise Invalid("conditions", "The conditions of this rule cannot be read, so it cannot be simulated.") from error
+        raise Invalid(
+            "conditions", "The conditions of this rule cannot be read, so it cannot be simulated."
+        ) from error
     return PolicyChange(ChangeKind.APPROVAL_RULE, rule=replace(terms, id=rule.pk or 0))
 
 

@@ -59,12 +59,18 @@ class ApproverGroupForm(ConfirmationForm):
         model = ApproverGroup
         fields = ("organization", "name", "members")
         widgets = {"members": UnfoldAdminCheckboxSelectMultipleWidget}
-        help_texts = {"members": "Only members with the approver or admin role count when cards are approved."}
+        help_texts = {
+            "members": "Only members with the approver or admin role count when cards are approved."
+        }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         field = self.fields.get("members")
-        if self.instance.pk and isinstance(field, forms.ModelMultipleChoiceField) and field.queryset is not None:
+        if (
+            self.instance.pk
+            and isinstance(field, forms.ModelMultipleChoiceField)
+            and field.queryset is not None
+        ):
             field.queryset = field.queryset.filter(organization_id=self.instance.organization_id)
 
     def clean(self) -> dict[str, Any]:
@@ -75,9 +81,14 @@ class ApproverGroupForm(ConfirmationForm):
             return cleaned
         if "name" in cleaned:
             refuse_taken_name(self, cleaned, organization)
-        strangers = [row for row in cleaned.get("members", ()) if row.organization_id != organization.pk]
+        strangers = [
+            row for row in cleaned.get("members", ()) if row.organization_id != organization.pk
+        ]
         if strangers:
-            self.add_error("members", f"{strangers[0].user} is not a member of {organization}. Untick this person.")
+            self.add_error(
+                "members",
+                f"{strangers[0].user} is not a member of {organization}. Untick this person.",
+            )
         return cleaned
 
     def list_consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
@@ -85,7 +96,9 @@ class ApproverGroupForm(ConfirmationForm):
         if not self.instance.pk or "members" not in self.changed_data:
             return
         voters = load_voters(self.instance.organization_id).values()
-        before = {voter.id for voter in voters if voter.may_approve and self.instance.pk in voter.groups}
+        before = {
+            voter.id for voter in voters if voter.may_approve and self.instance.pk in voter.groups
+        }
         chosen = {row.user_id for row in cleaned["members"]}
         after = {voter.id for voter in voters if voter.may_approve and voter.id in chosen}
         added = ", ".join(voter.name for voter in voters if voter.id in after - before)
@@ -99,8 +112,12 @@ class ApproverGroupForm(ConfirmationForm):
             yield f"{needs}, {has}. Its cards can’t be approved until you fix this."
 
     def _list_rules_with_more_people(self, added: str) -> Iterator[str]:
-        naming = ApprovalRule.objects.filter(Q(group=self.instance) | Q(second_group=self.instance), is_active=True)
-        names = ", ".join(f"“{name}”" for name in naming.order_by("name").values_list("name", flat=True))
+        naming = ApprovalRule.objects.filter(
+            Q(group=self.instance) | Q(second_group=self.instance), is_active=True
+        )
+        names = ", ".join(
+            f"“{name}”" for name in naming.order_by("name").values_list("name", flat=True)
+        )
         if added and names:
             yield f"From now on, approvals by {added} count for {names}."
 
@@ -119,12 +136,18 @@ class ApproverGroupAdmin(ConfigurationAdmin):
     fieldsets = ((None, {"fields": ("organization", "name", "members")}),)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        counted: QuerySet[Any] = super().get_queryset(request).annotate(found_members=Count("members"))
+        counted: QuerySet[Any] = (
+            super().get_queryset(request).annotate(found_members=Count("members"))
+        )
         return counted
 
     def get_choices(self, field: Field[Any, Any], request: HttpRequest) -> QuerySet[Any]:
         offered = super().get_choices(field, request)
-        return offered.select_related("user", "organization") if field.related_model is Membership else offered
+        return (
+            offered.select_related("user", "organization")
+            if field.related_model is Membership
+            else offered
+        )
 
     @admin.display(description="Members", ordering="found_members")
     def member_count(self, group: ApproverGroup) -> int:
@@ -150,7 +173,11 @@ def _explain_use(group: ApproverGroup) -> str:
     """Explain which rules name the group; empty if none does."""
     rules = ApprovalRule.objects.filter(Q(group=group) | Q(second_group=group)).order_by("name")
     names = ", ".join(f"“{name}”" for name in rules.values_list("name", flat=True))
-    return f"This group cannot be deleted, because it is named by {names}. Change the rule first." if names else ""
+    return (
+        f"This group cannot be deleted, because it is named by {names}. Change the rule first."
+        if names
+        else ""
+    )
 
 
 @admin.register(ApprovalRule)
@@ -159,8 +186,22 @@ class ApprovalRuleAdmin(ConfigurationAdmin):
 
     form = ApprovalRuleForm
     delete_confirmation_template = "admin/delete_rule.html"
-    list_display = ("name", "tool", "category", "level", "employee", "needed", "group", "organization", "is_active")
-    list_filter = ("is_active", ("organization", ScopedRelatedFilter), ("group", ScopedRelatedFilter))
+    list_display = (
+        "name",
+        "tool",
+        "category",
+        "level",
+        "employee",
+        "needed",
+        "group",
+        "organization",
+        "is_active",
+    )
+    list_filter = (
+        "is_active",
+        ("organization", ScopedRelatedFilter),
+        ("group", ScopedRelatedFilter),
+    )
     list_select_related = ("organization", "employee", "group")
     search_fields = ("name", "tool", "category")
     ordering = ("name", "id")
@@ -172,7 +213,9 @@ class ApprovalRuleAdmin(ConfigurationAdmin):
         ("Escalation", {"fields": ("escalate_hours", "second_group")}),
     )
 
-    def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> Any:
         """Show the simulation instead if the form requested it and is valid."""
         form = context["adminform"].form
         if SIMULATE in request.POST and needs_confirmation(form):
@@ -186,7 +229,10 @@ class ApprovalRuleAdmin(ConfigurationAdmin):
         """State the consequences of deleting the rule, and offer to simulate it."""
         rule = context["object"]
         sentence = describe_end("this rule no longer applies") if rule.is_active else ""
-        more = {"sentence": sentence, "simulation": build_removal_address(rule) if rule.is_active else ""}
+        more = {
+            "sentence": sentence,
+            "simulation": build_removal_address(rule) if rule.is_active else "",
+        }
         response: HttpResponse = super().render_delete_form(request, {**context, **more})
         return response
 
@@ -218,7 +264,10 @@ class DeputyForm(forms.ModelForm):  # type: ignore[type-arg]
             if member == deputy:
                 self.add_error("deputy", "Nobody is their own deputy. Choose another member.")
             elif member.organization_id != deputy.organization_id:
-                self.add_error("deputy", f"{deputy.user} is not a member of {member.organization}. Choose one who is.")
+                self.add_error(
+                    "deputy",
+                    f"{deputy.user} is not a member of {member.organization}. Choose one who is.",
+                )
         starts_at, ends_at = cleaned.get("starts_at"), cleaned.get("ends_at")
         if starts_at is not None and ends_at is not None and ends_at <= starts_at:
             self.add_error("ends_at", "This is not after the start. Choose a later time.")
@@ -235,7 +284,12 @@ class DeputyAdmin(ConfigurationAdmin):
     immutable_fields = ("member", "deputy")
     list_display = ("member", "deputy", "starts_at", "ends_at")
     list_filter = (("member__organization", ScopedRelatedFilter),)
-    list_select_related = ("member__user", "member__organization", "deputy__user", "deputy__organization")
+    list_select_related = (
+        "member__user",
+        "member__organization",
+        "deputy__user",
+        "deputy__organization",
+    )
     search_fields = ("member__user__username", "deputy__user__username")
     fieldsets = ((None, {"fields": ("member", "deputy", "starts_at", "ends_at")}),)
 

@@ -29,7 +29,10 @@ def format_subject(row: Model) -> str:
 
 
 def describe_last_editor(row: Model) -> str:
-    """Return ` by NAME` for a sentence about a change; empty if the audit does not name the editor."""
-    entries = AuditEntry.objects.filter(organization_id=get_organization_id(row), subject=format_subject(row))
+    """Return ` by NAME` for a sentence about a change; empty if the audit does not name the
+    editor."""
+    entries = AuditEntry.objects.filter(
+        organization_id=get_organization_id(row), subject=format_subject(row)
+    )
     actor = entries.order_by("-seq").values_list("actor", flat=True).first() or ""
     return f" by {actor.removeprefix('user:')}" if actor else ""

@@ -1,4 +1,5 @@
-"""The tools that an admin form offers: those of the row's organization, or of every organization it may choose."""
+"""The tools that an admin form offers: those of the row's organization, or of every organization it
+may choose."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from tools.contract import Tool
 
 
 def list_available_tools(form: forms.ModelForm[Any]) -> list[Tool]:
-    """List every version of every tool, sorted by id; a tool that several organizations share appears once."""
+    """List every version of every tool, sorted by id; a tool that several organizations share
+    appears once."""
     if form.instance.pk:
         return load_toolbox(form.instance.organization_id).tools()
     field = form.fields.get("organization")

@@ -1,4 +1,5 @@
-"""Base of the admin pages that change the configuration; each change is audited in its own transaction."""
+"""Base of the admin pages that change the configuration; each change is audited in its own
+transaction."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ LONGEST_VALUE = 2_000
 
 
 def to_audit_value(value: Any) -> Any:
-    """Return the value as JSON for the audit: rows become {id, name}, long texts are cut at 2,000 characters."""
+    """Return the value as JSON for the audit: rows become {id, name}, long texts are cut at 2,000
+    characters."""
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, Model):
@@ -37,7 +39,8 @@ def record_change(request: HttpRequest, row: Model, action: str, payload: dict[s
 
     Args:
         action: added, changed or deleted; the audit's action is e.g. `employee_changed`.
-        payload: the fields, see `ConfigurationAdmin.describe_change`; the audit's payload is {"row", "fields"}.
+        payload: the fields, see `ConfigurationAdmin.describe_change`; the audit's payload is
+            {"row", "fields"}.
     """
     actor = f"user:{get_user(request).get_username()}"
     details = {"row": str(row)[:200], "fields": payload}
@@ -46,12 +49,20 @@ def record_change(request: HttpRequest, row: Model, action: str, payload: dict[s
 
 
 def _describe_list(change: Any) -> str:
-    """Return ` (added a, b; removed c)` for the audit's details of a changed list; empty for other changes."""
-    if not isinstance(change, dict) or not all(isinstance(change.get(side), list) for side in ("before", "after")):
+    """Return ` (added a, b; removed c)` for the audit's details of a changed list; empty for other
+    changes."""
+    if not isinstance(change, dict) or not all(
+        isinstance(change.get(side), list) for side in ("before", "after")
+    ):
         return ""
     before, after = ([_name(item) for item in change[side]] for side in ("before", "after"))
-    parts = {"added": [name for name in after if name not in before], "removed": [n for n in before if n not in after]}
-    words = "; ".join(f"{word} {', '.join(sorted(names))}" for word, names in parts.items() if names)
+    parts = {
+        "added": [name for name in after if name not in before],
+        "removed": [n for n in before if n not in after],
+    }
+    words = "; ".join(
+        f"{word} {', '.join(sorted(names))}" for word, names in parts.items() if names
+    )
     return f" ({words})" if words else ""
 
 
@@ -64,43 +75,59 @@ class ConfigurationAdmin(ScopedAdmin):
 
     Attributes:
         secret_fields: form fields whose values never reach the audit.
-        immutable_fields: fields that are set when the row is created and cannot be changed afterwards.
+        immutable_fields: fields that are set when the row is created and cannot be changed
+            afterwards.
     """
 
     change_form_before_template = "admin/form_head.html"
     secret_fields: Iterable[str] = ()
     immutable_fields: tuple[str, ...] = ("organization",)
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> tuple[str, ...]:
+    def get_readonly_fields(
+        self, request: HttpRequest, obj: Model | None = None
+    ) -> tuple[str, ...]:
         always = tuple(super().get_readonly_fields(request, obj))
         return always if obj is None else (*always, *self.immutable_fields)
 
     def get_fieldsets(self, request: HttpRequest, obj: Model | None = None) -> Any:
         """Put the field for confirmations first once a form has been sent."""
         fieldsets = list(super().get_fieldsets(request, obj))
-        may_save = self.has_add_permission(request) if obj is None else self.has_change_permission(request, obj)
+        may_save = (
+            self.has_add_permission(request)
+            if obj is None
+            else self.has_change_permission(request, obj)
+        )
         if request.method == "POST" and may_save and issubclass(self.form, ConfirmationForm):
             fieldsets.insert(0, (None, {"fields": ("confirmed",)}))
         return fieldsets
 
     def get_fields(self, request: HttpRequest, obj: Model | None = None) -> Any:
-        return [name for name in super().get_fields(request, obj) if name not in ("confirmed", "shown_fingerprints")]
+        return [
+            name
+            for name in super().get_fields(request, obj)
+            if name not in ("confirmed", "shown_fingerprints")
+        ]
 
-    def get_form(self, request: HttpRequest, obj: Model | None = None, change: bool = False, **kwargs: Any) -> Any:
+    def get_form(
+        self, request: HttpRequest, obj: Model | None = None, change: bool = False, **kwargs: Any
+    ) -> Any:
         """Prevent overwriting a concurrent edit."""
         if obj is not None:
             form: Any = kwargs.get("form", self.form)
             kwargs["form"] = add_conflict_check(form, self.get_readonly_fields(request, obj))
         return super().get_form(request, obj, change, **kwargs)
 
-    def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> Any:
         """Show no error messages if the form only needs confirmation."""
         if needs_confirmation(context["adminform"].form):
             context = {**context, "errors": (), "needs_confirmation": True}
         return super().render_change_form(request, context, *args, **kwargs)
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Retry once after an integrity error: validation then reports what a concurrent request has saved."""
+        """Retry once after an integrity error: validation then reports what a concurrent request
+        has saved."""
         view = super().changeform_view
         try:
             response: HttpResponseBase = view(request, *args, **kwargs)
@@ -110,25 +137,42 @@ class ConfigurationAdmin(ScopedAdmin):
             response = view(request, *args, **kwargs)
         return response
 
-    def construct_change_message(self, request: HttpRequest, form: Any, formsets: Any, add: bool = False) -> Any:
-        """Return the history's sentence, which names what was added to a list and removed from it, e.g. tools."""
+    def construct_change_message(
+        self, request: HttpRequest, form: Any, formsets: Any, add: bool = False
+    ) -> Any:
+        """Return the history's sentence, which names what was added to a list and removed from it,
+        e.g. tools."""
         if add:
             return super().construct_change_message(request, form, formsets, add)
         details = self.describe_change(form, change=True)
-        changes = [f"{form[name].label}{_describe_list(details.get(name))}" for name in form.changed_data]
+        changes = [
+            f"{form[name].label}{_describe_list(details.get(name))}" for name in form.changed_data
+        ]
         return f"Changed {'; '.join(changes)}." if changes else "No fields changed."
 
-    def save_model(self, request: HttpRequest, obj: Any, form: forms.ModelForm[Any], change: bool) -> None:
-        """Save only the editable columns, so that values set elsewhere, such as a stop, are kept."""
-        own = [field.name for field in obj._meta.concrete_fields if field.editable and not field.primary_key]
+    def save_model(
+        self, request: HttpRequest, obj: Any, form: forms.ModelForm[Any], change: bool
+    ) -> None:
+        """Save only the editable columns, so that values set elsewhere, such as a stop, are
+        kept."""
+        own = [
+            field.name
+            for field in obj._meta.concrete_fields
+            if field.editable and not field.primary_key
+        ]
         obj.save(update_fields=own if change else None)
 
-    def save_related(self, request: HttpRequest, form: forms.ModelForm[Any], formsets: Any, change: bool) -> None:
+    def save_related(
+        self, request: HttpRequest, form: forms.ModelForm[Any], formsets: Any, change: bool
+    ) -> None:
         """Save the related rows, then record the whole change in the audit."""
         super().save_related(request, form, formsets, change)
         if form.changed_data or not change:
             record_change(
-                request, form.instance, "changed" if change else "added", self.describe_change(form, change=change)
+                request,
+                form.instance,
+                "changed" if change else "added",
+                self.describe_change(form, change=change),
             )
 
     def delete_model(self, request: HttpRequest, obj: Model) -> None:
@@ -140,7 +184,8 @@ class ConfigurationAdmin(ScopedAdmin):
         return {}
 
     def describe_change(self, form: forms.ModelForm[Any], *, change: bool) -> dict[str, Any]:
-        """Return the audit's details of a saved form: {field: {before, after}}, or {field: after} for a new row."""
+        """Return the audit's details of a saved form: {field: {before, after}}, or {field: after}
+        for a new row."""
         fields = form.changed_data if change else list(form.cleaned_data)
         details: dict[str, Any] = {}
         for name in fields:
@@ -148,5 +193,9 @@ class ConfigurationAdmin(ScopedAdmin):
                 details[name] = "set" if form.cleaned_data.get(name) else "not set"
                 continue
             after = to_audit_value(form.cleaned_data.get(name))
-            details[name] = {"before": to_audit_value(form.initial.get(name)), "after": after} if change else after
+            details[name] = (
+                {"before": to_audit_value(form.initial.get(name)), "after": after}
+                if change
+                else after
+            )
         return details

@@ -37,7 +37,8 @@ class ConsequencesField(forms.MultipleChoiceField):
 class ConfirmationForm(forms.ModelForm):  # type: ignore[type-arg]
     """A form that lists the consequences of its changes and is valid only once each is ticked.
 
-    A tick is bound to its sentence: if other values lead to another sentence, that one must be ticked too.
+    A tick is bound to its sentence: if other values lead to another sentence, that one must be
+    ticked too.
     """
 
     confirmed = ConsequencesField()
@@ -55,7 +56,10 @@ class ConfirmationForm(forms.ModelForm):  # type: ignore[type-arg]
         ticked = self.cleaned_data.pop("confirmed", []) if hasattr(self, "cleaned_data") else []
         if self.errors:
             return
-        sentences = {fingerprint(sentence)[:16]: sentence for sentence in self.list_consequences(self.cleaned_data)}
+        sentences = {
+            fingerprint(sentence)[:16]: sentence
+            for sentence in self.list_consequences(self.cleaned_data)
+        }
         if sentences.keys() - set(ticked):
             field = self.fields["confirmed"]
             assert isinstance(field, ConsequencesField)

@@ -1,4 +1,5 @@
-"""Credentials of organizations. Values can be entered but never read back; only the names of fields are shown."""
+"""Credentials of organizations. Values can be entered but never read back; only the names of fields
+are shown."""
 
 from __future__ import annotations
 
@@ -14,7 +15,11 @@ from django.db.models import Model
 from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
-from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextInputWidget, UnfoldBooleanWidget
+from unfold.widgets import (
+    UnfoldAdminPasswordWidget,
+    UnfoldAdminTextInputWidget,
+    UnfoldBooleanWidget,
+)
 
 from agents.accounts.models import Credential
 from agents.admin.configuration import ConfigurationAdmin, record_change
@@ -37,10 +42,14 @@ MAX_FIELDS = 20
 MAX_SERVICES = 50
 LONGEST_VALUE = 8_000
 SERVICE_NAME = RegexValidator(
-    r"\A[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*\Z", "Enter the name that tools use, e.g. github or google.cse."
+    r"\A[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*\Z",
+    "Enter the name that tools use, e.g. github or google.cse.",
 )
-OPEN_FIELDS = re.compile(r"(?i)(.*[._-])?(user|username|login|account|email|url|host|domain|region|id)")
-"""Names of fields that usually hold no secret, such as `username` and `base_url`: any value is accepted."""
+OPEN_FIELDS = re.compile(
+    r"(?i)(.*[._-])?(user|username|login|account|email|url|host|domain|region|id)"
+)
+"""Names of fields that usually hold no secret, such as `username` and `base_url`: any value is
+accepted."""
 NOTHING_LEFT = "No value would be left. Delete these credentials instead."
 NAME_HELP = "The field name that the tool reads, in lowercase letters, digits and _, e.g. token."
 
@@ -73,19 +82,28 @@ class CredentialForm(forms.ModelForm):  # type: ignore[type-arg]
             self.fields["service"].validators.append(SERVICE_NAME)
 
     def full_clean(self) -> None:
-        """Ask for each secret again if the form has an error: the page never sends typed secrets back."""
+        """Ask for each secret again if the form has an error: the page never sends typed secrets
+        back."""
         super().full_clean()
         if self.is_bound and self.errors:
             for name in list(self.fields):
-                if name.startswith("value_") and self.data.get(self.add_prefix(name)) and name not in self.errors:
+                if (
+                    name.startswith("value_")
+                    and self.data.get(self.add_prefix(name))
+                    and name not in self.errors
+                ):
                     self.add_error(name, ENTER_AGAIN)
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
         self.removed = frozenset(name for name in self.names if cleaned.get(f"forget_{name}"))
-        self.new_values = {name: value for name in self.names if (value := cleaned.get(f"value_{name}"))}
+        self.new_values = {
+            name: value for name in self.names if (value := cleaned.get(f"value_{name}"))
+        }
         for name in self.removed & self.new_values.keys():
-            self.add_error(f"forget_{name}", "Enter a new value or remove the stored one, not both.")
+            self.add_error(
+                f"forget_{name}", "Enter a new value or remove the stored one, not both."
+            )
         for name, value in self.new_values.items():
             self._check_value(name, f"value_{name}", value)
         for row in ROWS:
@@ -94,11 +112,14 @@ class CredentialForm(forms.ModelForm):  # type: ignore[type-arg]
         return cleaned
 
     def _read_row(self, row: int, name: str, value: str) -> None:
-        """Read one row of name and value. Errors never quote the input, because it may be a misplaced secret."""
+        """Read one row of name and value. Errors never quote the input, because it may be a
+        misplaced secret."""
         if not name and not value:
             return
         if not FIELD_NAME.fullmatch(name):
-            self.add_error(f"name_{row}", NAME_HELP if name else "Enter the name of the field for this value.")
+            self.add_error(
+                f"name_{row}", NAME_HELP if name else "Enter the name of the field for this value."
+            )
         elif not value and f"value_{row}" not in self.errors:
             self.add_error(f"value_{row}", "Enter a value, or clear the name.")
         elif name in self.names or name in self.new_values:
@@ -117,12 +138,20 @@ class CredentialForm(forms.ModelForm):  # type: ignore[type-arg]
         if not left and not self.errors:
             self.add_error(None, NOTHING_LEFT if self.stored else "Enter a value.")
         if len(left) > MAX_FIELDS:
-            self.add_error(None, f"A service can have {MAX_FIELDS} fields, but these are {len(left)}. Remove some.")
+            self.add_error(
+                None,
+                f"A service can have {MAX_FIELDS} fields, but these are {len(left)}. Remove some.",
+            )
         service, owner = self.preset_service or cleaned.get("service"), cleaned.get("organization")
         if not self.instance.pk and owner is not None and _has_credentials(owner.pk, service):
             self.add_error(None, f"{owner} already has credentials for {service}. Change those.")
-        elif not self.instance.pk and owner is not None and owner.credentials.count() >= MAX_SERVICES:
-            self.add_error(None, f"{owner} has credentials for {MAX_SERVICES} services, the limit. Delete some first.")
+        elif (
+            not self.instance.pk and owner is not None and owner.credentials.count() >= MAX_SERVICES
+        ):
+            self.add_error(
+                None,
+                f"{owner} has credentials for {MAX_SERVICES} services, the limit. Delete some first.",
+            )
 
 
 def _has_credentials(organization_id: int, service: str | None) -> bool:
@@ -130,15 +159,25 @@ def _has_credentials(organization_id: int, service: str | None) -> bool:
 
 
 def _build_form(
-    base: type[forms.ModelForm[Any]], preset_service: str, row: Credential | None, known: tuple[str, ...]
+    base: type[forms.ModelForm[Any]],
+    preset_service: str,
+    row: Credential | None,
+    known: tuple[str, ...],
 ) -> type[forms.ModelForm[Any]]:
-    """Build a form with an input for each field of the service; an unknown service gets rows for names and values."""
+    """Build a form with an input for each field of the service; an unknown service gets rows for
+    names and values."""
     stored = parse_fields(row.fields) if row is not None else None
     names = tuple(dict.fromkeys((*known, *(stored or ()))))
-    inputs: dict[str, Any] = {"preset_service": preset_service, "names": names, "stored": frozenset(stored or ())}
+    inputs: dict[str, Any] = {
+        "preset_service": preset_service,
+        "names": names,
+        "stored": frozenset(stored or ()),
+    }
     for name in names:
         is_stored = name in inputs["stored"]
-        help_text = "A value is stored. Leave empty to keep it." if is_stored else "No value is stored yet."
+        help_text = (
+            "A value is stored. Leave empty to keep it." if is_stored else "No value is stored yet."
+        )
         inputs[f"value_{name}"] = _build_secret_input(name, help_text)
         if is_stored:
             inputs[f"forget_{name}"] = forms.BooleanField(
@@ -151,12 +190,15 @@ def _build_form(
             help_text=NAME_HELP,
             widget=_NameInput(attrs={"autocomplete": "off"}),
         )
-        inputs[f"value_{number}"] = _build_secret_input(f"Value ({number})", "Stored encrypted and never shown again.")
+        inputs[f"value_{number}"] = _build_secret_input(
+            f"Value ({number})", "Stored encrypted and never shown again."
+        )
     return type("CredentialForm", (base,), inputs)
 
 
 class _NameInput(UnfoldAdminTextInputWidget):  # type: ignore[misc]
-    """An input that never repeats an invalid name: it may be a secret typed into the wrong field."""
+    """An input that never repeats an invalid name: it may be a secret typed into the wrong
+    field."""
 
     def format_value(self, value: Any) -> Any:
         return value if FIELD_NAME.fullmatch(str(value or "")) else ""
@@ -184,7 +226,9 @@ class CredentialAdmin(ConfigurationAdmin):
     search_fields = ("service",)
     ordering = ("service", "id")
 
-    def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
+    def add_view(
+        self, request: HttpRequest, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
         """Show the choice of a service first, then the form for its fields."""
         if request.method == "GET" and "for" not in request.GET:
             return self._show_services(request)
@@ -199,7 +243,8 @@ class CredentialAdmin(ConfigurationAdmin):
             "opts": self.opts,
             "title": "Add credentials: choose a service",
             "services": [
-                (key, label, ", ".join(names)) for key, (label, names) in _list_services(request, None).items()
+                (key, label, ", ".join(names))
+                for key, (label, names) in _list_services(request, None).items()
             ],
             "other": OTHER,
         }
@@ -218,21 +263,35 @@ class CredentialAdmin(ConfigurationAdmin):
 
     def get_fieldsets(self, request: HttpRequest, obj: Model | None = None) -> Any:
         own = self._build_own_form(request, obj)
-        head = ("organization",) if _get_preset_service(request, obj) and obj is None else ("organization", "service")
+        head = (
+            ("organization",)
+            if _get_preset_service(request, obj) and obj is None
+            else ("organization", "service")
+        )
         status = ("field_names", "changed_by", "changed_at") if obj is not None else ()
         values = f"Values for {own.preset_service}" if own.preset_service else "Values"
-        return [(None, {"fields": (*head, *status)}), (values, {"fields": tuple(own.declared_fields)})]
+        return [
+            (None, {"fields": (*head, *status)}),
+            (values, {"fields": tuple(own.declared_fields)}),
+        ]
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> tuple[str, ...]:
+    def get_readonly_fields(
+        self, request: HttpRequest, obj: Model | None = None
+    ) -> tuple[str, ...]:
         status = ("field_names", "changed_by", "changed_at") if obj is not None else ()
         return (*super().get_readonly_fields(request, obj), *status)
 
     def _build_own_form(self, request: HttpRequest, obj: Model | None) -> Any:
-        row, preset_service = obj if isinstance(obj, Credential) else None, _get_preset_service(request, obj)
+        row, preset_service = (
+            obj if isinstance(obj, Credential) else None,
+            _get_preset_service(request, obj),
+        )
         known = _list_services(request, row).get(preset_service, ("", ()))[1]
         return _build_form(CredentialForm, preset_service, row, known)
 
-    def save_model(self, request: HttpRequest, obj: Credential, form: forms.ModelForm[Any], change: bool) -> None:
+    def save_model(
+        self, request: HttpRequest, obj: Credential, form: forms.ModelForm[Any], change: bool
+    ) -> None:
         """Merge the new values into the stored ones, including those of a concurrent edit."""
         assert isinstance(form, CredentialForm)
         if change and not form.new_values and not form.removed:
@@ -241,12 +300,16 @@ class CredentialAdmin(ConfigurationAdmin):
         before = parse_fields(now.fields) if now is not None else None
         stored = {name: value for name, value in (before or {}).items() if name not in form.removed}
         log_for_organization(obj.organization_id)
-        KNOWN_SECRETS.learn(collect_secrets({obj.service: form.new_values}), owner=obj.organization_id)
+        KNOWN_SECRETS.learn(
+            collect_secrets({obj.service: form.new_values}), owner=obj.organization_id
+        )
         obj.fields = json.dumps({**stored, **form.new_values})
         obj.changed_by, obj.changed_at = get_user(request).get_username(), Now()
         obj.save()
         bump_credentials_version(obj.organization_id)
-        if short := sorted(name for name, value in form.new_values.items() if len(value) < SHORTEST_SECRET):
+        if short := sorted(
+            name for name, value in form.new_values.items() if len(value) < SHORTEST_SECRET
+        ):
             messages.warning(
                 request,
                 f"{', '.join(short)}: too short to be masked in tool results (below {SHORTEST_SECRET} characters).",
@@ -255,13 +318,17 @@ class CredentialAdmin(ConfigurationAdmin):
     def delete_model(self, request: HttpRequest, obj: Model) -> None:
         assert isinstance(obj, Credential)
         bump_credentials_version(obj.organization_id)
-        record_change(request, obj, "deleted", dict.fromkeys(parse_fields(obj.fields) or (), "removed"))
+        record_change(
+            request, obj, "deleted", dict.fromkeys(parse_fields(obj.fields) or (), "removed")
+        )
         obj.delete()
 
     def describe_change(self, form: forms.ModelForm[Any], *, change: bool) -> dict[str, Any]:
         """Return the service and the names of the changed fields, but never a value."""
         assert isinstance(form, CredentialForm)
-        actions = dict.fromkeys(sorted(form.removed), "removed") | dict.fromkeys(sorted(form.new_values), "set")
+        actions = dict.fromkeys(sorted(form.removed), "removed") | dict.fromkeys(
+            sorted(form.new_values), "set"
+        )
         return actions if change else {"service": form.instance.service, **actions}
 
     @admin.display(description="Fields")
@@ -278,8 +345,11 @@ def _get_preset_service(request: HttpRequest, obj: Model | None) -> str:
     return requested if requested in _list_services(request, None) else ""
 
 
-def _list_services(request: HttpRequest, row: Credential | None) -> dict[str, tuple[str, tuple[str, ...]]]:
-    """Return the services of built-in tools and of the sources visible here, as {name: (label, fields)}."""
+def _list_services(
+    request: HttpRequest, row: Credential | None
+) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Return the services of built-in tools and of the sources visible here, as {name: (label,
+    fields)}."""
     sources = limit_to_user(Source.objects.defer("document"), request)
     if row is not None:
         sources = sources.filter(organization_id=row.organization_id)

@@ -24,7 +24,11 @@ def build_delegates_field() -> LinesField:
 
 def list_delegate_names(employee: Employee) -> list[str]:
     """Return the stored names as the field shows them; an unsaved employee has none."""
-    stored = employee.grants.filter(tool=DELEGATE).values_list("delegates", flat=True) if employee.pk else ()
+    stored = (
+        employee.grants.filter(tool=DELEGATE).values_list("delegates", flat=True)
+        if employee.pk
+        else ()
+    )
     return [each.name for each in list_colleagues(employee, [pk for ids in stored for pk in ids])]
 
 
@@ -38,14 +42,21 @@ def check_delegates(
     """
     if names and DELEGATE not in allowed:
         raise forms.ValidationError(f"Tick {DELEGATE} above, or leave this empty.")
-    others = Employee.objects.filter(organization=organization, name__in=names).exclude(pk=employee.pk)
+    others = Employee.objects.filter(organization=organization, name__in=names).exclude(
+        pk=employee.pk
+    )
     unknown = sorted(set(names) - set(others.values_list("name", flat=True)))
     if unknown:
-        raise forms.ValidationError(f"{organization.name} has no other employee named {unknown[0]!r}.")
+        raise forms.ValidationError(
+            f"{organization.name} has no other employee named {unknown[0]!r}."
+        )
 
 
 def set_delegates(employee: Employee, names: Sequence[str]) -> None:
-    """Store exactly these delegates in the employee's grant; call it in a transaction, after the grants are saved."""
-    same = Employee.objects.filter(organization_id=employee.organization_id, name__in=names).exclude(pk=employee.pk)
+    """Store exactly these delegates in the employee's grant; call it in a transaction, after the
+    grants are saved."""
+    same = Employee.objects.filter(
+        organization_id=employee.organization_id, name__in=names
+    ).exclude(pk=employee.pk)
     ids = sorted(same.values_list("pk", flat=True))
     Grant.objects.filter(employee=employee, tool=DELEGATE).update(delegates=ids)

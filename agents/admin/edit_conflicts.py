@@ -16,7 +16,8 @@ LONGEST_SHOWN = 80
 
 
 class FingerprintsField(forms.Field):
-    """A hidden field with a fingerprint of each value that the form has shown, as `field=digest` pairs."""
+    """A hidden field with a fingerprint of each value that the form has shown, as `field=digest`
+    pairs."""
 
     def __init__(self) -> None:
         super().__init__(required=False, widget=forms.HiddenInput)
@@ -26,7 +27,8 @@ class FingerprintsField(forms.Field):
 
 
 class ConflictCheckForm(forms.ModelForm):  # type: ignore[type-arg]
-    """A form that refuses to overwrite a value changed since the form was shown; saving again confirms it.
+    """A form that refuses to overwrite a value changed since the form was shown; saving again
+    confirms it.
 
     A value that equals the row's current one passes, and so does a form without fingerprints.
     """
@@ -36,37 +38,60 @@ class ConflictCheckForm(forms.ModelForm):  # type: ignore[type-arg]
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if self.instance.pk:
-            now = {name: _fingerprint(self[name].initial) for name in self.fields if name in self.initial}
-            self.initial["shown_fingerprints"] = " ".join(f"{name}={digest}" for name, digest in now.items())
+            now = {
+                name: _fingerprint(self[name].initial)
+                for name in self.fields
+                if name in self.initial
+            }
+            self.initial["shown_fingerprints"] = " ".join(
+                f"{name}={digest}" for name, digest in now.items()
+            )
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
         before = _parse_fingerprints(cleaned.pop("shown_fingerprints", None))
         now = _parse_fingerprints(self.initial.get("shown_fingerprints"))
-        stale = [name for name in self.changed_data if name in before and before[name] != now.get(name)]
+        stale = [
+            name for name in self.changed_data if name in before and before[name] != now.get(name)
+        ]
         if stale:
             by = describe_last_editor(self.instance)
             for name in stale:
                 current = self._describe_current_value(name)
-                self.add_error(name, f"Changed{by} since you opened this form.{current} Save again to overwrite it.")
+                self.add_error(
+                    name,
+                    f"Changed{by} since you opened this form.{current} Save again to overwrite it.",
+                )
             self.data = data = cast("QueryDict", self.data).copy()
             data[self.add_prefix("shown_fingerprints")] = self.initial["shown_fingerprints"]
         return cleaned
 
     def _describe_current_value(self, name: str) -> str:
-        """Return a sentence with the row's current value; empty if the value is long or a reference."""
+        """Return a sentence with the row's current value; empty if the value is long or a
+        reference."""
         value = self[name].initial
-        is_plain = isinstance(value, str | int) and not isinstance(self.fields[name], forms.ModelChoiceField)
+        is_plain = isinstance(value, str | int) and not isinstance(
+            self.fields[name], forms.ModelChoiceField
+        )
         if isinstance(value, bool):
             return f" It is now {'ticked' if value else 'not ticked'}."
-        return f" It is now {value or 'empty'}." if is_plain and len(str(value)) <= LONGEST_SHOWN else ""
+        return (
+            f" It is now {value or 'empty'}."
+            if is_plain and len(str(value)) <= LONGEST_SHOWN
+            else ""
+        )
 
 
-def add_conflict_check(form: type[forms.ModelForm[Any]], readonly: Iterable[str]) -> type[forms.ModelForm[Any]]:
-    """Return a subclass of the form that refuses conflicting edits and leaves out the read-only fields."""
+def add_conflict_check(
+    form: type[forms.ModelForm[Any]], readonly: Iterable[str]
+) -> type[forms.ModelForm[Any]]:
+    """Return a subclass of the form that refuses conflicting edits and leaves out the read-only
+    fields."""
     left_out = dict.fromkeys(name for name in readonly if name in form.declared_fields)
     metaclass: Any = type(form)
-    checked_form: type[forms.ModelForm[Any]] = metaclass(form.__name__, (ConflictCheckForm, form), left_out)
+    checked_form: type[forms.ModelForm[Any]] = metaclass(
+        form.__name__, (ConflictCheckForm, form), left_out
+    )
     return checked_form
 
 

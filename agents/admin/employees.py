@@ -16,7 +16,12 @@ from agents.accounts.models import Organization
 from agents.admin.available_tools import list_available_tools, list_missing_tools
 from agents.admin.configuration import ConfigurationAdmin
 from agents.admin.confirmation import ConfirmationForm
-from agents.admin.delegates import build_delegates_field, check_delegates, list_delegate_names, set_delegates
+from agents.admin.delegates import (
+    build_delegates_field,
+    check_delegates,
+    list_delegate_names,
+    set_delegates,
+)
 from agents.admin.fields import AllowedToolsField, LinesField, ObjectField
 from agents.admin.prices import list_unpriced
 from agents.admin.scope import ScopedRelatedFilter
@@ -61,8 +66,12 @@ class EmployeeForm(ConfirmationForm):
     )
     limits = LimitsField()
     delegates = build_delegates_field()
-    capabilities = LinesField(help_text="Capabilities that tools can require, one per line.", longest=60)
-    example_tasks = LinesField(help_text="Tasks suggested on the start page, one per line.", longest=1_000)
+    capabilities = LinesField(
+        help_text="Capabilities that tools can require, one per line.", longest=60
+    )
+    example_tasks = LinesField(
+        help_text="Tasks suggested on the start page, one per line.", longest=1_000
+    )
 
     class Meta:
         model = Employee
@@ -89,16 +98,24 @@ class EmployeeForm(ConfirmationForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        granted = list(self.instance.grants.values_list("tool", flat=True)) if self.instance.pk else []
+        granted = (
+            list(self.instance.grants.values_list("tool", flat=True)) if self.instance.pk else []
+        )
         self.initial["allowed_tools"] = granted
         self.catalog = catalog = list_available_tools(self)
         self._offer_modes(catalog)
         field = self.fields.get("allowed_tools")
         if isinstance(field, AllowedToolsField):
             absent = set(granted) - {tool.name for tool in catalog}
-            field.offer(catalog, granted, explain_unavailable(self.instance.organization_id, absent) if absent else {})
+            field.offer(
+                catalog,
+                granted,
+                explain_unavailable(self.instance.organization_id, absent) if absent else {},
+            )
         grants = list(self.instance.grants.all()) if self.instance.pk else []
-        self.initial["pinned_versions"] = [f"{grant.tool}@{grant.version}" for grant in grants if grant.version]
+        self.initial["pinned_versions"] = [
+            f"{grant.tool}@{grant.version}" for grant in grants if grant.version
+        ]
         self.limits_before = list_limits(grants)
         self.initial["limits"] = list_rows(grants, {tool.name: tool for tool in catalog})
         limits = self.fields.get("limits")
@@ -118,21 +135,29 @@ class EmployeeForm(ConfirmationForm):
         """Refuse the employee's own mode if no tool names it now."""
         mode: str = self.cleaned_data["mode"]
         if mode not in {*MODES, *(named for tool in self.catalog for named in tool.modes or ())}:
-            raise forms.ValidationError(f"No tool names the mode {mode!r} any more. Choose another one.")
+            raise forms.ValidationError(
+                f"No tool names the mode {mode!r} any more. Choose another one."
+            )
         return mode
 
     def clean_pinned_versions(self) -> list[str]:
-        """Refuse versions that are not installed, unless they were pinned before, and two versions of one tool."""
+        """Refuse versions that are not installed, unless they were pinned before, and two versions
+        of one tool."""
         lines: list[str] = self.cleaned_data["pinned_versions"]
         known = {*(tool.id for tool in self.catalog), *self.initial["pinned_versions"]}
         if unknown := [line for line in lines if line not in known]:
-            raise forms.ValidationError(f"{unknown[0]!r} is not an installed version. Write it like mail.send@1.2.")
-        if repeated := sorted(name for name, count in Counter(map(_get_name, lines)).items() if count > 1):
+            raise forms.ValidationError(
+                f"{unknown[0]!r} is not an installed version. Write it like mail.send@1.2."
+            )
+        if repeated := sorted(
+            name for name, count in Counter(map(_get_name, lines)).items() if count > 1
+        ):
             raise forms.ValidationError(f"{repeated[0]} has several versions. Keep one.")
         return lines
 
     def clean(self) -> dict[str, Any]:
-        """Check that the tools and the provider belong to the organization, and that it has the model or script."""
+        """Check that the tools and the provider belong to the organization, and that it has the
+        model or script."""
         cleaned = super().clean() or {}
         self._check_tools(cleaned.get("allowed_tools", ()), cleaned.get("limits", {}))
         self._check_delegates(cleaned)
@@ -147,13 +172,16 @@ class EmployeeForm(ConfirmationForm):
         if isinstance(provider, ModelProvider) and organization is not None:
             if provider.organization_id != organization.pk:
                 self.add_error(
-                    "provider", f"The provider {provider.name!r} belongs to another organization. Choose one of yours."
+                    "provider",
+                    f"The provider {provider.name!r} belongs to another organization. Choose one of yours.",
                 )
             elif provider.kind == ProviderKind.SCRIPTED:
                 self._check_script(cleaned.get("model", ""))
             elif not cleaned.get("model"):
                 example = EXAMPLE_MODELS[ProviderKind(provider.kind)]
-                self.add_error("model", f"Enter the name of a model of {provider.name!r}, e.g. {example}.")
+                self.add_error(
+                    "model", f"Enter the name of a model of {provider.name!r}, e.g. {example}."
+                )
             else:
                 self._check_price(provider, cleaned)
         return cleaned
@@ -165,9 +193,14 @@ class EmployeeForm(ConfirmationForm):
             self.add_error("model", error.message)
 
     def _check_owner(self, organization: Organization, allowed: Sequence[str]) -> None:
-        """Refuse new grants of other organizations' tools; a grant of a tool that is gone may stay."""
-        if missing := list_missing_tools(organization, set(allowed) - set(self.initial["allowed_tools"])):
-            self.add_error("allowed_tools", f"{organization} does not have {', '.join(missing)}. Untick it.")
+        """Refuse new grants of other organizations' tools; a grant of a tool that is gone may
+        stay."""
+        if missing := list_missing_tools(
+            organization, set(allowed) - set(self.initial["allowed_tools"])
+        ):
+            self.add_error(
+                "allowed_tools", f"{organization} does not have {', '.join(missing)}. Untick it."
+            )
 
     def _check_price(self, provider: ModelProvider, cleaned: dict[str, Any]) -> None:
         """Require a price for a cost limit: without one the limit would never be reached."""
@@ -176,29 +209,39 @@ class EmployeeForm(ConfirmationForm):
             return
         for name in ("run_cost", "month_cost"):
             if cleaned.get(name) is not None:
-                self.add_error(name, f"The provider {provider.name!r} has no price for {model!r}. Add one first.")
+                self.add_error(
+                    name,
+                    f"The provider {provider.name!r} has no price for {model!r}. Add one first.",
+                )
 
     def _check_delegates(self, cleaned: dict[str, Any]) -> None:
         organization = cleaned.get("organization") or getattr(self.instance, "organization", None)
         if organization is None or "allowed_tools" not in cleaned:
             return
         try:
-            check_delegates(cleaned.get("delegates", ()), cleaned["allowed_tools"], self.instance, organization)
+            check_delegates(
+                cleaned.get("delegates", ()), cleaned["allowed_tools"], self.instance, organization
+            )
         except forms.ValidationError as error:
             self.add_error("delegates", error)
 
     def _check_tools(self, allowed: Sequence[str], limits: Mapping[str, ToolLimits]) -> None:
-        """Refuse more tools than a model request can name, and limits on tools that are not allowed."""
+        """Refuse more tools than a model request can name, and limits on tools that are not
+        allowed."""
         if len(allowed) > MAX_TOOLS:
             self.add_error(
                 "allowed_tools",
                 f"{len(allowed)} tools are ticked, but a model can be offered at most {MAX_TOOLS}. Untick some.",
             )
         for name in sorted(set(limits) - set(allowed)):
-            self.add_error("limits", f"{name} has a limit, but is not ticked above. Tick it or remove the limit.")
+            self.add_error(
+                "limits",
+                f"{name} has a limit, but is not ticked above. Tick it or remove the limit.",
+            )
 
     def list_consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
-        """List removed limits, added destructive tools, and a new provider that receives the employee's data."""
+        """List removed limits, added destructive tools, and a new provider that receives the
+        employee's data."""
         name = cleaned["name"]
         yield from self._list_removed_limits(name, cleaned["limits"])
         added = set(cleaned["allowed_tools"]) - set(self.initial["allowed_tools"])
@@ -207,7 +250,11 @@ class EmployeeForm(ConfirmationForm):
         if tools:
             yield f"{name} may request destructive actions: {', '.join(sorted(tools))}."
         provider = cleaned["provider"]
-        if self.instance.pk and "provider" in self.changed_data and provider.kind != ProviderKind.SCRIPTED:
+        if (
+            self.instance.pk
+            and "provider" in self.changed_data
+            and provider.kind != ProviderKind.SCRIPTED
+        ):
             yield f"From now on, {provider.name} receives the instructions of {name} and everything it reads."
 
     def _list_removed_limits(self, name: str, limits: Mapping[str, ToolLimits]) -> Iterator[str]:
@@ -229,7 +276,9 @@ def set_grants(employee: Employee, names: list[str]) -> None:
     granted = set(employee.grants.values_list("tool", flat=True))
     employee.grants.filter(tool__in=granted - wanted).delete()
     new = [Grant(employee=employee, tool=name) for name in sorted(wanted - granted)]
-    Grant.objects.bulk_create(new, ignore_conflicts=True)  # a concurrent request may grant the same tool
+    Grant.objects.bulk_create(
+        new, ignore_conflicts=True
+    )  # a concurrent request may grant the same tool
 
 
 @admin.register(Employee)
@@ -238,19 +287,51 @@ class EmployeeAdmin(ConfigurationAdmin):
 
     form = EmployeeForm
     change_form_outer_after_template = "admin/employee_simulator.html"
-    list_display = ("name", "job_title", "organization", "provider", "model", "allowed_tool_count", "is_active")
+    list_display = (
+        "name",
+        "job_title",
+        "organization",
+        "provider",
+        "model",
+        "allowed_tool_count",
+        "is_active",
+    )
     list_filter = ("is_active", ("organization", ScopedRelatedFilter))
     list_select_related = ("organization", "provider")
     search_fields = ("name", "job_title")
     ordering = ("name", "id")
     fieldsets = (
-        (None, {"fields": ("organization", "name", "job_title", "is_active", "instructions", "example_tasks")}),
+        (
+            None,
+            {
+                "fields": (
+                    "organization",
+                    "name",
+                    "job_title",
+                    "is_active",
+                    "instructions",
+                    "example_tasks",
+                )
+            },
+        ),
         ("Model", {"fields": ("provider", "model", "max_passes", "run_minutes")}),
-        ("Model settings", {"fields": ("temperature", "max_tokens", "num_ctx", "context_tokens", "extra_body")}),
+        (
+            "Model settings",
+            {"fields": ("temperature", "max_tokens", "num_ctx", "context_tokens", "extra_body")},
+        ),
         ("Budgets", {"fields": BUDGETS}),
         (
             "Allowed tools",
-            {"fields": ("mode", "allowed_tools", "pinned_versions", "limits", "delegates", "capabilities")},
+            {
+                "fields": (
+                    "mode",
+                    "allowed_tools",
+                    "pinned_versions",
+                    "limits",
+                    "delegates",
+                    "capabilities",
+                )
+            },
         ),
     )
 
@@ -262,11 +343,17 @@ class EmployeeAdmin(ConfigurationAdmin):
     def allowed_tool_count(self, employee: Employee) -> int:
         return int(employee.grant_count)  # type: ignore[attr-defined]
 
-    def save_related(self, request: HttpRequest, form: forms.ModelForm[Any], formsets: Any, change: bool) -> None:
+    def save_related(
+        self, request: HttpRequest, form: forms.ModelForm[Any], formsets: Any, change: bool
+    ) -> None:
         """Turn the ticked names into grants before the change is recorded."""
         set_grants(form.instance, form.cleaned_data["allowed_tools"])
-        grants = [apply_limits(grant, form.cleaned_data["limits"]) for grant in form.instance.grants.all()]
-        versions = {_get_name(line): line.partition("@")[2] for line in form.cleaned_data["pinned_versions"]}
+        grants = [
+            apply_limits(grant, form.cleaned_data["limits"]) for grant in form.instance.grants.all()
+        ]
+        versions = {
+            _get_name(line): line.partition("@")[2] for line in form.cleaned_data["pinned_versions"]
+        }
         for grant in grants:
             grant.version = versions.get(grant.tool, "")
         Grant.objects.bulk_update(grants, ["level", "conditions", "version"])

@@ -17,14 +17,16 @@ SHORT = 60
 FIELD_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 """Name of a field of credentials."""
 COMMON_VALUE = (
-    "The log and tool results would hide this {kind} everywhere. Enter a value that does not appear in ordinary text."
+    "The log and tool results would hide this {kind} everywhere. "
+    "Enter a value that does not appear in ordinary text."
 )
 NOT_USABLE = "Allowed, but currently unavailable"
 NOT_INSTALLED = "it is not installed"
 
 
 def find_secret_fault(value: str) -> str:
-    """Explain why a value cannot be a secret; empty if it can: a common value would be hidden in ordinary texts, too.
+    """Explain why a value cannot be a secret; empty if it can: a common value would be hidden in
+    ordinary texts, too.
 
     Values shorter than `SHORTEST_SECRET` are never hidden.
     """
@@ -61,7 +63,8 @@ class LinesField(forms.CharField):
                 )
 
     def run_validators(self, value: Any) -> None:
-        """Skip the validators of a text, which do not fit a list; `validate` has checked each line."""
+        """Skip the validators of a text, which do not fit a list; `validate` has checked each
+        line."""
 
     def has_changed(self, initial: Any, data: Any) -> bool:
         return bool(self.to_python(self.prepare_value(initial)) != self.to_python(data))
@@ -72,8 +75,12 @@ class ObjectField(forms.JSONField):
 
     def __init__(self, **options: Any) -> None:
         options.setdefault("required", False)
-        options.setdefault("widget", UnfoldAdminTextareaWidget(attrs={"rows": 4, "spellcheck": "false"}))
-        options.setdefault("error_messages", {"invalid": 'This is not JSON. Enter an object such as {"name": 1}.'})
+        options.setdefault(
+            "widget", UnfoldAdminTextareaWidget(attrs={"rows": 4, "spellcheck": "false"})
+        )
+        options.setdefault(
+            "error_messages", {"invalid": 'This is not JSON. Enter an object such as {"name": 1}.'}
+        )
         super().__init__(**options)
 
     def bound_data(self, data: Any, initial: Any) -> Any:
@@ -90,21 +97,26 @@ class ObjectField(forms.JSONField):
 
 
 class AllowedToolsField(forms.MultipleChoiceField):
-    """A choice of tools, grouped by category, each with its level; the value is a list of exact names."""
+    """A choice of tools, grouped by category, each with its level; the value is a list of exact
+    names."""
 
     def __init__(self, **options: Any) -> None:
         options.setdefault("required", False)
         options.setdefault("widget", UnfoldAdminCheckboxSelectMultipleWidget())
         super().__init__(**options)
 
-    def offer(self, catalog: Iterable[Tool], granted: Iterable[str], reasons: Mapping[str, str]) -> None:
+    def offer(
+        self, catalog: Iterable[Tool], granted: Iterable[str], reasons: Mapping[str, str]
+    ) -> None:
         """Offer every tool of the catalog, and granted tools that the catalog no longer has.
 
         Args:
             reasons: by name, why a tool is missing; the default is that it is not installed.
         """
         latest = {tool.name: tool for tool in catalog if not tool.is_system}
-        ordered = sorted(latest.values(), key=lambda tool: (tool.category, tool.level.rank, tool.name))
+        ordered = sorted(
+            latest.values(), key=lambda tool: (tool.category, tool.level.rank, tool.name)
+        )
         groups: list[tuple[str, list[tuple[str, str]]]] = [
             (category, [(tool.name, _format_label(tool)) for tool in tools])
             for category, tools in groupby(ordered, key=lambda tool: tool.category)

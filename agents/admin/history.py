@@ -1,4 +1,5 @@
-"""Read-only pages of the history: runs, messages, passes, calls, approvals, events and the audit."""
+"""Read-only pages of the history: runs, messages, passes, calls, approvals, events and the
+audit."""
 
 from __future__ import annotations
 
@@ -13,9 +14,22 @@ from agents.runs.models import Approval, Event, Message, Pass, Run, ToolCall
 class RunAdmin(ReadOnlyAdmin):
     """Runs, newest first; `?employee__id__exact=` filters by employee."""
 
-    list_display = ("id", "__str__", "employee", "organization", "status", "exit_reason", "created_at")
+    list_display = (
+        "id",
+        "__str__",
+        "employee",
+        "organization",
+        "status",
+        "exit_reason",
+        "created_at",
+    )
     list_display_links = ("id", "__str__")
-    list_filter = ("status", "exit_reason", ("employee", ScopedRelatedFilter), ("organization", ScopedRelatedFilter))
+    list_filter = (
+        "status",
+        "exit_reason",
+        ("employee", ScopedRelatedFilter),
+        ("organization", ScopedRelatedFilter),
+    )
     list_select_related = ("employee", "organization")
     search_fields = ("=id",)
     search_help_text = "Search by run number"
@@ -35,7 +49,16 @@ class MessageAdmin(ReadOnlyAdmin):
 class PassAdmin(ReadOnlyAdmin):
     """Passes: each model call with its usage."""
 
-    list_display = ("id", "run", "number", "closing", "input_tokens", "output_tokens", "duration_ms", "created_at")
+    list_display = (
+        "id",
+        "run",
+        "number",
+        "closing",
+        "input_tokens",
+        "output_tokens",
+        "duration_ms",
+        "created_at",
+    )
     list_select_related = ("run",)
     search_fields = ("=run__id",)
     search_help_text = "Search by run number"
@@ -56,7 +79,16 @@ class ToolCallAdmin(ReadOnlyAdmin):
 class ApprovalAdmin(ReadOnlyAdmin):
     """Cards and their decisions; people decide in the inbox, never here."""
 
-    list_display = ("id", "sentence", "run", "kind", "status", "decided_by", "requested_at", "decided_at")
+    list_display = (
+        "id",
+        "sentence",
+        "run",
+        "kind",
+        "status",
+        "decided_by",
+        "requested_at",
+        "decided_at",
+    )
     list_display_links = ("id", "sentence")
     list_filter = ("status", "kind", ("organization", ScopedRelatedFilter))
     list_select_related = ("run", "decided_by")

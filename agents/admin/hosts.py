@@ -33,7 +33,8 @@ def describe_private_access(host: str) -> str:
 
 
 def refuse_unreachable(host: str) -> None:
-    """Refuse an address that no setting allows; the addresses behind a name are checked at each connection.
+    """Refuse an address that no setting allows; the addresses behind a name are checked at each
+    connection.
 
     Raises:
         ValidationError: the host is such an address.
@@ -47,7 +48,8 @@ def refuse_unreachable(host: str) -> None:
 
 
 class PrivateNetworkForm(ConfirmationForm):
-    """A form with `may_be_private`: superusers may always tick it, admins only as ALLOWED_PRIVATE_HOSTS permits.
+    """A form with `may_be_private`: superusers may always tick it, admins only as
+    ALLOWED_PRIVATE_HOSTS permits.
 
     Attributes:
         by_superuser: True if a superuser edits the form; set by the page.
@@ -56,11 +58,13 @@ class PrivateNetworkForm(ConfirmationForm):
     by_superuser = False
 
     def refuse_private(self, hosts: Iterable[str], opened: Iterable[str]) -> None:
-        """Refuse private access to hosts that this person may not open, except those a superuser has `opened`."""
+        """Refuse private access to hosts that this person may not open, except those a superuser
+        has `opened`."""
         for host in [] if self.by_superuser else sorted(set(hosts) - set(opened)):
             if not settings.ALLOWED_PRIVATE_HOSTS.may_cover(host, parse_ip(host)):
                 self.add_error(
-                    "may_be_private", f"{ONLY_SUPERUSERS} The installation can also allow {host} {BY_SETTING}."
+                    "may_be_private",
+                    f"{ONLY_SUPERUSERS} The installation can also allow {host} {BY_SETTING}.",
                 )
                 return
 
@@ -96,7 +100,9 @@ class HostForm(PrivateNetworkForm):
         return cleaned
 
     def list_consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
-        if cleaned["may_be_private"] and not (self.is_opened or (self._was_ticked and not self.by_superuser)):
+        if cleaned["may_be_private"] and not (
+            self.is_opened or (self._was_ticked and not self.by_superuser)
+        ):
             yield describe_private_access(cleaned.get("host", self.instance.host))
 
     @property
@@ -121,19 +127,24 @@ class AllowedHostAdmin(ConfigurationAdmin):
     search_fields = ("host",)
     ordering = ("host", "id")
 
-    def get_form(self, request: HttpRequest, obj: Model | None = None, change: bool = False, **kwargs: Any) -> Any:
+    def get_form(
+        self, request: HttpRequest, obj: Model | None = None, change: bool = False, **kwargs: Any
+    ) -> Any:
         form = super().get_form(request, obj, change, **kwargs)
         form.by_superuser = bool(get_user(request).is_superuser)
         return form
 
     @admin.display(description="Private network")
     def private_access(self, host: AllowedHost) -> str:
-        """Describe the private access: an admin's tick counts only as far as the installation allows."""
+        """Describe the private access: an admin's tick counts only as far as the installation
+        allows."""
         if not host.may_be_private:
             return "no"
         return "yes" if host.opened_by_superuser else "if ALLOWED_PRIVATE_HOSTS covers it"
 
-    def save_model(self, request: HttpRequest, obj: AllowedHost, form: forms.ModelForm[Any], change: bool) -> None:
+    def save_model(
+        self, request: HttpRequest, obj: AllowedHost, form: forms.ModelForm[Any], change: bool
+    ) -> None:
         assert isinstance(form, HostForm)
         obj.opened_by_superuser = obj.may_be_private and (form.by_superuser or form.is_opened)
         super().save_model(request, obj, form, change)

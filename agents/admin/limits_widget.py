@@ -1,4 +1,5 @@
-"""The widget for limits: a sentence for each stored limit, to change or remove, and an empty one of each kind."""
+"""The widget for limits: a sentence for each stored limit, to change or remove, and an empty one of
+each kind."""
 
 from __future__ import annotations
 
@@ -65,7 +66,11 @@ class LimitsWidget(forms.Widget):
         for key in data:
             if found := place.fullmatch(key):
                 rows.setdefault(int(found[1]), {})[found[2]] = str(data[key])
-        return [row for _, row in sorted(rows.items()) if row.get("sentence") in tuple(Sentence) and not is_empty(row)]
+        return [
+            row
+            for _, row in sorted(rows.items())
+            if row.get("sentence") in tuple(Sentence) and not is_empty(row)
+        ]
 
     def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
         """Render the stored sentences, then an empty one of each kind."""
@@ -75,8 +80,13 @@ class LimitsWidget(forms.Widget):
             self._describe(f"{name}-{number}", {"sentence": sentence})
             for number, sentence in enumerate(Sentence, start=len(filled))
         ]
-        params = [(f"{name}-params-{tool}", names) for tool, names in self._list_used_params(filled)]
-        groups = [("In force", stored), ("Add a limit: choose its tool and fill in the sentence", empty)]
+        params = [
+            (f"{name}-params-{tool}", names) for tool, names in self._list_used_params(filled)
+        ]
+        groups = [
+            ("In force", stored),
+            ("Add a limit: choose its tool and fill in the sentence", empty),
+        ]
         return render_to_string("admin/limit_sentences.html", {"groups": groups, "params": params})
 
     def _list_used_params(self, rows: Sequence[Row]) -> list[tuple[str, Sequence[str]]]:
@@ -92,7 +102,11 @@ class LimitsWidget(forms.Widget):
         return {
             "kind": {"name": f"{prefix}-sentence", "value": sentence.value},
             "pieces": pieces,
-            "remove": {"name": f"{prefix}-{REMOVE}", "checked": REMOVE in row, "shown": not is_empty(row)},
+            "remove": {
+                "name": f"{prefix}-{REMOVE}",
+                "checked": REMOVE in row,
+                "shown": not is_empty(row),
+            },
         }
 
     def _describe_blank(self, prefix: str, blank: Blank, row: Row) -> dict[str, Any]:

@@ -24,14 +24,24 @@ class MissingCredentials:
 
 
 def find_missing_credentials(source: Source) -> MissingCredentials | None:
-    """Return the credentials that the source needs to sign its requests; None if nothing is missing."""
-    service, organization = source.credentials_service, Organization.objects.get(pk=source.organization_id)
+    """Return the credentials that the source needs to sign its requests; None if nothing is
+    missing."""
+    service, organization = (
+        source.credentials_service,
+        Organization.objects.get(pk=source.organization_id),
+    )
     try:
-        known = load_own_credentials(organization.pk, organization.credentials_version).get(service, {})
+        known = load_own_credentials(organization.pk, organization.credentials_version).get(
+            service, {}
+        )
     except ToolError:  # the stored values can no longer be decrypted
         known = {}
     missing = tuple(name for name in required_fields(source) if not known.get(name))
-    return MissingCredentials(service, missing, _build_form_url(organization, service)) if missing else None
+    return (
+        MissingCredentials(service, missing, _build_form_url(organization, service))
+        if missing
+        else None
+    )
 
 
 def _build_form_url(organization: Organization, service: str) -> str:

@@ -38,35 +38,54 @@ class OrganizationForm(ConfirmationForm):
         model = Organization
         fields = (
             *("name", "slug", "four_eyes", "break_glass", "break_glass_address", "card_days"),
-            *("confirm_count", "confirm_percent", "plan_features", "currency", "month_tokens", "month_cost"),
+            *(
+                "confirm_count",
+                "confirm_percent",
+                "plan_features",
+                "currency",
+                "month_tokens",
+                "month_cost",
+            ),
         )
 
     def clean_currency(self) -> str:
         """Return the currency code in capitals, three letters long."""
         code = str(self.cleaned_data["currency"]).strip().upper()
         if not (len(code) == 3 and code.isascii() and code.isalpha()):
-            raise ValidationError(f"{code!r} is not a currency. Enter a code of three letters, such as USD or EUR.")
+            raise ValidationError(
+                f"{code!r} is not a currency. Enter a code of three letters, such as USD or EUR."
+            )
         return code
 
     def list_consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
-        """List weaker rules for approval, a new currency, and employees that a new cost limit does not cover."""
+        """List weaker rules for approval, a new currency, and employees that a new cost limit does
+        not cover."""
         if self.instance.pk and "four_eyes" in self.changed_data and not cleaned["four_eyes"]:
             yield "From now on, people can decide the cards of runs that they started themselves."
         if self.instance.pk and "break_glass" in self.changed_data and cleaned["break_glass"]:
             yield "From now on, an admin can approve a card alone in an emergency, past the approval rules."
         raised = [
-            name for name in ("confirm_count", "confirm_percent") if cleaned.get(name, 0) > self.initial.get(name, 0)
+            name
+            for name in ("confirm_count", "confirm_percent")
+            if cleaned.get(name, 0) > self.initial.get(name, 0)
         ]
         if self.instance.pk and raised:
             yield "From now on, larger changes can be approved without typing a confirmation."
         if self.instance.pk and "currency" in self.changed_data:
             yield f"From now on, all prices and budgets are in {cleaned['currency']}. No amount is converted."
-        if self.instance.pk and "month_cost" in self.changed_data and cleaned["month_cost"] is not None:
+        if (
+            self.instance.pk
+            and "month_cost" in self.changed_data
+            and cleaned["month_cost"] is not None
+        ):
             yield from self._list_uncounted_employees()
 
     def _list_uncounted_employees(self) -> Iterator[str]:
-        """List the employees whose model has no price, so that the budget does not count its cost."""
-        rows = Employee.objects.filter(organization=self.instance, is_active=True).select_related("provider")
+        """List the employees whose model has no price, so that the budget does not count its
+        cost."""
+        rows = Employee.objects.filter(organization=self.instance, is_active=True).select_related(
+            "provider"
+        )
         for employee in rows.order_by("name"):
             if list_unpriced(employee.provider, [employee]):
                 yield f"The cost of {employee.name} is not counted: {employee.provider} has no price for its model."
@@ -83,21 +102,32 @@ class OrganizationAdmin(ConfigurationAdmin):
     search_fields = ("name", "slug")
     ordering = ("name", "id")
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> tuple[str, ...]:
-        return () if get_user(request).is_superuser else ("slug", "plan_features", "break_glass_address")
+    def get_readonly_fields(
+        self, request: HttpRequest, obj: Model | None = None
+    ) -> tuple[str, ...]:
+        return (
+            ()
+            if get_user(request).is_superuser
+            else ("slug", "plan_features", "break_glass_address")
+        )
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return bool(get_user(request).is_superuser)
 
-    def save_model(self, request: HttpRequest, obj: Model, form: forms.ModelForm[Any], change: bool) -> None:
-        """Make a superuser who has no organization an admin of the one that they create: every page needs one."""
+    def save_model(
+        self, request: HttpRequest, obj: Model, form: forms.ModelForm[Any], change: bool
+    ) -> None:
+        """Make a superuser who has no organization an admin of the one that they create: every page
+        needs one."""
         super().save_model(request, obj, form, change)
         user = get_user(request)
         if change or Membership.objects.filter(user=user).exists():
             return
         assert isinstance(obj, Organization)
         members.add_member(members.Superuser(user, obj.pk), user, Role.ADMIN)
-        messages.info(request, format_html('You are an admin of {}. <a href="/">Open Gadget</a>', obj.name))
+        messages.info(
+            request, format_html('You are an admin of {}. <a href="/">Open Gadget</a>', obj.name)
+        )
 
 
 class MembershipForm(ConfirmationForm):
@@ -138,13 +168,19 @@ class MembershipForm(ConfirmationForm):
         if found is None:
             self._check_password(username, cleaned.get("password", ""))
         elif cleaned.get("password"):
-            self.add_error("password", f"{username!r} already has an account. Leave the password empty.")
-        elif Membership.objects.filter(organization=cleaned.get("organization"), user=found).exists():
+            self.add_error(
+                "password", f"{username!r} already has an account. Leave the password empty."
+            )
+        elif Membership.objects.filter(
+            organization=cleaned.get("organization"), user=found
+        ).exists():
             self.add_error("username", f"{username!r} is already a member of this organization.")
 
     def _check_password(self, username: str, password: str) -> None:
         if not password:
-            self.add_error("password", f"{username!r} has no account yet. Enter an initial password.")
+            self.add_error(
+                "password", f"{username!r} has no account yet. Enter an initial password."
+            )
             return
         try:
             validate_password(password, User(username=username))
@@ -155,7 +191,9 @@ class MembershipForm(ConfirmationForm):
         """Return the account that becomes a member; a new one is not saved yet."""
         username = User.normalize_username(self.cleaned_data["username"])
         known = User.objects.filter(username=username).first()
-        return known or User(username=username, password=make_password(self.cleaned_data["password"]))
+        return known or User(
+            username=username, password=make_password(self.cleaned_data["password"])
+        )
 
 
 class ChangedMembershipForm(ConfirmationForm):
@@ -171,7 +209,9 @@ class ChangedMembershipForm(ConfirmationForm):
         """List the consequence of making somebody an admin, or of removing that role."""
         if self.administrator is None:
             return
-        if sentence := members.describe_role_change(self.administrator, self.instance.pk, cleaned["role"]):
+        if sentence := members.describe_role_change(
+            self.administrator, self.instance.pk, cleaned["role"]
+        ):
             yield sentence
 
 
@@ -180,13 +220,16 @@ def _get_administrator(request: HttpRequest, organization_id: int) -> members.Ad
     user = get_user(request)
     if user.is_superuser:
         return members.Superuser(user, organization_id)
-    memberships = Membership.objects.filter(organization_id=organization_id, user=user, role=Role.ADMIN)
+    memberships = Membership.objects.filter(
+        organization_id=organization_id, user=user, role=Role.ADMIN
+    )
     return memberships.select_related("user").first()
 
 
 @admin.register(Membership)
 class MembershipAdmin(ConfigurationAdmin):
-    """Members of the organizations in which the person is an admin; nobody edits their own membership."""
+    """Members of the organizations in which the person is an admin; nobody edits their own
+    membership."""
 
     form = MembershipForm
     secret_fields = ("password",)
@@ -210,7 +253,11 @@ class MembershipAdmin(ConfigurationAdmin):
         return form
 
     def get_fields(self, request: HttpRequest, obj: Model | None = None) -> tuple[str, ...]:
-        return ("organization", "username", "password", "role") if obj is None else ("organization", "user", "role")
+        return (
+            ("organization", "username", "password", "role")
+            if obj is None
+            else ("organization", "user", "role")
+        )
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return super().has_change_permission(request, obj) and not self._is_own(request, obj)
@@ -218,7 +265,9 @@ class MembershipAdmin(ConfigurationAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return super().has_delete_permission(request, obj) and not self._is_own(request, obj)
 
-    def save_model(self, request: HttpRequest, obj: Membership, form: forms.ModelForm[Any], change: bool) -> None:
+    def save_model(
+        self, request: HttpRequest, obj: Membership, form: forms.ModelForm[Any], change: bool
+    ) -> None:
         """Use the actions of the users page, which protect the last admin and write the audit."""
         administrator = _get_administrator(request, obj.organization_id)
         if administrator is None:
@@ -229,7 +278,9 @@ class MembershipAdmin(ConfigurationAdmin):
             obj.user = form.get_account()
             obj.pk = members.add_member(administrator, obj.user, obj.role).pk
 
-    def save_related(self, request: HttpRequest, form: forms.ModelForm[Any], formsets: Any, change: bool) -> None:
+    def save_related(
+        self, request: HttpRequest, form: forms.ModelForm[Any], formsets: Any, change: bool
+    ) -> None:
         """Do nothing: a membership has no related rows, and `members` has recorded the change."""
 
     def delete_model(self, request: HttpRequest, obj: Model) -> None:
@@ -242,7 +293,10 @@ class MembershipAdmin(ConfigurationAdmin):
     def add_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         """Redirect admins to the invitations, so that no response reveals who has an account."""
         if may_configure(request) and not get_user(request).is_superuser:
-            messages.info(request, "Invite people with a link. They can join with a new or an existing account.")
+            messages.info(
+                request,
+                "Invite people with a link. They can join with a new or an existing account.",
+            )
             return redirect("users")
         response: HttpResponseBase = super().add_view(request, *args, **kwargs)
         return response

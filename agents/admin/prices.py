@@ -28,7 +28,8 @@ _NUMBER = re.compile(r"[0-9]{1,7}(\.[0-9]+)?")
 
 
 class PricesField(LinesField):
-    """Lines of prices; the value is {model or "*": {"input": "0.25", "cached": "0.025", "output": "2.00"}}."""
+    """Lines of prices; the value is {model or "*": {"input": "0.25", "cached": "0.025", "output":
+    "2.00"}}."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(longest=200, help_text=HELP, **options)
@@ -39,7 +40,9 @@ class PricesField(LinesField):
     def clean(self, value: Any) -> dict[str, dict[str, str]]:
         lines = super().clean(value)
         if len(lines) > MAX_PRICES:
-            raise forms.ValidationError(f"These are {len(lines)} prices. Enter at most {MAX_PRICES}.")
+            raise forms.ValidationError(
+                f"These are {len(lines)} prices. Enter at most {MAX_PRICES}."
+            )
         prices: dict[str, dict[str, str]] = {}
         for line in lines:
             try:
@@ -72,7 +75,9 @@ def _parse_line(line: str) -> tuple[str, dict[str, str]]:
     if not colon or not model:
         raise ValueError(f"expected a model, a colon and its prices, such as {EXAMPLE!r}")
     if len(model) > LONGEST_MODEL:
-        raise ValueError(f"the model's name has {len(model)} characters; use at most {LONGEST_MODEL}")
+        raise ValueError(
+            f"the model's name has {len(model)} characters; use at most {LONGEST_MODEL}"
+        )
     if len(words) == 2:
         words = ["input", words[0], "output", words[1]]
     prices = dict(zip(words[::2], words[1::2], strict=False))

@@ -41,7 +41,8 @@ def find_address(kind: str, typed: str) -> FoundAddress:
 
 
 def _choose(typed: str, problems: dict[str, ProviderError | None]) -> FoundAddress:
-    """Choose the scheme over which the server answers as a model's server, else the one over which it answers."""
+    """Choose the scheme over which the server answers as a model's server, else the one over which
+    it answers."""
     working = [scheme for scheme in SCHEMES if problems[scheme] is None]
     responding = [scheme for scheme in SCHEMES if not _is_silent(problems[scheme])]
     found = next(iter([*working, *responding]), None)

@@ -90,7 +90,10 @@ class ProviderForm(ConfirmationForm):
             self.add_error("base_url", self.found.fault)
         new_key, removed = cleaned.get("new_key"), cleaned.get("forget_key")
         if has_moved and self.instance.api_key and not (new_key or removed):
-            self.add_error("new_key", "The address has changed. Enter the key for it, or tick “Remove stored key”.")
+            self.add_error(
+                "new_key",
+                "The address has changed. Enter the key for it, or tick “Remove stored key”.",
+            )
         if fault := find_secret_fault(new_key or ""):
             self.add_error("new_key", f"{fault} Leave it empty if the server needs no key.")
         if new_key and removed:
@@ -107,7 +110,8 @@ class ProviderForm(ConfirmationForm):
         return has_other_address or "kind" in self.changed_data
 
     def list_consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
-        """List the employees whose data goes to another server, whose runs end, or whose cost limit breaks."""
+        """List the employees whose data goes to another server, whose runs end, or whose cost limit
+        breaks."""
         employees = self._list_employees()
         names = ", ".join(employee.name for employee in employees)
         if not names:
@@ -118,9 +122,13 @@ class ProviderForm(ConfirmationForm):
             yield f"From now on, the instructions of {names} and everything they read go to {address}, {key}."
         if "is_active" in self.changed_data and not cleaned["is_active"]:
             yield f"Every run of {names} ends with an error at its next step."
-        yield from self._list_broken_budgets(employees, ModelProvider(kind=cleaned["kind"], prices=cleaned["prices"]))
+        yield from self._list_broken_budgets(
+            employees, ModelProvider(kind=cleaned["kind"], prices=cleaned["prices"])
+        )
 
-    def _list_broken_budgets(self, employees: list[Employee], changed: ModelProvider) -> Iterator[str]:
+    def _list_broken_budgets(
+        self, employees: list[Employee], changed: ModelProvider
+    ) -> Iterator[str]:
         """List the employees whose cost budget this change breaks."""
         stored = ModelProvider(kind=self.initial["kind"], prices=self.initial["prices"])
         before = {employee.pk for employee in list_unpriced(stored, employees)}
@@ -129,7 +137,11 @@ class ProviderForm(ConfirmationForm):
                 yield f"The cost of {employee.name} is no longer counted, so its cost limit no longer ends runs."
 
     def _list_employees(self) -> list[Employee]:
-        rows = Employee.objects.filter(provider=self.instance.pk) if self.instance.pk else Employee.objects.none()
+        rows = (
+            Employee.objects.filter(provider=self.instance.pk)
+            if self.instance.pk
+            else Employee.objects.none()
+        )
         return list(rows.select_related("organization").order_by("name"))
 
     def save(self, commit: bool = True) -> ModelProvider:
@@ -162,7 +174,17 @@ class ProviderAdmin(ConfigurationAdmin):
         (None, {"fields": ("organization", "name", "kind", "is_active")}),
         (
             "Model",
-            {"fields": ("base_url", "has_key", "new_key", "forget_key", "timeout_s", "answer_timeout_s", "prices")},
+            {
+                "fields": (
+                    "base_url",
+                    "has_key",
+                    "new_key",
+                    "forget_key",
+                    "timeout_s",
+                    "answer_timeout_s",
+                    "prices",
+                )
+            },
         ),
     )
 
@@ -174,7 +196,9 @@ class ProviderAdmin(ConfigurationAdmin):
             request.found_address = found  # type: ignore[attr-defined]
         return super().changeform_view(request, *args, **kwargs)
 
-    def get_form(self, request: HttpRequest, obj: Model | None = None, change: bool = False, **kwargs: Any) -> Any:
+    def get_form(
+        self, request: HttpRequest, obj: Model | None = None, change: bool = False, **kwargs: Any
+    ) -> Any:
         form = super().get_form(request, obj, change, **kwargs)
         form.found = getattr(request, "found_address", FoundAddress(""))
         return form

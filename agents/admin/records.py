@@ -59,12 +59,15 @@ class RecordForm(forms.ModelForm):  # type: ignore[type-arg]
     def _check_version(self, seen: int | None) -> None:
         locked = Record.objects.select_for_update(no_key=True).filter(pk=self.instance.pk)
         if seen != locked.values_list("version", flat=True).first():
-            raise ValidationError("The record has changed since you opened it. Open it again and repeat your change.")
+            raise ValidationError(
+                "The record has changed since you opened it. Open it again and repeat your change."
+            )
 
 
 @admin.register(Record)
 class RecordAdmin(ConfigurationAdmin):
-    """Records; a change here raises the version and enters the history, as any other change does."""
+    """Records; a change here raises the version and enters the history, as any other change
+    does."""
 
     form = RecordForm
     list_display = ("name", "region", "category", "status", "score", "organization", "updated_at")
@@ -72,13 +75,24 @@ class RecordAdmin(ConfigurationAdmin):
     list_select_related = ("organization",)
     search_fields = ("name", "domain")
     ordering = ("name", "id")
-    readonly_fields = ("attributes", "qualification", "qualification_reason", "version", "created_at", "updated_at")
+    readonly_fields = (
+        "attributes",
+        "qualification",
+        "qualification_reason",
+        "version",
+        "created_at",
+        "updated_at",
+    )
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> tuple[str, ...]:
+    def get_readonly_fields(
+        self, request: HttpRequest, obj: Model | None = None
+    ) -> tuple[str, ...]:
         """Return no read-only fields for a new record, which has no such values yet."""
         return super().get_readonly_fields(request, obj) if obj is not None else ()
 
-    def save_model(self, request: HttpRequest, obj: Any, form: forms.ModelForm[Any], change: bool) -> None:
+    def save_model(
+        self, request: HttpRequest, obj: Any, form: forms.ModelForm[Any], change: bool
+    ) -> None:
         store, actor = RECORD_STORE.get(), get_user(request).get_username()
         names = [name for name in EDITABLE if not change or name in form.changed_data]
         after = {name: form.cleaned_data[name] for name in names}

@@ -1,4 +1,5 @@
-"""The one condition of an approval rule, as a sentence with three blanks: a param, a comparison and a value."""
+"""The one condition of an approval rule, as a sentence with three blanks: a param, a comparison and
+a value."""
 
 from __future__ import annotations
 
@@ -49,5 +50,10 @@ def build_conditions(blanks: Mapping[str, str], tool: Tool | None) -> list[dict[
     if blanks["comparison"] not in RULE_COMPARISONS:
         raise ValueError("choose a comparison")
     name = tool.name if tool else ""
-    row = {**blanks, "sentence": Sentence.COMPARISON.value, "tool": name, "otherwise": Otherwise.ASK.value}
+    row = {
+        **blanks,
+        "sentence": Sentence.COMPARISON.value,
+        "tool": name,
+        "otherwise": Otherwise.ASK.value,
+    }
     return [parse_condition(row, {name: tool} if tool else {}, is_stored=tool is None).as_json()]

@@ -41,7 +41,9 @@ class RuleForm(ConfirmationForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        offered = {tool.name: f"{tool.name} ({tool.level.value})" for tool in list_available_tools(self)}
+        offered = {
+            tool.name: f"{tool.name} ({tool.level.value})" for tool in list_available_tools(self)
+        }
         field = self.fields.get("tool")
         if isinstance(field, forms.ChoiceField):
             field.choices = sorted(offered.items())
@@ -57,20 +59,28 @@ class RuleForm(ConfirmationForm):
             self.add_error("tool", f"{organization} has no such tool. Choose another one.")
         level = cleaned.get("level", "")
         if tool is not None and level and Level(level).rank <= tool.level.rank:
-            self.add_error("level", f"{tool.name} already has the level {tool.level.value}. Choose a higher one.")
+            self.add_error(
+                "level",
+                f"{tool.name} already has the level {tool.level.value}. Choose a higher one.",
+            )
         return cleaned
 
     def list_consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
         """List a lowered level, because fewer calls then need approval."""
         before = self.initial.get("level", "")
-        if self.instance.pk and before and (not cleaned["level"] or Level(cleaned["level"]).rank < Level(before).rank):
+        if (
+            self.instance.pk
+            and before
+            and (not cleaned["level"] or Level(cleaned["level"]).rank < Level(before).rank)
+        ):
             now = cleaned["level"] or "back at its own level"
             yield f"{self.instance.tool} was raised to {before} for all employees. From now on it is {now}."
 
 
 @admin.register(ToolRule)
 class ToolRuleAdmin(ConfigurationAdmin):
-    """Levels raised for all employees. It shows stopped tools; people stop and resume them on the stops page."""
+    """Levels raised for all employees. It shows stopped tools; people stop and resume them on the
+    stops page."""
 
     form = RuleForm
     immutable_fields = ("organization", "tool")
@@ -89,7 +99,9 @@ class ToolRuleAdmin(ConfigurationAdmin):
         fields = ("organization", "tool", "level")
         return fields if obj is None else (*fields, "stopped_by", "stopped_at")
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> tuple[str, ...]:
+    def get_readonly_fields(
+        self, request: HttpRequest, obj: Model | None = None
+    ) -> tuple[str, ...]:
         fixed: tuple[str, ...] = super().get_readonly_fields(request, obj)
         return (*fixed, "stopped_by", "stopped_at")
 

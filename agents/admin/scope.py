@@ -46,7 +46,8 @@ PATH_TO_ORGANIZATION: dict[type[Model], str] = {
     AllowedHost: "organization",
     User: "memberships__organization",
 }
-"""Lookup from each model to its organization, also of records (records.py); another model cannot be shown."""
+"""Lookup from each model to its organization, also of records (records.py); another model cannot be
+shown."""
 
 
 def get_user(request: HttpRequest) -> User:
@@ -55,7 +56,8 @@ def get_user(request: HttpRequest) -> User:
 
 
 def get_administered_ids(request: HttpRequest) -> frozenset[int]:
-    """Return the ids of the organizations in which this person is an admin; cached on the request."""
+    """Return the ids of the organizations in which this person is an admin; cached on the
+    request."""
     known: frozenset[int] | None = getattr(request, "administered_organizations", None)
     if known is None:
         memberships = Membership.objects.filter(user_id=get_user(request).pk, role=Role.ADMIN)
@@ -105,7 +107,8 @@ def _preselect_only_choice(field: forms.ModelChoiceField[Any]) -> None:
 class ScopedAdmin(ModelAdmin):  # type: ignore[misc]
     """Base of all admin pages: limits rows and choices by organization, and rights by role.
 
-    Lists do not count their rows, and there are no bulk actions: each change is recorded separately.
+    Lists do not count their rows, and there are no bulk actions: each change is recorded
+    separately.
 
     Attributes:
         may_add, may_change, may_delete: the actions of this page, for anybody who has access.
@@ -121,8 +124,11 @@ class ScopedAdmin(ModelAdmin):  # type: ignore[misc]
     class Media:
         css = {"all": ("css/admin.css",)}
 
-    def get_paginator(self, request: HttpRequest, queryset: Any, per_page: int, *args: Any, **kwargs: Any) -> Any:
-        """Count the entries of one row's history, which are few; the lists of rows are not counted."""
+    def get_paginator(
+        self, request: HttpRequest, queryset: Any, per_page: int, *args: Any, **kwargs: Any
+    ) -> Any:
+        """Count the entries of one row's history, which are few; the lists of rows are not
+        counted."""
         if queryset.model is LogEntry:
             return Paginator(queryset, per_page, *args, **kwargs)
         return super().get_paginator(request, queryset, per_page, *args, **kwargs)
@@ -134,8 +140,14 @@ class ScopedAdmin(ModelAdmin):  # type: ignore[misc]
         self, db_field: ForeignKey[Any, Any], request: HttpRequest, **kwargs: Any
     ) -> forms.ModelChoiceField[Any] | None:
         kwargs["queryset"] = self.get_choices(db_field, request)
-        field: forms.ModelChoiceField[Any] | None = super().formfield_for_foreignkey(db_field, request, **kwargs)
-        if field is not None and field.required and db_field.related_model in (Organization, Membership):
+        field: forms.ModelChoiceField[Any] | None = super().formfield_for_foreignkey(
+            db_field, request, **kwargs
+        )
+        if (
+            field is not None
+            and field.required
+            and db_field.related_model in (Organization, Membership)
+        ):
             _preselect_only_choice(field)
         return field
 
@@ -149,7 +161,8 @@ class ScopedAdmin(ModelAdmin):  # type: ignore[misc]
         return field
 
     def get_choices(self, field: Field[Any, Any], request: HttpRequest) -> QuerySet[Any]:
-        """Return the rows that this person may choose for the field; the form validates against them too."""
+        """Return the rows that this person may choose for the field; the form validates against
+        them too."""
         related = cast("type[Model]", field.related_model)
         return limit_to_user(related._default_manager.all(), request)
 

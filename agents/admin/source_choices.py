@@ -1,4 +1,5 @@
-"""An admin's choices on the page of a source's tools: read from the form, checked, and shown again on errors."""
+"""An admin's choices on the page of a source's tools: read from the form, checked, and shown again
+on errors."""
 
 from __future__ import annotations
 
@@ -34,19 +35,24 @@ class SubmittedChoices:
         self.source = source
         self._data = data
         ids = [int(key) for key in data.getlist("shown") if key.isdecimal() and len(key) < 19]
-        self.rows = {row.pk: row for row in SourceTool.objects.filter(source=source, pk__in=ids).defer(*DEFINITIONS)}
+        self.rows = {
+            row.pk: row
+            for row in SourceTool.objects.filter(source=source, pk__in=ids).defer(*DEFINITIONS)
+        }
 
     def get_shown_state(self, row: SourceTool) -> str:
         """Return the state that the page showed, see `encode_state`."""
         return self._data.get(f"was-{row.pk}", encode_state(row))
 
     def is_touched(self, row: SourceTool) -> bool:
-        """Return True if this person changed the tool's state, or accepted its changed definition or title."""
+        """Return True if this person changed the tool's state, or accepted its changed definition
+        or title."""
         wanted = _encode(is_chosen=self.is_ticked(row), level=self.get_level(row))
         return wanted != self.get_shown_state(row) or self.has_accept_tick(row)
 
     def has_conflict(self, row: SourceTool) -> bool:
-        """Return True if somebody else has set the tool to another state since, and not the one this person wants."""
+        """Return True if somebody else has set the tool to another state since, and not the one
+        this person wants."""
         wanted = _encode(is_chosen=self.is_ticked(row), level=self.get_level(row))
         return self.is_touched(row) and encode_state(row) not in (self.get_shown_state(row), wanted)
 
@@ -58,7 +64,8 @@ class SubmittedChoices:
         return self._data.get(f"level-{row.pk}", "")
 
     def is_accepted(self, row: SourceTool) -> bool:
-        """Return True unless a changed definition lacks its own tick, so that nobody accepts one by accident."""
+        """Return True unless a changed definition lacks its own tick, so that nobody accepts one by
+        accident."""
         return row.state != "quarantined" or self.has_accept_tick(row)
 
     def has_accept_tick(self, row: SourceTool) -> bool:
@@ -66,7 +73,8 @@ class SubmittedChoices:
 
     @cached_property
     def choices(self) -> dict[int, ToolChoice]:
-        """The choices to save, by id; untouched tools are left out, because somebody else may have changed them."""
+        """The choices to save, by id; untouched tools are left out, because somebody else may have
+        changed them."""
         return {
             pk: ToolChoice(
                 self.is_ticked(row),
@@ -96,7 +104,9 @@ class SubmittedChoices:
         for pk, choice in self.choices.items():
             row = self.rows[pk]
             if choice.level not in LEVELS:
-                return f"{row.tool}: {choice.level[:40]!r} is not a level. Choose one from the list."
+                return (
+                    f"{row.tool}: {choice.level[:40]!r} is not a level. Choose one from the list."
+                )
             is_unseen_title = choice.accepts_title and choice.seen_title not in (None, row.title)
             if choice.is_chosen and (choice.seen != row.hash or is_unseen_title):
                 part = "title" if is_unseen_title else "definition"
@@ -118,7 +128,12 @@ class SubmittedChoices:
         for pk, choice in self.choices.items():
             row = self.rows[pk]
             is_confirmed = row.is_chosen and choice.level == row.level
-            if choice.is_chosen and choice.level and not is_confirmed and _is_below_inferred(row, choice.level):
+            if (
+                choice.is_chosen
+                and choice.level
+                and not is_confirmed
+                and _is_below_inferred(row, choice.level)
+            ):
                 lowered[choice.level].append(_describe_lowered(row))
         sentences = [
             f"From now on, these tools have the level {level}, lower than inferred: {', '.join(names)}."
@@ -152,8 +167,15 @@ def build_choice_rows(
 ) -> list[ToolChoiceRow]:
     """Build the rows of one page, with the definitions of its tools."""
     complete = SourceTool.objects.in_bulk([row.pk for row in shown])
-    definitions = {pk: summarize_definition(row, MAX_CHARACTERS // len(complete)) for pk, row in complete.items()}
-    return [_build_row(source, complete[row.pk], definitions[row.pk], sent) for row in shown if row.pk in complete]
+    definitions = {
+        pk: summarize_definition(row, MAX_CHARACTERS // len(complete))
+        for pk, row in complete.items()
+    }
+    return [
+        _build_row(source, complete[row.pk], definitions[row.pk], sent)
+        for row in shown
+        if row.pk in complete
+    ]
 
 
 def _build_row(
@@ -163,7 +185,9 @@ def _build_row(
     if sent is None or row.pk not in sent.rows or not sent.is_touched(row):
         levels = _list_levels(source, row, row.level)
         return ToolChoiceRow(row, definition, now, row.is_chosen, is_accepted=False, levels=levels)
-    is_accepted = (row.state == "quarantined" or row.has_waiting_title) and sent.has_accept_tick(row)
+    is_accepted = (row.state == "quarantined" or row.has_waiting_title) and sent.has_accept_tick(
+        row
+    )
     shown_state = now if sent.has_conflict(row) else sent.get_shown_state(row)
     levels = _list_levels(source, row, sent.get_level(row))
     return ToolChoiceRow(row, definition, shown_state, sent.is_ticked(row), is_accepted, levels)
@@ -178,15 +202,25 @@ def _encode(*, is_chosen: bool, level: str) -> str:
     return f"{'chosen' if is_chosen else 'not chosen'} {level}"
 
 
-def _list_levels(source: Source, row: SourceTool, selected: str) -> tuple[tuple[str, str, bool], ...]:
-    """List the levels to choose from. An MCP tool has no default, because its server's hints are not trusted."""
+def _list_levels(
+    source: Source, row: SourceTool, selected: str
+) -> tuple[tuple[str, str, bool], ...]:
+    """List the levels to choose from. An MCP tool has no default, because its server's hints are
+    not trusted."""
     first = "Choose a level" if source.is_mcp else f"{row.inferred_level} (inferred)"
-    return (("", first, not selected), *((each.value, each.value, selected == each.value) for each in Level))
+    return (
+        ("", first, not selected),
+        *((each.value, each.value, selected == each.value) for each in Level),
+    )
 
 
 def _describe_lowered(row: SourceTool) -> str:
     """Describe the tool, its inferred level, and the reason for that level."""
-    why = "; ".join(filter(None, (explain_embedded_requests(row.definition), explain_exfiltration(row.definition))))
+    why = "; ".join(
+        filter(
+            None, (explain_embedded_requests(row.definition), explain_exfiltration(row.definition))
+        )
+    )
     return f"{row.tool} (inferred: {row.inferred_level}{f', {why}' if why else ''})"
 
 

@@ -63,11 +63,18 @@ class DefinitionSummary:
 
 def summarize_definition(row: SourceTool, limit: int) -> DefinitionSummary:
     """Summarize the definition in at most this many characters; changes get half of them."""
-    definition, changes, changes_budget = _as_mapping(row.definition), None, _CharacterBudget(limit // 2)
+    definition, changes, changes_budget = (
+        _as_mapping(row.definition),
+        None,
+        _CharacterBudget(limit // 2),
+    )
     budget = _CharacterBudget(limit)
     if row.state == "quarantined" and row.accepted_definition:
         found_changes = _find_changes(_as_mapping(row.accepted_definition), definition)
-        changes, budget = _limit_changes(found_changes, changes_budget), _CharacterBudget(limit // 2)
+        changes, budget = (
+            _limit_changes(found_changes, changes_budget),
+            _CharacterBudget(limit // 2),
+        )
     description = budget.take(_format_value(definition.get("description", "")))
     params = tuple(_limit_params(definition, budget))
     found = ((title, definition.get(name)) for title, names in PARTS for name in names)
@@ -115,7 +122,9 @@ class _CharacterBudget:
         return taken
 
 
-def _limit_params(definition: Mapping[str, Any], budget: _CharacterBudget) -> Iterator[DefinitionParam]:
+def _limit_params(
+    definition: Mapping[str, Any], budget: _CharacterBudget
+) -> Iterator[DefinitionParam]:
     schema = definition.get("input_schema") or definition.get("params")
     for each in _walk_params(_as_mapping(schema)):
         is_shown = not budget.is_full
@@ -130,7 +139,10 @@ def _walk_params(schema: Mapping[str, Any], before: str = "") -> Iterator[Defini
         each = _as_mapping(described)
         is_required = isinstance(required, list) and name in required
         yield DefinitionParam(
-            f"{before}{name}", _format_type(each), is_required, _format_value(each.get("description", ""))
+            f"{before}{name}",
+            _format_type(each),
+            is_required,
+            _format_value(each.get("description", "")),
         )
         for inner in (each, _as_mapping(each.get("items"))):
             yield from _walk_params(inner, f"{before}{name}.")
@@ -152,10 +164,15 @@ def _find_changes(before: Any, after: Any, path: tuple[str, ...] = ()) -> Iterat
         for number, pair in enumerate(zip(before, after, strict=True), start=1):
             yield from _find_changes(*pair, (*path, str(number)))
     elif type(before) is not type(after) or before != after:
-        yield Change(PATH_SEPARATOR.join(path), *_show_difference(_format_value(before), _format_value(after)))
+        yield Change(
+            PATH_SEPARATOR.join(path),
+            *_show_difference(_format_value(before), _format_value(after)),
+        )
 
 
-def _compare_entry(before: dict[str, Any], after: dict[str, Any], path: tuple[str, ...]) -> Iterator[Change]:
+def _compare_entry(
+    before: dict[str, Any], after: dict[str, Any], path: tuple[str, ...]
+) -> Iterator[Change]:
     name, where = path[-1], PATH_SEPARATOR.join(path)
     if name not in after:
         yield Change(where, _format_value(before[name]), None)
@@ -170,7 +187,9 @@ def _limit_changes(changes: Iterator[Change], budget: _CharacterBudget) -> tuple
     for change in changes:
         is_shown = not budget.is_full
         name = budget.take(change.name)
-        before, after = (text if text is None else budget.take(text) for text in (change.before, change.after))
+        before, after = (
+            text if text is None else budget.take(text) for text in (change.before, change.after)
+        )
         if is_shown:
             shown.append(Change(name, before, after))
     return tuple(shown)
@@ -186,11 +205,16 @@ def _show_difference(before: str, after: str) -> tuple[str, str]:
 def _count_common_start(before: str, after: str) -> int:
     """Count the characters of the common start."""
     pairs = enumerate(zip(before, after, strict=False))
-    return next((number for number, (one, other) in pairs if one != other), min(len(before), len(after)))
+    return next(
+        (number for number, (one, other) in pairs if one != other), min(len(before), len(after))
+    )
 
 
 def _excerpt(text: str, start: int, end: int) -> str:
-    first, last = max(start - CONTEXT_CHARACTERS, 0), min(len(text) - end + CONTEXT_CHARACTERS, len(text))
+    first, last = (
+        max(start - CONTEXT_CHARACTERS, 0),
+        min(len(text) - end + CONTEXT_CHARACTERS, len(text)),
+    )
     return f"{'…' if first else ''}{text[first:last]}{'…' if last < len(text) else ''}"
 
 

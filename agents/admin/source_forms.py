@@ -28,9 +28,18 @@ LARGEST_DOCUMENT = 20_000_000
 ADDRESSES = ("address", "base_url", "token_url")
 AUTHENTICATION = ("authentication", "key_place", "key_name", "token_url", "scopes", "service")
 REFRESH_FIELDS = frozenset(
-    {*ADDRESSES, *AUTHENTICATION, "file", "may_be_private", "command_line", "variables", "is_active"}
+    {
+        *ADDRESSES,
+        *AUTHENTICATION,
+        "file",
+        "may_be_private",
+        "command_line",
+        "variables",
+        "is_active",
+    }
 )
-"""Fields that decide which server is contacted with which credentials; a change reads the description again."""
+"""Fields that decide which server is contacted with which credentials; a change reads the
+description again."""
 VISIBILITY_CONDITIONS = {
     name: f"typeof authentication === 'undefined' || {condition}"
     for name, condition in {
@@ -54,13 +63,17 @@ SERVICE_HELP = (
 
 
 class SourceForm(PrivateNetworkForm):
-    """The fields of every kind. The page sets `kind`; `summary` describes the kind where people choose one."""
+    """The fields of every kind. The page sets `kind`; `summary` describes the kind where people
+    choose one."""
 
     kind = SourceKind.OPENAPI
     summary = ""
 
     service = forms.CharField(
-        label="Credentials service", required=False, widget=UnfoldAdminTextInputWidget, help_text=SERVICE_HELP
+        label="Credentials service",
+        required=False,
+        widget=UnfoldAdminTextInputWidget,
+        help_text=SERVICE_HELP,
     )
     may_be_private = forms.BooleanField(
         label="Allow private networks",
@@ -73,7 +86,9 @@ class SourceForm(PrivateNetworkForm):
     class Meta:
         model = Source
         fields: tuple[str, ...] = ("organization", "name", "timeout_s", "is_active")
-        help_texts = {"name": "Prefix of its tools' names, e.g. crm for crm.listContacts. Cannot be changed later."}
+        help_texts = {
+            "name": "Prefix of its tools' names, e.g. crm for crm.listContacts. Cannot be changed later."
+        }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -83,7 +98,9 @@ class SourceForm(PrivateNetworkForm):
     def clean_name(self) -> str:
         name: str = self.cleaned_data["name"]
         if name in {tool.category for tool in get_installed_toolbox().tools()}:
-            raise forms.ValidationError(f"Built-in tools already use the prefix {name!r}. Choose another name.")
+            raise forms.ValidationError(
+                f"Built-in tools already use the prefix {name!r}. Choose another name."
+            )
         return name
 
     def clean(self) -> dict[str, Any]:
@@ -93,7 +110,9 @@ class SourceForm(PrivateNetworkForm):
             if cleaned.get(field):
                 self._check_address(field, cleaned[field])
         if cleaned.get("may_be_private") and not self.errors:
-            self.refuse_private(_list_hosts(cleaned), self._find_private_hosts(cleaned, opened_by_superuser=True))
+            self.refuse_private(
+                _list_hosts(cleaned), self._find_private_hosts(cleaned, opened_by_superuser=True)
+            )
         for field in REQUIRED_FIELDS.get(cleaned.get("authentication", ""), ()):
             if field in self.fields and not cleaned.get(field):
                 self.add_error(field, "This kind of authentication requires it.")
@@ -113,7 +132,9 @@ class SourceForm(PrivateNetworkForm):
         hosts = _list_hosts(cleaned)
         changed_targets = {*ADDRESSES, "authentication", "service"} & set(self.changed_data)
         if cleaned.get("may_be_private"):
-            opened = self._find_private_hosts(cleaned, **({"opened_by_superuser": True} if self.by_superuser else {}))
+            opened = self._find_private_hosts(
+                cleaned, **({"opened_by_superuser": True} if self.by_superuser else {})
+            )
             yield from map(describe_private_access, sorted(set(hosts) - opened))
         is_signed = self.instance.authentication != AuthenticationMethod.NONE
         if self.instance.pk and changed_targets and hosts and is_signed:
@@ -126,12 +147,16 @@ class SourceForm(PrivateNetworkForm):
     def _find_private_hosts(self, cleaned: dict[str, Any], **more: bool) -> set[str]:
         """Return the form's hosts that may already be private."""
         owner = cleaned.get("organization") or self.instance.organization
-        opened = owner.allowed_hosts.filter(host__in=_list_hosts(cleaned), may_be_private=True, **more)
+        opened = owner.allowed_hosts.filter(
+            host__in=_list_hosts(cleaned), may_be_private=True, **more
+        )
         return set(opened.values_list("host", flat=True))
 
     def _has_credentials(self, cleaned: dict[str, Any]) -> bool:
         owner = cleaned.get("organization") or self.instance.organization
-        return Credential.objects.filter(organization=owner, service=self.instance.credentials_service).exists()
+        return Credential.objects.filter(
+            organization=owner, service=self.instance.credentials_service
+        ).exists()
 
 
 def _list_hosts(cleaned: dict[str, Any]) -> list[str]:
@@ -140,7 +165,8 @@ def _list_hosts(cleaned: dict[str, Any]) -> list[str]:
 
 
 class OpenAPIForm(SourceForm):
-    """An HTTP API: its description, the address of its operations, and the authentication of requests."""
+    """An HTTP API: its description, the address of its operations, and the authentication of
+    requests."""
 
     write_only_fields = ("file",)
     kind = SourceKind.OPENAPI
@@ -153,7 +179,9 @@ class OpenAPIForm(SourceForm):
         widget=UnfoldAdminTextInputWidget,
         help_text="OpenAPI 3.1, 3.0 or Swagger 2.0, as JSON or YAML, e.g. https://api.example.com/openapi.json.",
     )
-    file = forms.FileField(label="Description file", required=False, help_text="Instead of an address.")
+    file = forms.FileField(
+        label="Description file", required=False, help_text="Instead of an address."
+    )
 
     class Meta(SourceForm.Meta):
         fields = (*SourceForm.Meta.fields, "address", "base_url", *AUTHENTICATION)
@@ -170,7 +198,9 @@ class OpenAPIForm(SourceForm):
     def clean_file(self) -> Any:
         file = self.cleaned_data["file"]
         if file is not None and file.size > LARGEST_DOCUMENT:
-            raise forms.ValidationError(f"The file has {file.size:,} bytes. Upload at most {LARGEST_DOCUMENT:,}.")
+            raise forms.ValidationError(
+                f"The file has {file.size:,} bytes. Upload at most {LARGEST_DOCUMENT:,}."
+            )
         return file
 
     def clean(self) -> dict[str, Any]:
@@ -182,8 +212,14 @@ class OpenAPIForm(SourceForm):
             try:
                 self.instance.document = cleaned["file"].read().decode()
             except UnicodeDecodeError:
-                self.add_error("file", "The file is not UTF-8 text. Save it as UTF-8 and try again.")
-        elif not cleaned.get("address") and not self.instance.document and "address" not in self.errors:
+                self.add_error(
+                    "file", "The file is not UTF-8 text. Save it as UTF-8 and try again."
+                )
+        elif (
+            not cleaned.get("address")
+            and not self.instance.document
+            and "address" not in self.errors
+        ):
             self.add_error("address", "Enter the address of the description, or choose its file.")
         return cleaned
 
@@ -195,7 +231,9 @@ class McpHttpForm(SourceForm):
     summary = "Each of its tools stays in quarantine until you choose its level."
 
     address = forms.CharField(
-        max_length=1_000, widget=UnfoldAdminTextInputWidget, help_text="e.g. https://mcp.example.com/mcp"
+        max_length=1_000,
+        widget=UnfoldAdminTextInputWidget,
+        help_text="e.g. https://mcp.example.com/mcp",
     )
     authentication = forms.ChoiceField(
         choices=[
@@ -212,7 +250,10 @@ class McpHttpForm(SourceForm):
 
     class Meta(SourceForm.Meta):
         fields = (*SourceForm.Meta.fields, "address", "authentication", "service", "key_name")
-        help_texts = {**SourceForm.Meta.help_texts, "key_name": "Only for an API key: its header, e.g. X-API-Key."}
+        help_texts = {
+            **SourceForm.Meta.help_texts,
+            "key_name": "Only for an API key: its header, e.g. X-API-Key.",
+        }
 
 
 class McpStdioForm(SourceForm):
@@ -241,7 +282,9 @@ class McpStdioForm(SourceForm):
         super().__init__(*args, **kwargs)
         self.fields.pop("may_be_private")
         self.initial["command_line"] = shlex.join(self.instance.command)
-        self.initial["variables"] = [f"{name}={field}" for name, field in self.instance.environment.items()]
+        self.initial["variables"] = [
+            f"{name}={field}" for name, field in self.instance.environment.items()
+        ]
 
     def clean_command_line(self) -> str:
         line: str = self.cleaned_data["command_line"]
@@ -255,7 +298,11 @@ class McpStdioForm(SourceForm):
     def clean_variables(self) -> list[str]:
         lines: list[str] = self.cleaned_data["variables"]
         pairs = [line.partition("=") for line in lines]
-        if bad := [name for name, _, field in pairs if not (name.isidentifier() and FIELD_NAME.fullmatch(field))]:
+        if bad := [
+            name
+            for name, _, field in pairs
+            if not (name.isidentifier() and FIELD_NAME.fullmatch(field))
+        ]:
             raise forms.ValidationError(
                 f"{bad[0]!r} is not valid. Enter VARIABLE=field, with lowercase letters, digits and _ in the field."
             )
@@ -263,10 +310,15 @@ class McpStdioForm(SourceForm):
         return lines
 
     def list_consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
-        """List a new program, which runs with Gadget's rights, and credentials passed to a program."""
+        """List a new program, which runs with Gadget's rights, and credentials passed to a
+        program."""
         if "command_line" in self.changed_data:
             yield f"Gadget's workers run this program with their own rights: {cleaned['command_line']}"
-        if self.instance.pk and self.instance.environment and {"service", "variables"} & set(self.changed_data):
+        if (
+            self.instance.pk
+            and self.instance.environment
+            and {"service", "variables"} & set(self.changed_data)
+        ):
             since = "from now on" if self._has_credentials(cleaned) else "once they are entered"
             yield f"This program gets the credentials of {self.instance.credentials_service} {since}."
 
@@ -278,15 +330,30 @@ FORMS: dict[SourceKind, type[SourceForm]] = {
 }
 
 
-def build_fieldsets(kind: SourceKind, *, is_new: bool, may_save: bool) -> list[tuple[str | None, dict[str, Any]]]:
+def build_fieldsets(
+    kind: SourceKind, *, is_new: bool, may_save: bool
+) -> list[tuple[str | None, dict[str, Any]]]:
     """Build the sections of a kind's form; a saved source starts with its state.
 
     People who may not save the form see only the first section.
     """
     status = (
-        () if is_new else ("kind", "state", "title", "described_version", "checked_at", "refreshed_at", "import_log")
+        ()
+        if is_new
+        else (
+            "kind",
+            "state",
+            "title",
+            "described_version",
+            "checked_at",
+            "refreshed_at",
+            "import_log",
+        )
     )
-    head: tuple[str | None, dict[str, Any]] = (None, {"fields": ("organization", "name", *status, "is_active")})
+    head: tuple[str | None, dict[str, Any]] = (
+        None,
+        {"fields": ("organization", "name", *status, "is_active")},
+    )
     if not may_save:
         return [head]
     where: dict[SourceKind, tuple[str, ...]] = {
@@ -299,4 +366,8 @@ def build_fieldsets(kind: SourceKind, *, is_new: bool, may_save: bool) -> list[t
         SourceKind.MCP_HTTP: ("authentication", "key_name", "service"),
         SourceKind.MCP_STDIO: ("service",),
     }
-    return [head, ("Connection", {"fields": where[kind]}), ("Authentication", {"fields": credentials[kind]})]
+    return [
+        head,
+        ("Connection", {"fields": where[kind]}),
+        ("Authentication", {"fields": credentials[kind]}),
+    ]

@@ -25,7 +25,8 @@ TOOLS_PER_PAGE = 50
 STATES = ("offered", "quarantined", "not chosen", "gone")
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
 READING, TESTING = "reading", "testing"
-"""Query parameters of a page that waits for a worker; the value is the stamp of the previous check."""
+"""Query parameters of a page that waits for a worker; the value is the stamp of the previous
+check."""
 RELOAD_AFTER_S = 2
 
 
@@ -34,8 +35,12 @@ class ToolFilterForm(forms.Form):
 
     text = forms.CharField(required=False, max_length=200)
     tag = forms.CharField(required=False, max_length=200)
-    method = forms.ChoiceField(required=False, choices=[("", "all"), *((each, each) for each in METHODS)])
-    state = forms.ChoiceField(required=False, choices=[("", "all"), *((each, each) for each in STATES)])
+    method = forms.ChoiceField(
+        required=False, choices=[("", "all"), *((each, each) for each in METHODS)]
+    )
+    state = forms.ChoiceField(
+        required=False, choices=[("", "all"), *((each, each) for each in STATES)]
+    )
 
     def filter_rows(self, rows: Iterable[SourceTool]) -> list[SourceTool]:
         """Return the rows that match the filters, in the same order."""
@@ -105,8 +110,11 @@ def _render_page(
 
 
 def _get_pending_job(request: HttpRequest, source: Source) -> str:
-    """Return READING or TESTING while a worker has not finished it; empty for a source that is off."""
-    waiting = [name for name in (READING, TESTING) if request.GET.get(name) == format_check_stamp(source)]
+    """Return READING or TESTING while a worker has not finished it; empty for a source that is
+    off."""
+    waiting = [
+        name for name in (READING, TESTING) if request.GET.get(name) == format_check_stamp(source)
+    ]
     return waiting[0] if waiting and source.is_active else ""
 
 
@@ -115,20 +123,38 @@ def _save(request: HttpRequest, source: Source, sent: SubmittedChoices) -> None:
         changed = apply_choices(source, sent.choices)
         if changed:
             record_change(request, source, "changed", {"tools": _describe_changes(sent, changed)})
-    late = [row.tool for row in SourceTool.objects.filter(pk__in=sent.enabled_ids) if row.state != "offered"]
+    late = [
+        row.tool
+        for row in SourceTool.objects.filter(pk__in=sent.enabled_ids)
+        if row.state != "offered"
+    ]
     if late:
-        messages.error(request, f"Changed while you saved, so not accepted: {', '.join(late)}. Check them again.")
+        messages.error(
+            request,
+            f"Changed while you saved, so not accepted: {', '.join(late)}. Check them again.",
+        )
     messages.success(request, f"Tools changed: {len(changed)}." if changed else "Nothing changed.")
 
 
 def _describe_changes(sent: SubmittedChoices, changed: Iterable[SourceTool]) -> dict[str, Any]:
-    return {row.tool: {"before": _describe_tool(sent.rows[row.pk]), "after": _describe_tool(row)} for row in changed}
+    return {
+        row.tool: {"before": _describe_tool(sent.rows[row.pk]), "after": _describe_tool(row)}
+        for row in changed
+    }
 
 
 def _describe_tool(row: SourceTool) -> dict[str, Any]:
-    details = {"state": row.state, "level": row.effective_level.value, "definition": row.accepted_hash[:12]}
+    details = {
+        "state": row.state,
+        "level": row.effective_level.value,
+        "definition": row.accepted_hash[:12],
+    }
     details |= {"title": row.accepted_title} if row.accepted_title else {}
-    return {**details, "inferred": row.inferred_level} if row.level not in ("", row.inferred_level) else details
+    return (
+        {**details, "inferred": row.inferred_level}
+        if row.level not in ("", row.inferred_level)
+        else details
+    )
 
 
 def _build_query(request: HttpRequest) -> str:

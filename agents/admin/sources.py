@@ -47,8 +47,12 @@ class SourceAdmin(ConfigurationAdmin):
     conditional_fields = VISIBILITY_CONDITIONS
 
     def get_queryset(self, request: HttpRequest) -> Any:
-        waiting = Q(tools__is_chosen=True, tools__gone_at=None) & ~Q(tools__hash=F("tools__accepted_hash"))
-        offered = Q(tools__is_chosen=True, tools__gone_at=None, tools__hash=F("tools__accepted_hash"))
+        waiting = Q(tools__is_chosen=True, tools__gone_at=None) & ~Q(
+            tools__hash=F("tools__accepted_hash")
+        )
+        offered = Q(
+            tools__is_chosen=True, tools__gone_at=None, tools__hash=F("tools__accepted_hash")
+        )
         rows = super().get_queryset(request).defer("document")
         return rows.annotate(
             described=Count("tools", filter=Q(tools__gone_at=None)),
@@ -61,19 +65,31 @@ class SourceAdmin(ConfigurationAdmin):
             return self.admin_site.admin_view(view)
 
         return [
-            path("<int:source_id>/test/", require_admin(require_POST(self.test_connection)), name="test-source"),
-            path("<int:source_id>/refresh/", require_admin(require_POST(self.refresh)), name="refresh-source"),
+            path(
+                "<int:source_id>/test/",
+                require_admin(require_POST(self.test_connection)),
+                name="test-source",
+            ),
+            path(
+                "<int:source_id>/refresh/",
+                require_admin(require_POST(self.refresh)),
+                name="refresh-source",
+            ),
             path("<int:source_id>/tools/", require_admin(self.choose_tools), name="source-tools"),
             *super().get_urls(),
         ]
 
-    def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
+    def add_view(
+        self, request: HttpRequest, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
         """Show the choice of a kind first, then the form for it."""
         kind = _get_kind(request, None)
         if kind not in _list_allowed_kinds(request):
             return self._show_kinds(request, kind)
         buttons = {"show_save_and_add_another": False, "show_save_and_continue": False}
-        response: HttpResponse = super().add_view(request, form_url, {**buttons, **(extra_context or {})})
+        response: HttpResponse = super().add_view(
+            request, form_url, {**buttons, **(extra_context or {})}
+        )
         return response
 
     def change_view(
@@ -81,8 +97,14 @@ class SourceAdmin(ConfigurationAdmin):
     ) -> HttpResponse:
         """Show the form, with the credentials that the source still needs."""
         source = self.get_object(request, object_id)
-        context = {"missing_credentials": find_missing_credentials(source)} if isinstance(source, Source) else {}
-        response: HttpResponse = super().change_view(request, object_id, form_url, {**context, **(extra_context or {})})
+        context = (
+            {"missing_credentials": find_missing_credentials(source)}
+            if isinstance(source, Source)
+            else {}
+        )
+        response: HttpResponse = super().change_view(
+            request, object_id, form_url, {**context, **(extra_context or {})}
+        )
         return response
 
     def _show_kinds(self, request: HttpRequest, refused: SourceKind | None) -> HttpResponse:
@@ -95,14 +117,23 @@ class SourceAdmin(ConfigurationAdmin):
             "opts": self.opts,
             "title": "What do you want to connect?",
             "kinds": [
-                (kind.value, kind.label, FORMS[kind].summary, "" if kind in allowed else SUPERUSERS_ONLY)
+                (
+                    kind.value,
+                    kind.label,
+                    FORMS[kind].summary,
+                    "" if kind in allowed else SUPERUSERS_ONLY,
+                )
                 for kind in SourceKind
             ],
             "refused": f"{SUPERUSERS_ONLY}." if refused else "",
         }
-        return TemplateResponse(request, "admin/choose_source.html", context, status=403 if refused else 200)
+        return TemplateResponse(
+            request, "admin/choose_source.html", context, status=403 if refused else 200
+        )
 
-    def get_form(self, request: HttpRequest, obj: Model | None = None, change: bool = False, **kwargs: Any) -> Any:
+    def get_form(
+        self, request: HttpRequest, obj: Model | None = None, change: bool = False, **kwargs: Any
+    ) -> Any:
         kind = _get_kind(request, obj)
         if kind is None or (obj is None and kind not in _list_allowed_kinds(request)):
             raise PermissionDenied
@@ -120,9 +151,15 @@ class SourceAdmin(ConfigurationAdmin):
             fieldsets.insert(0, (None, {"fields": ("confirmed",)}))
         return fieldsets
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> tuple[str, ...]:
+    def get_readonly_fields(
+        self, request: HttpRequest, obj: Model | None = None
+    ) -> tuple[str, ...]:
         status = ("state", "title", "described_version", "checked_at", "refreshed_at", "import_log")
-        return super().get_readonly_fields(request, obj) if obj is None else (*self.immutable_fields, *status)
+        return (
+            super().get_readonly_fields(request, obj)
+            if obj is None
+            else (*self.immutable_fields, *status)
+        )
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return super().has_change_permission(request, obj) and _may_edit(request, obj)
@@ -141,7 +178,8 @@ class SourceAdmin(ConfigurationAdmin):
         bump_tools_version(obj.organization_id)
 
     def delete_model(self, request: HttpRequest, obj: Model) -> None:
-        """Delete the grants and rules of its tools too: another source of the same name would inherit them."""
+        """Delete the grants and rules of its tools too: another source of the same name would
+        inherit them."""
         assert isinstance(obj, Source)
         bump_tools_version(obj.organization_id)
         grants, rules = _find_grants(obj), _find_rules(obj)
@@ -151,15 +189,24 @@ class SourceAdmin(ConfigurationAdmin):
 
     def describe_cascade(self, obj: Model) -> dict[str, Any]:
         assert isinstance(obj, Source)
-        return {"grants": list(map(_describe_grant, _find_grants(obj))), "tool_rules": list(map(str, _find_rules(obj)))}
+        return {
+            "grants": list(map(_describe_grant, _find_grants(obj))),
+            "tool_rules": list(map(str, _find_rules(obj))),
+        }
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """List the deleted grants as well."""
         deleted, *rest = super().get_deleted_objects(objs, request)
-        grants = [f"Grant of {_describe_grant(grant)}" for source in objs for grant in _find_grants(source)]
+        grants = [
+            f"Grant of {_describe_grant(grant)}"
+            for source in objs
+            for grant in _find_grants(source)
+        ]
         return [*deleted, *grants], *rest
 
-    def response_add(self, request: HttpRequest, obj: Any, post_url_continue: str | None = None) -> HttpResponse:
+    def response_add(
+        self, request: HttpRequest, obj: Any, post_url_continue: str | None = None
+    ) -> HttpResponse:
         """Start reading the description, and redirect to the page of its tools."""
         transaction.on_commit(lambda: self._refresh(request, obj))
         return redirect(_build_tools_url(obj, READING))
@@ -203,7 +250,8 @@ class SourceAdmin(ConfigurationAdmin):
         return response
 
     def _refresh(self, request: HttpRequest, source: Source) -> None:
-        """Read the description now, or let a worker do it if it may take long; the page then waits, see READING."""
+        """Read the description now, or let a worker do it if it may take long; the page then waits,
+        see READING."""
         report = refresh_source_or_queue(source) if source.is_active else None
         if report is not None and not report.problem:  # the page shows a problem anyway
             self._show_report(request, source, report)
@@ -267,8 +315,13 @@ def _get_kind(request: HttpRequest, obj: Model | None) -> SourceKind | None:
 
 
 def _list_allowed_kinds(request: HttpRequest) -> list[SourceKind]:
-    """List the kinds that this person may connect; programs run on the installation's own machine."""
-    return [kind for kind in SourceKind if kind != SourceKind.MCP_STDIO or get_user(request).is_superuser]
+    """List the kinds that this person may connect; programs run on the installation's own
+    machine."""
+    return [
+        kind
+        for kind in SourceKind
+        if kind != SourceKind.MCP_STDIO or get_user(request).is_superuser
+    ]
 
 
 def _may_edit(request: HttpRequest, obj: Model | None) -> bool:

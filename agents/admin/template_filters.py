@@ -1,4 +1,5 @@
-"""Template filters of the admin. One reveals hidden characters in finished pages, since the templates are Django's."""
+"""Template filters of the admin. One reveals hidden characters in finished pages, since the
+templates are Django's."""
 
 from __future__ import annotations
 
@@ -17,14 +18,16 @@ for each in (
 ):
     register.filter(each.__name__, each)
 
-# Whole elements whose content must not change, because a form sends it or a browser runs it; and all tags, whose
-# quoted values may contain a `>`.
+# Whole elements whose content must not change, because a form sends it or a browser runs it; and
+# all tags, whose quoted values may contain a `>`.
 MARKUP = re.compile(
     r"""<(?P<whole>textarea|script|style)\b[^>]*+>.*?</(?P=whole)\s*+>|<[a-z/!](?:[^"'<>]++|"[^"]*+"|'[^']*+')*+>""",
     re.IGNORECASE | re.DOTALL,
 )
 # Attributes that people read, on the screen or with a screen reader.
-READ = re.compile(r"""(\s(?:title|alt|aria-label|placeholder)=)("[^"]*+"|'[^']*+')""", re.IGNORECASE)
+READ = re.compile(
+    r"""(\s(?:title|alt|aria-label|placeholder)=)("[^"]*+"|'[^']*+')""", re.IGNORECASE
+)
 
 
 @register.filter

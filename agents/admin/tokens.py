@@ -28,7 +28,9 @@ class NewTokenForm(forms.ModelForm):  # type: ignore[type-arg]
 class RevokeTokenForm(forms.ModelForm):  # type: ignore[type-arg]
     """An existing token, which can only be revoked."""
 
-    revoke = forms.BooleanField(required=False, help_text="The token stops working immediately. This cannot be undone.")
+    revoke = forms.BooleanField(
+        required=False, help_text="The token stops working immediately. This cannot be undone."
+    )
 
     class Meta:
         model = ApiToken
@@ -37,7 +39,8 @@ class RevokeTokenForm(forms.ModelForm):  # type: ignore[type-arg]
 
 @admin.register(ApiToken)
 class TokenAdmin(ConfigurationAdmin):
-    """Tokens of members. People create only their own, so that nobody can decide in another person's name."""
+    """Tokens of members. People create only their own, so that nobody can decide in another
+    person's name."""
 
     may_delete = False
     immutable_fields = ("membership", "name")
@@ -63,14 +66,26 @@ class TokenAdmin(ConfigurationAdmin):
         shown = ("membership", "name", "created_at", "last_used_at", "revoked_at")
         return shown if obj.revoked_at else (*shown, "revoke")
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> tuple[str, ...]:
-        return () if obj is None else ("membership", "name", "created_at", "last_used_at", "revoked_at")
+    def get_readonly_fields(
+        self, request: HttpRequest, obj: Model | None = None
+    ) -> tuple[str, ...]:
+        return (
+            ()
+            if obj is None
+            else ("membership", "name", "created_at", "last_used_at", "revoked_at")
+        )
 
     def get_choices(self, field: Field[Any, Any], request: HttpRequest) -> QuerySet[Any]:
         offered = super().get_choices(field, request).select_related("user", "organization")
-        return offered if field.related_model is not Membership else offered.filter(user_id=get_user(request).pk)
+        return (
+            offered
+            if field.related_model is not Membership
+            else offered.filter(user_id=get_user(request).pk)
+        )
 
-    def save_model(self, request: HttpRequest, obj: ApiToken, form: forms.ModelForm[ApiToken], change: bool) -> None:
+    def save_model(
+        self, request: HttpRequest, obj: ApiToken, form: forms.ModelForm[ApiToken], change: bool
+    ) -> None:
         if not change:
             token, secret = issue_token(obj.membership, obj.name)
             obj.pk = token.pk
@@ -79,8 +94,11 @@ class TokenAdmin(ConfigurationAdmin):
             ApiToken.objects.filter(pk=obj.pk, revoked_at=None).update(revoked_at=Now())
         obj.refresh_from_db()
 
-    def response_add(self, request: HttpRequest, obj: ApiToken, post_url_continue: str | None = None) -> HttpResponse:
-        """Show the new token. No other page does, and like all admin pages this one is never cached."""
+    def response_add(
+        self, request: HttpRequest, obj: ApiToken, post_url_continue: str | None = None
+    ) -> HttpResponse:
+        """Show the new token. No other page does, and like all admin pages this one is never
+        cached."""
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,

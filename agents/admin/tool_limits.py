@@ -1,4 +1,5 @@
-"""Limits on an employee's tools, edited as sentences: raised levels, and conditions on params and on earlier calls."""
+"""Limits on an employee's tools, edited as sentences: raised levels, and conditions on params and
+on earlier calls."""
 
 from __future__ import annotations
 
@@ -64,12 +65,16 @@ class LimitsField(forms.Field):
         """
         self.catalog = {tool.name: tool for tool in catalog if not tool.is_system}
         self.stored = stored
-        self.widget.params = {name: sorted(tool.schema["properties"]) for name, tool in self.catalog.items()}
+        self.widget.params = {
+            name: sorted(tool.schema["properties"]) for name, tool in self.catalog.items()
+        }
 
     def clean(self, value: Any) -> dict[str, ToolLimits]:
         rows = [row for row in value or () if REMOVE not in row]
         if len(rows) > MAX_LIMITS:
-            raise forms.ValidationError(f"{len(rows)} limits are too many. Keep at most {MAX_LIMITS}.")
+            raise forms.ValidationError(
+                f"{len(rows)} limits are too many. Keep at most {MAX_LIMITS}."
+            )
         limits: dict[str, ToolLimits] = {}
         for number, row in enumerate(rows, start=1):
             try:
@@ -80,7 +85,9 @@ class LimitsField(forms.Field):
         return limits
 
     def has_changed(self, initial: Any, data: Any) -> bool:
-        return list(initial or ()) != [_normalize(row) if REMOVE not in row else None for row in data or ()]
+        return list(initial or ()) != [
+            _normalize(row) if REMOVE not in row else None for row in data or ()
+        ]
 
     def _add(self, row: Row, limits: dict[str, ToolLimits]) -> None:
         name = row.get("tool", "")
@@ -103,13 +110,19 @@ def list_rows(grants: Iterable[Grant], catalog: Mapping[str, Tool]) -> list[Row]
         if grant.level:
             rows.append(format_level(grant.tool, grant.level))
         stored = map(Condition.from_json, grant.conditions)
-        rows += [format_condition(grant.tool, condition, catalog.get(grant.tool)) for condition in stored]
+        rows += [
+            format_condition(grant.tool, condition, catalog.get(grant.tool)) for condition in stored
+        ]
     return rows
 
 
 def list_limits(grants: Iterable[Grant]) -> list[tuple[str, str]]:
     """List the limits of these grants in words, each with its tool."""
-    return [(grant.tool, sentence) for grant in grants for sentence in _load_limits(grant).list_sentences()]
+    return [
+        (grant.tool, sentence)
+        for grant in grants
+        for sentence in _load_limits(grant).list_sentences()
+    ]
 
 
 def apply_limits(grant: Grant, limits: Mapping[str, ToolLimits]) -> Grant:

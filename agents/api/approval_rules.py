@@ -1,4 +1,5 @@
-"""Operations on approval rules and their groups: read them. They are created and changed in the admin."""
+"""Operations on approval rules and their groups: read them. They are created and changed in the
+admin."""
 
 from __future__ import annotations
 
@@ -29,10 +30,16 @@ class ApprovalRuleDetail(BaseModel):
     employee_id: str | None
     conditions: list[dict[str, Any]]
     needed: int = Field(description="The number of people who must approve each card.")
-    group_id: str | None = Field(description="The group that they belong to; null for every approver.")
-    excludes_requesters: bool = Field(description="Whoever asked for the call or edited it does not count.")
+    group_id: str | None = Field(
+        description="The group that they belong to; null for every approver."
+    )
+    excludes_requesters: bool = Field(
+        description="Whoever asked for the call or edited it does not count."
+    )
     escalate_hours: int | None
-    second_group_id: str | None = Field(description="The group that counts as well once the card has waited that long.")
+    second_group_id: str | None = Field(
+        description="The group that counts as well once the card has waited that long."
+    )
 
 
 class ApprovalRuleList(CursorPage[ApprovalRuleDetail]):

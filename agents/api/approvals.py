@@ -54,7 +54,8 @@ class ApprovalList(CursorPage[ApprovalDetail]):
 
 @router.get("", response=ApprovalList, summary="List approvals")
 def list_approvals(request: HttpRequest, filters: Query[ApprovalFilter]) -> ApprovalList:
-    """List the organization's cards. With `?status=pending` they come oldest first, in call order within a run."""
+    """List the organization's cards. With `?status=pending` they come oldest first, in call order
+    within a run."""
     member = get_member(request)
     waiting_only = filters.status == ApprovalStatus.PENDING
     if filters.order == ListOrder.OLDEST or (filters.order is None and waiting_only):
@@ -67,11 +68,17 @@ def list_approvals(request: HttpRequest, filters: Query[ApprovalFilter]) -> Appr
     return ApprovalList(items=_build_details(page), next_cursor=next_cursor)
 
 
-@router.post("/decide", response=DecisionResults, summary="Decide in bulk", openapi_extra=document_problems(403, 409))
+@router.post(
+    "/decide",
+    response=DecisionResults,
+    summary="Decide in bulk",
+    openapi_extra=document_problems(403, 409),
+)
 def decide_many(request: HttpRequest, payload: BulkDecisions) -> DecisionResults:
     """Approve or deny several cards; return one result for each, in order.
 
-    Some cards cannot be approved here, such as destructive ones and those with a warning: approve each on its own.
+    Some cards cannot be approved here, such as destructive ones and those with a warning: approve
+    each on its own.
     """
     member = get_member(request)
     if not member.may(Role.APPROVER):
@@ -81,7 +88,8 @@ def decide_many(request: HttpRequest, payload: BulkDecisions) -> DecisionResults
             each.approval_id,
             each.action,
             decisions.Decision(
-                *(each.digest, each.decision_id, each.reason, each.grace_s), despite_claim_of=each.despite_claim_of
+                *(each.digest, each.decision_id, each.reason, each.grace_s),
+                despite_claim_of=each.despite_claim_of,
             ),
         )
         for each in payload.decisions
@@ -89,9 +97,12 @@ def decide_many(request: HttpRequest, payload: BulkDecisions) -> DecisionResults
     return _build_results(bulk.decide_many(member, items, payload.bulk_id))
 
 
-@router.post("/undo", response=DecisionResults, summary="Undo in bulk", openapi_extra=document_problems(403))
+@router.post(
+    "/undo", response=DecisionResults, summary="Undo in bulk", openapi_extra=document_problems(403)
+)
 def undo_many(request: HttpRequest, payload: BulkUndo) -> DecisionResults:
-    """Undo several of your approvals before their calls start; return one result for each, in order."""
+    """Undo several of your approvals before their calls start; return one result for each, in
+    order."""
     member = get_member(request)
     if not member.may(Role.APPROVER):
         raise Forbidden("Only approvers can undo approvals. Ask an admin for the role.")
@@ -107,7 +118,8 @@ def undo_many(request: HttpRequest, payload: BulkUndo) -> DecisionResults:
 def undo_bulk(request: HttpRequest, bulk_id: PathUuid) -> UndoneBulk:
     """Undo all your approvals with this `bulk_id` at once: none of their calls starts any more.
 
-    Their cards are then renewed one by one; `GET /api/approvals/bulks/{bulk_id}` tells how many calls had started.
+    Their cards are then renewed one by one; `GET /api/approvals/bulks/{bulk_id}` tells how many
+    calls had started.
     """
     member = get_member(request)
     if not member.may(Role.APPROVER):
@@ -140,13 +152,23 @@ def _build_undone(state: withheld_bulks.WithheldState) -> UndoneBulk:
 def _build_results(outcomes: Iterable[bulk.DecisionOutcome]) -> DecisionResults:
     return DecisionResults(
         outcomes=[
-            DecisionResult(approval_id=str(each.approval_id), status=each.status, code=each.code, detail=each.detail)
+            DecisionResult(
+                approval_id=str(each.approval_id),
+                status=each.status,
+                code=each.code,
+                detail=each.detail,
+            )
             for each in outcomes
         ]
     )
 
 
-@router.get("/{approval_id}", response=ApprovalDetail, summary="Show an approval", openapi_extra=document_problems(404))
+@router.get(
+    "/{approval_id}",
+    response=ApprovalDetail,
+    summary="Show an approval",
+    openapi_extra=document_problems(404),
+)
 def show_approval(request: HttpRequest, approval_id: PathId) -> ApprovalDetail:
     """Return one card."""
     return _load_detail(get_member(request), approval_id)
@@ -159,7 +181,8 @@ def show_approval(request: HttpRequest, approval_id: PathId) -> ApprovalDetail:
     openapi_extra=document_problems(403, 404, 409, 410, 412),
 )
 def approve(request: HttpRequest, approval_id: PathId, payload: ApproveRequest) -> ApprovalDetail:
-    """Approve the call, so that it can start; if an approval rule needs more people, the card keeps waiting for these.
+    """Approve the call, so that it can start; if an approval rule needs more people, the card keeps
+    waiting for these.
 
     With `params`, nothing is approved: `next_approval_id` names the changed card.
     """
@@ -188,7 +211,10 @@ def deny(request: HttpRequest, approval_id: PathId, payload: DenyRequest) -> App
     """Deny the call; the reason is sent to the model."""
     member = get_member(request)
     decision = decisions.Decision(
-        payload.digest, payload.decision_id, payload.reason, despite_claim_of=payload.despite_claim_of
+        payload.digest,
+        payload.decision_id,
+        payload.reason,
+        despite_claim_of=payload.despite_claim_of,
     )
     return _build_detail(decisions.deny(member, approval_id, decision))
 
@@ -200,10 +226,14 @@ def deny(request: HttpRequest, approval_id: PathId, payload: DenyRequest) -> App
     openapi_extra=document_problems(403, 404, 409, 410, 412),
 )
 def dismiss(request: HttpRequest, approval_id: PathId, payload: DismissRequest) -> ApprovalDetail:
-    """Dismiss a card whose call would change nothing any more; nothing runs, and the card becomes `answered`."""
+    """Dismiss a card whose call would change nothing any more; nothing runs, and the card becomes
+    `answered`."""
     member = get_member(request)
     decision = decisions.Decision(
-        payload.digest, payload.decision_id, payload.reason, despite_claim_of=payload.despite_claim_of
+        payload.digest,
+        payload.decision_id,
+        payload.reason,
+        despite_claim_of=payload.despite_claim_of,
     )
     dismissals.dismiss(member, approval_id, decision)
     return _load_detail(member, approval_id)
@@ -216,7 +246,8 @@ def dismiss(request: HttpRequest, approval_id: PathId, payload: DismissRequest) 
     openapi_extra=document_problems(403, 404, 409, 410),
 )
 def answer(request: HttpRequest, approval_id: PathId, payload: AnswerRequest) -> ApprovalDetail:
-    """Answer an employee's question: a card of `kind` question, with text and choices in `preview`. Operators can."""
+    """Answer an employee's question: a card of `kind` question, with text and choices in `preview`.
+    Operators can."""
     member = get_member(request)
     questions.answer(member, approval_id, payload.text, payload.decision_id)
     return _load_detail(member, approval_id)
@@ -228,8 +259,11 @@ def answer(request: HttpRequest, approval_id: PathId, payload: AnswerRequest) ->
     summary="Undo an approval",
     openapi_extra=document_problems(403, 404, 409),
 )
-def undo(request: HttpRequest, approval_id: PathId, payload: Body[UndoRequest] = ANY_DECISION) -> ApprovalDetail:
-    """Undo your approval before the call starts; `next_approval_id` names the card that waits again."""
+def undo(
+    request: HttpRequest, approval_id: PathId, payload: Body[UndoRequest] = ANY_DECISION
+) -> ApprovalDetail:
+    """Undo your approval before the call starts; `next_approval_id` names the card that waits
+    again."""
     member = get_member(request)
     decisions.undo(member, approval_id, payload.decision_id)
     return _load_detail(member, approval_id)
@@ -257,7 +291,9 @@ def _take_newest(member: Membership, filters: ApprovalFilter) -> Page[Approval]:
     if filters.run_id is not None:
         return take_page(start_at_cursor(_filter_approvals(rows, filters), filters), filters)
     if filters.status is not None:
-        rows = filter_by_status(rows, filters.status).order_by("-status", "-pk")  # the index, read backwards
+        rows = filter_by_status(rows, filters.status).order_by(
+            "-status", "-pk"
+        )  # the index, read backwards
     if filters.kind is None and filters.employee_id is None and not filters.tool:
         return take_page(start_at_cursor(rows, filters), filters)
     return take_filtered(rows, lambda some: _filter_approvals(some, filters), filters)
@@ -273,9 +309,18 @@ def _build_detail(card: Approval) -> ApprovalDetail:
 
 def _build_details(cards: Sequence[Approval]) -> list[ApprovalDetail]:
     replaced = [card.tool_call_id for card in cards if card.status == ApprovalStatus.SUPERSEDED]
-    others = Approval.objects.filter(tool_call_id__in=replaced) if replaced else Approval.objects.none()
-    ids = {(call, sequence): pk for call, sequence, pk in others.values_list("tool_call_id", "sequence", "pk")}
-    waiting = [card for card in cards if (card.kind, card.status) == (ApprovalKind.APPROVAL, ApprovalStatus.PENDING)]
+    others = (
+        Approval.objects.filter(tool_call_id__in=replaced) if replaced else Approval.objects.none()
+    )
+    ids = {
+        (call, sequence): pk
+        for call, sequence, pk in others.values_list("tool_call_id", "sequence", "pk")
+    }
+    waiting = [
+        card
+        for card in cards
+        if (card.kind, card.status) == (ApprovalKind.APPROVAL, ApprovalStatus.PENDING)
+    ]
     standings = find_standings(waiting[0].run.organization, waiting) if waiting else {}
     claims = find_claims(waiting[0].organization_id) if waiting else {}
     return [
@@ -331,7 +376,9 @@ def _fill_detail(
         needs=standing.needs if standing else "",
         still_needed=standing.needs if standing else "",
         votes=[
-            CardVote(by=vote.voter.name, deputy_for=vote.deputy_for.name if vote.deputy_for else None)
+            CardVote(
+                by=vote.voter.name, deputy_for=vote.deputy_for.name if vote.deputy_for else None
+            )
             for vote in (standing.counted if standing else ())
         ],
         approved_by=standing.approved_by if standing else [],

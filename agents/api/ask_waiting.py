@@ -1,6 +1,8 @@
-"""Wait for the decision of an ask before Django sees the request: a request inside Django holds a thread.
+"""Wait for the decision of an ask before Django sees the request: a request inside Django holds a
+thread.
 
-`GET /api/asks/ID?wait_s=N` gets an immediate response from Django; only its arrival there is delayed.
+`GET /api/asks/ID?wait_s=N` gets an immediate response from Django; only its arrival there is
+delayed.
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ class AskWaiting:
             request = await _read_request(receive)
             if request is None:
                 return
-            gone = asyncio.ensure_future(receive())  # after the body, only the end of the connection can come
+            gone = asyncio.ensure_future(
+                receive()
+            )  # after the body, only the end of the connection can come
             waiting = asyncio.ensure_future(self._wait(scope, wait_s))
             await asyncio.wait({gone, waiting}, return_when=asyncio.FIRST_COMPLETED)
             if not waiting.done():
@@ -53,15 +57,21 @@ class AskWaiting:
     async def _wait(self, scope: dict[str, Any], wait_s: float) -> None:
         """Wait for the decision, and until it cannot be undone."""
         ends_at = time.monotonic() + wait_s
-        if (state := await _find_undecided(scope)) is not None and self._waiting[state.ask.key_id] < MAX_WAITING:
+        if (state := await _find_undecided(scope)) is not None and self._waiting[
+            state.ask.key_id
+        ] < MAX_WAITING:
             await self._wait_for_decision(state, wait_s)
-        if (left := ends_at - time.monotonic()) > 0 and (undo_s := await _find_time_to_undo(scope)) > 0:
+        if (left := ends_at - time.monotonic()) > 0 and (
+            undo_s := await _find_time_to_undo(scope)
+        ) > 0:
             await asyncio.sleep(min(left, undo_s))
 
     async def _wait_for_decision(self, state: AskState, wait_s: float) -> None:
         self._waiting[state.ask.key_id] += 1
         try:
-            await wait_for_call(state.call, lambda status: status != CallStatus.AWAITING_APPROVAL, wait_s)
+            await wait_for_call(
+                state.call, lambda status: status != CallStatus.AWAITING_APPROVAL, wait_s
+            )
         finally:
             self._waiting[state.ask.key_id] -= 1
 
@@ -77,7 +87,8 @@ async def _read_request(receive: Any) -> Any:
 
 
 def _receive_again(request: Any, then: asyncio.Future[Any]) -> Any:
-    """Return a `receive` that returns the request first, and then the connection's further events."""
+    """Return a `receive` that returns the request first, and then the connection's further
+    events."""
     left = [request]
 
     async def receive() -> Any:
@@ -87,7 +98,8 @@ def _receive_again(request: Any, then: asyncio.Future[Any]) -> Any:
 
 
 def _read_wait(scope: dict[str, Any]) -> float:
-    """Return the seconds to wait; 0 for any other request, and for an invalid number, which Django reports."""
+    """Return the seconds to wait; 0 for any other request, and for an invalid number, which Django
+    reports."""
     if scope["method"] != "GET" or not _PATH.fullmatch(scope["path"]):
         return 0
     given = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("wait_s", [""])[0]
@@ -102,12 +114,15 @@ def _read_wait(scope: dict[str, Any]) -> float:
 def _find_undecided(scope: dict[str, Any]) -> AskState | None:
     """Return the agent's own ask if nobody has decided it yet."""
     state = _load_own(scope)
-    return state if state is not None and state.call.status == CallStatus.AWAITING_APPROVAL else None
+    return (
+        state if state is not None and state.call.status == CallStatus.AWAITING_APPROVAL else None
+    )
 
 
 @database_to_async
 def _find_time_to_undo(scope: dict[str, Any]) -> float:
-    """Return the seconds in which the approval of the agent's own ask can still be undone; 0 without any."""
+    """Return the seconds in which the approval of the agent's own ask can still be undone; 0
+    without any."""
     state = _load_own(scope)
     if state is None or state.call.status != CallStatus.APPROVED or state.card.start_after is None:
         return 0.0

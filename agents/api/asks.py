@@ -1,4 +1,5 @@
-"""Operations on asks: an agent asks before it acts, redeems the approval, and says what happened; people read."""
+"""Operations on asks: an agent asks before it acts, redeems the approval, and says what happened;
+people read."""
 
 from __future__ import annotations
 
@@ -17,7 +18,15 @@ from agents.api.paging import take_newest
 from agents.api.schemas import CursorPage, PageQuery
 from agents.gateway.asks import AskedRequest, note_asking, submit
 from agents.gateway.models import AgentKey, Ask
-from agents.gateway.redemptions import AskState, cancel, cancel_effects, load_state, load_states, redeem, report_outcome
+from agents.gateway.redemptions import (
+    AskState,
+    cancel,
+    cancel_effects,
+    load_state,
+    load_states,
+    redeem,
+    report_outcome,
+)
 from agents.platform.refusals import Forbidden
 from agents.web.views.absolute_links import build_absolute_link
 from tools.contract import Level
@@ -25,7 +34,16 @@ from tools.contract import Level
 router = Router(tags=["Asks"], auth=[BearerToken(takes_agent_keys=True), SessionCookie()])
 
 AskStatus = Literal[
-    "waiting", "approved", "denied", "expired", "cancelled", "redeemed", "succeeded", "failed", "unknown", "rejected"
+    "waiting",
+    "approved",
+    "denied",
+    "expired",
+    "cancelled",
+    "redeemed",
+    "succeeded",
+    "failed",
+    "unknown",
+    "rejected",
 ]
 
 
@@ -35,11 +53,21 @@ class NewAsk(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     action: str = Field(description="The name of the action, such as `deploy.production`.")
-    params: dict[str, Any] = Field(default_factory=dict, description="Exactly what the agent will do.")
-    level: Level = Field(Level.DESTRUCTIVE, description="Raised to the organization's level for the action.")
-    sentence: str = Field("", description="What the agent will do, in its own words; shown as unverified.")
-    effect: str = Field("", description="What will change then, in its own words; shown as unverified.")
-    effect_key: str = Field("", description="Names the business effect: two open asks never share one.")
+    params: dict[str, Any] = Field(
+        default_factory=dict, description="Exactly what the agent will do."
+    )
+    level: Level = Field(
+        Level.DESTRUCTIVE, description="Raised to the organization's level for the action."
+    )
+    sentence: str = Field(
+        "", description="What the agent will do, in its own words; shown as unverified."
+    )
+    effect: str = Field(
+        "", description="What will change then, in its own words; shown as unverified."
+    )
+    effect_key: str = Field(
+        "", description="Names the business effect: two open asks never share one."
+    )
     expires_s: int | None = Field(None, description="Seconds until the card expires.")
     client_request_id: str = Field("", description="Repeating one gives the same ask.")
     audience: str = Field("", description="Who will check the receipt.")
@@ -52,7 +80,9 @@ class AskDetail(BaseModel):
     status: AskStatus
     action: str
     params: dict[str, Any]
-    params_digest: str = Field(description="SHA-256 of the params: JSON in UTF-8, sorted keys, no spaces.")
+    params_digest: str = Field(
+        description="SHA-256 of the params: JSON in UTF-8, sorted keys, no spaces."
+    )
     level: Level
     effect_key: str
     asked_by: str = Field(description="The name of the agent key.")
@@ -64,7 +94,9 @@ class AskDetail(BaseModel):
     decided_by: str
     decided_at: datetime | None
     reason: str
-    receipt: str | None = Field(description="While the approval can be redeemed, and only for the agent that asked.")
+    receipt: str | None = Field(
+        description="While the approval can be redeemed, and only for the agent that asked."
+    )
     receipt_expires_at: datetime | None
     redeemed_at: datetime | None
     reported_at: datetime | None
@@ -96,7 +128,9 @@ class CancelledEffects(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    effect_key_prefix: str = Field(min_length=8, max_length=200, description="How their effect keys begin.")
+    effect_key_prefix: str = Field(
+        min_length=8, max_length=200, description="How their effect keys begin."
+    )
 
 
 class CancelledAsks(BaseModel):
@@ -124,9 +158,12 @@ class WaitQuery(BaseModel):
     openapi_extra=document_problems(403, 409, 422),
 )
 def create_ask(request: HttpRequest, payload: NewAsk) -> Status[AskDetail]:
-    """Make a card for an action that the agent takes itself; a repeated or open equal ask returns 200."""
+    """Make a card for an action that the agent takes itself; a repeated or open equal ask returns
+    200."""
     fields = payload.model_dump()
-    ask, is_new = submit(_get_key(request), AskedRequest(**{**fields, "level": payload.level.value}))
+    ask, is_new = submit(
+        _get_key(request), AskedRequest(**{**fields, "level": payload.level.value})
+    )
     return Status(201 if is_new else 200, _build_detail(request, load_state(ask)))
 
 
@@ -137,7 +174,10 @@ def list_asks(request: HttpRequest, filters: Query[AskFilter]) -> AskList:
     if filters.effect_key:
         rows = rows.filter(effect__key=filters.effect_key)
     page, next_cursor = take_newest(rows, filters)
-    return AskList(items=[_build_detail(request, state) for state in load_states(page)], next_cursor=next_cursor)
+    return AskList(
+        items=[_build_detail(request, state) for state in load_states(page)],
+        next_cursor=next_cursor,
+    )
 
 
 @router.post(
@@ -147,11 +187,14 @@ def list_asks(request: HttpRequest, filters: Query[AskFilter]) -> AskList:
     openapi_extra=document_problems(403, 422),
 )
 def cancel_asks(request: HttpRequest, payload: CancelledEffects) -> CancelledAsks:
-    """Cancel the agent's open asks whose effect keys begin with the prefix; asks that were redeemed stay."""
+    """Cancel the agent's open asks whose effect keys begin with the prefix; asks that were redeemed
+    stay."""
     return CancelledAsks(cancelled=cancel_effects(_get_key(request), payload.effect_key_prefix))
 
 
-@router.get("/{ask_id}", response=AskDetail, summary="Get one ask", openapi_extra=document_problems(404))
+@router.get(
+    "/{ask_id}", response=AskDetail, summary="Get one ask", openapi_extra=document_problems(404)
+)
 def get_ask(request: HttpRequest, ask_id: PathId, waiting: Query[WaitQuery]) -> AskDetail:
     """Return the ask. With `wait_s`, the response comes when it is decided, or after that time."""
     ask = get_row(_select(request), ask_id, "ask")
@@ -169,7 +212,9 @@ def get_ask(request: HttpRequest, ask_id: PathId, waiting: Query[WaitQuery]) -> 
 )
 def redeem_ask(request: HttpRequest, ask_id: PathId, payload: Redemption) -> AskDetail:
     """Redeem the approval. Only if this returns 200, the agent may act; it returns 200 once."""
-    return _build_detail(request, redeem(_get_key_of(request, ask_id), str(ask_id), payload.receipt))
+    return _build_detail(
+        request, redeem(_get_key_of(request, ask_id), str(ask_id), payload.receipt)
+    )
 
 
 @router.post(
@@ -179,12 +224,20 @@ def redeem_ask(request: HttpRequest, ask_id: PathId, payload: Redemption) -> Ask
     openapi_extra=document_problems(403, 404, 409, 422),
 )
 def report_ask_outcome(request: HttpRequest, ask_id: PathId, payload: ReportedOutcome) -> AskDetail:
-    """Report what happened after the redemption. Without a report, the outcome is unknown after an hour."""
-    state = report_outcome(_get_key_of(request, ask_id), str(ask_id), payload.outcome, payload.summary)
+    """Report what happened after the redemption. Without a report, the outcome is unknown after an
+    hour."""
+    state = report_outcome(
+        _get_key_of(request, ask_id), str(ask_id), payload.outcome, payload.summary
+    )
     return _build_detail(request, state)
 
 
-@router.post("/{ask_id}/cancel", response=AskDetail, summary="Cancel an ask", openapi_extra=document_problems(403, 404))
+@router.post(
+    "/{ask_id}/cancel",
+    response=AskDetail,
+    summary="Cancel an ask",
+    openapi_extra=document_problems(403, 404),
+)
 def cancel_ask(request: HttpRequest, ask_id: PathId) -> AskDetail:
     """Cancel the ask, so that nobody has to decide it; a redeemed or ended one stays as it is."""
     return _build_detail(request, cancel(_get_key_of(request, ask_id), str(ask_id)))

@@ -42,7 +42,8 @@ class BearerToken(HttpBearer):
     """
 
     openapi_description = (
-        "A token created in the admin or by `python manage.py create_api_token`. For asks, also an agent key."
+        "A token created in the admin or by `python manage.py create_api_token`. "
+        "For asks, also an agent key."
     )
 
     def __init__(self, *, takes_agent_keys: bool = False) -> None:
@@ -50,7 +51,8 @@ class BearerToken(HttpBearer):
         self._takes_agent_keys = takes_agent_keys
 
     def authenticate(self, request: HttpRequest, token: str) -> AgentKey | Membership:
-        """Return the key or the token's membership; an invalid one is an error even with a valid session."""
+        """Return the key or the token's membership; an invalid one is an error even with a valid
+        session."""
         is_key = self._takes_agent_keys and token.strip().startswith(KEY_PREFIX)
         caller = authenticate_key(token.strip()) if is_key else authenticate_token(token.strip())
         if caller is None:
@@ -65,7 +67,9 @@ class SessionCookie(APIKeyCookie):
     """The browser's session; requests that change something also need the header X-CSRFToken."""
 
     param_name = settings.SESSION_COOKIE_NAME
-    openapi_description = "The session of a logged-in browser; changes also need the header `X-CSRFToken`."
+    openapi_description = (
+        "The session of a logged-in browser; changes also need the header `X-CSRFToken`."
+    )
 
     def __call__(self, request: HttpRequest) -> Membership | None:
         """Return the session's member; the CSRF token is checked only for logged-in users."""
@@ -81,7 +85,9 @@ class SessionCookie(APIKeyCookie):
         """Return the session's member; a user without an organization is refused."""
         member = load_session_member(request.user, request.session)
         if member is None:
-            raise Forbidden("You are not a member of any organization. Ask an admin for an invitation.")
+            raise Forbidden(
+                "You are not a member of any organization. Ask an admin for an invitation."
+            )
         return member
 
 
@@ -93,4 +99,6 @@ def get_member(request: HttpRequest) -> Membership:
 def _count_invalid_token(request: HttpRequest) -> None:
     address = request.META.get("REMOTE_ADDR", "")
     if wait_s := count_or_wait(f"wrong-tokens:{address}", MAX_INVALID_TOKENS_PER_MINUTE):
-        raise TooManyInvalidTokens(f"Too many wrong tokens. Try again in {wait_s} s.", retry_after=wait_s)
+        raise TooManyInvalidTokens(
+            f"Too many wrong tokens. Try again in {wait_s} s.", retry_after=wait_s
+        )

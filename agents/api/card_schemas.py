@@ -15,7 +15,9 @@ class ValueFromOutside(BaseModel):
     path: str = Field(description="Its place in the params; entries of lists are numbered from 0.")
     value: str
     stands_out: bool = Field(description="The param names a recipient, a destination or an amount.")
-    tool: str = Field(description="The tool of the call that brought the value, or stored it in an earlier run.")
+    tool: str = Field(
+        description="The tool of the call that brought the value, or stored it in an earlier run."
+    )
     call_id: str | None
     run_id: str | None
 
@@ -43,17 +45,33 @@ class ApprovalDetail(BaseModel):
     sentence: str
     preview: dict[str, Any]
     why: str
-    words: str = Field(description="The other system's own words about an unknown outcome, unverified.")
-    from_outside: list[ValueFromOutside] = Field(description="Values from the web, connected sources or files.")
-    warning: str = Field(description="A warning to read before deciding; empty for most cards, and for decided ones.")
-    confirm: str = Field(description="The text to send as `confirm` to approve; empty below destructive level.")
-    claimed_by: str = Field(description="The username of a person who has taken the card; empty for nobody.")
+    words: str = Field(
+        description="The other system's own words about an unknown outcome, unverified."
+    )
+    from_outside: list[ValueFromOutside] = Field(
+        description="Values from the web, connected sources or files."
+    )
+    warning: str = Field(
+        description="A warning to read before deciding; empty for most cards, and for decided ones."
+    )
+    confirm: str = Field(
+        description="The text to send as `confirm` to approve; empty below destructive level."
+    )
+    claimed_by: str = Field(
+        description="The username of a person who has taken the card; empty for nobody."
+    )
     is_done: bool = Field(description="Everything that it asks for is already done: dismiss it.")
-    broke_glass: bool = Field(description="An admin approved it alone in an emergency, past the approval rules.")
-    needs: str = Field(description="The approvals that an approval rule still needs; empty if one approver decides.")
+    broke_glass: bool = Field(
+        description="An admin approved it alone in an emergency, past the approval rules."
+    )
+    needs: str = Field(
+        description="The approvals that an approval rule still needs; empty if one approver decides."
+    )
     still_needed: str = Field(description="The same as `needs`.")
     votes: list[CardVote] = Field(description="The approvals that count while more are needed.")
-    approved_by: list[str] = Field(description="The people whose approvals count while more are needed.")
+    approved_by: list[str] = Field(
+        description="The people whose approvals count while more are needed."
+    )
     requested_at: datetime
     expires_at: datetime
     decided_by: str | None
@@ -80,11 +98,16 @@ class DecisionResults(BaseModel):
 
 
 class UndoneBulk(BaseModel):
-    """The undo of a bulk approval. No call of it starts any more; its cards are renewed one by one."""
+    """The undo of a bulk approval. No call of it starts any more; its cards are renewed one by
+    one."""
 
     bulk_id: UUID
     cards: int = Field(description="Number of your approvals with this `bulk_id`.")
-    started: int = Field(description="Cards whose calls had already started; final once `left` is 0.")
+    started: int = Field(
+        description="Cards whose calls had already started; final once `left` is 0."
+    )
     waiting_again: int = Field(description="Undone cards, whose calls wait for a decision again.")
     left: int = Field(description="Cards that are not renewed yet; their calls will not start.")
-    votes: int = Field(description="Your votes of the bulk on cards that needed more people; they no longer count.")
+    votes: int = Field(
+        description="Your votes of the bulk on cards that needed more people; they no longer count."
+    )

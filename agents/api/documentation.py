@@ -23,14 +23,35 @@ AI employees do real work with real tools. A person approves every change, on a 
 """.strip()
 
 TAGS = [
-    {"name": "Runs", "description": "Start, follow, instruct and cancel runs, from task to answer."},
+    {
+        "name": "Runs",
+        "description": "Start, follow, instruct and cancel runs, from task to answer.",
+    },
     {"name": "Approvals", "description": "Read and decide cards, and answer questions."},
-    {"name": "Approval rules", "description": "Read who must approve which cards. Admins change it in the admin."},
-    {"name": "Asks", "description": "Agents that act on their own ask first, and report what happened."},
-    {"name": "Notices", "description": "Read what Gadget has told you, and send failed messages again."},
-    {"name": "Standing grants", "description": "Approve cards of one kind in advance, for a limited time."},
-    {"name": "Tool calls", "description": "Read the calls of tools with their results, and resolve unknown outcomes."},
-    {"name": "Employees", "description": "Read employees, their allowed tools and their statistics."},
+    {
+        "name": "Approval rules",
+        "description": "Read who must approve which cards. Admins change it in the admin.",
+    },
+    {
+        "name": "Asks",
+        "description": "Agents that act on their own ask first, and report what happened.",
+    },
+    {
+        "name": "Notices",
+        "description": "Read what Gadget has told you, and send failed messages again.",
+    },
+    {
+        "name": "Standing grants",
+        "description": "Approve cards of one kind in advance, for a limited time.",
+    },
+    {
+        "name": "Tool calls",
+        "description": "Read the calls of tools with their results, and resolve unknown outcomes.",
+    },
+    {
+        "name": "Employees",
+        "description": "Read employees, their allowed tools and their statistics.",
+    },
     {"name": "Tools", "description": "Read the catalog of tools with their statistics."},
     {"name": "Health", "description": "Checks for load balancers and monitoring; no login needed."},
 ]
@@ -54,10 +75,14 @@ class DocumentationPage(Swagger):
     template = "api/documentation.html"
 
 
-# Turns off links inside buttons, and colors without a dark mode; static/css/api.css and static/js/api.js add the rest.
-DOCS_PAGE = DocumentationPage(settings={"deepLinking": False, "syntaxHighlight": False, "defaultModelsExpandDepth": 0})
+# Turns off links inside buttons, and colors without a dark mode; static/css/api.css and
+# static/js/api.js add the rest.
+DOCS_PAGE = DocumentationPage(
+    settings={"deepLinking": False, "syntaxHighlight": False, "defaultModelsExpandDepth": 0}
+)
 
-# Ids in paths have no invented example, which would lead nowhere; static/js/api.js adds one of the user's own.
+# Ids in paths have no invented example, which would lead nowhere; static/js/api.js adds one of the
+# user's own.
 ID_DESCRIPTIONS = {
     "bulk_id": "The `bulk_id` of a bulk decision: `GET /api/approvals` lists it with each of its cards.",
     "ask_id": "The `id` of an ask: `GET /api/asks` lists them.",
@@ -73,10 +98,12 @@ PROBLEM_CONTENT = {CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Probl
 
 
 def document_problems(*statuses: int) -> dict[str, Any]:
-    """Return an `openapi_extra` with the problems that an operation returns beyond the shared ones."""
+    """Return an `openapi_extra` with the problems that an operation returns beyond the shared
+    ones."""
     return {
         "responses": {
-            status: {"description": STATUS_DESCRIPTIONS[status], "content": PROBLEM_CONTENT} for status in statuses
+            status: {"description": STATUS_DESCRIPTIONS[status], "content": PROBLEM_CONTENT}
+            for status in statuses
         }
     }
 
@@ -104,7 +131,9 @@ class DescribedAPI(NinjaAPI):
                 _add_example_ids(shape.get("properties", {}))
         for operation in (each for path in document["paths"].values() for each in path.values()):
             for parameter in operation["parameters"]:
-                parameter.pop("examples", None)  # OpenAPI allows this list only in a schema, where it stays
+                parameter.pop(
+                    "examples", None
+                )  # OpenAPI allows this list only in a schema, where it stays
                 if parameter["in"] == "path":
                     parameter["description"] = ID_DESCRIPTIONS[parameter["name"]]
             _add_shared_problems(operation)
@@ -115,7 +144,11 @@ def _add_example_ids(properties: dict[str, Any]) -> None:
     """Add an example to each id in a response, for which the page would otherwise show "string"."""
     for name, field in properties.items():
         types = {kind.get("type") for kind in field.get("anyOf", [field])}
-        if (name == "id" or name.endswith("_id")) and types <= {"string", "null"} and "default" not in field:
+        if (
+            (name == "id" or name.endswith("_id"))
+            and types <= {"string", "null"}
+            and "default" not in field
+        ):
             field.setdefault("examples", ["1"])
 
 
@@ -125,4 +158,7 @@ def _add_shared_problems(operation: dict[str, Any]) -> None:
         shared.append(422)
     for status, response in document_problems(*shared)["responses"].items():
         operation["responses"].setdefault(status, response)
-    operation["responses"]["default"] = {"description": HTTPStatus(500).phrase, "content": PROBLEM_CONTENT}
+    operation["responses"]["default"] = {
+        "description": HTTPStatus(500).phrase,
+        "content": PROBLEM_CONTENT,
+    }

@@ -27,7 +27,12 @@ def list_employees(request: HttpRequest, filters: Query[PageQuery]) -> EmployeeL
     return EmployeeList(items=[_summarize(employee) for employee in page], next_cursor=next_cursor)
 
 
-@router.get("/{employee_id}", response=EmployeeDetail, summary="Show an employee", openapi_extra=document_problems(404))
+@router.get(
+    "/{employee_id}",
+    response=EmployeeDetail,
+    summary="Show an employee",
+    openapi_extra=document_problems(404),
+)
 def show_employee(request: HttpRequest, employee_id: PathId) -> EmployeeDetail:
     """Return one employee with its allowed tools and its statistics for the last 30 days."""
     employee = get_row(_select_employees(get_member(request)), employee_id, "employee")
@@ -49,7 +54,9 @@ def _summarize(employee: Employee) -> EmployeeSummary:
         provider=employee.provider.name,
         model=employee.model,
         allowed_tools=[grant.tool for grant in employee.grants.all()],
-        pinned_versions={grant.tool: grant.version for grant in employee.grants.all() if grant.version},
+        pinned_versions={
+            grant.tool: grant.version for grant in employee.grants.all() if grant.version
+        },
         example_tasks=[str(task) for task in employee.example_tasks],
         is_active=employee.is_active,
     )

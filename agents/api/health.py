@@ -1,4 +1,5 @@
-"""Health checks for load balancers and monitoring, of this process and of the whole installation."""
+"""Health checks for load balancers and monitoring, of this process and of the whole
+installation."""
 
 from django.http import HttpRequest
 from ninja import Router
@@ -18,13 +19,21 @@ def show_health(request: HttpRequest) -> HealthStatus:
     return HealthStatus()
 
 
-@router.get("/ready", response=Readiness, summary="Check the installation", openapi_extra=document_problems(503))
+@router.get(
+    "/ready",
+    response=Readiness,
+    summary="Check the installation",
+    openapi_extra=document_problems(503),
+)
 def show_readiness(request: HttpRequest) -> Readiness:
-    """Return 200 while the database accepts writes, else 503; `degraded` lists everything else that is unavailable.
+    """Return 200 while the database accepts writes, else 503; `degraded` lists everything else that
+    is unavailable.
 
-    The `code` of 503 is `not_migrated` until the database has the tables of this version, else `database_away`.
+    The `code` of 503 is `not_migrated` until the database has the tables of this version, else
+    `database_away`.
 
-    The checks run in parallel in the background, so the response takes at most two seconds even if one hangs.
+    The checks run in parallel in the background, so the response takes at most two seconds even if
+    one hangs.
     """
     PRESENCE.start()
     FILES.start()

@@ -1,4 +1,5 @@
-"""Lookup of rows by the ids in paths. Rows of other organizations are not found, which is the authorization."""
+"""Lookup of rows by the ids in paths. Rows of other organizations are not found, which is the
+authorization."""
 
 from typing import Annotated, Any, TypeVar
 from uuid import UUID
@@ -26,7 +27,9 @@ def _parse_path_uuid(value: Any) -> UUID:
         raise NotFound(f"{str(value)[:40]!r} is not a UUID, so there is nothing here.") from error
 
 
-PathUuid = Annotated[UUID, BeforeValidator(_parse_path_uuid), WithJsonSchema({"type": "string", "format": "uuid"})]
+PathUuid = Annotated[
+    UUID, BeforeValidator(_parse_path_uuid), WithJsonSchema({"type": "string", "format": "uuid"})
+]
 """A UUID in a path; an invalid one returns 404."""
 PathId = Annotated[int, BeforeValidator(_parse_path_id), WithJsonSchema({"type": "string"})]
 """An id in a path; an invalid or too large one returns 404."""

@@ -1,4 +1,5 @@
-"""Pages of lists. A cursor holds the id of the last row, so that new rows never shift the next page."""
+"""Pages of lists. A cursor holds the id of the last row, so that new rows never shift the next
+page."""
 
 import base64
 import binascii
@@ -62,7 +63,9 @@ def decode_key(cursor: str) -> str:
     try:
         return base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode()
     except (binascii.Error, ValueError) as error:
-        raise Invalid("cursor", f"{cursor[:40]!r} is not a cursor. Send the `next_cursor` of a response.") from error
+        raise Invalid(
+            "cursor", f"{cursor[:40]!r} is not a cursor. Send the `next_cursor` of a response."
+        ) from error
 
 
 def decode_id(cursor: str) -> int:
@@ -74,7 +77,9 @@ def decode_id(cursor: str) -> int:
     try:
         return parse_row_id(decode_key(cursor))
     except ValueError as error:
-        raise Invalid("cursor", f"{cursor[:40]!r} is not a cursor. Send the `next_cursor` of a response.") from error
+        raise Invalid(
+            "cursor", f"{cursor[:40]!r} is not a cursor. Send the `next_cursor` of a response."
+        ) from error
 
 
 def take_page(rows: QuerySet[Row], paging: PageQuery) -> Page[Row]:
@@ -89,10 +94,12 @@ def take_page(rows: QuerySet[Row], paging: PageQuery) -> Page[Row]:
 def take_filtered(
     rows: QuerySet[Row], narrow: Callable[[QuerySet[Row]], QuerySet[Row]], paging: PageQuery
 ) -> Page[Row]:
-    """Return a page of the rows that a filter without an index keeps, and the cursor of the next page.
+    """Return a page of the rows that a filter without an index keeps, and the cursor of the next
+    page.
 
-    The rows are searched in batches for at most a tenth of a second, however few of them match. So a
-    page may have fewer rows than the limit, or none; its cursor continues with the unsearched rows.
+    The rows are searched in batches for at most a tenth of a second, however few of them match. So
+    a page may have fewer rows than the limit, or none; its cursor continues with the unsearched
+    rows.
 
     Args:
         rows: those to search, newest first, in the order of an index.

@@ -10,14 +10,16 @@ from ninja.parser import Parser
 
 
 class StrictParser(Parser):
-    """A parser as strict as the one for the model's arguments: no part of a body is silently dropped."""
+    """A parser as strict as the one for the model's arguments: no part of a body is silently
+    dropped."""
 
     def parse_body(self, request: HttpRequest) -> dict[str, Any]:
         """Return the value of the body.
 
         Raises:
             ValueError: the body is not JSON; the message says where.
-            RequestDataTooBig: the body is too large; Django does not check one that is sent in chunks.
+            RequestDataTooBig: the body is too large; Django does not check one that is sent in
+                chunks.
         """
         if len(request.body) > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
             raise RequestDataTooBig

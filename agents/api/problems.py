@@ -8,7 +8,14 @@ from typing import Any
 import structlog
 from django.core.exceptions import RequestDataTooBig
 from django.db import DataError, InterfaceError, InternalError, OperationalError
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse, RawPostDataException, UnreadablePostError
+from django.http import (
+    Http404,
+    HttpRequest,
+    HttpResponse,
+    JsonResponse,
+    RawPostDataException,
+    UnreadablePostError,
+)
 from django.http.response import HttpResponseBase
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
@@ -74,7 +81,8 @@ def register_problem_responses(api: NinjaAPI) -> None:
 
 
 def wrap_with_problems(view: View) -> View:
-    """Wrap a view: ninja's own errors become problems, HEAD works like GET, and no response is cached."""
+    """Wrap a view: ninja's own errors become problems, HEAD works like GET, and no response is
+    cached."""
 
     @functools.wraps(view)
     def call_view(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -115,7 +123,8 @@ def _respond_invalid(request: HttpRequest, error: ValidationError) -> HttpRespon
 
 
 def _name_field(place: tuple[str | int, ...]) -> str:
-    """Return the field's name as the client wrote it, e.g. `decisions.0.digest`; `body` for the whole body."""
+    """Return the field's name as the client wrote it, e.g. `decisions.0.digest`; `body` for the
+    whole body."""
     source, *parts = [str(part) for part in place]
     if parts and parts[0] in ARGUMENT_NAMES:
         parts = parts[1:]
@@ -124,7 +133,8 @@ def _name_field(place: tuple[str | int, ...]) -> str:
 
 def _respond_login_required(request: HttpRequest, error: AuthenticationError) -> HttpResponse:
     return build_problem(
-        401, "Log in, or send a token that works as 'Authorization: Bearer TOKEN'; agents ask with their key."
+        401,
+        "Log in, or send a token that works as 'Authorization: Bearer TOKEN'; agents ask with their key.",
     )
 
 
@@ -135,14 +145,18 @@ def _respond_to_http_error(request: HttpRequest, error: HttpError) -> HttpRespon
     if isinstance(cause, RecursionError):
         return build_problem(400, "The body is nested too deeply.")
     if isinstance(cause, ValueError) and request.content_type in FORM_TYPES:
-        return build_problem(415, f"Send the body as application/json, not as {request.content_type}.")
+        return build_problem(
+            415, f"Send the body as application/json, not as {request.content_type}."
+        )
     if isinstance(cause, ValueError):
         return build_problem(400, f"The body is not JSON: {cause}.")
     return build_problem(error.status_code, error.message)
 
 
 def _respond_not_found(request: HttpRequest, error: Exception) -> HttpResponse:
-    return build_problem(404, f"There is nothing at {request.path!r}. See /api/docs for all routes.")
+    return build_problem(
+        404, f"There is nothing at {request.path!r}. See /api/docs for all routes."
+    )
 
 
 def _respond_not_allowed(method: str, allowed: str) -> HttpResponse:
@@ -175,9 +189,13 @@ def _respond_database_away(request: HttpRequest, error: Exception) -> HttpRespon
 
 def _respond_unstorable(request: HttpRequest, error: DataError) -> HttpResponse:
     log.error("value refused by the database", path=request.path, exc_info=error)
-    return build_problem(422, "The request contains a value that the database cannot store or look up.", "invalid")
+    return build_problem(
+        422, "The request contains a value that the database cannot store or look up.", "invalid"
+    )
 
 
 def _respond_unexpected(request: HttpRequest, error: Exception) -> HttpResponse:
     log.error("request failed", path=request.path, method=request.method, exc_info=error)
-    return build_problem(500, "Something went wrong in Gadget. The error is in its log.", "internal_error")
+    return build_problem(
+        500, "Something went wrong in Gadget. The error is in its log.", "internal_error"
+    )

@@ -40,10 +40,14 @@ class RunList(CursorPage[RunSummary]):
 
 
 @router.post(
-    "", response={201: RunDetail, 200: RunDetail}, summary="Start a run", openapi_extra=document_problems(403, 404)
+    "",
+    response={201: RunDetail, 200: RunDetail},
+    summary="Start a run",
+    openapi_extra=document_problems(403, 404),
 )
 def start_run(request: HttpRequest, payload: NewRun) -> Status[RunDetail]:
-    """Assign a task to an employee (201). Sending the same `client_request_id` again returns the same run (200)."""
+    """Assign a task to an employee (201). Sending the same `client_request_id` again returns the
+    same run (200)."""
     submission = actions.Submission(
         employee_id=payload.employee_id,
         task=payload.task,
@@ -67,25 +71,41 @@ def list_runs(request: HttpRequest, filters: Query[RunFilter]) -> RunList:
     return RunList(items=[RunSummary(**_summarize(run)) for run in page], next_cursor=next_cursor)
 
 
-@router.get("/{run_id}", response=RunDetail, summary="Show a run", openapi_extra=document_problems(404))
+@router.get(
+    "/{run_id}", response=RunDetail, summary="Show a run", openapi_extra=document_problems(404)
+)
 def show_run(request: HttpRequest, run_id: PathId) -> RunDetail:
     """Return one run with its tool calls, in the order in which the model requested them."""
     return _load_detail(get_member(request), run_id)
 
 
-@router.get("/{run_id}/events", response=list[EventDetail], summary="Read events", openapi_extra=document_problems(404))
-def list_events(request: HttpRequest, run_id: PathId, filters: Query[EventFilter]) -> list[EventDetail]:
+@router.get(
+    "/{run_id}/events",
+    response=list[EventDetail],
+    summary="Read events",
+    openapi_extra=document_problems(404),
+)
+def list_events(
+    request: HttpRequest, run_id: PathId, filters: Query[EventFilter]
+) -> list[EventDetail]:
     """List the events of a run after a number, without gaps: the lines of its activity panel."""
     run = get_row(_select_runs(get_member(request)), run_id, "run")
     rows = Event.objects.filter(run=run, seq__gt=filters.after).order_by("seq")
-    return [EventDetail(seq=row.seq, type=row.type, payload=row.payload, created_at=row.created_at) for row in rows]
+    return [
+        EventDetail(seq=row.seq, type=row.type, payload=row.payload, created_at=row.created_at)
+        for row in rows
+    ]
 
 
 @router.post(
-    "/{run_id}/cancel", response=RunDetail, summary="Cancel a run", openapi_extra=document_problems(403, 404, 409)
+    "/{run_id}/cancel",
+    response=RunDetail,
+    summary="Cancel a run",
+    openapi_extra=document_problems(403, 404, 409),
 )
 def cancel_run(request: HttpRequest, run_id: PathId) -> RunDetail:
-    """Cancel the run: no new call starts, and pending cards are closed. A call already running finishes."""
+    """Cancel the run: no new call starts, and pending cards are closed. A call already running
+    finishes."""
     member = get_member(request)
     actions.cancel(member, run_id)
     return _load_detail(member, run_id)
@@ -110,7 +130,9 @@ def add_message(request: HttpRequest, run_id: PathId, payload: NewMessage) -> Ru
     summary="Allow more passes",
     openapi_extra=document_problems(403, 404, 409),
 )
-def continue_run(request: HttpRequest, run_id: PathId, payload: Body[ContinueRequest] = SAME_AS_EMPLOYEE) -> RunDetail:
+def continue_run(
+    request: HttpRequest, run_id: PathId, payload: Body[ContinueRequest] = SAME_AS_EMPLOYEE
+) -> RunDetail:
     """Resume a run that has ended, with more passes."""
     member = get_member(request)
     actions.continue_run(member, run_id, payload.max_passes, payload.client_message_id)
@@ -118,12 +140,15 @@ def continue_run(request: HttpRequest, run_id: PathId, payload: Body[ContinueReq
 
 
 def _select_runs(member: Membership) -> QuerySet[Run]:
-    rows = Run.objects.filter(organization_id=member.organization_id).select_related("employee__provider")
+    rows = Run.objects.filter(organization_id=member.organization_id).select_related(
+        "employee__provider"
+    )
     return rows.defer("employee__instructions", "employee__provider__api_key")
 
 
 def _select_by_index(member: Membership, filters: RunFilter) -> QuerySet[Run]:
-    """Select the runs that one index has, newest first: those with a status, of an employee, or all.
+    """Select the runs that one index has, newest first: those with a status, of an employee, or
+    all.
 
     Few runs have not ended, so their status comes before the employee.
     """
@@ -147,8 +172,12 @@ def _load_detail(member: Membership, run_id: int) -> RunDetail:
     """Load the run with its calls, in three queries however many calls it has."""
     run = get_row(_select_runs(member), run_id, "run")
     calls = list(run.tool_calls.order_by("pass_number", "index"))
-    cards = dict(Approval.objects.filter(run=run).order_by("sequence").values_list("tool_call_id", "pk"))
-    return RunDetail(**_summarize(run), tool_calls=[summarize_call(call, cards.get(call.pk)) for call in calls])
+    cards = dict(
+        Approval.objects.filter(run=run).order_by("sequence").values_list("tool_call_id", "pk")
+    )
+    return RunDetail(
+        **_summarize(run), tool_calls=[summarize_call(call, cards.get(call.pk)) for call in calls]
+    )
 
 
 def _summarize(run: Run) -> dict[str, Any]:
@@ -168,7 +197,9 @@ def _summarize(run: Run) -> dict[str, Any]:
         "pass_number": run.pass_number,
         "max_passes": run.max_passes,
         "usage": TokenUsage(
-            input_tokens=run.input_tokens, output_tokens=run.output_tokens, cost=to_currency(compute_run_cost(run))
+            input_tokens=run.input_tokens,
+            output_tokens=run.output_tokens,
+            cost=to_currency(compute_run_cost(run)),
         ),
         "usage_estimated": run.estimated_tokens > 0,
         "created_at": run.created_at,

@@ -48,7 +48,9 @@ Digest = Annotated[
 ]
 
 
-DESPITE_CLAIM = Field("", description="The card's `claimed_by`, to decide a card that another person has taken.")
+DESPITE_CLAIM = Field(
+    "", description="The card's `claimed_by`, to decide a card that another person has taken."
+)
 
 
 class RequestBody(BaseModel):
@@ -60,34 +62,47 @@ class RequestBody(BaseModel):
 class NewRun(RequestBody):
     """A new task for an employee."""
 
-    employee_id: RowId = Field(description="The `id` of an employee: `GET /api/employees` lists them.")
+    employee_id: RowId = Field(
+        description="The `id` of an employee: `GET /api/employees` lists them."
+    )
     task: Text = Field(
         min_length=1,
         max_length=LONGEST_TEXT,
         description="What the employee should do. See `example_tasks` of an employee for ideas.",
         examples=["Find the companies in region EU without a phone number and draft a report."],
     )
-    mode: Text = Field("", max_length=LONGEST_MODE, description="The set of tools; defaults to the employee's mode.")
+    mode: Text = Field(
+        "",
+        max_length=LONGEST_MODE,
+        description="The set of tools; defaults to the employee's mode.",
+    )
     client_request_id: Name = Field(
-        "", description="Your own id for this request. A repeated request returns the run that the first one started."
+        "",
+        description="Your own id for this request. A repeated request returns the run that the first one started.",
     )
 
 
 class NewMessage(RequestBody):
     """A message to the employee of a run."""
 
-    text: Text = Field(min_length=1, max_length=LONGEST_TEXT, examples=["Leave out the archived ones."])
+    text: Text = Field(
+        min_length=1, max_length=LONGEST_TEXT, examples=["Leave out the archived ones."]
+    )
     client_message_id: Name = Field(
-        "", description="Your own id for this message in its run. A repeated request adds no second message."
+        "",
+        description="Your own id for this message in its run. A repeated request adds no second message.",
     )
 
 
 class ContinueRequest(RequestBody):
     """The number of passes that a resumed run may use."""
 
-    max_passes: int | None = Field(None, ge=1, le=MAX_PASSES, description="Null uses the employee's limit.")
+    max_passes: int | None = Field(
+        None, ge=1, le=MAX_PASSES, description="Null uses the employee's limit."
+    )
     client_message_id: Name = Field(
-        "", description="Your own id for this request in its run. A repeated request does not resume the run again."
+        "",
+        description="Your own id for this request in its run. A repeated request does not resume the run again.",
     )
 
 
@@ -111,18 +126,25 @@ class DismissRequest(DenyRequest):
 class ApproveRequest(RequestBody):
     """An approval of one card; with `params`, a request for a changed card instead."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"digest": "the card's digest", "grace_s": 0}]})
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"digest": "the card's digest", "grace_s": 0}]}
+    )
 
     digest: Digest
     decision_id: Name = Field(
         "", description="Your own id for this decision. A repeated request gets the same response."
     )
     params: Annotated[dict[str, Any], AfterValidator(check_storable)] | None = Field(
-        None, description="Approves nothing: creates a new card with these params, see `next_approval_id`."
+        None,
+        description="Approves nothing: creates a new card with these params, see `next_approval_id`.",
     )
-    grace_s: int = Field(0, ge=0, le=MAX_GRACE_S, description="Seconds in which the approval can be undone.")
+    grace_s: int = Field(
+        0, ge=0, le=MAX_GRACE_S, description="Seconds in which the approval can be undone."
+    )
     confirm: Text = Field(
-        "", max_length=LONGEST_REASON, description="The text of the card's `confirm`; required at destructive level."
+        "",
+        max_length=LONGEST_REASON,
+        description="The text of the card's `confirm`; required at destructive level.",
     )
     despite_claim_of: Name = DESPITE_CLAIM
     seen_approvals: Text | None = Field(
@@ -136,7 +158,9 @@ class ApproveRequest(RequestBody):
 class UndoRequest(RequestBody):
     """A request to undo an approval that has not started."""
 
-    decision_id: Name = Field("", description="The decision to undo. Empty undoes yours, whatever its id.")
+    decision_id: Name = Field(
+        "", description="The decision to undo. Empty undoes yours, whatever its id."
+    )
 
 
 class AnswerRequest(RequestBody):
@@ -151,9 +175,13 @@ class AnswerRequest(RequestBody):
 class BulkDecision(DenyRequest):
     """One decision of a bulk request."""
 
-    approval_id: RowId = Field(description="The `id` of a card: `GET /api/approvals?status=pending` lists them.")
+    approval_id: RowId = Field(
+        description="The `id` of a card: `GET /api/approvals?status=pending` lists them."
+    )
     action: Literal["approve", "deny"]
-    grace_s: int = Field(0, ge=0, le=MAX_GRACE_S, description="Seconds in which an approval can be undone.")
+    grace_s: int = Field(
+        0, ge=0, le=MAX_GRACE_S, description="Seconds in which an approval can be undone."
+    )
 
 
 class BulkDecisions(RequestBody):
@@ -161,21 +189,27 @@ class BulkDecisions(RequestBody):
 
     decisions: list[BulkDecision] = Field(min_length=1, max_length=MAX_DECISIONS)
     bulk_id: UUID | None = Field(
-        None, description="The same UUID in several requests makes them one bulk decision on the oversight page."
+        None,
+        description="The same UUID in several requests makes them one bulk decision on the oversight page.",
     )
 
 
 class ResolveRequest(RequestBody):
-    """A person's finding about a call with an unknown outcome, or the acknowledgment of its late effect."""
+    """A person's finding about a call with an unknown outcome, or the acknowledgment of its late
+    effect."""
 
     outcome: Literal["succeeded", "not_done", "acknowledged"]
-    reason: Text = Field(min_length=1, max_length=LONGEST_REASON, description="How you know the outcome.")
+    reason: Text = Field(
+        min_length=1, max_length=LONGEST_REASON, description="How you know the outcome."
+    )
 
 
 class PageQuery(BaseModel):
     """Query parameters that select a page of a list."""
 
-    cursor: Name = Field("", description="The `next_cursor` of the previous page; empty for the first page.")
+    cursor: Name = Field(
+        "", description="The `next_cursor` of the previous page; empty for the first page."
+    )
     limit: int = Field(50, ge=1, le=LARGEST_PAGE)
 
 
@@ -217,14 +251,17 @@ class ApprovalFilter(PageQuery):
 class EventFilter(BaseModel):
     """Filter for the events of a run."""
 
-    after: int = Field(0, ge=0, le=2**31 - 1, description="Return only events with a greater number.")
+    after: int = Field(
+        0, ge=0, le=2**31 - 1, description="Return only events with a greater number."
+    )
 
 
 Item = TypeVar("Item")
 
 
 class CursorPage(BaseModel, Generic[Item]):
-    """A page of a list; `next_cursor` is null on the last page. With filters, others may be short or empty, too."""
+    """A page of a list; `next_cursor` is null on the last page. With filters, others may be short
+    or empty, too."""
 
     items: list[Item]
     next_cursor: str | None
@@ -259,11 +296,16 @@ class HealthStatus(BaseModel):
 
 
 class Readiness(BaseModel):
-    """The state of the installation. Whatever `degraded` lists is unavailable; work waits for it and is not lost."""
+    """The state of the installation. Whatever `degraded` lists is unavailable; work waits for it
+    and is not lost."""
 
     status: Literal["ready"] = "ready"
-    degraded: list[str] = Field(examples=[["worker"]], description="Unavailable: redis, worker, sweeper or files.")
-    workers_alive: int | None = Field(examples=[1], description="Running workers; null while Redis is unavailable.")
+    degraded: list[str] = Field(
+        examples=[["worker"]], description="Unavailable: redis, worker, sweeper or files."
+    )
+    workers_alive: int | None = Field(
+        examples=[1], description="Running workers; null while Redis is unavailable."
+    )
     workers_seen: int | None = Field(
         examples=[2],
         description="The same, plus workers that vanished in the last ten minutes and were not replaced; "
@@ -281,13 +323,16 @@ class EmployeeSummary(BaseModel):
     provider: str
     model: str
     allowed_tools: list[str]
-    pinned_versions: dict[str, str] = Field(description="By tool, the only version that the employee uses.")
+    pinned_versions: dict[str, str] = Field(
+        description="By tool, the only version that the employee uses."
+    )
     example_tasks: list[str]
     is_active: bool
 
 
 class ToolCallSummary(BaseModel):
-    """A tool call in a run. Result data beyond 4 KB is left out, and the result is marked `truncated`."""
+    """A tool call in a run. Result data beyond 4 KB is left out, and the result is marked
+    `truncated`."""
 
     id: str
     tool: str
@@ -312,14 +357,17 @@ class ToolCallDetail(ToolCallSummary):
     run_id: str
     version: str
     why: str = Field(description="The machine's verdict, and its reason.")
-    model_params: dict[str, Any] | None = Field(description="The model's original params, if a person changed them.")
+    model_params: dict[str, Any] | None = Field(
+        description="The model's original params, if a person changed them."
+    )
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
 
 
 class TokenUsage(BaseModel):
-    """Tokens used by the model; `cost` is in the organization's currency, and null without a known price."""
+    """Tokens used by the model; `cost` is in the organization's currency, and null without a known
+    price."""
 
     input_tokens: int
     output_tokens: int
@@ -338,7 +386,9 @@ class RunSummary(BaseModel):
     mode: str
     origin: str
     correlation_id: str = Field(description="The `X-Request-ID` of the request that started it.")
-    parent_run_id: str | None = Field(description="For a delegated task: the run that waits for it.")
+    parent_run_id: str | None = Field(
+        description="For a delegated task: the run that waits for it."
+    )
     answer: str
     problem: str = Field(description="What went wrong, as text for people.")
     pass_number: int

@@ -21,7 +21,13 @@ from agents.api.schemas import CursorPage, Name, PageQuery, RequestBody, RowId
 from agents.approvals.own_cards import require_approver
 from agents.platform.refusals import Forbidden, Invalid
 from agents.standing_grants.coverage import find_contradiction
-from agents.standing_grants.making import find_grant, find_made_before, list_grants, make_grant_once, revoke_grant
+from agents.standing_grants.making import (
+    find_grant,
+    find_made_before,
+    list_grants,
+    make_grant_once,
+    revoke_grant,
+)
 from agents.standing_grants.models import MAX_DAYS, MAX_USES, StandingGrant
 from agents.standing_grants.pauses import Pause, find_pauses
 from agents.standing_grants.proposals import ProposedGrant, check_proposal
@@ -46,7 +52,9 @@ class StandingGrantRequest(RequestBody):
     """The terms of a new standing grant."""
 
     tool: str = Field(min_length=1, max_length=120, examples=["data.updateRecord"])
-    employee_id: RowId | None = Field(None, description="Without it, for every employee; only admins can omit it.")
+    employee_id: RowId | None = Field(
+        None, description="Without it, for every employee; only admins can omit it."
+    )
     run_id: RowId | None = Field(None, description="Only for this run; without it, for all runs.")
     conditions: list[GrantCondition] = Field(default_factory=list, max_length=MAX_CONDITIONS)
     free_params: list[str] = Field(
@@ -103,16 +111,22 @@ def list_standing_grants(request: HttpRequest, filters: Query[PageQuery]) -> Sta
     summary="Make a standing grant",
     openapi_extra=document_problems(403, 409),
 )
-def make_standing_grant(request: HttpRequest, payload: StandingGrantRequest) -> Status[StandingGrantDetail]:
-    """Make a standing grant in your own name (201). This needs a browser session; a token is refused.
+def make_standing_grant(
+    request: HttpRequest, payload: StandingGrantRequest
+) -> Status[StandingGrantDetail]:
+    """Make a standing grant in your own name (201). This needs a browser session; a token is
+    refused.
 
-    Sending the same `client_grant_id` again returns the same standing grant (200), even if it has ended.
+    Sending the same `client_grant_id` again returns the same standing grant (200), even if it has
+    ended.
 
     A standing grant that can match no call of the tool is refused.
     """
     member = get_member(request)
     if "Authorization" in request.headers:
-        raise Forbidden("A token cannot make standing grants. Log in with a browser and make it there.")
+        raise Forbidden(
+            "A token cannot make standing grants. Log in with a browser and make it there."
+        )
     require_approver(member)
     conditions = tuple(_read_condition(each) for each in payload.conditions)
     named = {condition.param for condition in conditions}
@@ -126,10 +140,15 @@ def make_standing_grant(request: HttpRequest, payload: StandingGrantRequest) -> 
         lifetime=timedelta(seconds=payload.lifetime_s),
     )
     made = find_made_before(member, proposal, payload.client_grant_id)
-    if made is None and (nothing := find_contradiction(proposal, check_proposal(member.organization_id, proposal))):
+    if made is None and (
+        nothing := find_contradiction(proposal, check_proposal(member.organization_id, proposal))
+    ):
         raise Invalid("conditions", nothing.why)
     made, is_new = make_grant_once(member, proposal, payload.client_grant_id)
-    return Status(201 if is_new else 200, _build_details(member.organization, [find_grant(member, made.pk)])[0])
+    return Status(
+        201 if is_new else 200,
+        _build_details(member.organization, [find_grant(member, made.pk)])[0],
+    )
 
 
 @router.post(
@@ -139,7 +158,8 @@ def make_standing_grant(request: HttpRequest, payload: StandingGrantRequest) -> 
     openapi_extra=document_problems(403, 404, 409),
 )
 def revoke_standing_grant(request: HttpRequest, grant_id: PathId) -> StandingGrantDetail:
-    """Revoke a standing grant at once. Calls that it approved and that have not started become cards again."""
+    """Revoke a standing grant at once. Calls that it approved and that have not started become
+    cards again."""
     member = get_member(request)
     return _build_details(member.organization, [revoke_grant(member, grant_id)])[0]
 
@@ -156,13 +176,19 @@ def _read_condition(given: GrantCondition) -> Condition:
         raise Invalid("conditions", f"{str(error)[:1].upper()}{str(error)[1:]}.") from error
 
 
-def _build_details(organization: Organization, grants: Sequence[StandingGrant]) -> list[StandingGrantDetail]:
+def _build_details(
+    organization: Organization, grants: Sequence[StandingGrant]
+) -> list[StandingGrantDetail]:
     statuses = {grant.pk: _determine_status(grant) for grant in grants}
-    pauses = find_pauses(organization, [grant for grant in grants if statuses[grant.pk] == "active"])
+    pauses = find_pauses(
+        organization, [grant for grant in grants if statuses[grant.pk] == "active"]
+    )
     return [_build_detail(grant, statuses[grant.pk], pauses.get(grant.pk)) for grant in grants]
 
 
-def _build_detail(grant: StandingGrant, status: GrantStatus, pause: Pause | None) -> StandingGrantDetail:
+def _build_detail(
+    grant: StandingGrant, status: GrantStatus, pause: Pause | None
+) -> StandingGrantDetail:
     conditions, free_params = _list_terms(grant)
     return StandingGrantDetail(
         id=str(grant.pk),
@@ -184,12 +210,15 @@ def _build_detail(grant: StandingGrant, status: GrantStatus, pause: Pause | None
 
 
 def _list_terms(grant: StandingGrant) -> tuple[list[dict[str, Any]], list[str]]:
-    """List the conditions and the free params; none if they are damaged: then it approves nothing."""
+    """List the conditions and the free params; none if they are damaged: then it approves
+    nothing."""
     try:
         terms = grant.as_terms()
     except ValueError:
         return [], []
-    conditions = [{"param": one.param, "rule": one.rule.value, "value": one.value} for one in terms.conditions]
+    conditions = [
+        {"param": one.param, "rule": one.rule.value, "value": one.value} for one in terms.conditions
+    ]
     return conditions, sorted(terms.free_params)
 
 

@@ -32,7 +32,9 @@ class ToolStatistics(BaseModel):
     p95_ms: int | None = Field(description="Approximate 95th percentile of the duration.")
     approvals: int = Field(description="Approved cards.")
     denials: int = Field(description="Denied cards.")
-    cost: float = Field(description="Sum of the costs that its results report, in the organization's currency.")
+    cost: float = Field(
+        description="Sum of the costs that its results report, in the organization's currency."
+    )
     last_error: LatestFailure | None
 
 
@@ -49,7 +51,9 @@ class EmployeeStatistics(BaseModel):
     passes: int
     input_tokens: int
     output_tokens: int
-    cost: float = Field(description="Cost of the model in the organization's currency; 0 without a known price.")
+    cost: float = Field(
+        description="Cost of the model in the organization's currency; 0 without a known price."
+    )
     tools: list[EmployeeToolStatistics]
 
 
@@ -95,7 +99,10 @@ def build_tool_statistics(found: figures.Figures) -> ToolStatistics:
 
 def load_employee_statistics(employee_id: int) -> EmployeeStatistics:
     """Load the statistics of one employee, with its tools by name."""
-    by_tool, used = figures.load_employee_figures(employee_id), figures.load_employee_use(employee_id).values()
+    by_tool, used = (
+        figures.load_employee_figures(employee_id),
+        figures.load_employee_use(employee_id).values(),
+    )
     return EmployeeStatistics(
         days=figures.DAYS,
         passes=sum(use.passes for use in used),
@@ -121,5 +128,7 @@ def _list_values(found: figures.Figures) -> dict[str, object]:
         "approvals": found.approved,
         "denials": found.denied,
         "cost": found.cost_micros / MICROS,
-        "last_error": LatestFailure(code=error.code, message=error.message, at=error.at) if error else None,
+        "last_error": LatestFailure(code=error.code, message=error.message, at=error.at)
+        if error
+        else None,
     }

@@ -18,7 +18,12 @@ from tools.contract import list_result_parts
 router = Router(tags=["Tool calls"])
 
 
-@router.get("/{call_id}", response=ToolCallDetail, summary="Show a tool call", openapi_extra=document_problems(404))
+@router.get(
+    "/{call_id}",
+    response=ToolCallDetail,
+    summary="Show a tool call",
+    openapi_extra=document_problems(404),
+)
 def show_tool_call(request: HttpRequest, call_id: PathId) -> ToolCallDetail:
     """Return one call with its whole result."""
     return _load_detail(get_member(request), call_id)
@@ -30,10 +35,14 @@ def show_tool_call(request: HttpRequest, call_id: PathId) -> ToolCallDetail:
     summary="Resolve an unknown outcome",
     openapi_extra=document_problems(403, 404, 409),
 )
-def resolve_tool_call(request: HttpRequest, call_id: PathId, payload: ResolveRequest) -> ToolCallDetail:
-    """Resolve a call whose outcome is unknown. `not_done` marks it as failed, and the model may request it again.
+def resolve_tool_call(
+    request: HttpRequest, call_id: PathId, payload: ResolveRequest
+) -> ToolCallDetail:
+    """Resolve a call whose outcome is unknown. `not_done` marks it as failed, and the model may
+    request it again.
 
-    `acknowledged` closes the card of a late effect (a call with `late_effect`) and changes nothing else.
+    `acknowledged` closes the card of a late effect (a call with `late_effect`) and changes nothing
+    else.
     """
     member = get_member(request)
     resolutions.resolve(member, call_id, payload.outcome, payload.reason)
@@ -46,13 +55,22 @@ def summarize_call(call: ToolCall, approval_id: int | None) -> ToolCallSummary:
     return ToolCallSummary(
         **_list_common_fields(call, approval_id),
         result=None if call.result is None else list_result_parts(brief_result(call.result)),
-        late_effect=None if late is None else {**late, "result": list_result_parts(brief_result(late["result"]))},
+        late_effect=None
+        if late is None
+        else {**late, "result": list_result_parts(brief_result(late["result"]))},
     )
 
 
 def _load_detail(member: Membership, call_id: int) -> ToolCallDetail:
-    call = get_row(ToolCall.objects.filter(organization_id=member.organization_id), call_id, "tool call")
-    newest = Approval.objects.filter(tool_call=call).order_by("-sequence").values_list("pk", flat=True).first()
+    call = get_row(
+        ToolCall.objects.filter(organization_id=member.organization_id), call_id, "tool call"
+    )
+    newest = (
+        Approval.objects.filter(tool_call=call)
+        .order_by("-sequence")
+        .values_list("pk", flat=True)
+        .first()
+    )
     late = call.late_effect
     return ToolCallDetail(
         **_list_common_fields(call, newest),

@@ -22,21 +22,29 @@ class ToolList(CursorPage[ToolDetail]):
 
 @router.get("", response=ToolList, summary="List tools")
 def list_tools(request: HttpRequest, filters: Query[PageQuery]) -> ToolList:
-    """List every version of every tool, sorted by id. Employees can use only the tools that they are allowed."""
+    """List every version of every tool, sorted by id. Employees can use only the tools that they
+    are allowed."""
     member = get_member(request)
     toolbox = load_toolbox(member.organization_id)
     after = decode_key(filters.cursor) if filters.cursor else ""
-    remaining = sorted((tool for tool in toolbox.tools() if tool.id > after), key=lambda tool: tool.id)
+    remaining = sorted(
+        (tool for tool in toolbox.tools() if tool.id > after), key=lambda tool: tool.id
+    )
     page = remaining[: filters.limit]
     statistics, rules = (
         figures.load_tool_figures(member.organization_id),
         load_organization_rules(member.organization_id),
     )
     next_cursor = encode_cursor(page[-1].id) if len(remaining) > len(page) else None
-    return ToolList(items=[_build_detail(tool, toolbox, statistics, rules) for tool in page], next_cursor=next_cursor)
+    return ToolList(
+        items=[_build_detail(tool, toolbox, statistics, rules) for tool in page],
+        next_cursor=next_cursor,
+    )
 
 
-def _build_detail(tool: Tool, toolbox: Toolbox, statistics: dict[str, figures.Figures], rules: Grants) -> ToolDetail:
+def _build_detail(
+    tool: Tool, toolbox: Toolbox, statistics: dict[str, figures.Figures], rules: Grants
+) -> ToolDetail:
     level = determine_level(tool, rules)
     return ToolDetail(
         id=tool.id,
@@ -48,7 +56,8 @@ def _build_detail(tool: Tool, toolbox: Toolbox, statistics: dict[str, figures.Fi
         version=tool.version,
         author=tool.author,
         source=tool.source,
-        is_enabled=tool.name not in rules.stopped and not {tool.name, tool.id} & toolbox.policy.disabled,
+        is_enabled=tool.name not in rules.stopped
+        and not {tool.name, tool.id} & toolbox.policy.disabled,
         has_side_effects=level.has_side_effects,
         capabilities=sorted(tool.capabilities),
         features=sorted(tool.features),

@@ -40,7 +40,9 @@ def list_choices(member: Membership) -> QuerySet[Membership]:
     return others.exclude(pk=member.pk).select_related("user").order_by("user__username")
 
 
-def name_deputy(member: Membership, deputy_id: int, starts_at: datetime, ends_at: datetime) -> Deputy:
+def name_deputy(
+    member: Membership, deputy_id: int, starts_at: datetime, ends_at: datetime
+) -> Deputy:
     """Name another member who decides in this member's name between the two times.
 
     Args:
@@ -53,13 +55,17 @@ def name_deputy(member: Membership, deputy_id: int, starts_at: datetime, ends_at
     _require_approver(member)
     _check_time(starts_at, ends_at)
     with transaction.atomic():
-        Membership.objects.select_for_update().get(pk=member.pk)  # so that two simultaneous requests count each other
+        Membership.objects.select_for_update().get(
+            pk=member.pk
+        )  # so that two simultaneous requests count each other
         deputy = list_choices(member).filter(pk=deputy_id).first()
         if deputy is None:
             raise Invalid("deputy", "Choose another active approver of this organization.")
         if list_deputies(member).count() >= MAX_NAMED:
             raise Conflict(f"You have {MAX_NAMED} deputies. End one before you name another.")
-        row = Deputy.objects.create(member=member, deputy=deputy, starts_at=starts_at, ends_at=ends_at)
+        row = Deputy.objects.create(
+            member=member, deputy=deputy, starts_at=starts_at, ends_at=ends_at
+        )
         times = {"starts_at": starts_at.isoformat(), "ends_at": ends_at.isoformat()}
         _record(member, "deputy_added", row, deputy=deputy.user.get_username(), **times)
     return row
@@ -79,7 +85,9 @@ def end_deputy(member: Membership, deputy_id: int) -> Deputy:
         if row is None:
             raise NotFound(f"You have no deputy {deputy_id} whose time is not over.")
         if Deputy.objects.filter(pk=row.pk, starts_at__lt=Now()).update(ends_at=Now()):
-            _record(member, "deputy_changed", row, deputy=row.deputy.user.get_username(), ended=True)
+            _record(
+                member, "deputy_changed", row, deputy=row.deputy.user.get_username(), ended=True
+            )
         else:
             _record(member, "deputy_deleted", row, deputy=row.deputy.user.get_username())
             Deputy.objects.filter(pk=row.pk).delete()
@@ -100,9 +108,13 @@ def _check_time(starts_at: datetime, ends_at: datetime) -> None:
     if starts_at > now + longest:
         raise Invalid("from", f"Choose a day within the next {MAX_DAYS} days.")
     if ends_at - max(starts_at, now) > longest:
-        raise Invalid("until", f"A deputy decides for at most {MAX_DAYS} days. Choose an earlier day.")
+        raise Invalid(
+            "until", f"A deputy decides for at most {MAX_DAYS} days. Choose an earlier day."
+        )
 
 
 def _record(member: Membership, action: str, row: Deputy, **payload: Any) -> None:
-    entry = audit.NewEntry(f"user:{member.user.get_username()}", action, f"deputy:{row.pk}", payload)
+    entry = audit.NewEntry(
+        f"user:{member.user.get_username()}", action, f"deputy:{row.pk}", payload
+    )
     audit.append(member.organization_id, [entry])

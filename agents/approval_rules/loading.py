@@ -15,8 +15,11 @@ from agents.approval_rules.models import ApprovalRule, Deputy
 from tools.toolbox.approval_rules import NEVER_MET, TWO_PERSON_RULE, RuleTerms, Voter
 
 logger = logging.getLogger(__name__)
-HAS_RULES = Exists(ApprovalRule.objects.filter(organization_id=OuterRef("organization_id"), is_active=True))
-"""Annotates rows of an organization as `has_rules`, so that one without approval rules pays no query for them."""
+HAS_RULES = Exists(
+    ApprovalRule.objects.filter(organization_id=OuterRef("organization_id"), is_active=True)
+)
+"""Annotates rows of an organization as `has_rules`, so that one without approval rules pays no
+query for them."""
 
 
 def load_rules(organization: Organization) -> list[RuleTerms]:
@@ -30,13 +33,18 @@ def load_rules(organization: Organization) -> list[RuleTerms]:
 
 
 def load_voters(organization_id: int, user_ids: Collection[int] | None = None) -> dict[int, Voter]:
-    """Load members of the organization as voters by user id, with the people they represent; two queries.
+    """Load members of the organization as voters by user id, with the people they represent; two
+    queries.
 
     Args:
         user_ids: only these users and the people they represent; None for all members.
     """
     deputies = _load_deputies(organization_id)
-    wanted = None if user_ids is None else _add_represented(_add_represented(set(user_ids), deputies), deputies)
+    wanted = (
+        None
+        if user_ids is None
+        else _add_represented(_add_represented(set(user_ids), deputies), deputies)
+    )
     found = _load_members(organization_id, wanted)
     represented = {pk: [found[other] for other in deputies[pk] if other in found] for pk in found}
     alone = {pk: replace(voter, deputy_for=tuple(represented[pk])) for pk, voter in found.items()}

@@ -18,13 +18,17 @@ MAX_NEEDED = 10
 class ApproverGroup(models.Model):
     """A group of members whom approval rules name."""
 
-    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="approver_groups")
+    organization = models.ForeignKey(
+        Organization, on_delete=models.CASCADE, related_name="approver_groups"
+    )
     name = models.CharField(max_length=60)
     members = models.ManyToManyField(Membership, blank=True, related_name="approver_groups")
 
     class Meta:
         ordering = ("name", "id")
-        constraints = (models.UniqueConstraint(fields=("organization", "name"), name="group_names_are_unique"),)
+        constraints = (
+            models.UniqueConstraint(fields=("organization", "name"), name="group_names_are_unique"),
+        )
 
     def __str__(self) -> str:
         return self.name
@@ -38,22 +42,29 @@ class ApprovalRule(models.Model):
     """A rule about the people who must approve the matching cards.
 
     Attributes:
-        tool, category, level, employee, conditions: the scope of the rule; an empty one covers every card.
+        tool, category, level, employee, conditions: the scope of the rule; an empty one covers
+            every card.
         needed: the number of people.
         group: the group that they belong to; None for every approver.
         excludes_requesters: people who requested or edited the call do not count.
         escalate_hours: the hours after which people of `second_group` count as well.
     """
 
-    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="approval_rules")
+    organization = models.ForeignKey(
+        Organization, on_delete=models.CASCADE, related_name="approval_rules"
+    )
     name = models.CharField(max_length=80)
     tool = models.CharField(max_length=120, blank=True)
     category = models.CharField(max_length=120, blank=True)
     level = models.CharField(max_length=12, blank=True)
-    employee = models.ForeignKey(Employee, on_delete=models.CASCADE, null=True, blank=True, related_name="+")
+    employee = models.ForeignKey(
+        Employee, on_delete=models.CASCADE, null=True, blank=True, related_name="+"
+    )
     conditions = models.JSONField(default=list, blank=True)
     needed = models.PositiveSmallIntegerField(default=1)
-    group = models.ForeignKey(ApproverGroup, on_delete=models.PROTECT, null=True, blank=True, related_name="rules")
+    group = models.ForeignKey(
+        ApproverGroup, on_delete=models.PROTECT, null=True, blank=True, related_name="rules"
+    )
     excludes_requesters = models.BooleanField(default=False)
     escalate_hours = models.PositiveSmallIntegerField(null=True, blank=True)
     second_group = models.ForeignKey(
@@ -69,7 +80,8 @@ class ApprovalRule(models.Model):
                 condition=Q(needed__gte=1, needed__lte=MAX_NEEDED), name="rule_needs_1_to_10_people"
             ),
             models.CheckConstraint(
-                condition=Q(level__in=("", *(each.value for each in Level))), name="level_of_approval_rule_is_known"
+                condition=Q(level__in=("", *(each.value for each in Level))),
+                name="level_of_approval_rule_is_known",
             ),
             models.CheckConstraint(
                 condition=Q(escalate_hours__isnull=True, second_group__isnull=True)
@@ -98,7 +110,9 @@ class ApprovalRule(models.Model):
             needed=self.needed,
             group=self.group.as_group() if self.group else None,
             excludes_requesters=self.excludes_requesters,
-            escalates_after=timedelta(hours=self.escalate_hours) if self.escalate_hours is not None else None,
+            escalates_after=timedelta(hours=self.escalate_hours)
+            if self.escalate_hours is not None
+            else None,
             second_group=self.second_group.as_group() if self.second_group else None,
         )
 
@@ -115,8 +129,12 @@ class Deputy(models.Model):
         ordering = ("-id",)
         verbose_name_plural = "deputies"
         constraints = (
-            models.CheckConstraint(condition=~Q(member=F("deputy")), name="nobody_is_their_own_deputy"),
-            models.CheckConstraint(condition=Q(ends_at__gt=F("starts_at")), name="deputy_has_a_time"),
+            models.CheckConstraint(
+                condition=~Q(member=F("deputy")), name="nobody_is_their_own_deputy"
+            ),
+            models.CheckConstraint(
+                condition=Q(ends_at__gt=F("starts_at")), name="deputy_has_a_time"
+            ),
         )
 
     def __str__(self) -> str:

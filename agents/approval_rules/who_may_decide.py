@@ -54,7 +54,11 @@ class WhoMayDecide:
 
 
 def find_who_may_decide(
-    card: RuledCard, rules: Collection[RuleTerms], people: Collection[Voter], *, meets_conditions: bool
+    card: RuledCard,
+    rules: Collection[RuleTerms],
+    people: Collection[Voter],
+    *,
+    meets_conditions: bool,
 ) -> WhoMayDecide:
     """Find who may decide this card, whose params are unknown.
 
@@ -64,12 +68,18 @@ def find_who_may_decide(
         meets_conditions: True if the card meets every condition on params; otherwise it meets none.
     """
     matching = [rule for rule in rules if _without_conditions(rule).matches(card)]
-    applying = [_without_conditions(rule) for rule in matching if meets_conditions or not rule.conditions]
+    applying = [
+        _without_conditions(rule) for rule in matching if meets_conditions or not rule.conditions
+    ]
     names = ", ".join(one.name for one in people if one.id in card.requesters)
     standings = [_describe_person(one, may_decide(one, card, [], applying)) for one in people]
     return WhoMayDecide(
         tuple(_describe_rule(rule, card, people, names) for rule in matching),
-        tuple(sorted(standings, key=lambda standing: (not standing.may_approve, standing.name.casefold()))),
+        tuple(
+            sorted(
+                standings, key=lambda standing: (not standing.may_approve, standing.name.casefold())
+            )
+        ),
     )
 
 
@@ -77,7 +87,9 @@ def _without_conditions(rule: RuleTerms) -> RuleTerms:
     return replace(rule, conditions=())
 
 
-def _describe_rule(rule: RuleTerms, card: RuledCard, people: Iterable[Voter], requesters: str) -> RuleLine:
+def _describe_rule(
+    rule: RuleTerms, card: RuledCard, people: Iterable[Voter], requesters: str
+) -> RuleLine:
     state, people = RuleState(rule, ()), tuple(people)
     return RuleLine(
         rule,
@@ -96,15 +108,25 @@ def describe_people(rule: RuleTerms, groups: Iterable[Group], requesters: str = 
         requesters: the names of those who requested the call.
     """
     names = " or ".join(group.name for group in groups)
-    kind = ("person" if names else "approver") if rule.needed == 1 else "people" if names else "approvers"
+    kind = (
+        ("person" if names else "approver")
+        if rule.needed == 1
+        else "people"
+        if names
+        else "approvers"
+    )
     belong = f" of {names}" if names else ""
-    excluded = f", not {requesters or 'someone who asked for it'}" if rule.excludes_requesters else ""
+    excluded = (
+        f", not {requesters or 'someone who asked for it'}" if rule.excludes_requesters else ""
+    )
     return f"needs {rule.needed} {kind}{belong}{excluded}"
 
 
 def _describe_person(person: Voter, found: Entitlement) -> PersonStanding:
     if not found.may_approve:
-        return PersonStanding(person.name, may_approve=False, text=f"can’t approve: {found.refusal}")
+        return PersonStanding(
+            person.name, may_approve=False, text=f"can’t approve: {found.refusal}"
+        )
     other = found.vote.deputy_for if found.vote else None
     name = f", in the name of {other.name}" if other else ""
     alone = "may approve it alone" if found.completes else "may approve it together with others"

@@ -1,4 +1,5 @@
-"""Claims and looks: a person has taken a card, which the database keeps for a while; others look at it, unrecorded.
+"""Claims and looks: a person has taken a card, which the database keeps for a while; others look at
+it, unrecorded.
 
 Neither prevents a decision: whoever decides a claimed card is warned first.
 """
@@ -21,7 +22,8 @@ from tools.contract import RateLimit
 CLAIM_MINUTES = 15
 CLAIM_LASTS = timedelta(minutes=CLAIM_MINUTES)
 LOOKS = RateLimit(1, 1.0)
-"""The rate at which a page may report the card that its viewer sees, so that it cannot flood others."""
+"""The rate at which a page may report the card that its viewer sees, so that it cannot flood
+others."""
 
 
 def take(member: Membership, approval_id: int) -> Claim:
@@ -74,7 +76,8 @@ def refuse_claimed(card: Approval, known: str = "") -> None:
 
 @dataclass(frozen=True)
 class Look:
-    """A person is viewing a card. This is a hint from one process to all others, shown only in open inboxes."""
+    """A person is viewing a card. This is a hint from one process to all others, shown only in open
+    inboxes."""
 
     username: str
     card_id: str
@@ -83,7 +86,11 @@ class Look:
     def read(cls, username: str, content: Any) -> Look | None:
         """Read the message of a page, `{"looking_at": ID}`; None for anything else."""
         card_id = content.get("looking_at") if isinstance(content, dict) else None
-        return cls(username, str(card_id)) if type(card_id) is int and 0 < card_id <= LARGEST_ID else None
+        return (
+            cls(username, str(card_id))
+            if type(card_id) is int and 0 < card_id <= LARGEST_ID
+            else None
+        )
 
     @classmethod
     def from_hint(cls, hint: Mapping[str, Any]) -> Look | None:

@@ -1,6 +1,8 @@
-"""Break-glass: in an emergency, an admin approves a card alone, although approval rules need other people.
+"""Break-glass: in an emergency, an admin approves a card alone, although approval rules need other
+people.
 
-An organization has to allow it. The card, the audit and a notice to all admins record it permanently.
+An organization has to allow it. The card, the audit and a notice to all admins record it
+permanently.
 """
 
 from collections.abc import Callable
@@ -21,8 +23,11 @@ REACHES: list[Callable[[Organization, QuerySet[Membership]], bool]] = []
 """Predicates that return True if a notice reaches one of these admins; `notices` adds its own."""
 
 
-def require_glass(member: Membership, organization: Organization, card: Approval, reason: str) -> VoteRight:
-    """Return this admin's right to approve the card alone; call it under the lock of the card's run.
+def require_glass(
+    member: Membership, organization: Organization, card: Approval, reason: str
+) -> VoteRight:
+    """Return this admin's right to approve the card alone; call it under the lock of the card's
+    run.
 
     Raises:
         Forbidden: they may not, or the organization does not allow it.
@@ -48,25 +53,40 @@ def explain_refusal(
         return barred
     if standing is None or standing.may_decide(member).completes:
         return Conflict("approve this card in the ordinary way: you can do so alone")
-    return Conflict("this is stopped, and break-glass never overrides a stop") if _is_stopped(card) else None
+    return (
+        Conflict("this is stopped, and break-glass never overrides a stop")
+        if _is_stopped(card)
+        else None
+    )
 
 
 def _is_stopped(card: Approval) -> bool:
-    """Return True if everything, the employee or the tool is stopped, even if the run does not know it yet."""
+    """Return True if everything, the employee or the tool is stopped, even if the run does not know
+    it yet."""
     stopped = Q(stopped_at__isnull=False)
-    employees = Employee.objects.filter(stopped | Q(organization__stopped_at__isnull=False), pk=card.run.employee_id)
-    rules = ToolRule.objects.filter(stopped, organization_id=card.organization_id, tool=card.tool_call.tool)
+    employees = Employee.objects.filter(
+        stopped | Q(organization__stopped_at__isnull=False), pk=card.run.employee_id
+    )
+    rules = ToolRule.objects.filter(
+        stopped, organization_id=card.organization_id, tool=card.tool_call.tool
+    )
     return employees.exists() or rules.exists()
 
 
 def _find_bar(member: Membership, organization: Organization, card: Approval) -> Forbidden | None:
-    admins = Membership.objects.filter(organization=organization, role=Role.ADMIN, user__is_active=True)
+    admins = Membership.objects.filter(
+        organization=organization, role=Role.ADMIN, user__is_active=True
+    )
     if not organization.break_glass:
         return Forbidden("this organization does not allow break-glass")
     if not admins.filter(pk=member.pk).exists():
         return Forbidden("only admins can break the glass")
     if any(each.user_id == member.user_id for each in find_requesters([card]).get(card.pk, ())):
-        return Forbidden("you asked for this call or edited it, so another admin must break the glass")
+        return Forbidden(
+            "you asked for this call or edited it, so another admin must break the glass"
+        )
     if any(reaches(organization, admins.exclude(pk=member.pk)) for reaches in REACHES):
         return None
-    return Forbidden("no other admin has a confirmed address for notices, and there is no break-glass address")
+    return Forbidden(
+        "no other admin has a confirmed address for notices, and there is no break-glass address"
+    )

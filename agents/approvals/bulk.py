@@ -46,11 +46,15 @@ class DecisionOutcome:
     detail: str = ""
 
 
-def decide_many(member: Membership, items: Sequence[_Item], bulk_id: UUID | None = None) -> list[DecisionOutcome]:
-    """Decide card by card, and return an outcome for each; some cards must be approved individually.
+def decide_many(
+    member: Membership, items: Sequence[_Item], bulk_id: UUID | None = None
+) -> list[DecisionOutcome]:
+    """Decide card by card, and return an outcome for each; some cards must be approved
+    individually.
 
     Args:
-        bulk_id: marks several calls as parts of one bulk decision; without it, two or more items are one.
+        bulk_id: marks several calls as parts of one bulk decision; without it, two or more items
+            are one.
 
     Raises:
         Conflict: the member has undone this bulk.
@@ -63,19 +67,32 @@ def decide_many(member: Membership, items: Sequence[_Item], bulk_id: UUID | None
     return _decide_by_run(member, items, reasons)
 
 
-def find_bulk_refusals(organization: Organization, ids: Collection[int]) -> dict[int, tuple[str, ...]]:
-    """Find the reasons why the waiting approvals with these ids are refused in bulk, as labels by card id.
+def find_bulk_refusals(
+    organization: Organization, ids: Collection[int]
+) -> dict[int, tuple[str, ...]]:
+    """Find the reasons why the waiting approvals with these ids are refused in bulk, as labels by
+    card id.
 
-    Cards of tools that read local data are also compared with the effect that their call would have now.
+    Cards of tools that read local data are also compared with the effect that their call would have
+    now.
     """
     waiting = Approval.objects.filter(
-        organization_id=organization.pk, pk__in=ids, kind=ApprovalKind.APPROVAL, status=ApprovalStatus.PENDING
+        organization_id=organization.pk,
+        pk__in=ids,
+        kind=ApprovalKind.APPROVAL,
+        status=ApprovalStatus.PENDING,
     )
     cards = list(waiting.select_related("tool_call"))
-    columns = [WaitingCard(card.pk, card.level, card.digest, card.tool_call.created_at) for card in cards]
+    columns = [
+        WaitingCard(card.pk, card.level, card.digest, card.tool_call.created_at) for card in cards
+    ]
     readings = read_cards(organization.pk, {card.pk: card.digest for card in cards})
     found = find_individual_reasons(organization, columns, readings)
-    stale = {card.pk: (STALE,) for card in cards if card.pk not in found and describe_local_staleness(card)}
+    stale = {
+        card.pk: (STALE,)
+        for card in cards
+        if card.pk not in found and describe_local_staleness(card)
+    }
     return found | stale
 
 
@@ -86,7 +103,9 @@ def undo_many(member: Membership, approval_ids: Sequence[int]) -> list[DecisionO
         try:
             undo(member, approval_id)
         except Refusal as refusal:
-            outcomes.append(DecisionOutcome(approval_id, refusal.status, refusal.code, refusal.detail))
+            outcomes.append(
+                DecisionOutcome(approval_id, refusal.status, refusal.code, refusal.detail)
+            )
         else:
             outcomes.append(DecisionOutcome(approval_id, 200))
     return outcomes
@@ -95,8 +114,11 @@ def undo_many(member: Membership, approval_ids: Sequence[int]) -> list[DecisionO
 def _decide_by_run(
     member: Membership, items: Sequence[_Item], reasons: Mapping[int, Sequence[str]]
 ) -> list[DecisionOutcome]:
-    """Decide the cards of one run after the other, those of each run under one lock; keep the order of the items."""
-    runs = Approval.objects.filter(organization_id=member.organization_id, pk__in=[item[0] for item in items])
+    """Decide the cards of one run after the other, those of each run under one lock; keep the order
+    of the items."""
+    runs = Approval.objects.filter(
+        organization_id=member.organization_id, pk__in=[item[0] for item in items]
+    )
     run_of = dict(runs.values_list("pk", "run_id"))
     by_run: dict[int | None, list[int]] = {}
     for place, (approval_id, _, _) in enumerate(items):
@@ -104,36 +126,48 @@ def _decide_by_run(
     outcomes: dict[int, DecisionOutcome] = {}
     for run_id, places in by_run.items():
         some = [items[place] for place in places]
-        decided = _refuse_all(some) if run_id is None else _decide_in_run(member, run_id, some, reasons)
+        decided = (
+            _refuse_all(some) if run_id is None else _decide_in_run(member, run_id, some, reasons)
+        )
         outcomes |= dict(zip(places, decided, strict=True))
     return [outcomes[place] for place in range(len(items))]
 
 
 def _refuse_all(items: Sequence[_Item]) -> list[DecisionOutcome]:
-    return [DecisionOutcome(pk, 404, "not_found", f"there is no approval {pk}") for pk, _, _ in items]
+    return [
+        DecisionOutcome(pk, 404, "not_found", f"there is no approval {pk}") for pk, _, _ in items
+    ]
 
 
 def _decide_in_run(
     member: Membership, run_id: int, items: Sequence[_Item], reasons: Mapping[int, Sequence[str]]
 ) -> list[DecisionOutcome]:
-    """Decide cards of one run in one transaction; a refused decision changes nothing and does not affect the others."""
+    """Decide cards of one run in one transaction; a refused decision changes nothing and does not
+    affect the others."""
     try:
         with lock_own_cards(member, run_id, [item[0] for item in items]) as (tx, cards):
             outcomes = _deny_alike(tx, member, cards, items) or [
-                _refuse_individual(item, reasons) or _decide_one(tx, member, cards[item[0]], item) for item in items
+                _refuse_individual(item, reasons) or _decide_one(tx, member, cards[item[0]], item)
+                for item in items
             ]
             if any(outcome.status == 200 for outcome in outcomes):
                 next_step.wake_if_possible(tx, member.user.get_username())
             return outcomes
     except Refusal as refusal:
-        return [DecisionOutcome(pk, refusal.status, refusal.code, refusal.detail) for pk, _, _ in items]
+        return [
+            DecisionOutcome(pk, refusal.status, refusal.code, refusal.detail) for pk, _, _ in items
+        ]
 
 
 def _deny_alike(
     tx: Transaction, member: Membership, cards: Mapping[int, Approval], items: Sequence[_Item]
 ) -> list[DecisionOutcome]:
-    """Deny all cards at once if each can be denied, and all in the same words; otherwise return nothing."""
-    ids, terms = {pk for pk, _, _ in items}, {(action, replace(decision, digest="")) for _, action, decision in items}
+    """Deny all cards at once if each can be denied, and all in the same words; otherwise return
+    nothing."""
+    ids, terms = (
+        {pk for pk, _, _ in items},
+        {(action, replace(decision, digest="")) for _, action, decision in items},
+    )
     if len(terms) > 1 or len(ids) < len(items) or items[0][1] != "deny":
         return []
     try:
@@ -147,19 +181,30 @@ def _deny_alike(
     return [DecisionOutcome(pk, 200) for pk, _, _ in items]
 
 
-def _deny_together(tx: Transaction, member: Membership, cards: Sequence[Approval], decision: Decision) -> bool:
-    """Deny cards of one locked run, each of which `may_deny`, in one statement; the caller resumes the run.
+def _deny_together(
+    tx: Transaction, member: Membership, cards: Sequence[Approval], decision: Decision
+) -> bool:
+    """Deny cards of one locked run, each of which `may_deny`, in one statement; the caller resumes
+    the run.
 
     Returns:
         False, with nothing written, if a card is no longer open as it was read.
     """
     ids = [card.pk for card in cards]
-    still_open = set(match_undecided(member).filter(pk__in=ids).values_list("pk", "digest", "tool_call__status"))
+    still_open = set(
+        match_undecided(member).filter(pk__in=ids).values_list("pk", "digest", "tool_call__status")
+    )
     if still_open != {(card.pk, card.digest, CallStatus.AWAITING_APPROVAL) for card in cards}:
         return False
-    Approval.objects.filter(pk__in=ids).update(status=ApprovalStatus.DENIED, **write_columns(member, decision))
+    Approval.objects.filter(pk__in=ids).update(
+        status=ApprovalStatus.DENIED, **write_columns(member, decision)
+    )
     for card in cards:
-        card.decided_by, card.status, card.decision_id = member.user, ApprovalStatus.DENIED, decision.decision_id
+        card.decided_by, card.status, card.decision_id = (
+            member.user,
+            ApprovalStatus.DENIED,
+            decision.decision_id,
+        )
         end_unexecuted(tx, card.tool_call, CallStatus.DENIED, write_denial(decision))
         publish_and_audit(tx, member, card, decision.reason)
     return True
@@ -169,11 +214,15 @@ def _refuse_individual(item: _Item, reasons: Mapping[int, Sequence[str]]) -> Dec
     approval_id, action, _ = item
     if action != "approve" or not reasons.get(approval_id):
         return None
-    refusal = Invalid("action", f"this card must be approved individually: {', '.join(reasons[approval_id])}")
+    refusal = Invalid(
+        "action", f"this card must be approved individually: {', '.join(reasons[approval_id])}"
+    )
     return DecisionOutcome(approval_id, refusal.status, refusal.code, refusal.detail)
 
 
-def _decide_one(tx: Transaction, member: Membership, card: Approval, item: _Item) -> DecisionOutcome:
+def _decide_one(
+    tx: Transaction, member: Membership, card: Approval, item: _Item
+) -> DecisionOutcome:
     approval_id, action, decision = item
     try:
         check_limits(decision)
@@ -187,5 +236,7 @@ def _decide_one(tx: Transaction, member: Membership, card: Approval, item: _Item
     except Refusal as refusal:
         return DecisionOutcome(approval_id, refusal.status, refusal.code, refusal.detail)
     if card.status == ApprovalStatus.PENDING:
-        return DecisionOutcome(approval_id, 202, "voted", "your approval counts, and more people must approve it")
+        return DecisionOutcome(
+            approval_id, 202, "voted", "your approval counts, and more people must approve it"
+        )
     return DecisionOutcome(approval_id, 200)

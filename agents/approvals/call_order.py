@@ -7,8 +7,11 @@ from django.db.models import QuerySet
 from agents.runs.models import Approval
 
 
-def sort_by_call(rows: QuerySet[Approval], organization_id: int, after: int | None = None) -> QuerySet[Approval]:
-    """Sort an organization's cards by their calls, so that a new card of a call takes the place of the old one.
+def sort_by_call(
+    rows: QuerySet[Approval], organization_id: int, after: int | None = None
+) -> QuerySet[Approval]:
+    """Sort an organization's cards by their calls, so that a new card of a call takes the place of
+    the old one.
 
     Args:
         after: the id of a card, open or closed; only cards after it are returned.

@@ -33,9 +33,13 @@ def _is_overdue(card: Approval) -> bool:
     known: bool | None = getattr(card, "is_overdue", None)
     if known is not None:
         return known and card.status == ApprovalStatus.PENDING
-    return Approval.objects.filter(pk=card.pk, status=ApprovalStatus.PENDING, expires_at__lte=Now()).exists()
+    return Approval.objects.filter(
+        pk=card.pk, status=ApprovalStatus.PENDING, expires_at__lte=Now()
+    ).exists()
 
 
 def find_next_card(card: Approval) -> Approval | None:
     """Return the card that replaced this one."""
-    return Approval.objects.filter(tool_call_id=card.tool_call_id, sequence=card.sequence + 1).first()
+    return Approval.objects.filter(
+        tool_call_id=card.tool_call_id, sequence=card.sequence + 1
+    ).first()

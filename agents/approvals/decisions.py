@@ -16,7 +16,14 @@ from agents.approvals.closed_cards import find_next_card, refuse_closed
 from agents.approvals.edited_calls import EditedCall
 from agents.approvals.own_cards import find_own_card, lock_own_card, require_approver
 from agents.approvals.unstarted_cards import compute_effect_to_show
-from agents.approvals.votes import cast_vote, find_standings, has_voted, keep_votes, require_vote, withdraw_vote
+from agents.approvals.votes import (
+    cast_vote,
+    find_standings,
+    has_voted,
+    keep_votes,
+    require_vote,
+    withdraw_vote,
+)
 from agents.approvals.warnings.reach import reaches_far
 from agents.employees.toolboxes import load_toolbox
 from agents.platform.refusals import Conflict, Invalid, StaleDigest
@@ -33,7 +40,8 @@ from agents.runs.provenance import list_edited
 from tools.contract import ErrorCode, Level, ToolError
 
 DENY_REASONS = ("Wrong target", "Wrong values", "Not needed", "Explain why first")
-"""Reasons that a card offers for denying it; a person's own words may follow one after a full stop."""
+"""Reasons that a card offers for denying it; a person's own words may follow one after a full
+stop."""
 MAX_REASON = 2000
 MAX_GRACE_S = 60
 NOT_EDITED = "the edit was not applied"
@@ -48,9 +56,11 @@ class Decision:
         grace_s: the seconds before the call starts, in which the decision can be undone.
         confirm: the phrase that the person typed, at destructive level.
         bulk_id: the bulk decision that this one belongs to.
-        despite_claim_of: the username of another person who has claimed the card, if the decider was warned of that.
+        despite_claim_of: the username of another person who has claimed the card, if the decider
+            was warned of that.
         breaks_glass: approve alone in an emergency, see `break_glass`.
-        seen_approvals: the approvals that the person saw on the card, see `CardStanding.seen`; None skips the check.
+        seen_approvals: the approvals that the person saw on the card, see `CardStanding.seen`; None
+            skips the check.
     """
 
     digest: str
@@ -65,7 +75,8 @@ class Decision:
 
 
 def approve(member: Membership, approval_id: int, decision: Decision) -> Approval:
-    """Approve a card, so that its call starts exactly as shown, or vote for it if a rule needs more people.
+    """Approve a card, so that its call starts exactly as shown, or vote for it if a rule needs more
+    people.
 
     Raises:
         Forbidden, NotFound, AlreadyDecided, Expired, StaleDigest, Claimed, Invalid
@@ -78,7 +89,8 @@ def approve(member: Membership, approval_id: int, decision: Decision) -> Approva
 
 
 def approve_locked(tx: Transaction, member: Membership, card: Approval, decision: Decision) -> None:
-    """Approve a card whose run is locked, or vote for it; the caller resumes the run, and rolls back on a refusal."""
+    """Approve a card whose run is locked, or vote for it; the caller resumes the run, and rolls
+    back on a refusal."""
     if is_repeated(member, card, decision, (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)):
         return
     refuse_undecidable(card, decision.digest)
@@ -93,7 +105,9 @@ def approve_locked(tx: Transaction, member: Membership, card: Approval, decision
     _check_confirmation(card, decision)
     if not cast_vote(card, right, decision.decision_id, decision.bulk_id):
         if not right.is_repeated:
-            _publish_vote(tx, card, ApprovalVoted.of(card, member.user.get_username(), right.still_needed))
+            _publish_vote(
+                tx, card, ApprovalVoted.of(card, member.user.get_username(), right.still_needed)
+            )
         return
     start = tx.now + timedelta(seconds=decision.grace_s)
     record_decision(
@@ -114,7 +128,8 @@ def approve_locked(tx: Transaction, member: Membership, card: Approval, decision
 
 
 def deny(member: Membership, approval_id: int, decision: Decision) -> Approval:
-    """Deny a card; its call ends, and the employee reads the reason. One denial decides, whoever gives it.
+    """Deny a card; its call ends, and the employee reads the reason. One denial decides, whoever
+    gives it.
 
     Raises:
         Forbidden, NotFound, AlreadyDecided, Expired, StaleDigest, Claimed, Invalid
@@ -136,7 +151,8 @@ def deny_locked(tx: Transaction, member: Membership, card: Approval, decision: D
 
 
 def may_deny(member: Membership, card: Approval, decision: Decision) -> bool:
-    """Return False if this denial is a repetition; raise the reason if the card cannot be denied."""
+    """Return False if this denial is a repetition; raise the reason if the card cannot be
+    denied."""
     if is_repeated(member, card, decision, (ApprovalStatus.DENIED,)):
         return False
     refuse_undecidable(card, decision.digest)
@@ -151,8 +167,11 @@ def write_denial(decision: Decision) -> ToolError:
     return ToolError(ErrorCode.APPROVAL_DENIED, words, recovery_hint=hint, attempted=False)
 
 
-def edit(member: Membership, approval_id: int, decision: Decision, params: dict[str, Any]) -> Approval:
-    """Change the params of a card's call; return the new card, which needs a decision like any other.
+def edit(
+    member: Membership, approval_id: int, decision: Decision, params: dict[str, Any]
+) -> Approval:
+    """Change the params of a card's call; return the new card, which needs a decision like any
+    other.
 
     Raises:
         Forbidden, NotFound, AlreadyDecided, Expired, StaleDigest, Claimed
@@ -188,16 +207,24 @@ def edit(member: Membership, approval_id: int, decision: Decision, params: dict[
         edited.context.record_verdict(call, edited.verdict)
         call.provenance = edited.provenance.as_json()
         seal(call, edited.tool, edited.verdict.params)
-        tx.audit(f"user:{member.user.get_username()}", "card_edited", f"approval:{card.pk}", params=call.params)
+        tx.audit(
+            f"user:{member.user.get_username()}",
+            "card_edited",
+            f"approval:{card.pk}",
+            params=call.params,
+        )
         card.decided_by = member.user
         Approval.objects.filter(pk=card.pk).update(
             decided_by=member.user, decided_at=Now(), decision_id=decision.decision_id
         )
-        return replace_card(tx, card, edited.effect, f"{member.user.get_username()} edited the request.")
+        return replace_card(
+            tx, card, edited.effect, f"{member.user.get_username()} edited the request."
+        )
 
 
 def undo(member: Membership, approval_id: int, decision_id: str = "") -> Approval:
-    """Undo an approval before the call starts; return the new pending card, which keeps the votes of other people.
+    """Undo an approval before the call starts; return the new pending card, which keeps the votes
+    of other people.
 
     A vote on a card that needs more people is withdrawn; the card stays.
 
@@ -223,7 +250,8 @@ def undo(member: Membership, approval_id: int, decision_id: str = "") -> Approva
 
 
 def renew_undone(tx: Transaction, card: Approval, effect: CallEffect, user: User) -> Approval:
-    """Replace an approved card whose approval this person has undone; the new one keeps the votes of other people."""
+    """Replace an approved card whose approval this person has undone; the new one keeps the votes
+    of other people."""
     tx.audit(f"user:{user.get_username()}", "decision_undone", f"approval:{card.pk}")
     replacement = replace_card(tx, card, effect, f"{user.get_username()} undid the approval.")
     keep_votes(card, replacement, without_user_id=user.pk)
@@ -231,7 +259,8 @@ def renew_undone(tx: Transaction, card: Approval, effect: CallEffect, user: User
 
 
 def withdraw(tx: Transaction, card: Approval, user: User) -> bool:
-    """Withdraw this person's vote from a waiting card whose run is locked; return False if there is none."""
+    """Withdraw this person's vote from a waiting card whose run is locked; return False if there is
+    none."""
     if card.status != ApprovalStatus.PENDING or not withdraw_vote(user.pk, card):
         return False
     standing = find_standings(tx.run.organization, [card]).get(card.pk)
@@ -250,14 +279,20 @@ def _publish_vote(tx: Transaction, card: Approval, event: ApprovalVoted) -> None
     """Publish and audit a vote or its withdrawal."""
     tx.publish(event)
     did = "vote_withdrawn" if event.withdrawn else "vote_cast"
-    tx.audit(f"user:{event.by}", did, f"approval:{card.pk}", tool=card.tool_call.tool, digest=card.digest)
+    tx.audit(
+        f"user:{event.by}", did, f"approval:{card.pk}", tool=card.tool_call.tool, digest=card.digest
+    )
     tx.inbox_changed = True
 
 
 def _find_undone(member: Membership, card: Approval, decision_id: str) -> Approval | None:
     """Find the pending card that replaced this one when this member undid the approval."""
     was_theirs = card.start_after is not None and card.decided_by_id == member.user_id
-    if card.status != ApprovalStatus.SUPERSEDED or not was_theirs or decision_id not in ("", card.decision_id):
+    if (
+        card.status != ApprovalStatus.SUPERSEDED
+        or not was_theirs
+        or decision_id not in ("", card.decision_id)
+    ):
         return None
     replacement = find_next_card(card)
     is_pending = replacement is not None and replacement.status == ApprovalStatus.PENDING
@@ -268,12 +303,16 @@ def expire(approval_id: int) -> bool:
     """Expire a card that nobody decided in time; the employee reads that this is not a refusal."""
     card = Approval.objects.select_related("tool_call").get(pk=approval_id)
     with run_transaction(card.run_id, wait=False) as tx:
-        due = Approval.objects.filter(pk=card.pk, status=ApprovalStatus.PENDING, expires_at__lte=Now())
+        due = Approval.objects.filter(
+            pk=card.pk, status=ApprovalStatus.PENDING, expires_at__lte=Now()
+        )
         if not due.update(status=ApprovalStatus.EXPIRED):
             return False
         missing = "answered" if card.kind == ApprovalKind.QUESTION else "decided"
         error = ToolError(
-            ErrorCode.APPROVAL_EXPIRED, f"Nobody {missing} in time. This is not a refusal.", attempted=False
+            ErrorCode.APPROVAL_EXPIRED,
+            f"Nobody {missing} in time. This is not a refusal.",
+            attempted=False,
         )
         call = ToolCall.objects.get(pk=card.tool_call_id)
         end_unexecuted(tx, call, CallStatus.EXPIRED, error)
@@ -285,7 +324,8 @@ def expire(approval_id: int) -> bool:
 
 
 def make_confirmation_phrase(card: Approval) -> str:
-    """Make the phrase to type for approval: the target's name if it can be typed, the count, or the tool's name.
+    """Make the phrase to type for approval: the target's name if it can be typed, the count, or the
+    tool's name.
 
     It is empty below destructive level, unless the card affects many objects.
     """
@@ -308,7 +348,8 @@ def _reload(approval_id: int) -> Approval:
 def record_decision(
     member: Membership, card: Approval, decision: Decision, status: ApprovalStatus, **columns: Any
 ) -> None:
-    """Record the decision with one conditional update; refuse with the reason if the card is not open."""
+    """Record the decision with one conditional update; refuse with the reason if the card is not
+    open."""
     undecided = match_undecided(member).filter(pk=card.pk, digest=decision.digest)
     if not undecided.update(status=status, **write_columns(member, decision), **columns):
         refuse_undecidable(card, decision.digest)
@@ -336,20 +377,30 @@ def write_columns(member: Membership, decision: Decision) -> dict[str, Any]:
 def refuse_undecidable(card: Approval, digest: str, consequence: str = "") -> None:
     """Raise the reason if this card cannot be decided with this digest."""
     if card.kind != ApprovalKind.APPROVAL:
-        raise Conflict(f"a card of kind {card.kind!r} cannot be approved or denied", approval_status=card.status)
+        raise Conflict(
+            f"a card of kind {card.kind!r} cannot be approved or denied",
+            approval_status=card.status,
+        )
     refuse_closed(card, consequence)
     if card.digest != digest:
-        raise StaleDigest("the card has changed since it was shown: its digest is different", digest=card.digest)
+        raise StaleDigest(
+            "the card has changed since it was shown: its digest is different", digest=card.digest
+        )
 
 
 def _refuse_unsealed(card: Approval) -> None:
     if not is_sealed(card):
-        detail = "the card or its call was changed in the database; deny it, or edit it to ask again"
+        detail = (
+            "the card or its call was changed in the database; deny it, or edit it to ask again"
+        )
         raise Conflict(detail, approval_status=card.status)
 
 
-def is_repeated(member: Membership, card: Approval, decision: Decision, statuses: tuple[ApprovalStatus, ...]) -> bool:
-    """Return True if this decision repeats an earlier one that gave the card one of these states."""
+def is_repeated(
+    member: Membership, card: Approval, decision: Decision, statuses: tuple[ApprovalStatus, ...]
+) -> bool:
+    """Return True if this decision repeats an earlier one that gave the card one of these
+    states."""
     return bool(
         decision.decision_id
         and card.decision_id == decision.decision_id
@@ -371,17 +422,24 @@ def check_limits(decision: Decision) -> None:
 def _check_confirmation(card: Approval, decision: Decision) -> None:
     phrase = make_confirmation_phrase(card)
     if phrase and " ".join(decision.confirm.split()) != phrase:
-        why = "a destructive call" if card.level == Level.DESTRUCTIVE else "a call that affects this many objects"
+        why = (
+            "a destructive call"
+            if card.level == Level.DESTRUCTIVE
+            else "a call that affects this many objects"
+        )
         raise Invalid("confirm", f"type {phrase!r} to confirm {why}")
 
 
 def _move_call(call: ToolCall, status: CallStatus) -> None:
-    if not ToolCall.objects.filter(pk=call.pk, status=CallStatus.AWAITING_APPROVAL).update(status=status):
+    if not ToolCall.objects.filter(pk=call.pk, status=CallStatus.AWAITING_APPROVAL).update(
+        status=status
+    ):
         raise Conflict("the call is not waiting for approval", call_status=call.status)
 
 
 def publish_and_audit(tx: Transaction, member: Membership, card: Approval, reason: str) -> None:
-    """Publish and audit a decision, given by the card's `status`; an answered card was dismissed."""
+    """Publish and audit a decision, given by the card's `status`; an answered card was
+    dismissed."""
     publish_decision(tx, card, reason)
     tx.audit(
         f"user:{member.user.get_username()}",

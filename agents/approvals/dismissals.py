@@ -27,7 +27,8 @@ from tools.contract import ErrorCode, ToolError
 def dismiss(member: Membership, approval_id: int, decision: Decision) -> Approval:
     """End a card whose effect already exists; the employee reads that nothing had to be done.
 
-    The target is checked again first. A card that says "already done" is replaced if that is no longer true.
+    The target is checked again first. A card that says "already done" is replaced if that is no
+    longer true.
 
     Raises:
         Forbidden, NotFound, AlreadyDecided, Expired, StaleDigest, Claimed
@@ -58,11 +59,18 @@ def dismiss(member: Membership, approval_id: int, decision: Decision) -> Approva
     return find_own_card(member, approval_id)
 
 
-def _refuse(member: Membership, card: Approval, decision: Decision, effect: CallEffect | ToolError) -> Approval:
-    """Refuse to dismiss a card whose call is still needed; replace the card first if it is outdated."""
+def _refuse(
+    member: Membership, card: Approval, decision: Decision, effect: CallEffect | ToolError
+) -> Approval:
+    """Refuse to dismiss a card whose call is still needed; replace the card first if it is
+    outdated."""
     if is_shown_as_done(card) and isinstance(effect, CallEffect):
         with lock_own_card(member, card.pk) as (tx, locked):
             refuse_undecidable(locked, decision.digest)
-            newest = replace_card(tx, locked, effect, "This was done already, but the target has changed since.")
+            newest = replace_card(
+                tx, locked, effect, "This was done already, but the target has changed since."
+            )
         raise StaleDigest("the target has changed since the card was shown", digest=newest.digest)
-    raise Conflict("the call would still change something: approve or deny it", approval_status=card.status)
+    raise Conflict(
+        "the call would still change something: approve or deny it", approval_status=card.status
+    )

@@ -22,8 +22,11 @@ def _select_expired_cards() -> QuerySet[Approval]:
 
 
 def _select_unstarted_cards() -> QuerySet[Approval]:
-    """Select approved cards that were not started in time, in random order: a failing one must not block the others."""
-    late = Approval.objects.filter(status=ApprovalStatus.APPROVED, start_after__lt=Now() - timing().approval_validity)
+    """Select approved cards that were not started in time, in random order: a failing one must not
+    block the others."""
+    late = Approval.objects.filter(
+        status=ApprovalStatus.APPROVED, start_after__lt=Now() - timing().approval_validity
+    )
     return late.exclude(run__origin=Origin.ASK).order_by("?")
 
 

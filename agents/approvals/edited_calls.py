@@ -1,4 +1,5 @@
-"""Calls whose params a person has edited: judged, traced and previewed again before a new card is made."""
+"""Calls whose params a person has edited: judged, traced and previewed again before a new card is
+made."""
 
 from datetime import datetime
 from typing import Any
@@ -19,7 +20,8 @@ from tools.toolbox.permissions import Permission
 
 
 class EditedCall(Judgment):
-    """A card's call with edited params. If their verdict changes before the card is replaced, the edit is refused.
+    """A card's call with edited params. If their verdict changes before the card is replaced, the
+    edit is refused.
 
     Attributes:
         tool, effect: those of the params; the new card seals and shows them.
@@ -37,11 +39,15 @@ class EditedCall(Judgment):
         """
         super().__init__(context)
         if find_asked_action(call.tool):
-            raise Invalid("params", "the agent acts with the params that it asked about; deny the card and say why")
+            raise Invalid(
+                "params",
+                "the agent acts with the params that it asked about; deny the card and say why",
+            )
         tool, verdict = context.judge(call.tool, params)
         if tool is None or verdict.error is not None:
             raise _refuse_params(
-                verdict.error or ToolError(ErrorCode.TOOL_NOT_FOUND, "The tool is no longer installed.")
+                verdict.error
+                or ToolError(ErrorCode.TOOL_NOT_FOUND, "The tool is no longer installed.")
             )
         if verdict.permission != Permission.ASK:
             raise Invalid("params", "a call with these params needs no approval")

@@ -40,7 +40,11 @@ class Snooze(models.Model):
     until = models.DateTimeField()
 
     class Meta:
-        constraints = (models.UniqueConstraint(fields=("user", "tool_call"), name="one_snooze_per_person_and_call"),)
+        constraints = (
+            models.UniqueConstraint(
+                fields=("user", "tool_call"), name="one_snooze_per_person_and_call"
+            ),
+        )
 
     def __str__(self) -> str:
         return f"{self.user} until {self.until:%Y-%m-%d %H:%M}"
@@ -61,7 +65,9 @@ class SavedView(models.Model):
     class Meta:
         ordering = ("name", "id")
         constraints = (
-            models.UniqueConstraint(fields=("organization", "user", "name"), name="saved_view_names_are_unique"),
+            models.UniqueConstraint(
+                fields=("organization", "user", "name"), name="saved_view_names_are_unique"
+            ),
         )
 
     def __str__(self) -> str:

@@ -24,7 +24,8 @@ def require_approver(member: Membership) -> None:
 def lock_own_card(member: Membership, approval_id: int) -> Iterator[tuple[Transaction, Approval]]:
     """Lock the run and read the card, so that nobody else decides it during the block.
 
-    The member's role is read again too, because they may have lost it while they waited for the lock.
+    The member's role is read again too, because they may have lost it while they waited for the
+    lock.
     """
     require_approver(member)
     with run_transaction(find_own_card(member, approval_id).run_id) as tx:
@@ -38,7 +39,8 @@ def lock_own_card(member: Membership, approval_id: int) -> Iterator[tuple[Transa
 def lock_own_cards(
     member: Membership, run_id: int, approval_ids: Collection[int]
 ) -> Iterator[tuple[Transaction, dict[int, Approval]]]:
-    """Lock the run and read these of its cards, so that nobody else decides them during the block."""
+    """Lock the run and read these of its cards, so that nobody else decides them during the
+    block."""
     require_approver(member)
     with run_transaction(run_id) as tx:
         cards = {card.pk: card for card in _select_own_cards(member, approval_ids)}
@@ -60,14 +62,22 @@ def find_own_card(member: Membership, approval_id: int) -> Approval:
 
 
 def _select_own_cards(member: Membership, approval_ids: Collection[int]) -> QuerySet[Approval]:
-    """Select these cards, annotated with `has_rules`, `is_overdue`, and `is_approvers` if the member may decide them.
+    """Select these cards, annotated with `has_rules`, `is_overdue`, and `is_approvers` if the
+    member may decide them.
 
     `claimed_by` is the username of another person who has claimed it; None without one.
     """
     still = Membership.objects.filter(pk=member.pk, role__in=DECIDERS, user__is_active=True)
     own = Approval.objects.filter(organization_id=member.organization_id, pk__in=approval_ids)
-    claims = Claim.select_active(member.organization_id).filter(tool_call_id=OuterRef("tool_call_id"))
+    claims = Claim.select_active(member.organization_id).filter(
+        tool_call_id=OuterRef("tool_call_id")
+    )
     others = claims.exclude(user_id=member.user_id).values("user__username")
     is_overdue = ExpressionWrapper(Q(expires_at__lte=Now()), BooleanField())
-    found = own.annotate(has_rules=HAS_RULES, is_approvers=Exists(still), claimed_by=others[:1], is_overdue=is_overdue)
+    found = own.annotate(
+        has_rules=HAS_RULES,
+        is_approvers=Exists(still),
+        claimed_by=others[:1],
+        is_overdue=is_overdue,
+    )
     return found.select_related("tool_call", "decided_by", "run")

@@ -30,13 +30,18 @@ def answer(member: Membership, approval_id: int, text: str, decision_id: str = "
     if not member.may(Role.OPERATOR):
         raise Forbidden(f"{member.as_noun} cannot answer questions")
     answer_text = _check_answer(text, decision_id)
-    cards = Approval.objects.filter(organization_id=member.organization_id).select_related("tool_call", "decided_by")
+    cards = Approval.objects.filter(organization_id=member.organization_id).select_related(
+        "tool_call", "decided_by"
+    )
     run_id = cards.filter(pk=approval_id).values_list("run_id", flat=True).first()
     if run_id is None:
         raise NotFound(f"there is no approval {approval_id}")
     with run_transaction(run_id) as tx:
         card = cards.get(pk=approval_id)
-        is_same = bool(decision_id) and (card.decision_id, card.decided_by_id) == (decision_id, member.user_id)
+        is_same = bool(decision_id) and (card.decision_id, card.decided_by_id) == (
+            decision_id,
+            member.user_id,
+        )
         if is_same and card.status == ApprovalStatus.ANSWERED:
             return card
         open_question = Approval.objects.filter(
@@ -46,7 +51,12 @@ def answer(member: Membership, approval_id: int, text: str, decision_id: str = "
             expires_at__gt=Now(),
             run__cancel_requested_at=None,
         )
-        decision = {"decided_by": member.user, "decided_at": Now(), "decision_id": decision_id, "reason": answer_text}
+        decision = {
+            "decided_by": member.user,
+            "decided_at": Now(),
+            "decision_id": decision_id,
+            "reason": answer_text,
+        }
         if not open_question.update(status=ApprovalStatus.ANSWERED, **decision):
             _refuse_unanswerable(card)
             raise Conflict("the run was cancelled", approval_status=card.status)
@@ -59,7 +69,9 @@ def answer(member: Membership, approval_id: int, text: str, decision_id: str = "
 
 def _refuse_unanswerable(card: Approval) -> None:
     if card.kind != ApprovalKind.QUESTION:
-        raise Conflict(f"a card of kind {card.kind!r} cannot be answered", approval_status=card.status)
+        raise Conflict(
+            f"a card of kind {card.kind!r} cannot be answered", approval_status=card.status
+        )
     refuse_closed(card)
 
 
@@ -68,7 +80,9 @@ def _check_answer(text: str, decision_id: str) -> str:
     if not answer_text:
         raise Invalid("text", "the answer is empty")
     if len(text) > MAX_ANSWER:
-        raise Invalid("text", f"the answer has {len(text):,} characters; at most {MAX_ANSWER:,} are allowed")
+        raise Invalid(
+            "text", f"the answer has {len(text):,} characters; at most {MAX_ANSWER:,} are allowed"
+        )
     if "\0" in text:
         raise Invalid("text", "the answer contains a NUL character")
     if len(decision_id) > 200 or "\0" in decision_id:
@@ -85,7 +99,9 @@ def _end_call(tx: Transaction, call: ToolCall, by: str, answer_text: str) -> Non
         raise Conflict("the call is not waiting for an answer", call_status=call.status)
 
 
-def _publish_and_audit(tx: Transaction, member: Membership, card: Approval, answer_text: str) -> None:
+def _publish_and_audit(
+    tx: Transaction, member: Membership, card: Approval, answer_text: str
+) -> None:
     """Publish and audit the answer; the first event has its text."""
     by = member.user.get_username()
     tx.publish(QuestionAnswered(str(card.pk), str(card.tool_call_id), answer_text, by))

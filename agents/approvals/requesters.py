@@ -1,4 +1,5 @@
-"""Requesters: the people who requested a call. Under the two-person rule, none of them may decide its card."""
+"""Requesters: the people who requested a call. Under the two-person rule, none of them may decide
+its card."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
@@ -8,7 +9,15 @@ from typing import NamedTuple
 from django.db.models import Q
 
 from agents.platform.row_ids import parse_row_id_or_none
-from agents.runs.models import Approval, ApprovalKind, ApprovalStatus, Message, Origin, Run, ToolCall
+from agents.runs.models import (
+    Approval,
+    ApprovalKind,
+    ApprovalStatus,
+    Message,
+    Origin,
+    Run,
+    ToolCall,
+)
 from agents.runs.models.run import SCHEDULE_REQUEST_PREFIX
 from agents.runs.origins import ORIGINS, Act
 from tools.schedules.models import Schedule
@@ -69,14 +78,16 @@ class _ScheduleOrigin(NamedTuple):
 
 @dataclass
 class _RequestOrigins:
-    """The runs and calls of some cards, everything that led to them, and every run whose answer they could read."""
+    """The runs and calls of some cards, everything that led to them, and every run whose answer
+    they could read."""
 
     runs: dict[int, _RunOrigin] = field(default_factory=dict)
     children: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
     """The runs that each run delegated."""
     schedules: dict[int, _ScheduleOrigin] = field(default_factory=dict)
     acts: dict[int, list[Act]] = field(default_factory=dict)
-    """The people reported by the subject that started the run: those behind a trigger, and whoever resent a message."""
+    """The people reported by the subject that started the run: those behind a trigger, and whoever
+    resent a message."""
     callers: dict[int, int | None] = field(default_factory=dict)
     """The calling call of each call that a tool or a recipe made."""
     creations: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
@@ -105,7 +116,8 @@ class _RequestOrigins:
         return list(found.values())
 
     def list_delegated(self, run_id: int) -> list[_RunOrigin]:
-        """List the runs that this run and those before it delegated, at any level: it receives their answers."""
+        """List the runs that this run and those before it delegated, at any level: it receives
+        their answers."""
         chain = [run.pk for run in self.list_chain(run_id)]
         found, ahead = dict[int, _RunOrigin](), list(chain)
         for pk in ahead:
@@ -122,12 +134,13 @@ class _RequestOrigins:
 
 
 def find_requesters(cards: Collection[Approval]) -> dict[int, list[Requester]]:
-    """Find, by card id, the people who requested the card's call, each once with their first action.
+    """Find, by card id, the people who requested the card's call, each once with their first
+    action.
 
-    Consider the call's run, the runs that led to it, and the runs that any of these delegated. A person requested the
-    call by starting one of these, creating its schedule, sending it a message, answering its question, giving it a
-    reason that its employee read, or editing the call, one that led to it, or one in a delegated run. Continuing a run
-    counts as sending a message.
+    Consider the call's run, the runs that led to it, and the runs that any of these delegated. A
+    person requested the call by starting one of these, creating its schedule, sending it a message,
+    answering its question, giving it a reason that its employee read, or editing the call, one that
+    led to it, or one in a delegated run. Continuing a run counts as sending a message.
 
     Costs five queries for any number of cards, and two more for each level of runs above or below.
     """
@@ -136,7 +149,9 @@ def find_requesters(cards: Collection[Approval]) -> dict[int, list[Requester]]:
     origins = _load_origins(cards)
     runs = origins.runs.keys()
     later = Message.objects.filter(run_id__in=runs, number__gt=1)  # the first is the task
-    messages = _group_people(later.values_list("run_id", "author_id", "author__username").order_by("number"))
+    messages = _group_people(
+        later.values_list("run_id", "author_id", "author__username").order_by("number")
+    )
     answers, reasons = _load_answers_and_reasons(runs)
     edits = _load_edits(origins)
     people = _People(messages, answers, reasons, *edits)
@@ -155,10 +170,14 @@ def describe_requesters(requesters: Iterable[Requester]) -> str:
     return acts[0] if len(acts) == 1 else f"{', '.join(acts[:-1])}, and {acts[-1]}" if acts else ""
 
 
-def _list_acts(card: Approval, origins: _RequestOrigins, people: _People) -> Iterator[tuple[int, str, str]]:
+def _list_acts(
+    card: Approval, origins: _RequestOrigins, people: _People
+) -> Iterator[tuple[int, str, str]]:
     chain, delegated = origins.list_chain(card.run_id), origins.list_delegated(card.run_id)
     for run in chain:
-        yield from _list_acts_in(run, "this run" if run.pk == card.run_id else "a run that led to this one", people)
+        yield from _list_acts_in(
+            run, "this run" if run.pk == card.run_id else "a run that led to this one", people
+        )
         schedule = origins.find_schedule(run)
         if schedule is not None and schedule.made_by_id is not None:
             yield schedule.made_by_id, schedule.made_by__username, "created the schedule"
@@ -211,13 +230,19 @@ def _load_origins(cards: Collection[Approval]) -> _RequestOrigins:
 
 
 def _add_schedules(origins: _RequestOrigins, runs: Iterable[_RunOrigin]) -> None:
-    ids = {pk for run in runs if (pk := _get_schedule_id(run)) is not None} - origins.schedules.keys()
+    ids = {
+        pk for run in runs if (pk := _get_schedule_id(run)) is not None
+    } - origins.schedules.keys()
     if not ids:
         return
     rows = Schedule.objects.filter(pk__in=ids).order_by().values_list(*_ScheduleOrigin._fields)
     schedules = [_ScheduleOrigin(*row) for row in rows]
     origins.schedules |= {schedule.pk: schedule for schedule in schedules}
-    made_in = {run_id for schedule in schedules if (run_id := parse_row_id_or_none(schedule.made_in_run)) is not None}
+    made_in = {
+        run_id
+        for schedule in schedules
+        if (run_id := parse_row_id_or_none(schedule.made_in_run)) is not None
+    }
     if made_in:
         creations = ToolCall.objects.filter(run_id__in=made_in, tool=CREATE_SCHEDULE).order_by()
         for run_id, call_id in creations.values_list("run_id", "pk"):
@@ -232,7 +257,9 @@ def _add_acts(origins: _RequestOrigins, runs: Iterable[_RunOrigin]) -> None:
 
 
 def _add_callers(origins: _RequestOrigins, call_ids: set[int]) -> None:
-    wanted = call_ids | {run.parent_call_id for run in origins.runs.values() if run.parent_call_id is not None}
+    wanted = call_ids | {
+        run.parent_call_id for run in origins.runs.values() if run.parent_call_id is not None
+    }
     while wanted:
         rows = ToolCall.objects.filter(pk__in=wanted).order_by().values_list("pk", "parent_call_id")
         callers = dict(rows)
@@ -247,15 +274,24 @@ def _get_schedule_id(run: _RunOrigin) -> int | None:
 
 
 def _load_edits(origins: _RequestOrigins) -> tuple[People, People]:
-    """Load the people who edited each call, and those who edited one of a delegated run, by call and by run.
+    """Load the people who edited each call, and those who edited one of a delegated run, by call
+    and by run.
 
     An edit replaces a card that nobody approved.
     """
     calls = {*origins.callers, *(call for calls in origins.creations.values() for call in calls)}
     delegated = {child for children in origins.children.values() for child in children}
-    wanted = Q(tool_call_id__in=calls) | Q(run_id__in=delegated) if delegated else Q(tool_call_id__in=calls)
-    edited = Approval.objects.filter(wanted, status=ApprovalStatus.SUPERSEDED, start_after=None).order_by("sequence")
-    rows = list(edited.values_list("tool_call_id", "run_id", "decided_by_id", "decided_by__username"))
+    wanted = (
+        Q(tool_call_id__in=calls) | Q(run_id__in=delegated)
+        if delegated
+        else Q(tool_call_id__in=calls)
+    )
+    edited = Approval.objects.filter(
+        wanted, status=ApprovalStatus.SUPERSEDED, start_after=None
+    ).order_by("sequence")
+    rows = list(
+        edited.values_list("tool_call_id", "run_id", "decided_by_id", "decided_by__username")
+    )
     by_call = _group_people((call_id, user_id, name) for call_id, _, user_id, name in rows)
     return by_call, _group_people(row[1:] for row in rows)
 

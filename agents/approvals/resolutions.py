@@ -29,7 +29,10 @@ def resolve(member: Membership, call_id: int, outcome: str, reason: str) -> Tool
     """
     require_approver(member)
     if outcome not in OUTCOMES:
-        raise Invalid("outcome", f"outcome is {outcome!r}, but must be one of {', '.join(map(repr, OUTCOMES))}")
+        raise Invalid(
+            "outcome",
+            f"outcome is {outcome!r}, but must be one of {', '.join(map(repr, OUTCOMES))}",
+        )
     if not reason.strip() or len(reason) > MAX_REASON or "\0" in reason:
         raise Invalid("reason", f"a reason of 1 to {MAX_REASON:,} characters is needed")
     call = ToolCall.objects.filter(organization_id=member.organization_id, pk=call_id).first()
@@ -48,7 +51,9 @@ def resolve(member: Membership, call_id: int, outcome: str, reason: str) -> Tool
         keep_provenance(call, result)
         tx.inbox_changed = True
         tx.publish(CallResolved(str(call.pk), outcome, by, reason))
-        tx.audit(f"user:{by}", "outcome_resolved", f"tool_call:{call.pk}", outcome=outcome, reason=reason)
+        tx.audit(
+            f"user:{by}", "outcome_resolved", f"tool_call:{call.pk}", outcome=outcome, reason=reason
+        )
         next_step.wake_if_possible(tx, by)
     return ToolCall.objects.get(pk=call_id)
 
@@ -56,21 +61,31 @@ def resolve(member: Membership, call_id: int, outcome: str, reason: str) -> Tool
 def _acknowledge(member: Membership, call: ToolCall, reason: str) -> ToolCall:
     by = member.user.get_username()
     with run_transaction(call.run_id) as tx:
-        cards = Approval.objects.filter(tool_call=call, kind=ApprovalKind.UNKNOWN, status=ApprovalStatus.PENDING)
+        cards = Approval.objects.filter(
+            tool_call=call, kind=ApprovalKind.UNKNOWN, status=ApprovalStatus.PENDING
+        )
         late_cards = cards.filter(tool_call__late_effect__isnull=False)
         decided = {"decided_by": member.user, "decided_at": Now(), "reason": reason}
         if not late_cards.update(status=ApprovalStatus.ANSWERED, **decided):
             raise Conflict("this call has no late effect to acknowledge", call_status=call.status)
         tx.inbox_changed = True
         tx.publish(CallResolved(str(call.pk), ACKNOWLEDGED, by, reason))
-        tx.audit(f"user:{by}", "late_effect_acknowledged", f"tool_call:{call.pk}", tool=call.tool, reason=reason)
+        tx.audit(
+            f"user:{by}",
+            "late_effect_acknowledged",
+            f"tool_call:{call.pk}",
+            tool=call.tool,
+            reason=reason,
+        )
     return ToolCall.objects.get(pk=call.pk)
 
 
 def _make_result(outcome: str, by: str, reason: str) -> ToolResult:
     if outcome == "succeeded":
         return ToolResult.ok(
-            {"confirmed_by": by, "reason": reason}, f"{by} reported that it happened: {reason}", confirmed_by=by
+            {"confirmed_by": by, "reason": reason},
+            f"{by} reported that it happened: {reason}",
+            confirmed_by=by,
         )
     error = ToolError(
         ErrorCode.OUTCOME_UNKNOWN,

@@ -23,7 +23,8 @@ def save_view(member: Membership, name: str, query: str, allowed: tuple[str, ...
         query: the query string; params that are not `allowed` are dropped.
 
     Raises:
-        Invalid: there is no name or no filter, one of them is too long, or there are too many views.
+        Invalid: there is no name or no filter, one of them is too long, or there are too many
+            views.
     """
     name = " ".join(name.split())
     kept = urlencode([(key, value) for key, value in parse_qsl(query) if key in allowed])
@@ -35,7 +36,10 @@ def save_view(member: Membership, name: str, query: str, allowed: tuple[str, ...
     if own.exclude(name=name).count() >= MAX_VIEWS:
         raise Invalid("name", f"delete a view first: at most {MAX_VIEWS} can be saved")
     return own.update_or_create(
-        organization_id=member.organization_id, user=member.user, name=name, defaults={"query": kept}
+        organization_id=member.organization_id,
+        user=member.user,
+        name=name,
+        defaults={"query": kept},
     )[0]
 
 
@@ -45,6 +49,8 @@ def delete_view(member: Membership, view_id: int) -> None:
     Raises:
         NotFound: the member has no such view.
     """
-    own = SavedView.objects.filter(organization_id=member.organization_id, user=member.user, pk=view_id)
+    own = SavedView.objects.filter(
+        organization_id=member.organization_id, user=member.user, pk=view_id
+    )
     if not own.delete()[0]:
         raise NotFound(f"There is no view {view_id}.")

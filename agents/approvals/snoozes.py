@@ -1,4 +1,5 @@
-"""Snoozed cards: hidden from one person until a certain time. Others still see them, and they expire as always."""
+"""Snoozed cards: hidden from one person until a certain time. Others still see them, and they
+expire as always."""
 
 from datetime import date, datetime, time, timedelta
 
@@ -18,7 +19,8 @@ def snooze(member: Membership, approval_id: int, until: str) -> Snooze:
     """Hide a waiting card from this member.
 
     Args:
-        until: `hour`, `tomorrow` (8 in the morning), or a date, on which it returns at 8 in the morning.
+        until: `hour`, `tomorrow` (8 in the morning), or a date, on which it returns at 8 in the
+            morning.
 
     Raises:
         NotFound: there is no such card.
@@ -29,9 +31,9 @@ def snooze(member: Membership, approval_id: int, until: str) -> Snooze:
     if card.status != ApprovalStatus.PENDING:
         raise Conflict("the card is no longer waiting", approval_status=card.status)
     when = _parse_time(until)
-    return Snooze.objects.update_or_create(user=member.user, tool_call_id=card.tool_call_id, defaults={"until": when})[
-        0
-    ]
+    return Snooze.objects.update_or_create(
+        user=member.user, tool_call_id=card.tool_call_id, defaults={"until": when}
+    )[0]
 
 
 def end_snooze(member: Membership, approval_id: int) -> None:
@@ -45,11 +47,16 @@ def end_snooze(member: Membership, approval_id: int) -> None:
 
 
 def list_snoozed_calls(member: Membership) -> list[tuple[int, datetime]]:
-    """List the calls whose waiting cards this member has snoozed, each with the end of the snooze."""
+    """List the calls whose waiting cards this member has snoozed, each with the end of the
+    snooze."""
     waiting = Approval.objects.filter(
-        organization_id=member.organization_id, status=ApprovalStatus.PENDING, tool_call_id=OuterRef("tool_call_id")
+        organization_id=member.organization_id,
+        status=ApprovalStatus.PENDING,
+        tool_call_id=OuterRef("tool_call_id"),
     )
-    active = Snooze.objects.filter(Exists(waiting), user_id=member.user_id, until__gt=timezone.now())
+    active = Snooze.objects.filter(
+        Exists(waiting), user_id=member.user_id, until__gt=timezone.now()
+    )
     return list(active.values_list("tool_call_id", "until"))
 
 
@@ -67,7 +74,9 @@ def _parse_time(until: str) -> datetime:
     try:
         day = now.date() + timedelta(days=1) if until == "tomorrow" else date.fromisoformat(until)
     except ValueError:
-        raise Invalid("until", f"{until[:40]!r} is not a date such as {now.date():%Y-%m-%d}") from None
+        raise Invalid(
+            "until", f"{until[:40]!r} is not a date such as {now.date():%Y-%m-%d}"
+        ) from None
     when = datetime.combine(day, MORNING, tzinfo=now.tzinfo)
     if not now < when <= now + LONGEST_SNOOZE:
         raise Invalid("until", f"choose a day within the next {LONGEST_SNOOZE.days} days")

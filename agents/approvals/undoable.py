@@ -33,11 +33,20 @@ class Undoable:
 
 
 def list_undoable(member: Membership) -> list[Undoable]:
-    """List this member's approvals that can still be undone, oldest first; at most 1,000 are checked."""
-    mine = Approval.objects.filter(organization_id=member.organization_id, decided_by_id=member.user_id)
-    waiting = mine.filter(status=ApprovalStatus.APPROVED, start_after__gt=Now(), tool_call__status=CallStatus.APPROVED)
+    """List this member's approvals that can still be undone, oldest first; at most 1,000 are
+    checked."""
+    mine = Approval.objects.filter(
+        organization_id=member.organization_id, decided_by_id=member.user_id
+    )
+    waiting = mine.filter(
+        status=ApprovalStatus.APPROVED, start_after__gt=Now(), tool_call__status=CallStatus.APPROVED
+    )
     columns = ("pk", "sentence", "start_after", "bulk_id")
-    rows = waiting.filter(~WithheldBulk.find_for_approval()).order_by("decided_at", "pk").values_list(*columns)
+    rows = (
+        waiting.filter(~WithheldBulk.find_for_approval())
+        .order_by("decided_at", "pk")
+        .values_list(*columns)
+    )
     return list(_join_bulks(list(rows[:MAX_UNDOABLE])))
 
 

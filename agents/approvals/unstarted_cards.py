@@ -19,7 +19,8 @@ from tools.toolbox.asked_actions import find_asked_action
 
 
 def replace_unstarted_card(card_id: int, why: str) -> bool:
-    """Replace the approved card of a call that has not started; return False if the card is no longer approved.
+    """Replace the approved card of a call that has not started; return False if the card is no
+    longer approved.
 
     A call that the gate now forbids is rejected instead.
     """
@@ -38,7 +39,8 @@ def replace_unstarted_card(card_id: int, why: str) -> bool:
 
 
 def compute_current_effect(card: Approval) -> CallEffect | ToolError:
-    """Compute the card's effect again, outside transactions; return an error if the gate now forbids the call.
+    """Compute the card's effect again, outside transactions; return an error if the gate now
+    forbids the call.
 
     The gate does not judge asks; their effect stays unknown.
     """
@@ -55,7 +57,9 @@ def compute_effect_to_show(card: Approval) -> CallEffect:
     effect = compute_current_effect(card)
     if isinstance(effect, CallEffect):
         return effect
-    return describe_refusal(load_toolbox(card.organization_id).get_tool(card.tool_call.tool), card, effect)
+    return describe_refusal(
+        load_toolbox(card.organization_id).get_tool(card.tool_call.tool), card, effect
+    )
 
 
 def compute_effect_now(card: Approval) -> CallEffect | ToolError:
@@ -67,7 +71,9 @@ def compute_effect_now(card: Approval) -> CallEffect | ToolError:
     context = load_context(call.run_id)
     tool, verdict = context.judge_start(call.tool, call)
     if tool is None or verdict.error is not None:
-        return verdict.error or ToolError(ErrorCode.TOOL_NOT_FOUND, "The tool is no longer installed.", attempted=False)
+        return verdict.error or ToolError(
+            ErrorCode.TOOL_NOT_FOUND, "The tool is no longer installed.", attempted=False
+        )
     try:
         return compute_effect_here(tool, verdict.params, context.build_tool_context(call))
     except ToolError as error:

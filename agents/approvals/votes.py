@@ -58,19 +58,25 @@ class CardStanding:
     @property
     def needs(self) -> str:
         """The approvals that are missing, such as `1 of 2: someone from Finance, not Ann`."""
-        return describe_needs(self.ruled, self.states, ", ".join(each.name for each in self.requesters))
+        return describe_needs(
+            self.ruled, self.states, ", ".join(each.name for each in self.requesters)
+        )
 
     @property
     def stuck(self) -> str:
         """The names of the rules that nobody can meet."""
-        return ", ".join(rule.name for rule in find_stuck(self.states, self.ruled, self.voters.values()))
+        return ", ".join(
+            rule.name for rule in find_stuck(self.states, self.ruled, self.voters.values())
+        )
 
     def list_barred(self) -> list[str]:
-        """List the names of the approvers whose approval would not count now, or who have approved it."""
+        """List the names of the approvers whose approval would not count now, or who have approved
+        it."""
         return [
             voter.name
             for voter in self.voters.values()
-            if voter.may_approve and not may_decide(voter, self.ruled, self.votes, self.rules).may_approve
+            if voter.may_approve
+            and not may_decide(voter, self.ruled, self.votes, self.rules).may_approve
         ]
 
     @property
@@ -106,12 +112,15 @@ class CardStanding:
 
     @property
     def needs_several_people(self) -> bool:
-        """True if a rule requires more than one person, so that one person's standing grant cannot approve the card."""
+        """True if a rule requires more than one person, so that one person's standing grant cannot
+        approve the card."""
         return any(rule.needed > 1 for rule in self.rules)
 
     def may_decide(self, member: Membership) -> Entitlement:
         """Return this member's right to approve the card now."""
-        voter = self.voters.get(member.user_id) or Voter(member.user_id, member.user.get_username(), may_approve=False)
+        voter = self.voters.get(member.user_id) or Voter(
+            member.user_id, member.user.get_username(), may_approve=False
+        )
         found = may_decide(voter, self.ruled, self.votes, self.rules)
         asked = any(each.user_id == voter.id for each in self.requesters)
         if (
@@ -124,8 +133,11 @@ class CardStanding:
         return found
 
 
-def find_standings(organization: Organization, cards: Collection[Approval]) -> dict[int, CardStanding]:
-    """Find the matching approval rules and votes of each card, by card id; cards without a matching rule are left out.
+def find_standings(
+    organization: Organization, cards: Collection[Approval]
+) -> dict[int, CardStanding]:
+    """Find the matching approval rules and votes of each card, by card id; cards without a matching
+    rule are left out.
 
     One query if no rule matches, and at most nine more for any number of cards.
 
@@ -137,7 +149,9 @@ def find_standings(organization: Organization, cards: Collection[Approval]) -> d
     ruled = [card for card in cards if matching[card.pk]]
     if not ruled:
         return {}
-    excluding = [card for card in ruled if any(rule.excludes_requesters for rule in matching[card.pk])]
+    excluding = [
+        card for card in ruled if any(rule.excludes_requesters for rule in matching[card.pk])
+    ]
     requesters, voters = find_requesters(excluding), load_voters(organization.pk)
     votes = _load_votes(ruled, voters)
     return {
@@ -157,7 +171,8 @@ class VoteRight:
     """A member's right to approve a card now.
 
     Attributes:
-        standing: None if no rule matches the card: one approver decides. An earlier vote is not cast again.
+        standing: None if no rule matches the card: one approver decides. An earlier vote is not
+            cast again.
         breaks_glass: see `break_glass`.
     """
 
@@ -168,7 +183,8 @@ class VoteRight:
 
     @property
     def ruling(self) -> dict[str, Any] | None:
-        """The record of rules and votes to store with an approval now; None if no rule matches it."""
+        """The record of rules and votes to store with an approval now; None if no rule matches
+        it."""
         if self.standing is None or self.voter is None:
             return None
         found = Ruling.of(self.voter, self.standing.ruled, self.standing.votes, self.standing.rules)
@@ -182,12 +198,17 @@ class VoteRight:
         return replace(self.standing, votes=(*self.standing.counted, self.entitlement.vote)).needs
 
     def refuse_unseen(self, seen: str | None) -> None:
-        """Raise ApprovalsChanged if these are not the approvals that the person saw; None skips the check."""
+        """Raise ApprovalsChanged if these are not the approvals that the person saw; None skips the
+        check."""
         current = self.standing.seen if self.standing else ""
         if seen is not None and seen != current:
-            by, needs = (self.standing.approved_by, self.standing.needs) if self.standing else ([], "")
+            by, needs = (
+                (self.standing.approved_by, self.standing.needs) if self.standing else ([], "")
+            )
             what = f"it is now approved by {current}" if current else "no approval is left"
-            raise ApprovalsChanged(f"the approvals have changed: {what}", approved_by=by, needs=needs)
+            raise ApprovalsChanged(
+                f"the approvals have changed: {what}", approved_by=by, needs=needs
+            )
 
     @property
     def is_repeated(self) -> bool:
@@ -195,7 +216,9 @@ class VoteRight:
         return self.standing is not None and not self.entitlement.may_approve
 
 
-def require_vote(member: Membership, organization: Organization, card: Approval, decision_id: str) -> VoteRight:
+def require_vote(
+    member: Membership, organization: Organization, card: Approval, decision_id: str
+) -> VoteRight:
     """Return this member's right to approve the card; call it under the lock of the card's run.
 
     Raises:
@@ -214,7 +237,8 @@ def require_vote(member: Membership, organization: Organization, card: Approval,
 
 
 def cast_vote(card: Approval, right: VoteRight, decision_id: str, bulk_id: UUID | None) -> bool:
-    """Record the vote, unless it decides the card alone; return True if the card is approved with it.
+    """Record the vote, unless it decides the card alone; return True if the card is approved with
+    it.
 
     Votes that no longer count are withdrawn, because each person has one vote.
     """
@@ -229,7 +253,11 @@ def cast_vote(card: Approval, right: VoteRight, decision_id: str, bulk_id: UUID 
             Vote.objects.filter(pk=row.pk).update(withdrawn_at=Now())
     voter_id, deputy_for_id = _get_ids(vote)
     Vote.objects.create(
-        approval=card, voter_id=voter_id, deputy_for_id=deputy_for_id, decision_id=decision_id, bulk_id=bulk_id
+        approval=card,
+        voter_id=voter_id,
+        deputy_for_id=deputy_for_id,
+        decision_id=decision_id,
+        bulk_id=bulk_id,
     )
     return right.entitlement.completes
 
@@ -240,7 +268,10 @@ HAS_VOTES = Exists(Vote.objects.filter(approval_id=OuterRef("pk"), withdrawn_at=
 
 def list_voters(organization_id: int) -> dict[int, tuple[str, ...]]:
     """List the usernames of the people who have approved each waiting card, by card id."""
-    waiting = {"approval__organization_id": organization_id, "approval__status": ApprovalStatus.PENDING}
+    waiting = {
+        "approval__organization_id": organization_id,
+        "approval__status": ApprovalStatus.PENDING,
+    }
     rows = Vote.select_cast().filter(**waiting)
     found: dict[int, tuple[str, ...]] = {}
     for card_id, name in rows.values_list("approval_id", "voter__username"):
@@ -261,7 +292,8 @@ def withdraw_vote(user_id: int, card: Approval) -> bool:
 
 
 def keep_votes(card: Approval, replacement: Approval, without_user_id: int) -> None:
-    """Copy the votes of other people to the card that replaces this one, if it shows exactly the same."""
+    """Copy the votes of other people to the card that replaces this one, if it shows exactly the
+    same."""
     if replacement.digest != card.digest:
         return
     votes = Vote.objects.filter(approval=card, withdrawn_at=None).exclude(voter_id=without_user_id)
@@ -295,7 +327,9 @@ def _describe(card: Approval, requesters: Collection[Requester]) -> RuledCard:
     )
 
 
-def _load_votes(cards: Collection[Approval], voters: dict[int, Voter]) -> dict[int, tuple[CastVote, ...]]:
+def _load_votes(
+    cards: Collection[Approval], voters: dict[int, Voter]
+) -> dict[int, tuple[CastVote, ...]]:
     """Load the votes on these cards, with their people's current roles, in one query.
 
     Votes of former members and former deputies are left out.
@@ -304,7 +338,11 @@ def _load_votes(cards: Collection[Approval], voters: dict[int, Voter]) -> dict[i
     rows = Vote.select_cast().filter(approval__in=[card.pk for card in cards])
     for card_id, voter_id, other_id in rows.values_list("approval_id", "voter_id", "deputy_for_id"):
         voter = voters.get(voter_id)
-        other = next((each for each in voter.deputy_for if each.id == other_id), None) if voter and other_id else None
+        other = (
+            next((each for each in voter.deputy_for if each.id == other_id), None)
+            if voter and other_id
+            else None
+        )
         if voter is not None and (other is not None or other_id is None):
             found[card_id] = (*found.get(card_id, ()), CastVote(voter, other))
     return found

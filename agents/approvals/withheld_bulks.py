@@ -1,4 +1,5 @@
-"""Undo of a bulk approval: one row withholds all its calls at once, then workers renew the cards one by one."""
+"""Undo of a bulk approval: one row withholds all its calls at once, then workers renew the cards
+one by one."""
 
 from __future__ import annotations
 
@@ -62,9 +63,15 @@ class WithheldState:
         started = f"{self.started:,} had already started{so_far}. " if self.started else ""
         left = f" {self.left:,} more are still coming back and will not start." if self.left else ""
         waiting = (
-            f"{self.waiting_again:,} {'is' if self.waiting_again == 1 else 'are'} waiting again." if self.cards else ""
+            f"{self.waiting_again:,} {'is' if self.waiting_again == 1 else 'are'} waiting again."
+            if self.cards
+            else ""
         )
-        votes = f" {self.votes:,} {'vote' if self.votes == 1 else 'votes'} withdrawn." if self.votes else ""
+        votes = (
+            f" {self.votes:,} {'vote' if self.votes == 1 else 'votes'} withdrawn."
+            if self.votes
+            else ""
+        )
         return f"{started}{waiting}{left}{votes}".strip()
 
 
@@ -87,8 +94,13 @@ def withhold(member: Membership, bulk_id: UUID) -> WithheldState:
         )
         if is_new:
             told = {"bulk": str(bulk_id), "cards": state.cards}
-            actor, subject = f"user:{member.user.get_username()}", f"organization:{member.organization_id}"
-            audit.append(member.organization_id, [audit.NewEntry(actor, "bulk_undone", subject, told)])
+            actor, subject = (
+                f"user:{member.user.get_username()}",
+                f"organization:{member.organization_id}",
+            )
+            audit.append(
+                member.organization_id, [audit.NewEntry(actor, "bulk_undone", subject, told)]
+            )
         transaction.on_commit(notify.request_renewal)
         transaction.on_commit(partial(notify.ring_inbox, member.organization_id))
     return state
@@ -114,11 +126,14 @@ def refuse_undone(member: Membership, bulk_id: UUID | None) -> None:
 
 
 def renew_some() -> bool:
-    """Renew some cards of withheld bulks, each under its run's lock; return False if none could be renewed.
+    """Renew some cards of withheld bulks, each under its run's lock; return False if none could be
+    renewed.
 
     Their order is random, so that several workers rarely choose the same.
     """
-    withheld = Approval.objects.filter(WithheldBulk.find_for_approval(), status=ApprovalStatus.APPROVED)
+    withheld = Approval.objects.filter(
+        WithheldBulk.find_for_approval(), status=ApprovalStatus.APPROVED
+    )
     voted = Approval.objects.filter(votes__in=Vote.select_undone(), status=ApprovalStatus.PENDING)
     done = 0
     for cards, renew in ((withheld, _renew), (voted, _withdraw)):
@@ -129,7 +144,9 @@ def renew_some() -> bool:
 
 
 def _renew(card_id: int) -> bool:
-    cards = Approval.objects.filter(pk=card_id, status=ApprovalStatus.APPROVED, tool_call__status=CallStatus.APPROVED)
+    cards = Approval.objects.filter(
+        pk=card_id, status=ApprovalStatus.APPROVED, tool_call__status=CallStatus.APPROVED
+    )
     cards = cards.select_related("tool_call", "decided_by")
     card = cards.first()
     if card is None:
@@ -153,13 +170,17 @@ def _withdraw(card_id: int) -> bool:
 
 
 def _select_own(member: Membership) -> QuerySet[WithheldBulk]:
-    return WithheldBulk.objects.filter(organization_id=member.organization_id, user_id=member.user_id)
+    return WithheldBulk.objects.filter(
+        organization_id=member.organization_id, user_id=member.user_id
+    )
 
 
 def _select_bulk(organization_id: int, user_id: int, bulk_id: UUID) -> QuerySet[Approval]:
     """Select this person's approvals of the bulk, in any state."""
     recent = Approval.objects.filter(
-        organization_id=organization_id, decided_at__gt=Now() - UNDOABLE_FOR, start_after__isnull=False
+        organization_id=organization_id,
+        decided_at__gt=Now() - UNDOABLE_FOR,
+        start_after__isnull=False,
     )
     return recent.filter(bulk_id=bulk_id, decided_by_id=user_id)
 
@@ -175,5 +196,9 @@ def _read(organization_id: int, user_id: int, bulk_id: UUID) -> WithheldState:
         )
     )
     votes = Vote.objects.filter(bulk_id=bulk_id, voter_id=user_id, cast_at__gt=Now() - UNDOABLE_FOR)
-    beside_others = votes.filter(approval__organization_id=organization_id).exclude(approval__decided_by=user_id)
-    return WithheldState(bulk_id, **counts, votes=beside_others.values("approval__tool_call").distinct().count())
+    beside_others = votes.filter(approval__organization_id=organization_id).exclude(
+        approval__decided_by=user_id
+    )
+    return WithheldState(
+        bulk_id, **counts, votes=beside_others.values("approval__tool_call").distinct().count()
+    )

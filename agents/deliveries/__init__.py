@@ -1,1 +1,2 @@
-"""Deliveries: one engine sends what subjects have written in their outboxes, by mail, push, chat and webhook."""
+"""Deliveries: one engine sends what subjects have written in their outboxes, by mail, push, chat
+and webhook."""

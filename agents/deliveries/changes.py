@@ -38,14 +38,17 @@ def send_again(member: Membership, model: type[D], delivery_id: int) -> D:
             raise NotFound(f"There is no {outbox.noun} {delivery_id}.")
         fresh = outbox.begin_again(member, delivery)
         ended = outbox.select_all().filter(pk=delivery_id, status__in=outbox.repeatable)
-        if not ended.update(status=DeliveryStatus.WAITING, ended_at=None, due_at=Now(), tries=0, **fresh):
+        if not ended.update(
+            status=DeliveryStatus.WAITING, ended_at=None, due_at=Now(), tries=0, **fresh
+        ):
             raise Conflict(f"This {outbox.noun} {outbox.other_state}.")
         transaction.on_commit(notify.request_delivery)
     return delivery
 
 
 def delete_deliveries(rows: QuerySet[Any], at_once: int) -> int:
-    """Delete deliveries in short transactions, and leave the rest to the next time; return their number."""
+    """Delete deliveries in short transactions, and leave the rest to the next time; return their
+    number."""
     deleted = 0
     for _ in range(_STEPS):
         found = list(rows.order_by().values_list("pk", flat=True)[:at_once])

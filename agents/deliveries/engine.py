@@ -1,4 +1,5 @@
-"""Send due deliveries at least once: each attempt is recorded before it begins, and its end afterwards.
+"""Send due deliveries at least once: each attempt is recorded before it begins, and its end
+afterwards.
 
 If a sender is killed in between, another one retries when the attempt times out, so a kill repeats
 at most the messages that were being sent.
@@ -38,7 +39,8 @@ def send_next(kind: str, *, only_healthy: bool = False) -> bool:
     """Send the next message by a channel of this kind; return False if nothing is due.
 
     Args:
-        only_healthy: only to receivers whose last message arrived, so that failing ones never delay them.
+        only_healthy: only to receivers whose last message arrived, so that failing ones never delay
+            them.
     """
     batch = _take_batch(kind, _RECEIVERS, only_healthy=only_healthy)
     if batch is None:
@@ -52,7 +54,9 @@ def send_next(kind: str, *, only_healthy: bool = False) -> bool:
     return True
 
 
-def _take_batch(kind: str, receivers: Receivers | None = None, *, only_healthy: bool = False) -> _Batch | None:
+def _take_batch(
+    kind: str, receivers: Receivers | None = None, *, only_healthy: bool = False
+) -> _Batch | None:
     """Take the due deliveries of one idle receiver, and record the start of an attempt.
 
     Without due deliveries, no lock is taken.
@@ -70,7 +74,8 @@ def _take_batch(kind: str, receivers: Receivers | None = None, *, only_healthy: 
 
 
 def _begin_try(outbox: _Outbox, due: QuerySet[Any]) -> _Batch | None:
-    """Lock the first due delivery, healthy receivers before others, and record the start of an attempt."""
+    """Lock the first due delivery, healthy receivers before others, and record the start of an
+    attempt."""
     rows = due.select_for_update(skip_locked=True, no_key=True, of=outbox.locks)
     rows = rows.select_related(outbox.receiver, *outbox.related).annotate(taken_at=Now())
     first = _find_first(outbox, rows)
@@ -95,7 +100,11 @@ def _find_first(outbox: _Outbox, rows: QuerySet[Any]) -> Any:
 def _send_batch(batch: _Batch) -> None:
     outbox = batch.outbox
     if outbox.max_tries is not None and batch.tries > outbox.max_tries:
-        _end(batch, DeliveryStatus.FAILED, "each try ended without a result; the log of the workers says why")
+        _end(
+            batch,
+            DeliveryStatus.FAILED,
+            "each try ended without a result; the log of the workers says why",
+        )
         return
     try:
         batch = _drop_unneeded(batch)
@@ -125,7 +134,8 @@ def _drop_unneeded(batch: _Batch) -> _Batch:
 
 @contextmanager
 def _renewing(batch: _Batch) -> Iterator[None]:
-    """Keep other senders from the batch during a slow attempt; they may take a killed sender's batch after `try_s`."""
+    """Keep other senders from the batch during a slow attempt; they may take a killed sender's
+    batch after `try_s`."""
     ended = threading.Event()
     pause = timedelta(seconds=batch.outbox.try_s * timing().scale)
 
@@ -147,7 +157,9 @@ def _renewing(batch: _Batch) -> Iterator[None]:
 def _record_failure(batch: _Batch, error: DeliveryError) -> None:
     """Let the deliveries wait for their next attempt, or fail them after the last one."""
     outbox, pause = batch.outbox, None
-    logger.warning("%s %s: %s (try %d)", outbox.receiver, batch.receiver.pk, error.problem, batch.tries)
+    logger.warning(
+        "%s %s: %s (try %d)", outbox.receiver, batch.receiver.pk, error.problem, batch.tries
+    )
     if error.is_final or outbox.is_given_up(batch):
         _end(batch, DeliveryStatus.FAILED, error.problem)
     else:
@@ -158,8 +170,11 @@ def _record_failure(batch: _Batch, error: DeliveryError) -> None:
 
 
 def find_pause(tries: int, longest_s: float = LONGEST_PAUSE_S) -> timedelta:
-    """Return the pause after this many failed attempts: 15 seconds, then four times the last one, up to the longest."""
-    return timedelta(seconds=min(FIRST_PAUSE_S * 4.0 ** min(tries - 1, 10), longest_s) * timing().scale)
+    """Return the pause after this many failed attempts: 15 seconds, then four times the last one,
+    up to the longest."""
+    return timedelta(
+        seconds=min(FIRST_PAUSE_S * 4.0 ** min(tries - 1, 10), longest_s) * timing().scale
+    )
 
 
 def _end(batch: _Batch, status: str, problem: str = "") -> None:

@@ -15,11 +15,13 @@ class Notification:
         subject: one line.
         items: the notices, each with its absolute link.
         path: the page to open: that of the notice, or one that lists all.
-        tag: a later message with the same tag replaces this one; at most 32 letters, digits, - and _.
+        tag: a later message with the same tag replaces this one; at most 32 letters, digits, - and
+            _.
         waiting: the number of cards that wait in the organization.
         settings_link: the page for the receiver's preferences.
         closes: the tags of earlier messages that leave a browser's screen with this one.
-        code: the code that confirms the channel, if the message is about that; `channel_id` names the channel.
+        code: the code that confirms the channel, if the message is about that; `channel_id` names
+            the channel.
     """
 
     key: str

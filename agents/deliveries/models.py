@@ -14,7 +14,8 @@ MAX_PROBLEM = 300
 
 
 class DeliveryStatus(models.TextChoices):
-    """The states of a delivery: `waiting` may become any other, `failed` may become waiting again."""
+    """The states of a delivery: `waiting` may become any other, `failed` may become waiting
+    again."""
 
     WAITING = "waiting", "Waiting"
     SENT = "sent", "Sent"
@@ -24,7 +25,9 @@ class DeliveryStatus(models.TextChoices):
     FAILED = "failed", "Failed"
 
 
-ENDED_HAS_A_TIME = Q(status="waiting", ended_at__isnull=True) | ~Q(status="waiting") & Q(ended_at__isnull=False)
+ENDED_HAS_A_TIME = Q(status="waiting", ended_at__isnull=True) | ~Q(status="waiting") & Q(
+    ended_at__isnull=False
+)
 """The constraint of each table of deliveries."""
 
 
@@ -32,7 +35,8 @@ class DeliveryBase(models.Model):
     """A message on its way to one receiver.
 
     Attributes:
-        due_at: the time from which to send it; during an attempt, the time at which another sender may retry.
+        due_at: the time from which to send it; during an attempt, the time at which another sender
+            may retry.
         tries: the number of started attempts.
         problem: the reason why the last attempt failed, or why it was dropped.
         taken_at: the database's time when the engine took it; only set on rows read by the engine.
@@ -51,10 +55,12 @@ class DeliveryBase(models.Model):
 
 
 class ReceiverBase(models.Model):
-    """An address that deliveries go to; each has an `organization_id` and a `host`, which may be empty.
+    """An address that deliveries go to; each has an `organization_id` and a `host`, which may be
+    empty.
 
     Attributes:
-        failing_since, problem: the time since which sending fails, and the reason of the last failure.
+        failing_since, problem: the time since which sending fails, and the reason of the last
+            failure.
     """
 
     failing_since = models.DateTimeField(null=True)
@@ -65,7 +71,8 @@ class ReceiverBase(models.Model):
 
 
 class PushKey(models.Model):
-    """The installation's key pair for browser push, in one row; a new one would end all subscriptions."""
+    """The installation's key pair for browser push, in one row; a new one would end all
+    subscriptions."""
 
     private_key = EncryptedTextField()
 

@@ -79,12 +79,14 @@ class Outbox(ABC, Generic[D, R]):
     Attributes:
         kind: the kind of channel.
         receiver: the field of a delivery that names its receiver.
-        host_column: the column with the host of a receiver; empty if only the receiver itself knows it.
+        host_column: the column with the host of a receiver; empty if only the receiver itself knows
+            it.
         locks: the rows that taking a delivery locks; with the receiver's, all processes together
             send it one message at a time.
         related: the related rows that sending reads.
         try_s: the seconds after which an attempt counts as lost, unless its sender renews it.
-        max_tries: the number of attempts after which a delivery is given up; None if another limit counts.
+        max_tries: the number of attempts after which a delivery is given up; None if another limit
+            counts.
         longest_pause_s: the longest pause between two attempts, in seconds.
         repeatable: the states of deliveries that people may send again.
         noun, other_state: a delivery in words for people, and the words for one in another state.
@@ -142,7 +144,8 @@ class Outbox(ABC, Generic[D, R]):
         return (first,)
 
     def hold(self, receiver: R, until: datetime) -> None:
-        """Keep other processes from this receiver; called in the transaction that begins an attempt."""
+        """Keep other processes from this receiver; called in the transaction that begins an
+        attempt."""
 
     def release(self, batch: DeliveryBatch[D, R]) -> None:
         """Let other processes send to this receiver again."""
@@ -168,7 +171,9 @@ class Outbox(ABC, Generic[D, R]):
         """Record at the receiver that a message arrived."""
 
     @abstractmethod
-    def note_failure(self, batch: DeliveryBatch[D, R], error: DeliveryError, pause: timedelta | None) -> None:
+    def note_failure(
+        self, batch: DeliveryBatch[D, R], error: DeliveryError, pause: timedelta | None
+    ) -> None:
         """Record the failure at the receiver; switch it off, or let it rest, if it fails for long.
 
         Args:

@@ -11,11 +11,13 @@ from django.db.models import QuerySet
 from agents.deliveries.outboxes import DeliveryBatch, Outbox
 
 MAX_AT_ONE_HOST = 2
-"""Messages that one process sends to one host at the same time, so that a host that hangs leaves senders for others."""
+"""Messages that one process sends to one host at the same time, so that a host that hangs leaves
+senders for others."""
 
 
 class Receivers:
-    """Receivers and hosts with a message on its way: one for each receiver, and few for each host."""
+    """Receivers and hosts with a message on its way: one for each receiver, and few for each
+    host."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -6,7 +6,8 @@ from agents.employees.models import Employee, ModelProvider, ProviderKind
 
 USUAL_CONTEXT = 128_000
 OLLAMA_CONTEXT = 16_384
-"""Requested from Ollama by default: Ollama's own default is too small for tools, and it truncates silently."""
+"""Requested from Ollama by default: Ollama's own default is too small for tools, and it truncates
+silently."""
 
 _KNOWN = {
     "gpt-5": 272_000,
@@ -25,7 +26,8 @@ _KNOWN = {
 
 
 def find_context_tokens(employee: Employee, provider: ModelProvider) -> int:
-    """Return the model's context window in tokens, from the employee's form, its request to Ollama, or known models."""
+    """Return the model's context window in tokens, from the employee's form, its request to Ollama,
+    or known models."""
     if provider.kind == ProviderKind.OLLAMA:
         requested = choose_num_ctx(employee)
         return min(requested, employee.context_tokens or requested)
@@ -37,8 +39,14 @@ def find_context_tokens(employee: Employee, provider: ModelProvider) -> int:
 
 
 def choose_num_ctx(employee: Employee) -> int:
-    """Return the context window to request from Ollama, which would otherwise silently drop the oldest part."""
-    return employee.num_ctx or _find_in_options(employee.extra_body) or employee.context_tokens or OLLAMA_CONTEXT
+    """Return the context window to request from Ollama, which would otherwise silently drop the
+    oldest part."""
+    return (
+        employee.num_ctx
+        or _find_in_options(employee.extra_body)
+        or employee.context_tokens
+        or OLLAMA_CONTEXT
+    )
 
 
 def _find_in_options(body: dict[str, Any]) -> int | None:

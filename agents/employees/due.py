@@ -8,7 +8,8 @@ from tools.connections.models import Source, SourceKind
 
 
 def select_due_sources() -> QuerySet[Source]:
-    """Select MCP servers that have not been read for a while, and sources that were never read and have no problem.
+    """Select MCP servers that have not been read for a while, and sources that were never read and
+    have no problem.
 
     The description of an API is read again only when an admin asks for it.
     """

@@ -1,4 +1,5 @@
-"""Limits as sentences with blanks: people fill them in, and each becomes a condition or a level of a grant."""
+"""Limits as sentences with blanks: people fill them in, and each becomes a condition or a level of
+a grant."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from tools.toolbox import Condition, Otherwise, Rule
 from tools.toolbox.param_values import format_number, is_number
 
 Row = dict[str, str]
-"""One sentence as a form sends it: `sentence` names its kind, every other key is a blank with its text."""
+"""One sentence as a form sends it: `sentence` names its kind, every other key is a blank with its
+text."""
 
 
 class Sentence(StrEnum):
@@ -103,7 +105,10 @@ def format_condition(tool: str, condition: Condition, known: Tool | None) -> Row
         known: the tool, if it is installed; the types of its params decide how a value is written.
     """
     value = condition.value
-    row: Row = {"sentence": _SENTENCE_OF.get(condition.rule, Sentence.COMPARISON).value, "tool": tool}
+    row: Row = {
+        "sentence": _SENTENCE_OF.get(condition.rule, Sentence.COMPARISON).value,
+        "tool": tool,
+    }
     if condition.param:
         row["param"] = condition.param
     if condition.rule in (Rule.CALL_COUNT, Rule.SUM):
@@ -113,7 +118,11 @@ def format_condition(tool: str, condition: Condition, known: Tool | None) -> Row
     elif condition.rule is not Rule.NOT_FROM_OUTSIDE:
         types = list_types(known.schema, condition.param) if known is not None else frozenset()
         values = value if condition.rule is Rule.ONE_OF else [value]
-        written = value if condition.rule in _TEXTS else "\n".join(_write_value(one, types) for one in values)
+        written = (
+            value
+            if condition.rule in _TEXTS
+            else "\n".join(_write_value(one, types) for one in values)
+        )
         row |= {"comparison": condition.rule.value, "value": written}
     return {**row, "otherwise": condition.otherwise.value}
 
@@ -122,7 +131,8 @@ def parse_level(row: Row, tool: Tool) -> str:
     """Return the raised level.
 
     Raises:
-        ValueError: the tool's own level is higher, or the word is not a level; the text is for people.
+        ValueError: the tool's own level is higher, or the word is not a level; the text is for
+            people.
     """
     word = row.get("level", "")
     if word not in tuple(Level):
@@ -154,15 +164,24 @@ def parse_condition(row: Row, catalog: Mapping[str, Tool], *, is_stored: bool = 
         value = _parse_history(sentence, row)
     if rule is Rule.ONLY_AFTER:
         _find_types(catalog, value["tool"], value["param"], is_stored=is_stored)
-    if rule in (Rule.SUM, Rule.MINIMUM, Rule.MAXIMUM) and types and not types & _NUMBERS and not is_stored:
+    if (
+        rule in (Rule.SUM, Rule.MINIMUM, Rule.MAXIMUM)
+        and types
+        and not types & _NUMBERS
+        and not is_stored
+    ):
         raise ValueError(f"{param} of {row['tool']} is not a number")
     otherwise = row.get("otherwise", "")
     if otherwise not in OTHERWISES:
         raise ValueError(f"choose what happens otherwise, not {otherwise!r}")
-    return Condition.from_json({"param": param, "rule": rule.value, "value": value, "otherwise": otherwise})
+    return Condition.from_json(
+        {"param": param, "rule": rule.value, "value": value, "otherwise": otherwise}
+    )
 
 
-def _find_types(catalog: Mapping[str, Tool], name: str, param: str, *, is_stored: bool) -> frozenset[str]:
+def _find_types(
+    catalog: Mapping[str, Tool], name: str, param: str, *, is_stored: bool
+) -> frozenset[str]:
     """List the types of a param; refuse unknown tools and params, unless the sentence is stored."""
     tool = catalog.get(name)
     if tool is None and not is_stored:
@@ -174,7 +193,10 @@ def _parse_history(sentence: Sentence, row: Row) -> Any:
     if sentence is Sentence.ORIGIN:
         return True
     if sentence is Sentence.ONLY_AFTER:
-        return {"tool": _require(row, AFTER), "param": row.get(SAME.name, "").strip() or _require(row, PARAM)}
+        return {
+            "tool": _require(row, AFTER),
+            "param": row.get(SAME.name, "").strip() or _require(row, PARAM),
+        }
     return {"most": _parse_number(_require(row, MOST)), "period": row.get("period", "")}
 
 
@@ -182,7 +204,9 @@ def _parse_compared(rule: Rule, param: str, text: str, types: frozenset[str]) ->
     if rule in _TEXTS:
         return text.rstrip("\r\n")
     if rule is Rule.ONE_OF:
-        return [_parse_value(line.strip(), param, types) for line in text.splitlines() if line.strip()]
+        return [
+            _parse_value(line.strip(), param, types) for line in text.splitlines() if line.strip()
+        ]
     if rule in (Rule.MINIMUM, Rule.MAXIMUM, Rule.MAX_LENGTH):
         return _parse_number(text.strip())
     return _parse_value(text.strip(), param, types)
@@ -200,12 +224,15 @@ def _parse_number(text: str) -> int | float:
 
 
 def _parse_value(text: str, param: str, types: frozenset[str]) -> Any:
-    """Parse a value by the types of its param; a text needs quotes only if it could be read as another value."""
+    """Parse a value by the types of its param; a text needs quotes only if it could be read as
+    another value."""
     try:
         value = json.loads(text, parse_constant=_refuse_constant)
     except ValueError:
         if types and "string" not in types:
-            raise ValueError(f"{text!r} is not a value of {param}, which is {' or '.join(sorted(types))}") from None
+            raise ValueError(
+                f"{text!r} is not a value of {param}, which is {' or '.join(sorted(types))}"
+            ) from None
         return text
     return value if isinstance(value, str) or types != {"string"} else text
 

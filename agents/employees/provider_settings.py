@@ -1,4 +1,5 @@
-"""The settings of an employee's provider and model, read from their rows; and the checks of a provider's row."""
+"""The settings of an employee's provider and model, read from their rows; and the checks of a
+provider's row."""
 
 from dataclasses import replace
 
@@ -24,12 +25,17 @@ def load_provider_config(employee: Employee) -> ProviderConfig:
         name = employee.name if not employee.is_active else f"the provider {provider.name!r}"
         raise ProviderError("bad_settings", f"{name} is switched off", transient=False)
     num_ctx = choose_num_ctx(employee)
-    model_settings = ModelSettings(employee.temperature, employee.max_tokens, num_ctx, employee.extra_body)
-    return replace(build_provider_config(provider, float(provider.timeout_s)), settings=model_settings)
+    model_settings = ModelSettings(
+        employee.temperature, employee.max_tokens, num_ctx, employee.extra_body
+    )
+    return replace(
+        build_provider_config(provider, float(provider.timeout_s)), settings=model_settings
+    )
 
 
 def check_provider(provider: ModelProvider, timeout_s: float) -> str:
-    """Check the provider with a request that costs nothing; return a warning if its models cannot work properly.
+    """Check the provider with a request that costs nothing; return a warning if its models cannot
+    work properly.
 
     Raises:
         ProviderError: the provider cannot be used, or lacks the model of an employee.
@@ -38,7 +44,9 @@ def check_provider(provider: ModelProvider, timeout_s: float) -> str:
     if provider.kind != ProviderKind.SCRIPTED:
         employees = employees.exclude(model="")
     models = tuple(employees.values_list("model", flat=True).distinct())
-    return build_provider(replace(build_provider_config(provider, timeout_s), models=models)).check()
+    return build_provider(
+        replace(build_provider_config(provider, timeout_s), models=models)
+    ).check()
 
 
 def check_script(name: str) -> None:
@@ -47,17 +55,22 @@ def check_script(name: str) -> None:
     Raises:
         ProviderError: the text explains the fault and lists existing scripts.
     """
-    config = ProviderConfig(ProviderKind.SCRIPTED, scripts_dir=settings.GADGET_SCRIPTS_DIR, models=(name,))
+    config = ProviderConfig(
+        ProviderKind.SCRIPTED, scripts_dir=settings.GADGET_SCRIPTS_DIR, models=(name,)
+    )
     build_provider(config).check()
 
 
 def explain_refused_address(kind: str, base_url: str, seconds: float) -> str:
-    """Explain why this address of a provider is not allowed; empty if it is allowed, or its host is not found in time.
+    """Explain why this address of a provider is not allowed; empty if it is allowed, or its host is
+    not found in time.
 
     Raises:
         ProviderError: the address can never work.
     """
-    config = ProviderConfig(kind, _find_base_url(kind, base_url), private_hosts=settings.PRIVATE_PROVIDERS)
+    config = ProviderConfig(
+        kind, _find_base_url(kind, base_url), private_hosts=settings.PRIVATE_PROVIDERS
+    )
     return build_provider(config).explain_refusal(seconds)
 
 
@@ -67,7 +80,9 @@ def find_address_problem(kind: str, base_url: str, timeout_s: float) -> None:
     Raises:
         ProviderError: it does not, or not as a model's server without a key.
     """
-    config = ProviderConfig(kind, base_url, private_hosts=settings.PRIVATE_PROVIDERS, timeout_s=timeout_s)
+    config = ProviderConfig(
+        kind, base_url, private_hosts=settings.PRIVATE_PROVIDERS, timeout_s=timeout_s
+    )
     build_provider(config).check()
 
 
@@ -82,7 +97,9 @@ def build_provider_config(provider: ModelProvider, timeout_s: float) -> Provider
         ProviderError: the stored key cannot be decrypted.
     """
     if isinstance(provider.api_key, UndecryptableText):
-        raise ProviderError("bad_key", f"the key of the provider {provider.name!r} cannot be read", transient=False)
+        raise ProviderError(
+            "bad_key", f"the key of the provider {provider.name!r} cannot be read", transient=False
+        )
     if len(provider.api_key) >= SHORTEST_SECRET:
         KNOWN_SECRETS.learn([provider.api_key], owner=provider.organization_id)
     return ProviderConfig(

@@ -29,7 +29,9 @@ def _get_guards(url: str) -> Guards:
 
 def connect_guards(url: str) -> Guards:
     """Build guards with a client of their own for the Redis at this address."""
-    client = redis.Redis.from_url(url, socket_timeout=SOCKET_TIMEOUT_S, socket_connect_timeout=SOCKET_TIMEOUT_S)
+    client = redis.Redis.from_url(
+        url, socket_timeout=SOCKET_TIMEOUT_S, socket_connect_timeout=SOCKET_TIMEOUT_S
+    )
     return Guards(_RedisCache(client), SharedRateLimiter(client))
 
 

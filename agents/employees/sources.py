@@ -34,7 +34,8 @@ REQUEST_LIMITS = FetchLimits(seconds=3.0, document_bytes=1_000_000)
 """The limits while somebody waits for a page; a worker reads sources that need more."""
 OVER_LIMIT_CODES = frozenset({ErrorCode.TIMEOUT, ErrorCode.LIMIT_EXCEEDED})
 PRIVATE_HINT = (
-    " If this is your server, ask a superuser to tick “Allow private networks”, or add it to ALLOWED_PRIVATE_HOSTS."
+    " If this is your server, ask a superuser to tick “Allow private networks”, "
+    "or add it to ALLOWED_PRIVATE_HOSTS."
 )
 REFRESH_AFTER = timedelta(hours=1)
 """The longest time until a server's changes are noticed."""
@@ -44,7 +45,8 @@ ASK_AGAIN_AFTER = timedelta(minutes=2)
 
 @dataclass(frozen=True)
 class SourceReport:
-    """The result of reading a source, in words for an admin; `problem` is empty if the source responded properly."""
+    """The result of reading a source, in words for an admin; `problem` is empty if the source
+    responded properly."""
 
     problem: str = ""
     summary: str = ""
@@ -56,7 +58,9 @@ def check_source(source: Source, limits: FetchLimits = WORKER_LIMITS) -> SourceR
     if isinstance(found, str):
         return SourceReport(found)
     record_problem(source, "")
-    return SourceReport(summary=f"It describes {_count_noun(len(found.tools), 'tool')} now. {found.note}".strip())
+    return SourceReport(
+        summary=f"It describes {_count_noun(len(found.tools), 'tool')} now. {found.note}".strip()
+    )
 
 
 def refresh_source(source: Source) -> SourceReport:
@@ -86,7 +90,9 @@ def refresh_source_or_queue(source: Source) -> SourceReport | None:
 
 def refresh_source_by_id(source_id: int) -> None:
     """Refresh a source, unless it was deleted or deactivated since."""
-    source = Source.objects.filter(pk=source_id, is_active=True).select_related("organization").first()
+    source = (
+        Source.objects.filter(pk=source_id, is_active=True).select_related("organization").first()
+    )
     if source is not None:
         refresh_source(source)
 
@@ -130,8 +136,12 @@ def _read_description(source: Source, limits: FetchLimits) -> SourceDescription 
 
 def _record_failure(source: Source, error: ToolError) -> str:
     """Record the failure as the source's problem; return its words for an admin."""
-    is_private = error.code == ErrorCode.SECURITY_VIOLATION and error.message.endswith("a private address.")
-    problem = " ".join((error.message, *getattr(error, "__notes__", ()))) + (PRIVATE_HINT if is_private else "")
+    is_private = error.code == ErrorCode.SECURITY_VIOLATION and error.message.endswith(
+        "a private address."
+    )
+    problem = " ".join((error.message, *getattr(error, "__notes__", ()))) + (
+        PRIVATE_HINT if is_private else ""
+    )
     record_problem(source, problem)
     return problem
 
@@ -170,7 +180,11 @@ def _summarize(count: int, result: RefreshResult) -> str:
             parts.append(f"{label}: {', '.join(names[:MAX_NAMED])}{more}.")
     if result.skipped:
         named = "; ".join(f"{where}: {reason}" for where, reason in result.skipped[:MAX_NAMED])
-        more = f"; and {len(result.skipped) - MAX_NAMED} more" if len(result.skipped) > MAX_NAMED else ""
+        more = (
+            f"; and {len(result.skipped) - MAX_NAMED} more"
+            if len(result.skipped) > MAX_NAMED
+            else ""
+        )
         parts.append(f"{_count_noun(len(result.skipped), 'tool')} left out: {named}{more}.")
     return " ".join(parts)
 

@@ -1,4 +1,5 @@
-"""Load the toolbox of an organization's employees, and the credentials that its tools log in with."""
+"""Load the toolbox of an organization's employees, and the credentials that its tools log in
+with."""
 
 import json
 import logging
@@ -12,7 +13,11 @@ from django.db.models import F
 from django.utils.module_loading import import_string
 
 from agents.accounts.models import Credential, Organization
-from agents.accounts.models.organization_versions import OrganizationVersions, correct_versions, get_newest_versions
+from agents.accounts.models.organization_versions import (
+    OrganizationVersions,
+    correct_versions,
+    get_newest_versions,
+)
 from agents.employees.shared_limits import get_shared_guards
 from agents.platform.known_secrets import KNOWN_SECRETS
 from tools.caches import Cache
@@ -30,11 +35,14 @@ logger = logging.getLogger(__name__)
 def get_installed_toolbox() -> Toolbox:
     """Return the installation's toolbox, which every organization has; there is one per process.
 
-    `settings.GADGET_TOOLS` has the dotted names of lists of tools; `gadget.yaml` names plugins and limits all tools.
+    `settings.GADGET_TOOLS` has the dotted names of lists of tools; `gadget.yaml` names plugins and
+    limits all tools.
     """
     config: Config = settings.GADGET_CONFIG
     for service, variables in config.unset.items():
-        logger.warning("the credentials of %s are not used: %s is not set", service, ", ".join(variables))
+        logger.warning(
+            "the credentials of %s are not used: %s is not set", service, ", ".join(variables)
+        )
     toolbox = Toolbox(
         Policy(
             disabled=config.tools.disabled,
@@ -53,7 +61,8 @@ def get_installed_toolbox() -> Toolbox:
 
 @lru_cache(maxsize=1)
 def get_installed_plugins() -> tuple[list[PluginSource], list[BrokenPlugin]]:
-    """Return the office and the plugins of `gadget.yaml` that work, and those that do not, with the reason."""
+    """Return the office and the plugins of `gadget.yaml` that work, and those that do not, with the
+    reason."""
     taken = {tool.name for source in _start_builtin_sources() for tool in source.tools()}
     wanted: ToolSettings = settings.GADGET_CONFIG.tools
     return start_plugins([*([OFFICE] if wanted.office else []), *wanted.plugins], taken)
@@ -84,15 +93,18 @@ _tools: Cache[int, _OrganizationTools] = Cache(MAX_TOOLBOXES)
 
 
 def load_toolbox(organization_id: int) -> Toolbox:
-    """Return the organization's toolbox, in the newest version that this process has seen in its row.
+    """Return the organization's toolbox, in the newest version that this process has seen in its
+    row.
 
-    Runs up to three queries if the version is new to this process, and none if the organization has no own tools.
+    Runs up to three queries if the version is new to this process, and none if the organization has
+    no own tools.
     """
     return _load_tools(organization_id).toolbox
 
 
 def load_network_access(organization_id: int) -> NetworkAccess:
-    """Return the hosts that the organization's tools may contact, in the same version and at the same cost."""
+    """Return the hosts that the organization's tools may contact, in the same version and at the
+    same cost."""
     return _load_tools(organization_id).network_access
 
 
@@ -106,7 +118,9 @@ def _load_tools(organization_id: int) -> _OrganizationTools:
     loaded = _read_tools(organization_id)
     if loaded.versions != seen:
         correct_versions(organization_id, seen, loaded.versions)
-    if loaded.versions.tools and not connection.in_atomic_block:  # a transaction may still be rolled back
+    if (
+        loaded.versions.tools and not connection.in_atomic_block
+    ):  # a transaction may still be rolled back
         _tools.put(organization_id, loaded)
     return loaded
 
@@ -116,26 +130,39 @@ def _build_without_own_tools(versions: OrganizationVersions) -> _OrganizationToo
 
 
 def _read_tools(organization_id: int) -> _OrganizationTools:
-    """Read the tools from the database, the version first: a version that another thread saw may never be committed."""
+    """Read the tools from the database, the version first: a version that another thread saw may
+    never be committed."""
     organization = Organization.objects.filter(pk=organization_id).order_by()
     rows = list(  # one row for each allowed host, or one row without any
         organization.values_list(
             *("tools_version", "credentials_version"),
-            *("allowed_hosts__host", "allowed_hosts__without_card", "allowed_hosts__may_be_private"),
+            *(
+                "allowed_hosts__host",
+                "allowed_hosts__without_card",
+                "allowed_hosts__may_be_private",
+            ),
             "allowed_hosts__opened_by_superuser",
             named=True,
         )
     )
     versions = (
-        OrganizationVersions(rows[0].tools_version, rows[0].credentials_version) if rows else OrganizationVersions()
+        OrganizationVersions(rows[0].tools_version, rows[0].credentials_version)
+        if rows
+        else OrganizationVersions()
     )
     if not versions.tools:
         return _build_without_own_tools(versions)
     private = [row for row in rows if row.allowed_hosts__may_be_private]
-    requested = frozenset(row.allowed_hosts__host for row in private if not row.allowed_hosts__opened_by_superuser)
+    requested = frozenset(
+        row.allowed_hosts__host for row in private if not row.allowed_hosts__opened_by_superuser
+    )
     network_access = NetworkAccess(
-        allowed=frozenset(row.allowed_hosts__host for row in rows if row.allowed_hosts__without_card),
-        private=frozenset(row.allowed_hosts__host for row in private if row.allowed_hosts__opened_by_superuser),
+        allowed=frozenset(
+            row.allowed_hosts__host for row in rows if row.allowed_hosts__without_card
+        ),
+        private=frozenset(
+            row.allowed_hosts__host for row in private if row.allowed_hosts__opened_by_superuser
+        ),
         requested=requested,
         installation=settings.ALLOWED_PRIVATE_HOSTS if requested else PrivateHosts(),
     )
@@ -153,7 +180,8 @@ MAX_ORGANIZATIONS = 500
 
 
 class OrganizationCredentials(Mapping[str, Fields]):
-    """Credentials by service. Those that no key can decrypt are included, and raise an error when they are used.
+    """Credentials by service. Those that no key can decrypt are included, and raise an error when
+    they are used.
 
     Raises:
         ToolError: UNAUTHORIZED, naming the service.
@@ -192,8 +220,8 @@ class _OwnCredentials:
 def load_credentials(organization: Organization) -> Mapping[str, Fields]:
     """Return the credentials of the organization's tools, by service.
 
-    The organization's own credentials replace those of `gadget.yaml` for the same service. Runs a query if this version
-    is new to the process.
+    The organization's own credentials replace those of `gadget.yaml` for the same service. Runs a
+    query if this version is new to the process.
     """
     shared = get_installed_toolbox().environment.credentials
     if not organization.credentials_version:
@@ -220,7 +248,9 @@ def load_own_credentials(organization_id: int, version: int) -> Mapping[str, Fie
 
 def bump_credentials_version(organization_id: int) -> None:
     """Make every process read the credentials again; call this in the transaction of the change."""
-    Organization.objects.filter(pk=organization_id).update(credentials_version=F("credentials_version") + 1)
+    Organization.objects.filter(pk=organization_id).update(
+        credentials_version=F("credentials_version") + 1
+    )
 
 
 def parse_fields(stored: str) -> dict[str, str] | None:
@@ -236,11 +266,17 @@ _credentials: Cache[tuple[int, int], _OwnCredentials] = Cache(MAX_ORGANIZATIONS)
 
 
 def _load_own_credentials(organization_id: int, version: int) -> _OwnCredentials:
-    return _credentials.get_or_load((organization_id, version), lambda: _read_own_credentials(organization_id))
+    return _credentials.get_or_load(
+        (organization_id, version), lambda: _read_own_credentials(organization_id)
+    )
 
 
 def _read_own_credentials(organization_id: int) -> _OwnCredentials:
-    rows = Credential.objects.filter(organization_id=organization_id).order_by().values_list("service", "fields")
+    rows = (
+        Credential.objects.filter(organization_id=organization_id)
+        .order_by()
+        .values_list("service", "fields")
+    )
     found = {service: parse_fields(stored) for service, stored in rows}
     readable = {service: fields for service, fields in found.items() if fields is not None}
     KNOWN_SECRETS.learn(collect_secrets(readable), owner=organization_id)

@@ -1,7 +1,8 @@
 """Asks: an agent asks before it carries out an action itself, and reports the outcome.
 
-An ask is a run with one call. Its card is decided like any other, but nothing starts the call: the agent redeems the
-receipt of the approval, once, and that is recorded as the start. Gadget runs nothing.
+An ask is a run with one call. Its card is decided like any other, but nothing starts the call: the
+agent redeems the receipt of the approval, once, and that is recorded as the start. Gadget runs
+nothing.
 """
 
 import re
@@ -63,7 +64,8 @@ class AskedRequest:
     """An action about which an agent asks.
 
     Attributes:
-        level: as the agent judges it; the organization's level for the action counts if it is higher.
+        level: as the agent judges it; the organization's level for the action counts if it is
+            higher.
         sentence, effect: the agent's own words, which nobody has verified.
         effect_key: names the business effect, so that two asks about it are never open at once.
         expires_s: seconds until the card expires; the organization's own time if None.
@@ -92,7 +94,8 @@ def submit(key: AgentKey, asked: AskedRequest) -> tuple[Ask, bool]:
 
     Raises:
         Invalid, Forbidden
-        Conflict: the employee is inactive or stopped, the action is stopped, or the key has too many open asks.
+        Conflict: the employee is inactive or stopped, the action is stopped, or the key has too
+            many open asks.
         SameEffect: another ask about the same effect is open.
     """
     _check(asked)
@@ -126,7 +129,10 @@ def submit(key: AgentKey, asked: AskedRequest) -> tuple[Ask, bool]:
 def _is_same(found: Ask, asked: AskedRequest, level: Level) -> bool:
     """Return True if the open ask is about exactly this: the same params, level and audience."""
     call = _get_call(found)
-    return _has_params(found, asked) and (call.level, found.audience) == (level.value, asked.audience)
+    return _has_params(found, asked) and (call.level, found.audience) == (
+        level.value,
+        asked.audience,
+    )
 
 
 def _has_params(found: Ask, asked: AskedRequest) -> bool:
@@ -158,21 +164,38 @@ def _check(asked: AskedRequest) -> None:
     except (ValueError, TypeError, RecursionError) as error:
         raise Invalid("params", f"params cannot be stored: {error}") from error
     if fingerprint(asked.params) != hash_params(asked.params):
-        raise Invalid("params", "params contain a number that cannot be stored exactly, such as 1e17: send a string")
+        raise Invalid(
+            "params",
+            "params contain a number that cannot be stored exactly, such as 1e17: send a string",
+        )
     if len(text) > MAX_PARAMS:
-        raise Invalid("params", f"params have {len(text):,} characters as JSON; at most {MAX_PARAMS:,} are allowed")
-    for name, most in (("sentence", MAX_WORDS), ("effect", MAX_WORDS), ("effect_key", 200), ("audience", 200)):
+        raise Invalid(
+            "params",
+            f"params have {len(text):,} characters as JSON; at most {MAX_PARAMS:,} are allowed",
+        )
+    for name, most in (
+        ("sentence", MAX_WORDS),
+        ("effect", MAX_WORDS),
+        ("effect_key", 200),
+        ("audience", 200),
+    ):
         value: str = getattr(asked, name)
         if len(value) > most or "\0" in value:
             raise Invalid(name, f"{name} may have at most {most:,} characters, and no NUL")
     if len(asked.client_request_id) > 150 or "\0" in asked.client_request_id:
-        raise Invalid("client_request_id", "client_request_id may have at most 150 characters, and no NUL")
+        raise Invalid(
+            "client_request_id", "client_request_id may have at most 150 characters, and no NUL"
+        )
     if asked.expires_s is not None and not SHORTEST_S <= asked.expires_s <= LONGEST_S:
-        raise Invalid("expires_s", f"expires_s is {asked.expires_s}, but must be {SHORTEST_S} to {LONGEST_S:,}")
+        raise Invalid(
+            "expires_s",
+            f"expires_s is {asked.expires_s}, but must be {SHORTEST_S} to {LONGEST_S:,}",
+        )
 
 
 def _find_level(key: AgentKey, asked: AskedRequest) -> Level:
-    """Return the higher of the agent's level and the organization's; an action without one is destructive.
+    """Return the higher of the agent's level and the organization's; an action without one is
+    destructive.
 
     Raises:
         Forbidden: the organization has stopped the action.
@@ -186,15 +209,23 @@ def _find_level(key: AgentKey, asked: AskedRequest) -> Level:
 
 
 def _find_rule(key: AgentKey, asked: AskedRequest) -> ToolRule | None:
-    rules = ToolRule.objects.filter(organization_id=key.employee.organization_id, tool=f"{PREFIX}{asked.action}")
+    rules = ToolRule.objects.filter(
+        organization_id=key.employee.organization_id, tool=f"{PREFIX}{asked.action}"
+    )
     return rules.first()
 
 
 def _describe(key: AgentKey, asked: AskedRequest) -> str:
-    """Describe who asks for what, with the start of the params, so that cards about one action differ."""
-    inner = [pair for value in asked.params.values() if isinstance(value, dict) for pair in value.items()]
+    """Describe who asks for what, with the start of the params, so that cards about one action
+    differ."""
+    inner = [
+        pair for value in asked.params.values() if isinstance(value, dict) for pair in value.items()
+    ]
     outer = [pair for pair in asked.params.items() if not isinstance(pair[1], dict)]
-    values = {name: value if isinstance(value, str) else canonical_json(value) for name, value in [*inner, *outer]}
+    values = {
+        name: value if isinstance(value, str) else canonical_json(value)
+        for name, value in [*inner, *outer]
+    }
     text = " ".join(", ".join(f"{name}: {value}" for name, value in values.items()).split())
     shown = f"{text[:MAX_HEADLINE]}…" if len(text) > MAX_HEADLINE else text
     return f"Run {asked.action}" + (f" ({shown})" if shown else "") + f", asked by {key.name}"
@@ -206,29 +237,42 @@ def _find_repeated(key: AgentKey, asked: AskedRequest) -> Ask | None:
     found = Ask.objects.filter(key=key, run__client_request_id=_name_request(key, asked)).first()
     if found is None:
         return None
-    if (found.action, found.audience) != (asked.action, asked.audience) or not _has_params(found, asked):
-        raise Conflict("this client_request_id belongs to an ask with another action, other params or another audience")
+    if (found.action, found.audience) != (asked.action, asked.audience) or not _has_params(
+        found, asked
+    ):
+        raise Conflict(
+            "this client_request_id belongs to an ask with another action, other params or another audience"
+        )
     return found
 
 
 def _name_request(key: AgentKey, asked: AskedRequest) -> str:
-    return f"{ASK_REQUEST_PREFIX}{key.pk}:{asked.client_request_id}" if asked.client_request_id else ""
+    return (
+        f"{ASK_REQUEST_PREFIX}{key.pk}:{asked.client_request_id}" if asked.client_request_id else ""
+    )
 
 
 def _lock_effect(key: AgentKey, asked: AskedRequest) -> AskedEffect | None:
     """Lock the effect that the ask names, so that asks about it are created one at a time."""
     if not asked.effect_key:
         return None
-    named = {"organization_id": key.employee.organization_id, "action": asked.action, "key": asked.effect_key}
+    named = {
+        "organization_id": key.employee.organization_id,
+        "action": asked.action,
+        "key": asked.effect_key,
+    }
     AskedEffect.objects.bulk_create([AskedEffect(**named)], ignore_conflicts=True)
     return AskedEffect.objects.select_for_update(no_key=True).get(**named)
 
 
 def _find_open(effect: AskedEffect | None) -> Ask | None:
-    """Return the open ask about this effect: neither ended, nor with an unknown outcome that a person has settled."""
+    """Return the open ask about this effect: neither ended, nor with an unknown outcome that a
+    person has settled."""
     if effect is None:
         return None
-    open_calls = ToolCall.objects.exclude(status__in=TERMINAL_CALLS).filter(run_id=OuterRef("run_id"))
+    open_calls = ToolCall.objects.exclude(status__in=TERMINAL_CALLS).filter(
+        run_id=OuterRef("run_id")
+    )
     return Ask.objects.filter(Exists(open_calls), effect=effect).order_by("pk").first()
 
 
@@ -263,7 +307,9 @@ def _create(key: AgentKey, asked: AskedRequest, level: Level, effect: AskedEffec
     with new_run_transaction(run) as tx:
         Message.objects.create(run=run, number=1, text=run.task)
         AgentRun.objects.create(run=run, key=key)
-        ask = Ask.objects.create(run=run, key=key, action=asked.action, audience=asked.audience, effect=effect)
+        ask = Ask.objects.create(
+            run=run, key=key, action=asked.action, audience=asked.audience, effect=effect
+        )
         tx.publish(RunStarted(user.get_username(), agent_key=key.name))
         _insert_call(tx, key, level, asked)
     return ask

@@ -20,22 +20,30 @@ from agents.runs.models import (
 
 def _select_resting_runs() -> QuerySet[Run]:
     """Select runs of agents that run elsewhere without open calls that got no request in time."""
-    return Run.objects.filter(IS_UNFINISHED, status=RunStatus.WAITING, origin=Origin.MCP, next_wake_at__lte=Now())
+    return Run.objects.filter(
+        IS_UNFINISHED, status=RunStatus.WAITING, origin=Origin.MCP, next_wake_at__lte=Now()
+    )
 
 
 def _select_unredeemed_asks() -> QuerySet[Approval]:
     """Select approvals of asks that were not redeemed in time."""
-    return Approval.objects.filter(status=ApprovalStatus.APPROVED, run__origin=Origin.ASK, valid_until__lte=Now())
+    return Approval.objects.filter(
+        status=ApprovalStatus.APPROVED, run__origin=Origin.ASK, valid_until__lte=Now()
+    )
 
 
 def _select_silent_asks() -> QuerySet[ToolCall]:
     """Select redeemed asks whose agent did not report the outcome in time."""
-    return ToolCall.objects.filter(status=CallStatus.EXECUTING, run__origin=Origin.ASK, deadline_at__lte=Now())
+    return ToolCall.objects.filter(
+        status=CallStatus.EXECUTING, run__origin=Origin.ASK, deadline_at__lte=Now()
+    )
 
 
 def _select_keyless_runs() -> QuerySet[AgentRun]:
     """Select open runs of agent keys that no longer work."""
-    return AgentRun.without_key().exclude(run__status__in=ENDED).filter(run__cancel_requested_at=None)
+    return (
+        AgentRun.without_key().exclude(run__status__in=ENDED).filter(run__cancel_requested_at=None)
+    )
 
 
 RESTING_RUNS = compile_ids(_select_resting_runs)

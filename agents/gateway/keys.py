@@ -1,7 +1,8 @@
-"""Agent keys: created by a member for one employee, shown once, and ended by their expiry, a revocation or a lost role.
+"""Agent keys: created by a member for one employee, shown once, and ended by their expiry, a
+revocation or a lost role.
 
-A key is not an API token: only the operations of the gateway accept it, so it can never decide, vote, answer or
-configure.
+A key is not an API token: only the operations of the gateway accept it, so it can never decide,
+vote, answer or configure.
 """
 
 import secrets
@@ -53,7 +54,9 @@ def issue_key(member: Membership, employee_id: int, name: str, days: int) -> tup
         raise Invalid("name", f"name must have 1 to {MAX_NAME} visible characters")
     if not 1 <= days <= MAX_DAYS:
         raise Invalid("days", f"days is {days}, but must be 1 to {MAX_DAYS}")
-    employee = Employee.objects.filter(organization_id=member.organization_id, pk=employee_id).first()
+    employee = Employee.objects.filter(
+        organization_id=member.organization_id, pk=employee_id
+    ).first()
     if employee is None:
         raise NotFound(f"there is no employee {employee_id}")
     if not employee.is_active:
@@ -76,7 +79,8 @@ def issue_key(member: Membership, employee_id: int, name: str, days: int) -> tup
 
 
 def lock_key(key: AgentKey) -> None:
-    """Lock the row of a key in this transaction: its requests proceed one at a time, and none after its end.
+    """Lock the row of a key in this transaction: its requests proceed one at a time, and none after
+    its end.
 
     Raises:
         Conflict: it was revoked or has expired since the request came.
@@ -126,7 +130,9 @@ def refuse_flood(key: AgentKey) -> None:
         TooManyRequests
     """
     if wait_s := count_or_wait(f"agent-key:{key.pk}", MAX_REQUESTS_PER_MINUTE):
-        raise TooManyRequests(f"more than {MAX_REQUESTS_PER_MINUTE} requests in a minute", retry_after=wait_s)
+        raise TooManyRequests(
+            f"more than {MAX_REQUESTS_PER_MINUTE} requests in a minute", retry_after=wait_s
+        )
 
 
 def list_keys(member: Membership) -> QuerySet[AgentKey]:
@@ -166,7 +172,9 @@ def cancel_runs_of_ended_keys(**which: object) -> int:
     Args:
         which: conditions on `AgentRun`; without any, all of them are checked.
     """
-    open_runs = AgentRun.without_key().exclude(run__status__in=ENDED).filter(run__cancel_requested_at=None)
+    open_runs = (
+        AgentRun.without_key().exclude(run__status__in=ENDED).filter(run__cancel_requested_at=None)
+    )
     done = 0
     for run_id in open_runs.filter(**which).values_list("run_id", flat=True)[:CANCELLED_AT_ONCE]:
         with suppress(Run.DoesNotExist):
@@ -176,6 +184,9 @@ def cancel_runs_of_ended_keys(**which: object) -> int:
 
 def _audit(member: Membership, action: str, key: AgentKey, **details: object) -> None:
     entry = audit.NewEntry(
-        f"user:{member.user.get_username()}", action, f"agent_key:{key.pk}", {"name": key.name, **details}
+        f"user:{member.user.get_username()}",
+        action,
+        f"agent_key:{key.pk}",
+        {"name": key.name, **details},
     )
     audit.append(member.organization_id, [entry])

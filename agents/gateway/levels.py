@@ -1,4 +1,5 @@
-"""The levels that an organization gives to actions of agents; one without a level is destructive."""
+"""The levels that an organization gives to actions of agents; one without a level is
+destructive."""
 
 from dataclasses import dataclass
 
@@ -27,15 +28,25 @@ class ActionLevel:
 
 def list_levels(organization_id: int) -> list[ActionLevel]:
     """List the actions that have a level or that agents asked about, by name."""
-    rules = ToolRule.objects.filter(organization_id=organization_id, tool__startswith=PREFIX).exclude(level="")
-    given = {tool.removeprefix(PREFIX): Level(level) for tool, level in rules.values_list("tool", "level")}
-    asked = Ask.objects.filter(run__organization_id=organization_id).order_by().values_list("action", flat=True)
+    rules = ToolRule.objects.filter(
+        organization_id=organization_id, tool__startswith=PREFIX
+    ).exclude(level="")
+    given = {
+        tool.removeprefix(PREFIX): Level(level)
+        for tool, level in rules.values_list("tool", "level")
+    }
+    asked = (
+        Ask.objects.filter(run__organization_id=organization_id)
+        .order_by()
+        .values_list("action", flat=True)
+    )
     names = sorted({*given, *asked.distinct()[:MAX_LISTED]})
     return [ActionLevel(name, given.get(name, Level.DESTRUCTIVE), name in given) for name in names]
 
 
 def set_level(member: Membership, action: str, level: str) -> None:
-    """Give the action a level; asks with a lower one are raised to it, and asks with a higher one keep theirs.
+    """Give the action a level; asks with a lower one are raised to it, and asks with a higher one
+    keep theirs.
 
     Raises:
         Forbidden, Invalid
@@ -49,9 +60,14 @@ def set_level(member: Membership, action: str, level: str) -> None:
     with transaction.atomic():
         new = ToolRule(organization_id=member.organization_id, tool=tool)
         ToolRule.objects.bulk_create([new], ignore_conflicts=True)
-        rule = ToolRule.objects.select_for_update().get(organization_id=member.organization_id, tool=tool)
+        rule = ToolRule.objects.select_for_update().get(
+            organization_id=member.organization_id, tool=tool
+        )
         before, rule.level = rule.level, level
         rule.save()
         by = f"user:{member.user.get_username()}"
         payload = {"action": action, "level": {"before": before or "destructive", "after": level}}
-        audit.append(member.organization_id, [audit.NewEntry(by, "action_level_set", f"action:{action}", payload)])
+        audit.append(
+            member.organization_id,
+            [audit.NewEntry(by, "action_level_set", f"action:{action}", payload)],
+        )

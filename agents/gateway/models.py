@@ -1,4 +1,5 @@
-"""Keys of agents that run elsewhere, the runs in which they call tools of Gadget, and their asks."""
+"""Keys of agents that run elsewhere, the runs in which they call tools of Gadget, and their
+asks."""
 
 from django.db import models
 from django.db.models import Q
@@ -14,7 +15,8 @@ KEY_OWNERS = (Role.OPERATOR.value, *DECIDERS)
 
 
 class AgentKey(models.Model):
-    """A key with which an agent that runs elsewhere acts as an employee, for one member; only its SHA-256 is stored.
+    """A key with which an agent that runs elsewhere acts as an employee, for one member; only its
+    SHA-256 is stored.
 
     Attributes:
         membership: the member that it acts for; None once they have left.
@@ -24,7 +26,9 @@ class AgentKey(models.Model):
         keeps_open: an admin decided that the open calls and asks of the ended key stay open.
     """
 
-    membership = models.ForeignKey(Membership, on_delete=models.SET_NULL, null=True, related_name="agent_keys")
+    membership = models.ForeignKey(
+        Membership, on_delete=models.SET_NULL, null=True, related_name="agent_keys"
+    )
     employee = models.ForeignKey(Employee, on_delete=models.CASCADE, related_name="agent_keys")
     name = models.CharField(max_length=80)
     hash = models.CharField(max_length=64, unique=True, editable=False)
@@ -44,7 +48,8 @@ class AgentKey(models.Model):
 
     @classmethod
     def usable(cls) -> models.QuerySet["AgentKey"]:
-        """Select the keys that work now: not revoked, not expired, of a member who may start runs."""
+        """Select the keys that work now: not revoked, not expired, of a member who may start
+        runs."""
         owners = {"membership__user__is_active": True, "membership__role__in": KEY_OWNERS}
         return cls._default_manager.filter(revoked_at=None, expires_at__gt=Now(), **owners)
 
@@ -69,15 +74,22 @@ class AgentSession(models.Model):
 
 
 class AgentRun(models.Model):
-    """A run whose calls an agent that runs elsewhere requests with its key, instead of a model of ours.
+    """A run whose calls an agent that runs elsewhere requests with its key, instead of a model of
+    ours.
 
     Attributes:
         session: the session that the run belongs to; None for a client without one, and for an ask.
     """
 
-    run = models.OneToOneField(Run, on_delete=models.CASCADE, primary_key=True, related_name="agent_run")
-    key = models.ForeignKey(AgentKey, on_delete=models.CASCADE, related_name="agent_runs", db_index=False)
-    session = models.ForeignKey(AgentSession, on_delete=models.SET_NULL, null=True, related_name="agent_runs")
+    run = models.OneToOneField(
+        Run, on_delete=models.CASCADE, primary_key=True, related_name="agent_run"
+    )
+    key = models.ForeignKey(
+        AgentKey, on_delete=models.CASCADE, related_name="agent_runs", db_index=False
+    )
+    session = models.ForeignKey(
+        AgentSession, on_delete=models.SET_NULL, null=True, related_name="agent_runs"
+    )
 
     class Meta:
         ordering = ("-run_id",)
@@ -94,21 +106,29 @@ class AgentRun(models.Model):
 
 
 class AskedEffect(models.Model):
-    """The business effect named by asks of one action, such as `refund:4711`; locked while one is created."""
+    """The business effect named by asks of one action, such as `refund:4711`; locked while one is
+    created."""
 
-    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="+", db_index=False)
+    organization = models.ForeignKey(
+        Organization, on_delete=models.CASCADE, related_name="+", db_index=False
+    )
     action = models.CharField(max_length=100)
     key = models.CharField(max_length=200)
 
     class Meta:
-        constraints = (models.UniqueConstraint(fields=("organization", "action", "key"), name="one_row_per_effect"),)
+        constraints = (
+            models.UniqueConstraint(
+                fields=("organization", "action", "key"), name="one_row_per_effect"
+            ),
+        )
 
     def __str__(self) -> str:
         return f"{self.action}: {self.key}"
 
 
 class Ask(models.Model):
-    """An agent's request to carry out an action itself: a run with one call, whose card people decide.
+    """An agent's request to carry out an action itself: a run with one call, whose card people
+    decide.
 
     Attributes:
         action: the name of the action, as the agent's organization sets levels for it.
@@ -123,7 +143,9 @@ class Ask(models.Model):
     key = models.ForeignKey(AgentKey, on_delete=models.CASCADE, related_name="asks", db_index=False)
     action = models.CharField(max_length=100)
     audience = models.CharField(max_length=200, blank=True)
-    effect = models.ForeignKey(AskedEffect, on_delete=models.PROTECT, null=True, related_name="asks")
+    effect = models.ForeignKey(
+        AskedEffect, on_delete=models.PROTECT, null=True, related_name="asks"
+    )
     redeemed_at = models.DateTimeField(null=True)
     reported_at = models.DateTimeField(null=True)
     last_asked_at = models.DateTimeField(db_default=Now())
@@ -137,7 +159,8 @@ class Ask(models.Model):
 
 
 class RefusedAsk(models.Model):
-    """An ask that was refused because another one about the same effect is open; people see it on that one's card."""
+    """An ask that was refused because another one about the same effect is open; people see it on
+    that one's card."""
 
     ask = models.ForeignKey(Ask, on_delete=models.CASCADE, related_name="refused")
     key = models.ForeignKey(AgentKey, on_delete=models.CASCADE, related_name="+")
@@ -152,7 +175,8 @@ class RefusedAsk(models.Model):
 
 
 class SigningKey(models.Model):
-    """A key pair with which this installation signs receipts; an older public key stays known for a while.
+    """A key pair with which this installation signs receipts; an older public key stays known for a
+    while.
 
     Attributes:
         private: Ed25519, 32 bytes in hexadecimal; encrypted.

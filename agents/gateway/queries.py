@@ -1,4 +1,5 @@
-"""The queries of a request from elsewhere: its key, the run that takes it, and the state of its call."""
+"""The queries of a request from elsewhere: its key, the run that takes it, and the state of its
+call."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -11,11 +12,22 @@ from agents.accounts.models import Membership, Organization
 from agents.employees.models import Employee
 from agents.gateway.models import AgentKey, AgentRun
 from agents.platform.queries.compiled import CompiledQuery, ModelColumns
-from agents.runs.models import ENDED, Approval, ApprovalStatus, CallStatus, Event, EventType, Origin, Run, ToolCall
+from agents.runs.models import (
+    ENDED,
+    Approval,
+    ApprovalStatus,
+    CallStatus,
+    Event,
+    EventType,
+    Origin,
+    Run,
+    ToolCall,
+)
 from tools.contract import Level
 
 MAX_CALLS_OF_A_RUN = 500
-"""Requests after which the next one starts a new run: their cost grows with the length of the run."""
+"""Requests after which the next one starts a new run: their cost grows with the length of the
+run."""
 _AT_WORK = (CallStatus.APPROVED, CallStatus.EXECUTING)
 _READING = (Level.READ.value, Level.DRAFT.value)
 
@@ -33,7 +45,9 @@ class KeyOwner(NamedTuple):
 KEY_OWNER = CompiledQuery(
     KeyOwner,
     lambda key_hash: (
-        AgentKey.usable().filter(hash=key_hash, membership__organization_id=F("employee__organization_id")).order_by()
+        AgentKey.usable()
+        .filter(hash=key_hash, membership__organization_id=F("employee__organization_id"))
+        .order_by()
     ),
     placeholders=("the hash of a key",),
     key=ModelColumns(AgentKey),
@@ -51,21 +65,32 @@ class RunOfKey(NamedTuple):
 
 
 def _select_usable_runs(key_id: int) -> QuerySet[AgentRun]:
-    writing = ToolCall.objects.filter(run_id=OuterRef("run_id"), status__in=_AT_WORK).exclude(level__in=_READING)
-    runs = AgentRun.objects.filter(key_id=key_id, run__origin=Origin.MCP).exclude(run__status__in=ENDED)
-    usable = runs.filter(~Exists(writing), run__pass_number__lt=MAX_CALLS_OF_A_RUN, run__cancel_requested_at=None)
+    writing = ToolCall.objects.filter(run_id=OuterRef("run_id"), status__in=_AT_WORK).exclude(
+        level__in=_READING
+    )
+    runs = AgentRun.objects.filter(key_id=key_id, run__origin=Origin.MCP).exclude(
+        run__status__in=ENDED
+    )
+    usable = runs.filter(
+        ~Exists(writing), run__pass_number__lt=MAX_CALLS_OF_A_RUN, run__cancel_requested_at=None
+    )
     return usable.order_by("-run_id")
 
 
 RUNS_OF_SESSION = CompiledQuery(
-    RunOfKey, lambda key_id, session_id: _select_usable_runs(key_id).filter(session_id=session_id)[:1]
+    RunOfKey,
+    lambda key_id, session_id: _select_usable_runs(key_id).filter(session_id=session_id)[:1],
 )
-RUNS_WITHOUT_SESSION = CompiledQuery(RunOfKey, lambda key_id: _select_usable_runs(key_id).filter(session_id=None)[:1])
-"""A run that executes an approved write accepts no call, because a run does nothing else meanwhile."""
+RUNS_WITHOUT_SESSION = CompiledQuery(
+    RunOfKey, lambda key_id: _select_usable_runs(key_id).filter(session_id=None)[:1]
+)
+"""A run that executes an approved write accepts no call, because a run does nothing else
+meanwhile."""
 
 
 class AgentCall(NamedTuple):
-    """A call with its run, and the newest card about it that is not decided, or is approved and not used up."""
+    """A call with its run, and the newest card about it that is not decided, or is approved and not
+    used up."""
 
     call: ToolCall
     run: Run
@@ -96,6 +121,7 @@ def read_statuses(call_ids: Collection[int]) -> dict[int, str]:
 
 
 def list_progress(run_id: int, after: int) -> list[tuple[int, dict[str, Any]]]:
-    """List the number and payload of the run's events after this one in which a call reports its progress."""
+    """List the number and payload of the run's events after this one in which a call reports its
+    progress."""
     reports = Event.objects.filter(run_id=run_id, type=EventType.TOOL_PROGRESS, seq__gt=after)
     return list(reports.order_by("seq").values_list("seq", "payload"))

@@ -1,6 +1,8 @@
-"""Receipts: signed answers to asks, which others can check offline, as compact JWS (RFC 7515, RFC 8037).
+"""Receipts: signed answers to asks, which others can check offline, as compact JWS (RFC 7515, RFC
+8037).
 
-A receipt proves that it is genuine. Only its redemption proves that it is fresh: `agents.gateway.redemptions.redeem`.
+A receipt proves that it is genuine. Only its redemption proves that it is fresh:
+`agents.gateway.redemptions.redeem`.
 """
 
 import json
@@ -95,7 +97,9 @@ def read_receipt(text: str) -> Receipt:
 def list_public_keys() -> list[dict[str, str]]:
     """List the public keys as JSON Web Keys, the current one first; without any yet, make one."""
     _load_current_key()
-    known = SigningKey.objects.filter(Q(is_current=True) | Q(retired_at__gt=Now() - KEYS_ARE_KNOWN)).order_by("-id")
+    known = SigningKey.objects.filter(
+        Q(is_current=True) | Q(retired_at__gt=Now() - KEYS_ARE_KNOWN)
+    ).order_by("-id")
     fixed = {"kty": "OKP", "crv": "Ed25519", "alg": "EdDSA", "use": "sig"}
     return [{**fixed, "kid": key.key_id, "x": key.public} for key in known]
 
@@ -123,11 +127,15 @@ def _load_current_key() -> SigningKey:
 
 def _make_key() -> SigningKey:
     private = Ed25519PrivateKey.generate()
-    public = private.public_key().public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
+    public = private.public_key().public_bytes(
+        serialization.Encoding.Raw, serialization.PublicFormat.Raw
+    )
     raw = private.private_bytes(
         serialization.Encoding.Raw, serialization.PrivateFormat.Raw, serialization.NoEncryption()
     )
-    return SigningKey.objects.create(key_id=sha256(public).hexdigest()[:16], private=raw.hex(), public=_encode(public))
+    return SigningKey.objects.create(
+        key_id=sha256(public).hexdigest()[:16], private=raw.hex(), public=_encode(public)
+    )
 
 
 def _encode_json(value: dict[str, Any]) -> str:
@@ -139,7 +147,8 @@ def _encode(raw: bytes) -> str:
 
 
 def _decode(text: str) -> bytes:
-    """Decode a text that is spelled as `_encode` spells it; the library would skip strange characters and spare bits.
+    """Decode a text that is spelled as `_encode` spells it; the library would skip strange
+    characters and spare bits.
 
     Raises:
         ValueError

@@ -1,4 +1,5 @@
-"""The way of an approved ask: its receipt, its only redemption, and the outcome that the agent reports."""
+"""The way of an approved ask: its receipt, its only redemption, and the outcome that the agent
+reports."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -11,7 +12,13 @@ from django.db.models.functions import Now
 from agents.employees.models import ToolRule
 from agents.gateway.asks import MAX_WORDS
 from agents.gateway.models import AgentKey, Ask
-from agents.gateway.receipts import InvalidReceipt, Receipt, digest_params, read_receipt, sign_receipt
+from agents.gateway.receipts import (
+    InvalidReceipt,
+    Receipt,
+    digest_params,
+    read_receipt,
+    sign_receipt,
+)
 from agents.platform.refusals import Conflict, Expired, Invalid, NotFound
 from agents.platform.row_ids import parse_row_id_or_none
 from agents.runs.engine.cards import is_sealed, withdraw
@@ -24,11 +31,20 @@ from agents.runs.engine.timing import timing
 from agents.runs.engine.transaction import LostRace, Transaction, run_transaction
 from agents.runs.engine.unknown_outcomes import close_unknown_card, mark_outcome_unknown
 from agents.runs.events import CallResolved
-from agents.runs.models import Approval, ApprovalKind, ApprovalStatus, CallStatus, ToolCall, Vote, WithheldBulk
+from agents.runs.models import (
+    Approval,
+    ApprovalKind,
+    ApprovalStatus,
+    CallStatus,
+    ToolCall,
+    Vote,
+    WithheldBulk,
+)
 from tools.contract import ErrorCode, Level, ToolError, ToolResult
 
 OUTCOME_TIME = timedelta(hours=1)
-"""Time after a redemption in which the agent must report the outcome; then the outcome is unknown."""
+"""Time after a redemption in which the agent must report the outcome; then the outcome is
+unknown."""
 OUTCOMES = ("succeeded", "failed")
 SHORTEST_PREFIX = 8
 """Characters of the shortest prefix of effect keys whose asks are cancelled together."""
@@ -46,7 +62,8 @@ class AskState:
     """An ask as its agent, or a person, sees it.
 
     Attributes:
-        status: waiting, approved, denied, expired, cancelled, redeemed, succeeded, failed or unknown.
+        status: waiting, approved, denied, expired, cancelled, redeemed, succeeded, failed or
+            unknown.
     """
 
     ask: Ask
@@ -96,8 +113,14 @@ def load_state(ask: Ask) -> AskState:
 def load_states(asks: Sequence[Ask]) -> list[AskState]:
     """Load the states of these asks, in two queries."""
     runs = {ask.run_id for ask in asks}
-    calls = {call.run_id: call for call in ToolCall.objects.filter(run_id__in=runs).select_related("run")}
-    rows = Approval.objects.filter(run_id__in=runs).exclude(kind=ApprovalKind.UNKNOWN).select_related("decided_by")
+    calls = {
+        call.run_id: call for call in ToolCall.objects.filter(run_id__in=runs).select_related("run")
+    }
+    rows = (
+        Approval.objects.filter(run_id__in=runs)
+        .exclude(kind=ApprovalKind.UNKNOWN)
+        .select_related("decided_by")
+    )
     has_ended, is_usable = Q(valid_until__lte=Now()), _match_usable()
     newest = rows.annotate(has_ended=has_ended, is_usable=is_usable).order_by("sequence")
     cards = {card.run_id: card for card in newest}
@@ -105,7 +128,8 @@ def load_states(asks: Sequence[Ask]) -> list[AskState]:
 
 
 def _match_usable() -> Q:
-    """Return the condition for an approval that can be used now: any other receipt would prove a falsehood."""
+    """Return the condition for an approval that can be used now: any other receipt would prove a
+    falsehood."""
     return ~Q(WithheldBulk.find_for_approval()) & Q(start_after__lte=Now(), valid_until__gt=Now())
 
 
@@ -158,7 +182,9 @@ def report_outcome(key: AgentKey, ask_id: str, outcome: str, summary: str = "") 
         Conflict: the ask was not redeemed, or another outcome is known.
     """
     if outcome not in OUTCOMES:
-        raise Invalid("outcome", f"outcome is {outcome[:40]!r}, but must be one of {', '.join(OUTCOMES)}")
+        raise Invalid(
+            "outcome", f"outcome is {outcome[:40]!r}, but must be one of {', '.join(OUTCOMES)}"
+        )
     if len(summary) > MAX_WORDS or "\0" in summary:
         raise Invalid("summary", f"summary may have at most {MAX_WORDS:,} characters, and no NUL")
     ask = find_own_ask(key, ask_id)
@@ -167,15 +193,21 @@ def report_outcome(key: AgentKey, ask_id: str, outcome: str, summary: str = "") 
         call = ToolCall.objects.get(run_id=ask.run_id)
         was_unknown = call.status == CallStatus.OUTCOME_UNKNOWN
         result = _build_result(outcome, summary)
-        running = ToolCall.objects.filter(pk=call.pk, status__in=(CallStatus.EXECUTING, CallStatus.OUTCOME_UNKNOWN))
+        running = ToolCall.objects.filter(
+            pk=call.pk, status__in=(CallStatus.EXECUTING, CallStatus.OUTCOME_UNKNOWN)
+        )
         if running.update(**build_end_columns(tx, call, result)):
             Ask.objects.filter(pk=ask.pk).update(reported_at=Now())
             if was_unknown:
                 close_unknown_card(call, "The agent reported late.")
-                tx.publish(CallResolved(str(call.pk), outcome, key.name, "The agent reported late."))
+                tx.publish(
+                    CallResolved(str(call.pk), outcome, key.name, "The agent reported late.")
+                )
             else:
                 publish_result(tx, call, result)
-            tx.audit(f"agent_key:{key.pk}", "outcome_reported", f"tool_call:{call.pk}", outcome=outcome)
+            tx.audit(
+                f"agent_key:{key.pk}", "outcome_reported", f"tool_call:{call.pk}", outcome=outcome
+            )
             tx.inbox_changed = True
             wake_if_possible(tx, is_announced=True)
             ask.refresh_from_db(fields=["reported_at"])
@@ -183,10 +215,17 @@ def report_outcome(key: AgentKey, ask_id: str, outcome: str, summary: str = "") 
         is_repeat = (call.status, ask.reported_at is not None) == (outcome, True)
         if call.exec_epoch is not None and ask.reported_at is None:
             Ask.objects.filter(pk=ask.pk).update(reported_at=Now())
-            tx.audit(f"agent_key:{key.pk}", "outcome_reported_late", f"tool_call:{call.pk}", outcome=outcome)
+            tx.audit(
+                f"agent_key:{key.pk}",
+                "outcome_reported_late",
+                f"tool_call:{call.pk}",
+                outcome=outcome,
+            )
             record_late_effect(tx, call, call.exec_epoch, result)
     if not is_repeat:
-        raise Conflict("the outcome of this ask cannot be reported now", ask_status=load_state(ask).status)
+        raise Conflict(
+            "the outcome of this ask cannot be reported now", ask_status=load_state(ask).status
+        )
     return load_state(ask)
 
 
@@ -203,16 +242,24 @@ def cancel(key: AgentKey, ask_id: str) -> AskState:
 
 
 def cancel_effects(key: AgentKey, prefix: str) -> int:
-    """Cancel every open ask of the agent key about an effect whose key has the prefix; return their number.
+    """Cancel every open ask of the agent key about an effect whose key has the prefix; return their
+    number.
 
     Raises:
         Invalid: the prefix is so short that it could match asks of other users of the agent key.
     """
     if len(prefix) < SHORTEST_PREFIX:
-        raise Invalid("effect_key_prefix", f"effect_key_prefix must have at least {SHORTEST_PREFIX} characters")
+        raise Invalid(
+            "effect_key_prefix",
+            f"effect_key_prefix must have at least {SHORTEST_PREFIX} characters",
+        )
     undecided = Q(run__tool_calls__status__in=(CallStatus.AWAITING_APPROVAL, CallStatus.APPROVED))
-    asks = Ask.objects.filter(undecided, key=key, effect__key__startswith=prefix).select_related("effect")
-    found = [ask for ask in asks if ask.effect is not None and ask.effect.key.startswith(prefix)]  # SQLite ignores case
+    asks = Ask.objects.filter(undecided, key=key, effect__key__startswith=prefix).select_related(
+        "effect"
+    )
+    found = [
+        ask for ask in asks if ask.effect is not None and ask.effect.key.startswith(prefix)
+    ]  # SQLite ignores case
     return sum(cancel(key, str(ask.pk)).status == CallStatus.CANCELLED for ask in found)
 
 
@@ -220,12 +267,17 @@ def expire_approval(card_id: int) -> bool:
     """End the ask of an approval that was not redeemed in time."""
     card = Approval.objects.select_related("tool_call", "decided_by").get(pk=card_id)
     with run_transaction(card.run_id, wait=False) as tx:
-        late = Approval.objects.filter(pk=card_id, status=ApprovalStatus.APPROVED, valid_until__lte=Now())
+        late = Approval.objects.filter(
+            pk=card_id, status=ApprovalStatus.APPROVED, valid_until__lte=Now()
+        )
         why = "The agent did not use the approval in time."
         if not late.exists() or not withdraw(tx, card, why):
             return False
         end_unexecuted(
-            tx, card.tool_call, CallStatus.EXPIRED, ToolError(ErrorCode.APPROVAL_EXPIRED, why, attempted=False)
+            tx,
+            card.tool_call,
+            CallStatus.EXPIRED,
+            ToolError(ErrorCode.APPROVAL_EXPIRED, why, attempted=False),
         )
         wake_if_possible(tx, is_announced=True)
         return True
@@ -236,7 +288,11 @@ def note_silence(call_id: int) -> bool:
     call = ToolCall.objects.get(pk=call_id)
     with run_transaction(call.run_id, wait=False) as tx:
         call = ToolCall.objects.get(pk=call_id)
-        if call.status != CallStatus.EXECUTING or call.deadline_at is None or call.deadline_at > tx.now:
+        if (
+            call.status != CallStatus.EXECUTING
+            or call.deadline_at is None
+            or call.deadline_at > tx.now
+        ):
             return False
         mark_outcome_unknown(tx, call, "The agent used the approval and did not say what happened.")
         park(tx, needs_attention=True)
@@ -289,7 +345,9 @@ def _start(tx: Transaction, state: AskState) -> None:
     if not tx.run.may_start:
         raise Conflict(f"nothing may start now: {tx.run.stopped_because}")
     _check_rule(state.call)
-    approved = Approval.objects.filter(_match_usable(), pk=state.card.pk, status=ApprovalStatus.APPROVED)
+    approved = Approval.objects.filter(
+        _match_usable(), pk=state.card.pk, status=ApprovalStatus.APPROVED
+    )
     if not approved.update(status=ApprovalStatus.CONSUMED, consumed_at=Now()):
         raise Conflict("this ask was already redeemed, or its approval has expired")
     waiting = ToolCall.objects.filter(pk=state.call.pk, status=CallStatus.APPROVED, attempts=0)

@@ -1,4 +1,5 @@
-"""Calls that an agent requests from elsewhere: each is judged, and recorded as a pass of its session's run.
+"""Calls that an agent requests from elsewhere: each is judged, and recorded as a pass of its
+session's run.
 
 Nothing is executed here. A worker drives the run, exactly as it drives an employee's.
 """
@@ -22,7 +23,15 @@ from agents.runs.engine.requested_calls import CallRequest, PlannedCall, insert_
 from agents.runs.engine.timing import MAX_OPEN_TICKETS
 from agents.runs.engine.transaction import Transaction, run_transaction
 from agents.runs.events import PassStarted
-from agents.runs.models import TERMINAL_CALLS, Approval, ApprovalStatus, CallStatus, Origin, Pass, ToolCall
+from agents.runs.models import (
+    TERMINAL_CALLS,
+    Approval,
+    ApprovalStatus,
+    CallStatus,
+    Origin,
+    Pass,
+    ToolCall,
+)
 from tools.contract import canonical_json, storable_json
 from tools.toolbox.permissions import Permission
 
@@ -52,11 +61,13 @@ class ToolRequest:
 
 
 def record_request(key: AgentKey, session: AgentSession | None, request: ToolRequest) -> ToolCall:
-    """Judge the request and record it as a separate pass; return its call, or the open call of an equal request.
+    """Judge the request and record it as a separate pass; return its call, or the open call of an
+    equal request.
 
     Raises:
         Invalid: the name or the arguments cannot be stored as JSON.
-        Conflict: nothing may start: the employee is inactive or stopped, a budget is used up, or the runs keep ending.
+        Conflict: nothing may start: the employee is inactive or stopped, a budget is used up, or
+            the runs keep ending.
     """
     try:
         storable_json([request.tool, request.arguments])
@@ -92,7 +103,8 @@ def _record(key: AgentKey, context: RunContext, request: ToolRequest) -> ToolCal
 
 @contextmanager
 def _locked_tickets(key: AgentKey, plan: PlannedCall) -> Iterator[None]:
-    """Let requests of the key create tickets one at a time, whatever their session; no other request waits.
+    """Let requests of the key create tickets one at a time, whatever their session; no other
+    request waits.
 
     Raises:
         Conflict: the key has too many open tickets, or no longer works.
@@ -103,16 +115,21 @@ def _locked_tickets(key: AgentKey, plan: PlannedCall) -> Iterator[None]:
     with transaction.atomic():
         lock_key(key)
         waiting = Approval.objects.filter(run__agent_run__key=key, status=ApprovalStatus.PENDING)
-        if waiting.filter(run__origin=Origin.MCP).count() >= MAX_OPEN_TICKETS and not _find_open_ticket(key, plan):
+        if waiting.filter(
+            run__origin=Origin.MCP
+        ).count() >= MAX_OPEN_TICKETS and not _find_open_ticket(key, plan):
             raise Conflict(f"this key already has {MAX_OPEN_TICKETS} open tickets")
         yield
 
 
 def _find_open_ticket(key: AgentKey, plan: PlannedCall) -> ToolCall | None:
-    """Return the open call of an equal request that the key has made before; None for calls that need no ticket."""
+    """Return the open call of an equal request that the key has made before; None for calls that
+    need no ticket."""
     if plan.permission is not Permission.ASK:
         return None
-    calls = ToolCall.objects.filter(run__agent_run__key=key, status__in=OPEN_TICKETS, parent_call=None)
+    calls = ToolCall.objects.filter(
+        run__agent_run__key=key, status__in=OPEN_TICKETS, parent_call=None
+    )
     return calls.filter(signature=plan.row.signature).order_by("pk").first()
 
 
@@ -124,7 +141,17 @@ def _insert_pass(tx: Transaction, plan: PlannedCall, snapshot: str) -> None:
     run.crash_count = 0
     row.pass_number, row.provider_call_id = run.pass_number, f"call_{run.pass_number}"
     response = _build_response(plan)
-    insert_rows([Pass(run_id=run.pk, number=run.pass_number, response=response, messages_upto=1, snapshot=snapshot)])
+    insert_rows(
+        [
+            Pass(
+                run_id=run.pk,
+                number=run.pass_number,
+                response=response,
+                messages_upto=1,
+                snapshot=snapshot,
+            )
+        ]
+    )
     tx.publish(PassStarted(run.pass_number))
     insert_calls(tx, [plan], free_slots=0)
     row.run = run

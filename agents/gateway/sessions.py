@@ -1,4 +1,5 @@
-"""Sessions of agents that run elsewhere: the run that their calls belong to, from its start to its end."""
+"""Sessions of agents that run elsewhere: the run that their calls belong to, from its start to its
+end."""
 
 from contextlib import suppress
 
@@ -14,7 +15,16 @@ from agents.runs.engine.ending import Ending, end_run
 from agents.runs.engine.timing import timing
 from agents.runs.engine.transaction import new_run_transaction, run_transaction
 from agents.runs.events import RunStarted
-from agents.runs.models import ENDED, TERMINAL_CALLS, ExitReason, Message, Origin, Run, RunStatus, ToolCall
+from agents.runs.models import (
+    ENDED,
+    TERMINAL_CALLS,
+    ExitReason,
+    Message,
+    Origin,
+    Run,
+    RunStatus,
+    ToolCall,
+)
 
 
 def find_or_create_session(key: AgentKey, session_id: str) -> AgentSession:
@@ -24,7 +34,9 @@ def find_or_create_session(key: AgentKey, session_id: str) -> AgentSession:
 
 def has_ended(key: AgentKey, session_id: str) -> bool:
     """Return True if the client has ended this session."""
-    return AgentSession.objects.filter(key=key, session_id=session_id, ended_at__isnull=False).exists()
+    return AgentSession.objects.filter(
+        key=key, session_id=session_id, ended_at__isnull=False
+    ).exists()
 
 
 def end_session(session: AgentSession) -> None:
@@ -37,12 +49,14 @@ def end_session(session: AgentSession) -> None:
 
 
 def find_or_start_run(key: AgentKey, session: AgentSession | None) -> int:
-    """Return the id of the run that takes the next call of this key and session; start one if there is none.
+    """Return the id of the run that takes the next call of this key and session; start one if there
+    is none.
 
     A run that executes an approved write accepts none, because a run does nothing else meanwhile.
 
     Raises:
-        Conflict: the employee is not active or stopped, a budget is used up, or the key no longer works.
+        Conflict: the employee is not active or stopped, a budget is used up, or the key no longer
+            works.
     """
     employee = key.employee
     if not employee.is_active:
@@ -59,7 +73,11 @@ def find_or_start_run(key: AgentKey, session: AgentSession | None) -> int:
 
 
 def _find_run(key: AgentKey, session: AgentSession | None) -> int | None:
-    row = RUNS_WITHOUT_SESSION.fetch_one(key.pk) if session is None else RUNS_OF_SESSION.fetch_one(key.pk, session.pk)
+    row = (
+        RUNS_WITHOUT_SESSION.fetch_one(key.pk)
+        if session is None
+        else RUNS_OF_SESSION.fetch_one(key.pk, session.pk)
+    )
     return row.run_id if row is not None else None
 
 
@@ -88,7 +106,8 @@ def _start_run(key: AgentKey, session: AgentSession | None) -> int:
 
 
 def end_resting_run(run_id: int, is_idle: bool = True) -> bool:
-    """End the resting run of a session without a timely request or whose client has left; return False otherwise.
+    """End the resting run of a session without a timely request or whose client has left; return
+    False otherwise.
 
     Raises:
         Run.DoesNotExist: the run is locked.

@@ -1,4 +1,5 @@
-"""Tickets: what an agent learns about its own calls while they wait for people, and after they have ended."""
+"""Tickets: what an agent learns about its own calls while they wait for people, and after they have
+ended."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -59,7 +60,9 @@ class Ticket:
 
     @property
     def result(self) -> ToolResult | None:
-        return ToolResult.from_json(self.call.result) if self.has_ended and self.call.result else None
+        return (
+            ToolResult.from_json(self.call.result) if self.has_ended and self.call.result else None
+        )
 
     @property
     def is_unknown_tool(self) -> bool:
@@ -68,7 +71,8 @@ class Ticket:
 
     @property
     def has_crashed(self) -> bool:
-        """True if the call failed unexpectedly, rather than with an error that the tool reported."""
+        """True if the call failed unexpectedly, rather than with an error that the tool
+        reported."""
         return self._error_code == ErrorCode.TOOL_EXECUTION_FAILED
 
     @property
@@ -96,7 +100,11 @@ def load_ticket(call_id: int) -> Ticket:
     Raises:
         ToolCall.DoesNotExist
     """
-    call = ToolCall.objects.select_related("run").annotate(card_id=CARD_ID, expires_at=CARD_END).get(pk=call_id)
+    call = (
+        ToolCall.objects.select_related("run")
+        .annotate(card_id=CARD_ID, expires_at=CARD_END)
+        .get(pk=call_id)
+    )
     return _build_ticket(call, call.card_id, call.expires_at)
 
 
@@ -106,7 +114,9 @@ def find_ticket(key: AgentKey, ticket: str) -> Ticket:
     Raises:
         NotFound
     """
-    call_id = parse_row_id_or_none(ticket.removeprefix(PREFIX)) if ticket.startswith(PREFIX) else None
+    call_id = (
+        parse_row_id_or_none(ticket.removeprefix(PREFIX)) if ticket.startswith(PREFIX) else None
+    )
     row = CALL_OF_KEY.fetch_one(call_id, key.pk) if call_id is not None else None
     if row is None:
         raise NotFound("there is no such ticket for this key")
@@ -118,7 +128,9 @@ def _build_ticket(call: ToolCall, card_id: int | None, expires_at: datetime | No
     status = _WAITING.get(CallStatus(call.status), call.status)
     if call.status in TERMINAL_CALLS:
         return Ticket(call, status)
-    return Ticket(call, status, card_id, expires_at if call.status == CallStatus.AWAITING_APPROVAL else None)
+    return Ticket(
+        call, status, card_id, expires_at if call.status == CallStatus.AWAITING_APPROVAL else None
+    )
 
 
 def cancel_ticket(key: AgentKey, ticket: str) -> Ticket:
@@ -126,7 +138,9 @@ def cancel_ticket(key: AgentKey, ticket: str) -> Ticket:
     call = find_ticket(key, ticket).call
     with run_transaction(call.run_id) as tx:
         if cancel_waiting_call(tx, call, "The agent that asked for it cancelled it."):
-            tx.audit(f"agent_key:{key.pk}", "ticket_cancelled", f"tool_call:{call.pk}", tool=call.tool)
+            tx.audit(
+                f"agent_key:{key.pk}", "ticket_cancelled", f"tool_call:{call.pk}", tool=call.tool
+            )
             tx.inbox_changed = True
             wake_if_possible(tx, is_announced=True)
     return load_ticket(call.pk)

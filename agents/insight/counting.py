@@ -1,9 +1,11 @@
-"""Count ended calls, decisions and usage into the figures of their day: each exactly once, outside the hot path.
+"""Count ended calls, decisions and usage into the figures of their day: each exactly once, outside
+the hot path.
 
-Events and passes have ascending ids, and a head stores the last ones that were counted. Ids are assigned before the
-commit, so the newest id is only a bound: counting up to it waits until no transaction can still add an earlier one. On
-PostgreSQL, such a transaction has a lower number than one that begins after the bound was read, because every writer of
-an event or a pass locks its run first. SQLite has one writer at a time.
+Events and passes have ascending ids, and a head stores the last ones that were counted. Ids are
+assigned before the commit, so the newest id is only a bound: counting up to it waits until no
+transaction can still add an earlier one. On PostgreSQL, such a transaction has a lower number than
+one that begins after the bound was read, because every writer of an event or a pass locks its run
+first. SQLite has one writer at a time.
 """
 
 from __future__ import annotations
@@ -104,11 +106,16 @@ class _Sums:
     added: dict[type[Model], defaultdict[Key, Counter[str]]] = field(
         default_factory=lambda: {model: defaultdict(Counter) for model in KEYS}
     )
-    errors: dict[type[Model], dict[Key, _CountedEvent]] = field(default_factory=lambda: defaultdict(dict))
+    errors: dict[type[Model], dict[Key, _CountedEvent]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )
 
     def add_call(self, event: _CountedEvent, tool: str, **columns: int) -> None:
         """Add to the days and to the total of a tool."""
-        tool_key, employee_key = (event.organization_id, event.day, tool), (event.employee_id, event.day, tool)
+        tool_key, employee_key = (
+            (event.organization_id, event.day, tool),
+            (event.employee_id, event.day, tool),
+        )
         self._add(ToolFigures, tool_key, columns)
         self._add(EmployeeFigures, employee_key, columns)
         self._add(TotalFigures, (tool, event.currency), columns)
@@ -127,26 +134,36 @@ class _Sums:
 
 
 def count_if_due() -> None:
-    """Count a batch if the last one was some seconds ago or left rows uncounted; called by sweepers."""
+    """Count a batch if the last one was some seconds ago or left rows uncounted; called by
+    sweepers."""
     if connection.in_atomic_block:
         return  # the bounds must be read before the transaction gets its number
     if not FIGURES_NOT_DUE.fetch_all():
-        FiguresHead.objects.get_or_create(pk=FiguresHead.ONLY, defaults={"looked_at": Now(), "due_at": Now()})
+        FiguresHead.objects.get_or_create(
+            pk=FiguresHead.ONLY, defaults={"looked_at": Now(), "due_at": Now()}
+        )
         count_batch()
 
 
 def count_batch(most: int = AT_ONCE) -> bool:
-    """Count up to `most` events and passes in one transaction; do nothing while another process counts.
+    """Count up to `most` events and passes in one transaction; do nothing while another process
+    counts.
 
     Return True if more is left to count, now or once running transactions have ended.
     """
     newest = _find_newest_ids()
     with transaction.atomic():
-        head = FiguresHead.objects.select_for_update(skip_locked=True).filter(pk=FiguresHead.ONLY).first()
+        head = (
+            FiguresHead.objects.select_for_update(skip_locked=True)
+            .filter(pk=FiguresHead.ONLY)
+            .first()
+        )
         if head is None:
             return False
         numbers = read_transaction_numbers()
-        if head.is_done or head.asked_in > numbers.own:  # a restored database may restart its transaction numbers
+        if (
+            head.is_done or head.asked_in > numbers.own
+        ):  # a restored database may restart its transaction numbers
             head.event_bound = max(head.event_id, newest[0])
             head.pass_bound = max(head.pass_id, newest[1])
             head.asked_in = numbers.own
@@ -181,7 +198,9 @@ def _count_up_to_bounds(head: FiguresHead, most: int) -> None:
 
 def _count_events(head: FiguresHead, most: int, sums: _Sums) -> int:
     """Add the next events to the sums; return the id of the last one."""
-    uncounted = Event.objects.filter(pk__gt=head.event_id, pk__lte=head.event_bound, type__in=_TYPES).order_by("pk")
+    uncounted = Event.objects.filter(
+        pk__gt=head.event_id, pk__lte=head.event_bound, type__in=_TYPES
+    ).order_by("pk")
     rows = uncounted.values_list(
         "pk",
         "seq",
@@ -209,7 +228,8 @@ def _count_events(head: FiguresHead, most: int, sums: _Sums) -> int:
 
 
 def _parse_call_id(value: object) -> int | None:
-    """Return the call id of an event; None for any other value, so that a bad event does not stop the counting."""
+    """Return the call id of an event; None for any other value, so that a bad event does not stop
+    the counting."""
     text = str(value)
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None
 
@@ -222,11 +242,17 @@ def _load_calls(events: Iterable[_CountedEvent]) -> dict[int | None, _CountedCal
 
 
 def _load_other_usage(events: Iterable[_CountedEvent]) -> dict[int, dict[str, int]]:
-    """Return the usage of title requests and unusable responses by event: they call the model, but are not passes."""
+    """Return the usage of title requests and unusable responses by event: they call the model, but
+    are not passes."""
     wanted = [event.pk for event in events if event.type in OTHER_USAGE]
     if not wanted:
         return {}
-    used = ("payload__input_tokens", "payload__output_tokens", "payload__cost", "payload__duration_ms")
+    used = (
+        "payload__input_tokens",
+        "payload__output_tokens",
+        "payload__cost",
+        "payload__duration_ms",
+    )
     rows = Event.objects.filter(pk__in=wanted).order_by().values_list("pk", *used)
     return {
         pk: {
@@ -252,12 +278,15 @@ def _count_call_event(event: _CountedEvent, call: _CountedCall, sums: _Sums) -> 
 
 
 def _build_duration_columns(duration_ms: int) -> dict[str, int]:
-    bucket = next((column for column, longest in BUCKETS.items() if duration_ms <= longest), "longer")
+    bucket = next(
+        (column for column, longest in BUCKETS.items() if duration_ms <= longest), "longer"
+    )
     return {bucket: 1, "duration_ms": duration_ms, LARGEST: duration_ms}
 
 
 def _to_micros(cost: Any) -> int:
-    """Convert the cost that a result reports, in units of the currency, to micros; 0 if it is not an amount."""
+    """Convert the cost that a result reports, in units of the currency, to micros; 0 if it is not
+    an amount."""
     is_number = isinstance(cost, int | float) and not isinstance(cost, bool)
     if not is_number or (isinstance(cost, float) and not math.isfinite(cost)):
         return 0
@@ -285,11 +314,15 @@ def _load_errors(events: Mapping[Key, _CountedEvent]) -> dict[Key, CountedError]
     found = Event.objects.filter(pk__in={event.pk for event in events.values()}).order_by()
     fields = ("pk", "payload__result__error", KT("payload__code"), KT("payload__reason"))
     details = {pk: (error, code, reason) for pk, error, code, reason in found.values_list(*fields)}
-    return {key: CountedError(*_describe_error(*details[event.pk]), event.at) for key, event in events.items()}
+    return {
+        key: CountedError(*_describe_error(*details[event.pk]), event.at)
+        for key, event in events.items()
+    }
 
 
 def _describe_error(error: Any, code: str | None, reason: str | None) -> tuple[str, str]:
-    """Return the code and message of a failed result, a rejected call, or an outcome that a person stated."""
+    """Return the code and message of a failed result, a rejected call, or an outcome that a person
+    stated."""
     if isinstance(error, dict):
         code, reason = str(error.get("code", "")), str(error.get("message", ""))
     message = reason or ""
@@ -298,7 +331,12 @@ def _describe_error(error: Any, code: str | None, reason: str | None) -> tuple[s
 
 
 def _find_counted(column: str) -> int:
-    return FiguresHead.objects.filter(pk=FiguresHead.ONLY).values_list(column, flat=True).first() or 0
+    return (
+        FiguresHead.objects.filter(pk=FiguresHead.ONLY).values_list(column, flat=True).first() or 0
+    )
 
 
-CURSORS = (OwnCursor(Event, partial(_find_counted, "event_id")), OwnCursor(Pass, partial(_find_counted, "pass_id")))
+CURSORS = (
+    OwnCursor(Event, partial(_find_counted, "event_id")),
+    OwnCursor(Pass, partial(_find_counted, "pass_id")),
+)

@@ -1,7 +1,8 @@
-"""Count people's decisions into a row for each day, so that a page about 90 days reads only the newest cards.
+"""Count people's decisions into a row for each day, so that a page about 90 days reads only the
+newest cards.
 
-Decisions that are more than half an hour old no longer change: a transaction has been committed by then, and a bulk
-decision has ended. A sweeper counts them; a page adds those since.
+Decisions that are more than half an hour old no longer change: a transaction has been committed by
+then, and a bulk decision has ended. A sweeper counts them; a page adds those since.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ KEPT_DAYS = 92
 UNSETTLED = timedelta(minutes=30)
 EVERY = timedelta(minutes=5)
 AT_ONCE_S = 0.3
-"""The longest time for which counting blocks the sweeper's other work, except for the span in progress."""
+"""The longest time for which counting blocks the sweeper's other work, except for the span in
+progress."""
 MAX_SPAN = timedelta(hours=6)
 MAX_TIMES = 100
 """More different times of a day are rounded to two digits, so that a row stays small."""
@@ -46,7 +48,8 @@ class DecisionCounting:
 
 
 def count_decisions(until: float | None = None, now: datetime | None = None) -> bool:
-    """Count the settled decisions of every organization; return True if the time was over before the end.
+    """Count the settled decisions of every organization; return True if the time was over before
+    the end.
 
     Args:
         until: the end of the time by the monotonic clock; None for no end.
@@ -64,12 +67,16 @@ def load_sums(organization_id: int, days: int, subject: str) -> dict[date, Data]
     return load_all_sums(organization_id, days, (subject,)).get(subject, {})
 
 
-def load_all_sums(organization_id: int, days: int, subjects: Iterable[str]) -> dict[str, dict[date, Data]]:
+def load_all_sums(
+    organization_id: int, days: int, subjects: Iterable[str]
+) -> dict[str, dict[date, Data]]:
     """Load the sums of several subjects, each by day."""
     first = get_today() - timedelta(days=days - 1)
     found: dict[str, dict[date, Data]] = {subject: {} for subject in subjects}
     counted_to = read_counted_to(organization_id)
-    rows = DecisionFigures.objects.filter(organization_id=organization_id, day__gte=first, subject__in=found)
+    rows = DecisionFigures.objects.filter(
+        organization_id=organization_id, day__gte=first, subject__in=found
+    )
     stored = list(rows.values_list("subject", "day", "data")) if counted_to else []
     while counted_to != (
         now := read_counted_to(organization_id)
@@ -77,7 +84,9 @@ def load_all_sums(organization_id: int, days: int, subjects: Iterable[str]) -> d
         counted_to, stored = now, list(rows.values_list("subject", "day", "data"))
     for subject, day, data in stored:
         found[subject][day] = data
-    newest = sum_decisions(organization_id, max(counted_to or get_midnight(first), get_midnight(first)))
+    newest = sum_decisions(
+        organization_id, max(counted_to or get_midnight(first), get_midnight(first))
+    )
     for (day, subject), data in newest.items():
         if subject in found and day >= first:
             merge(found[subject].setdefault(day, {}), data)
@@ -107,7 +116,8 @@ def compute_median(times: Mapping[str, int]) -> int:
 
 
 def _count_span(organization_id: int, settled: datetime) -> bool:
-    """Count the next span of an organization, at most to the end of its day; return True if more is left."""
+    """Count the next span of an organization, at most to the end of its day; return True if more is
+    left."""
     with transaction.atomic():
         head = _lock_head(organization_id)
         if head is None:
@@ -116,7 +126,9 @@ def _count_span(organization_id: int, settled: datetime) -> bool:
         if not is_ahead and settled - head.until < EVERY:
             return False
         _begin_again_if_late(head, is_ahead=is_ahead)
-        next_at = select_decisions(organization_id).filter(decided_at__gte=head.until, decided_at__lt=settled)
+        next_at = select_decisions(organization_id).filter(
+            decided_at__gte=head.until, decided_at__lt=settled
+        )
         start = next_at.order_by("decided_at").values_list("decided_at", flat=True).first()
         if start is None:
             head.until = settled
@@ -125,7 +137,9 @@ def _count_span(organization_id: int, settled: datetime) -> bool:
             until = min(settled, midnight, start + MAX_SPAN)
             _store(organization_id, sum_decisions(organization_id, head.until, until))
             head.until = until
-        newest = Approval.objects.filter(organization_id=organization_id).aggregate(newest=Max("pk"))["newest"]
+        newest = Approval.objects.filter(organization_id=organization_id).aggregate(
+            newest=Max("pk")
+        )["newest"]
         head.newest_id = newest or 0
         head.save()
         return head.until < settled
@@ -134,10 +148,14 @@ def _count_span(organization_id: int, settled: datetime) -> bool:
 def _lock_head(organization_id: int) -> DecisionHead | None:
     """Lock an organization's row, or create it; None while another process counts."""
     first = get_midnight(get_today() - timedelta(days=KEPT_DAYS))
-    heads = DecisionHead.objects.select_for_update(skip_locked=True).filter(organization_id=organization_id)
+    heads = DecisionHead.objects.select_for_update(skip_locked=True).filter(
+        organization_id=organization_id
+    )
     head = heads.first()
     if head is None and not DecisionHead.objects.filter(organization_id=organization_id).exists():
-        DecisionHead.objects.get_or_create(organization_id=organization_id, defaults={"until": first})
+        DecisionHead.objects.get_or_create(
+            organization_id=organization_id, defaults={"until": first}
+        )
         head = heads.first()
     return head
 
@@ -148,7 +166,9 @@ def _begin_again_if_late(head: DecisionHead, *, is_ahead: bool) -> None:
     newer = select_decisions(head.organization_id).filter(pk__gt=head.newest_id)
     late = newer.filter(decided_at__gte=first, decided_at__lt=head.until)
     rows = DecisionFigures.objects.filter(organization_id=head.organization_id)
-    if is_ahead or late.count():  # for EXISTS or MIN the database would read all earlier decisions, in their order
+    if (
+        is_ahead or late.count()
+    ):  # for EXISTS or MIN the database would read all earlier decisions, in their order
         head.until = first
         rows.delete()
     else:
@@ -158,10 +178,14 @@ def _begin_again_if_late(head: DecisionHead, *, is_ahead: bool) -> None:
 def _store(organization_id: int, sums: DaySums) -> None:
     """Add the sums to the rows of their days."""
     days, subjects = {day for day, _ in sums}, {subject for _, subject in sums}
-    rows = DecisionFigures.objects.filter(organization_id=organization_id, day__in=days, subject__in=subjects)
+    rows = DecisionFigures.objects.filter(
+        organization_id=organization_id, day__in=days, subject__in=subjects
+    )
     stored = {(row.day, row.subject): row for row in rows}
     for (day, subject), data in sums.items():
-        row = stored.get((day, subject)) or DecisionFigures(organization_id=organization_id, day=day, subject=subject)
+        row = stored.get((day, subject)) or DecisionFigures(
+            organization_id=organization_id, day=day, subject=subject
+        )
         merge(row.data, data)
         _round_times(row.data)
         row.save()

@@ -1,9 +1,11 @@
-"""The decisions of people in a span of time, summed by day in UTC: by person, by tool, and by employee.
+"""The decisions of people in a span of time, summed by day in UTC: by person, by tool, and by
+employee.
 
-No row says when a person opened a card. The time of a decision therefore starts with the request of its card, or with
-the person's preceding decision if that was later, and is the longest that the person can have looked. There are two
-exceptions. The rows of a bulk decision share its time equally, which begins with the oldest card among them. And a
-person who decides a card that they have just edited has known it since the earlier card.
+No row says when a person opened a card. The time of a decision therefore starts with the request of
+its card, or with the person's preceding decision if that was later, and is the longest that the
+person can have looked. There are two exceptions. The rows of a bulk decision share its time
+equally, which begins with the oldest card among them. And a person who decides a card that they
+have just edited has known it since the earlier card.
 """
 
 from __future__ import annotations
@@ -28,8 +30,11 @@ MARGIN = timedelta(hours=1)
 PEOPLE, TOOLS = "people", "tools"
 OWN_WORDS, NO_REASON = "Other reasons", "No reason"
 APPROVED, EDITED, DENIED, OTHER = "approved", "edited", "denied", "other"
-IS_APPROVED = Q(status__in=(ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)) | Q(start_after__isnull=False)
-"""Cards that a person approved, even if the approval was undone or a new card asked again after a change."""
+IS_APPROVED = Q(status__in=(ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)) | Q(
+    start_after__isnull=False
+)
+"""Cards that a person approved, even if the approval was undone or a new card asked again after a
+change."""
 OUTCOME = Case(
     When(~Q(kind=ApprovalKind.APPROVAL), then=Value(OTHER)),
     When(status=ApprovalStatus.DENIED, then=Value(DENIED)),
@@ -68,7 +73,8 @@ class _Row(NamedTuple):
 
 @dataclass(frozen=True)
 class _Timed:
-    """A decided card with its time; of the rows of a bulk decision, the last one of each outcome counts."""
+    """A decided card with its time; of the rows of a bulk decision, the last one of each outcome
+    counts."""
 
     row: _Row
     ms: int
@@ -106,18 +112,23 @@ def name_employee(employee_id: int) -> str:
 def select_decisions(organization_id: int) -> QuerySet[Approval]:
     """Select the cards of an organization that people have decided.
 
-    This is the one place that defines which decisions are people's. An approval by a standing grant names its creator,
-    but is not their decision.
+    This is the one place that defines which decisions are people's. An approval by a standing grant
+    names its creator, but is not their decision.
     """
-    decided = {"decided_by__isnull": False, "decided_at__isnull": False, "standing_grant__isnull": True}
+    decided = {
+        "decided_by__isnull": False,
+        "decided_at__isnull": False,
+        "standing_grant__isnull": True,
+    }
     return Approval.objects.filter(organization_id=organization_id, **decided).order_by()
 
 
 def sum_decisions(organization_id: int, since: datetime, until: datetime | None = None) -> DaySums:
     """Sum the decisions from `since` until before `until`.
 
-    Sums of neighboring spans add up to those of both: a bulk decision counts on the day of its last row, a call on the
-    day of its last decided card. So there may be a negative number for an earlier day.
+    Sums of neighboring spans add up to those of both: a bulk decision counts on the day of its last
+    row, a call on the day of its last decided card. So there may be a negative number for an
+    earlier day.
     """
     sums = DaySums()
     rows = _load_rows(organization_id, since, until)
@@ -139,7 +150,10 @@ def classify_reason(reason: str) -> str:
     """Return the reason that cards offer; a person's own words are other reasons."""
     if not reason.strip():
         return NO_REASON
-    return next((each for each in DENY_REASONS if reason == each or reason.startswith(f"{each}. ")), OWN_WORDS)
+    return next(
+        (each for each in DENY_REASONS if reason == each or reason.startswith(f"{each}. ")),
+        OWN_WORDS,
+    )
 
 
 def _load_rows(organization_id: int, since: datetime, until: datetime | None) -> list[_Row]:
@@ -193,7 +207,11 @@ def _time_decisions(own: Sequence[_Row]) -> Iterator[_Timed]:
 
 def _time_single(own: Sequence[_Row], place: int) -> int:
     row, first = own[place], place
-    if place and own[place - 1].outcome == EDITED and own[place - 1].tool_call_id == row.tool_call_id:
+    if (
+        place
+        and own[place - 1].outcome == EDITED
+        and own[place - 1].tool_call_id == row.tool_call_id
+    ):
         first = place - 1
     asked = own[first].requested_at
     return _count_ms(row.decided_at - (max(own[first - 1].decided_at, asked) if first else asked))
@@ -222,7 +240,8 @@ def _add_person(sums: DaySums, timed: _Timed) -> None:
 
 
 def _add_employee(sums: DaySums, timed: _Timed) -> None:
-    """Add the card to its employee's tool; a call that has not ended yet is checked again by each page."""
+    """Add the card to its employee's tool; a call that has not ended yet is checked again by each
+    page."""
     row = timed.row
     subject, tool = name_employee(row.run__employee_id), (TOOLS, row.tool_call__tool)
     sums.add(row.day, TOOLS, row.tool_call__tool, row.outcome)
@@ -233,13 +252,20 @@ def _add_employee(sums: DaySums, timed: _Timed) -> None:
     is_started = row.status == ApprovalStatus.CONSUMED
     if is_started and row.tool_call__status in TERMINAL_CALLS:
         sums.add(row.day, subject, *tool, "started")
-        sums.add(row.day, subject, *tool, "failed", number=int(row.tool_call__status == CallStatus.FAILED))
+        sums.add(
+            row.day,
+            subject,
+            *tool,
+            "failed",
+            number=int(row.tool_call__status == CallStatus.FAILED),
+        )
     elif is_started or row.status == ApprovalStatus.APPROVED:
         sums[row.day, subject][TOOLS][row.tool_call__tool].setdefault("open", []).append(row.pk)
 
 
 def _add_calls(sums: DaySums, organization_id: int, rows: Sequence[_Row], since: datetime) -> None:
-    """Count each call on the day of its last decided card, and each corrected one on the day of its last correction."""
+    """Count each call on the day of its last decided card, and each corrected one on the day of its
+    last correction."""
     again = {row.tool_call_id for row in rows if row.sequence > 1}
     before = select_decisions(organization_id).filter(tool_call_id__in=again, decided_at__lt=since)
     earlier = _read(before) if again else []

@@ -1,4 +1,5 @@
-"""The SQL of counting: add sums to the rows of figures, and find transactions that are still writing."""
+"""The SQL of counting: add sums to the rows of figures, and find transactions that are still
+writing."""
 
 from __future__ import annotations
 
@@ -11,7 +12,14 @@ from django.db import connection
 from django.db.models import Model
 from django.db.models.functions import Now
 
-from agents.insight.models import EmployeeFigures, EmployeeUse, FiguresHead, ToolFigures, TotalFigures, TotalUse
+from agents.insight.models import (
+    EmployeeFigures,
+    EmployeeUse,
+    FiguresHead,
+    ToolFigures,
+    TotalFigures,
+    TotalUse,
+)
 from agents.platform.queries.compiled import compile_ids
 
 Key = tuple[Any, ...]
@@ -39,7 +47,8 @@ class CountedError(NamedTuple):
 
 
 class TransactionNumbers(NamedTuple):
-    """The numbers of this transaction and of the oldest one still writing; both 0 except on PostgreSQL."""
+    """The numbers of this transaction and of the oldest one still writing; both 0 except on
+    PostgreSQL."""
 
     own: int
     oldest: int
@@ -67,7 +76,9 @@ def add_to_figures(
     for key, numbers in sums.items():
         row = dict(zip(KEYS[model], key, strict=True)) | dict(numbers)
         row |= dict(zip(_NEWEST, errors.get(key, CountedError("", "", None)), strict=True))
-        values.append([field.get_db_prep_save(row.get(field.attname, 0), connection) for field in fields])
+        values.append(
+            [field.get_db_prep_save(row.get(field.attname, 0), connection) for field in fields]
+        )
     with connection.cursor() as cursor:
         cursor.executemany(_compose_upsert(model), values)
 
@@ -76,7 +87,9 @@ def add_to_figures(
 def _compose_upsert(model: type[Model]) -> str:
     table, keys = model._meta.db_table, KEYS[model]
     columns = [str(field.column) for field in model._meta.concrete_fields if not field.primary_key]
-    changes = ", ".join(f"{column} = {_compose_change(table, column)}" for column in columns if column not in keys)
+    changes = ", ".join(
+        f"{column} = {_compose_change(table, column)}" for column in columns if column not in keys
+    )
     places = ", ".join(["%s"] * len(columns))
     return (
         f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})"  # noqa: S608 (names come from models)

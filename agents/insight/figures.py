@@ -1,4 +1,5 @@
-"""Figures of the last 30 days by tool and by employee, summed from the counted rows, never from the calls."""
+"""Figures of the last 30 days by tool and by employee, summed from the counted rows, never from the
+calls."""
 
 from __future__ import annotations
 
@@ -83,7 +84,8 @@ class Figures:
 
     @property
     def success_percent(self) -> int | None:
-        """The success rate in percent, rounded, but 100 only if no call failed, and 0 only if all did."""
+        """The success rate in percent, rounded, but 100 only if no call failed, and 0 only if all
+        did."""
         if not self.calls:
             return None
         if not self.failed or not self.succeeded:
@@ -100,7 +102,8 @@ class Figures:
 
 
 def estimate_percentile(histogram: Sequence[int], share: float, slowest_ms: int) -> int | None:
-    """Estimate a percentile of the durations in ms, with the precision of its bucket; None without calls."""
+    """Estimate a percentile of the durations in ms, with the precision of its bucket; None without
+    calls."""
     total = sum(histogram)
     if not total:
         return None
@@ -147,7 +150,8 @@ def combine_figures(figures: Iterable[Figures]) -> Figures:
     return Figures(
         **{name: sum(getattr(each, name) for each in every) for name in _SUMS},
         slowest_ms=max((each.slowest_ms for each in every), default=0),
-        histogram=tuple(map(sum, zip(*(each.histogram for each in every), strict=True))) or _EMPTY_HISTOGRAM,
+        histogram=tuple(map(sum, zip(*(each.histogram for each in every), strict=True)))
+        or _EMPTY_HISTOGRAM,
         last_error=max(errors, key=lambda error: error.at, default=None),
         days=dict(days),
     )
@@ -155,23 +159,40 @@ def combine_figures(figures: Iterable[Figures]) -> Figures:
 
 def load_employee_use(employee_id: int) -> dict[date, ModelUse]:
     """Load the usage of an employee's passes on each day that it worked."""
-    rows = EmployeeUse.objects.filter(employee_id=employee_id, day__gte=get_first_day()).order_by("day")
+    rows = EmployeeUse.objects.filter(employee_id=employee_id, day__gte=get_first_day()).order_by(
+        "day"
+    )
     days = rows.values_list("day", *ModelUse._fields, named=True)
     return {row.day: ModelUse(*(getattr(row, name) for name in ModelUse._fields)) for row in days}
 
 
 def load_counted_at() -> datetime | None:
     """Load the time when a sweeper last counted; None before the first time."""
-    return FiguresHead.objects.filter(pk=FiguresHead.ONLY).values_list("looked_at", flat=True).first()
+    return (
+        FiguresHead.objects.filter(pk=FiguresHead.ONLY).values_list("looked_at", flat=True).first()
+    )
 
 
 def _sum_by_tool(rows: QuerySet[ToolFigures] | QuerySet[EmployeeFigures]) -> dict[str, Figures]:
     found: defaultdict[str, list[Figures]] = defaultdict(list)
-    fields = ("tool", "day", "last_error_code", "last_error", "last_error_at", "slowest_ms", *_SUMS, *_HISTOGRAM)
-    for tool, day, code, message, at, slowest, *numbers in rows.order_by("day").values_list(*fields):
+    fields = (
+        "tool",
+        "day",
+        "last_error_code",
+        "last_error",
+        "last_error_at",
+        "slowest_ms",
+        *_SUMS,
+        *_HISTOGRAM,
+    )
+    for tool, day, code, message, at, slowest, *numbers in rows.order_by("day").values_list(
+        *fields
+    ):
         sums, histogram = dict(zip(_SUMS, numbers, strict=False)), tuple(numbers[len(_SUMS) :])
         calls = DayCalls(sums["succeeded"], sums["failed"], sums["cost_micros"])
         error = LastError(code, message, at) if at else None
-        one_day = Figures(**sums, slowest_ms=slowest, histogram=histogram, last_error=error, days={day: calls})
+        one_day = Figures(
+            **sums, slowest_ms=slowest, histogram=histogram, last_error=error, days={day: calls}
+        )
         found[tool].append(one_day)
     return {tool: combine_figures(days) for tool, days in found.items()}

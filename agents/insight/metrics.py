@@ -1,7 +1,8 @@
-"""Prometheus metrics of the whole installation, from the database, so that every process reports the same numbers.
+"""Prometheus metrics of the whole installation, from the database, so that every process reports
+the same numbers.
 
-Counters in memory would restart with their process, and differ between processes. No metric names an organization, a
-person, an employee or a task.
+Counters in memory would restart with their process, and differ between processes. No metric names
+an organization, a person, an employee or a task.
 """
 
 from __future__ import annotations
@@ -19,7 +20,12 @@ from django.db import InterfaceError, OperationalError, connection
 from django.db.models import Count, Max, Min, OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce, Now
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
 from prometheus_client.registry import Collector
 
 from agents.accounts.models import Organization
@@ -60,7 +66,8 @@ def get_metrics() -> bytes:
 
 
 def render_metrics() -> bytes:
-    """Return all metrics in the Prometheus text format; while the database is down, only those that work without it."""
+    """Return all metrics in the Prometheus text format; while the database is down, only those that
+    work without it."""
     registry = CollectorRegistry()
     registry.register(_InstallationCollector())
     return generate_latest(registry)
@@ -103,7 +110,8 @@ def _find_outage() -> str:
 
 _OUTAGE = BackgroundCheck(_find_outage, UNREACHABLE, max_age_s=0.0)
 _PRESENCE = BackgroundCheck(load_presence, Presence(None, None, (REDIS,)), max_age_s=0.0)
-"""Both run in the background, so that metrics take at most two seconds even if a server does not respond."""
+"""Both run in the background, so that metrics take at most two seconds even if a server does not
+respond."""
 
 
 def _build_gauge(name: str, text: str, value: float) -> Metric:
@@ -117,7 +125,9 @@ def _build_version() -> Metric:
         "python": python_version(),
         "database": connection.vendor,
     }
-    build = GaugeMetricFamily("gadget_build_info", "The version that runs here; always 1.", labels=list(labels))
+    build = GaugeMetricFamily(
+        "gadget_build_info", "The version that runs here; always 1.", labels=list(labels)
+    )
     build.add_metric(list(labels.values()), 1)
     return build
 
@@ -125,7 +135,9 @@ def _build_version() -> Metric:
 def _count_processes(presence: Presence) -> Iterator[Metric]:
     """Build the numbers of living processes; without Redis none are known, so they are 0."""
     yield _build_gauge("gadget_redis_up", "1 if Redis answers.", int(REDIS not in presence.missing))
-    alive = GaugeMetricFamily("gadget_processes", "Workers and sweepers that are alive.", labels=["part"])
+    alive = GaugeMetricFamily(
+        "gadget_processes", "Workers and sweepers that are alive.", labels=["part"]
+    )
     for kind in (WORKER, SWEEPER):
         alive.add_metric([kind], len(presence.names.get(kind, ())))
     yield alive
@@ -133,9 +145,15 @@ def _count_processes(presence: Presence) -> Iterator[Metric]:
 
 def _build_state() -> Iterator[Metric]:
     """Build the metrics of the current state."""
-    organizations: list[tuple[int, datetime]] = list(Organization.objects.order_by().values_list("pk", Now()))
+    organizations: list[tuple[int, datetime]] = list(
+        Organization.objects.order_by().values_list("pk", Now())
+    )
     ids, now = [pk for pk, _ in organizations], max((at for _, at in organizations), default=None)
-    counted = Run.objects.filter(organization_id__in=ids, status__in=_OPEN).order_by().values_list("status")
+    counted = (
+        Run.objects.filter(organization_id__in=ids, status__in=_OPEN)
+        .order_by()
+        .values_list("status")
+    )
     many = dict(counted.annotate(many=Count("pk")))
     runs = GaugeMetricFamily("gadget_runs", "Runs that have not ended.", labels=["status"])
     for status in _OPEN:
@@ -150,7 +168,8 @@ def _build_state() -> Iterator[Metric]:
 
 
 def _build_queue(now: datetime | None) -> Iterator[Metric]:
-    """Build the metrics of runs that a worker could take; runs that wait for their time or are stopped are not due."""
+    """Build the metrics of runs that a worker could take; runs that wait for their time or are
+    stopped are not due."""
     due = Q(next_wake_at=None) | Q(next_wake_at__lte=Now())
     newest = Event.objects.filter(run_id=OuterRef("pk")).order_by("-seq").values("created_at")[:1]
     runs = Run.objects.filter(due, status=RunStatus.QUEUED, stopped_because="").order_by()
@@ -159,22 +178,35 @@ def _build_queue(now: datetime | None) -> Iterator[Metric]:
     )
     yield _build_gauge("gadget_queue_runs", "Due runs that no worker has claimed.", found["many"])
     yield _build_gauge(
-        "gadget_queue_oldest_seconds", "Time since the oldest of them was due.", _get_age(found["oldest"], now)
+        "gadget_queue_oldest_seconds",
+        "Time since the oldest of them was due.",
+        _get_age(found["oldest"], now),
     )
 
 
 def _build_leases() -> Iterator[Metric]:
     lost = Count("pk", filter=Q(lease_expires_at__lt=Now()))
-    found = Run.objects.filter(status=RunStatus.RUNNING).order_by().aggregate(many=Count("pk"), lost=lost)
+    found = (
+        Run.objects.filter(status=RunStatus.RUNNING)
+        .order_by()
+        .aggregate(many=Count("pk"), lost=lost)
+    )
     yield _build_gauge("gadget_leases", "Runs that a worker drives.", found["many"])
-    yield _build_gauge("gadget_leases_expired", "Leases that were not renewed in time.", found["lost"])
+    yield _build_gauge(
+        "gadget_leases_expired", "Leases that were not renewed in time.", found["lost"]
+    )
 
 
 def _build_cards(now: datetime | None) -> Iterator[Metric]:
     waiting = Approval.objects.filter(IS_PENDING).order_by().values_list("kind")
-    found = {kind: (many, oldest) for kind, many, oldest in waiting.annotate(Count("pk"), Min("requested_at"))}
+    found = {
+        kind: (many, oldest)
+        for kind, many, oldest in waiting.annotate(Count("pk"), Min("requested_at"))
+    }
     cards = GaugeMetricFamily("gadget_open_cards", "Cards that wait for a person.", labels=["kind"])
-    oldest = GaugeMetricFamily("gadget_open_cards_oldest_seconds", "Age of the oldest open card.", labels=["kind"])
+    oldest = GaugeMetricFamily(
+        "gadget_open_cards_oldest_seconds", "Age of the oldest open card.", labels=["kind"]
+    )
     for kind in ApprovalKind.values:
         many, since = found.get(kind, (0, None))
         cards.add_metric([kind], many)
@@ -185,20 +217,28 @@ def _build_cards(now: datetime | None) -> Iterator[Metric]:
 
 def _build_notices(now: datetime | None) -> Iterator[Metric]:
     """Build the metrics of notices: those that are due, and notifications that were given up."""
-    unspread = Notice.objects.filter(spread_at=None).aggregate(many=Count("pk"), oldest=Min("created_at"))
+    unspread = Notice.objects.filter(spread_at=None).aggregate(
+        many=Count("pk"), oldest=Min("created_at")
+    )
     due = Delivery.objects.filter(status=DeliveryStatus.WAITING, due_at__lte=Now())
     late = due.aggregate(many=Count("pk"), oldest=Min("due_at"))
     failed = Delivery.objects.filter(status=DeliveryStatus.FAILED).count()
     oldest = min((at for at in (unspread["oldest"], late["oldest"]) if at), default=None)
     many = unspread["many"] + late["many"]
     yield _build_gauge("gadget_notices_due", "Notices and notifications that are due.", many)
-    yield _build_gauge("gadget_notices_due_oldest_seconds", "Age of the oldest of them.", _get_age(oldest, now))
+    yield _build_gauge(
+        "gadget_notices_due_oldest_seconds", "Age of the oldest of them.", _get_age(oldest, now)
+    )
     yield _build_gauge("gadget_messages_failed", "Notifications that were given up.", failed)
     waiting = WebhookDelivery.objects.filter(status=WebhookDeliveryStatus.WAITING)
     webhooks = waiting.aggregate(many=Count("pk"), oldest=Min("created_at"))
-    yield _build_gauge("gadget_webhook_deliveries_waiting", "Deliveries of webhooks that wait.", webhooks["many"])
+    yield _build_gauge(
+        "gadget_webhook_deliveries_waiting", "Deliveries of webhooks that wait.", webhooks["many"]
+    )
     age = _get_age(webhooks["oldest"], now)
-    yield _build_gauge("gadget_webhook_deliveries_oldest_seconds", "Age of the oldest of them.", age)
+    yield _build_gauge(
+        "gadget_webhook_deliveries_oldest_seconds", "Age of the oldest of them.", age
+    )
 
 
 def _build_reading(now: datetime | None) -> Metric:
@@ -217,7 +257,9 @@ def _build_counting(now: datetime | None) -> Iterator[Metric]:
     text = "Time since a sweeper last looked, or since this process started if none has; normally about 10 s."
     yield _build_gauge("gadget_sweep_age_seconds", text, age)
     left = max(0, newest - (head.event_id if head else 0))
-    yield _build_gauge("gadget_uncounted_events", "Upper bound of events that are not counted yet.", left)
+    yield _build_gauge(
+        "gadget_uncounted_events", "Upper bound of events that are not counted yet.", left
+    )
 
 
 def _get_age(since: datetime | None, now: datetime | None) -> float:
@@ -230,8 +272,12 @@ def _build_tool_counters() -> Iterator[Metric]:
     cards = CounterMetricFamily(
         "gadget_tool_cards", "Cards that were asked, approved or denied.", labels=["tool", "what"]
     )
-    cost = CounterMetricFamily("gadget_tool_cost", "Cost that results reported.", labels=["tool", "currency"])
-    took = HistogramMetricFamily("gadget_tool_call_duration_seconds", "Duration of calls.", labels=["tool"])
+    cost = CounterMetricFamily(
+        "gadget_tool_cost", "Cost that results reported.", labels=["tool", "currency"]
+    )
+    took = HistogramMetricFamily(
+        "gadget_tool_call_duration_seconds", "Duration of calls.", labels=["tool"]
+    )
     by_tool: defaultdict[str, list[TotalFigures]] = defaultdict(list)
     for row in TotalFigures.objects.all():
         by_tool[row.tool].append(row)
@@ -242,7 +288,9 @@ def _build_tool_counters() -> Iterator[Metric]:
             calls.add_metric([tool, outcome], sum(getattr(row, outcome) for row in rows))
         for what in ("asked", "approved", "denied"):
             cards.add_metric([tool, what], sum(getattr(row, what) for row in rows))
-        upto = accumulate(sum(getattr(row, column) for row in rows) for column in (*BUCKETS, "longer"))
+        upto = accumulate(
+            sum(getattr(row, column) for row in rows) for column in (*BUCKETS, "longer")
+        )
         ends = [*(f"{longest / 1000:g}" for longest in BUCKETS.values()), "+Inf"]
         seconds = sum(row.duration_ms for row in rows) / 1000
         took.add_metric([tool], list(zip(ends, upto, strict=True)), seconds)
@@ -257,13 +305,21 @@ def _build_model_counters() -> Iterator[Metric]:
     )
     for status, column in _FINISHED.items():
         runs.add_metric([status], sum(getattr(row, column) for row in rows))
-    tokens = CounterMetricFamily("gadget_tokens", "Tokens that models read and wrote.", labels=["direction"])
+    tokens = CounterMetricFamily(
+        "gadget_tokens", "Tokens that models read and wrote.", labels=["direction"]
+    )
     tokens.add_metric(["input"], sum(row.input_tokens for row in rows))
     tokens.add_metric(["output"], sum(row.output_tokens for row in rows))
-    cost = CounterMetricFamily("gadget_model_cost", "Cost of models that have a price.", labels=["currency"])
+    cost = CounterMetricFamily(
+        "gadget_model_cost", "Cost of models that have a price.", labels=["currency"]
+    )
     for row in rows:
         cost.add_metric([row.currency], row.cost_micros / MICROS)
     seconds = sum(row.duration_ms for row in rows) / 1000
-    yield CounterMetricFamily("gadget_passes", "Answers of models.", value=sum(row.passes for row in rows))
-    yield CounterMetricFamily("gadget_model_seconds", "Time that models took to answer.", value=seconds)
+    yield CounterMetricFamily(
+        "gadget_passes", "Answers of models.", value=sum(row.passes for row in rows)
+    )
+    yield CounterMetricFamily(
+        "gadget_model_seconds", "Time that models took to answer.", value=seconds
+    )
     yield from (runs, tokens, cost)

@@ -1,4 +1,5 @@
-"""Rows of figures: counts of calls, cards, passes and runs, so that pages and monitoring never have to count rows."""
+"""Rows of figures: counts of calls, cards, passes and runs, so that pages and monitoring never have
+to count rows."""
 
 from django.db import models
 
@@ -24,15 +25,18 @@ BUCKETS = {
     "within_300000": 300_000,
     "within_1800000": 1_800_000,
 }
-"""The columns of the histogram, each with its longest duration in ms; longer durations are in `longer`."""
+"""The columns of the histogram, each with its longest duration in ms; longer durations are in
+`longer`."""
 LONGEST_ERROR = 200
 
 
 class CallFigures(models.Model):
-    """Counts of calls. A call counts once it has succeeded or failed; refused, denied and duplicate calls do not.
+    """Counts of calls. A call counts once it has succeeded or failed; refused, denied and duplicate
+    calls do not.
 
     Attributes:
-        asked, approved, denied: cards that were shown, and decisions; an undone decision counts too.
+        asked, approved, denied: cards that were shown, and decisions; an undone decision counts
+            too.
         cost_micros: the cost that results report, in millionths of the organization's currency.
         duration_ms: the sum of the durations that the histogram counts.
     """
@@ -105,48 +109,68 @@ class DayFigures(CallFigures):
 
 
 class ToolFigures(DayFigures):
-    """A tool's figures for a day and an organization: 20 tools in 30 days are 600 rows, however many calls."""
+    """A tool's figures for a day and an organization: 20 tools in 30 days are 600 rows, however
+    many calls."""
 
-    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="+", db_index=False)
+    organization = models.ForeignKey(
+        Organization, on_delete=models.CASCADE, related_name="+", db_index=False
+    )
 
     class Meta:
         ordering = ("organization", "day", "tool")
-        constraints = (models.UniqueConstraint(fields=("organization", "day", "tool"), name="tool_figures_of_a_day"),)
+        constraints = (
+            models.UniqueConstraint(
+                fields=("organization", "day", "tool"), name="tool_figures_of_a_day"
+            ),
+        )
 
 
 class EmployeeFigures(DayFigures):
     """A tool's figures for a day and an employee."""
 
-    employee = models.ForeignKey(Employee, on_delete=models.CASCADE, related_name="+", db_index=False)
+    employee = models.ForeignKey(
+        Employee, on_delete=models.CASCADE, related_name="+", db_index=False
+    )
 
     class Meta:
         ordering = ("employee", "day", "tool")
-        constraints = (models.UniqueConstraint(fields=("employee", "day", "tool"), name="employee_figures_of_a_day"),)
+        constraints = (
+            models.UniqueConstraint(
+                fields=("employee", "day", "tool"), name="employee_figures_of_a_day"
+            ),
+        )
 
 
 class EmployeeUse(UseFigures):
     """The passes and runs of an employee on a day in UTC."""
 
-    employee = models.ForeignKey(Employee, on_delete=models.CASCADE, related_name="+", db_index=False)
+    employee = models.ForeignKey(
+        Employee, on_delete=models.CASCADE, related_name="+", db_index=False
+    )
     day = models.DateField()
 
     class Meta:
         ordering = ("employee", "day")
-        constraints = (models.UniqueConstraint(fields=("employee", "day"), name="employee_use_of_a_day"),)
+        constraints = (
+            models.UniqueConstraint(fields=("employee", "day"), name="employee_use_of_a_day"),
+        )
 
     def __str__(self) -> str:
         return f"{self.passes} passes on {self.day}"
 
 
 class TotalFigures(CallFigures):
-    """All calls of a tool that this installation has ever counted, for monitoring; the numbers never decrease."""
+    """All calls of a tool that this installation has ever counted, for monitoring; the numbers
+    never decrease."""
 
     tool = models.CharField(max_length=120)
     currency = models.CharField(max_length=3)
 
     class Meta:
         ordering = ("tool", "currency")
-        constraints = (models.UniqueConstraint(fields=("tool", "currency"), name="figures_altogether"),)
+        constraints = (
+            models.UniqueConstraint(fields=("tool", "currency"), name="figures_altogether"),
+        )
 
     def __str__(self) -> str:
         return self.tool
@@ -170,8 +194,10 @@ class FiguresHead(models.Model):
 
     Attributes:
         event_id, pass_id: the last event and pass that were counted.
-        event_bound, pass_bound: the next ones to count up to, once no transaction can still add an earlier one.
-        asked_in: the number of the transaction after the bounds were read; such transactions have lower numbers.
+        event_bound, pass_bound: the next ones to count up to, once no transaction can still add an
+            earlier one.
+        asked_in: the number of the transaction after the bounds were read; such transactions have
+            lower numbers.
         looked_at: the time when a sweeper last checked.
         due_at: the time of the next count.
     """
@@ -203,7 +229,9 @@ class DecisionFigures(models.Model):
         data: nested sums, see `agents.insight.decision_spans`.
     """
 
-    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="+", db_index=False)
+    organization = models.ForeignKey(
+        Organization, on_delete=models.CASCADE, related_name="+", db_index=False
+    )
     day = models.DateField()
     subject = models.CharField(max_length=40)
     data = models.JSONField(default=dict)
@@ -211,7 +239,9 @@ class DecisionFigures(models.Model):
     class Meta:
         ordering = ("organization", "subject", "day")
         constraints = (
-            models.UniqueConstraint(fields=("organization", "subject", "day"), name="decision_figures_of_a_day"),
+            models.UniqueConstraint(
+                fields=("organization", "subject", "day"), name="decision_figures_of_a_day"
+            ),
         )
 
     def __str__(self) -> str:

@@ -1,4 +1,5 @@
-"""Figures of oversight: how people decide cards, and how often the calls of each tool are denied or edited.
+"""Figures of oversight: how people decide cards, and how often the calls of each tool are denied or
+edited.
 
 Everything is counted from the cards themselves. Days are in UTC, as in all figures.
 """
@@ -86,7 +87,10 @@ class PersonFigures:
     def is_hasty(self) -> bool:
         """True if more than 95% of at least 50 decisions were approvals in under two seconds."""
         decided = self.decided
-        return decided.decisions >= MIN_DECISIONS and 100 * decided.quick > HASTY_PERCENT * decided.decisions
+        return (
+            decided.decisions >= MIN_DECISIONS
+            and 100 * decided.quick > HASTY_PERCENT * decided.decisions
+        )
 
 
 class DayDecisions(NamedTuple):
@@ -176,10 +180,15 @@ def _build_decisions(user_id: int, data: Data) -> PersonDecisions:
 
 def _build_tools(sums: Data) -> list[ToolCorrections]:
     names = ("calls", APPROVED, EDITED, DENIED, "corrected")
-    tools = [ToolCorrections(tool, *(data.get(name, 0) for name in names)) for tool, data in sorted(sums.items())]
+    tools = [
+        ToolCorrections(tool, *(data.get(name, 0) for name in names))
+        for tool, data in sorted(sums.items())
+    ]
     return [tool for tool in tools if tool.calls > 0]
 
 
 def _build_day(people: Iterable[Data]) -> DayDecisions:
     every = list(people)
-    return DayDecisions(*(sum(data.get(name, 0) for data in every) for name in (APPROVED, EDITED, DENIED)))
+    return DayDecisions(
+        *(sum(data.get(name, 0) for data in every) for name in (APPROVED, EDITED, DENIED))
+    )

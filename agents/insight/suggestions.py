@@ -1,4 +1,5 @@
-"""Suggested standing grants: the narrowest terms that cover the calls which people keep approving."""
+"""Suggested standing grants: the narrowest terms that cover the calls which people keep
+approving."""
 
 from __future__ import annotations
 
@@ -20,7 +21,12 @@ from agents.runs.models import Approval, ApprovalKind, ApprovalStatus
 from agents.standing_grants.making import list_usable
 from agents.standing_grants.models import MAX_DAYS, StandingGrant
 from agents.standing_grants.past_calls import CallColumns, GrantMatcher, PastCall, read_past_call
-from agents.standing_grants.proposals import ProposedGrant, check_proposal, propose_equal, read_value
+from agents.standing_grants.proposals import (
+    ProposedGrant,
+    check_proposal,
+    propose_equal,
+    read_value,
+)
 from tools.contract import Level, Tool, canonical_json, find_named_hosts
 from tools.toolbox import Toolbox
 from tools.toolbox.conditions import Condition, Rule
@@ -83,13 +89,15 @@ class _Approved(NamedTuple):
 
     @property
     def is_considered(self) -> bool:
-        """True if the person took at least two seconds, from the card's request or their decision before it."""
+        """True if the person took at least two seconds, from the card's request or their decision
+        before it."""
         began = max(self.requested_at, self.freed_at or self.requested_at)
         return self.decided_at - began >= SHORTEST_LOOK
 
 
 def find_suggestions(member: Membership, employee_id: int | None = None) -> list[Suggestion]:
-    """Find the suggestions for the organization or for one employee, sorted by their number of approvals.
+    """Find the suggestions for the organization or for one employee, sorted by their number of
+    approvals.
 
     Costs three queries, however many shapes there are.
     """
@@ -98,7 +106,11 @@ def find_suggestions(member: Membership, employee_id: int | None = None) -> list
     for card in _load_approved(organization_id, employee_id=employee_id):
         groups[card.call.run__employee_id, card.shape].append(card)
     toolbox = load_toolbox(organization_id)
-    found = [each for cards in groups.values() if (each := _build_suggestion(organization_id, toolbox, cards))]
+    found = [
+        each
+        for cards in groups.values()
+        if (each := _build_suggestion(organization_id, toolbox, cards))
+    ]
     existing = list(list_usable(organization_id)) if found else []
     kept = [each for each in found if not _is_covered(each, existing)]
     return sorted(_drop_denied(organization_id, kept), key=lambda each: -len(each.cards))
@@ -106,14 +118,18 @@ def find_suggestions(member: Membership, employee_id: int | None = None) -> list
 
 def suggest_for_card(card: Approval) -> Suggestion | None:
     """Find the suggestion that would approve this waiting card; None if there is none."""
-    approved = _load_approved(card.organization_id, employee_id=card.run.employee_id, shape=card.shape)
+    approved = _load_approved(
+        card.organization_id, employee_id=card.run.employee_id, shape=card.shape
+    )
     found = _build_suggestion(card.organization_id, load_toolbox(card.organization_id), approved)
     if found is None or not found.would_preapprove(read_past_call(card)):
         return None
     return next(iter(_drop_denied(card.organization_id, [found])), None)
 
 
-def _load_approved(organization_id: int, *, employee_id: int | None, shape: str = "") -> list[_Approved]:
+def _load_approved(
+    organization_id: int, *, employee_id: int | None, shape: str = ""
+) -> list[_Approved]:
     """Load the single cards that people approved in the last 30 days, newest first.
 
     An approval by a standing grant is not its creator's decision.
@@ -137,16 +153,22 @@ def _load_approved(organization_id: int, *, employee_id: int | None, shape: str 
         decided_at__lt=OuterRef("decided_at"),
         standing_grant=None,
     ).order_by("-decided_at")
-    newest = rows.annotate(freed_at=Subquery(before.values("decided_at")[:1])).order_by("-decided_at", "-pk")
+    newest = rows.annotate(freed_at=Subquery(before.values("decided_at")[:1])).order_by(
+        "-decided_at", "-pk"
+    )
     own = (*_Approved._fields[:5], "tool_call__definition_hash")
     found = newest.values_list(*own, *CallColumns._fields)[:MAX_READ]
-    return [_Approved._make((*row[: len(own)], CallColumns._make(row[len(own) :]))) for row in found]
+    return [
+        _Approved._make((*row[: len(own)], CallColumns._make(row[len(own) :]))) for row in found
+    ]
 
 
 def _drop_denied(organization_id: int, found: Iterable[Suggestion]) -> list[Suggestion]:
-    """Drop the suggestions that would have approved a call that a person denied in the last 30 days.
+    """Drop the suggestions that would have approved a call that a person denied in the last 30
+    days.
 
-    Every denial of the tool counts: even one in bulk or of another shape, because a param may be optional.
+    Every denial of the tool counts: even one in bulk or of another shape, because a param may be
+    optional.
     """
     left = list(found)
     if not left:
@@ -166,26 +188,42 @@ def _drop_denied(organization_id: int, found: Iterable[Suggestion]) -> list[Sugg
     for call in calls:
         if any(each.pair == call.pair for each in left):
             past = call.as_past_call()
-            left = [each for each in left if each.pair != call.pair or not each.would_preapprove(past)]
+            left = [
+                each for each in left if each.pair != call.pair or not each.would_preapprove(past)
+            ]
     return left
 
 
-def _keep_wholly_read(found: Iterable[Suggestion], read: Mapping[tuple[int | None, str], int]) -> list[Suggestion]:
-    """Keep the suggestions for employees and tools whose denials were all read, by the counted figures.
+def _keep_wholly_read(
+    found: Iterable[Suggestion], read: Mapping[tuple[int | None, str], int]
+) -> list[Suggestion]:
+    """Keep the suggestions for employees and tools whose denials were all read, by the counted
+    figures.
 
     One that was not read might be of a call that the suggestion would have approved.
     """
     since = (timezone.now() - PERIOD).astimezone(UTC).date()
-    figures = EmployeeFigures.objects.filter(employee_id__in={each.proposal.employee_id for each in found})
-    sums = figures.filter(day__gte=since, denied__gt=0).order_by().values_list("employee_id", "tool")
-    denied = {(employee_id, tool): many for employee_id, tool, many in sums.annotate(many=Sum("denied"))}
+    figures = EmployeeFigures.objects.filter(
+        employee_id__in={each.proposal.employee_id for each in found}
+    )
+    sums = (
+        figures.filter(day__gte=since, denied__gt=0).order_by().values_list("employee_id", "tool")
+    )
+    denied = {
+        (employee_id, tool): many for employee_id, tool, many in sums.annotate(many=Sum("denied"))
+    }
     head = FiguresHead.objects.filter(pk=FiguresHead.ONLY).first()
     is_counted = head is not None and head.is_done and head.event_id > 0
-    return [each for each in found if is_counted and denied.get(each.pair, 0) <= read.get(each.pair, 0)]
+    return [
+        each for each in found if is_counted and denied.get(each.pair, 0) <= read.get(each.pair, 0)
+    ]
 
 
-def _build_suggestion(organization_id: int, toolbox: Toolbox, cards: Sequence[_Approved]) -> Suggestion | None:
-    """Build the suggestion of approved cards of one employee and shape; None if too few were careful."""
+def _build_suggestion(
+    organization_id: int, toolbox: Toolbox, cards: Sequence[_Approved]
+) -> Suggestion | None:
+    """Build the suggestion of approved cards of one employee and shape; None if too few were
+    careful."""
     approved = [card for card in cards if card.is_considered]
     if len(approved) < LEAST_APPROVALS or approved[0].call.level == Level.DESTRUCTIVE.value:
         return None
@@ -198,7 +236,9 @@ def _build_suggestion(organization_id: int, toolbox: Toolbox, cards: Sequence[_A
     except Invalid:
         return None
     found = Suggestion(proposal, tool, ())
-    covered = tuple(card.pk for card in approved if found.would_preapprove(card.call.as_past_call()))
+    covered = tuple(
+        card.pk for card in approved if found.would_preapprove(card.call.as_past_call())
+    )
     return replace(found, cards=covered) if len(covered) >= LEAST_APPROVALS else None
 
 
@@ -214,9 +254,13 @@ def _propose_narrowest(calls: Sequence[CallColumns], tool: Tool) -> ProposedGran
     conditions = [
         condition
         for path in paths
-        for condition in _narrow(path, [read_value(call.params, path) for call in calls], path in destinations)
+        for condition in _narrow(
+            path, [read_value(call.params, path) for call in calls], path in destinations
+        )
     ]
-    return replace(first, params=tuple(paths), conditions=tuple(conditions), lifetime=timedelta(days=MAX_DAYS))
+    return replace(
+        first, params=tuple(paths), conditions=tuple(conditions), lifetime=timedelta(days=MAX_DAYS)
+    )
 
 
 def _narrow(path: str, values: Iterable[Any], is_destination: bool) -> list[Condition]:
@@ -226,16 +270,24 @@ def _narrow(path: str, values: Iterable[Any], is_destination: bool) -> list[Cond
     if len(different) == 1:
         return [Condition(path, Rule.EQUALS, present[0])]
     if all(isinstance(value, int | float) and not isinstance(value, bool) for value in present):
-        return [Condition(path, Rule.MINIMUM, min(present)), Condition(path, Rule.MAXIMUM, max(present))]
+        return [
+            Condition(path, Rule.MINIMUM, min(present)),
+            Condition(path, Rule.MAXIMUM, max(present)),
+        ]
     if len(different) <= MAX_VALUES:
         return [Condition(path, Rule.ONE_OF, list(different.values()))]
-    hosts = {host for value in present for host in find_named_hosts({path: value}, frozenset({path}))}
+    hosts = {
+        host for value in present for host in find_named_hosts({path: value}, frozenset({path}))
+    }
     return [Condition(path, Rule.HOST, min(hosts))] if len(hosts) == 1 and is_destination else []
 
 
 def _is_covered(suggestion: Suggestion, existing: Iterable[StandingGrant]) -> bool:
-    """Return True if a standing grant in force has the same tool and conditions for this employee."""
-    wanted = sorted(canonical_json(condition.as_json()) for condition in suggestion.proposal.conditions)
+    """Return True if a standing grant in force has the same tool and conditions for this
+    employee."""
+    wanted = sorted(
+        canonical_json(condition.as_json()) for condition in suggestion.proposal.conditions
+    )
     return any(
         grant.tool == suggestion.proposal.tool
         and grant.employee_id in (None, suggestion.proposal.employee_id)

@@ -1,4 +1,5 @@
-"""Figures of trust in an employee: the decisions about its cards, and the outcomes of approved calls."""
+"""Figures of trust in an employee: the decisions about its cards, and the outcomes of approved
+calls."""
 
 from __future__ import annotations
 
@@ -54,7 +55,8 @@ class EmployeeTrust:
 
     Attributes:
         tools: the figures of each tool, sorted by name.
-        reasons: the number of denials for each reason that cards offer, then for others; without zeros.
+        reasons: the number of denials for each reason that cards offer, then for others; without
+            zeros.
     """
 
     tools: list[ToolTrust]
@@ -74,7 +76,8 @@ def load_employee_trust(employee: Employee, organization: Organization) -> Emplo
 
 
 def count_reasons(denials: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
-    """Count denials by the reasons that cards offer; a person's own words count as other reasons."""
+    """Count denials by the reasons that cards offer; a person's own words count as other
+    reasons."""
     counted: Counter[str] = Counter()
     for reason, many in denials:
         counted[classify_reason(reason)] += many
@@ -82,12 +85,19 @@ def count_reasons(denials: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
 
 
 def _order_reasons(counted: Any) -> list[tuple[str, int]]:
-    return [(name, counted[name]) for name in (*DENY_REASONS, OWN_WORDS, NO_REASON) if counted.get(name)]
+    return [
+        (name, counted[name]) for name in (*DENY_REASONS, OWN_WORDS, NO_REASON) if counted.get(name)
+    ]
 
 
 def _load_open_ends(ids: Sequence[int]) -> dict[int, str]:
-    """Load the state of the calls that had not ended when their cards were counted, of those that have started."""
-    started = Approval.objects.filter(pk__in=ids, status=ApprovalStatus.CONSUMED) if ids else Approval.objects.none()
+    """Load the state of the calls that had not ended when their cards were counted, of those that
+    have started."""
+    started = (
+        Approval.objects.filter(pk__in=ids, status=ApprovalStatus.CONSUMED)
+        if ids
+        else Approval.objects.none()
+    )
     return dict(started.values_list("pk", "tool_call__status"))
 
 

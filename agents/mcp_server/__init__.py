@@ -1,1 +1,2 @@
-"""Gadget as an MCP server: agents that run elsewhere list the tools of an employee and call them at `/mcp`."""
+"""Gadget as an MCP server: agents that run elsewhere list the tools of an employee and call them at
+`/mcp`."""

@@ -1,4 +1,5 @@
-"""Responses to calls of tools: the tools as clients see them, and the ticket of a call that waits for people."""
+"""Responses to calls of tools: the tools as clients see them, and the ticket of a call that waits
+for people."""
 
 from __future__ import annotations
 
@@ -60,7 +61,9 @@ TICKET_TOOLS = (
             "required": ["ticket"],
             "additionalProperties": False,
         },
-        annotations=types.ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True),
+        annotations=types.ToolAnnotations(
+            read_only_hint=False, destructive_hint=False, idempotent_hint=True
+        ),
     ),
 )
 """The tools that every agent has."""
@@ -70,7 +73,8 @@ def describe_tool(tool: Tool, names: Container[str]) -> types.Tool:
     """Describe a tool for a client. Its level is only a hint there: the gate decides.
 
     Args:
-        names: those of the tools that the client sees; descriptions call them by their served names.
+        names: those of the tools that the client sees; descriptions call them by their served
+            names.
     """
     return types.Tool(
         name=get_served_name(tool.name),
@@ -103,7 +107,9 @@ def _describe_as_served(schema: dict[str, Any], names: Container[str]) -> dict[s
     return {name: copy(each) for name, each in schema.items()}
 
 
-def build_call_response(ticket: Ticket, site: str, start: int | None = None) -> types.CallToolResult:
+def build_call_response(
+    ticket: Ticket, site: str, start: int | None = None
+) -> types.CallToolResult:
     """Return the result of an ended call, or the ticket of a waiting one.
 
     Args:
@@ -124,8 +130,11 @@ def build_cancellation(ticket: Ticket, site: str) -> types.CallToolResult:
     return _build_told(ticket, site, advice, is_error=True)
 
 
-def _build_told(ticket: Ticket, site: str, guidance: str, *, is_error: bool = False) -> types.CallToolResult:
-    """Describe the state of a call with guidance, in both the structure and the text: clients show either."""
+def _build_told(
+    ticket: Ticket, site: str, guidance: str, *, is_error: bool = False
+) -> types.CallToolResult:
+    """Describe the state of a call with guidance, in both the structure and the text: clients show
+    either."""
     described = {**ticket.describe(build_address(ticket, site)), "guidance": guidance}
     text = types.TextContent(text=json.dumps(described, ensure_ascii=False))
     return types.CallToolResult(content=[text], structured_content=described, is_error=is_error)

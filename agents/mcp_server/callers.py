@@ -20,7 +20,8 @@ _MAX_AGE_S = 7 * 24 * 3600
 
 @dataclass(frozen=True)
 class SessionToken:
-    """The session that a client names in `Mcp-Session-Id`; signed, so a row is written only on use."""
+    """The session that a client names in `Mcp-Session-Id`; signed, so a row is written only on
+    use."""
 
     key_id: int
     nonce: str
@@ -58,7 +59,8 @@ class Caller:
     has_session: bool = True
 
     def load_session(self) -> AgentSession | None:
-        """Load the session, whose row this writes if it is missing; None for a client without one."""
+        """Load the session, whose row this writes if it is missing; None for a client without
+        one."""
         return find_or_create_session(self.key, self.token.nonce) if self.token else None
 
 

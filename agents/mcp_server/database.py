@@ -1,6 +1,7 @@
 """Database access from the asynchronous server, in separate threads.
 
-Keys are checked in threads beside those of calls: a preview may take ten seconds, and must not delay other requests.
+Keys are checked in threads beside those of calls: a preview may take ten seconds, and must not
+delay other requests.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ CALLS = ThreadPoolExecutor(max_workers=8, thread_name_prefix="gadget-mcp")
 DOOR = ThreadPoolExecutor(max_workers=2, thread_name_prefix="gadget-mcp-door")
 
 
-def database_to_async(function: Callable[Args, Result], threads: ThreadPoolExecutor = CALLS) -> Callable[Args, Any]:
+def database_to_async(
+    function: Callable[Args, Result], threads: ThreadPoolExecutor = CALLS
+) -> Callable[Args, Any]:
     """Make a function that uses the database awaitable."""
     return run_in_threads(threads, function)

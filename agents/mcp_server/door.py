@@ -1,7 +1,8 @@
-"""The door of the MCP server at `/mcp`: checks the key, rate and size of each request, and passes it to the SDK.
+"""The door of the MCP server at `/mcp`: checks the key, rate and size of each request, and passes
+it to the SDK.
 
-The server keeps no state between requests. The SDK serves each request separately; a client's session is a signed
-token, and its data is in the database.
+The server keeps no state between requests. The SDK serves each request separately; a client's
+session is a signed token, and its data is in the database.
 """
 
 from __future__ import annotations
@@ -66,23 +67,32 @@ class McpDoor:
                 await _respond(send, 204, b"")
                 return
             if scope["method"] != "POST":
-                raise _Refusal(405, "Only POST and DELETE are served here.", ((b"allow", b"POST, DELETE"),))
+                raise _Refusal(
+                    405, "Only POST and DELETE are served here.", ((b"allow", b"POST, DELETE"),)
+                )
             body = await _read_body(receive)
             message = read_message(body)
             check_version(scope, message)
         except _Refusal as refusal:
-            await _respond(send, refusal.status, build_error(-32600, refusal.message), refusal.headers)
+            await _respond(
+                send, refusal.status, build_error(-32600, refusal.message), refusal.headers
+            )
             return
         except BadMessage as problem:
-            await _respond(send, 400, build_error(problem.code, problem.text, problem.message_id, problem.data))
+            await _respond(
+                send, 400, build_error(problem.code, problem.text, problem.message_id, problem.data)
+            )
             return
         if opens_session(scope, message):
             send = _add_session(send, str(SessionToken.create(caller.key)))
         await self._serve({**scope, SCOPE_KEY: caller}, _receive_again(body, receive), send)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let the SDK serve the request; its manager lives as long as the request, so nothing outlives it."""
-        manager = StreamableHTTPSessionManager(self._server, stateless=True, json_response=takes_only_json(scope))
+        """Let the SDK serve the request; its manager lives as long as the request, so nothing
+        outlives it."""
+        manager = StreamableHTTPSessionManager(
+            self._server, stateless=True, json_response=takes_only_json(scope)
+        )
         async with manager.run():
             await manager.handle_request(accept_both(scope), receive, send)
 
@@ -102,7 +112,9 @@ async def _admit(scope: Scope) -> Caller:
     try:
         refuse_flood(found.key)
     except TooManyRequests as refusal:
-        raise _Refusal(429, refusal.detail, ((b"retry-after", b"%d" % refusal.extra["retry_after"]),)) from None
+        raise _Refusal(
+            429, refusal.detail, ((b"retry-after", b"%d" % refusal.extra["retry_after"]),)
+        ) from None
     if not found.has_session:
         raise _Refusal(404, "Session not found")
     return found
@@ -155,13 +167,22 @@ def _add_session(send: Send, session: str) -> Send:
 
     async def send_with_session(message: Message) -> None:
         if message["type"] == "http.response.start" and message["status"] == 200:
-            message = {**message, "headers": [*message["headers"], (SESSION_HEADER, session.encode())]}
+            message = {
+                **message,
+                "headers": [*message["headers"], (SESSION_HEADER, session.encode())],
+            }
         await send(message)
 
     return send_with_session
 
 
-async def _respond(send: Send, status: int, body: bytes, headers: tuple[tuple[bytes, bytes], ...] = ()) -> None:
-    head = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)), *headers]
+async def _respond(
+    send: Send, status: int, body: bytes, headers: tuple[tuple[bytes, bytes], ...] = ()
+) -> None:
+    head = [
+        (b"content-type", b"application/json"),
+        (b"content-length", b"%d" % len(body)),
+        *headers,
+    ]
     await send({"type": "http.response.start", "status": status, "headers": head})
     await send({"type": "http.response.body", "body": body})

@@ -1,4 +1,5 @@
-"""Failures of our own: the log has the reason, which the agent never sees: it may contain a key, a path or SQL."""
+"""Failures of our own: the log has the reason, which the agent never sees: it may contain a key, a
+path or SQL."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ FAILED = "Gadget failed to answer; the reason is in its log. Try again later."
 def hide_failures(
     handle: Callable[Args, Coroutine[Any, Any, Response]],
 ) -> Callable[Args, Coroutine[Any, Any, Response]]:
-    """Turn an unexpected exception of the handler into an internal error: the SDK would send the exception's text."""
+    """Turn an unexpected exception of the handler into an internal error: the SDK would send the
+    exception's text."""
 
     @wraps(handle)
     async def respond(*args: Args.args, **kwargs: Args.kwargs) -> Response:

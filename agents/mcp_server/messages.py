@@ -33,7 +33,8 @@ class BadMessage(Exception):
 
 
 def read_message(body: bytes) -> dict[str, Any]:
-    """Read one JSON-RPC message; a request with an unusable id would otherwise never get a response.
+    """Read one JSON-RPC message; a request with an unusable id would otherwise never get a
+    response.
 
     Raises:
         BadMessage
@@ -43,7 +44,10 @@ def read_message(body: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         raise BadMessage(types.PARSE_ERROR, "The body is not JSON.") from None
     if not isinstance(message, dict):
-        raise BadMessage(types.INVALID_REQUEST, "The body must be one JSON-RPC message; batches are not supported.")
+        raise BadMessage(
+            types.INVALID_REQUEST,
+            "The body must be one JSON-RPC message; batches are not supported.",
+        )
     message_id = message.get("id")
     if "id" in message and (isinstance(message_id, bool) or not isinstance(message_id, str | int)):
         raise BadMessage(types.INVALID_REQUEST, "id must be a string or an integer.")
@@ -73,7 +77,9 @@ def check_version(scope: Scope, message: dict[str, Any]) -> None:
 def opens_session(scope: Scope, message: dict[str, Any]) -> bool:
     """Return True for the request with which a client of an earlier revision begins."""
     named = read_header(scope, _VERSION_HEADER)
-    return message.get("method") == "initialize" and (named is None or named in HANDSHAKE_PROTOCOL_VERSIONS)
+    return message.get("method") == "initialize" and (
+        named is None or named in HANDSHAKE_PROTOCOL_VERSIONS
+    )
 
 
 def takes_only_json(scope: Scope) -> bool:
@@ -82,14 +88,17 @@ def takes_only_json(scope: Scope) -> bool:
 
 
 def accept_both(scope: Scope) -> Scope:
-    """Return a scope that accepts both types required by the SDK, if the client accepts either or names none."""
+    """Return a scope that accepts both types required by the SDK, if the client accepts either or
+    names none."""
     if read_header(scope, "accept") is not None and not any(check_accept_headers(Request(scope))):
         return scope
     headers = [(name, value) for name, value in scope["headers"] if name.lower() != b"accept"]
     return {**scope, "headers": [*headers, (b"accept", _BOTH)]}
 
 
-def build_error(code: int, text: str, message_id: str | int | None = None, data: Any = None) -> bytes:
+def build_error(
+    code: int, text: str, message_id: str | int | None = None, data: Any = None
+) -> bytes:
     """Build the response to a refused message."""
     error = {"code": code, "message": text, **({"data": data} if data is not None else {})}
     return json.dumps({"jsonrpc": "2.0", "id": message_id, "error": error}).encode()
@@ -97,5 +106,7 @@ def build_error(code: int, text: str, message_id: str | int | None = None, data:
 
 def read_header(scope: Scope, name: str) -> str | None:
     """Return the first header of this name, in lower case letters."""
-    found = (value.decode("latin-1") for each, value in scope["headers"] if each.lower() == name.encode())
+    found = (
+        value.decode("latin-1") for each, value in scope["headers"] if each.lower() == name.encode()
+    )
     return next(found, None)

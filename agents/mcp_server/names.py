@@ -1,7 +1,7 @@
 """Names under which tools are served: several clients refuse dots, and more than 48 characters.
 
-A served name depends on nothing but the tool's own name. So it never refers to another tool when tools are added or
-removed, and every process serves the same one.
+A served name depends on nothing but the tool's own name. So it never refers to another tool when
+tools are added or removed, and every process serves the same one.
 """
 
 import base64
@@ -27,7 +27,8 @@ _WORD = re.compile(r"(?<![\w-])[A-Za-z][\w-]*(?:\.[A-Za-z][\w-]*)+", re.ASCII)
 
 @functools.lru_cache(maxsize=16_384)
 def get_served_name(name: str) -> str:
-    """Return the served name of a tool: its dots as two underscores; with a digest where that is ambiguous or long."""
+    """Return the served name of a tool: its dots as two underscores; with a digest where that is
+    ambiguous or long."""
     plain = get_plain_wire_name(name)
     is_reversible = _CUT not in plain and plain.replace("__", ".") == name
     if is_reversible and SERVED_NAME.fullmatch(plain) and name not in _OWN:
@@ -38,12 +39,14 @@ def get_served_name(name: str) -> str:
 
 
 def find_tool_name(called: str, names: Iterable[str]) -> str | None:
-    """Return the name of the tool that a client calls by its served or its own name; None if there is none.
+    """Return the name of the tool that a client calls by its served or its own name; None if there
+    is none.
 
     A text that can be a served name is one, even if a tool itself has that name.
 
     Args:
-        names: those of all tools of the organization. Any other name with dots is returned as it is.
+        names: those of all tools of the organization. Any other name with dots is returned as it
+            is.
     """
     if not SERVED_NAME.fullmatch(called):
         return called
@@ -54,7 +57,8 @@ def find_tool_name(called: str, names: Iterable[str]) -> str | None:
 
 
 def get_own_name(called: str) -> str:
-    """Return the served name of one of the server's own tools, which may be called with a dot; others unchanged."""
+    """Return the served name of one of the server's own tools, which may be called with a dot;
+    others unchanged."""
     return _OWN.get(called, called)
 
 

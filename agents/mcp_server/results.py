@@ -1,6 +1,7 @@
 """Results as clients read them: some show their model only the text, others only the structure.
 
-So both contain what the model must know. A small result is in both; of a large one, the structure is the short form.
+So both contain what the model must know. A small result is in both; of a large one, the structure
+is the short form.
 """
 
 from __future__ import annotations
@@ -15,10 +16,17 @@ from agents.mcp_server.names import TICKET_TOOL
 from agents.runs.engine.results import describe_edited_params
 from agents.runs.models import CallStatus
 from tools.contract import ToolResult
-from tools.contract.excerpts import Excerpt, describe_position, format_for_model, take_excerpt, take_rows
+from tools.contract.excerpts import (
+    Excerpt,
+    describe_position,
+    format_for_model,
+    take_excerpt,
+    take_rows,
+)
 
 SHORT = 4_000
-"""Characters of JSON up to which a result is also sent as structured content; of a larger one, this much is."""
+"""Characters of JSON up to which a result is also sent as structured content; of a larger one, this
+much is."""
 _MAX_NOTE = 1_000
 _CONTINUE = f"continue with {TICKET_TOOL}, this handle as ticket, and start {{end}}"
 
@@ -29,16 +37,25 @@ def build_result(ticket: Ticket) -> types.CallToolResult:
     error = result.error if result is not None else None
     if result is None or error is not None:
         text = ticket.content or str(CallStatus(ticket.call.status).label)
-        known = {"status": str(ticket.call.status), "code": str(error.code) if error else "", "message": text[:SHORT]}
-        return types.CallToolResult(content=[types.TextContent(text=text)], structured_content=known, is_error=True)
+        known = {
+            "status": str(ticket.call.status),
+            "code": str(error.code) if error else "",
+            "message": text[:SHORT],
+        }
+        return types.CallToolResult(
+            content=[types.TextContent(text=text)], structured_content=known, is_error=True
+        )
     note = describe_edited_params(ticket.call)
     text = "\n".join(filter(None, [note, format_for_model(result, ticket.id, _CONTINUE)]))
     structure = _build_structure(ticket, result, note)
-    return types.CallToolResult(content=[types.TextContent(text=text)], structured_content=structure, is_error=False)
+    return types.CallToolResult(
+        content=[types.TextContent(text=text)], structured_content=structure, is_error=False
+    )
 
 
 def build_page(ticket: Ticket, start: int) -> types.CallToolResult:
-    """Build the response with a part of a large result, only as text, so that clients show the whole part once."""
+    """Build the response with a part of a large result, only as text, so that clients show the
+    whole part once."""
     result = ticket.result
     if result is None or result.error is not None:
         return build_result(ticket)
@@ -71,11 +88,16 @@ def _add_markdown(data: dict[str, Any], markdown: str) -> dict[str, Any]:
     """Add the text that a tool writes for models, which may contain more than its data."""
     if not markdown:
         return data
-    return {"data": data, "markdown": markdown} if "markdown" in data else {**data, "markdown": markdown}
+    return (
+        {"data": data, "markdown": markdown}
+        if "markdown" in data
+        else {**data, "markdown": markdown}
+    )
 
 
 def _describe_rest(ticket: Ticket, result: ToolResult, excerpt: Excerpt) -> str:
-    """Describe how to continue from the first missing piece; pages may be cut into other pieces than this part."""
+    """Describe how to continue from the first missing piece; pages may be cut into other pieces
+    than this part."""
     if excerpt.end == excerpt.total:
         return ""
     start = excerpt.end if take_excerpt(result).unit == excerpt.unit else 0

@@ -1,4 +1,5 @@
-"""The MCP server: lists the tools of the key's employee, records calls, and waits for those that need no person."""
+"""The MCP server: lists the tools of the key's employee, records calls, and waits for those that
+need no person."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ INSTRUCTIONS = (
 
 
 def build_server(version: str) -> Server[Any]:
-    """Build the server; it stores nothing between requests, so any process can serve any request."""
+    """Build the server; it stores nothing between requests, so any process can serve any
+    request."""
     server: Server[Any] = Server(
         "gadget",
         version=version,
@@ -56,14 +58,18 @@ def build_server(version: str) -> Server[Any]:
         instructions=INSTRUCTIONS,
         cache_hints={"tools/list": CacheHint(ttl_ms=0, scope="private")},
         on_list_tools=hide_failures(_list_tools),
-        get_tool_input_schema=lambda _: None,  # no schema here asks for headers, so no call lists all tools for them
+        get_tool_input_schema=lambda _: (
+            None
+        ),  # no schema here asks for headers, so no call lists all tools for them
         on_call_tool=hide_failures(_call_tool),  # type: ignore[arg-type]  # a task is a dict, as the extension has it
     )
     add_tasks(server)
     return server
 
 
-async def _list_tools(context: Context, _: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+async def _list_tools(
+    context: Context, _: types.PaginatedRequestParams | None
+) -> types.ListToolsResult:
     return types.ListToolsResult(tools=[*await _load_tools(get_caller(context).key), *TICKET_TOOLS])
 
 
@@ -76,22 +82,32 @@ def _load_tools(key: AgentKey) -> list[types.Tool]:
     return [describe_tool(tool, names) for tool in tools]
 
 
-async def _call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult | dict[str, Any]:
+async def _call_tool(
+    context: Context, params: types.CallToolRequestParams
+) -> types.CallToolResult | dict[str, Any]:
     caller, arguments = get_caller(context), params.arguments or {}
     try:
         name = get_own_name(params.name)
         if name == TICKET_TOOL:
             return await _look_up(context, caller, arguments)
         if name == CANCEL_TOOL:
-            return build_cancellation(await _cancel(caller.key, _read_ticket(arguments)), caller.site)
+            return build_cancellation(
+                await _cancel(caller.key, _read_ticket(arguments)), caller.site
+            )
         return await _record_and_wait(context, caller, ToolRequest(name, arguments))
     except Refusal as refusal:
         return build_refusal(refusal.detail)
 
 
-async def _look_up(context: Context, caller: Caller, arguments: dict[str, Any]) -> types.CallToolResult:
+async def _look_up(
+    context: Context, caller: Caller, arguments: dict[str, Any]
+) -> types.CallToolResult:
     wait_s, start = arguments.get("wait_s", 0), arguments.get("start")
-    if isinstance(wait_s, bool) or not isinstance(wait_s, int | float) or not 0 <= wait_s <= MAX_WAIT_S:
+    if (
+        isinstance(wait_s, bool)
+        or not isinstance(wait_s, int | float)
+        or not 0 <= wait_s <= MAX_WAIT_S
+    ):
         raise MCPError(types.INVALID_PARAMS, f"wait_s must be a number from 0 to {MAX_WAIT_S}")
     if start is not None and (type(start) is not int or not 0 <= start <= MAX_START):
         raise MCPError(types.INVALID_PARAMS, f"start must be an integer from 0 to {MAX_START}")
@@ -150,7 +166,11 @@ def _record(caller: Caller, request: ToolRequest) -> Ticket | None:
     if name is None:
         return None
     call = record_request(caller.key, caller.load_session(), ToolRequest(name, request.arguments))
-    return Ticket(call, "starting") if call.status == CallStatus.READY else load_ticket(caller.key, call.pk)
+    return (
+        Ticket(call, "starting")
+        if call.status == CallStatus.READY
+        else load_ticket(caller.key, call.pk)
+    )
 
 
 @database_to_async

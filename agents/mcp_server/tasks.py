@@ -1,6 +1,7 @@
 """The tasks extension of MCP (SEP-2663): a client that knows it gets a task in place of a ticket.
 
-A task is the ticket with another name, so both are equivalent, and either may be used for the same call.
+A task is the ticket with another name, so both are equivalent, and either may be used for the same
+call.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from agents.runs.models import CallStatus
 EXTENSION = "io.modelcontextprotocol/tasks"
 POLL_MS = 2_000
 KEPT_MS = 30 * 24 * 3600 * 1000
-"""The time for which a task can be looked up, as told to the client; in fact, as long as its run exists."""
+"""The time for which a task can be looked up, as told to the client; in fact, as long as its run
+exists."""
 _MESSAGES = {
     "waiting_for_approval": "A person has to decide in Gadget.",
     "waiting_for_people": "It waits for an answer from a person or another employee in Gadget.",
@@ -82,10 +84,15 @@ async def _update(context: Context, params: TaskParams) -> dict[str, Any]:
 
 
 def _require(context: Context, params: TaskParams) -> Caller:
-    """Return the caller; refuse clients without tasks, and requests whose header and body name different tasks."""
+    """Return the caller; refuse clients without tasks, and requests whose header and body name
+    different tasks."""
     if not knows_tasks(context):
         needed: dict[str, Any] = {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
-        raise MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, f"declare the extension {EXTENSION} first", needed)
+        raise MCPError(
+            types.MISSING_REQUIRED_CLIENT_CAPABILITY,
+            f"declare the extension {EXTENSION} first",
+            needed,
+        )
     request: Any = context.request
     if decode_header_value(request.headers.get(MCP_NAME_HEADER)) != params.task_id:
         raise MCPError(types.HEADER_MISMATCH, "the header Mcp-Name must equal params.taskId")
@@ -114,7 +121,8 @@ def _describe(ticket: Ticket, caller: Caller) -> dict[str, Any]:
 
 
 def _find_status(ticket: Ticket) -> str:
-    """Find the status in the extension's words, where a tool that reports an error counts as completed."""
+    """Find the status in the extension's words, where a tool that reports an error counts as
+    completed."""
     if not ticket.has_ended:
         return "working"
     if ticket.call.status == CallStatus.CANCELLED:

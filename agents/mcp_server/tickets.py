@@ -1,4 +1,5 @@
-"""The tickets of `gateway/tickets.py` for clients of the MCP server, with the served names of tools in their texts."""
+"""The tickets of `gateway/tickets.py` for clients of the MCP server, with the served names of tools
+in their texts."""
 
 from agents.employees.toolboxes import load_toolbox
 from agents.gateway import tickets
@@ -34,7 +35,8 @@ def cancel_ticket(key: AgentKey, ticket: str) -> tickets.Ticket:
 
 
 def _name_as_served(key: AgentKey, ticket: tickets.Ticket) -> tickets.Ticket:
-    """Put served names into the error of this copy of the row; the data of a result stays unchanged."""
+    """Put served names into the error of this copy of the row; the data of a result stays
+    unchanged."""
     if ticket.result is not None and not ticket.result.success:
         names = {tool.name for tool in load_toolbox(key.employee.organization_id).tools()}
         ticket.call.content = name_as_served(ticket.content, names)

@@ -9,7 +9,15 @@ from dataclasses import dataclass
 from agents.accounts.models import Membership, Organization, Role
 from agents.accounts.notice_facts import NoticeKind
 from agents.approvals.votes import CardStanding, find_standings
-from agents.notices.models import ADMIN_KINDS, CARD_KINDS, RUN_KINDS, SHARED_KINDS, Channel, FollowedRun, Notice
+from agents.notices.models import (
+    ADMIN_KINDS,
+    CARD_KINDS,
+    RUN_KINDS,
+    SHARED_KINDS,
+    Channel,
+    FollowedRun,
+    Notice,
+)
 from agents.runs.models import Approval, ApprovalKind, ApprovalStatus
 
 
@@ -19,7 +27,8 @@ class Audience:
 
     Attributes:
         members: those with an active account.
-        standings: the approval rules and votes of each card, by card id; cards without rules are missing.
+        standings: the approval rules and votes of each card, by card id; cards without rules are
+            missing.
         followers: the ids of the members who follow each run, by run id.
     """
 
@@ -29,17 +38,26 @@ class Audience:
 
     @classmethod
     def load(cls, organization: Organization, notices: Collection[Notice]) -> Audience:
-        """Load the audience for these notices of the organization, with at most twelve queries for any number of them.
+        """Load the audience for these notices of the organization, with at most twelve queries for
+        any number of them.
 
         Args:
             notices: each with its run, and its card with call and run.
         """
         members = Membership.objects.filter(organization=organization, user__is_active=True)
-        cards = {notice.approval.pk: notice.approval for notice in notices if notice.approval is not None}
+        cards = {
+            notice.approval.pk: notice.approval for notice in notices if notice.approval is not None
+        }
         judged = [card for card in cards.values() if card.kind == ApprovalKind.APPROVAL]
         followers = defaultdict[int, set[int]](set)
-        if ended := [notice.run_id for notice in notices if notice.kind in RUN_KINDS and notice.run_id is not None]:
-            followed = FollowedRun.objects.filter(run_id__in=ended, membership__organization=organization)
+        if ended := [
+            notice.run_id
+            for notice in notices
+            if notice.kind in RUN_KINDS and notice.run_id is not None
+        ]:
+            followed = FollowedRun.objects.filter(
+                run_id__in=ended, membership__organization=organization
+            )
             for run_id, member_id in followed.values_list("run_id", "membership_id"):
                 followers[run_id].add(member_id)
         found = tuple(members.select_related("user").order_by("pk"))
@@ -47,29 +65,43 @@ class Audience:
 
     def find(self, notice: Notice) -> list[Membership]:
         """Find the members to notify; empty if the notice is no longer needed."""
-        if notice.kind in CARD_KINDS and (notice.approval is None or notice.approval.status != ApprovalStatus.PENDING):
+        if notice.kind in CARD_KINDS and (
+            notice.approval is None or notice.approval.status != ApprovalStatus.PENDING
+        ):
             return []
         return [member for member in self.members if self._concerns(notice, member)]
 
     def explain_drop(self, notice: Notice, channel: Channel) -> str:
-        """Return the reason why this notice is no longer sent by this channel; empty if it is sent."""
+        """Return the reason why this notice is no longer sent by this channel; empty if it is
+        sent."""
         if notice.kind == NoticeKind.CODE:
             return "the address is already confirmed" if channel.confirmed_at else ""
         if notice.kind == NoticeKind.BREAK_GLASS:
             return ""  # an admin who broke the glass could remove the role of those to notify
-        if notice.kind in CARD_KINDS and notice.approval and notice.approval.status != ApprovalStatus.PENDING:
+        if (
+            notice.kind in CARD_KINDS
+            and notice.approval
+            and notice.approval.status != ApprovalStatus.PENDING
+        ):
             return "the card is closed"
         if channel.is_shared:
-            return "" if self.concerns_all(notice) and self.is_led(channel) else "it is no longer needed"
+            return (
+                ""
+                if self.concerns_all(notice) and self.is_led(channel)
+                else "it is no longer needed"
+            )
         is_meant = any(member.pk == channel.membership_id for member in self.find(notice))
         return "" if is_meant else "it is no longer for this person"
 
     def is_led(self, channel: Channel) -> bool:
         """Return True if the member who added a channel for everyone is still an active admin."""
-        return any(member.pk == channel.membership_id and member.may(Role.ADMIN) for member in self.members)
+        return any(
+            member.pk == channel.membership_id and member.may(Role.ADMIN) for member in self.members
+        )
 
     def concerns_all(self, notice: Notice) -> bool:
-        """Return True if shared channels get this notice, because a member of the organization needs it."""
+        """Return True if shared channels get this notice, because a member of the organization
+        needs it."""
         return notice.kind in SHARED_KINDS and bool(self.find(notice))
 
     def _concerns(self, notice: Notice, member: Membership) -> bool:
@@ -79,7 +111,11 @@ class Audience:
             return notice.user_id == member.user_id
         if notice.approval is not None:
             return self._may_decide(notice.approval, member)
-        if notice.kind == NoticeKind.RUN_FAILED and notice.run and notice.run.created_by_id == member.user_id:
+        if (
+            notice.kind == NoticeKind.RUN_FAILED
+            and notice.run
+            and notice.run.created_by_id == member.user_id
+        ):
             return True
         return notice.run_id is not None and member.pk in self.followers.get(notice.run_id, ())
 
@@ -87,4 +123,6 @@ class Audience:
         if card.kind == ApprovalKind.QUESTION:
             return member.may(Role.OPERATOR)
         standing = self.standings.get(card.pk)
-        return member.may(Role.APPROVER) and (standing is None or standing.may_decide(member).may_approve)
+        return member.may(Role.APPROVER) and (
+            standing is None or standing.may_decide(member).may_approve
+        )

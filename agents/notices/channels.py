@@ -39,12 +39,14 @@ def can_send_mail() -> bool:
 
 
 def accepts_addresses() -> bool:
-    """Return True if members may add e-mail addresses; without a mail server, only in the demo, which shows them."""
+    """Return True if members may add e-mail addresses; without a mail server, only in the demo,
+    which shows them."""
     return can_send_mail() or settings.GADGET_SHOWS_MESSAGES
 
 
 def can_reach_admins(organization: Organization, admins: QuerySet[Membership]) -> bool:
-    """Return True if one of these admins has a confirmed address, or the organization has one for emergencies."""
+    """Return True if one of these admins has a confirmed address, or the organization has one for
+    emergencies."""
     channels = Channel.objects.filter(membership__in=admins, confirmed_at__isnull=False)
     reaching = channels if accepts_addresses() else channels.exclude(kind=ChannelKind.EMAIL)
     return reaching.exists() or bool(organization.break_glass_address and can_send_mail())
@@ -59,7 +61,9 @@ def add_email(member: Membership, address: str) -> Channel:
     """
     address = address.strip()
     if not accepts_addresses():
-        raise Conflict("This installation has no mail server. Ask an administrator to set MAIL_URL.")
+        raise Conflict(
+            "This installation has no mail server. Ask an administrator to set MAIL_URL."
+        )
     try:
         validate_email(address)
         MaxLengthValidator(MAX_ADDRESS)(address)
@@ -86,7 +90,9 @@ def confirm_channel(member: Membership, channel_id: int, code: str) -> Channel:
             raise Conflict("This address is already confirmed.")
         if channel.wrong_codes >= MAX_WRONG_CODES:
             raise Conflict("Too many wrong codes. Remove the address and add it again.")
-        is_right = bool(channel.code) and secrets.compare_digest("".join(code.split()).encode(), channel.code.encode())
+        is_right = bool(channel.code) and secrets.compare_digest(
+            "".join(code.split()).encode(), channel.code.encode()
+        )
         if is_right:
             channel.confirmed_at, channel.code = timezone.now(), ""
             channel.save(update_fields=["confirmed_at", "code"])
@@ -124,7 +130,8 @@ def add_known_email(member: Membership, address: str) -> Channel:
 
 
 def add_browser(member: Membership, subscription: Subscription, name: str) -> Channel:
-    """Add a browser, and send it a code, which its page enters automatically. A known browser is renewed.
+    """Add a browser, and send it a code, which its page enters automatically. A known browser is
+    renewed.
 
     Args:
         name: the browser in words, such as `Chrome on Linux`.
@@ -157,11 +164,18 @@ def add_chat(member: Membership, address: str, *, is_shared: bool = False) -> Ch
     address = address.strip()
     if is_shared and not member.may(Role.ADMIN):
         raise Forbidden("Only admins add addresses for the whole organization.")
-    find_service: Callable[[str], str] = import_string("agents.deliveries.channels.chat.find_service")  # takes 25 MB
+    find_service: Callable[[str], str] = import_string(
+        "agents.deliveries.channels.chat.find_service"
+    )  # takes 25 MB
     service = find_service(address)
     try:
         with transaction.atomic():
-            channel = _add(member, ChannelKind.CHAT, address, f"{service} for everyone" if is_shared else service)
+            channel = _add(
+                member,
+                ChannelKind.CHAT,
+                address,
+                f"{service} for everyone" if is_shared else service,
+            )
             Channel.objects.filter(pk=channel.pk).update(is_shared=is_shared, host=service[:200])
             return channel
     except IntegrityError:
@@ -169,19 +183,31 @@ def add_chat(member: Membership, address: str, *, is_shared: bool = False) -> Ch
 
 
 def find_break_glass_channel(organization: Organization) -> Channel | None:
-    """Find the channel of the address that is notified of break-glass, or create it; None without one.
+    """Find the channel of the address that is notified of break-glass, or create it; None without
+    one.
 
-    It belongs to the oldest member, because every channel needs one; no page shows it, and only a superuser changes the
-    address.
+    It belongs to the oldest member, because every channel needs one; no page shows it, and only a
+    superuser changes the address.
     """
     address = organization.break_glass_address
-    oldest = Membership.objects.filter(organization=organization).order_by("pk").first() if address else None
+    oldest = (
+        Membership.objects.filter(organization=organization).order_by("pk").first()
+        if address
+        else None
+    )
     if oldest is None:
         return None
-    values = {"kind": ChannelKind.EMAIL, "address": address, "label": mask_address(address), "is_shared": True}
+    values = {
+        "kind": ChannelKind.EMAIL,
+        "address": address,
+        "label": mask_address(address),
+        "is_shared": True,
+    }
     fingerprint = _find_fingerprint(f"break-glass {address}")
     defaults = values | {"confirmed_at": timezone.now()}
-    return Channel.objects.get_or_create(membership=oldest, fingerprint=fingerprint, defaults=defaults)[0]
+    return Channel.objects.get_or_create(
+        membership=oldest, fingerprint=fingerprint, defaults=defaults
+    )[0]
 
 
 def forget_channel(channel: Channel) -> None:
@@ -189,7 +215,9 @@ def forget_channel(channel: Channel) -> None:
     with transaction.atomic():
         key, whose, detail = str(channel.pk), channel.membership, channel.label[:200]
         tell(NoticeFact(NoticeKind.CHANNEL_LOST, whose.organization_id, key, detail, whose.user_id))
-        entry = audit.NewEntry("gadget", "channel_removed", f"channel:{channel.pk}", {"kind": channel.kind})
+        entry = audit.NewEntry(
+            "gadget", "channel_removed", f"channel:{channel.pk}", {"kind": channel.kind}
+        )
         audit.append(channel.membership.organization_id, [entry])
         Channel.objects.filter(pk=channel.pk).delete()
 
@@ -201,14 +229,20 @@ def list_channels(member: Membership) -> list[Channel]:
 
 def _select_own(member: Membership) -> QuerySet[Channel]:
     """Select the channels that the member has added, and for an admin those for everyone."""
-    of_all = Q(is_shared=True, membership__organization_id=member.organization_id) if member.may(Role.ADMIN) else Q()
+    of_all = (
+        Q(is_shared=True, membership__organization_id=member.organization_id)
+        if member.may(Role.ADMIN)
+        else Q()
+    )
     own = Channel.objects.filter(Q(membership=member) | of_all if of_all else Q(membership=member))
     return own.exclude(kind=ChannelKind.EMAIL, is_shared=True)
 
 
 def _add(member: Membership, kind: ChannelKind, address: str, label: str) -> Channel:
     """Add a channel and send it a code, inside the caller's transaction."""
-    Membership.objects.select_for_update().get(pk=member.pk)  # so that two requests do not add one too many
+    Membership.objects.select_for_update().get(
+        pk=member.pk
+    )  # so that two requests do not add one too many
     if _select_own(member).filter(membership=member).count() >= MAX_CHANNELS:
         raise Conflict(f"You have {MAX_CHANNELS} channels. Remove one first.")
     if _count_recent(member) >= MAX_ADDED_IN_AN_HOUR:
@@ -239,7 +273,9 @@ def _find_fingerprint(address: str) -> str:
 
 def _count_recent(member: Membership) -> int:
     """Count the addresses that the member has added within an hour, including removed ones."""
-    entries = AuditEntry.objects.filter(organization_id=member.organization_id, action="channel_added")
+    entries = AuditEntry.objects.filter(
+        organization_id=member.organization_id, action="channel_added"
+    )
     return entries.filter(actor=_name_actor(member), at__gt=Now() - timedelta(hours=1)).count()
 
 
@@ -268,5 +304,7 @@ def _lock_own(member: Membership, channel_id: int) -> Channel:
 
 def _record(member: Membership, action: str, channel: Channel, **payload: Any) -> None:
     """Audit a change, without the address: it may be private, and the audit is kept forever."""
-    entry = audit.NewEntry(_name_actor(member), action, f"channel:{channel.pk}", {"kind": channel.kind, **payload})
+    entry = audit.NewEntry(
+        _name_actor(member), action, f"channel:{channel.pk}", {"kind": channel.kind, **payload}
+    )
     audit.append(member.organization_id, [entry])

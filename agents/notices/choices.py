@@ -19,7 +19,9 @@ from agents.platform.refusals import Invalid
 
 logger = logging.getLogger(__name__)
 
-CHOSEN_KINDS = tuple(kind for kind in NoticeKind if kind not in (NoticeKind.CODE, NoticeKind.BREAK_GLASS))
+CHOSEN_KINDS = tuple(
+    kind for kind in NoticeKind if kind not in (NoticeKind.CODE, NoticeKind.BREAK_GLASS)
+)
 """The kinds that members choose a pace for; no admin can opt out of break-glass approvals."""
 
 
@@ -41,7 +43,9 @@ def load_pace_rules(member_ids: Collection[int]) -> dict[int, PaceRules]:
 
 def load_choices(member: Membership) -> NoticeChoices:
     """Load the member's choices, or unsaved ones with the defaults."""
-    return NoticeChoices.objects.filter(membership=member).first() or NoticeChoices(membership=member)
+    return NoticeChoices.objects.filter(membership=member).first() or NoticeChoices(
+        membership=member
+    )
 
 
 def save_choices(member: Membership, paces: Mapping[str, str], times: ChosenTimes) -> NoticeChoices:
@@ -51,14 +55,18 @@ def save_choices(member: Membership, paces: Mapping[str, str], times: ChosenTime
         paces: the pace by the kind of notice; a kind that is missing keeps its pace.
 
     Raises:
-        Invalid: a pace, a time or the time zone does not exist, or only one end of the quiet hours is given.
+        Invalid: a pace, a time or the time zone does not exist, or only one end of the quiet hours
+            is given.
     """
     row = load_choices(member)
-    texts = {kind: row.paces.get(kind.value, find_default_pace(kind.value)) for kind in CHOSEN_KINDS} | dict(paces)
+    texts = {
+        kind: row.paces.get(kind.value, find_default_pace(kind.value)) for kind in CHOSEN_KINDS
+    } | dict(paces)
     chosen = {kind.value: _read_pace(kind, texts[kind]) for kind in CHOSEN_KINDS}
     if bool(times.quiet_from) != bool(times.quiet_until):
         raise Invalid(
-            "quiet_until" if times.quiet_from else "quiet_from", "Enter a start and an end, or leave both empty."
+            "quiet_until" if times.quiet_from else "quiet_from",
+            "Enter a start and an end, or leave both empty.",
         )
     _check_time_zone(times.time_zone)
     row.paces = chosen
@@ -89,7 +97,9 @@ def save_time_zone(member: Membership, time_zone: str) -> None:
 
 def find_time_zone(organization_id: int, user_id: int) -> str:
     """Return the time zone that a user chose in an organization; empty without choices."""
-    rows = NoticeChoices.objects.filter(membership__organization_id=organization_id, membership__user_id=user_id)
+    rows = NoticeChoices.objects.filter(
+        membership__organization_id=organization_id, membership__user_id=user_id
+    )
     return rows.values_list("time_zone", flat=True).first() or ""
 
 
@@ -99,7 +109,8 @@ def _check_time_zone(name: str) -> None:
 
 
 def _read_or_default(row: NoticeChoices) -> PaceRules:
-    """Read the row; one that cannot be read, such as with a zone that this machine lacks, counts as the defaults."""
+    """Read the row; one that cannot be read, such as with a zone that this machine lacks, counts as
+    the defaults."""
     try:
         return _read(row)
     except (KeyError, ValueError) as error:
@@ -130,6 +141,9 @@ def _read_time(field: str, text: str) -> time:
 
 def _record(member: Membership, chosen: Mapping[str, str]) -> None:
     entry = audit.NewEntry(
-        f"user:{member.user.get_username()}", "notice_choices_changed", f"member:{member.pk}", dict(chosen)
+        f"user:{member.user.get_username()}",
+        "notice_choices_changed",
+        f"member:{member.pk}",
+        dict(chosen),
     )
     audit.append(member.organization_id, [entry])

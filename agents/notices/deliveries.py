@@ -19,7 +19,8 @@ _RELATED_TO_CARD = ("notice__approval__tool_call", "notice__approval__run__emplo
 
 
 def select_deliveries(member: Membership, *, of_all: bool) -> QuerySet[Delivery]:
-    """Select the member's deliveries, or those of all members of the organization; the newest first.
+    """Select the member's deliveries, or those of all members of the organization; the newest
+    first.
 
     Args:
         of_all: those of all members; for admins only.
@@ -31,9 +32,16 @@ def select_deliveries(member: Membership, *, of_all: bool) -> QuerySet[Delivery]
 
 
 def describe_delivery(delivery: Delivery, viewer: Membership) -> NoticeText:
-    """Describe what was sent; a code is shown in the demo alone, to its owner, if it was not sent anywhere."""
-    is_shown = delivery.status == DeliveryStatus.SHOWN and settings.GADGET_SHOWS_MESSAGES and not can_send_mail()
-    if delivery.notice.kind == NoticeKind.CODE and not (is_shown and delivery.channel.membership_id == viewer.pk):
+    """Describe what was sent; a code is shown in the demo alone, to its owner, if it was not sent
+    anywhere."""
+    is_shown = (
+        delivery.status == DeliveryStatus.SHOWN
+        and settings.GADGET_SHOWS_MESSAGES
+        and not can_send_mail()
+    )
+    if delivery.notice.kind == NoticeKind.CODE and not (
+        is_shown and delivery.channel.membership_id == viewer.pk
+    ):
         return NoticeText("A code to confirm this address", "")
     text = describe(delivery.notice, delivery.channel)
     return NoticeText(text.sentence, "") if delivery.notice.kind == NoticeKind.CODE else text

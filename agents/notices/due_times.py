@@ -30,7 +30,8 @@ def correct_due_times() -> int:
 
 
 def _correct_tried() -> int:
-    """Retry notifications with too long a pause soon; not at once, because a sender may be sending them."""
+    """Retry notifications with too long a pause soon; not at once, because a sender may be sending
+    them."""
     pause, push_pause = find_pause(MANY_TRIES), timedelta(seconds=LONGEST_WAIT_S * timing().scale)
     is_push = Q(channel__kind=ChannelKind.PUSH)
     too_late = Q(due_at__gt=Now() + pause + CLOCK_SLACK) & ~is_push
@@ -42,11 +43,17 @@ def _correct_tried() -> int:
 
 
 def _correct_untried() -> int:
-    """Recompute the due times of notifications created while the clock was ahead, by their person's preferences."""
-    was_ahead = Q(created_at__gt=Now() + CLOCK_SLACK) | Q(due_at__gt=Now() + LONGEST_DELAY + CLOCK_SLACK)
+    """Recompute the due times of notifications created while the clock was ahead, by their person's
+    preferences."""
+    was_ahead = Q(created_at__gt=Now() + CLOCK_SLACK) | Q(
+        due_at__gt=Now() + LONGEST_DELAY + CLOCK_SLACK
+    )
     with transaction.atomic():
         late = Delivery.objects.filter(was_ahead, due_at__gt=Now(), tries=0)
-        rows, now = _lock(late.select_related("notice", "channel")), timezone.now().replace(microsecond=0)
+        rows, now = (
+            _lock(late.select_related("notice", "channel")),
+            timezone.now().replace(microsecond=0),
+        )
         rules = load_pace_rules({row.channel.membership_id for row in rows})
         corrected = 0
         for row in rows:
@@ -63,5 +70,7 @@ def _find_due_time(delivery: Delivery, rules: PaceRules, now: datetime) -> datet
 
 
 def _lock(rows: QuerySet[Delivery]) -> list[Delivery]:
-    free = rows.filter(status=DeliveryStatus.WAITING).select_for_update(skip_locked=True, no_key=True, of=("self",))
+    free = rows.filter(status=DeliveryStatus.WAITING).select_for_update(
+        skip_locked=True, no_key=True, of=("self",)
+    )
     return list(free.order_by(F("pk"))[:MAX_ROWS])

@@ -1,6 +1,7 @@
 """Notices, the channels by which they reach people, and their deliveries.
 
-A notice is one fact. Spreading creates a delivery for each person and channel; sending sends deliveries.
+A notice is one fact. Spreading creates a delivery for each person and channel; sending sends
+deliveries.
 """
 
 from datetime import time
@@ -23,13 +24,25 @@ CARD_KINDS = (
 )
 """Kinds whose notices are no longer needed once their card is closed."""
 SHARED_KINDS = (
-    *(*CARD_KINDS, NoticeKind.CARD_EXPIRED, NoticeKind.BREAK_GLASS, NoticeKind.STOPPED, NoticeKind.BUDGET),
+    *(
+        *CARD_KINDS,
+        NoticeKind.CARD_EXPIRED,
+        NoticeKind.BREAK_GLASS,
+        NoticeKind.STOPPED,
+        NoticeKind.BUDGET,
+    ),
     *(NoticeKind.QUARANTINE, NoticeKind.WEBHOOK_OFF),
 )
 """Kinds that shared channels of an organization get."""
 RUN_KINDS = (NoticeKind.RUN_FAILED, NoticeKind.RUN_ENDED)
 ADMIN_KINDS = (
-    *(NoticeKind.STUCK, NoticeKind.BREAK_GLASS, NoticeKind.STOPPED, NoticeKind.BUDGET, NoticeKind.QUARANTINE),
+    *(
+        NoticeKind.STUCK,
+        NoticeKind.BREAK_GLASS,
+        NoticeKind.STOPPED,
+        NoticeKind.BUDGET,
+        NoticeKind.QUARANTINE,
+    ),
     NoticeKind.WEBHOOK_OFF,
 )
 """Kinds that only admins get."""
@@ -45,12 +58,18 @@ class Notice(models.Model):
         spread_at: the time at which its deliveries were created; None before that.
     """
 
-    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="notices", db_index=False)
+    organization = models.ForeignKey(
+        Organization, on_delete=models.CASCADE, related_name="notices", db_index=False
+    )
     key = models.CharField(max_length=80)
     kind = models.CharField(max_length=16, choices=NoticeKind)
     run = models.ForeignKey(Run, on_delete=models.CASCADE, null=True, related_name="notices")
-    approval = models.ForeignKey(Approval, on_delete=models.CASCADE, null=True, related_name="notices", db_index=False)
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, null=True, related_name="+")
+    approval = models.ForeignKey(
+        Approval, on_delete=models.CASCADE, null=True, related_name="notices", db_index=False
+    )
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, null=True, related_name="+"
+    )
     detail = models.CharField(max_length=200, blank=True)
     created_at = models.DateTimeField(db_default=Now())
     spread_at = models.DateTimeField(null=True)
@@ -58,12 +77,16 @@ class Notice(models.Model):
     class Meta:
         ordering = ("id",)
         indexes = (
-            models.Index(fields=("id",), name="notices_to_spread", condition=Q(spread_at__isnull=True)),
+            models.Index(
+                fields=("id",), name="notices_to_spread", condition=Q(spread_at__isnull=True)
+            ),
             models.Index(fields=("approval", "kind"), name="notices_of_approval"),
         )
         constraints = (
             models.UniqueConstraint(fields=("organization", "key"), name="one_notice_per_fact"),
-            models.CheckConstraint(condition=Q(kind__in=NoticeKind.values), name="notice_kind_is_known"),
+            models.CheckConstraint(
+                condition=Q(kind__in=NoticeKind.values), name="notice_kind_is_known"
+            ),
         )
 
     def __str__(self) -> str:
@@ -108,8 +131,12 @@ class Channel(ReceiverBase):
     class Meta:
         ordering = ("id",)
         constraints = (
-            models.UniqueConstraint(fields=("membership", "fingerprint"), name="one_channel_per_address"),
-            models.CheckConstraint(condition=Q(kind__in=ChannelKind.values), name="channel_kind_is_known"),
+            models.UniqueConstraint(
+                fields=("membership", "fingerprint"), name="one_channel_per_address"
+            ),
+            models.CheckConstraint(
+                condition=Q(kind__in=ChannelKind.values), name="channel_kind_is_known"
+            ),
         )
 
     def __str__(self) -> str:
@@ -133,7 +160,9 @@ class Delivery(DeliveryBase):
     """
 
     notice = models.ForeignKey(Notice, on_delete=models.CASCADE, related_name="deliveries")
-    channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="deliveries", db_index=False)
+    channel = models.ForeignKey(
+        Channel, on_delete=models.CASCADE, related_name="deliveries", db_index=False
+    )
     status = models.CharField(max_length=8, choices=DeliveryStatus, default=DeliveryStatus.WAITING)
     is_on_screen = models.BooleanField(default=False)
 
@@ -141,14 +170,22 @@ class Delivery(DeliveryBase):
         ordering = ("-id",)
         verbose_name_plural = "deliveries"
         indexes = (
-            models.Index(fields=("due_at", "id"), name="deliveries_due", condition=Q(status="waiting")),
+            models.Index(
+                fields=("due_at", "id"), name="deliveries_due", condition=Q(status="waiting")
+            ),
             models.Index(fields=("id",), name="deliveries_failed", condition=Q(status="failed")),
-            models.Index(fields=("id",), name="deliveries_on_screens", condition=Q(is_on_screen=True)),
+            models.Index(
+                fields=("id",), name="deliveries_on_screens", condition=Q(is_on_screen=True)
+            ),
             models.Index(fields=("channel", "-id"), name="deliveries_of_channel"),
         )
         constraints = (
-            models.UniqueConstraint(fields=("notice", "channel"), name="one_delivery_per_notice_and_channel"),
-            models.CheckConstraint(condition=Q(status__in=DeliveryStatus.values), name="delivery_status_is_known"),
+            models.UniqueConstraint(
+                fields=("notice", "channel"), name="one_delivery_per_notice_and_channel"
+            ),
+            models.CheckConstraint(
+                condition=Q(status__in=DeliveryStatus.values), name="delivery_status_is_known"
+            ),
             models.CheckConstraint(condition=ENDED_HAS_A_TIME, name="ended_delivery_has_a_time"),
         )
 
@@ -157,15 +194,20 @@ class Delivery(DeliveryBase):
 
 
 class NoticeChoices(models.Model):
-    """A member's preferences: the kinds sent at once, in a digest or never. Without a row, the defaults apply.
+    """A member's preferences: the kinds sent at once, in a digest or never. Without a row, the
+    defaults apply.
 
     Attributes:
-        paces: the pace for each kind of notice, by the kind's value; kinds that are missing have their default.
-        quiet_from, quiet_until: the hours in which nothing is sent, in `time_zone`; None for no quiet hours.
+        paces: the pace for each kind of notice, by the kind's value; kinds that are missing have
+            their default.
+        quiet_from, quiet_until: the hours in which nothing is sent, in `time_zone`; None for no
+            quiet hours.
         digest_at: the time of the daily digest.
     """
 
-    membership = models.OneToOneField(Membership, on_delete=models.CASCADE, related_name="notice_choices")
+    membership = models.OneToOneField(
+        Membership, on_delete=models.CASCADE, related_name="notice_choices"
+    )
     paces = models.JSONField(default=dict)
     quiet_from = models.TimeField(null=True)
     quiet_until = models.TimeField(null=True)
@@ -179,11 +221,15 @@ class NoticeChoices(models.Model):
 class FollowedRun(models.Model):
     """A member's subscription to the end of a run."""
 
-    membership = models.ForeignKey(Membership, on_delete=models.CASCADE, related_name="followed_runs")
+    membership = models.ForeignKey(
+        Membership, on_delete=models.CASCADE, related_name="followed_runs"
+    )
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="followers")
 
     class Meta:
-        constraints = (models.UniqueConstraint(fields=("membership", "run"), name="a_run_is_followed_once"),)
+        constraints = (
+            models.UniqueConstraint(fields=("membership", "run"), name="a_run_is_followed_once"),
+        )
 
     def __str__(self) -> str:
         return f"{self.membership} follows {self.run_id}"

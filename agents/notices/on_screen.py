@@ -39,9 +39,11 @@ def note_shown(channel: Channel, deliveries: Sequence[Delivery]) -> None:
 
 
 def withdraw_next() -> bool:
-    """Remove the notifications of closed cards from one browser's screen, at most once; return False if there are none.
+    """Remove the notifications of closed cards from one browser's screen, at most once; return
+    False if there are none.
 
-    Where a push service counts notifications that show nothing, the next visible notification closes them.
+    Where a push service counts notifications that show nothing, the next visible notification
+    closes them.
     """
     shown = Delivery.objects.filter(is_on_screen=True, notice__approval__status__in=CLOSED)
     shown = shown.exclude(channel__host__in=SILENT_PUSH_HOSTS)
@@ -55,16 +57,27 @@ def withdraw_next() -> bool:
             return False
         taken = list(rows.filter(channel=first.channel).order_by("pk")[:MAX_IN_ONE_NOTIFICATION])
         Delivery.objects.filter(pk__in=[each.pk for each in taken]).update(is_on_screen=False)
-        cards = Approval.objects.filter(notices__deliveries__in=taken).distinct().values_list("pk", flat=True)
-        tags, waiting = [f"card-{pk}" for pk in cards], count_waiting(first.channel.membership.organization_id)
+        cards = (
+            Approval.objects.filter(notices__deliveries__in=taken)
+            .distinct()
+            .values_list("pk", flat=True)
+        )
+        tags, waiting = (
+            [f"card-{pk}" for pk in cards],
+            count_waiting(first.channel.membership.organization_id),
+        )
     tags = tags if waiting else [*tags, SEVERAL]
     try:
         push(first.channel.address, {"close": tags, "waiting": waiting})
     except DeliveryError as error:
-        logger.info("channel %s: a closed card stays on its screen: %s", first.channel.pk, error.problem)
+        logger.info(
+            "channel %s: a closed card stays on its screen: %s", first.channel.pk, error.problem
+        )
     return True
 
 
 def _select_closed(channel: Channel) -> QuerySet[Delivery]:
     """Select the notifications that are on the browser's screen although their cards are closed."""
-    return Delivery.objects.filter(channel=channel, is_on_screen=True, notice__approval__status__in=CLOSED)
+    return Delivery.objects.filter(
+        channel=channel, is_on_screen=True, notice__approval__status__in=CLOSED
+    )

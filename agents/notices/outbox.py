@@ -56,15 +56,27 @@ class EventRows:
     @classmethod
     def load(cls, events: Sequence[Event]) -> EventRows:
         """Load them with three queries for any number of events."""
-        card_ids = [int(event.payload["approval_id"]) for event in events if event.type in _CARD_TYPES]
-        call_ids = [int(event.payload["call_id"]) for event in events if event.type == EventType.TOOL_RESULT]
+        card_ids = [
+            int(event.payload["approval_id"]) for event in events if event.type in _CARD_TYPES
+        ]
+        call_ids = [
+            int(event.payload["call_id"]) for event in events if event.type == EventType.TOOL_RESULT
+        ]
         ended = [event.run_id for event in events if event.type == EventType.RUN_FINISHED]
-        cards = Approval.objects.filter(run_id__in={event.run_id for event in events}).only(*_CARD_COLUMNS)
+        cards = Approval.objects.filter(run_id__in={event.run_id for event in events}).only(
+            *_CARD_COLUMNS
+        )
         unknown = cards.filter(tool_call_id__in=call_ids, kind=ApprovalKind.UNKNOWN).order_by("-pk")
         return cls(
             {card.pk: card for card in cards.filter(pk__in=card_ids)} if card_ids else {},
-            {card.tool_call_id: card for card in unknown} if call_ids else {},  # the first one of each call counts
-            frozenset(FollowedRun.objects.filter(run_id__in=ended).values_list("run_id", flat=True) if ended else ()),
+            {card.tool_call_id: card for card in unknown}
+            if call_ids
+            else {},  # the first one of each call counts
+            frozenset(
+                FollowedRun.objects.filter(run_id__in=ended).values_list("run_id", flat=True)
+                if ended
+                else ()
+            ),
         )
 
     def list_notices(self, event: Event) -> Iterator[Notice]:
@@ -92,7 +104,8 @@ class EventRows:
 
 
 def _find_card_kind(event: Event, card: Approval) -> NoticeKind | None:
-    """Find the kind of notice that follows from an event that names its card; None if nobody is notified."""
+    """Find the kind of notice that follows from an event that names its card; None if nobody is
+    notified."""
     match event.type, event.payload.get("status"):
         case EventType.APPROVAL_REQUESTED, _:
             return NoticeKind.CARD if card.standing_grant_id is None else None
@@ -109,7 +122,9 @@ def _find_card_kind(event: Event, card: Approval) -> NoticeKind | None:
 
 def select_events() -> QuerySet[Event]:
     """Select the events from which notices may follow, with their runs and employees."""
-    unknown = Q(type=EventType.TOOL_RESULT, payload__result__error__code=ErrorCode.OUTCOME_UNKNOWN.value)
+    unknown = Q(
+        type=EventType.TOOL_RESULT, payload__result__error__code=ErrorCode.OUTCOME_UNKNOWN.value
+    )
     events = Event.objects.filter(Q(type__in=(*_CARD_TYPES, EventType.RUN_FINISHED)) | unknown)
     return events.select_related("run__employee")
 
@@ -121,14 +136,18 @@ def write_notices(events: Sequence[Event]) -> None:
 
 
 def write_organization_notices(events: Sequence[OrganizationEvent]) -> None:
-    """Write the notices of these events of organizations; a person with a removed account is left out."""
+    """Write the notices of these events of organizations; a person with a removed account is left
+    out."""
     for_one = {event.payload["user_id"] for event in events} - {None}
     users = {None, *User.objects.filter(pk__in=for_one).values_list("pk", flat=True)}
-    add_notices([build_organization_notice(event) for event in events if event.payload["user_id"] in users])
+    add_notices(
+        [build_organization_notice(event) for event in events if event.payload["user_id"] in users]
+    )
 
 
 def add_notices(notices: Sequence[Notice]) -> None:
-    """Write the missing notices, inside the caller's transaction, and ask the workers to send them."""
+    """Write the missing notices, inside the caller's transaction, and ask the workers to send
+    them."""
     if notices:
         Notice.objects.bulk_create(notices, ignore_conflicts=True)
         send_soon()
@@ -141,12 +160,19 @@ def build_card_notice(kind: NoticeKind, card: Approval) -> Notice:
 
 
 def build_run_notice(kind: NoticeKind, run: Run, seq: int) -> Notice:
-    """Build the notice that a run ended with the event of this number; a continued run may end again."""
-    return Notice(organization_id=run.organization_id, kind=kind, key=f"{kind}:{run.pk}:{seq + 1}", run_id=run.pk)
+    """Build the notice that a run ended with the event of this number; a continued run may end
+    again."""
+    return Notice(
+        organization_id=run.organization_id,
+        kind=kind,
+        key=f"{kind}:{run.pk}:{seq + 1}",
+        run_id=run.pk,
+    )
 
 
 def build_budget_notice(end: Event) -> Notice:
-    """Build the notice that the employee's runs end because a budget is used up; there is one per month."""
+    """Build the notice that the employee's runs end because a budget is used up; there is one per
+    month."""
     run, kind = end.run, NoticeKind.BUDGET
     key = f"{kind}:{run.employee_id}:{end.created_at:%Y-%m}"
     detail = f"runs of {run.employee.name}"[:MAX_DETAIL]
@@ -179,5 +205,10 @@ def send_soon() -> None:
 
 READERS = (
     Reader("notices", Event, select_events, write_notices),
-    Reader("notices of organizations", OrganizationEvent, OrganizationEvent.objects.all, write_organization_notices),
+    Reader(
+        "notices of organizations",
+        OrganizationEvent,
+        OrganizationEvent.objects.all,
+        write_organization_notices,
+    ),
 )

@@ -38,7 +38,8 @@ class PaceRules:
 
     Attributes:
         paces: the pace by the kind of notice.
-        quiet: the beginning and the end of the quiet hours; the end may be on the next day. None for none.
+        quiet: the beginning and the end of the quiet hours; the end may be on the next day. None
+            for none.
         digest_at: the time of the daily digest.
         zone: the time zone of all these times.
     """
@@ -61,7 +62,11 @@ class PaceRules:
             due = now.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
         elif pace == Pace.DAILY:
             due = self._find_next(self.digest_at, now)
-        return due.astimezone(UTC) if kind in UNDELAYED else self._leave_quiet_hours(due).astimezone(UTC)
+        return (
+            due.astimezone(UTC)
+            if kind in UNDELAYED
+            else self._leave_quiet_hours(due).astimezone(UTC)
+        )
 
     def _leave_quiet_hours(self, moment: datetime) -> datetime:
         if self.quiet is None:
@@ -75,7 +80,9 @@ class PaceRules:
         """Find the next moment at which the clock shows this time."""
         day = moment.astimezone(self.zone).date()
         for days in range(3):
-            found = datetime.combine(day + timedelta(days=days), at, tzinfo=self.zone).astimezone(UTC)
+            found = datetime.combine(day + timedelta(days=days), at, tzinfo=self.zone).astimezone(
+                UTC
+            )
             if found >= moment:
                 return found
         raise ValueError(f"{at} does not come within three days")

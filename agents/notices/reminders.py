@@ -7,4 +7,6 @@ from agents.runs.models import Approval
 
 def remind(approval_id: int) -> bool:
     """Remind people of a card that expires soon, once; return True if this was the first time."""
-    return add_notice(build_card_notice(NoticeKind.CARD_EXPIRING, Approval.objects.get(pk=approval_id)))
+    return add_notice(
+        build_card_notice(NoticeKind.CARD_EXPIRING, Approval.objects.get(pk=approval_id))
+    )

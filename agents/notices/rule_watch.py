@@ -20,7 +20,8 @@ MAX_CARDS = 200
 
 
 class RuleWatch:
-    """Checks the waiting cards of organizations with approval rules, and remembers its position in each."""
+    """Checks the waiting cards of organizations with approval rules, and remembers its position in
+    each."""
 
     def __init__(self) -> None:
         self._due_at = 0.0
@@ -32,7 +33,9 @@ class RuleWatch:
             return 0
         self._due_at = time.monotonic() + EVERY_S * timing().scale
         ruled = ApprovalRule.objects.filter(is_active=True).values("organization_id")
-        organizations = Organization.objects.filter(pk__in=ruled) | Organization.objects.filter(four_eyes=True)
+        organizations = Organization.objects.filter(pk__in=ruled) | Organization.objects.filter(
+            four_eyes=True
+        )
         found = 0
         for organization in organizations.order_by("pk"):
             with log_and_continue(f"watching the cards of organization {organization.pk}"):
@@ -55,16 +58,24 @@ class RuleWatch:
             if (standing := standings.get(card.pk))
             for kind in _list_kinds(standing)
         }
-        told = set(Notice.objects.filter(approval__in=[pk for pk, _ in found]).values_list("approval_id", "kind"))
+        told = set(
+            Notice.objects.filter(approval__in=[pk for pk, _ in found]).values_list(
+                "approval_id", "kind"
+            )
+        )
         return sum(
-            add_notice(build_card_notice(kind, card)) for (pk, kind), card in found.items() if (pk, kind) not in told
+            add_notice(build_card_notice(kind, card))
+            for (pk, kind), card in found.items()
+            if (pk, kind) not in told
         )
 
 
 def _list_kinds(standing: CardStanding) -> list[NoticeKind]:
     """List the notices that a card's standing requires."""
     has_escalated = any(
-        rule.escalates_after is not None and rule.second_group and standing.ruled.age >= rule.escalates_after
+        rule.escalates_after is not None
+        and rule.second_group
+        and standing.ruled.age >= rule.escalates_after
         for rule in standing.rules
     )
     kinds = [NoticeKind.ESCALATED] if has_escalated else []

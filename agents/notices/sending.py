@@ -1,4 +1,5 @@
-"""The outboxes of notices, by mail, push and chat: all due notices of one channel are sent in one notification."""
+"""The outboxes of notices, by mail, push and chat: all due notices of one channel are sent in one
+notification."""
 
 from __future__ import annotations
 
@@ -60,7 +61,9 @@ class NoticeOutbox(Outbox[Delivery, Channel]):
     def explain_drops(self, batch: _Batch) -> dict[int, str]:
         channel, notices = batch.receiver, [each.notice for each in batch.deliveries]
         audience = Audience.load(channel.membership.organization, notices)
-        reasons = {each.pk: audience.explain_drop(each.notice, channel) for each in batch.deliveries}
+        reasons = {
+            each.pk: audience.explain_drop(each.notice, channel) for each in batch.deliveries
+        }
         return {pk: reason for pk, reason in reasons.items() if reason}
 
     @override
@@ -72,13 +75,17 @@ class NoticeOutbox(Outbox[Delivery, Channel]):
                 raise DeliveryError("there is no mail server")
             return DeliveryEnding(DeliveryStatus.SHOWN)
         if not batch.receiver.address:
-            raise DeliveryError("the address cannot be read, because its encryption key is missing", is_final=True)
+            raise DeliveryError(
+                "the address cannot be read, because its encryption key is missing", is_final=True
+            )
         way.send(batch.receiver.address, self.write(batch))
         return DeliveryEnding()
 
     def write(self, batch: _Batch) -> Notification:
         """Write one notification about all notices of the batch."""
-        return write_notification([each.notice for each in batch.deliveries], batch.receiver, batch.key)
+        return write_notification(
+            [each.notice for each in batch.deliveries], batch.receiver, batch.key
+        )
 
     @override
     def note_sent(self, batch: _Batch) -> None:

@@ -28,7 +28,9 @@ def spread_notices() -> int:
 
     A notice that cannot be spread is given up, so that it never blocks others.
     """
-    oldest = Notice.objects.filter(spread_at=None).order_by("pk").values_list("pk", flat=True).first()
+    oldest = (
+        Notice.objects.filter(spread_at=None).order_by("pk").values_list("pk", flat=True).first()
+    )
     if oldest is None:
         return 0
     done = 0
@@ -39,7 +41,9 @@ def spread_notices() -> int:
     with log_and_continue(f"spreading notice {oldest}") as failure:
         done = _spread(Notice.objects.filter(pk=oldest))
     if failure.is_failed and not failure.outage:
-        done = Notice.objects.filter(pk=oldest, spread_at=None).update(spread_at=Now())  # it notifies nobody
+        done = Notice.objects.filter(pk=oldest, spread_at=None).update(
+            spread_at=Now()
+        )  # it notifies nobody
     return done
 
 
@@ -60,7 +64,9 @@ def _spread(notices: QuerySet[Notice]) -> int:
 def _build_deliveries(notices: Collection[Notice]) -> list[Delivery]:
     organization = Organization.objects.get(pk=next(iter(notices)).organization_id)
     channels, shared = defaultdict(list), []
-    confirmed = Channel.objects.filter(membership__organization=organization, confirmed_at__isnull=False)
+    confirmed = Channel.objects.filter(
+        membership__organization=organization, confirmed_at__isnull=False
+    )
     for channel in confirmed.select_related("membership"):
         if not channel.is_shared:
             channels[channel.membership_id].append(channel)
@@ -71,8 +77,13 @@ def _build_deliveries(notices: Collection[Notice]) -> list[Delivery]:
     if not channels and not shared and not watcher:
         return []
     audience, rules = Audience.load(organization, notices), load_pace_rules(channels.keys())
-    now, default = timezone.now().replace(microsecond=0), PaceRules()  # SQLite compares texts, and its clock has ms
-    to_watcher = [Delivery(notice=notice, channel=watcher, due_at=now) for notice in broken if watcher]
+    now, default = (
+        timezone.now().replace(microsecond=0),
+        PaceRules(),
+    )  # SQLite compares texts, and its clock has ms
+    to_watcher = [
+        Delivery(notice=notice, channel=watcher, due_at=now) for notice in broken if watcher
+    ]
     to_all = [
         Delivery(notice=notice, channel=channel, due_at=now)
         for notice in notices
@@ -84,7 +95,8 @@ def _build_deliveries(notices: Collection[Notice]) -> list[Delivery]:
         Delivery(notice=notice, channel=channel, due_at=due_at)
         for notice in notices
         for member in audience.find(notice)
-        if channels[member.pk] and (due_at := rules.get(member.pk, default).find_due_time(notice.kind, now))
+        if channels[member.pk]
+        and (due_at := rules.get(member.pk, default).find_due_time(notice.kind, now))
         for channel in channels[member.pk]
     ]
     return [*to_watcher, *to_all, *to_members]

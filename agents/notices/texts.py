@@ -46,7 +46,10 @@ _COUNTED = {
     NoticeKind.RUN_ENDED: ("run has ended", "runs have ended"),
     NoticeKind.ESCALATED: ("decision was escalated", "decisions were escalated"),
     NoticeKind.STUCK: ("card that no one can decide", "cards that no one can decide"),
-    NoticeKind.BREAK_GLASS: ("card was approved by break-glass", "cards were approved by break-glass"),
+    NoticeKind.BREAK_GLASS: (
+        "card was approved by break-glass",
+        "cards were approved by break-glass",
+    ),
     NoticeKind.STOPPED: ("stop", "stops"),
     NoticeKind.BUDGET: ("budget is used up", "budgets are used up"),
     NoticeKind.QUARANTINE: ("source has changed tools", "sources have changed tools"),
@@ -81,17 +84,23 @@ def describe(notice: Notice, channel: Channel) -> NoticeText:
     """
     kind = NoticeKind(notice.kind)
     if kind == NoticeKind.CODE:
-        return NoticeText(f"Enter this code in Gadget to confirm the address: {channel.code}", reverse("notices"))
+        return NoticeText(
+            f"Enter this code in Gadget to confirm the address: {channel.code}", reverse("notices")
+        )
     if kind in _PAGES:
         return NoticeText(f"{_FACTS[kind]}: {clean_name(notice.detail)}", reverse(_PAGES[kind]))
     if notice.approval is not None:
-        return NoticeText(f"{_FACTS[kind]}: {_describe_card(notice)}", reverse("approval", args=[notice.approval_id]))
+        return NoticeText(
+            f"{_FACTS[kind]}: {_describe_card(notice)}",
+            reverse("approval", args=[notice.approval_id]),
+        )
     if notice.run is None:
         raise ValueError(f"notice {notice.pk} is about nothing")
     ending = ", and it succeeded" if notice.run.status == RunStatus.SUCCEEDED else ""
     employee = clean_name(notice.run.employee.name)
     return NoticeText(
-        f"{_FACTS[kind]}: run {notice.run_id} of {employee}{ending}", reverse("run", args=[notice.run_id])
+        f"{_FACTS[kind]}: run {notice.run_id} of {employee}{ending}",
+        reverse("run", args=[notice.run_id]),
     )
 
 
@@ -106,7 +115,11 @@ def write_notification(notices: Sequence[Notice], channel: Channel, key: str) ->
     if notices[0].kind == NoticeKind.CODE:
         subject = "Your code for Gadget"
     else:
-        subject = texts[0].sentence if len(texts) == 1 else count_kinds([notice.kind for notice in notices])
+        subject = (
+            texts[0].sentence
+            if len(texts) == 1
+            else count_kinds([notice.kind for notice in notices])
+        )
     is_one = len(notices) == 1
     return Notification(
         key=key,
@@ -128,13 +141,21 @@ def count_waiting(organization_id: int) -> int:
 
 def _tag(notice: Notice) -> str:
     """Return the same tag for all notices of a card, so that a reminder replaces the first one."""
-    return f"card-{notice.approval_id}" if notice.approval_id else f"{notice.kind}-{notice.run_id or notice.pk}"
+    return (
+        f"card-{notice.approval_id}"
+        if notice.approval_id
+        else f"{notice.kind}-{notice.run_id or notice.pk}"
+    )
 
 
 def count_kinds(kinds: Collection[str]) -> str:
     """Count notices by kind, such as `3 decisions are waiting, 1 run has ended`."""
     counted = Counter(NoticeKind(kind) for kind in kinds)
-    return ", ".join(f"{number} {_COUNTED[kind][number > 1]}" for kind, number in counted.items() if kind in _COUNTED)
+    return ", ".join(
+        f"{number} {_COUNTED[kind][number > 1]}"
+        for kind, number in counted.items()
+        if kind in _COUNTED
+    )
 
 
 def _describe_card(notice: Notice) -> str:

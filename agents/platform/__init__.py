@@ -1,1 +1,2 @@
-"""The platform that every subject needs: encryption, hints to workers and pages, refusals, compiled queries."""
+"""The platform that every subject needs: encryption, hints to workers and pages, refusals, compiled
+queries."""

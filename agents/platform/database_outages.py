@@ -43,7 +43,8 @@ _PRIMARY_CODE = 0xFF
 
 
 def describe_outage(error: BaseException) -> str:
-    """Return a sentence about the database outage that this error reports; empty for any other error.
+    """Return a sentence about the database outage that this error reports; empty for any other
+    error.
 
     Callers wait and retry, because the next statement may work.
     """

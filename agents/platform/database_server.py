@@ -1,4 +1,5 @@
-"""Connect to the database server, and report its refusal in its own words; the pool only says "too late"."""
+"""Connect to the database server, and report its refusal in its own words; the pool only says "too
+late"."""
 
 import logging
 import time
@@ -14,7 +15,8 @@ RETRY_S = 1.0
 CONNECTS = frozenset({"host", "port", "user", "password", "dbname", "connect_timeout"})
 """The parameters of a connection, without those of Django and of the pool."""
 _SERVER_REPLY = ":  "
-"""Stands between the severity and the text of a server's error, in every language; libpq's own errors lack it."""
+"""Stands between the severity and the text of a server's error, in every language; libpq's own
+errors lack it."""
 _PASSING = (
     "the database system is",  # starting up, shutting down, in recovery mode, not accepting connections
     "too many clients",
@@ -37,7 +39,8 @@ class NoConnection:
 
 
 def try_connecting() -> NoConnection | None:
-    """Connect once without the pool; return None if that works, and always for SQLite, which has no server."""
+    """Connect once without the pool; return None if that works, and always for SQLite, which has no
+    server."""
     if connection.vendor != "postgresql":
         return None
     known = connection.get_connection_params()
@@ -47,7 +50,9 @@ def try_connecting() -> NoConnection | None:
     except psycopg.Error as error:
         words = str(error).strip()
         has_replied = _SERVER_REPLY in words
-        return NoConnection(words, has_replied and not any(passing in words for passing in _PASSING))
+        return NoConnection(
+            words, has_replied and not any(passing in words for passing in _PASSING)
+        )
     return None
 
 
@@ -69,7 +74,8 @@ class WaitingLine:
 
 
 def wait_for_server(is_stopping: Callable[[], bool] = lambda: False) -> NoConnection | None:
-    """Wait until the server responds, with one line in the log; return its refusal if waiting does not help."""
+    """Wait until the server responds, with one line in the log; return its refusal if waiting does
+    not help."""
     line = WaitingLine()
     while (refusal := try_connecting()) and not refusal.is_final and not is_stopping():
         line.say_no_server(refusal)

@@ -16,7 +16,9 @@ Args = ParamSpec("Args")
 Result = TypeVar("Result")
 
 
-def run_in_threads(threads: ThreadPoolExecutor, function: Callable[Args, Result]) -> Callable[Args, Any]:
+def run_in_threads(
+    threads: ThreadPoolExecutor, function: Callable[Args, Result]
+) -> Callable[Args, Any]:
     """Make a function that uses the database awaitable: it runs in one of these threads.
 
     Afterwards its connection is released; SQLite's file stays open unless the function failed.

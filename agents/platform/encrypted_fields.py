@@ -9,7 +9,8 @@ from django.db import models
 
 
 class UndecryptableText(str):
-    """A value that no key can decrypt: it reads as an empty text, and is saved again as the same ciphertext."""
+    """A value that no key can decrypt: it reads as an empty text, and is saved again as the same
+    ciphertext."""
 
     ciphertext: str
 
@@ -29,12 +30,13 @@ def _read_keys() -> tuple[str, ...]:
 
 
 class EncryptedTextField(models.TextField):  # type: ignore[type-arg]
-    """A text field, encrypted with the first of `GADGET_ENCRYPTION_KEYS`; any of them can decrypt it.
+    """A text field, encrypted with the first of `GADGET_ENCRYPTION_KEYS`; any of them can decrypt
+    it.
 
     An empty text stays empty.
 
-    A value whose key is gone is read as `UndecryptableText`. The ciphertext is not bound to its row: whoever can write
-    to the database could copy it into another row.
+    A value whose key is gone is read as `UndecryptableText`. The ciphertext is not bound to its
+    row: whoever can write to the database could copy it into another row.
     """
 
     def get_prep_value(self, value: Any) -> Any:

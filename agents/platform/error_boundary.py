@@ -25,7 +25,8 @@ class BlockFailure:
 
 @contextmanager
 def log_and_continue(action: str) -> Iterator[BlockFailure]:
-    """Log the block's failure and continue: a database outage in one line, any other error with its traceback."""
+    """Log the block's failure and continue: a database outage in one line, any other error with its
+    traceback."""
     failure = BlockFailure()
     try:
         yield failure

@@ -13,18 +13,21 @@ RECURSIVE_FOLDERS = ("files", "redis")
 
 
 def keep_new_files_private() -> None:
-    """Make this process and its children create only files and folders that their owner alone can open."""
+    """Make this process and its children create only files and folders that their owner alone can
+    open."""
     os.umask(OTHERS)
 
 
 def list_stored_paths(data_dir: Path, database: Path | None) -> Iterator[Path]:
     """Yield the data folder, its contents, and the SQLite database with its side files.
 
-    A shared data folder such as `/tmp`, and a folder outside it that contains the database, are left out because others
-    own them. Links are not followed.
+    A shared data folder such as `/tmp`, and a folder outside it that contains the database, are
+    left out because others own them. Links are not followed.
     """
     if database is not None:
-        yield from filter(Path.is_file, (database, *(Path(f"{database}{end}") for end in SIDE_FILES)))
+        yield from filter(
+            Path.is_file, (database, *(Path(f"{database}{end}") for end in SIDE_FILES))
+        )
     if data_dir.stat().st_mode & stat.S_ISVTX:
         return
     yield data_dir
@@ -47,7 +50,8 @@ def find_open_paths(paths: Iterable[Path]) -> Iterator[Path]:
 
 
 def close_to_others(paths: Iterable[Path]) -> int:
-    """Remove the permissions of all but the owner, except on other users' files; return the number of changed paths."""
+    """Remove the permissions of all but the owner, except on other users' files; return the number
+    of changed paths."""
     closed = 0
     for path in find_open_paths(paths):
         try:

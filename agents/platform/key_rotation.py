@@ -1,4 +1,5 @@
-"""Rotate encryption keys: find every encrypted value in the database, and encrypt it with the newest key."""
+"""Rotate encryption keys: find every encrypted value in the database, and encrypt it with the
+newest key."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ class RotationReport:
 
 @dataclass(frozen=True)
 class KeySurvey:
-    """The values that are not encrypted with the first key; no key can decrypt the unreadable ones."""
+    """The values that are not encrypted with the first key; no key can decrypt the unreadable
+    ones."""
 
     outdated: tuple[EncryptedValue, ...]
     unreadable: tuple[EncryptedValue, ...]
@@ -63,14 +65,17 @@ def survey_keys() -> KeySurvey:
             for row_id, ciphertext in batch:
                 if not has_current_key(ciphertext):
                     is_readable = reencrypt(ciphertext) is not None
-                    (outdated if is_readable else unreadable).append(EncryptedValue(model, field.name, row_id))
+                    (outdated if is_readable else unreadable).append(
+                        EncryptedValue(model, field.name, row_id)
+                    )
     return KeySurvey(tuple(outdated), tuple(unreadable))
 
 
 def rotate_keys() -> RotationReport:
     """Encrypt all values of older keys with the first key, in batches.
 
-    A value that somebody changes at the same time is skipped, so repeat this until nothing is renewed.
+    A value that somebody changes at the same time is skipped, so repeat this until nothing is
+    renewed.
     """
     renewed = current = 0
     unreadable: list[EncryptedValue] = []
@@ -97,7 +102,9 @@ def _find_columns() -> Iterator[tuple[type[Model], Field[Any, Any]]]:
 def _read_batches(model: type[Model], field: Field[Any, Any]) -> Iterator[list[tuple[int, str]]]:
     """Yield (id, ciphertext) of the rows that have a value, in the order of their ids."""
     rows = (
-        model._default_manager.annotate(ciphertext=Cast(field.name, TextField())).exclude(ciphertext="").order_by("pk")
+        model._default_manager.annotate(ciphertext=Cast(field.name, TextField()))
+        .exclude(ciphertext="")
+        .order_by("pk")
     )
     last = 0
     while batch := list(rows.filter(pk__gt=last).values_list("pk", "ciphertext")[:BATCH]):
@@ -105,7 +112,9 @@ def _read_batches(model: type[Model], field: Field[Any, Any]) -> Iterator[list[t
         last = batch[-1][0]
 
 
-def _replace(model: type[Model], field: Field[Any, Any], row: tuple[int, str], replacement: str) -> int:
+def _replace(
+    model: type[Model], field: Field[Any, Any], row: tuple[int, str], replacement: str
+) -> int:
     """Replace the ciphertext; return 1, or 0 if somebody has changed it since it was read."""
     row_id, ciphertext = row
     unchanged = model._default_manager.annotate(ciphertext=Cast(field.name, TextField())).filter(

@@ -21,12 +21,15 @@ SHORTEST_LINE = 16
 """In a secret of several lines, each line of at least this length is a secret too."""
 SHORTEST_DISTINCTIVE = 16
 """A shorter value may occur in other organizations' lines by chance."""
-_HOST = re.compile(r"(?i)(localhost|(?=.{1,253}\Z)([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,})\.?(:\d{1,5})?")
+_HOST = re.compile(
+    r"(?i)(localhost|(?=.{1,253}\Z)([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,})\.?(:\d{1,5})?"
+)
 _PLACEHOLDER = re.compile(
     r"(?i)[\w.+-]+@([a-z0-9-]+\.)+[a-z]{2,}|(application|audio|font|image|text|video)/[a-z0-9.+-]+"
     r"|\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:?\d\d)?"
 )
-"""E-mail addresses, types of content and times. They may be part of a credential, but occur in others' lines, too."""
+"""E-mail addresses, types of content and times. They may be part of a credential, but occur in
+others' lines, too."""
 _NUMBER = re.compile(r"[\d\s.,+/:()_-]+")
 _LONGEST_WORD = 15
 
@@ -62,9 +65,9 @@ class KnownSecrets:
         """Return the text with the placeholder in place of secrets.
 
         Args:
-            owner: the organization that the text is about: its secrets and the installation's are replaced. None if it
-                is unknown: then the distinctive secrets of all organizations are replaced, because a short or common
-                one would hide other organizations' facts.
+            owner: the organization that the text is about: its secrets and the installation's are
+                replaced. None if it is unknown: then the distinctive secrets of all organizations
+                are replaced, because a short or common one would hide other organizations' facts.
         """
         for form in self._forms.get(owner) or self._build_forms(owner):
             if form in text:
@@ -78,7 +81,8 @@ class KnownSecrets:
                 form
                 for known_owner, known in self._by_owner.items()
                 for secret, forms in known.items()
-                if known_owner in (owner, INSTALLATION) or (owner is None and is_distinctive(secret))
+                if known_owner in (owner, INSTALLATION)
+                or (owner is None and is_distinctive(secret))
                 for form in forms
             }
             self._forms[owner] = longest_first = tuple(sorted(found, key=len, reverse=True))
@@ -92,13 +96,16 @@ def is_distinctive(secret: str) -> bool:
 
 
 def name_common_kind(value: str) -> str:
-    """Return the kind of a value that occurs in ordinary texts too: an address, host name, number or word; else "".
+    """Return the kind of a value that occurs in ordinary texts too: an address, host name, number
+    or word; else "".
 
     Redacting such a value would hide facts instead of a secret.
     """
     text = value.strip()
     parts = urlsplit(text) if "://" in text and "\n" not in text else None
-    if parts is not None and not (parts.username or parts.password or parts.path.strip("/") or parts.query):
+    if parts is not None and not (
+        parts.username or parts.password or parts.path.strip("/") or parts.query
+    ):
         text = parts.netloc
     if _is_address(text):
         return "an address"
@@ -121,8 +128,13 @@ def _is_address(text: str) -> bool:
 
 
 def list_forms(secret: str) -> frozenset[str]:
-    """Return the forms in which a line may hold the secret: plain, as JSON, as a Python literal, and in a URL."""
-    lines = [line for line in secret.splitlines() if len(line) >= SHORTEST_LINE] if "\n" in secret else []
+    """Return the forms in which a line may hold the secret: plain, as JSON, as a Python literal,
+    and in a URL."""
+    lines = (
+        [line for line in secret.splitlines() if len(line) >= SHORTEST_LINE]
+        if "\n" in secret
+        else []
+    )
     return frozenset(
         form
         for text in (secret, *lines)

@@ -1,4 +1,5 @@
-"""Signs of life: workers and sweepers renew expiring signs in Redis, and every process touches a heartbeat file."""
+"""Signs of life: workers and sweepers renew expiring signs in Redis, and every process touches a
+heartbeat file."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ HEARTBEAT_S = 0.5
 
 
 def start_heartbeat() -> None:
-    """Touch the supervisor's heartbeat file, if it named one, for as long as this process's threads run."""
+    """Touch the supervisor's heartbeat file, if it named one, for as long as this process's threads
+    run."""
     if name := settings.HEARTBEAT_FILE:
         threading.Thread(target=_run, args=(Path(name),), name="heartbeat", daemon=True).start()
 
@@ -44,7 +46,8 @@ def _run(file: Path) -> None:
 
 @dataclass
 class SignOfLife:
-    """The expiring sign of one process in Redis: `start()` it once the process is ready, `stop()` removes it."""
+    """The expiring sign of one process in Redis: `start()` it once the process is ready, `stop()`
+    removes it."""
 
     kind: str
     name: str
@@ -75,7 +78,9 @@ class SignOfLife:
             with connect_redis() as client:
                 client.set(_build_key(self.kind, self.name), "alive", ex=SIGN_TTL_S)
                 client.zadd(_build_key("lives", self.kind), {self._life: time.time()})
-                client.zremrangebyscore(_build_key("lives", self.kind), 0, time.time() - MISSING_WINDOW_S)
+                client.zremrangebyscore(
+                    _build_key("lives", self.kind), 0, time.time() - MISSING_WINDOW_S
+                )
         except redis.RedisError:
             log.debug("no sign of life: Redis is unavailable", kind=self.kind)
 
@@ -93,7 +98,10 @@ def list_alive(kind: str) -> list[str]:
     """
     prefix = _build_key(kind, "")
     with connect_redis() as client:
-        return sorted(key.decode().removeprefix(prefix) for key in client.scan_iter(match=f"{prefix}*", count=1000))
+        return sorted(
+            key.decode().removeprefix(prefix)
+            for key in client.scan_iter(match=f"{prefix}*", count=1000)
+        )
 
 
 @dataclass(frozen=True)
@@ -102,8 +110,9 @@ class Presence:
 
     Attributes:
         workers_alive: workers that left a sign in the last seconds.
-        workers_seen: the most workers that were alive at the same time in the last ten minutes, without those that
-            shut down properly. A worker that replaces a vanished one counts instead of it.
+        workers_seen: the most workers that were alive at the same time in the last ten minutes,
+            without those that shut down properly. A worker that replaces a vanished one counts
+            instead of it.
         missing: each of redis, worker and sweeper that is unavailable.
         names: the names of the processes that are alive, by kind.
     """

@@ -1,9 +1,15 @@
-"""Name the organization and the request in each line of the log that this thread or task writes from now on."""
+"""Name the organization and the request in each line of the log that this thread or task writes
+from now on."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from structlog.contextvars import bind_contextvars, clear_contextvars, get_contextvars, unbind_contextvars
+from structlog.contextvars import (
+    bind_contextvars,
+    clear_contextvars,
+    get_contextvars,
+    unbind_contextvars,
+)
 
 from tools.contract.correlation import get_correlation_id, set_correlation_id
 
@@ -12,7 +18,8 @@ _CORRELATION = "correlation_id"
 
 
 def log_for_organization(organization_id: int) -> None:
-    """Name the organization whose request or run the lines are about, so that its secrets are redacted."""
+    """Name the organization whose request or run the lines are about, so that its secrets are
+    redacted."""
     bind_contextvars(**{_ORGANIZATION: organization_id})
 
 

@@ -6,25 +6,30 @@ from agents.platform.encrypted_fields import EncryptedTextField
 
 
 class Installation(models.Model):
-    """The installation, in one row: each process compares itself with it at startup (agents/accounts/installation.py).
+    """The installation, in one row: each process compares itself with it at startup
+    (agents/accounts/installation.py).
 
     Attributes:
         folder_mark: the id that is also in the files folder; it reveals a different folder.
-        canary: a value without other use, encrypted with GADGET_ENCRYPTION_KEYS; it reveals different keys.
+        canary: a value without other use, encrypted with GADGET_ENCRYPTION_KEYS; it reveals
+            different keys.
     """
 
     folder_mark = models.CharField(max_length=64)
     canary = EncryptedTextField()
 
     class Meta:
-        constraints = (models.CheckConstraint(condition=models.Q(pk=1), name="there_is_one_installation"),)
+        constraints = (
+            models.CheckConstraint(condition=models.Q(pk=1), name="there_is_one_installation"),
+        )
 
     def __str__(self) -> str:
         return self.folder_mark[:8]
 
 
 class WriteProbe(models.Model):
-    """A row that is written and removed to test if the database accepts writes (agents/platform/writability.py)."""
+    """A row that is written and removed to test if the database accepts writes
+    (agents/platform/writability.py)."""
 
     filler = models.BinaryField()
 
@@ -44,7 +49,9 @@ class OldestSchema(models.Model):
     gadget = models.CharField(max_length=40)
 
     class Meta:
-        constraints = (models.CheckConstraint(condition=models.Q(pk=1), name="there_is_one_oldest_schema"),)
+        constraints = (
+            models.CheckConstraint(condition=models.Q(pk=1), name="there_is_one_oldest_schema"),
+        )
 
     def __str__(self) -> str:
         return f"{self.oldest} ({self.gadget})"

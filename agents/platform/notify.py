@@ -1,7 +1,8 @@
-"""Send hints that something in the database is new: a job wakes a worker, a bell makes open pages refresh.
+"""Send hints that something in the database is new: a job wakes a worker, a bell makes open pages
+refresh.
 
-A hint may be lost: the sweeper and the sockets' own polling make up for it. So nobody waits for Redis: one background
-thread per process sends all hints, and drops them while Redis is unavailable.
+A hint may be lost: the sweeper and the sockets' own polling make up for it. So nobody waits for
+Redis: one background thread per process sends all hints, and drops them while Redis is unavailable.
 """
 
 import asyncio
@@ -119,7 +120,10 @@ class _Publisher(threading.Thread):
             self._is_reachable = True
         except _UNREACHABLE as error:
             if self._is_reachable:
-                logger.warning("jobs and bells are dropped while Redis is unavailable: %s", type(error).__name__)
+                logger.warning(
+                    "jobs and bells are dropped while Redis is unavailable: %s",
+                    type(error).__name__,
+                )
             self._is_reachable = False
             time.sleep(_PAUSE_AFTER_FAILURE_S)
 
@@ -128,11 +132,18 @@ class _Publisher(threading.Thread):
             _send_job(job, pk)
         texts = self._number_texts(batch.deltas)
         for stream, start, text in texts:
-            keep_text(self._redis, stream.run_id, StreamedText(stream.epoch, stream.pass_number, text), start == 0)
+            keep_text(
+                self._redis,
+                stream.run_id,
+                StreamedText(stream.epoch, stream.pass_number, text),
+                start == 0,
+            )
         if batch.bells or texts:
             loop.run_until_complete(_send_bells(batch.bells, texts))
 
-    def _number_texts(self, deltas: deque[tuple[TextStream, str]]) -> list[tuple[TextStream, int, str]]:
+    def _number_texts(
+        self, deltas: deque[tuple[TextStream, str]]
+    ) -> list[tuple[TextStream, int, str]]:
         """Join the pieces of each stream into one, and add the number of characters before it."""
         found = []
         for stream, text in _join_texts(deltas).items():
@@ -183,24 +194,32 @@ def wait_until_sent() -> None:
 
 
 def wake_run(run_id: int) -> None:
-    """Ask a worker to advance this run. Asking twice starts it once; the sweeper repeats a lost request."""
+    """Ask a worker to advance this run. Asking twice starts it once; the sweeper repeats a lost
+    request."""
     _get_publisher().put_job(ADVANCE_JOB, run_id)
 
 
 def wake_runs_now(run_ids: Sequence[int]) -> list[int]:
-    """Ask workers to advance these runs, from this thread; return the runs that the queue accepted."""
+    """Ask workers to advance these runs, from this thread; return the runs that the queue
+    accepted."""
     accepted = []
     try:
         for pk in run_ids:
             _send_job(ADVANCE_JOB, pk)
             accepted.append(pk)
     except _UNREACHABLE as error:
-        logger.debug("the queue accepted %d of %d runs: %s", len(accepted), len(run_ids), type(error).__name__)
+        logger.debug(
+            "the queue accepted %d of %d runs: %s",
+            len(accepted),
+            len(run_ids),
+            type(error).__name__,
+        )
     return accepted
 
 
 def request_title(run_id: int) -> None:
-    """Ask a worker to give this run a title; if the request is lost, the title stays the beginning of the task."""
+    """Ask a worker to give this run a title; if the request is lost, the title stays the beginning
+    of the task."""
     _get_publisher().put_job(TITLE_JOB, run_id)
 
 
@@ -244,4 +263,6 @@ async def hint_inbox(organization_id: int, hint: Mapping[str, str]) -> None:
 
 def stream_text(stream: TextStream, text: str) -> None:
     """Show text on open pages while the model writes it; it has no event number and may be lost."""
-    _get_publisher().put_delta(stream, text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+    _get_publisher().put_delta(
+        stream, text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    )

@@ -12,7 +12,8 @@ from tools.caches import register
 from tools.contract import RateLimit
 from tools.toolbox import ProcessRateLimiter
 
-# Each call within the window is a member of a sorted set; its score is the time in ms by Redis's clock.
+# Each call within the window is a member of a sorted set; its score is the time in ms by Redis's
+# clock.
 _TAKE_SCRIPT = """
 local now = redis.call('TIME')
 now = now[1] * 1000 + math.floor(now[2] / 1000)
@@ -36,10 +37,14 @@ class SharedRateLimiter:
         self._fallback = ProcessRateLimiter()
 
     def seconds_to_wait(self, key: str, limit: RateLimit) -> float:
-        """Count this call and return 0 if it may run; else return the seconds until a call may run."""
+        """Count this call and return 0 if it may run; else return the seconds until a call may
+        run."""
         arguments: list[str | int] = [round(limit.seconds * 1000), limit.calls, uuid.uuid4().hex]
         try:
-            return float(self._take(keys=[f"{settings.GADGET_QUEUE}:rate:{key}"], args=arguments)) / 1000
+            return (
+                float(self._take(keys=[f"{settings.GADGET_QUEUE}:rate:{key}"], args=arguments))
+                / 1000
+            )
         except redis.RedisError:
             return self._fallback.seconds_to_wait(key, limit)
 
@@ -49,7 +54,8 @@ register(_limiter)
 
 
 def count_or_wait(key: str, most: int, seconds: float = 60.0) -> int:
-    """Count one more event of this key in this process, unless `most` were counted within these seconds.
+    """Count one more event of this key in this process, unless `most` were counted within these
+    seconds.
 
     Return 0 if it was counted, else the whole seconds until the next one can be.
     """

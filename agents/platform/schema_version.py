@@ -1,7 +1,9 @@
-"""The oldest code that may still run on the database: older code would misread what newer migrations made.
+"""The oldest code that may still run on the database: older code would misread what newer
+migrations made.
 
-Migrations that only add do not change it, so that the preceding version runs beside this one during a rolling update. A
-migration that removes or changes something calls `require_schema`, which writes one row.
+Migrations that only add do not change it, so that the preceding version runs beside this one during
+a rolling update. A migration that removes or changes something calls `require_schema`, which writes
+one row.
 """
 
 import functools
@@ -27,7 +29,8 @@ MIGRATE_FIX = "python manage.py migrate"
 
 
 class WrongSchemaError(Exception):
-    """This code may not run on the database: a newer version migrated it, or one from before the first release.
+    """This code may not run on the database: a newer version migrated it, or one from before the
+    first release.
 
     Attributes:
         fault, fix: sentences for people; the text is both.
@@ -43,7 +46,8 @@ class NotMigratedError(Exception):
 
 
 def require_schema(version: int, gadget: str) -> migrations.RunPython:
-    """Return the operation of a migration after which only code of this schema version or later may run.
+    """Return the operation of a migration after which only code of this schema version or later may
+    run.
 
     Args:
         gadget: the first version of Gadget that may run, for people.
@@ -51,13 +55,16 @@ def require_schema(version: int, gadget: str) -> migrations.RunPython:
 
     def write(apps: StateApps, _: BaseDatabaseSchemaEditor) -> None:
         row = {"oldest": version, "gadget": gadget}
-        apps.get_model("platform", "OldestSchema").objects.update_or_create(pk=ONLY_ROW_ID, defaults=row)
+        apps.get_model("platform", "OldestSchema").objects.update_or_create(
+            pk=ONLY_ROW_ID, defaults=row
+        )
 
     return migrations.RunPython(write, migrations.RunPython.noop)
 
 
 def check_schema() -> None:
-    """Check that this code may run on the database in its current state; it may if nothing is migrated yet.
+    """Check that this code may run on the database in its current state; it may if nothing is
+    migrated yet.
 
     Raises:
         WrongSchemaError: the text names both versions and says how to fix it.
@@ -65,12 +72,15 @@ def check_schema() -> None:
     unknown = list_unknown_migrations()
     if unknown and not is_released(MigrationRecorder(connection).applied_migrations()):
         raise WrongSchemaError(
-            "This data is from before Gadget's first release and cannot be upgraded.", UNRELEASED_FIX
+            "This data is from before Gadget's first release and cannot be upgraded.",
+            UNRELEASED_FIX,
         )
     ours = f"This is Gadget {settings.GADGET_VERSION} with schema version {SCHEMA_VERSION}"
     row = OldestSchema.objects.first() if _has_table() else None
     if row is not None and row.oldest > SCHEMA_VERSION:
-        needed = f"the database needs Gadget {row.gadget} or later, with schema version {row.oldest}"
+        needed = (
+            f"the database needs Gadget {row.gadget} or later, with schema version {row.oldest}"
+        )
         raise WrongSchemaError(f"{ours}, but {needed}.", NEWER_FIX)
     if row is None and unknown:
         fault = f"another version migrated the database ({unknown[0]} is unknown) and allows no older code"

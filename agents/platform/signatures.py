@@ -1,6 +1,8 @@
-"""Create and check HMAC-SHA256 signatures with the audit keys: the first key signs, every key verifies.
+"""Create and check HMAC-SHA256 signatures with the audit keys: the first key signs, every key
+verifies.
 
-The keys are not in the database. So a signature proves what a plain hash cannot: its author had a key.
+The keys are not in the database. So a signature proves what a plain hash cannot: its author had a
+key.
 """
 
 import hmac

@@ -1,6 +1,8 @@
-"""Test whether the database and the files folder accept writes: write something, commit it and remove it.
+"""Test whether the database and the files folder accept writes: write something, commit it and
+remove it.
 
-Reads prove nothing: with a full disk, every query works, and so does a transaction that is rolled back.
+Reads prove nothing: with a full disk, every query works, and so does a transaction that is rolled
+back.
 """
 
 import os
@@ -23,13 +25,15 @@ from agents.platform.schema_version import NotMigratedError, check_migrated
 from tools.caches import register
 
 FILLER_BYTES = {"sqlite": 64 * 1024, "postgresql": 8 * 1024}
-"""More than fits into the free space inside a nearly full database. PostgreSQL also logs them, so it gets fewer."""
+"""More than fits into the free space inside a nearly full database. PostgreSQL also logs them, so
+it gets fewer."""
 FILE_BYTES = 64 * 1024
 TIMEOUT_S = 1.5
 """The longest wait for a result: readiness must be known within two seconds."""
 MAX_AGE_S = 1.0
 RESTART_AFTER_S = 5.0
-"""The age at which an unfinished check is started again: it may hang on a link that has recovered."""
+"""The age at which an unfinished check is started again: it may hang on a link that has
+recovered."""
 MAX_HANGING = 8
 """The most threads that may hang in one check: a folder on a lost server may never respond."""
 
@@ -38,7 +42,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Writability:
-    """The reasons why the database and the files folder accept no writes; empty for each that does."""
+    """The reasons why the database and the files folder accept no writes; empty for each that
+    does."""
 
     database: str = ""
     files: str = ""
@@ -75,7 +80,9 @@ class BackgroundCheck(Generic[T]):
             if not is_fresh and is_open and self._threads < MAX_HANGING:
                 self._started_at = now
                 self._threads += 1
-                threading.Thread(target=self._run, args=(now,), name="background-check", daemon=True).start()
+                threading.Thread(
+                    target=self._run, args=(now,), name="background-check", daemon=True
+                ).start()
 
     def read(self) -> T:
         """Return the newest result; wait for it at most until `timeout_s` after the check began."""
@@ -129,11 +136,14 @@ def try_files() -> str:
 def try_database() -> str:
     """Return why the database accepts no writes; empty if it does.
 
-    There are two transactions, because only a commit takes space; the second also removes rows left by a crash.
+    There are two transactions, because only a commit takes space; the second also removes rows left
+    by a crash.
     """
     try:
         with transaction.atomic():
-            row = WriteProbe.objects.create(filler=secrets.token_bytes(FILLER_BYTES[connection.vendor]))
+            row = WriteProbe.objects.create(
+                filler=secrets.token_bytes(FILLER_BYTES[connection.vendor])
+            )
         WriteProbe.objects.filter(pk__lte=row.pk).delete()
     except (DatabaseError, InterfaceError) as error:
         return describe_outage(error) or UNREACHABLE
@@ -152,5 +162,7 @@ def find_condition() -> Unavailable | None:
     return Unavailable(reason) if reason else None
 
 
-DATABASE: BackgroundCheck[Unavailable | None] = BackgroundCheck(find_condition, Unavailable(UNREACHABLE))
+DATABASE: BackgroundCheck[Unavailable | None] = BackgroundCheck(
+    find_condition, Unavailable(UNREACHABLE)
+)
 FILES = BackgroundCheck(try_files, "The files folder does not answer.")

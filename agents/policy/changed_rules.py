@@ -1,4 +1,5 @@
-"""The rules of a policy draft, for the judge of recorded calls: changed rules, standing grants, earlier calls."""
+"""The rules of a policy draft, for the judge of recorded calls: changed rules, standing grants,
+earlier calls."""
 
 from __future__ import annotations
 
@@ -19,9 +20,12 @@ from tools.toolbox.snapshots import RecordedRules
 
 
 class ChangedRules:
-    """A `RuleChange` made of a policy draft; its scopes are the numbers of the changes for an employee."""
+    """A `RuleChange` made of a policy draft; its scopes are the numbers of the changes for an
+    employee."""
 
-    def __init__(self, organization_id: int, changes: Iterable[PolicyChange], judged: QuerySet[ToolCall]) -> None:
+    def __init__(
+        self, organization_id: int, changes: Iterable[PolicyChange], judged: QuerySet[ToolCall]
+    ) -> None:
         """Prepare the rules for these calls, which all belong to the organization."""
         self._changes = tuple(changes)
         self._grants = _find_grants(organization_id, self._changes)
@@ -29,7 +33,9 @@ class ChangedRules:
 
     def find_scope(self, employee_id: int) -> Hashable:
         """Return the numbers of the changes that concern the employee."""
-        return tuple(number for number, change in enumerate(self._changes) if change.concerns(employee_id))
+        return tuple(
+            number for number, change in enumerate(self._changes) if change.concerns(employee_id)
+        )
 
     def apply(self, rules: RecordedRules, scope: Hashable) -> RecordedRules:
         """Return the rules with the changes of this scope."""
@@ -50,7 +56,9 @@ def _list_limits(changes: Iterable[PolicyChange]) -> list[tuple[str, Condition]]
     return [(change.tool, change.condition) for change in changes if change.condition is not None]
 
 
-def _find_grants(organization_id: int, changes: Sequence[PolicyChange]) -> dict[str, list[tuple[int, GrantMatcher]]]:
+def _find_grants(
+    organization_id: int, changes: Sequence[PolicyChange]
+) -> dict[str, list[tuple[int, GrantMatcher]]]:
     """Return the proposed standing grants by tool, each with the number of its change.
 
     One whose tool is no longer installed approves nothing.
@@ -60,5 +68,7 @@ def _find_grants(organization_id: int, changes: Sequence[PolicyChange]) -> dict[
         if change.kind is ChangeKind.STANDING_GRANT:
             tool = load_toolbox(organization_id).get_tool(change.tool)
             if tool is not None:
-                found[change.tool].append((number, GrantMatcher.of(change.as_proposed_grant(), tool)))
+                found[change.tool].append(
+                    (number, GrantMatcher.of(change.as_proposed_grant(), tool))
+                )
     return dict(found)

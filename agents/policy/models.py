@@ -1,4 +1,5 @@
-"""Policy drafts, and everything that would have been different under policy drafts in shadow mode."""
+"""Policy drafts, and everything that would have been different under policy drafts in shadow
+mode."""
 
 from django.conf import settings
 from django.db import models
@@ -17,20 +18,25 @@ class PolicyDraft(models.Model):
 
     Attributes:
         changes: JSON of `agents.policy.policy_drafts.PolicyChange`.
-        shadow_from, shadow_until: the period of shadow mode, in which it also judges new calls; None before it.
+        shadow_from, shadow_until: the period of shadow mode, in which it also judges new calls;
+            None before it.
         last_call_id: the newest call that was compared, or that existed when shadow mode started.
-        counts: the number of compared calls by both verdicts, such as {"auto ask": 3}, and of calls that were not
-            judged, by kind.
-        last_decided_at, last_card_id: the newest decision that was compared with its approval rules; None
-            before the first.
-        card_counts: the number of compared cards that match these rules, by outcome, and as `stuck` of those that
-            nobody could have approved.
+        counts: the number of compared calls by both verdicts, such as {"auto ask": 3}, and of calls
+            that were not judged, by kind.
+        last_decided_at, last_card_id: the newest decision that was compared with its approval
+            rules; None before the first.
+        card_counts: the number of compared cards that match these rules, by outcome, and as `stuck`
+            of those that nobody could have approved.
     """
 
-    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="+", db_index=False)
+    organization = models.ForeignKey(
+        Organization, on_delete=models.CASCADE, related_name="+", db_index=False
+    )
     name = models.CharField(max_length=80)
     changes = models.JSONField()
-    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+"
+    )
     created_at = models.DateTimeField(db_default=Now())
     shadow_from = models.DateTimeField(null=True)
     shadow_until = models.DateTimeField(null=True)
@@ -44,7 +50,11 @@ class PolicyDraft(models.Model):
         ordering = ("-id",)
         indexes = (
             models.Index(fields=("organization", "-id"), name="drafts_of_organization"),
-            models.Index(fields=("shadow_until",), name="drafts_in_shadow", condition=Q(shadow_until__isnull=False)),
+            models.Index(
+                fields=("shadow_until",),
+                name="drafts_in_shadow",
+                condition=Q(shadow_until__isnull=False),
+            ),
         )
         constraints = (
             models.CheckConstraint(
@@ -61,9 +71,12 @@ class PolicyDraft(models.Model):
 
 
 class ShadowVerdict(models.Model):
-    """A different verdict that a policy draft in shadow mode gave about a call; it was never applied."""
+    """A different verdict that a policy draft in shadow mode gave about a call; it was never
+    applied."""
 
-    draft = models.ForeignKey(PolicyDraft, on_delete=models.CASCADE, related_name="verdicts", db_index=False)
+    draft = models.ForeignKey(
+        PolicyDraft, on_delete=models.CASCADE, related_name="verdicts", db_index=False
+    )
     call = models.ForeignKey(ToolCall, on_delete=models.CASCADE, related_name="+")
     before = models.CharField(max_length=10)
     after = models.CharField(max_length=10)
@@ -71,14 +84,17 @@ class ShadowVerdict(models.Model):
 
     class Meta:
         ordering = ("-call_id",)
-        constraints = (models.UniqueConstraint(fields=("draft", "call"), name="one_shadow_verdict_per_call"),)
+        constraints = (
+            models.UniqueConstraint(fields=("draft", "call"), name="one_shadow_verdict_per_call"),
+        )
 
     def __str__(self) -> str:
         return f"{self.before} → {self.after}"
 
 
 class ShadowCard(models.Model):
-    """A card that would have needed other people by the approval rules of a policy draft in shadow mode.
+    """A card that would have needed other people by the approval rules of a policy draft in shadow
+    mode.
 
     Attributes:
         outcome: a `CardOutcome` of `agents.policy.rule_simulation`.
@@ -86,7 +102,9 @@ class ShadowCard(models.Model):
         is_stuck: nobody could have approved it when it was compared.
     """
 
-    draft = models.ForeignKey(PolicyDraft, on_delete=models.CASCADE, related_name="cards", db_index=False)
+    draft = models.ForeignKey(
+        PolicyDraft, on_delete=models.CASCADE, related_name="cards", db_index=False
+    )
     card = models.ForeignKey(Approval, on_delete=models.CASCADE, related_name="+")
     outcome = models.CharField(max_length=10)
     needs = models.TextField(blank=True)
@@ -94,7 +112,9 @@ class ShadowCard(models.Model):
 
     class Meta:
         ordering = ("-card_id",)
-        constraints = (models.UniqueConstraint(fields=("draft", "card"), name="one_shadow_outcome_per_card"),)
+        constraints = (
+            models.UniqueConstraint(fields=("draft", "card"), name="one_shadow_outcome_per_card"),
+        )
 
     def __str__(self) -> str:
         return self.outcome

@@ -1,4 +1,5 @@
-"""Approval rules of policy drafts: stored, described in words, and checked against the rows of their organization."""
+"""Approval rules of policy drafts: stored, described in words, and checked against the rows of
+their organization."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ REMOVED = "a removed group"
 
 
 def store_named_rule(rule: RuleTerms) -> dict[str, Any]:
-    """Return the rule for storage; its groups are stored by id, so that they have current names when read."""
+    """Return the rule for storage; its groups are stored by id, so that they have current names
+    when read."""
     return {**store_rule(rule), "name": rule.name}
 
 
@@ -33,7 +35,9 @@ def read_named_rule(stored: Mapping[str, Any]) -> RuleTerms:
         raise ValueError(f"a number of the rule is too large: {error}") from error
     if not 1 <= rule.needed <= MAX_NEEDED:
         raise ValueError(f"a rule cannot need {rule.needed} people")
-    if rule.employee_id is not None and type(rule.employee_id) is not int:  # True would be employee 1
+    if (
+        rule.employee_id is not None and type(rule.employee_id) is not int
+    ):  # True would be employee 1
         raise TypeError(f"{rule.employee_id!r} is not an employee's id")
     if "\0" in f"{stored['name']}{rule.tool}{rule.category}":
         raise ValueError("no name contains NUL")
@@ -59,24 +63,30 @@ def name_groups(organization_id: int, rule: RuleTerms) -> RuleTerms:
         return rule
     names = _load_groups(organization_id)
     first, second = (
-        group and Group(group.id, names.get(group.id, REMOVED)) for group in (rule.group, rule.second_group)
+        group and Group(group.id, names.get(group.id, REMOVED))
+        for group in (rule.group, rule.second_group)
     )
     return replace(rule, group=first, second_group=second)
 
 
 def describe_rule(rule: RuleTerms, employees: Mapping[int, str]) -> str:
-    """Describe the people that a rule requires and its cards, such as `needs 2 approvers; for data.updateRecord`."""
+    """Describe the people that a rule requires and its cards, such as `needs 2 approvers; for
+    data.updateRecord`."""
     parts = [describe_people(rule, [rule.group] if rule.group else ())]
     if rule.escalates_after is not None and rule.second_group is not None:
         hours = int(rule.escalates_after.total_seconds() // 3600)
-        parts.append(f"after {hours} hour{'' if hours == 1 else 's'} also people of {rule.second_group.name}")
+        parts.append(
+            f"after {hours} hour{'' if hours == 1 else 's'} also people of {rule.second_group.name}"
+        )
     scope = [rule.tool or rule.category or "every tool"]
     if rule.level is not None:
         scope.append(f"{rule.level.value} level")
     if rule.employee_id is not None:
         scope.append(employees.get(rule.employee_id, "a removed employee"))
     if rule.conditions:
-        scope.append(f"if {' and '.join(condition.describe_match() for condition in rule.conditions)}")
+        scope.append(
+            f"if {' and '.join(condition.describe_match() for condition in rule.conditions)}"
+        )
     return "; ".join([*parts, f"for {', '.join(scope)}"])
 
 
@@ -85,4 +95,6 @@ def _list_groups(rule: RuleTerms) -> list[Group]:
 
 
 def _load_groups(organization_id: int) -> dict[int, str]:
-    return dict(ApproverGroup.objects.filter(organization_id=organization_id).values_list("pk", "name"))
+    return dict(
+        ApproverGroup.objects.filter(organization_id=organization_id).values_list("pk", "name")
+    )

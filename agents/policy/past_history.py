@@ -1,8 +1,10 @@
-"""The calls before a recorded call, rebuilt from the calls that really started, for proposed limits over history.
+"""The calls before a recorded call, rebuilt from the calls that really started, for proposed limits
+over history.
 
-A call that ran alone counts from the moment when it was recorded, as the gate counts it; any other from its start. So
-the calls of one response count each other. Calls that were approved and had not started yet are not counted. Time ends
-when the judged call was recorded, even if it was judged again later.
+A call that ran alone counts from the moment when it was recorded, as the gate counts it; any other
+from its start. So the calls of one response count each other. Calls that were approved and had not
+started yet are not counted. Time ends when the judged call was recorded, even if it was judged
+again later.
 """
 
 from __future__ import annotations
@@ -62,16 +64,21 @@ class _Timeline:
         self._started = list(accumulate((amount for _, amount in started), initial=Fraction(0)))
 
     def add_up(self, end: Moment, length: timedelta) -> Fraction:
-        """Add up the calls that count before the end, and that started less than this time before it."""
+        """Add up the calls that count before the end, and that started less than this time before
+        it."""
         before = self._entered[bisect_left(self._entries, end)]
         return before - self._started[bisect_right(self._starts, end[0] - length)]
 
 
 class PastHistory:
-    """The started calls of tools that a policy draft limits over history; each tool is loaded once, when needed."""
+    """The started calls of tools that a policy draft limits over history; each tool is loaded once,
+    when needed."""
 
     def __init__(
-        self, organization_id: int, judged: QuerySet[ToolCall], limits: Iterable[tuple[str, Condition]]
+        self,
+        organization_id: int,
+        judged: QuerySet[ToolCall],
+        limits: Iterable[tuple[str, Condition]],
     ) -> None:
         """Prepare the history of these judged calls for the limits, each with its tool."""
         self._organization_id, self._judged = organization_id, judged
@@ -84,11 +91,13 @@ class PastHistory:
         self._succeeded: dict[tuple[str, After], dict[int, list[tuple[Moment, str]]]] = {}
 
     def look_back(self, row: CallRow) -> ToolHistory | None:
-        """Return the history before this call; None if the policy draft has no limit over history for its tool."""
+        """Return the history before this call; None if the policy draft has no limit over history
+        for its tool."""
         return _CallHistory(self, row) if row.tool in self._summed else None
 
     def list_timelines(self, row: CallRow) -> Mapping[str, _Timeline]:
-        """Return the timelines of the call's employee and tool; none if no call of both has started."""
+        """Return the timelines of the call's employee and tool; none if no call of both has
+        started."""
         if row.tool not in self._started:
             self._started[row.tool] = self._load_started(row.tool)
         return self._started[row.tool].get(row.employee_id, {})
@@ -98,7 +107,8 @@ class PastHistory:
         return param in self._summed[tool]
 
     def list_succeeded(self, row: CallRow, after: After) -> Sequence[tuple[Moment, str]]:
-        """List the values of the calls that succeeded in the call's run, each with the moment of its end."""
+        """List the values of the calls that succeeded in the call's run, each with the moment of
+        its end."""
         key = (row.tool, after)
         if key not in self._succeeded:
             self._succeeded[key] = self._load_succeeded(row.tool, after)
@@ -106,8 +116,11 @@ class PastHistory:
 
     @cached_property
     def _oldest(self) -> datetime:
-        """The time of the oldest judged call, a second early, because SQLite compares times as texts of any length."""
-        oldest: datetime = self._judged.aggregate(oldest=Min("created_at"))["oldest"] or timezone.now()
+        """The time of the oldest judged call, a second early, because SQLite compares times as
+        texts of any length."""
+        oldest: datetime = (
+            self._judged.aggregate(oldest=Min("created_at"))["oldest"] or timezone.now()
+        )
         return oldest - timedelta(seconds=1)
 
     def _find_calls(self, tool: str) -> QuerySet[ToolCall]:
@@ -116,7 +129,14 @@ class PastHistory:
     def _load_started(self, tool: str) -> dict[int, dict[str, _Timeline]]:
         params = sorted(self._summed[tool])
         calls = self._find_calls(tool).filter(started_at__gt=self._oldest - LONGEST)
-        columns = ("run__employee_id", "pk", "created_at", "started_at", "judgment__verdict", "judgment__erased")
+        columns = (
+            "run__employee_id",
+            "pk",
+            "created_at",
+            "started_at",
+            "judgment__verdict",
+            "judgment__erased",
+        )
         texts = [ParamText("params", param.split(".")[0]) for param in params]
         found: dict[int, list[_StartedCall]] = defaultdict(list)
         for values in calls.values_list(*columns, *texts).iterator():
@@ -136,7 +156,9 @@ class PastHistory:
 
     def _load_succeeded(self, tool: str, after: After) -> dict[int, list[tuple[Moment, str]]]:
         path = after.param.split(".")
-        judged = self._find_calls(tool).filter(run_id=OuterRef("run_id"), created_at__gte=self._oldest)
+        judged = self._find_calls(tool).filter(
+            run_id=OuterRef("run_id"), created_at__gte=self._oldest
+        )
         done = self._find_calls(after.tool).filter(Exists(judged), status=CallStatus.SUCCEEDED)
         columns = ("run_id", "finished_at", "pk", ParamText("params", path[0]))
         found: dict[int, list[tuple[Moment, str]]] = defaultdict(list)
@@ -161,7 +183,8 @@ class _CallHistory:
         """Add up the amounts of the same calls.
 
         Raises:
-            MissingFact: the policy draft has no limit on this sum, or the amounts of some calls were erased.
+            MissingFact: the policy draft has no limit on this sum, or the amounts of some calls
+                were erased.
         """
         if not self.past.is_summed(self.row.tool, param) or self._add_up(_ERASED, period):
             raise MissingFact(f"sum of {param}")
@@ -171,10 +194,14 @@ class _CallHistory:
         return _EXACT.divide(Decimal(found.numerator), Decimal(found.denominator))
 
     def find_unseen(self, after: After, values: Sequence[Any]) -> int | None:
-        """Return the position of the first value that no earlier successful call of the same run had."""
+        """Return the position of the first value that no earlier successful call of the same run
+        had."""
         done = self.past.list_succeeded(self.row, after)
         seen = {value for moment, value in done if moment < self._end}
-        return next((number for number, value in enumerate(values) if canonical_json(value) not in seen), None)
+        return next(
+            (number for number, value in enumerate(values) if canonical_json(value) not in seen),
+            None,
+        )
 
     @property
     def _end(self) -> Moment:

@@ -1,4 +1,5 @@
-"""Policy drafts: rule changes that can be stored, described in words, and applied to recorded rules."""
+"""Policy drafts: rule changes that can be stored, described in words, and applied to recorded
+rules."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ class ChangeKind(StrEnum):
 OF_HOSTS = (ChangeKind.ALLOW_HOST, ChangeKind.FORBID_HOST)
 """Changes to the allowed hosts, for the whole organization."""
 OF_CARDS = (ChangeKind.APPROVAL_RULE, ChangeKind.NO_APPROVAL_RULE)
-"""Changes to the people who must approve cards; no verdict depends on them. The others are about calls."""
+"""Changes to the people who must approve cards; no verdict depends on them. The others are about
+calls."""
 LABELS = {
     ChangeKind.GRANT: "Allow the tool",
     ChangeKind.REVOKE: "Disallow the tool",
@@ -82,7 +84,8 @@ class PolicyChange:
 
     @classmethod
     def from_grant(cls, proposal: ProposedGrant) -> PolicyChange:
-        """Return the change that adds this standing grant, without its run, its uses and its lifetime."""
+        """Return the change that adds this standing grant, without its run, its uses and its
+        lifetime."""
         return cls(
             ChangeKind.STANDING_GRANT,
             proposal.tool,
@@ -140,13 +143,29 @@ class PolicyChange:
     def describe(self, employees: Mapping[int, str]) -> str:
         """Describe the change in words, such as `Dana: stop data.bulkDelete`."""
         if self.rule is not None:
-            terms = "" if self.kind is ChangeKind.NO_APPROVAL_RULE else f": {describe_rule(self.rule, employees)}"
+            terms = (
+                ""
+                if self.kind is ChangeKind.NO_APPROVAL_RULE
+                else f": {describe_rule(self.rule, employees)}"
+            )
             return f"{LABELS[self.kind]} “{self.rule.name}”{terms}"
         if self.kind in OF_HOSTS:
             return f"{LABELS[self.kind]}: {self.host}"
-        who = "All employees" if self.employee_id is None else employees.get(self.employee_id, "A removed employee")
-        what = f"{LABELS[self.kind][:1].lower()}{LABELS[self.kind][1:]}".replace("the tool", self.tool)
-        more = f" to {self.level.value}" if self.level else f" ({self.condition.describe()})" if self.condition else ""
+        who = (
+            "All employees"
+            if self.employee_id is None
+            else employees.get(self.employee_id, "A removed employee")
+        )
+        what = f"{LABELS[self.kind][:1].lower()}{LABELS[self.kind][1:]}".replace(
+            "the tool", self.tool
+        )
+        more = (
+            f" to {self.level.value}"
+            if self.level
+            else f" ({self.condition.describe()})"
+            if self.condition
+            else ""
+        )
         return f"{who}: {what}{more}"
 
 
@@ -157,7 +176,8 @@ def _load_employee_id(stored: Any) -> int | None:
 
 
 def apply_changes(rules: RecordedRules, changes: Iterable[PolicyChange]) -> RecordedRules:
-    """Return a copy of the rules with these changes; standing grants and approval rules change none."""
+    """Return a copy of the rules with these changes; standing grants and approval rules change
+    none."""
     grants, policy = rules.grants, rules.policy
     for change in changes:
         if change.kind in OF_HOSTS:
@@ -169,7 +189,11 @@ def apply_changes(rules: RecordedRules, changes: Iterable[PolicyChange]) -> Reco
 
 def _change_hosts(policy: Policy, change: PolicyChange) -> Policy:
     host = {change.host.lower()}
-    allowed = policy.allowed_hosts | host if change.kind is ChangeKind.ALLOW_HOST else policy.allowed_hosts - host
+    allowed = (
+        policy.allowed_hosts | host
+        if change.kind is ChangeKind.ALLOW_HOST
+        else policy.allowed_hosts - host
+    )
     return replace(policy, allowed_hosts=allowed)
 
 
@@ -182,12 +206,17 @@ def _change_grants(grants: Grants, change: PolicyChange) -> Grants:
             return replace(grants, tools=grants.tools - {tool})
         case ChangeKind.LEVEL if change.level is not None:
             levels = (change.level, grants.raised.get(tool, change.level))
-            return replace(grants, raised={**grants.raised, tool: max(levels, key=lambda level: level.rank)})
+            return replace(
+                grants, raised={**grants.raised, tool: max(levels, key=lambda level: level.rank)}
+            )
         case ChangeKind.LIMIT if change.condition is not None:
             limits = (*grants.conditions.get(tool, ()), change.condition)
             return replace(grants, conditions={**grants.conditions, tool: limits})
         case ChangeKind.NO_LIMITS:
-            return replace(grants, conditions={name: each for name, each in grants.conditions.items() if name != tool})
+            return replace(
+                grants,
+                conditions={name: each for name, each in grants.conditions.items() if name != tool},
+            )
         case ChangeKind.STOP:
             return replace(grants, stopped={**grants.stopped, tool: STOPPED_BY})
     raise ValueError(f"{change.kind} lacks its value")

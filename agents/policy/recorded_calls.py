@@ -79,10 +79,21 @@ def read_calls(chosen: CallFilter, newest_first: bool = False) -> Iterator[CallR
     """Read the calls, a batch at a time."""
     found = Pass.objects.filter(run_id=OuterRef("run_id"), number=OuterRef("pass_number"))
     texts = {name: Cast(name, TextField()) for name in ("params", "judgment", "provenance")}
-    columns = ("pk", "organization_id", "run_id", "run__employee_id", "tool", "level", "why", "status")
+    columns = (
+        "pk",
+        "organization_id",
+        "run_id",
+        "run__employee_id",
+        "tool",
+        "level",
+        "why",
+        "status",
+    )
     calls = chosen.find()
     rows = calls.reverse() if newest_first else calls
-    values = rows.values_list(*columns, Subquery(found.values("snapshot")[:1]), *texts.values(), "created_at")
+    values = rows.values_list(
+        *columns, Subquery(found.values("snapshot")[:1]), *texts.values(), "created_at"
+    )
     for row in values.iterator(ROWS_AT_ONCE):
         yield CallRow._make(row)
 
@@ -125,7 +136,8 @@ class RuleChange(Protocol):
     """A change to the rules under which calls are judged."""
 
     def find_scope(self, employee_id: int) -> Hashable:
-        """Return the changes that apply to the employee's calls; employees with an equal scope share their verdicts."""
+        """Return the changes that apply to the employee's calls; employees with an equal scope
+        share their verdicts."""
 
     def apply(self, rules: RecordedRules, scope: Hashable) -> RecordedRules:
         """Return the changed rules for calls of this scope."""
@@ -134,7 +146,8 @@ class RuleChange(Protocol):
         """Return the standing grants that may approve the tool's calls of this scope."""
 
     def rebuild_history(self, row: CallRow) -> ToolHistory | None:
-        """Return the facts about earlier calls that may not be recorded; None if the change needs none."""
+        """Return the facts about earlier calls that may not be recorded; None if the change needs
+        none."""
 
 
 PREAPPROVED = "answered"
@@ -142,7 +155,8 @@ PREAPPROVED = "answered"
 
 
 class _Reach(Enum):
-    """The calls that get the same verdict as a judged one, besides those that are equal in everything."""
+    """The calls that get the same verdict as a judged one, besides those that are equal in
+    everything."""
 
     ANY_PARAMS = auto()
     SAME_PARAMS = auto()
@@ -151,7 +165,8 @@ class _Reach(Enum):
 
 
 class RecordedJudge:
-    """Judges recorded calls by their own snapshots and facts, under changed rules if a change is given.
+    """Judges recorded calls by their own snapshots and facts, under changed rules if a change is
+    given.
 
     Equal calls are judged once. Their params matter only where the rules limit them.
     """
@@ -164,7 +179,15 @@ class RecordedJudge:
     def judge(self, row: CallRow) -> Judged:
         """Judge a call again. It never raises, whatever is stored with the call."""
         scope = self._change.find_scope(row.employee_id) if self._change else None
-        short = (row.organization_id, row.snapshot, scope, row.tool, row.level, row.why, row.judgment)
+        short = (
+            row.organization_id,
+            row.snapshot,
+            scope,
+            row.tool,
+            row.level,
+            row.why,
+            row.judgment,
+        )
         found = self._judged.get(short)
         if found is not None:
             return found
@@ -184,7 +207,9 @@ class RecordedJudge:
             if judgment is None:
                 return Judged(ReplayOutcome.PRUNED, reason="no facts were kept"), _Reach.ANY_PARAMS
             if judgment.get("erased"):
-                return Judged(ReplayOutcome.ERASED, reason="its values were erased"), _Reach.ANY_PARAMS
+                return Judged(
+                    ReplayOutcome.ERASED, reason="its values were erased"
+                ), _Reach.ANY_PARAMS
             before = str(judgment["verdict"])
             snapshot = judgment.get("snapshot", row.snapshot) or ""
             rules = self._load_rules(row.organization_id, snapshot, scope)
@@ -196,30 +221,54 @@ class RecordedJudge:
             call = RecordedCall(row.tool, params, provenance, judgment, row.level, row.why)
             return self._compare(row, call, rules, scope), self._find_reach(row, call, rules, scope)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            damaged = Judged(ReplayOutcome.UNREADABLE, reason=f"its stored facts cannot be read: {error!r}")
+            damaged = Judged(
+                ReplayOutcome.UNREADABLE, reason=f"its stored facts cannot be read: {error!r}"
+            )
             return damaged, _Reach.SAME_PARAMS
 
-    def _find_reach(self, row: CallRow, call: RecordedCall, rules: RecordedRules, scope: Hashable) -> _Reach:
+    def _find_reach(
+        self, row: CallRow, call: RecordedCall, rules: RecordedRules, scope: Hashable
+    ) -> _Reach:
         traits = rules.find_traits(call)
         limits = rules.grants.conditions.get(traits.name, ()) if traits is not None else ()
         if self._change is None:
             return _Reach.SAME_PARAMS if limits else _Reach.ANY_PARAMS
         if need_history(limits) and self._change.rebuild_history(row) is not None:
             return _Reach.NONE
-        return _Reach.SAME_PARAMS if limits or self._change.find_grants(row.tool, scope) else _Reach.ANY_PARAMS
+        return (
+            _Reach.SAME_PARAMS
+            if limits or self._change.find_grants(row.tool, scope)
+            else _Reach.ANY_PARAMS
+        )
 
-    def _compare(self, row: CallRow, call: RecordedCall, rules: RecordedRules, scope: Hashable) -> Judged:
+    def _compare(
+        self, row: CallRow, call: RecordedCall, rules: RecordedRules, scope: Hashable
+    ) -> Judged:
         before = str(call.judgment["verdict"])
         grants = self._change.find_grants(row.tool, scope) if self._change else ()
         try:
-            verdict = judge_recorded(call, rules, self._change.rebuild_history(row) if self._change else None)
-            is_preapproved = verdict.permission is Permission.ASK and _is_preapproved(call, verdict, row, grants)
+            verdict = judge_recorded(
+                call, rules, self._change.rebuild_history(row) if self._change else None
+            )
+            is_preapproved = verdict.permission is Permission.ASK and _is_preapproved(
+                call, verdict, row, grants
+            )
         except MissingFact as missing:
-            return Judged(ReplayOutcome.UNKNOWN, before, reason=str(missing), differences=(str(missing),))
+            return Judged(
+                ReplayOutcome.UNKNOWN, before, reason=str(missing), differences=(str(missing),)
+            )
         after = PREAPPROVED if is_preapproved else verdict.permission.value
-        return Judged(ReplayOutcome.JUDGED, before, after, verdict.reason, tuple(list_differences(call, verdict)))
+        return Judged(
+            ReplayOutcome.JUDGED,
+            before,
+            after,
+            verdict.reason,
+            tuple(list_differences(call, verdict)),
+        )
 
-    def _load_rules(self, organization_id: int, name: str, scope: Hashable) -> RecordedRules | UnreadableSnapshot:
+    def _load_rules(
+        self, organization_id: int, name: str, scope: Hashable
+    ) -> RecordedRules | UnreadableSnapshot:
         key = (organization_id, name, scope)
         if key not in self._rules:
             if len(self._rules) >= MAX_REMEMBERED:
@@ -227,7 +276,9 @@ class RecordedJudge:
             self._rules[key] = self._read_rules(organization_id, name, scope)
         return self._rules[key]
 
-    def _read_rules(self, organization_id: int, name: str, scope: Hashable) -> RecordedRules | UnreadableSnapshot:
+    def _read_rules(
+        self, organization_id: int, name: str, scope: Hashable
+    ) -> RecordedRules | UnreadableSnapshot:
         try:
             rules = load_snapshot(organization_id, name)
         except UnreadableSnapshot as error:
@@ -235,7 +286,9 @@ class RecordedJudge:
         return self._change.apply(rules, scope) if self._change else rules
 
 
-def _is_preapproved(call: RecordedCall, verdict: Verdict, row: CallRow, grants: Sequence[GrantMatcher]) -> bool:
+def _is_preapproved(
+    call: RecordedCall, verdict: Verdict, row: CallRow, grants: Sequence[GrantMatcher]
+) -> bool:
     """Return True if one of these standing grants approves the call, about which the gate asks.
 
     Raises:
@@ -249,6 +302,8 @@ def _is_preapproved(call: RecordedCall, verdict: Verdict, row: CallRow, grants: 
     )  # fmt: skip
     if any(grant.covers(past) for grant in grants):
         return True
-    if provenance is None and any(grant.covers(replace(past, provenance=Provenance())) for grant in grants):
+    if provenance is None and any(
+        grant.covers(replace(past, provenance=Provenance())) for grant in grants
+    ):
         raise MissingFact("provenance")
     return False

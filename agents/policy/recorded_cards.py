@@ -1,4 +1,5 @@
-"""Recorded cards: read them in batches, with the people who decided them and the approval rules of that moment."""
+"""Recorded cards: read them in batches, with the people who decided them and the approval rules of
+that moment."""
 
 from __future__ import annotations
 
@@ -61,11 +62,13 @@ class PastCard:
 
     Attributes:
         card: with its requesters only if the ruling recorded them; see `add_requesters`.
-        person: the person who completed the approval, or created the standing grant that did; None if it was not
+        person: the person who completed the approval, or created the standing grant that did; None
+            if it was not
         approved.
         votes: those that were cast before.
         rules: those that matched it: of that time if it was approved, else the current ones.
-        is_kept: person, votes and rules were recorded with the approval; otherwise the current groups are used.
+        is_kept: person, votes and rules were recorded with the approval; otherwise the current
+            groups are used.
         has_requesters: the ruling recorded the requesters.
         breaks_glass: an admin approved it alone in an emergency, past all rules.
     """
@@ -81,7 +84,8 @@ class PastCard:
 
 
 def find_cards(organization_id: int) -> QuerySet[Approval]:
-    """Return the organization's cards that ask for approval, without those that another card has replaced."""
+    """Return the organization's cards that ask for approval, without those that another card has
+    replaced."""
     cards = Approval.objects.filter(organization_id=organization_id, kind=ApprovalKind.APPROVAL)
     return cards.exclude(status=ApprovalStatus.SUPERSEDED)
 
@@ -89,7 +93,15 @@ def find_cards(organization_id: int) -> QuerySet[Approval]:
 def read_cards(cards: QuerySet[Approval]) -> Iterator[list[CardRow]]:
     """Read the cards in their order, a batch at a time."""
     texts = (Cast(name, TextField()) for name in ("params", "ruling", "tool_call__judgment"))
-    columns = ("pk", "organization_id", "run_id", "tool_call_id", "run__employee_id", "tool_call__tool", "level")
+    columns = (
+        "pk",
+        "organization_id",
+        "run_id",
+        "tool_call_id",
+        "run__employee_id",
+        "tool_call__tool",
+        "level",
+    )
     decided = ("status", "decided_by_id", "decided_at", "tool_call__created_at")
     granted = ("standing_grant_id", "standing_grant__made_by_id")
     values = cards.values_list(*columns, *decided, *granted, *texts).iterator(CARDS_AT_ONCE)
@@ -99,7 +111,8 @@ def read_cards(cards: QuerySet[Approval]) -> Iterator[list[CardRow]]:
 
 @dataclass(frozen=True)
 class RulesOfToday:
-    """The rules, tools and people of today, which stand in for those of the past that were not kept.
+    """The rules, tools and people of today, which stand in for those of the past that were not
+    kept.
 
     Attributes:
         voters: the members of the organization, by user id.
@@ -110,7 +123,8 @@ class RulesOfToday:
     voters: Mapping[int, Voter]
 
     def recall(self, row: CardRow) -> PastCard:
-        """Return the card in its past state, without its votes if it was not approved; see `load_votes`.
+        """Return the card in its past state, without its votes if it was not approved; see
+        `load_votes`.
 
         Raises:
             KeyError, TypeError, ValueError, AttributeError, OverflowError: its record was damaged.
@@ -121,20 +135,33 @@ class RulesOfToday:
         age = ruling.age if ruling else (row.decided_at or timezone.now()) - row.called_at
         requesters = ruling.requesters if ruling else frozenset()
         params = json.loads(row.params)
-        card = RuledCard(row.tool, category, Level(row.level), row.employee_id, params, requesters, age)
+        card = RuledCard(
+            row.tool, category, Level(row.level), row.employee_id, params, requesters, age
+        )
         if ruling is not None:
             kept = any(rule.excludes_requesters for rule in ruling.rules)
-            past = PastCard(row, card, ruling.person, ruling.votes, ruling.rules, is_kept=True, has_requesters=kept)
+            past = PastCard(
+                row,
+                card,
+                ruling.person,
+                ruling.votes,
+                ruling.rules,
+                is_kept=True,
+                has_requesters=kept,
+            )
             return replace(past, breaks_glass=ruling.breaks_glass)
         if row.is_approved:
             return PastCard(row, card, self._find_person(row))
         return PastCard(row, card, rules=tuple(rule for rule in self.rules if rule.matches(card)))
 
     def _find_person(self, row: CardRow) -> Voter:
-        """Return the person who approved the card alone, with their current groups: they had the right then."""
+        """Return the person who approved the card alone, with their current groups: they had the
+        right then."""
         user_id = row.decided_by_id if row.grant_id is None else row.maker_id
         known = self.voters.get(user_id or 0)
-        return Voter(user_id or 0, known.name if known else "", groups=known.groups if known else frozenset())
+        return Voter(
+            user_id or 0, known.name if known else "", groups=known.groups if known else frozenset()
+        )
 
 
 def _read_ruling(row: CardRow) -> Ruling | None:
@@ -156,16 +183,27 @@ def read_judgment(row: CardRow) -> dict[str, Any]:
 
 def add_requesters(cards: Collection[PastCard]) -> list[PastCard]:
     """Return the cards with their requesters, as far as they are known today."""
-    wanted = [Approval(pk=each.row.pk, run_id=each.row.run_id, tool_call_id=each.row.call_id) for each in cards]
+    wanted = [
+        Approval(pk=each.row.pk, run_id=each.row.run_id, tool_call_id=each.row.call_id)
+        for each in cards
+    ]
     found = find_requesters(wanted)
     return [
-        replace(each, card=replace(each.card, requesters=frozenset(one.user_id for one in found[each.row.pk])))
+        replace(
+            each,
+            card=replace(
+                each.card, requesters=frozenset(one.user_id for one in found[each.row.pk])
+            ),
+        )
         for each in cards
     ]
 
 
-def load_votes(cards: Collection[PastCard], voters: Mapping[int, Voter]) -> dict[int, tuple[CastVote, ...]]:
-    """Load the votes on these cards by card id, in one query; people who have left the organization have none."""
+def load_votes(
+    cards: Collection[PastCard], voters: Mapping[int, Voter]
+) -> dict[int, tuple[CastVote, ...]]:
+    """Load the votes on these cards by card id, in one query; people who have left the organization
+    have none."""
     ids = [each.row.pk for each in cards]
     if not ids:
         return {}

@@ -1,4 +1,5 @@
-"""Approvals by standing grants, compared again with the terms of the grants and the recorded facts of the calls."""
+"""Approvals by standing grants, compared again with the terms of the grants and the recorded facts
+of the calls."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ _KEPT = '"answer"'
 
 
 def find_granted(chosen: CallFilter) -> dict[int, int]:
-    """Return the standing grant that approved each call of this filter that has started or may still start."""
+    """Return the standing grant that approved each call of this filter that has started or may
+    still start."""
     cards = Approval.objects.filter(
         standing_grant__isnull=False, status__in=USED, tool_call__in=chosen.find().order_by()
     )
@@ -37,7 +39,8 @@ class PreapprovalChecker:
         self._grants: dict[tuple[int, str], list[GrantTerms]] = {}
 
     def find_problem(self, row: CallRow, granted: int | None) -> str | None:
-        """Return the difference from the recorded approval; empty if there is none, None without a recorded approval.
+        """Return the difference from the recorded approval; empty if there is none, None without a
+        recorded approval.
 
         Args:
             granted: the standing grant that approved the call, as its card says.
@@ -61,7 +64,9 @@ class PreapprovalChecker:
         recorded, approving = kept.get("fitting", []), kept.get("grant")
         replayed = [each.pk for each in grants_for(call, grants)]
         if replayed != recorded:
-            mismatches = [find_mismatch(call, each) for each in grants if each.pk in {*recorded} - {*replayed}]
+            mismatches = [
+                find_mismatch(call, each) for each in grants if each.pk in {*recorded} - {*replayed}
+            ]
             reasons = [f": {each.why}" for each in mismatches if each is not None]
             return f"fitting grants recorded {recorded}, replayed {replayed}{''.join(reasons[:1])}"
         if approving is not None and approving not in recorded:
@@ -81,7 +86,9 @@ class PreapprovalChecker:
             if len(self._grants) >= MAX_REMEMBERED:
                 self._grants.clear()
             ids = load_snapshot(organization_id, snapshot).standing_grants
-            rows = StandingGrant.objects.filter(organization_id=organization_id, pk__in=ids).order_by("pk")
+            rows = StandingGrant.objects.filter(
+                organization_id=organization_id, pk__in=ids
+            ).order_by("pk")
             self._grants[key] = [row.as_terms() for row in rows]
         return self._grants[key]
 
@@ -96,7 +103,9 @@ def _build_call(row: CallRow, judgment: Mapping[str, Any]) -> AskingCall:
         employee_id=row.employee_id,
         run_id=row.run_id,
         params=json.loads(row.params),
-        causes=tuple(Cause(CauseKind(kind), text, param) for kind, text, param in judgment["causes"]),
+        causes=tuple(
+            Cause(CauseKind(kind), text, param) for kind, text, param in judgment["causes"]
+        ),
         provenance=Provenance.from_json(provenance) if provenance else None,
         destinations=frozenset(kept.get("destinations", ())),
     )

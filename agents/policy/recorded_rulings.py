@@ -37,12 +37,15 @@ def read_ruled(chosen: CallFilter) -> Iterator[RuledApproval]:
 
 
 def find_problem(row: RuledApproval) -> str | None:
-    """Judge an approval again; return the fault; empty if there is none, None if its values were erased."""
+    """Judge an approval again; return the fault; empty if there is none, None if its values were
+    erased."""
     try:
         if json.loads(row.judgment or "{}").get("erased"):
             return None
         ruling = Ruling.from_json(json.loads(row.ruling))
-        objection = ruling.find_objection(row.tool, Level(row.level), row.employee_id, json.loads(row.params))
+        objection = ruling.find_objection(
+            row.tool, Level(row.level), row.employee_id, json.loads(row.params)
+        )
         return objection.why if objection else ""
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         return f"the rules and votes of its approval cannot be read: {error!r}"

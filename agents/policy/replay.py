@@ -1,4 +1,5 @@
-"""Replay: judge recorded calls again by their own snapshots and facts, and report every verdict that differs.
+"""Replay: judge recorded calls again by their own snapshots and facts, and report every verdict
+that differs.
 
 A difference means that a record was changed, or that this version of the gate judges differently.
 """
@@ -14,7 +15,13 @@ import django
 from django.db import connections
 from django.db.models import Max, Min
 
-from agents.policy.recorded_calls import CallFilter, Judged, RecordedJudge, ReplayOutcome, read_calls
+from agents.policy.recorded_calls import (
+    CallFilter,
+    Judged,
+    RecordedJudge,
+    ReplayOutcome,
+    read_calls,
+)
 from agents.policy.recorded_preapprovals import PreapprovalChecker, find_granted
 from agents.policy.recorded_rulings import find_problem, read_ruled
 
@@ -30,7 +37,8 @@ class ReplayReport:
 
     Attributes:
         counts: the number of calls by outcome: `equal`, `different`, or a `ReplayOutcome`.
-        preapprovals: the number of recorded approvals by standing grants that are `equal` or `different`.
+        preapprovals: the number of recorded approvals by standing grants that are `equal` or
+            `different`.
         rulings: the number of approvals under approval rules that are `equal` or `different`.
         differences: one line for each call or approval that differs.
         unreadable: some of the reasons why calls could not be replayed.
@@ -56,7 +64,8 @@ class ReplayReport:
                 self.unreadable.setdefault(judged.reason, call_id)
 
     def add_preapproval(self, call_id: int, problem: str) -> None:
-        """Count a recorded approval of standing grants; the problem is empty if the replay agrees."""
+        """Count a recorded approval of standing grants; the problem is empty if the replay
+        agrees."""
         self.preapprovals["different" if problem else "equal"] += 1
         if problem:
             self.differences.append(f"call {call_id}: {problem}")
@@ -69,7 +78,8 @@ class ReplayReport:
 
 
 def find_bounds(chosen: CallFilter, limit: int | None) -> CallFilter | None:
-    """Limit the filter to existing ids, and to the newest calls if there is a limit; None if there are no calls."""
+    """Limit the filter to existing ids, and to the newest calls if there is a limit; None if there
+    are no calls."""
     calls = chosen.find()
     found = calls.order_by().aggregate(first=Min("pk"), last=Max("pk"))
     if found["first"] is None:
@@ -82,7 +92,8 @@ def find_bounds(chosen: CallFilter, limit: int | None) -> CallFilter | None:
 
 
 def replay(chosen: CallFilter, processes: int = 1) -> Iterator[ReplayReport]:
-    """Replay the calls of a filter that has bounds, and yield a report on each part; memory stays constant.
+    """Replay the calls of a filter that has bounds, and yield a report on each part; memory stays
+    constant.
 
     Args:
         processes: the number of processes that share the work; 1 works in this one.
@@ -90,7 +101,8 @@ def replay(chosen: CallFilter, processes: int = 1) -> Iterator[ReplayReport]:
     assert chosen.last_id is not None, "find_bounds gives the last id"
     starts = range(chosen.first_id, chosen.last_id + 1, CALLS_AT_ONCE)
     parts = [
-        replace(chosen, first_id=start, last_id=min(start + CALLS_AT_ONCE - 1, chosen.last_id)) for start in starts
+        replace(chosen, first_id=start, last_id=min(start + CALLS_AT_ONCE - 1, chosen.last_id))
+        for start in starts
     ]
     if processes == 1 or len(parts) == 1:
         judge = RecordedJudge()

@@ -1,7 +1,8 @@
-"""Simulated approval rules: judge recorded cards as if the rules of a policy draft had been in force. It only reads.
+"""Simulated approval rules: judge recorded cards as if the rules of a policy draft had been in
+force. It only reads.
 
-Each approval is judged by the people who gave it and by the other rules of its moment, so the result shows the effect
-of the policy draft alone.
+Each approval is judged by the people who gave it and by the other rules of its moment, so the
+result shows the effect of the policy draft alone.
 """
 
 from __future__ import annotations
@@ -75,7 +76,8 @@ class JudgedCard:
     Attributes:
         needs: the people that it would have needed, such as `1 of 2: someone from Finance`.
         is_stuck: the current members could not meet the policy draft's rules for it.
-        is_kept: the people and groups were recorded with its approval; otherwise the current groups are used.
+        is_kept: the people and groups were recorded with its approval; otherwise the current groups
+            are used.
     """
 
     row: CardRow
@@ -113,35 +115,49 @@ class ChangedApprovalRules:
 
     def concern(self, past: PastCard) -> bool:
         """Return True if the policy draft changes the rules for this card."""
-        return any(rule.id in self.replaced for rule in past.rules) or bool(self.list_added(past.card))
+        return any(rule.id in self.replaced for rule in past.rules) or bool(
+            self.list_added(past.card)
+        )
 
     def need_values(self, past: PastCard) -> bool:
         """Return True if the values of the call decide which rules match it."""
         bare = (replace(rule, conditions=()) for rule in self.added if rule.conditions)
-        return any(rule.matches(past.card) for rule in bare) or any(rule.conditions for rule in past.rules)
+        return any(rule.matches(past.card) for rule in bare) or any(
+            rule.conditions for rule in past.rules
+        )
 
 
 class CardJudge:
-    """Judges recorded cards of one organization by the approval rules of a policy draft, a batch at a time."""
+    """Judges recorded cards of one organization by the approval rules of a policy draft, a batch at
+    a time."""
 
     def __init__(self, organization: Organization, changes: Iterable[PolicyChange]) -> None:
         self._changed = ChangedApprovalRules(changes)
         self._voters = load_voters(organization.pk)
-        self._today = RulesOfToday(load_toolbox(organization.pk), load_rules(organization), self._voters)
+        self._today = RulesOfToday(
+            load_toolbox(organization.pk), load_rules(organization), self._voters
+        )
         self._stuck: dict[tuple[object, ...], bool] = {}
 
     def judge(self, rows: Sequence[CardRow]) -> list[JudgedCard]:
         """Judge the cards that the policy draft concerns, in their order; the others are left out.
 
-        Costs no query if it concerns none; else one for votes, and those for the requesters if a rule excludes them. It
-        never raises, whatever is stored with a card.
+        Costs no query if it concerns none; else one for votes, and those for the requesters if a
+        rule excludes them. It never raises, whatever is stored with a card.
         """
         found = [each for row in rows if (each := self._recall(row)) is not None]
         past = {each.row.pk: each for each in found if isinstance(each, PastCard)}
-        past |= {each.row.pk: each for each in add_requesters(list(filter(self._needs_requesters, past.values())))}
-        votes = load_votes([each for each in past.values() if not each.row.is_approved], self._voters)
+        past |= {
+            each.row.pk: each
+            for each in add_requesters(list(filter(self._needs_requesters, past.values())))
+        }
+        votes = load_votes(
+            [each for each in past.values() if not each.row.is_approved], self._voters
+        )
         past |= {pk: replace(past[pk], votes=cast) for pk, cast in votes.items()}
-        return [self._judge(past[each.row.pk]) if isinstance(each, PastCard) else each for each in found]
+        return [
+            self._judge(past[each.row.pk]) if isinstance(each, PastCard) else each for each in found
+        ]
 
     def _recall(self, row: CardRow) -> PastCard | JudgedCard | None:
         try:
@@ -169,8 +185,13 @@ class CardJudge:
             return JudgedCard(past.row, CardOutcome.UNREADABLE)
 
     def _compare(self, past: PastCard) -> tuple[CardOutcome, list[CastVote]]:
-        """Return the outcome, and the votes that count toward the approvals it would have needed."""
-        card, votes, rules = past.card, list(past.votes), self._changed.change(past.rules, past.card)
+        """Return the outcome, and the votes that count toward the approvals it would have
+        needed."""
+        card, votes, rules = (
+            past.card,
+            list(past.votes),
+            self._changed.change(past.rules, past.card),
+        )
         if past.person is None or past.row.grant_id is None:
             was_enough = is_approved(count_votes(card, votes, past.rules))
             if votes and not was_enough and is_approved(count_votes(card, votes, rules)):
@@ -189,7 +210,8 @@ class CardJudge:
         return describe_needs(past.card, states, ", ".join(known))
 
     def _is_stuck(self, past: PastCard) -> bool:
-        """Return True if the current members could not meet one of its rules, however long the card had waited."""
+        """Return True if the current members could not meet one of its rules, however long the card
+        had waited."""
         added = self._changed.list_added(past.card)
         if not added:
             return False
@@ -197,9 +219,16 @@ class CardJudge:
         if key not in self._stuck:
             if len(self._stuck) >= MAX_REMEMBERED:
                 self._stuck.clear()
-            age = max([past.card.age, *(rule.escalates_after for rule in added if rule.escalates_after is not None)])
+            age = max(
+                [
+                    past.card.age,
+                    *(rule.escalates_after for rule in added if rule.escalates_after is not None),
+                ]
+            )
             card = replace(past.card, age=age)
-            self._stuck[key] = bool(find_stuck(count_votes(card, [], added), card, self._voters.values()))
+            self._stuck[key] = bool(
+                find_stuck(count_votes(card, [], added), card, self._voters.values())
+            )
         return self._stuck[key]
 
 
@@ -269,8 +298,11 @@ class RuleReport:
             listed.append(judged)
 
 
-def simulate_rules(organization: Organization, changes: Iterable[PolicyChange], limit: int) -> RuleReport:
-    """Judge the organization's newest cards by their own approval rules with the changes of a policy draft.
+def simulate_rules(
+    organization: Organization, changes: Iterable[PolicyChange], limit: int
+) -> RuleReport:
+    """Judge the organization's newest cards by their own approval rules with the changes of a
+    policy draft.
 
     Args:
         limit: the number of cards.

@@ -1,7 +1,8 @@
-"""Shadow mode: a saved policy draft judges new calls beside the real rules, after the fact, and is never applied.
+"""Shadow mode: a saved policy draft judges new calls beside the real rules, after the fact, and is
+never applied.
 
-The sweeper compares the calls, so no pass waits for it. A call is compared once it is a minute old: ids are assigned
-before the commit, so among younger calls some ids may still be missing.
+The sweeper compares the calls, so no pass waits for it. A call is compared once it is a minute old:
+ids are assigned before the commit, so among younger calls some ids may still be missing.
 """
 
 from __future__ import annotations
@@ -32,13 +33,18 @@ MAX_NAME = 80
 CALLS_AT_ONCE = 2_000
 SETTLED_AFTER = timedelta(minutes=1)
 _COMPARED_UNTIL = timedelta(days=1)
-"""After its end, a policy draft is still compared for this long, with calls that were not settled in time."""
+"""After its end, a policy draft is still compared for this long, with calls that were not settled
+in time."""
 
 
 def list_policy_drafts(member: Membership) -> list[PolicyDraft]:
     """List the organization's policy drafts, newest first."""
     require_admin(member)
-    return list(PolicyDraft.objects.filter(organization_id=member.organization_id).select_related("created_by"))
+    return list(
+        PolicyDraft.objects.filter(organization_id=member.organization_id).select_related(
+            "created_by"
+        )
+    )
 
 
 def find_policy_draft(member: Membership, policy_draft_id: int) -> PolicyDraft:
@@ -48,7 +54,9 @@ def find_policy_draft(member: Membership, policy_draft_id: int) -> PolicyDraft:
         Forbidden, NotFound
     """
     require_admin(member)
-    policy_drafts = PolicyDraft.objects.filter(organization_id=member.organization_id).select_related("created_by")
+    policy_drafts = PolicyDraft.objects.filter(
+        organization_id=member.organization_id
+    ).select_related("created_by")
     policy_draft = policy_drafts.filter(pk=policy_draft_id).first()
     if policy_draft is None:
         raise NotFound(f"There is no policy draft {policy_draft_id}.")
@@ -57,7 +65,9 @@ def find_policy_draft(member: Membership, policy_draft_id: int) -> PolicyDraft:
 
 def load_changes(policy_draft: PolicyDraft) -> tuple[PolicyChange, ...]:
     """Return the changes of a policy draft."""
-    return name_rule_groups(policy_draft.organization_id, map(PolicyChange.from_json, policy_draft.changes))
+    return name_rule_groups(
+        policy_draft.organization_id, map(PolicyChange.from_json, policy_draft.changes)
+    )
 
 
 def require_admin(member: Membership) -> None:
@@ -70,7 +80,9 @@ def require_admin(member: Membership) -> None:
         raise Forbidden("Only admins can use the simulator.")
 
 
-def save_policy_draft(member: Membership, name: str, changes: tuple[PolicyChange, ...]) -> PolicyDraft:
+def save_policy_draft(
+    member: Membership, name: str, changes: tuple[PolicyChange, ...]
+) -> PolicyDraft:
     """Save a policy draft under a name.
 
     Raises:
@@ -83,12 +95,18 @@ def save_policy_draft(member: Membership, name: str, changes: tuple[PolicyChange
         raise Invalid("name", f"Give the policy draft a name of at most {MAX_NAME} characters.")
     if not changes:
         raise Invalid("changes", "Choose a change first.")
-    if PolicyDraft.objects.filter(organization_id=member.organization_id).count() >= MAX_POLICY_DRAFTS:
+    if (
+        PolicyDraft.objects.filter(organization_id=member.organization_id).count()
+        >= MAX_POLICY_DRAFTS
+    ):
         raise Conflict(f"There are {MAX_POLICY_DRAFTS} policy drafts. Delete one first.")
     with transaction.atomic():
         stored = [change.as_json() for change in changes]
         policy_draft = PolicyDraft.objects.create(
-            organization_id=member.organization_id, name=name, changes=stored, created_by=member.user
+            organization_id=member.organization_id,
+            name=name,
+            changes=stored,
+            created_by=member.user,
         )
         _audit(member, policy_draft, "policy_draft_saved")
     return policy_draft
@@ -119,7 +137,12 @@ def start_shadow(member: Membership, policy_draft_id: int, days: int) -> None:
     own = PolicyDraft.objects.filter(organization_id=member.organization_id)
     if own.filter(shadow_until__gt=Now()).count() >= MAX_SHADOWS:
         raise Conflict(f"{MAX_SHADOWS} policy drafts already run in shadow mode. Stop one first.")
-    newest = ToolCall.objects.filter(organization_id=member.organization_id).aggregate(last=Max("pk"))["last"] or 0
+    newest = (
+        ToolCall.objects.filter(organization_id=member.organization_id).aggregate(last=Max("pk"))[
+            "last"
+        ]
+        or 0
+    )
     with transaction.atomic():
         unused = own.filter(pk=policy_draft.pk, shadow_from__isnull=True)
         until = Now() + timedelta(days=days)
@@ -139,7 +162,9 @@ def stop_shadow(member: Membership, policy_draft_id: int) -> None:
     """
     policy_draft = find_policy_draft(member, policy_draft_id)
     with transaction.atomic():
-        running = PolicyDraft.objects.filter(pk=policy_draft.pk, shadow_from__lt=Now(), shadow_until__gt=Now())
+        running = PolicyDraft.objects.filter(
+            pk=policy_draft.pk, shadow_from__lt=Now(), shadow_until__gt=Now()
+        )
         if not running.update(shadow_until=Now()):
             raise Conflict("This policy draft is not in shadow mode.")
         _audit(member, policy_draft, "policy_shadow_stopped")
@@ -147,20 +172,25 @@ def stop_shadow(member: Membership, policy_draft_id: int) -> None:
 
 def _audit(member: Membership, policy_draft: PolicyDraft, action: str, **more: object) -> None:
     payload = {"name": policy_draft.name, "changes": policy_draft.changes, **more}
-    entry = audit.NewEntry(f"user:{member.user.get_username()}", action, f"policy_draft:{policy_draft.pk}", payload)
+    entry = audit.NewEntry(
+        f"user:{member.user.get_username()}", action, f"policy_draft:{policy_draft.pk}", payload
+    )
     audit.append(member.organization_id, [entry])
 
 
 def compare_all() -> int:
-    """Compare the settled calls and decisions with every policy draft in shadow mode; return their number."""
+    """Compare the settled calls and decisions with every policy draft in shadow mode; return their
+    number."""
     running = PolicyDraft.objects.filter(shadow_until__gt=Now() - _COMPARED_UNTIL).order_by("pk")
     return sum(
-        compare(policy_draft) + compare_cards(policy_draft) for policy_draft in running.select_related("organization")
+        compare(policy_draft) + compare_cards(policy_draft)
+        for policy_draft in running.select_related("organization")
     )
 
 
 def compare(policy_draft: PolicyDraft, most: int = CALLS_AT_ONCE) -> int:
-    """Judge the next settled calls by the policy draft, and record different verdicts; return the number of calls.
+    """Judge the next settled calls by the policy draft, and record different verdicts; return the
+    number of calls.
 
     If two sweepers compare the same calls, only one of them counts these.
     """
@@ -168,7 +198,11 @@ def compare(policy_draft: PolicyDraft, most: int = CALLS_AT_ONCE) -> int:
     if not any(change.kind not in OF_CARDS for change in changes):
         return 0
     pending = _find_settled(policy_draft)
-    counts, different, last = Counter[str](policy_draft.counts), list[ShadowVerdict](), policy_draft.last_call_id
+    counts, different, last = (
+        Counter[str](policy_draft.counts),
+        list[ShadowVerdict](),
+        policy_draft.last_call_id,
+    )
     rules = ChangedRules(policy_draft.organization_id, changes, pending.find()[:most])
     judge, compared = RecordedJudge(rules), 0
     for row in read_calls(pending):
@@ -193,7 +227,9 @@ def compare(policy_draft: PolicyDraft, most: int = CALLS_AT_ONCE) -> int:
     if not compared:
         return 0
     with transaction.atomic():
-        mine = PolicyDraft.objects.filter(pk=policy_draft.pk, last_call_id=policy_draft.last_call_id)
+        mine = PolicyDraft.objects.filter(
+            pk=policy_draft.pk, last_call_id=policy_draft.last_call_id
+        )
         if not mine.update(last_call_id=last, counts=dict(counts)):
             return 0
         ShadowVerdict.objects.bulk_create(different)
@@ -201,7 +237,8 @@ def compare(policy_draft: PolicyDraft, most: int = CALLS_AT_ONCE) -> int:
 
 
 def compare_cards(policy_draft: PolicyDraft, most: int = CARDS_AT_ONCE) -> int:
-    """Compare the next settled decisions with the policy draft's approval rules; return their number, see `compare`."""
+    """Compare the next settled decisions with the policy draft's approval rules; return their
+    number, see `compare`."""
     changes = load_changes(policy_draft)
     if not any(change.kind in OF_CARDS for change in changes):
         return 0
@@ -209,10 +246,17 @@ def compare_cards(policy_draft: PolicyDraft, most: int = CARDS_AT_ONCE) -> int:
 
 
 def _find_settled(policy_draft: PolicyDraft) -> CallFilter:
-    """Return a filter for the settled calls, up to the first call that is too young or came after the end."""
-    calls = ToolCall.objects.filter(organization_id=policy_draft.organization_id, pk__gt=policy_draft.last_call_id)
-    later = calls.filter(Q(created_at__gt=Now() - SETTLED_AFTER) | Q(created_at__gt=policy_draft.shadow_until))
+    """Return a filter for the settled calls, up to the first call that is too young or came after
+    the end."""
+    calls = ToolCall.objects.filter(
+        organization_id=policy_draft.organization_id, pk__gt=policy_draft.last_call_id
+    )
+    later = calls.filter(
+        Q(created_at__gt=Now() - SETTLED_AFTER) | Q(created_at__gt=policy_draft.shadow_until)
+    )
     barrier = later.aggregate(first=Min("pk"))["first"]
     return CallFilter(
-        policy_draft.organization_id, policy_draft.last_call_id + 1, None if barrier is None else barrier - 1
+        policy_draft.organization_id,
+        policy_draft.last_call_id + 1,
+        None if barrier is None else barrier - 1,
     )

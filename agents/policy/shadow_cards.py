@@ -1,4 +1,5 @@
-"""Shadow mode of approval rules: decisions on cards, compared with the rules of policy drafts, which are never applied.
+"""Shadow mode of approval rules: decisions on cards, compared with the rules of policy drafts,
+which are never applied.
 
 Each decision is compared once, in the order of time, by the groups at that time.
 """
@@ -21,11 +22,15 @@ from agents.runs.models import ApprovalStatus
 STUCK = "stuck"
 _DECIDED = (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED, ApprovalStatus.DENIED)
 _EARLY = timedelta(seconds=1)
-"""Decisions are searched from a second earlier, because SQLite compares times as texts of any length."""
+"""Decisions are searched from a second earlier, because SQLite compares times as texts of any
+length."""
 
 
-def compare_decisions(policy_draft: PolicyDraft, changes: Iterable[PolicyChange], age: timedelta, most: int) -> int:
-    """Judge the next decisions of at least this age by the policy draft, record other outcomes, return their number.
+def compare_decisions(
+    policy_draft: PolicyDraft, changes: Iterable[PolicyChange], age: timedelta, most: int
+) -> int:
+    """Judge the next decisions of at least this age by the policy draft, record other outcomes,
+    return their number.
 
     If two sweepers compare the same decisions, only one of them counts these.
     """
@@ -35,13 +40,19 @@ def compare_decisions(policy_draft: PolicyDraft, changes: Iterable[PolicyChange]
     judged = CardJudge(policy_draft.organization, changes).judge(rows)
     different = [
         ShadowCard(
-            draft=policy_draft, card_id=each.row.pk, outcome=each.outcome, needs=each.needs, is_stuck=each.is_stuck
+            draft=policy_draft,
+            card_id=each.row.pk,
+            outcome=each.outcome,
+            needs=each.needs,
+            is_stuck=each.is_stuck,
         )
         for each in judged
         if each.is_changed
     ]
     with transaction.atomic():
-        mine = PolicyDraft.objects.filter(pk=policy_draft.pk, last_card_id=policy_draft.last_card_id)
+        mine = PolicyDraft.objects.filter(
+            pk=policy_draft.pk, last_card_id=policy_draft.last_card_id
+        )
         newest = {"last_decided_at": rows[-1].decided_at, "last_card_id": rows[-1].pk}
         if not mine.update(**newest, card_counts=_add_counts(policy_draft, judged)):
             return 0
@@ -59,7 +70,9 @@ def _add_counts(policy_draft: PolicyDraft, judged: Iterable[JudgedCard]) -> dict
     counts = count_cards(policy_draft)
     for each in judged:
         counts.add(each)
-    found = {outcome.value: number for outcome, number in counts.outcomes.items()} | {STUCK: counts.stuck}
+    found = {outcome.value: number for outcome, number in counts.outcomes.items()} | {
+        STUCK: counts.stuck
+    }
     return {name: number for name, number in found.items() if number}
 
 
@@ -76,8 +89,12 @@ def _read_since(policy_draft: PolicyDraft, age: timedelta) -> Iterator[CardRow]:
     """Read the decisions after the newest one that was compared, oldest first."""
     since = policy_draft.last_decided_at or policy_draft.shadow_from
     assert since is not None, "a draft in shadow mode has a beginning"
-    cards = find_cards(policy_draft.organization_id).filter(status__in=_DECIDED, decided_at__gte=since - _EARLY)
-    settled = cards.filter(decided_at__lte=Now() - age).filter(decided_at__lte=policy_draft.shadow_until)
+    cards = find_cards(policy_draft.organization_id).filter(
+        status__in=_DECIDED, decided_at__gte=since - _EARLY
+    )
+    settled = cards.filter(decided_at__lte=Now() - age).filter(
+        decided_at__lte=policy_draft.shadow_until
+    )
     for rows in read_cards(settled.order_by("decided_at", "pk")):
         for row in rows:
             assert row.decided_at is not None, "a decision has its time"

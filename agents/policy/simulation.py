@@ -61,8 +61,12 @@ class SimulationReport:
     """
 
     verdicts: Counter[tuple[str, str]] = field(default_factory=Counter)
-    by_tool: dict[str, Counter[tuple[str, str]]] = field(default_factory=lambda: defaultdict(Counter))
-    by_employee: dict[int, Counter[tuple[str, str]]] = field(default_factory=lambda: defaultdict(Counter))
+    by_tool: dict[str, Counter[tuple[str, str]]] = field(
+        default_factory=lambda: defaultdict(Counter)
+    )
+    by_employee: dict[int, Counter[tuple[str, str]]] = field(
+        default_factory=lambda: defaultdict(Counter)
+    )
     skipped: Counter[ReplayOutcome] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)
     alarming: list[ChangedCall] = field(default_factory=list)
@@ -103,7 +107,8 @@ class SimulationReport:
 
 
 def simulate(organization_id: int, changes: Iterable[PolicyChange], limit: int) -> SimulationReport:
-    """Judge the organization's newest recorded calls by their own rules with the changes of a policy draft.
+    """Judge the organization's newest recorded calls by their own rules with the changes of a
+    policy draft.
 
     Args:
         limit: the number of calls.

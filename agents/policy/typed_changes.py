@@ -21,7 +21,11 @@ from tools.toolbox import Condition, Otherwise, Rule
 MAX_CHANGES = 20
 MAX_HOST = 253
 MAX_BLANK = 200
-FORM_LABELS = {kind: label for kind, label in LABELS.items() if kind not in (ChangeKind.STANDING_GRANT, *OF_CARDS)}
+FORM_LABELS = {
+    kind: label
+    for kind, label in LABELS.items()
+    if kind not in (ChangeKind.STANDING_GRANT, *OF_CARDS)
+}
 """The changes that the form offers; standing grants and approval rules have their own forms."""
 RULES = {
     Rule.EQUALS: "is",
@@ -42,7 +46,8 @@ _BLANKS = ("param", "most", "period", "after", "same")
 
 
 def read_change(organization_id: int, given: Mapping[str, str]) -> PolicyChange:
-    """Read a change that a person entered: kind, tool, employee, level, param, rule, value, otherwise, host.
+    """Read a change that a person entered: kind, tool, employee, level, param, rule, value,
+    otherwise, host.
 
     Raises:
         Invalid: a field is wrong; the text is for people.
@@ -55,7 +60,9 @@ def read_change(organization_id: int, given: Mapping[str, str]) -> PolicyChange:
     tool = load_toolbox(organization_id).get_tool(given.get("tool", "").replace("\0", ""))
     if tool is None or tool.is_system:
         raise Invalid("tool", "Choose a tool.")
-    change = PolicyChange(kind, tool.name, _read_employee(organization_id, given.get("employee", "")))
+    change = PolicyChange(
+        kind, tool.name, _read_employee(organization_id, given.get("employee", ""))
+    )
     if kind is ChangeKind.LEVEL:
         return replace(change, level=_read_level(tool, given.get("level", "")))
     if kind is not ChangeKind.LIMIT:
@@ -90,16 +97,23 @@ def read_changes(organization_id: int, text: str) -> tuple[PolicyChange, ...]:
     return name_rule_groups(organization_id, changes)
 
 
-def name_rule_groups(organization_id: int, changes: Iterable[PolicyChange]) -> tuple[PolicyChange, ...]:
+def name_rule_groups(
+    organization_id: int, changes: Iterable[PolicyChange]
+) -> tuple[PolicyChange, ...]:
     """Return the changes with the groups of their approval rules with their current names."""
     return tuple(
-        replace(change, rule=name_groups(organization_id, change.rule)) if change.rule else change for change in changes
+        replace(change, rule=name_groups(organization_id, change.rule)) if change.rule else change
+        for change in changes
     )
 
 
 def list_employees(organization_id: int) -> dict[int, str]:
     """List the names of the organization's employees by id, in order."""
-    return dict(Employee.objects.filter(organization_id=organization_id).order_by("name").values_list("pk", "name"))
+    return dict(
+        Employee.objects.filter(organization_id=organization_id)
+        .order_by("name")
+        .values_list("pk", "name")
+    )
 
 
 def _read_employee(organization_id: int, text: str) -> int | None:
@@ -114,13 +128,17 @@ def _read_employee(organization_id: int, text: str) -> int | None:
 def _read_host(text: str) -> str:
     host = text.strip().lower()
     if not host or len(host) > MAX_HOST or any(each in host for each in " /\0:@"):
-        raise Invalid("host", "Enter the name of a host, such as api.example.com, without https:// or a path.")
+        raise Invalid(
+            "host", "Enter the name of a host, such as api.example.com, without https:// or a path."
+        )
     return host
 
 
 def _read_level(tool: Tool, text: str) -> Level:
     if text not in tuple(Level) or Level(text).rank <= tool.level.rank:
-        raise Invalid("level", f"{tool.title} has the level {tool.level.value}. Choose a higher one.")
+        raise Invalid(
+            "level", f"{tool.title} has the level {tool.level.value}. Choose a higher one."
+        )
     return Level(text)
 
 
@@ -133,7 +151,11 @@ def _read_condition(tool: Tool, given: Mapping[str, str]) -> Condition:
     if rule not in tuple(RULES):
         raise Invalid("rule", "Choose a rule.")
     otherwise = given.get("otherwise", "") or Otherwise.ASK.value
-    stored = {"param": param, "rule": rule, "value": _read_value(Rule(rule), given.get("value", "")[:1_000])}
+    stored = {
+        "param": param,
+        "rule": rule,
+        "value": _read_value(Rule(rule), given.get("value", "")[:1_000]),
+    }
     try:
         return Condition.from_json({**stored, "otherwise": otherwise})
     except ValueError as error:
@@ -146,7 +168,9 @@ def _read_sentence(organization_id: int, tool: Tool, given: Mapping[str, str]) -
     row = {name: given.get(name, "").replace("\0", "")[:MAX_BLANK] for name in _BLANKS}
     otherwise = given.get("otherwise", "") or Otherwise.ASK.value
     try:
-        return parse_condition({**row, "sentence": given["rule"], "tool": tool.name, "otherwise": otherwise}, catalog)
+        return parse_condition(
+            {**row, "sentence": given["rule"], "tool": tool.name, "otherwise": otherwise}, catalog
+        )
     except ValueError as error:
         raise Invalid("value", f"Limit of {tool.title}: {error}.") from error
 

@@ -1,1 +1,2 @@
-"""Providers of models behind one protocol; `registry.build_provider` builds the one that a configuration names."""
+"""Providers of models behind one protocol; `registry.build_provider` builds the one that a
+configuration names."""

@@ -1,7 +1,7 @@
 """Adapt requests to the refusals of a model's server, and remember it for this address and model.
 
-An adaptation is learned only from an error that names a field that was sent, and says that it is not supported; a value
-out of range is the admin's to correct. The run's page names each.
+An adaptation is learned only from an error that names a field that was sent, and says that it is
+not supported; a value out of range is the admin's to correct. The run's page names each.
 """
 
 import re
@@ -30,7 +30,9 @@ _UNSUPPORTED = re.compile(
     re.IGNORECASE,
 )
 _NEEDS_NO_REASONING = re.compile(r"reasoning_effort.*\bto ['\"`]none['\"`]", re.DOTALL)
-_ROLE = re.compile(r"\brole\b|\broles\b|system (?:message|prompt|instruction)|developer instruction", re.I)
+_ROLE = re.compile(
+    r"\brole\b|\broles\b|system (?:message|prompt|instruction)|developer instruction", re.I
+)
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,8 @@ class Adaptation:
 
 
 def find_adaptation(status: int | None, error: Any, sent: Body) -> Adaptation | None:
-    """Return the adaptation to an error after this body was sent; None if the error requires none."""
+    """Return the adaptation to an error after this body was sent; None if the error requires
+    none."""
     words = " ".join(islice(_list_words(error), LONGEST_WORDS))[:LONGEST_WORDS]
     if status not in _STATUSES or not _UNSUPPORTED.search(words):
         return None
@@ -56,12 +59,20 @@ def find_adaptation(status: int | None, error: Any, sent: Body) -> Adaptation | 
     roles = {message.get("role") for message in sent["messages"]} & {"system", "developer"}
     if roles and _ROLE.search(words) and re.search(r"system|developer|user", words, re.I):
         return _adapt_role(roles, _names_role_of_message(error))
-    if _NEEDS_NO_REASONING.search(words) and sent.get("tools") and sent.get("reasoning_effort") != "none":
+    if (
+        _NEEDS_NO_REASONING.search(words)
+        and sent.get("tools")
+        and sent.get("reasoning_effort") != "none"
+    ):
         return Adaptation("reasoning_effort", "with reasoning_effort none", _switch_reasoning_off)
     if "max_tokens" in named:
-        return Adaptation("max_tokens", "with max_completion_tokens in place of max_tokens", _rename_limit)
+        return Adaptation(
+            "max_tokens", "with max_completion_tokens in place of max_tokens", _rename_limit
+        )
     for field in sorted(named, key=lambda name: (name == "stream", name == "temperature", name)):
-        return Adaptation(field, "without streaming" if field == "stream" else f"without {field}", _drop(field))
+        return Adaptation(
+            field, "without streaming" if field == "stream" else f"without {field}", _drop(field)
+        )
     return None
 
 
@@ -83,7 +94,11 @@ def _list_named(error: Any, words: str, sent: Body) -> Iterator[str]:
     exact = set(_list_exact_names(error))
     for field in sent.keys() - _NEEDED:
         is_plain = "_" in field or field in _PLAIN_WORDS
-        pattern = rf"(?<![\w]){re.escape(field)}(?![\w])" if is_plain else rf"['\"`]{re.escape(field)}['\"`]"
+        pattern = (
+            rf"(?<![\w]){re.escape(field)}(?![\w])"
+            if is_plain
+            else rf"['\"`]{re.escape(field)}['\"`]"
+        )
         if field in exact or (not exact & sent.keys() - _NEEDED and re.search(pattern, words)):
             yield field
 
@@ -109,8 +124,12 @@ def _names_role_of_message(error: Any) -> bool:
 
 def _adapt_role(roles: set[Any], is_exact: bool) -> Adaptation:
     if "system" in roles and is_exact:
-        return Adaptation("system", "with the role developer in place of system", _use_developer_role)
-    return Adaptation("developer", "with the instructions in the first message", _merge_instructions)
+        return Adaptation(
+            "system", "with the role developer in place of system", _use_developer_role
+        )
+    return Adaptation(
+        "developer", "with the instructions in the first message", _merge_instructions
+    )
 
 
 def _drop(field: str) -> Callable[[Body], Body]:
@@ -119,7 +138,10 @@ def _drop(field: str) -> Callable[[Body], Body]:
 
 
 def _rename_limit(body: Body) -> Body:
-    return {"max_completion_tokens" if name == "max_tokens" else name: value for name, value in body.items()}
+    return {
+        "max_completion_tokens" if name == "max_tokens" else name: value
+        for name, value in body.items()
+    }
 
 
 def _switch_reasoning_off(body: Body) -> Body:
@@ -127,15 +149,24 @@ def _switch_reasoning_off(body: Body) -> Body:
 
 
 def _use_developer_role(body: Body) -> Body:
-    messages = [{**each, "role": "developer"} if each["role"] == "system" else each for each in body["messages"]]
+    messages = [
+        {**each, "role": "developer"} if each["role"] == "system" else each
+        for each in body["messages"]
+    ]
     return {**body, "messages": messages}
 
 
 def _merge_instructions(body: Body) -> Body:
     """Put the instructions before the text of the first message of a person."""
     is_instruction = [each["role"] in ("system", "developer") for each in body["messages"]]
-    parts = [each["content"] for each, found in zip(body["messages"], is_instruction, strict=True) if found]
-    others = [each for each, found in zip(body["messages"], is_instruction, strict=True) if not found]
+    parts = [
+        each["content"]
+        for each, found in zip(body["messages"], is_instruction, strict=True)
+        if found
+    ]
+    others = [
+        each for each, found in zip(body["messages"], is_instruction, strict=True) if not found
+    ]
     if others and others[0]["role"] == "user" and isinstance(others[0]["content"], str):
         parts, others = [*parts, others[0]["content"]], others[1:]
     return {**body, "messages": [{"role": "user", "content": "\n\n".join(parts)}, *others]}

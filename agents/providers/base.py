@@ -1,4 +1,5 @@
-"""The protocol of providers: requests, responses, settings and errors. Plain Python without Django."""
+"""The protocol of providers: requests, responses, settings and errors. Plain Python without
+Django."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -15,7 +16,8 @@ CONTINUE_REQUEST = "Please continue."
 
 @dataclass(frozen=True)
 class CallOutcome:
-    """An earlier tool call of the run, for providers that follow a script; passes are numbered from 1."""
+    """An earlier tool call of the run, for providers that follow a script; passes are numbered from
+    1."""
 
     pass_number: int
     index: int
@@ -57,7 +59,8 @@ class ModelRequest:
 
 @dataclass(frozen=True)
 class RequestedCall:
-    """A call that the model requests, with the internal tool name (an unknown name unchanged) and the raw JSON text."""
+    """A call that the model requests, with the internal tool name (an unknown name unchanged) and
+    the raw JSON text."""
 
     provider_call_id: str
     tool: str
@@ -84,7 +87,8 @@ class Usage:
 
 @dataclass(frozen=True)
 class ContextWindow:
-    """The limit that a server named when it refused a request as too long, in tokens; 0 where it named no number."""
+    """The limit that a server named when it refused a request as too long, in tokens; 0 where it
+    named no number."""
 
     limit: int = 0
     requested: int = 0
@@ -94,7 +98,8 @@ class LateUsage(Protocol):
     """The usage of a complete response that its server may still report."""
 
     def then(self, take: Callable[[Usage], None]) -> None:
-        """Call `take` with the usage when it arrives, in any thread; never call it if none arrives."""
+        """Call `take` with the usage when it arrives, in any thread; never call it if none
+        arrives."""
 
     def wait(self) -> Usage | None:
         """Wait for the usage and return it, or None if it can no longer arrive."""
@@ -117,7 +122,8 @@ class ModelResponse:
         message: is stored and sent back unchanged; the ids of its calls are unique and not empty.
         thought: the text between <think> tags, which is part of neither the message nor the text.
         late_usage: set while `usage` is an estimate that the server may still correct.
-        adaptations: the differences of the request from the usual form, which the server refused, in words.
+        adaptations: the differences of the request from the usual form, which the server refused,
+            in words.
         learned: those of them that this request has learned.
     """
 
@@ -136,10 +142,11 @@ class ProviderError(Exception):
     """The provider could not return a response.
 
     Attributes:
-        code: one of rate_limited, quota_exhausted, server_error, unreachable, timeout, cut_stream, bad_answer, bad_key,
-            not_found, refused, context_too_long, bad_settings, bad_script, answer_cut, answer_filtered, call_as_text,
-            missing_call, empty_answer.
-        transient: True if a retry can help; after at most `most_tries` unusable responses, if that is set.
+        code: one of rate_limited, quota_exhausted, server_error, unreachable, timeout, cut_stream,
+            bad_answer, bad_key, not_found, refused, context_too_long, bad_settings, bad_script,
+            answer_cut, answer_filtered, call_as_text, missing_call, empty_answer.
+        transient: True if a retry can help; after at most `most_tries` unusable responses, if that
+            is set.
         retry_after: the wait that the server asked for, in seconds.
         usage: the usage of a complete or partial response that is unusable.
         duration_ms: the time from the request to the failure.
@@ -153,7 +160,9 @@ class ProviderError(Exception):
     text: str = ""
     window: "ContextWindow | None" = None
 
-    def __init__(self, code: str, message: str, *, transient: bool, retry_after: float | None = None) -> None:
+    def __init__(
+        self, code: str, message: str, *, transient: bool, retry_after: float | None = None
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
@@ -179,7 +188,9 @@ class ProviderStopped(Exception):
 class Provider(Protocol):
     """A source of model responses."""
 
-    def ask(self, request: ModelRequest, on_text: Callable[[str], None], stopped: threading.Event) -> ModelResponse:
+    def ask(
+        self, request: ModelRequest, on_text: Callable[[str], None], stopped: threading.Event
+    ) -> ModelResponse:
         """Return the response for one pass; pass streamed text to `on_text` piece by piece.
 
         Raises:
@@ -187,10 +198,12 @@ class Provider(Protocol):
         """
 
     def explain_refusal(self, seconds: float) -> str:
-        """Return the reason why connecting is not allowed; empty if it is, or if finding the host takes too long."""
+        """Return the reason why connecting is not allowed; empty if it is, or if finding the host
+        takes too long."""
 
     def check(self) -> str:
-        """Check without cost that the provider works with these settings; return a warning, or an empty text.
+        """Check without cost that the provider works with these settings; return a warning, or an
+        empty text.
 
         Raises:
             ProviderError
@@ -218,12 +231,13 @@ class ProviderConfig:
 
     Attributes:
         timeout_s: the longest silence while a response streams.
-        answer_timeout_s: the time limit for one complete response; the request's own deadline applies too.
+        answer_timeout_s: the time limit for one complete response; the request's own deadline
+            applies too.
         models: names that `check` looks for if the server lists its models.
         scripts_dir: the folder with the files of scripts, for kind "scripted".
         private_hosts: servers at private addresses that are allowed.
-        options: max_retries (quick retries while nothing was received, default 1); for kind "openai" also stream and
-            include_usage (both default true).
+        options: max_retries (quick retries while nothing was received, default 1); for kind
+            "openai" also stream and include_usage (both default true).
     """
 
     kind: str

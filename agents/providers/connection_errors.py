@@ -26,7 +26,9 @@ def describe_connect_error(url: httpx2.URL, error: Exception) -> str:
     if isinstance(cause, ssl.SSLError) or "SSL" in str(error):
         return _describe_tls_error(get_host(url), place, cause)
     if isinstance(cause, ConnectionRefusedError) or "refused" in str(error):
-        return f"Nothing answers at {address}. Start the server, or correct the address and its port"
+        return (
+            f"Nothing answers at {address}. Start the server, or correct the address and its port"
+        )
     if isinstance(cause, OSError) and cause.errno in _NO_ROUTE:
         return f"This machine has no route to {place}. Check the network and the address"
     return f"Could not reach {address}: {error}. Check the address, and that the server is running"

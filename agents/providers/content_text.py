@@ -1,4 +1,5 @@
-"""Extract the text of an assistant's content, which may be a string, a list of parts, or missing."""
+"""Extract the text of an assistant's content, which may be a string, a list of parts, or
+missing."""
 
 from typing import Any
 
@@ -17,7 +18,9 @@ def extract_text(content: Any) -> str:
 def is_text_part(part: Any) -> bool:
     """Return True for a content part that a person may read."""
     return isinstance(part, str) or (
-        isinstance(part, dict) and part.get("type") in _TEXT_TYPES and isinstance(part.get("text"), str)
+        isinstance(part, dict)
+        and part.get("type") in _TEXT_TYPES
+        and isinstance(part.get("text"), str)
     )
 
 

@@ -10,7 +10,8 @@ BROKEN_CALL = "broken_call"
 """The kind of a call that the model wrote and its server cannot read; its code is `answer_cut`."""
 CONTEXT_TOO_LONG = "context_too_long"
 TOO_MUCH_AT_ONCE = "too_much_at_once"
-"""The kind of a request that is larger than the account may send in a minute; its code is `context_too_long`."""
+"""The kind of a request that is larger than the account may send in a minute; its code is
+`context_too_long`."""
 _SMALLEST_WINDOW = 256
 
 
@@ -54,7 +55,12 @@ _KINDS = (
         r"invalid tool call arguments generated",
         statuses=(400, 422, 500),
     ),
-    _kind("quota_exhausted", r"insufficient_quota", r"exceeded your current quota", r"credit balance is too low"),
+    _kind(
+        "quota_exhausted",
+        r"insufficient_quota",
+        r"exceeded your current quota",
+        r"credit balance is too low",
+    ),
     _kind(
         "refused",
         r"only (?:supported|available) in v1/responses",
@@ -124,15 +130,20 @@ _REQUESTS = (
 
 
 def find_kind(status: int | None, words: str) -> ErrorKind | None:
-    """Return the kind of an error with these words; `status` is None if the error came with status 200."""
+    """Return the kind of an error with these words; `status` is None if the error came with status
+    200."""
     if status is not None and status not in _REFUSING:
         return None
     if (found := _PER_MINUTE.search(_join_digits(words))) and int(found[2]) > int(found[1]):
         return _TOO_MUCH_AT_ONCE
-    return next((kind for kind in _KINDS if _has_status(kind, status) and kind.pattern.search(words)), None)
+    return next(
+        (kind for kind in _KINDS if _has_status(kind, status) and kind.pattern.search(words)), None
+    )
 
 
-_TOO_MUCH_AT_ONCE = _kind(TOO_MUCH_AT_ONCE, "", advice="Ask for less, or raise the account's limit per minute")
+_TOO_MUCH_AT_ONCE = _kind(
+    TOO_MUCH_AT_ONCE, "", advice="Ask for less, or raise the account's limit per minute"
+)
 
 
 def _has_status(kind: ErrorKind, status: int | None) -> bool:
@@ -144,7 +155,9 @@ def find_window(error: Any, words: str) -> ContextWindow:
     text = _join_digits(words)
     fields = error if isinstance(error, dict) else {}
     minute = _PER_MINUTE.search(text)
-    limit = _to_number(fields.get("n_ctx")) or (int(minute[1]) if minute else _find_number(_LIMITS, text))
+    limit = _to_number(fields.get("n_ctx")) or (
+        int(minute[1]) if minute else _find_number(_LIMITS, text)
+    )
     requested = _to_number(fields.get("n_prompt_tokens")) or (
         int(minute[2]) if minute else _find_number(_REQUESTS, text)
     )

@@ -15,7 +15,8 @@ class ExpressionError(ValueError):
 
 
 class _Sandbox(ImmutableSandboxedEnvironment):
-    """Jinja's sandbox, in which a key of a dict comes before a method: `data.items` is the field named items."""
+    """Jinja's sandbox, in which a key of a dict comes before a method: `data.items` is the field
+    named items."""
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         is_key = isinstance(obj, dict) and attribute in obj
@@ -104,7 +105,8 @@ def _evaluate(text: str, scope: ExpressionScope) -> Any:
 
 @functools.lru_cache(maxsize=4096)
 def _compile(text: str, sandbox: _Sandbox) -> Callable[[Mapping[str, Any]], Any]:
-    """Compile the text; a single expression evaluates to its own value, any other text to a text."""
+    """Compile the text; a single expression evaluates to its own value, any other text to a
+    text."""
     try:
         expression = _find_single_expression(sandbox.parse(text.strip()))
         if expression is None:

@@ -1,4 +1,5 @@
-"""The base of providers over HTTP: requests with quick retries under one cancel scope, and bodies as JSON."""
+"""The base of providers over HTTP: requests with quick retries under one cancel scope, and bodies
+as JSON."""
 
 import json
 import math
@@ -13,7 +14,14 @@ from typing import Any
 
 import httpx2
 
-from agents.providers.base import ModelRequest, ModelResponse, ProviderConfig, ProviderError, ProviderStopped, Usage
+from agents.providers.base import (
+    ModelRequest,
+    ModelResponse,
+    ProviderConfig,
+    ProviderError,
+    ProviderStopped,
+    Usage,
+)
 from agents.providers.content_text import extract_text
 from agents.providers.reasoning_text import split_reasoning
 from agents.providers.response_reader import RawResponse, ResponseProgress, ResponseReader
@@ -55,17 +63,23 @@ class HttpProvider(ABC):
         self._base_url = base_url
         self._retries = int(config.options.get("max_retries", DEFAULT_RETRIES))
 
-    def ask(self, request: ModelRequest, on_text: Callable[[str], None], stopped: threading.Event) -> ModelResponse:
+    def ask(
+        self, request: ModelRequest, on_text: Callable[[str], None], stopped: threading.Event
+    ) -> ModelResponse:
         """Return the response for one pass, as `Provider.ask` specifies."""
         names = get_wire_names(tuple(tool["function"]["name"] for tool in request.tools))
-        scope = CancelScope(min(request.deadline, time.monotonic() + self._config.answer_timeout_s), stopped)
+        scope = CancelScope(
+            min(request.deadline, time.monotonic() + self._config.answer_timeout_s), stopped
+        )
         progress = ResponseProgress()
         try:
             with within(scope):
                 scope.check()
                 sent = self._send_with_retries(request, names, scope)
                 close = sent.response.close
-                reader = ResponseReader(scope, names.is_offered, self._config.api_key, on_text, close, progress)
+                reader = ResponseReader(
+                    scope, names.is_offered, self._config.api_key, on_text, close, progress
+                )
                 received = self._read_response(sent.response, reader)
         except (ProviderError, ProviderStopped) as error:
             _keep_progress(error, request, progress)
@@ -74,7 +88,9 @@ class HttpProvider(ABC):
         late_usage = received.rest if usage.is_estimated else None
         received = replace(received, usage=usage)
         response = build_response(received, names, _find_used_ids(request.messages), request.tools)
-        return replace(response, late_usage=late_usage, adaptations=sent.adaptations, learned=sent.learned)
+        return replace(
+            response, late_usage=late_usage, adaptations=sent.adaptations, learned=sent.learned
+        )
 
     def _read_response(self, response: httpx2.Response, reader: ResponseReader) -> RawResponse:
         """Read the response, and close it unless its rest is still being read."""
@@ -90,13 +106,15 @@ class HttpProvider(ABC):
         return received
 
     def check(self) -> str:
-        """Check with a free request that the server works with these settings, as `Provider.check` specifies."""
+        """Check with a free request that the server works with these settings, as `Provider.check`
+        specifies."""
         limit_s = min(CHECK_S, self._config.timeout_s)
         with within(CancelScope(time.monotonic() + limit_s, threading.Event())):
             return self._check()
 
     def explain_refusal(self, seconds: float) -> str:
-        """Return the reason why connecting to the provider's address is not allowed; empty if it is."""
+        """Return the reason why connecting to the provider's address is not allowed; empty if it
+        is."""
         return explain_refusal(self._base_url, self._config.private_hosts, seconds)
 
     @abstractmethod
@@ -111,13 +129,19 @@ class HttpProvider(ABC):
     def _check(self) -> str:
         """Send the free request, and check its response; return a warning, or an empty text."""
 
-    def _send_with_retries(self, request: ModelRequest, names: WireNames, scope: CancelScope) -> SentRequest:
+    def _send_with_retries(
+        self, request: ModelRequest, names: WireNames, scope: CancelScope
+    ) -> SentRequest:
         tries_left = self._retries
         while True:
             try:
                 return self._send(request, names, scope)
             except ProviderError as error:
-                is_worth_it = error.transient and error.code in _WORTH_A_QUICK_RETRY and error.retry_after is None
+                is_worth_it = (
+                    error.transient
+                    and error.code in _WORTH_A_QUICK_RETRY
+                    and error.retry_after is None
+                )
                 if tries_left <= 0 or not is_worth_it:
                     raise
             tries_left -= 1
@@ -149,10 +173,14 @@ def check_address(base_url: str, api_key: str) -> None:
         ) from error
     if scheme not in ("http", "https"):
         raise ProviderError(
-            "bad_settings", f"base_url {base_url!r} must start with http:// or https://", transient=False
+            "bad_settings",
+            f"base_url {base_url!r} must start with http:// or https://",
+            transient=False,
         )
     if not (api_key.isascii() and api_key.isprintable()) or " " in api_key:
-        raise ProviderError("bad_settings", "The API key has characters that no key contains", transient=False)
+        raise ProviderError(
+            "bad_settings", "The API key has characters that no key contains", transient=False
+        )
 
 
 def estimate_usage(request: ModelRequest, response: dict[str, Any]) -> Usage:
@@ -163,12 +191,17 @@ def estimate_usage(request: ModelRequest, response: dict[str, Any]) -> Usage:
     return Usage(tokens[0], tokens[1], is_estimated=True)
 
 
-def _keep_progress(error: ProviderError | ProviderStopped, request: ModelRequest, progress: ResponseProgress) -> None:
-    """Add the usage and text of the received part to the error; after a text, only one attempt is left."""
+def _keep_progress(
+    error: ProviderError | ProviderStopped, request: ModelRequest, progress: ResponseProgress
+) -> None:
+    """Add the usage and text of the received part to the error; after a text, only one attempt is
+    left."""
     message = progress.build()
     if isinstance(error, ProviderError) and error.code == "answer_cut" and not message:
         message = {"content": error.message}  # the server quotes the call that it could not read
-    if error.usage is None and (progress.usage is not None or progress.has_content or message.get("content")):
+    if error.usage is None and (
+        progress.usage is not None or progress.has_content or message.get("content")
+    ):
         error.usage = progress.usage or estimate_usage(request, message)
     if isinstance(error, ProviderError) and progress.has_content:
         error.text = split_reasoning(extract_text(message.get("content"))).content.strip()
@@ -176,7 +209,8 @@ def _keep_progress(error: ProviderError | ProviderStopped, request: ModelRequest
 
 
 def merge_body(extra: dict[str, Any], ours: dict[str, Any]) -> dict[str, Any]:
-    """Merge both into a body: our fields win over the extra ones, and our empty fields are left out."""
+    """Merge both into a body: our fields win over the extra ones, and our empty fields are left
+    out."""
     return {name: value for name, value in {**extra, **ours}.items() if name not in ours or value}
 
 
@@ -189,7 +223,9 @@ def encode_body(body: dict[str, Any]) -> bytes:
     try:
         text = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     except (ValueError, TypeError) as error:
-        raise ProviderError("refused", f"The request cannot be written as JSON: {error}", transient=False) from error
+        raise ProviderError(
+            "refused", f"The request cannot be written as JSON: {error}", transient=False
+        ) from error
     return text.encode("utf-8", "replace")
 
 

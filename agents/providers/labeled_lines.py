@@ -1,4 +1,5 @@
-"""Read the structure of a text that is nothing but labeled lines, such as YAML or `Tool: x` above `Input: {…}`."""
+"""Read the structure of a text that is nothing but labeled lines, such as YAML or `Tool: x` above
+`Input: {…}`."""
 
 import json
 import re
@@ -80,7 +81,8 @@ class _LineReader:
         return self.read_block(inner.indent, depth + 1)
 
     def _read_labeled(self, line: _Line, depth: int) -> Pair | None:
-        """Read a label and its value; a line with only a name labels what follows. None for any other line."""
+        """Read a label and its value; a line with only a name labels what follows. None for any
+        other line."""
         if (label := _LABEL.match(line.body[:200])) is not None:
             return Pair((label["key"], self._read_value(line, label.end(), depth)))
         name = _SECTION.fullmatch(line.body[:200]) or _NAME.fullmatch(line.body[:200])
@@ -90,7 +92,9 @@ class _LineReader:
         if not self._is_within(line.indent):
             return None
         is_json = self._lines[self._at].body[0] == "{"
-        return Pair((name[1], self._read_json(0) if is_json else self.read_block(line.indent, depth + 1)))
+        return Pair(
+            (name[1], self._read_json(0) if is_json else self.read_block(line.indent, depth + 1))
+        )
 
     def _read_value(self, line: _Line, position: int, depth: int) -> Any:
         value = line.body[position:].strip(_DECORATION)
@@ -105,7 +109,9 @@ class _LineReader:
             following = self._lines[self._at]
             if following.body[0] in "{[" and following.indent >= line.indent:
                 return self._read_json(0)
-            if following.indent > line.indent or (following.indent == line.indent and following.body[:2] == "- "):
+            if following.indent > line.indent or (
+                following.indent == line.indent and following.body[:2] == "- "
+            ):
                 return self.read_block(following.indent, depth + 1)
         return ""
 
@@ -116,7 +122,8 @@ class _LineReader:
         return [line.body for line in self._lines[first : self._at]]
 
     def _read_json(self, position: int) -> Any:
-        """Read the JSON that begins here and ends at the end of a line; of other notations, one line."""
+        """Read the JSON that begins here and ends at the end of a line; of other notations, one
+        line."""
         self._values += 1
         if self._values > MAX_VALUES:
             raise UnreadableError("too many values")
@@ -140,11 +147,17 @@ def join_values(items: list[Any]) -> Any:
 
 
 def _join(items: list[Any]) -> Any:
-    """Return an object for pairs, a list of objects if keys repeat; one value after labels is their arguments."""
+    """Return an object for pairs, a list of objects if keys repeat; one value after labels is their
+    arguments."""
     objects: list[Any] = [{}]
     for item in items:
         if not isinstance(item, Pair):
-            if len(items) == 2 and len(objects[-1]) == 1 and isinstance(item, dict) and item is items[-1]:
+            if (
+                len(items) == 2
+                and len(objects[-1]) == 1
+                and isinstance(item, dict)
+                and item is items[-1]
+            ):
                 objects[-1]["arguments"] = item
                 continue
             objects += [item, {}]
@@ -153,7 +166,11 @@ def _join(items: list[Any]) -> Any:
             objects.append({})
         objects[-1][item[0]] = item[1]
     kept = [each for each in objects if each != {}]
-    return kept[0] if len(kept) == 1 and isinstance(kept[0], dict) and isinstance(items[0], Pair) else kept or items
+    return (
+        kept[0]
+        if len(kept) == 1 and isinstance(kept[0], dict) and isinstance(items[0], Pair)
+        else kept or items
+    )
 
 
 def _unquote(value: str) -> str:

@@ -1,4 +1,5 @@
-"""Read the rest of a stream in the background, because some servers report the usage seconds after the response."""
+"""Read the rest of a stream in the background, because some servers report the usage seconds after
+the response."""
 
 import contextlib
 import threading
@@ -12,7 +13,8 @@ from agents.providers.transport import CancelScope
 from tools.network.transport import within
 
 GRACE_S = 0.25
-"""The time to wait for the end of a stream after its response; nearly every server sends both at once."""
+"""The time to wait for the end of a stream after its response; nearly every server sends both at
+once."""
 LONGEST_GRACE_S = 2.0
 """The limit of that time for servers that send a finish reason early and continue."""
 DRAIN_S = 0.2
@@ -24,13 +26,17 @@ class StreamRest:
     """The rest of a stream, read in its own thread once the response is complete.
 
     Args:
-        chunks: yields for each event the usage so far, and True once the server has announced the end.
+        chunks: yields for each event the usage so far, and True once the server has announced the
+            end.
         scope: limits the time for reading.
         close: closes the stream.
     """
 
     def __init__(
-        self, chunks: Iterator[tuple[Usage | None, bool]], scope: CancelScope, close: Callable[[], None]
+        self,
+        chunks: Iterator[tuple[Usage | None, bool]],
+        scope: CancelScope,
+        close: Callable[[], None],
     ) -> None:
         self._chunks = chunks
         self._scope = scope
@@ -49,7 +55,9 @@ class StreamRest:
             return True
         threading.Thread(target=self._read_in_thread, name="late-usage", daemon=True).start()
         seen, until = 0, time.monotonic() + LONGEST_GRACE_S
-        while not self._ended.wait(GRACE_S) and self._event_count != seen and time.monotonic() < until:
+        while (
+            not self._ended.wait(GRACE_S) and self._event_count != seen and time.monotonic() < until
+        ):
             seen = self._event_count
         return self._ended.is_set()
 
@@ -79,7 +87,10 @@ class StreamRest:
 
     def _read_all(self) -> None:
         try:
-            with within(self._scope), contextlib.suppress(ProviderError, ProviderStopped, httpx2.HTTPError):
+            with (
+                within(self._scope),
+                contextlib.suppress(ProviderError, ProviderStopped, httpx2.HTTPError),
+            ):
                 for usage, is_done in self._chunks:
                     self._usage = usage
                     self._event_count += 1

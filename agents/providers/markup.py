@@ -1,4 +1,5 @@
-"""Read the structure of a text that is nothing but XML-like elements, however badly they are closed."""
+"""Read the structure of a text that is nothing but XML-like elements, however badly they are
+closed."""
 
 import json
 import re
@@ -90,7 +91,8 @@ def _add_text(open_: list[_Element], text: str) -> None:
 
 
 def _close(open_: list[_Element], tag: str) -> None:
-    """Close the innermost element with this tag and those in it; a tag that is not open closes nothing."""
+    """Close the innermost element with this tag and those in it; a tag that is not open closes
+    nothing."""
     if not any(element.tag == tag for element in open_[-20:]):
         return
     while len(open_) > 1:

@@ -1,7 +1,9 @@
-"""Find a call without any marker: a text that is nothing but the name of an offered tool and params that it takes.
+"""Find a call without any marker: a text that is nothing but the name of an offered tool and params
+that it takes.
 
-The text is read in several notations, and what is read is only compared with the tool's schema, never run. A text in
-one of these notations with other content, such as figures about a tool, is a response.
+The text is read in several notations, and what is read is only compared with the tool's schema,
+never run. A text in one of these notations with other content, such as figures about a tool, is a
+response.
 """
 
 import json
@@ -22,7 +24,9 @@ FindSchema = Callable[[str], Mapping[str, Any] | None]
 _LONGEST_NAME = 300
 _MAX_DEPTH = 6
 _MAX_CALLS = 100
-_BEFORE_NAME = re.compile(r"^[^\w]{1,4}|^(?:functions?|tools?|call|default_api|print)[.:]?(?=\w)", re.I)
+_BEFORE_NAME = re.compile(
+    r"^[^\w]{1,4}|^(?:functions?|tools?|call|default_api|print)[.:]?(?=\w)", re.I
+)
 _AFTER_NAME = re.compile(r":\d{1,4}$|\.call$|[\s*`>\]]{1,4}$")
 _BESIDE = re.compile(
     r"(?:\w*id|type|index|role|content|kind|object|refusal|thoughts?|reasoning|rationale|explanation|observation"
@@ -37,7 +41,9 @@ _AROUND = re.compile(
 )
 """Keys and tags around a call, and labels before its name."""
 _INPUT = re.compile(r"(?:\w+[ _])?(?:input|args|arguments|params|parameters)", re.I)
-_SPECIAL_TOKEN = re.compile(r"<\|[^|<>\n]{1,40}\|>|</?s>|<(?:end_of_turn|eos)>|<\?xml[^<>\n]{0,80}\?>")
+_SPECIAL_TOKEN = re.compile(
+    r"<\|[^|<>\n]{1,40}\|>|</?s>|<(?:end_of_turn|eos)>|<\?xml[^<>\n]{0,80}\?>"
+)
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)([^`\n]*)$", re.MULTILINE)
 _SPEAKER = re.compile(r"\s*(?:assistant|ai)\s*(?::|\n)\s*", re.I)
 _NUMBER = re.compile(r"\s*-?\d+(\.\d+)?\s*")
@@ -52,10 +58,15 @@ class Offered:
     find_schema: FindSchema
 
     def look_up(self, name: Any) -> "_Tool | None":
-        """Return the offered tool that a key or a value names, with what models write around a name."""
+        """Return the offered tool that a key or a value names, with what models write around a
+        name."""
         if not isinstance(name, str) or not 0 < len(name) < _LONGEST_NAME:
             return None
-        for written in (name, short := _AFTER_NAME.sub("", _BEFORE_NAME.sub("", name)), _BEFORE_NAME.sub("", short)):
+        for written in (
+            name,
+            short := _AFTER_NAME.sub("", _BEFORE_NAME.sub("", name)),
+            _BEFORE_NAME.sub("", short),
+        ):
             if (tool := self.find(written)) is not None:
                 return _Tool(tool, written != tool, self.find_schema(tool) or {})
         return None
@@ -76,23 +87,33 @@ class _Tool:
     @property
     def is_free(self) -> bool:
         """True if nothing is known about its params."""
-        return "properties" not in self.schema and self.schema.get("additionalProperties") is not False
+        return (
+            "properties" not in self.schema and self.schema.get("additionalProperties") is not False
+        )
 
     def accepts(self, value: Any) -> bool:
-        """Return True if the value is, or is the text of, an object of params that fits the tool's schema.
+        """Return True if the value is, or is the text of, an object of params that fits the tool's
+        schema.
 
-        Every object fits a tool whose params are not known, so such a tool must have the name that only models use.
+        Every object fits a tool whose params are not known, so such a tool must have the name that
+        only models use.
         """
         params = _read_params(value)
         if params is None:
             return False
-        if len(params) == 1 and _INPUT.fullmatch(only := next(iter(params))) and only not in self.params:
+        if (
+            len(params) == 1
+            and _INPUT.fullmatch(only := next(iter(params)))
+            and only not in self.params
+        ):
             params = _read_params(params[only]) or {}
         required = self.schema.get("required")
         is_whole = set(required if isinstance(required, list) else ()) <= params.keys()
         if self.is_free:
             return self.has_wire_name and not isinstance(params.get("properties"), Mapping)
-        return is_whole and all(key in self.params and _fits(self.params[key], each) for key, each in params.items())
+        return is_whole and all(
+            key in self.params and _fits(self.params[key], each) for key, each in params.items()
+        )
 
     def accepts_only(self, value: Any) -> bool:
         """Return True if the value may be the only param of the tool, written without its name."""
@@ -101,7 +122,11 @@ class _Tool:
         least = len(required) if isinstance(required, list) else 0
         is_plain = all(isinstance(each, str | int | float) for each in values)
         fitting = zip(self.params.values(), values, strict=False)
-        return is_plain and max(least, 1) <= len(values) <= len(self.params) and all(_fits(*pair) for pair in fitting)
+        return (
+            is_plain
+            and max(least, 1) <= len(values) <= len(self.params)
+            and all(_fits(*pair) for pair in fitting)
+        )
 
 
 def know_no_schema(_: str) -> None:
@@ -109,7 +134,8 @@ def know_no_schema(_: str) -> None:
 
 
 def find_named_call(text: str, offered: Offered) -> str | None:
-    """Return the internal name of the first tool if the text is nothing but calls of offered tools; else None."""
+    """Return the internal name of the first tool if the text is nothing but calls of offered tools;
+    else None."""
     text = _FENCE.sub(lambda fence: fence[1] if offered.look_up(fence[1].strip()) else "", text)
     text = _SPECIAL_TOKEN.sub("", text).strip()
     if (speaker := _SPEAKER.match(text)) is not None:
@@ -143,11 +169,16 @@ def _read_json(text: str) -> list[Any]:
 
 def _read_relaxed(text: str) -> list[Any]:
     values = [dict([each]) if isinstance(each, Pair) else each for each in read_relaxed(text)]
-    return [_merge(values)] if len(values) > 1 and all(isinstance(each, dict) for each in values) else values
+    return (
+        [_merge(values)]
+        if len(values) > 1 and all(isinstance(each, dict) for each in values)
+        else values
+    )
 
 
 def _merge(objects: list[dict[str, Any]]) -> Any:
-    """Return one object for objects with different keys, because `tool: x, args: {…}` is one call; else the list."""
+    """Return one object for objects with different keys, because `tool: x, args: {…}` is one call;
+    else the list."""
     keys = [key for each in objects for key in each]
     is_one = all(len(each) == 1 for each in objects) and len(set(keys)) == len(keys)
     return {key: value for each in objects for key, value in each.items()} if is_one else objects
@@ -156,12 +187,20 @@ def _merge(objects: list[dict[str, Any]]) -> Any:
 def _find_in_list(values: list[Any], offered: Offered, depth: int) -> str | None:
     if not values or len(values) > _MAX_CALLS or depth > _MAX_DEPTH:
         return None
-    if len(values) == 2 and isinstance(values[1], dict) and (tool := offered.look_up(_get_name(values[0]))) is not None:
+    if (
+        len(values) == 2
+        and isinstance(values[1], dict)
+        and (tool := offered.look_up(_get_name(values[0]))) is not None
+    ):
         return tool.name if tool.accepts(values[1]) else None
     found = [_find_in(value, offered, depth) for value in values]
     if all(found):
         return found[0]
-    merged = _merge(values) if len(values) > 1 and all(isinstance(value, dict) for value in values) else None
+    merged = (
+        _merge(values)
+        if len(values) > 1 and all(isinstance(value, dict) for value in values)
+        else None
+    )
     return _find_in(merged, offered, depth) if isinstance(merged, dict) else None
 
 
@@ -170,12 +209,18 @@ def _find_in(value: Any, offered: Offered, depth: int) -> str | None:
         return _find_in_list(value, offered, depth + 1)
     if not isinstance(value, dict) or not value or len(value) > _MAX_CALLS:
         return None
-    return _find_by_keys(value, offered) or _find_by_value(value, offered) or _find_inside(value, offered, depth)
+    return (
+        _find_by_keys(value, offered)
+        or _find_by_value(value, offered)
+        or _find_inside(value, offered, depth)
+    )
 
 
 def _find_by_keys(value: dict[str, Any], offered: Offered) -> str | None:
     """Return the tool if each key names one, with params that it takes."""
-    tools = [(offered.look_up(key), each) for key, each in value.items() if not _BESIDE.fullmatch(key)]
+    tools = [
+        (offered.look_up(key), each) for key, each in value.items() if not _BESIDE.fullmatch(key)
+    ]
     is_call = all(tool is not None and _is_called_with(tool, each) for tool, each in tools)
     return tools[0][0].name if tools and is_call and tools[0][0] is not None else None
 
@@ -183,25 +228,41 @@ def _find_by_keys(value: dict[str, Any], offered: Offered) -> str | None:
 def _is_called_with(tool: _Tool, value: Any) -> bool:
     if isinstance(value, list) and value:
         are_objects = all(isinstance(each, dict) for each in value)
-        return all(tool.accepts(each) for each in value) if are_objects else tool.accepts_only(value)
+        return (
+            all(tool.accepts(each) for each in value) if are_objects else tool.accepts_only(value)
+        )
     return tool.accepts(value)
 
 
 def _find_by_value(value: dict[str, Any], offered: Offered) -> str | None:
-    """Return the tool if exactly one value names one, and the others are its params, together or each by its name."""
-    named = [(key, tool) for key, each in value.items() if (tool := offered.look_up(_get_name(each))) is not None]
+    """Return the tool if exactly one value names one, and the others are its params, together or
+    each by its name."""
+    named = [
+        (key, tool)
+        for key, each in value.items()
+        if (tool := offered.look_up(_get_name(each))) is not None
+    ]
     if len(named) != 1:
         return None
     key, tool = named[0]
     others = {name: each for name, each in value.items() if name != key}
-    params = {name: each for name, each in others.items() if name in tool.params or not _BESIDE.fullmatch(name)}
+    params = {
+        name: each
+        for name, each in others.items()
+        if name in tool.params or not _BESIDE.fullmatch(name)
+    }
     if not params:
         return None
-    return tool.name if _has_input(params, tool) or (tool.accepts(params) and not tool.is_free) else None
+    return (
+        tool.name
+        if _has_input(params, tool) or (tool.accepts(params) and not tool.is_free)
+        else None
+    )
 
 
 def _has_input(params: dict[str, Any], tool: _Tool) -> bool:
-    """Return True if the only value is the object of the tool's params, or its only param under a usual name."""
+    """Return True if the only value is the object of the tool's params, or its only param under a
+    usual name."""
     name, only = next(iter(params.items()))
     is_input = _INPUT.fullmatch(name) is not None
     is_object = (isinstance(only, dict) or is_input) and tool.accepts(only)
@@ -211,15 +272,20 @@ def _has_input(params: dict[str, Any], tool: _Tool) -> bool:
 def _find_inside(value: dict[str, Any], offered: Offered, depth: int) -> str | None:
     """Return the tool if the only value is a call, or a list of calls, and its key says so."""
     inner = [(key, each) for key, each in value.items() if not _BESIDE.fullmatch(key)]
-    is_around = len(inner) == 1 and isinstance(inner[0][1], dict | list) and _AROUND.fullmatch(inner[0][0])
+    is_around = (
+        len(inner) == 1 and isinstance(inner[0][1], dict | list) and _AROUND.fullmatch(inner[0][0])
+    )
     return _find_in(inner[0][1], offered, depth + 1) if is_around and depth < _MAX_DEPTH else None
 
 
 def _get_name(value: Any) -> Any:
-    """Return the name in an object or list with nothing else, as in `{"function": {"name": "x"}}`."""
+    """Return the name in an object or list with nothing else, as in `{"function": {"name":
+    "x"}}`."""
     if isinstance(value, list):
         return value[0] if len(value) == 1 else value
-    return next(iter(value.values())) if isinstance(value, dict) and list(value) == ["name"] else value
+    return (
+        next(iter(value.values())) if isinstance(value, dict) and list(value) == ["name"] else value
+    )
 
 
 def _read_params(value: Any) -> Mapping[str, Any] | None:
@@ -228,16 +294,25 @@ def _read_params(value: Any) -> Mapping[str, Any] | None:
     if isinstance(value, str):
         text = value.strip().strip("`")
         try:
-            value = json.loads(text) if text[:1] == "{" else join_values(read_relaxed(text)) if text else {}
+            value = (
+                json.loads(text)
+                if text[:1] == "{"
+                else join_values(read_relaxed(text))
+                if text
+                else {}
+            )
         except (UnreadableError, ValueError, RecursionError):
             return None
     if value is None or value == []:
         return {}
-    return value if isinstance(value, Mapping) and all(isinstance(key, str) for key in value) else None
+    return (
+        value if isinstance(value, Mapping) and all(isinstance(key, str) for key in value) else None
+    )
 
 
 def _fits(schema: Any, value: Any) -> bool:
-    """Return True if the value may be meant for a param with this schema; most notations have only texts."""
+    """Return True if the value may be meant for a param with this schema; most notations have only
+    texts."""
     kind = schema.get("type") if isinstance(schema, Mapping) else None
     kinds = kind if isinstance(kind, list) else [kind]
     return value is None or any(_is_of_kind(each, value) for each in kinds)
@@ -246,7 +321,9 @@ def _fits(schema: Any, value: Any) -> bool:
 def _is_of_kind(kind: Any, value: Any) -> bool:
     is_text = isinstance(value, str)
     if kind in ("integer", "number"):
-        return isinstance(value, int | float) or (is_text and _NUMBER.fullmatch(value[:40]) is not None)
+        return isinstance(value, int | float) or (
+            is_text and _NUMBER.fullmatch(value[:40]) is not None
+        )
     if kind == "boolean":
         return isinstance(value, bool) or (is_text and value.lower() in ("true", "false"))
     if kind == "array":

@@ -1,4 +1,5 @@
-"""The provider for Ollama, through its own `/api/chat`: its version of Chat Completions ignores settings."""
+"""The provider for Ollama, through its own `/api/chat`: its version of Chat Completions ignores
+settings."""
 
 import functools
 import json
@@ -50,7 +51,9 @@ class OllamaEndpoint:
             ProviderError: the status is not 2xx.
         """
         headers = {"Content-Type": "application/json"}
-        return self._send_request(self._client.build_request("POST", path, content=content, headers=headers))
+        return self._send_request(
+            self._client.build_request("POST", path, content=content, headers=headers)
+        )
 
     def get(self, path: str) -> httpx2.Response:
         """Request the path; return the response with its body still unread."""
@@ -66,7 +69,9 @@ class OllamaEndpoint:
             raise build_unreadable_error(error, self._api_key) from error
         finally:
             response.close()
-        raise build_status_error(response.status_code, _decode(response.text), response.headers, self._api_key)
+        raise build_status_error(
+            response.status_code, _decode(response.text), response.headers, self._api_key
+        )
 
 
 @functools.lru_cache(maxsize=64)
@@ -90,7 +95,9 @@ class OllamaProvider(HttpProvider):
     @override
     def _send(self, request: ModelRequest, names: WireNames, scope: CancelScope) -> SentRequest:
         scope.limit_silence(self._config.timeout_s)
-        return SentRequest(self._endpoint.post("/api/chat", encode_body(self._build_body(request, names))))
+        return SentRequest(
+            self._endpoint.post("/api/chat", encode_body(self._build_body(request, names)))
+        )
 
     @override
     def _read(self, reader: ResponseReader, chunks: Iterator[bytes]) -> RawResponse:
@@ -103,13 +110,19 @@ class OllamaProvider(HttpProvider):
             pulled = _find_pulled_models(self._read_json(self._endpoint.get("/api/tags")))
         except ProviderError as error:
             if error.code == "not_found":
-                raise ProviderError("not_found", self._describe_wrong_server(), transient=False) from error
+                raise ProviderError(
+                    "not_found", self._describe_wrong_server(), transient=False
+                ) from error
             raise
         if pulled is None:
             raise build_response_error(self._describe_wrong_server(), transient=False)
-        missing = [model for model in self._config.models if _add_tag(model) not in map(_add_tag, pulled)]
+        missing = [
+            model for model in self._config.models if _add_tag(model) not in map(_add_tag, pulled)
+        ]
         if missing:
-            raise ProviderError("not_found", _describe_missing_model(missing[0], pulled), transient=False)
+            raise ProviderError(
+                "not_found", _describe_missing_model(missing[0], pulled), transient=False
+            )
         return ""
 
     def _describe_wrong_server(self) -> str:
@@ -128,7 +141,8 @@ class OllamaProvider(HttpProvider):
 
 
 def _build_options(settings: ModelSettings) -> dict[str, Any]:
-    """Return the settings as Ollama's options, merged with those of the body; empty if no setting is given."""
+    """Return the settings as Ollama's options, merged with those of the body; empty if no setting
+    is given."""
     settings_by_name = {
         "temperature": settings.temperature,
         "num_predict": settings.max_tokens,

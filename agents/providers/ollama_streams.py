@@ -43,10 +43,16 @@ def read_chat(reader: ResponseReader, chunks: Iterator[bytes]) -> RawResponse:
         if not end:
             raise
     if not end:
-        raise ProviderError("cut_stream", "The stream ended before the answer was finished", transient=True)
+        raise ProviderError(
+            "cut_stream", "The stream ended before the answer was finished", transient=True
+        )
     relay.finish()
-    usage = Usage(parse_token_count(end.get("prompt_eval_count")), parse_token_count(end.get("eval_count")))
-    return RawResponse(message.build(), str(end.get("done_reason") or "stop"), usage if usage.total else None)
+    usage = Usage(
+        parse_token_count(end.get("prompt_eval_count")), parse_token_count(end.get("eval_count"))
+    )
+    return RawResponse(
+        message.build(), str(end.get("done_reason") or "stop"), usage if usage.total else None
+    )
 
 
 class _ChatMessage:
@@ -65,7 +71,9 @@ class _ChatMessage:
         self._reader.note(piece)
         calls = piece.get("tool_calls")
         self._calls += calls if isinstance(calls, list) else [calls]
-        return self._text.add({name: value for name, value in piece.items() if name != "tool_calls"})
+        return self._text.add(
+            {name: value for name, value in piece.items() if name != "tool_calls"}
+        )
 
     def build(self) -> dict[str, Any]:
         return {**self._text.build(), "tool_calls": self._calls}

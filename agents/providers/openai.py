@@ -1,4 +1,5 @@
-"""The provider for OpenAI and every server that offers Chat Completions, through the official SDK."""
+"""The provider for OpenAI and every server that offers Chat Completions, through the official
+SDK."""
 
 import functools
 import threading
@@ -35,7 +36,8 @@ NO_TOOLS = (
 
 
 class OpenAIEndpoint:
-    """An address and key: the SDK's client with its connections, and what the server has refused of each model."""
+    """An address and key: the SDK's client with its connections, and what the server has refused of
+    each model."""
 
     def __init__(self, base_url: str, api_key: str, private_hosts: PrivateHosts) -> None:
         self.api_key = api_key
@@ -47,12 +49,15 @@ class OpenAIEndpoint:
             max_retries=0,
             timeout=None,
             http_client=httpx2.Client(
-                transport=GuardedTransport(base_url, private_hosts), timeout=None, follow_redirects=False
+                transport=GuardedTransport(base_url, private_hosts),
+                timeout=None,
+                follow_redirects=False,
             ),
         )
 
     def list_adaptations(self, model: str) -> tuple[Adaptation, ...]:
-        """List the adaptations of requests to the model, in the order in which they were learned."""
+        """List the adaptations of requests to the model, in the order in which they were
+        learned."""
         return self._adaptations.get(model, ())
 
     def learn(self, model: str, adaptation: Adaptation) -> None:
@@ -70,20 +75,28 @@ class OpenAIEndpoint:
         """
         return self._send(
             lambda: self.client.post(
-                "/chat/completions", content=content, cast_to=object, stream=True, stream_cls=Stream[object]
+                "/chat/completions",
+                content=content,
+                cast_to=object,
+                stream=True,
+                stream_cls=Stream[object],
             )
         )
 
     def get(self, path: str) -> httpx2.Response:
         """Request the path; return the response with its body still unread."""
-        return self._send(lambda: self.client.get(path, cast_to=object, stream=True, stream_cls=Stream[object]))
+        return self._send(
+            lambda: self.client.get(path, cast_to=object, stream=True, stream_cls=Stream[object])
+        )
 
     def _send(self, send: Callable[[], Stream[object]]) -> httpx2.Response:
         try:
             return send().response
         except APIStatusError as error:
             body = error.body if error.body is not None else error.response.text
-            raise build_status_error(error.status_code, body, error.response.headers, self.api_key) from error
+            raise build_status_error(
+                error.status_code, body, error.response.headers, self.api_key
+            ) from error
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise build_unreadable_error(error, self.api_key) from error
 
@@ -102,8 +115,8 @@ def get_endpoint(base_url: str, api_key: str, private_hosts: PrivateHosts) -> Op
 class OpenAIProvider(HttpProvider):
     """A provider over Chat Completions.
 
-    Some servers and models refuse fields, streams or roles that others need. Then the request is repeated in another
-    form, and the endpoint remembers that for the model.
+    Some servers and models refuse fields, streams or roles that others need. Then the request is
+    repeated in another form, and the endpoint remembers that for the model.
     """
 
     def __init__(self, config: ProviderConfig) -> None:
@@ -137,7 +150,8 @@ class OpenAIProvider(HttpProvider):
 
     @override
     def _check(self) -> str:
-        """List the models; if the server has no such list, send a request that it refuses without cost."""
+        """List the models; if the server has no such list, send a request that it refuses without
+        cost."""
         try:
             self._read_json(self._endpoint.get("/models"))
         except ProviderError as error:
@@ -147,7 +161,8 @@ class OpenAIProvider(HttpProvider):
         return NO_TOOLS if self._drops_tools() else ""
 
     def _drops_tools(self) -> bool:
-        """Return True if llama.cpp says that it silently drops tools; other servers have no such page."""
+        """Return True if llama.cpp says that it silently drops tools; other servers have no such
+        page."""
         try:
             props = self._read_json(self._endpoint.get(_find_root(self._base_url) + "/props"))
         except ProviderError:
@@ -184,13 +199,20 @@ def _find_root(base_url: str) -> str:
 
 
 def _find_support(props: Any) -> Any:
-    """Return `supports_tools` of llama.cpp's properties, which newer versions keep with the template's abilities."""
+    """Return `supports_tools` of llama.cpp's properties, which newer versions keep with the
+    template's abilities."""
     abilities = props.get("chat_template_caps") if isinstance(props, dict) else None
-    places = [place for place in (abilities, props) if isinstance(place, dict) and "supports_tools" in place]
+    places = [
+        place
+        for place in (abilities, props)
+        if isinstance(place, dict) and "supports_tools" in place
+    ]
     return places[0]["supports_tools"] if places else None
 
 
-def _adapt(body: dict[str, Any], known: tuple[Adaptation, ...]) -> tuple[dict[str, Any], tuple[str, ...]]:
+def _adapt(
+    body: dict[str, Any], known: tuple[Adaptation, ...]
+) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the adapted body, and the words of the adaptations that changed it."""
     changes: list[str] = []
     for adaptation in known:

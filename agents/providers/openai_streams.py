@@ -1,4 +1,5 @@
-"""Read a response of Chat Completions, an event stream or one JSON object, into an assistant's message."""
+"""Read a response of Chat Completions, an event stream or one JSON object, into an assistant's
+message."""
 
 import contextlib
 import threading
@@ -46,7 +47,9 @@ def _read_body(reader: ResponseReader, body: bytes) -> RawResponse:
     choice = _find_choice(completion)
     message = choice.get("message") if choice else None
     if choice is None or not isinstance(message, dict):
-        raise build_response_error(f"The answer has no choices with a message: {reader.quote(body)}")
+        raise build_response_error(
+            f"The answer has no choices with a message: {reader.quote(body)}"
+        )
     relay = TextRelay(reader.on_text)
     relay.add(extract_text(message.get("content")))
     relay.finish()
@@ -67,7 +70,9 @@ def _read_stream(reader: ResponseReader, events: Iterator[bytes]) -> RawResponse
             deque(events, maxlen=0)
         stream.finish_reason = "stop"
         return stream.build_response()
-    raise ProviderError("cut_stream", "The stream ended before the answer was finished", transient=True)
+    raise ProviderError(
+        "cut_stream", "The stream ended before the answer was finished", transient=True
+    )
 
 
 class _EventStream:
@@ -101,7 +106,8 @@ class _EventStream:
             self.finish_reason = _read_finish_reason(choice) or self.finish_reason
 
     def finish(self, events: Iterator[bytes]) -> RawResponse:
-        """Return the response; if the stream does not end at once, read the rest in the background."""
+        """Return the response; if the stream does not end at once, read the rest in the
+        background."""
         scope = self._reader.scope
         rest = StreamRest(self._read_rest(events), scope.copy(), self._reader.close)
         has_ended = rest.start()
@@ -124,12 +130,18 @@ class _EventStream:
 
 
 def is_complete(message: dict[str, Any]) -> bool:
-    """Return True if a message without a finish reason is complete: full calls, or text that is not reasoning."""
+    """Return True if a message without a finish reason is complete: full calls, or text that is not
+    reasoning."""
     calls = message.get("tool_calls") or []
     if calls:
         functions = [call["function"] for call in calls]
-        return all(each["name"] and is_json_object(each["arguments"].strip() or "{}") for each in functions)
-    return bool(split_reasoning(extract_text(message.get("content"))).content.strip() or message.get("refusal"))
+        return all(
+            each["name"] and is_json_object(each["arguments"].strip() or "{}") for each in functions
+        )
+    return bool(
+        split_reasoning(extract_text(message.get("content"))).content.strip()
+        or message.get("refusal")
+    )
 
 
 def _read_finish_reason(choice: dict[str, Any]) -> str:
@@ -138,7 +150,8 @@ def _read_finish_reason(choice: dict[str, Any]) -> str:
 
 
 def _split_events(start: bytes, chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the data of each server-sent event; the blank line after the last event may be missing."""
+    """Yield the data of each server-sent event; the blank line after the last event may be
+    missing."""
     data: list[bytes] = []
     for line in split_lines(start, chunks):
         if line.startswith(b"data:"):
@@ -154,20 +167,26 @@ def _find_choice(completion: dict[str, Any]) -> dict[str, Any] | None:
     choices = completion.get("choices")
     if not isinstance(choices, list):
         return None
-    return next((choice for choice in choices if isinstance(choice, dict) and not choice.get("index")), None)
+    return next(
+        (choice for choice in choices if isinstance(choice, dict) and not choice.get("index")), None
+    )
 
 
 def _parse_usage(completion: dict[str, Any]) -> Usage | None:
     usage = completion.get("usage")
     if not isinstance(usage, dict):
         return None
-    given, written = parse_token_count(usage.get("prompt_tokens")), parse_token_count(usage.get("completion_tokens"))
+    given, written = (
+        parse_token_count(usage.get("prompt_tokens")),
+        parse_token_count(usage.get("completion_tokens")),
+    )
     cached = min(_find_cached_tokens(usage), given)
     return Usage(given, written, cached_tokens=cached) if given or written else None
 
 
 def _find_cached_tokens(usage: dict[str, Any]) -> int:
-    """Return the tokens from the server's cache: OpenAI's field, DeepSeek's, or that of small servers."""
+    """Return the tokens from the server's cache: OpenAI's field, DeepSeek's, or that of small
+    servers."""
     details = usage.get("prompt_tokens_details")
     counts = (
         details.get("cached_tokens") if isinstance(details, dict) else None,

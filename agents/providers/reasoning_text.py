@@ -1,7 +1,9 @@
-"""Separate a model's reasoning, `<think>…</think>`, from its answer, in a text that may arrive in pieces.
+"""Separate a model's reasoning, `<think>…</think>`, from its answer, in a text that may arrive in
+pieces.
 
-A tag does not count after a quote or backtick, nor inside a fenced code block, because an answer may mention such tags.
-An unclosed block is reasoning if its tag began a line; otherwise the tag was only mentioned.
+A tag does not count after a quote or backtick, nor inside a fenced code block, because an answer
+may mention such tags. An unclosed block is reasoning if its tag began a line; otherwise the tag was
+only mentioned.
 """
 
 import re
@@ -22,7 +24,8 @@ class ReasoningSplitter:
     def __init__(self) -> None:
         self.blocks: list[str] = []
         self.content_begins = 0
-        """The length of visible text that a closing tag without an opening one has turned into reasoning."""
+        """The length of visible text that a closing tag without an opening one has turned into
+        reasoning."""
         self._pending = ""
         self._open_block: list[str] | None = None
         self._opened_line = False
@@ -35,7 +38,8 @@ class ReasoningSplitter:
         self._in_fence = False
 
     def add(self, text: str) -> str:
-        """Add a text; return the part that belongs to the answer, including text that was held back before."""
+        """Add a text; return the part that belongs to the answer, including text that was held back
+        before."""
         if "<" not in text and not self._pending and self._open_block is None:
             self._untracked.append(text)
             return text
@@ -125,7 +129,9 @@ def split_reasoning(text: str) -> SplitReasoning:
         content = visible[splitter.content_begins :]
     if not blocks:
         return SplitReasoning(content, "")
-    return SplitReasoning(content.strip(), "\n\n".join(stripped for each in blocks if (stripped := each.strip())))
+    return SplitReasoning(
+        content.strip(), "\n\n".join(stripped for each in blocks if (stripped := each.strip()))
+    )
 
 
 def extract_reasoning(message: dict[str, Any]) -> str:
@@ -143,7 +149,8 @@ def extract_reasoning(message: dict[str, Any]) -> str:
 
 
 def _find_unfinished_tag(text: str, position: int) -> int:
-    """Return the position of an unfinished tag at the end of the text, else the length of the text."""
+    """Return the position of an unfinished tag at the end of the text, else the length of the
+    text."""
     start = text.rfind("<", max(position, len(text) - _LONGEST_TAG + 1))
     if start >= 0 and any(tag.startswith(text[start:].lower()) for tag in ("<think>", "</think>")):
         return start

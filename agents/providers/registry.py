@@ -14,7 +14,8 @@ _HTTP_PROVIDERS = {
 
 
 def build_provider(config: ProviderConfig) -> Provider:
-    """Build the provider; this is cheap, because connections and parsed scripts are cached in the process.
+    """Build the provider; this is cheap, because connections and parsed scripts are cached in the
+    process.
 
     Raises:
         ProviderError: the kind does not exist, or the configuration can never work.
@@ -25,12 +26,15 @@ def build_provider(config: ProviderConfig) -> Provider:
         return _load_class(config.kind)(config)
     kinds = ", ".join(map(repr, (*_HTTP_PROVIDERS, "scripted")))
     raise ProviderError(
-        "bad_settings", f"provider kind {config.kind!r} is unknown: use one of {kinds}", transient=False
+        "bad_settings",
+        f"provider kind {config.kind!r} is unknown: use one of {kinds}",
+        transient=False,
     )
 
 
 def preload_providers() -> None:
-    """Load the SDK and the certificates now, so that the first run does not wait; web processes never need them."""
+    """Load the SDK and the certificates now, so that the first run does not wait; web processes
+    never need them."""
     for kind in _HTTP_PROVIDERS:
         _load_class(kind)
     load_system_trust()

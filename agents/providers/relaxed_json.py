@@ -1,4 +1,5 @@
-"""Read the structure of JSON-like text, such as JavaScript, Python calls and command lines; nothing of it is run.
+"""Read the structure of JSON-like text, such as JavaScript, Python calls and command lines; nothing
+of it is run.
 
 A call in the text becomes an object with the called name as its only key: `find(q="a")` is read as
 `{"find": {"q": "a"}}`.
@@ -17,7 +18,9 @@ _TOKEN = re.compile(
 _CLOSING = {"{": "}", "[": "]", "(": ")"}
 _SEPARATORS = frozenset({":", "=", "=>", "->"})
 _KEYWORDS = frozenset({"await", "const", "let", "var", "return"})
-_ANNOUNCEMENT = frozenset({"calling", "invoking", "running", "executing", "using", "tool", "function", "the", "with"})
+_ANNOUNCEMENT = frozenset(
+    {"calling", "invoking", "running", "executing", "using", "tool", "function", "the", "with"}
+)
 """Words beside a name, outside any brackets, with which a model announces its call."""
 _WORDS = {"true": True, "True": True, "false": False, "False": False, "null": None, "None": None}
 _NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,15})?")
@@ -37,7 +40,8 @@ class _Word(str):
 
 
 def read_relaxed(text: str) -> list[Any]:
-    """Return the values and pairs of which the text consists; brackets that are still open at its end are closed.
+    """Return the values and pairs of which the text consists; brackets that are still open at its
+    end are closed.
 
     Raises:
         UnreadableError: the text has another structure, such as words of a sentence.
@@ -141,7 +145,9 @@ class _TokenReader:
         return float(taken) if _NUMBER.fullmatch(taken) else _Word(taken)
 
     def _is_skipped(self, word: str, depth: int) -> bool:
-        is_announcement = depth == 0 and word.lower() in _ANNOUNCEMENT and not self._is_sign(*_SEPARATORS)
+        is_announcement = (
+            depth == 0 and word.lower() in _ANNOUNCEMENT and not self._is_sign(*_SEPARATORS)
+        )
         return word in _KEYWORDS or is_announcement
 
     def _read_arguments(self, depth: int) -> Any:

@@ -3,7 +3,8 @@
 from agents.providers.base import ProviderError
 
 MAX_CHARACTERS = 1_000_000
-"""Characters of one response with its reasoning and the params of its calls; no useful response is longer."""
+"""Characters of one response with its reasoning and the params of its calls; no useful response is
+longer."""
 BLOCK = 200
 """The length of text whose repetition is detected; a shorter unit repeats within it."""
 REPETITIONS = 20
@@ -14,7 +15,8 @@ _KEPT = LONGEST_UNIT * REPETITIONS + BLOCK
 
 
 class ResponseLimits:
-    """Watches the pieces of one response, and raises ProviderError once it is too long or only repeats itself."""
+    """Watches the pieces of one response, and raises ProviderError once it is too long or only
+    repeats itself."""
 
     def __init__(self) -> None:
         self._length = 0
@@ -42,7 +44,8 @@ class ResponseLimits:
 
 
 def is_repeating(text: str) -> bool:
-    """Return True if the text ends with the same unit at least 20 times, over at least 4,000 characters.
+    """Return True if the text ends with the same unit at least 20 times, over at least 4,000
+    characters.
 
     Rows of a table may be equal.
     """
@@ -56,10 +59,13 @@ def is_repeating(text: str) -> bool:
 
 
 def _is_table(text: str) -> bool:
-    """Return True if every whole row has cells, between bars, tabs or commas; or for numbers between them."""
+    """Return True if every whole row has cells, between bars, tabs or commas; or for numbers
+    between them."""
     has_letters = any(letter.isalpha() for letter in text)
     rows = [row.strip() for row in text.splitlines()[1:-1] if row.strip()]
-    has_rows = bool(rows) and all("|" in row or "\t" in row or row.count(",") + row.count(";") >= 2 for row in rows)
+    has_rows = bool(rows) and all(
+        "|" in row or "\t" in row or row.count(",") + row.count(";") >= 2 for row in rows
+    )
     return has_rows or (not has_letters and any(separator in text for separator in ",;|\t"))
 
 

@@ -1,4 +1,5 @@
-"""The shared parts of reading a response in any format: lines, JSON objects, streamed text, and errors."""
+"""The shared parts of reading a response in any format: lines, JSON objects, streamed text, and
+errors."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -15,7 +16,8 @@ from agents.providers.wire_json import read_json
 from tools.contract import make_storable
 
 MAX_TOKENS = 10_000_000
-"""The most tokens of one response: a higher count is wrong, and a run's sum must fit into its column."""
+"""The most tokens of one response: a higher count is wrong, and a run's sum must fit into its
+column."""
 _LONGEST_START = 5
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -61,7 +63,8 @@ class ResponseProgress:
 
 
 def _list_texts(piece: Any) -> Iterator[str]:
-    """Yield the texts of a piece: of the response, of its reasoning, and of the params of its calls."""
+    """Yield the texts of a piece: of the response, of its reasoning, and of the params of its
+    calls."""
     if not isinstance(piece, dict):
         return
     for name, value in piece.items():
@@ -119,7 +122,9 @@ class ResponseReader:
         try:
             value = read_json(text.decode())
         except ValueError as error:
-            raise build_response_error(f"The answer is not valid JSON ({error}): {self.quote(text)}") from error
+            raise build_response_error(
+                f"The answer is not valid JSON ({error}): {self.quote(text)}"
+            ) from error
         if not isinstance(value, dict):
             raise build_response_error(f"The answer is not a JSON object: {self.quote(text)}")
         if value.get("error"):
@@ -143,7 +148,8 @@ class ResponseReader:
 
 
 class TextRelay:
-    """Passes streamed text on, without reasoning, and storable: half a surrogate pair waits for the other half."""
+    """Passes streamed text on, without reasoning, and storable: half a surrogate pair waits for the
+    other half."""
 
     def __init__(self, on_text: Callable[[str], None]) -> None:
         self._on_text = on_text
@@ -171,7 +177,8 @@ class TextRelay:
 
 
 def read_first_bytes(chunks: Iterator[bytes]) -> bytes:
-    """Return the first bytes, without a byte order mark and white space; empty only if nothing came."""
+    """Return the first bytes, without a byte order mark and white space; empty only if nothing
+    came."""
     start = b""
     for chunk in chunks:
         start = (start + chunk).removeprefix(_BYTE_ORDER_MARK).lstrip()
@@ -181,7 +188,8 @@ def read_first_bytes(chunks: Iterator[bytes]) -> bytes:
 
 
 def split_lines(start: bytes, chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the lines of `start` and the chunks after it, which end with LF or CRLF; the last may be empty."""
+    """Yield the lines of `start` and the chunks after it, which end with LF or CRLF; the last may
+    be empty."""
     unfinished: list[bytes] = []
     chunk: bytes | None = start
     while chunk is not None:
@@ -197,7 +205,8 @@ def split_lines(start: bytes, chunks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def parse_token_count(value: Any) -> int:
-    """Return the number of tokens that a server reports, within bounds; 0 for anything but a number."""
+    """Return the number of tokens that a server reports, within bounds; 0 for anything but a
+    number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return 0
     return int(max(0, min(value, MAX_TOKENS)))

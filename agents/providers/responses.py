@@ -1,4 +1,5 @@
-"""Build a model response from a received message: internal tool names, usable ids, arguments that can be sent back."""
+"""Build a model response from a received message: internal tool names, usable ids, arguments that
+can be sent back."""
 
 import json
 import uuid
@@ -25,20 +26,25 @@ from tools.contract import make_storable
 NAMELESS = "unnamed"
 LONGEST_ID = 200
 _CUT = frozenset({"length", "max_tokens", "model_length"})
-_FILTERED = frozenset({"content_filter", "safety", "recitation", "blocklist", "prohibited_content", "spii"})
+_FILTERED = frozenset(
+    {"content_filter", "safety", "recitation", "blocklist", "prohibited_content", "spii"}
+)
 _REASONING_FIELDS = ("reasoning", "reasoning_content", "thinking")
 _CALLED = frozenset({"tool_calls", "tool_call", "tool_use", "function_call"})
 _BROKEN = frozenset({"error", "insufficient_system_resource", "abort"})
 
 
 def build_response(
-    received: RawResponse, names: WireNames, used_ids: frozenset[str], tools: Sequence[Mapping[str, Any]] = ()
+    received: RawResponse,
+    names: WireNames,
+    used_ids: frozenset[str],
+    tools: Sequence[Mapping[str, Any]] = (),
 ) -> ModelResponse:
     """Build the response; its message stays verbatim except for parts that no server would accept.
 
-    Malformed arguments become "{}" in the message, while the call has them raw. An id is replaced if it is missing, too
-    long, or already used in the message or the conversation (`used_ids`), and so is text that no database can store.
-    Reasoning is extracted.
+    Malformed arguments become "{}" in the message, while the call has them raw. An id is replaced
+    if it is missing, too long, or already used in the message or the conversation (`used_ids`), and
+    so is text that no database can store. Reasoning is extracted.
 
     Args:
         tools: definitions of the offered tools, which let a call written as text be recognized.
@@ -48,7 +54,9 @@ def build_response(
     """
     usage, reason = received.usage or Usage(), received.finish_reason.lower()
     cut_off = _find_cut_off(reason, received.message, usage)
-    message = make_storable({key: value for key, value in received.message.items() if value is not None})
+    message = make_storable(
+        {key: value for key, value in received.message.items() if value is not None}
+    )
     message["role"] = "assistant"
     message.setdefault("content", None)
     thought = extract_reasoning(message)
@@ -71,7 +79,9 @@ def build_response(
     return ModelResponse(message, text, calls, usage, thought, cut_off)
 
 
-def _find_call(text: str, names: WireNames, tools: Sequence[Mapping[str, Any]], *, is_parsed: bool) -> str | None:
+def _find_call(
+    text: str, names: WireNames, tools: Sequence[Mapping[str, Any]], *, is_parsed: bool
+) -> str | None:
     schemas = {tool["function"]["name"]: tool["function"].get("parameters") for tool in tools}
     return find_text_call(text, names.find_offered, is_parsed=is_parsed, find_schema=schemas.get)
 
@@ -83,7 +93,9 @@ def _find_cut_off(reason: str, message: dict[str, Any], usage: Usage) -> CutOff:
     if reason in _BROKEN:
         text = split_reasoning(extract_text(message.get("content"))).content.strip()
         what = f"The model's answer was interrupted by its server ({reason})"
-        error = build_useless_error("answer_cut", what, usage, MAX_TRIES if text else MAX_TRIES_IF_BROKEN)
+        error = build_useless_error(
+            "answer_cut", what, usage, MAX_TRIES if text else MAX_TRIES_IF_BROKEN
+        )
         error.text = text
         raise error
     if reason in _CUT:
@@ -134,7 +146,9 @@ def _find_refusal(message: dict[str, Any], cut_off: CutOff, usage: Usage) -> str
     if isinstance(refusal, str) and refusal:
         return refusal
     if cut_off == CutOff.FILTER:
-        raise build_useless_error("answer_filtered", "The model's server withheld the answer (content filter)", usage)
+        raise build_useless_error(
+            "answer_filtered", "The model's server withheld the answer (content filter)", usage
+        )
     if cut_off == CutOff.LENGTH:
         message_text = "The model used up its output tokens before it answered"
         raise build_useless_error("answer_cut", message_text, usage, MAX_TRIES)

@@ -1,4 +1,5 @@
-"""The YAML files of scripts for scripted employees. They are checked when read; errors name the place."""
+"""The YAML files of scripts for scripted employees. They are checked when read; errors name the
+place."""
 
 import functools
 import re
@@ -13,7 +14,9 @@ from agents.providers.script_patterns import check_pattern
 
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 _MOST_NAMED = 20
-TRANSIENT_CODES = frozenset({"rate_limited", "server_error", "unreachable", "timeout", "cut_stream", "bad_answer"})
+TRANSIENT_CODES = frozenset(
+    {"rate_limited", "server_error", "unreachable", "timeout", "cut_stream", "bad_answer"}
+)
 
 
 def _check_condition(value: bool | str | None) -> bool | str | None:
@@ -30,7 +33,8 @@ class _ScriptPart(BaseModel):
 
 
 class ScriptedFailure(_ScriptPart):
-    """A simulated failure: `times` times in this process for this pass and task, or always if that is not given."""
+    """A simulated failure: `times` times in this process for this pass and task, or always if that
+    is not given."""
 
     code: str = Field(min_length=1)
     message: str = "The script says so"
@@ -44,7 +48,8 @@ class ScriptedFailure(_ScriptPart):
 
 
 class ScriptedCall(_ScriptPart):
-    """A call, or one for each item of `for_each`; `arguments` is raw text, to imitate a model that writes bad JSON."""
+    """A call, or one for each item of `for_each`; `arguments` is raw text, to imitate a model that
+    writes bad JSON."""
 
     tool: str = Field(min_length=1)
     params: dict[str, Any] = Field(default_factory=dict)
@@ -139,7 +144,9 @@ def parse_scripts(text: str) -> tuple[Script, ...]:
     try:
         return _ScriptFile.model_validate(value).scripts
     except ValidationError as error:
-        raise ValueError("; ".join(_describe_fault(fault) for fault in error.errors()[:5])) from error
+        raise ValueError(
+            "; ".join(_describe_fault(fault) for fault in error.errors()[:5])
+        ) from error
 
 
 def _describe_fault(fault: Any) -> str:

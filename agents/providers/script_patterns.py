@@ -1,4 +1,5 @@
-"""Search tasks for the regular expressions of scripts with RE2, which takes time linear in the text."""
+"""Search tasks for the regular expressions of scripts with RE2, which takes time linear in the
+text."""
 
 import functools
 from typing import Any
@@ -20,14 +21,18 @@ def check_pattern(pattern: str) -> None:
     except re2.error as error:
         reason = error.args[0] if error.args else "it is not understood"
         text = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
-        raise ValueError(f"the regular expression {pattern!r} is not valid in RE2: {text}") from error
+        raise ValueError(
+            f"the regular expression {pattern!r} is not valid in RE2: {text}"
+        ) from error
     if max(compiled.programsize, compiled.reverseprogramsize) > _LARGEST_PROGRAM:
         raise ValueError("the regular expression has repetitions that make it too large")
 
 
 def find_groups(pattern: str, text: str) -> dict[str, Any] | None:
     """Return the named groups of the first match, or None."""
-    found = _compile(pattern).search(text.encode("utf-8", "replace").decode())  # RE2 refuses lone surrogates
+    found = _compile(pattern).search(
+        text.encode("utf-8", "replace").decode()
+    )  # RE2 refuses lone surrogates
     return None if found is None else dict(found.groupdict())
 
 

@@ -1,6 +1,8 @@
-"""A provider without a model: it plays YAML scripts, so that the demo needs no key and tests are predictable.
+"""A provider without a model: it plays YAML scripts, so that the demo needs no key and tests are
+predictable.
 
-The name of an employee's model is the name of a file of scripts in this installation, without `.yaml`.
+The name of an employee's model is the name of a file of scripts in this installation, without
+`.yaml`.
 
 ```yaml
 scripts:
@@ -20,19 +22,21 @@ scripts:
     answer: "Updated {{ results('data.updateRecord') | length }}, denied {{ denied() | length }}."
 ```
 
-Names in expressions, for the current task (since the message that started its script):
-`calls` the outcomes of all calls, in order (CallOutcome: tool, params, status, success, data, summary, reason) ·
-`results(tool)` the succeeded ones · `denied(tool)` those that a person denied · `last(tool)` the latest of any status,
-or nothing; without a tool, these functions cover all tools · `earlier` the outcomes before this task · `task` the
-person's message · `match` the named groups of the regular expression · `offered(tool)` true if the employee may use it
-· in a call with `for_each`: `item` and `index`.
+Names in expressions, for the current task (since the message that started its script): `calls` the
+outcomes of all calls, in order (CallOutcome: tool, params, status, success, data, summary, reason)
+· `results(tool)` the succeeded ones · `denied(tool)` those that a person denied · `last(tool)` the
+latest of any status, or nothing; without a tool, these functions cover all tools · `earlier` the
+outcomes before this task · `task` the person's message · `match` the named groups of the regular
+expression · `offered(tool)` true if the employee may use it · in a call with `for_each`: `item` and
+`index`.
 
-Expressions are evaluated in Jinja's sandbox: they change no values and reach nothing private. Their work and memory
-have no limit, so only whoever runs the installation writes scripts.
+Expressions are evaluated in Jinja's sandbox: they change no values and reach nothing private. Their
+work and memory have no limit, so only whoever runs the installation writes scripts.
 
-Nothing is remembered between requests: the messages alone determine what comes next (the ids of calls contain their
-pass), so a retry after a crash gives the same answer. The only exception is the count of `fail.times`, which each
-process has for itself: with several workers, or after a restart, a failure may happen more often.
+Nothing is remembered between requests: the messages alone determine what comes next (the ids of
+calls contain their pass), so a retry after a crash gives the same answer. The only exception is the
+count of `fail.times`, which each process has for itself: with several workers, or after a restart,
+a failure may happen more often.
 """
 
 import json
@@ -57,14 +61,21 @@ from agents.providers.base import (
 )
 from agents.providers.content_text import extract_text
 from agents.providers.expressions import ExpressionError, ExpressionScope, is_true, render
-from agents.providers.script_format import Script, ScriptedCall, ScriptedFailure, ScriptedPass, load_scripts
+from agents.providers.script_format import (
+    Script,
+    ScriptedCall,
+    ScriptedFailure,
+    ScriptedPass,
+    load_scripts,
+)
 from agents.providers.script_patterns import find_groups
 from tools.contract import make_storable
 
 MAX_CALLS = 100
 MAX_PIECES = 200
 SEARCHED_LENGTH = 2000
-"""The number of characters, from the beginning of a task, that a script's regular expression can match."""
+"""The number of characters, from the beginning of a task, that a script's regular expression can
+match."""
 UNKNOWN_TASK = "I am a demo employee and don't know this task."
 _CALL_ID = re.compile(r"call_\d+_(\d+)_\d+")
 _failed_times: Counter[tuple[str, str, int]] = Counter()
@@ -73,7 +84,8 @@ _failed_lock = threading.Lock()
 
 @dataclass(frozen=True)
 class _ScriptPosition:
-    """The position of a conversation in its script; `is_over` once a person wrote something else after the answer."""
+    """The position of a conversation in its script; `is_over` once a person wrote something else
+    after the answer."""
 
     script: Script
     message_index: int
@@ -114,12 +126,15 @@ class _Playback:
             raise ProviderStopped
         if seconds >= left:
             raise ProviderError(
-                "timeout", "The script's delay is longer than the time limit for an answer", transient=True
+                "timeout",
+                "The script's delay is longer than the time limit for an answer",
+                transient=True,
             )
 
 
 class ScriptedProvider:
-    """A provider that follows a script, as the module describes; every fault of a script is "bad_script"."""
+    """A provider that follows a script, as the module describes; every fault of a script is
+    "bad_script"."""
 
     def __init__(self, config: ProviderConfig) -> None:
         self._config = config
@@ -132,7 +147,9 @@ class ScriptedProvider:
             self._load_scripts(name)
         return ""
 
-    def ask(self, request: ModelRequest, on_text: Callable[[str], None], stopped: threading.Event) -> ModelResponse:
+    def ask(
+        self, request: ModelRequest, on_text: Callable[[str], None], stopped: threading.Event
+    ) -> ModelResponse:
         scripts = self._load_scripts(request.model)
         deadline = min(request.deadline, time.monotonic() + self._config.timeout_s)
         playback = _Playback(request, on_text, stopped, deadline, [])
@@ -157,8 +174,11 @@ class ScriptedProvider:
         except ValueError as error:
             raise _build_script_error(str(error)) from error
 
-    def _play(self, position: _ScriptPosition, scope: ExpressionScope, playback: _Playback) -> list[dict[str, Any]]:
-        """Play passes until one requests calls; return the calls, or none once all passes are played."""
+    def _play(
+        self, position: _ScriptPosition, scope: ExpressionScope, playback: _Playback
+    ) -> list[dict[str, Any]]:
+        """Play passes until one requests calls; return the calls, or none once all passes are
+        played."""
         for number in range(position.next_pass, len(position.script.passes)):
             place = f"{position.script.shown_title!r}, pass {number + 1}"
             part = position.script.passes[number]
@@ -180,7 +200,9 @@ class ScriptedProvider:
         playback.say(str(render(part.text, scope)), part.delay_ms)
         calls = [each for call in part.calls for each in _expand_call(call, scope)]
         if len(calls) > MAX_CALLS:
-            raise ExpressionError(f"{len(calls)} calls in one pass, at most {MAX_CALLS} are allowed")
+            raise ExpressionError(
+                f"{len(calls)} calls in one pass, at most {MAX_CALLS} are allowed"
+            )
         answers = sum(message.get("role") == "assistant" for message in playback.request.messages)
         return [
             {
@@ -193,13 +215,19 @@ class ScriptedProvider:
 
 
 def _fail(failure: ScriptedFailure, place: tuple[str, str, int]) -> None:
-    """Raise the failure, unless it came as often as it should at this place: the script, the task and the pass."""
+    """Raise the failure, unless it came as often as it should at this place: the script, the task
+    and the pass."""
     if failure.times is not None:
         with _failed_lock:
             if _failed_times[place] >= failure.times:
                 return
             _failed_times[place] += 1
-    raise ProviderError(failure.code, failure.message, transient=failure.is_transient, retry_after=failure.retry_after)
+    raise ProviderError(
+        failure.code,
+        failure.message,
+        transient=failure.is_transient,
+        retry_after=failure.retry_after,
+    )
 
 
 def _build_script_error(fault: str) -> ProviderError:
@@ -209,7 +237,8 @@ def _build_script_error(fault: str) -> ProviderError:
 def _find_position(
     scripts: Sequence[Script], messages: Sequence[dict[str, Any]], playback: _Playback
 ) -> _ScriptPosition | None:
-    """Find the newest message that matches a script, and the position in that script; ignore other messages."""
+    """Find the newest message that matches a script, and the position in that script; ignore other
+    messages."""
     for index in range(len(messages) - 1, -1, -1):
         if messages[index].get("role") != "user":
             continue
@@ -224,13 +253,19 @@ def _find_position(
 
 
 def _find_progress(since: Sequence[dict[str, Any]]) -> tuple[int, bool]:
-    """Return the next pass after the message that began the script, and True if a person wrote after the answer.
+    """Return the next pass after the message that began the script, and True if a person wrote
+    after the answer.
 
-    An answer alone does not end the script, because a run that used all its passes may be continued.
+    An answer alone does not end the script, because a run that used all its passes may be
+    continued.
     """
     next_pass, answered = 0, False
     for message in since:
-        if message.get("role") == "user" and answered and extract_text(message.get("content")) != CONTINUE_REQUEST:
+        if (
+            message.get("role") == "user"
+            and answered
+            and extract_text(message.get("content")) != CONTINUE_REQUEST
+        ):
             return next_pass, True
         if message.get("role") != "assistant":
             continue
@@ -249,7 +284,9 @@ def _list_tasks(scripts: Sequence[Script]) -> str:
 
 
 def _build_scope(position: _ScriptPosition, request: ModelRequest) -> ExpressionScope:
-    before = sum(message.get("role") == "assistant" for message in request.messages[: position.message_index])
+    before = sum(
+        message.get("role") == "assistant" for message in request.messages[: position.message_index]
+    )
     outcomes = list(request.outcomes())
     calls = [outcome for outcome in outcomes if outcome.pass_number > before]
     offered = {tool["function"]["name"] for tool in request.tools}
@@ -295,7 +332,8 @@ def _build_call(call: ScriptedCall, scope: ExpressionScope) -> tuple[str, str]:
 
 
 def _render_answer(script: Script, scope: ExpressionScope, *, closing: bool) -> str:
-    """Render the answer. If `closing`, missing values become empty: a closing pass may come before the results."""
+    """Render the answer. If `closing`, missing values become empty: a closing pass may come before
+    the results."""
     try:
         return str(render(script.answer, scope))
     except ExpressionError as error:
@@ -310,7 +348,8 @@ def _render_answer(script: Script, scope: ExpressionScope, *, closing: bool) -> 
 def _build_response(playback: _Playback, entries: list[dict[str, Any]]) -> ModelResponse:
     text, entries = make_storable(["\n\n".join(playback.text), entries])
     calls = tuple(
-        RequestedCall(entry["id"], entry["function"]["name"], entry["function"]["arguments"]) for entry in entries
+        RequestedCall(entry["id"], entry["function"]["name"], entry["function"]["arguments"])
+        for entry in entries
     )
     message: dict[str, Any] = {"role": "assistant", "content": text or None}
     if entries:

@@ -1,4 +1,5 @@
-"""Translate errors of model servers: each gets a code, a sentence, and a flag that says whether a retry can help."""
+"""Translate errors of model servers: each gets a code, a sentence, and a flag that says whether a
+retry can help."""
 
 import email.utils
 import math
@@ -86,12 +87,17 @@ def build_response_error(message: str, *, transient: bool = True) -> ProviderErr
     return ProviderError("bad_answer", message, transient=transient)
 
 
-def build_status_error(status: int, body: Any, headers: Mapping[str, str], secret: str) -> ProviderError:
-    """Build the error for an HTTP status other than 2xx; `body` is the decoded JSON, or the text."""
+def build_status_error(
+    status: int, body: Any, headers: Mapping[str, str], secret: str
+) -> ProviderError:
+    """Build the error for an HTTP status other than 2xx; `body` is the decoded JSON, or the
+    text."""
     if 300 <= status < 400:
         target = quote(headers.get("location", ""), secret)
         return ProviderError(
-            "not_found", f"The address redirects to {target}. Set that as the base URL", transient=False
+            "not_found",
+            f"The address redirects to {target}. Set that as the base URL",
+            transient=False,
         )
     failure = _build_error(status, body, f" (status {status})", secret)
     failure.retry_after = parse_retry_after(headers)
@@ -140,7 +146,8 @@ def _describe_kind(error: ModelServerError, kind: ErrorKind | None, words: str) 
 
 
 def parse_retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds until the server allows a retry, from Retry-After (seconds or a date) or retry-after-ms."""
+    """Return the seconds until the server allows a retry, from Retry-After (seconds or a date) or
+    retry-after-ms."""
     milliseconds = _parse_number(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return min(milliseconds / 1000, MAX_RETRY_AFTER_S)
@@ -188,4 +195,11 @@ def _guess_status(error: Any) -> int | None:
             if number is not None and 400 <= number < 600:
                 return int(number)
     words = _collect_words(error)
-    return next((status for phrases, status in _STATUS_BY_WORDS if any(phrase in words for phrase in phrases)), None)
+    return next(
+        (
+            status
+            for phrases, status in _STATUS_BY_WORDS
+            if any(phrase in words for phrase in phrases)
+        ),
+        None,
+    )

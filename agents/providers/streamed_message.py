@@ -12,9 +12,9 @@ _NOT_CONCATENATED = frozenset({"id", "type", "role", "name", "format"})
 class StreamedMessage:
     """Collects deltas into an assistant's message.
 
-    A different id at the same index starts another call. Without an index, a delta belongs to the call with its id, or
-    else to the last one. A name for a call whose arguments are complete starts another call. Unknown fields, such as
-    reasoning and signatures, are merged and kept.
+    A different id at the same index starts another call. Without an index, a delta belongs to the
+    call with its id, or else to the last one. A name for a call whose arguments are complete starts
+    another call. Unknown fields, such as reasoning and signatures, are merged and kept.
 
     Args:
         is_offered: returns True for the name of an offered tool.
@@ -103,8 +103,12 @@ class _CallPiece:
         self.name = name if isinstance(name, str) else ""
         self.id = call_id if isinstance(call_id, str) else ""
         self.arguments = _to_text(function.get("arguments"))
-        self.extra = {key: value for key, value in entry.items() if key not in ("index", "id", "function")}
-        self.function_extra = {key: value for key, value in function.items() if key not in ("name", "arguments")}
+        self.extra = {
+            key: value for key, value in entry.items() if key not in ("index", "id", "function")
+        }
+        self.function_extra = {
+            key: value for key, value in function.items() if key not in ("name", "arguments")
+        }
 
 
 class _StreamedCall:
@@ -140,7 +144,11 @@ class _StreamedCall:
             self._function_extra[key] = _merge(self._function_extra.get(key), value, key)
 
     def build_entry(self) -> dict[str, Any]:
-        function = {"name": self._name, "arguments": "".join(self._arguments), **self._function_extra}
+        function = {
+            "name": self._name,
+            "arguments": "".join(self._arguments),
+            **self._function_extra,
+        }
         return {"id": self.id, **self._extra, "type": "function", "function": function}
 
 
@@ -173,7 +181,9 @@ def _merge(old: Any, new: Any, key: str) -> Any:
 def _merge_lists(old: list[Any], new: list[Any]) -> list[Any]:
     merged = list(old)
     for item in new:
-        position = next((place for place, other in enumerate(merged) if _is_same_item(other, item)), None)
+        position = next(
+            (place for place, other in enumerate(merged) if _is_same_item(other, item)), None
+        )
         if position is None:
             merged.append(item)
         else:
@@ -183,6 +193,12 @@ def _merge_lists(old: list[Any], new: list[Any]) -> list[Any]:
 
 def _is_same_item(other: Any, item: Any) -> bool:
     """Return True if two items of a list are pieces of one, by an equal index and type."""
-    if not isinstance(other, dict) or not isinstance(item, dict) or not isinstance(item.get("index"), int):
+    if (
+        not isinstance(other, dict)
+        or not isinstance(item, dict)
+        or not isinstance(item.get("index"), int)
+    ):
         return False
-    return other.get("index") == item["index"] and other.get("type") == item.get("type", other.get("type"))
+    return other.get("index") == item["index"] and other.get("type") == item.get(
+        "type", other.get("type")
+    )

@@ -1,8 +1,10 @@
-"""Find a tool call that a model wrote as text, because its server has no parser for the way in which it writes calls.
+"""Find a tool call that a model wrote as text, because its server has no parser for the way in
+which it writes calls.
 
-Such a text is never parsed into a call and run. It is recognized by its structure: the name of an offered tool is where
-a call has it. The name may follow a marker of calls, such as `<tool_call>`; or the text, or its last part, is nothing
-but a call, as JSON or as code. Code spans, quotations, and code blocks with prose after them belong to a response.
+Such a text is never parsed into a call and run. It is recognized by its structure: the name of an
+offered tool is where a call has it. The name may follow a marker of calls, such as `<tool_call>`;
+or the text, or its last part, is nothing but a call, as JSON or as code. Code spans, quotations,
+and code blocks with prose after them belong to a response.
 """
 
 import json
@@ -12,12 +14,19 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from agents.providers.named_calls import FindOffered, FindSchema, Offered, find_named_call, know_no_schema
+from agents.providers.named_calls import (
+    FindOffered,
+    FindSchema,
+    Offered,
+    find_named_call,
+    know_no_schema,
+)
 
 MAX_EXAMINED = 40
 """Names of tools in one text whose surroundings are examined, from each end."""
 MAX_READ = 20_000_000
-"""Characters that are read in search of the beginning of a call: each possible one is read to the end of the text."""
+"""Characters that are read in search of the beginning of a call: each possible one is read to the
+end of the text."""
 _MOST_PARTS = 8
 _LONGEST_PARAMS = 20_000
 _NEAR = 300
@@ -44,14 +53,19 @@ _TAG_BEFORE = re.compile(
 _TAG_AFTER = re.compile(r"[\"']?[^<>\n]{0,40}/?>")
 _ACTION = re.compile(r"^[ \t*_]*Action[ \t*_]*:[ \t*_\"'`]*$", re.I)
 _ACTION_INPUT = re.compile(r"[\"'`*]*\s*[*_]*Action[ _]?Input", re.I)
-_BEFORE_CODE = re.compile(r"(?:\w+\s*=\s*)?(?:await\s+)?(?:print\s*\(\s*)?[\[(]*\s*(?:[a-z_]+\.)?$", re.I)
+_BEFORE_CODE = re.compile(
+    r"(?:\w+\s*=\s*)?(?:await\s+)?(?:print\s*\(\s*)?[\[(]*\s*(?:[a-z_]+\.)?$", re.I
+)
 _HEAD = re.compile(r"(?:functions?\.|(call:))?")
 _NUMBER_OF_CALL = re.compile(r"^:\d+|^\[ARGS\]")
-"""The rest of some models' calls if the server drops their special tokens: `functions.data__find:0{…}`."""
+"""The rest of some models' calls if the server drops their special tokens:
+`functions.data__find:0{…}`."""
 _AFTER_CODE = " \t\r\n])},;|"
 _BROKEN_JSON = re.compile(r"[\"']?\w{1,30}[\"']?\s*:\s*[\"'](?:functions?\.)?$")
 _AFTER_BROKEN = re.compile(r"[\"']\s*,\s*[\"']?\w{1,30}[\"']?\s*:\s*[\"']?[{\[]")
-_IDENTITY = re.compile(r"(?:\w*id|type|index|role|content|thoughts?|reasoning|kind|object|refusal)", re.I)
+_IDENTITY = re.compile(
+    r"(?:\w*id|type|index|role|content|thoughts?|reasoning|kind|object|refusal)", re.I
+)
 _DECODER = json.JSONDecoder(strict=False)
 _INPUT = re.compile(r"(?:action|tool|function)_?input", re.I)
 """Names of a call's only input, which may be any value."""
@@ -68,12 +82,18 @@ class _Named:
 
 
 def find_text_call(
-    text: str, find_offered: FindOffered, *, is_parsed: bool, find_schema: FindSchema = know_no_schema
+    text: str,
+    find_offered: FindOffered,
+    *,
+    is_parsed: bool,
+    find_schema: FindSchema = know_no_schema,
 ) -> str | None:
-    """Return the internal name of the tool of which the text is, or contains, a call; None if it is a response.
+    """Return the internal name of the tool of which the text is, or contains, a call; None if it is
+    a response.
 
     Args:
-        is_parsed: the server has parsed a call of this model before, so that a call after prose is an example.
+        is_parsed: the server has parsed a call of this model before, so that a call after prose is
+            an example.
     """
     text, offered = text.strip(), Offered(find_offered, find_schema)
     shown = _unwrap(text)
@@ -83,7 +103,9 @@ def find_text_call(
         return tool
     before, last_block = _split_last_block(text)
     if last_block:
-        tool = _find_only_call(last_block, find_offered) or _find_announced(last_block, find_offered)
+        tool = _find_only_call(last_block, find_offered) or _find_announced(
+            last_block, find_offered
+        )
         return tool or find_named_call(last_block, offered)
     prose = _hide_quotations(before)
     names = _list_names(prose, find_offered)
@@ -96,23 +118,31 @@ def _find_announced(text: str, find_offered: FindOffered) -> str | None:
     """Return the tool of which a call follows a marker in the text, outside quotations."""
     prose = _hide_quotations(text)
     names = _list_names(prose, find_offered)
-    if (tool := next((name.tool for name in names if _is_announced(prose, name)), None)) is not None or not names:
+    if (
+        tool := next((name.tool for name in names if _is_announced(prose, name)), None)
+    ) is not None or not names:
         return tool
     for marker in islice(_MARKER.finditer(prose), MAX_EXAMINED):
         begin = _find_json(prose, marker.end())
-        if begin is not None and (tool := _find_first_value(prose[begin:], find_offered)) is not None:
+        if (
+            begin is not None
+            and (tool := _find_first_value(prose[begin:], find_offered)) is not None
+        ):
             return tool if _stands_alone(prose, marker.start()) else None
     return None
 
 
 def _unwrap(text: str) -> str:
-    """Return the content of a text that is one code span, or nothing but code blocks; else the text."""
+    """Return the content of a text that is one code span, or nothing but code blocks; else the
+    text."""
     if _FENCE.match(text):
         lines = text.splitlines()
         fences = {number for number, line in enumerate(lines) if _FENCE.fullmatch(line)}
         outside = [line for opened, line in _find_open(lines, fences) if not opened]
         if not "".join(outside).strip():
-            return "\n".join(line for number, line in enumerate(lines) if number not in fences).strip()
+            return "\n".join(
+                line for number, line in enumerate(lines) if number not in fences
+            ).strip()
     if len(text) > 2 and text[0] == text[-1] == "`" and "`" not in text[1:-1]:
         return text[1:-1].strip()
     return text
@@ -130,7 +160,8 @@ def _find_open(lines: list[str], fences: set[int]) -> Iterator[tuple[bool, str]]
 
 
 def _split_last_block(text: str) -> tuple[str, str]:
-    """Return the text before the code block at its end, and the content of that block; it is empty without one."""
+    """Return the text before the code block at its end, and the content of that block; it is empty
+    without one."""
     fences = list(_FENCE.finditer(text))
     if len(fences) % 2:  # the last block is not closed
         return text[: fences[-1].start()], text[fences[-1].end() :].strip()
@@ -142,10 +173,15 @@ def _split_last_block(text: str) -> tuple[str, str]:
 def _hide_quotations(text: str) -> str:
     """Replace code blocks, code spans and quoted lines by blanks."""
     fences = list(_FENCE.finditer(text))
-    blocks = ((opening.start(), closing.end()) for opening, closing in zip(fences[::2], fences[1::2], strict=False))
+    blocks = (
+        (opening.start(), closing.end())
+        for opening, closing in zip(fences[::2], fences[1::2], strict=False)
+    )
     text = _blank(text, blocks)
     text = _blank(text, (found.span() for found in _QUOTED_LINE.finditer(text)))
-    return "\n".join(_blank(line, _find_code_spans(line)) if "`" in line else line for line in text.split("\n"))
+    return "\n".join(
+        _blank(line, _find_code_spans(line)) if "`" in line else line for line in text.split("\n")
+    )
 
 
 def _blank(text: str, places: Iterable[tuple[int, int]]) -> str:
@@ -158,7 +194,8 @@ def _blank(text: str, places: Iterable[tuple[int, int]]) -> str:
 
 
 def _find_code_spans(line: str) -> Iterator[tuple[int, int]]:
-    """Yield the code spans of a line: from a run of backticks to the next one of the same length."""
+    """Yield the code spans of a line: from a run of backticks to the next one of the same
+    length."""
     runs = [found.span() for found in _TICKS.finditer(line)]
     later: dict[int, int] = {}
     closing: list[int | None] = [None] * len(runs)
@@ -174,14 +211,20 @@ def _find_code_spans(line: str) -> Iterator[tuple[int, int]]:
 
 
 def _list_names(text: str, find_offered: FindOffered) -> list[_Named]:
-    """List the names of offered tools in the text: the first and the last ones, if there are many."""
+    """List the names of offered tools in the text: the first and the last ones, if there are
+    many."""
     names = [named for found in _NAME.finditer(text) if (named := _find_named(found, find_offered))]
     return names if len(names) <= 2 * MAX_EXAMINED else names[:MAX_EXAMINED] + names[-MAX_EXAMINED:]
 
 
 def _find_named(found: re.Match[str], find_offered: FindOffered) -> _Named | None:
-    """Return the longest part between dots that names an offered tool: `functions.data__find`, `data__find.call`."""
-    dots = [-1, *(place for place, letter in enumerate(found[0][:_NEAR]) if letter == "."), len(found[0])]
+    """Return the longest part between dots that names an offered tool: `functions.data__find`,
+    `data__find.call`."""
+    dots = [
+        -1,
+        *(place for place, letter in enumerate(found[0][:_NEAR]) if letter == "."),
+        len(found[0]),
+    ]
     if len(dots) > _MOST_PARTS:
         return None
     parts = [(start + 1, end) for place, start in enumerate(dots) for end in dots[place + 1 :]]
@@ -192,7 +235,8 @@ def _find_named(found: re.Match[str], find_offered: FindOffered) -> _Named | Non
 
 
 def _is_announced(text: str, name: _Named) -> bool:
-    """Return True if the name follows a marker of calls, or is in one, that begins a line or ends the text."""
+    """Return True if the name follows a marker of calls, or is in one, that begins a line or ends
+    the text."""
     begin = max(0, name.start - _NEAR)
     near = text[begin : name.start]
     after = text[name.end : name.end + _NEAR]
@@ -206,14 +250,29 @@ def _is_announced(text: str, name: _Named) -> bool:
         at_marker = begin + in_tag.start()
         is_plain = len(in_tag[0].strip("</|\uff5c ")) == 0
         tag = f"</{text[name.start : name.end]}>"
-        is_call = tag in text[name.end :] if is_plain else re.match(r"\s*[{<\[]|\s*$", after[closed.end() :])
+        is_call = (
+            tag in text[name.end :]
+            if is_plain
+            else re.match(r"\s*[{<\[]|\s*$", after[closed.end() :])
+        )
         return bool(is_call) and "</" not in in_tag[0] and _stands_alone(text, at_marker)
-    markers = [found for found in _MARKER.finditer(near) if _BESIDE_NAME.fullmatch(near, found.end())]
-    return bool(markers) and _is_followed_by_params(after) and _stands_alone(text, begin + markers[0].start())
+    markers = [
+        found for found in _MARKER.finditer(near) if _BESIDE_NAME.fullmatch(near, found.end())
+    ]
+    return (
+        bool(markers)
+        and _is_followed_by_params(after)
+        and _stands_alone(text, begin + markers[0].start())
+    )
 
 
 def _is_followed_by_params(after: str) -> bool:
-    return re.match(r"[\"']?\s*[,:}\]]|[\"']\s+\w+=[\"']|(?::\d+|\.\w+)?\s*(?:[{(\[<]|json\b|$)", after) is not None
+    return (
+        re.match(
+            r"[\"']?\s*[,:}\]]|[\"']\s+\w+=[\"']|(?::\d+|\.\w+)?\s*(?:[{(\[<]|json\b|$)", after
+        )
+        is not None
+    )
 
 
 def _stands_alone(text: str, at_marker: int) -> bool:
@@ -223,24 +282,31 @@ def _stands_alone(text: str, at_marker: int) -> bool:
 
 
 def _find_last_call(text: str, names: list[_Named], find_offered: FindOffered) -> str | None:
-    """Return the tool if the text from shortly before one of its names to its end is nothing but a call."""
+    """Return the tool if the text from shortly before one of its names to its end is nothing but a
+    call."""
     left = MAX_READ
     for begin, is_line in dict.fromkeys(_list_beginnings(text, names)):
         last = text[begin:].strip()
         left -= len(last)
         if left < 0:
             return None
-        if (tool := (_find_only_call if is_line else _find_values_called)(last, find_offered)) is not None:
+        if (
+            tool := (_find_only_call if is_line else _find_values_called)(last, find_offered)
+        ) is not None:
             return tool
     return None
 
 
 def _list_beginnings(text: str, names: list[_Named]) -> Iterator[tuple[int, bool]]:
-    """Yield where a call with one of the names may begin: its line, with True, and each bracket shortly before it."""
+    """Yield where a call with one of the names may begin: its line, with True, and each bracket
+    shortly before it."""
     for name in names:
         yield text.rfind("\n", 0, name.start) + 1, True
         begin = max(0, name.start - _NEAR)
-        yield from ((begin + found.start(), False) for found in re.finditer(r"[{\[]", text[begin : name.start]))
+        yield from (
+            (begin + found.start(), False)
+            for found in re.finditer(r"[{\[]", text[begin : name.start])
+        )
 
 
 def _find_json(text: str, position: int) -> int | None:
@@ -272,11 +338,14 @@ def _find_only_call(text: str, find_offered: FindOffered) -> str | None:
         return None
     first = names[0]
     before, after = text[: first.start], text[first.end :]
-    is_broken = text[:1] in ("{", "[") and _BROKEN_JSON.search(before) and _AFTER_BROKEN.match(after)
+    is_broken = (
+        text[:1] in ("{", "[") and _BROKEN_JSON.search(before) and _AFTER_BROKEN.match(after)
+    )
     headed = _HEAD.fullmatch(before)
     params = _NUMBER_OF_CALL.sub("", after).strip()
     is_headed = headed and (
-        isinstance(next(_parse_values(params), None), dict) or bool(headed[1] and params[:1] + params[-1:] == "{}")
+        isinstance(next(_parse_values(params), None), dict)
+        or bool(headed[1] and params[:1] + params[-1:] == "{}")
     )
     return first.tool if is_broken or is_headed or _is_code(text, first, find_offered) else None
 
@@ -287,7 +356,9 @@ def _is_code(text: str, first: _Named, find_offered: FindOffered) -> bool:
     for _ in range(MAX_EXAMINED):
         if name is None:
             break
-        end = _find_closing(text[name.end :]) if _BEFORE_CODE.fullmatch(text[: name.start]) else None
+        end = (
+            _find_closing(text[name.end :]) if _BEFORE_CODE.fullmatch(text[: name.start]) else None
+        )
         if end is None:
             return False
         text = text[name.end + end :].lstrip(_AFTER_CODE)
@@ -321,7 +392,9 @@ def _find_called(value: Any, find_offered: FindOffered, depth: int = 0) -> str |
         if len(others) == 1 and isinstance(others.get(key), dict | list):
             return _find_called(others[key], find_offered, depth + 1)
     named = [
-        (key, tool) for key, each in others.items() if isinstance(each, str) and (tool := _look_up(each, find_offered))
+        (key, tool)
+        for key, each in others.items()
+        if isinstance(each, str) and (tool := _look_up(each, find_offered))
     ]
     params = {key: each for key, each in others.items() if key != (named[0][0] if named else "")}
     is_call = all(_are_params(each) or _INPUT.fullmatch(key) for key, each in params.items())
@@ -347,7 +420,8 @@ def _are_params(value: Any) -> bool:
 
 
 def _find_closing(text: str) -> int | None:
-    """Return the position after the parentheses that begin the text; None if it begins otherwise."""
+    """Return the position after the parentheses that begin the text; None if it begins
+    otherwise."""
     opening = re.match(r"(?:\.call)?\s?\(", text)
     if opening is None:
         return None

@@ -1,8 +1,10 @@
-"""The HTTP transport of models: pooled connections, through the environment's proxy if there is one.
+"""The HTTP transport of models: pooled connections, through the environment's proxy if there is
+one.
 
-`tools.network.transport` guards them as it does those of tools. A read checks the cancel scope of its thread ten times
-a second, so it ends when the run is stopped or the deadline passes, even if a server sends slowly. So there is no need
-for a second thread, for closing a socket during a read, or for a timeout that every byte renews.
+`tools.network.transport` guards them as it does those of tools. A read checks the cancel scope of
+its thread ten times a second, so it ends when the run is stopped or the deadline passes, even if a
+server sends slowly. So there is no need for a second thread, for closing a socket during a read, or
+for a timeout that every byte renews.
 """
 
 import math
@@ -21,7 +23,13 @@ from agents.providers.base import ProviderError, ProviderStopped
 from agents.providers.connection_errors import describe_connect_error, describe_early_end
 from tools.contract import ErrorCode, HostPort, NetworkAccess, PrivateHosts, ToolError
 from tools.contract.correlation import build_correlation_headers
-from tools.network.transport import FRAMING, GuardedBackend, LimitedBody, RequestGuard, load_system_trust
+from tools.network.transport import (
+    FRAMING,
+    GuardedBackend,
+    LimitedBody,
+    RequestGuard,
+    load_system_trust,
+)
 from tools.network.urls import get_host, get_port
 
 CONNECT_S = 10.0
@@ -30,11 +38,14 @@ MAX_IDLE_CONNECTIONS = 64
 IDLE_S = 30.0
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 MAX_RESPONSE_BYTES = 64 * 1024 * 1024
-NEEDS_PERMISSION = "The owner of this installation can allow it with the setting ALLOWED_PRIVATE_HOSTS."
+NEEDS_PERMISSION = (
+    "The owner of this installation can allow it with the setting ALLOWED_PRIVATE_HOSTS."
+)
 
 
 class CancelScope(RequestGuard):
-    """The guard of a provider's requests: they end at the deadline, after a silence, or once `stopped` is set.
+    """The guard of a provider's requests: they end at the deadline, after a silence, or once
+    `stopped` is set.
 
     `deadline` is the moment at which the request ends unless more of the response arrives.
     """
@@ -47,12 +58,14 @@ class CancelScope(RequestGuard):
         self._started_at = time.monotonic()
 
     def limit_silence(self, seconds: float | None) -> None:
-        """Allow this many seconds without a new part of the response, beginning now; None sets no limit."""
+        """Allow this many seconds without a new part of the response, beginning now; None sets no
+        limit."""
         self._silence_s = seconds
         self.note_content()
 
     def note_content(self) -> None:
-        """Record that a part of the response has arrived; data that only keeps the connection alive does not count."""
+        """Record that a part of the response has arrived; data that only keeps the connection alive
+        does not count."""
         silent_until = math.inf if self._silence_s is None else time.monotonic() + self._silence_s
         self.deadline = min(self._last_moment, silent_until)
 
@@ -65,7 +78,8 @@ class CancelScope(RequestGuard):
             raise ProviderError("timeout", self._describe_end(), transient=True)
 
     def shorten(self, seconds: float) -> None:
-        """Allow only this many seconds from now: the response is complete, and only its end is missing."""
+        """Allow only this many seconds from now: the response is complete, and only its end is
+        missing."""
         self._last_moment = min(self._last_moment, time.monotonic() + seconds)
         self.deadline = min(self.deadline, self._last_moment)
 
@@ -106,7 +120,9 @@ def _explain(refusal: ToolError) -> str:
 def _build_backend(
     url: httpx2.URL, private_hosts: PrivateHosts, proxy: httpcore2.Proxy | None = None
 ) -> GuardedBackend:
-    reach = NetworkAccess(requested=frozenset({get_host(url).removesuffix(".")}), installation=private_hosts)
+    reach = NetworkAccess(
+        requested=frozenset({get_host(url).removesuffix(".")}), installation=private_hosts
+    )
     proxy_server = HostPort(proxy.url.host.decode("ascii"), proxy.url.port or 80) if proxy else None
     return GuardedBackend(reach, look_up_s=CONNECT_S, proxy=proxy_server)
 
@@ -142,9 +158,13 @@ def _translating_errors(url: httpx2.URL, responded: bool) -> Iterator[None]:
     except (httpcore2.NetworkError, httpcore2.RemoteProtocolError) as error:
         if responded:
             raise ProviderError(
-                "cut_stream", f"{address} closed the connection in the middle of its answer: {error}", transient=True
+                "cut_stream",
+                f"{address} closed the connection in the middle of its answer: {error}",
+                transient=True,
             ) from error
-        raise ProviderError("unreachable", describe_early_end(url, error), transient=True) from error
+        raise ProviderError(
+            "unreachable", describe_early_end(url, error), transient=True
+        ) from error
 
 
 class _ResponseBody(LimitedBody):
@@ -177,7 +197,9 @@ class GuardedTransport(httpx2.BaseTransport):
         url = request.url
         outgoing = httpcore2.Request(
             method=request.method,
-            url=httpcore2.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
+            url=httpcore2.URL(
+                scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path
+            ),
             headers=[*request.headers.raw, *build_correlation_headers()],
             content=request.stream if isinstance(request.stream, httpx2.SyncByteStream) else None,
             extensions={**request.extensions, "timeout": {"connect": CONNECT_S, "write": WRITE_S}},
@@ -197,7 +219,8 @@ class GuardedTransport(httpx2.BaseTransport):
 
 
 def _find_proxy(base_url: str) -> httpcore2.Proxy | None:
-    """Return the proxy of the environment for this address (HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY)."""
+    """Return the proxy of the environment for this address (HTTPS_PROXY, HTTP_PROXY, ALL_PROXY,
+    NO_PROXY)."""
     target = urllib.parse.urlsplit(base_url)
     proxies = urllib.request.getproxies()
     address = proxies.get(target.scheme) or proxies.get("all")
@@ -205,6 +228,8 @@ def _find_proxy(base_url: str) -> httpcore2.Proxy | None:
         return None
     proxy = urllib.parse.urlsplit(address if "//" in address else f"http://{address}")
     auth = (
-        (urllib.parse.unquote(proxy.username), urllib.parse.unquote(proxy.password or "")) if proxy.username else None
+        (urllib.parse.unquote(proxy.username), urllib.parse.unquote(proxy.password or ""))
+        if proxy.username
+        else None
     )
     return httpcore2.Proxy(url=f"{proxy.scheme}://{proxy.hostname}:{proxy.port or 80}", auth=auth)

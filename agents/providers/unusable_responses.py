@@ -21,12 +21,16 @@ _REMEDY = (
 
 
 def find_hint(code: str) -> str:
-    """Return the hint for the next request after a response failed with this code; empty if none helps."""
+    """Return the hint for the next request after a response failed with this code; empty if none
+    helps."""
     return _HINTS.get(code, "")
 
 
-def build_useless_error(code: str, message: str, usage: Usage | None, most_tries: int = 0) -> ProviderError:
-    """Build the error for a response that cannot be used; it is requested at most `most_tries` times."""
+def build_useless_error(
+    code: str, message: str, usage: Usage | None, most_tries: int = 0
+) -> ProviderError:
+    """Build the error for a response that cannot be used; it is requested at most `most_tries`
+    times."""
     error = ProviderError(code, message, transient=bool(most_tries))
     error.usage, error.most_tries = usage, most_tries
     return error
@@ -46,7 +50,12 @@ def build_missing_call_error(usage: Usage) -> ProviderError:
 
 def build_empty_error(usage: Usage, *, has_thought: bool) -> ProviderError:
     """Build the error for a response without text and calls."""
-    what = "The model thought, but gave no answer" if has_thought else "The model gave an empty answer"
+    what = (
+        "The model thought, but gave no answer" if has_thought else "The model gave an empty answer"
+    )
     return build_useless_error(
-        EMPTY_RESPONSE, f"{what}. Try again, or choose another model for this employee", usage, MAX_TRIES
+        EMPTY_RESPONSE,
+        f"{what}. Try again, or choose another model for this employee",
+        usage,
+        MAX_TRIES,
     )

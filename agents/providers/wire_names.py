@@ -17,7 +17,8 @@ _ILLEGAL_RUN = re.compile(r"[^a-zA-Z0-9_-]+")
 
 
 class WireNames:
-    """The names of one set of tools in both directions; a wire name is looked up, never derived from its text."""
+    """The names of one set of tools in both directions; a wire name is looked up, never derived
+    from its text."""
 
     def __init__(self, names: Sequence[str]) -> None:
         if len(names) > MAX_TOOLS:
@@ -46,11 +47,13 @@ class WireNames:
         return known if known is not None else self._find_free_name(name)
 
     def find_offered(self, name: str) -> str | None:
-        """Return the internal name of the offered tool that has exactly this wire or internal name."""
+        """Return the internal name of the offered tool that has exactly this wire or internal
+        name."""
         return self._to_internal.get(name, name if name in self._to_wire else None)
 
     def to_internal(self, called: str) -> str:
-        """Return the internal name of the offered tool that a model calls by this name; else the name unchanged.
+        """Return the internal name of the offered tool that a model calls by this name; else the
+        name unchanged.
 
         Some models add text from their prompt to a name, as in `functions.data__find:0` or
         `data__find<|channel|>json`. Such a name means an offered tool if exactly one fits.
@@ -78,14 +81,21 @@ class WireNames:
         return outgoing
 
     def rename_messages(self, messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return the history unchanged, except for calls whose recorded name no server would accept."""
-        return [self._with_legal_names(message) if message.get("tool_calls") else message for message in messages]
+        """Return the history unchanged, except for calls whose recorded name no server would
+        accept."""
+        return [
+            self._with_legal_names(message) if message.get("tool_calls") else message
+            for message in messages
+        ]
 
     def _with_legal_names(self, message: dict[str, Any]) -> dict[str, Any]:
         calls = message["tool_calls"]
         if all(LEGAL_NAME.fullmatch(call["function"]["name"]) for call in calls):
             return message
-        legal = [{**call, "function": {**call["function"], "name": self._make_legal_name(call)}} for call in calls]
+        legal = [
+            {**call, "function": {**call["function"], "name": self._make_legal_name(call)}}
+            for call in calls
+        ]
         return {**message, "tool_calls": legal}
 
     def _make_legal_name(self, call: Mapping[str, Any]) -> str:
@@ -94,7 +104,8 @@ class WireNames:
 
 
 def get_plain_wire_name(name: str) -> str:
-    """Return the usual wire name, which the table replaces if it is too long or taken by another tool."""
+    """Return the usual wire name, which the table replaces if it is too long or taken by another
+    tool."""
     if LEGAL_NAME.fullmatch(name) and "__" not in name:
         return name
     return _ILLEGAL_RUN.sub("_", name.replace(".", "__"))
@@ -103,14 +114,16 @@ def get_plain_wire_name(name: str) -> str:
 def _is_within(offered: str, called: str, *, is_dotted: bool = False) -> bool:
     """Return True if the called name is the offered one with something around it.
 
-    Letters, digits, `_` and `-` may belong to the name of another tool, and so may dots around a dotted name.
+    Letters, digits, `_` and `-` may belong to the name of another tool, and so may dots around a
+    dotted name.
     """
     before = r"(?:^functions\.|(?<![\w.-]))" if is_dotted else r"(?<![\w-])"
     return re.search(rf"{before}{re.escape(offered)}(?![\w.-])", called) is not None
 
 
 def _digest(name: str, tries: int) -> str:
-    """Return eight characters that differ with each attempt, because names can be crafted to collide."""
+    """Return eight characters that differ with each attempt, because names can be crafted to
+    collide."""
     return hashlib.sha256(f"{name}{' ' * tries}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 

@@ -7,7 +7,8 @@ from django.db.models import Max
 
 
 def begin_at_end(reader: str, app: str, log: str) -> migrations.RunPython:
-    """Return the operation of the migration that adds a reader: it skips everything already in the log."""
+    """Return the operation of the migration that adds a reader: it skips everything already in the
+    log."""
 
     def write(apps: StateApps, _: BaseDatabaseSchemaEditor) -> None:
         newest = apps.get_model(app, log).objects.aggregate(newest=Max("pk"))["newest"]

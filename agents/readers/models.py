@@ -8,9 +8,10 @@ class ReaderCursor(models.Model):
 
     Attributes:
         reader: the reader's name.
-        position: the id of the last row that was read or skipped, like all rows before it except those in holes.
-        holes: the ids that were missing and may still appear, each as a `Hole`. The reader still waits for those
-            after the position.
+        position: the id of the last row that was read or skipped, like all rows before it except
+            those in holes.
+        holes: the ids that were missing and may still appear, each as a `Hole`. The reader still
+            waits for those after the position.
     """
 
     reader = models.CharField(max_length=40, unique=True)

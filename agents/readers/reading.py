@@ -1,7 +1,9 @@
-"""Reading of logs: each reader gets the rows of its log once, in order, within seconds of their commit.
+"""Reading of logs: each reader gets the rows of its log once, in order, within seconds of their
+commit.
 
-A reader reads a batch, writes the consequences and moves its cursor in one transaction, so a killed worker neither
-loses nor repeats anything. The cursor is locked meanwhile, so one worker at a time reads for it.
+A reader reads a batch, writes the consequences and moves its cursor in one transaction, so a killed
+worker neither loses nor repeats anything. The cursor is locked meanwhile, so one worker at a time
+reads for it.
 """
 
 from __future__ import annotations
@@ -32,8 +34,10 @@ class Reader:
     Attributes:
         name: the name of its cursor.
         log: a model whose rows are only added, with ascending ids.
-        select: selects the rows that it wants, with the columns it needs from other tables; others are skipped.
-        write: writes the consequences of some of them, in the transaction that moves the cursor. A row is repeated only
+        select: selects the rows that it wants, with the columns it needs from other tables; others
+            are skipped.
+        write: writes the consequences of some of them, in the transaction that moves the cursor. A
+            row is repeated only
         if that transaction was rolled back.
     """
 
@@ -48,7 +52,8 @@ class OwnCursor:
     """The cursor of something that follows a log in a way of its own.
 
     Attributes:
-        find: returns the id of the last row that it has read or passed over; it still needs all later ones.
+        find: returns the id of the last row that it has read or passed over; it still needs all
+            later ones.
     """
 
     log: type[Model]
@@ -68,7 +73,8 @@ def read_logs() -> bool:
 
 
 def find_oldest_unread() -> Iterator[tuple[str, datetime | None]]:
-    """Yield each reader with the time of the oldest row that it wants and has not read; None without one."""
+    """Yield each reader with the time of the oldest row that it wants and has not read; None
+    without one."""
     positions = dict(ReaderCursor.objects.values_list("reader", "position"))
     for reader in READERS:
         unread = reader.select().filter(pk__gt=positions.get(reader.name, 0)).order_by("pk")
@@ -76,10 +82,11 @@ def find_oldest_unread() -> Iterator[tuple[str, datetime | None]]:
 
 
 def find_oldest_cursor(log: type[Model]) -> int:
-    """Return the id up to which everything that follows this log has read it: whoever deletes rows keeps later ones.
+    """Return the id up to which everything that follows this log has read it: whoever deletes rows
+    keeps later ones.
 
-    A hole counts as unread, because its rows may still appear. A reader that wants none of the newest rows is up to a
-    batch behind.
+    A hole counts as unread, because its rows may still appear. A reader that wants none of the
+    newest rows is up to a batch behind.
 
     Raises:
         ValueError: nothing follows this log.
@@ -100,7 +107,9 @@ def skip_unread() -> None:
     """Let all readers skip everything in their logs now."""
     for reader in READERS:
         newest = reader.log._default_manager.aggregate(newest=Max("pk"))["newest"] or 0
-        ReaderCursor.objects.update_or_create(reader=reader.name, defaults={"position": newest, "holes": []})
+        ReaderCursor.objects.update_or_create(
+            reader=reader.name, defaults={"position": newest, "holes": []}
+        )
 
 
 def _read(reader: Reader) -> bool:
@@ -121,14 +130,17 @@ def _read(reader: Reader) -> bool:
 def _read_batch(reader: Reader, most: int, *, gives_up: bool = False) -> bool:
     """Read up to so many rows in one transaction; return True if there may be more.
 
-    Nothing is locked or written before there is a row that the reader wants, or a whole batch to pass over.
+    Nothing is locked or written before there is a row that the reader wants, or a whole batch to
+    pass over.
     """
     cursor, _ = ReaderCursor.objects.get_or_create(reader=reader.name)
     new = list(_list_ids(reader.log, cursor.position)[:most])
     if not cursor.holes and len(new) < most and not reader.select().filter(pk__in=new).exists():
         return False
     with transaction.atomic():
-        locked = ReaderCursor.objects.select_for_update(skip_locked=True).filter(pk=cursor.pk).first()
+        locked = (
+            ReaderCursor.objects.select_for_update(skip_locked=True).filter(pk=cursor.pk).first()
+        )
         if locked is None:
             return False
         ids = _advance(locked, reader.log, most)
@@ -143,7 +155,8 @@ def _list_ids(log: type[Model], after: int) -> QuerySet[Any, int]:
 
 
 def _advance(cursor: ReaderCursor, log: type[Model], most: int) -> list[int]:
-    """Move the cursor; return the ids of the rows to read: first those that appeared late, then the next ones."""
+    """Move the cursor; return the ids of the rows to read: first those that appeared late, then the
+    next ones."""
     ahead = _list_ids(log, cursor.position)
     ids = list(ahead[:most])
     if not cursor.holes and not list_gaps(cursor.position, ids):
@@ -171,7 +184,8 @@ def _match(holes: Sequence[Hole]) -> Q:
 
 
 def _describe_gap(gap: tuple[int, int], holes: Sequence[Hole], writers: Writers) -> Hole:
-    """Describe missing ids after the cursor: as part of the hole that was seen there before, or as a new one."""
+    """Describe missing ids after the cursor: as part of the hole that was seen there before, or as
+    a new one."""
     first, last = gap
     known = next((hole for hole in holes if hole.first <= first and last <= hole.last), None)
     if known is None:

@@ -1,4 +1,5 @@
-"""The Django app of this folder's models, which keeps a stop until restored limits are confirmed."""
+"""The Django app of this folder's models, which keeps a stop until restored limits are
+confirmed."""
 
 from django.apps import AppConfig
 

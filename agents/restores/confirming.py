@@ -1,4 +1,5 @@
-"""Confirm the restored limits line by line; where the newer values are known, one of several outcomes is chosen."""
+"""Confirm the restored limits line by line; where the newer values are known, one of several
+outcomes is chosen."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ class LimitOutcome(StrEnum):
 
 @dataclass(frozen=True)
 class ShownField:
-    """A value as the page shows it: in the backup, and before the restore if that is known and differs."""
+    """A value as the page shows it: in the backup, and before the restore if that is known and
+    differs."""
 
     label: str
     restored: str
@@ -64,7 +66,9 @@ def refuse_unconfirmed(organization_id: int) -> Conflict | None:
     if not count:
         return None
     lines = "1 line is" if count == 1 else f"{count} lines are"
-    return Conflict(f"Confirm the restored limits first, at /stop/restored/: {lines} not confirmed.")
+    return Conflict(
+        f"Confirm the restored limits first, at /stop/restored/: {lines} not confirmed."
+    )
 
 
 def confirm(member: Membership, outcomes: Mapping[int, str]) -> int:
@@ -81,7 +85,9 @@ def confirm(member: Membership, outcomes: Mapping[int, str]) -> int:
     if not member.may(Role.ADMIN):
         raise Forbidden(f"{member.as_noun} cannot confirm restored limits")
     with transaction.atomic():
-        rows = RestoredLimit.objects.select_for_update().filter(organization_id=member.organization_id)
+        rows = RestoredLimit.objects.select_for_update().filter(
+            organization_id=member.organization_id
+        )
         lines = list(rows.filter(pk__in=outcomes).order_by("pk"))
         for line in lines:
             _apply(member, line, outcomes[line.pk])
@@ -115,7 +121,9 @@ def _apply(member: Membership, line: RestoredLimit, outcome: str) -> None:
         is_newer = outcome == LimitOutcome.NEWER
         values = line.newer if is_newer else kind.find_stricter(line.restored, line.newer)
         current = kind.read_values(row)
-        if current != line.restored:  # it was changed since the restore, and a change is not loosened
+        if (
+            current != line.restored
+        ):  # it was changed since the restore, and a change is not loosened
             values = {**values, **kind.find_stricter(values, current)}
         _refuse_own_loss(member, row, values)
         kind.write_values(row, values)
@@ -125,7 +133,9 @@ def _refuse_own_loss(member: Membership, row: Any, values: Values) -> None:
     """Raise Conflict if the admin would lose their own rights: there may be no other admin."""
     keeps_rights = values.get("role") == Role.ADMIN and values.get("is_active", True)
     if isinstance(row, Membership) and row.pk == member.pk and not keeps_rights:
-        raise Conflict("This would take away your own rights. Choose “as restored” for your own line, or ask an admin.")
+        raise Conflict(
+            "This would take away your own rights. Choose “as restored” for your own line, or ask an admin."
+        )
 
 
 def _build_entry(member: Membership, line: RestoredLimit, outcome: str) -> audit.NewEntry:
@@ -160,7 +170,10 @@ def _list_outcomes(line: RestoredLimit, kind: LimitKind) -> tuple[tuple[LimitOut
             LimitOutcome.RESTORED,
             "Leave it out",
         )
-    newer, stricter = (LimitOutcome.NEWER, "As before the restore"), kind.find_stricter(line.restored, line.newer)
+    newer, stricter = (
+        (LimitOutcome.NEWER, "As before the restore"),
+        kind.find_stricter(line.restored, line.newer),
+    )
     if stricter == line.newer:
         return newer, keep
     if stricter == line.restored:

@@ -1,4 +1,5 @@
-"""The rows that limit people and employees: their relevant values, and how to remove or recreate one."""
+"""The rows that limit people and employees: their relevant values, and how to remove or recreate
+one."""
 
 from __future__ import annotations
 
@@ -60,7 +61,8 @@ class LimitKind:
         return {field.name: field.read_value(row) for field in self.fields}
 
     def write_values(self, row: Model, values: Values) -> None:
-        """Set the values and save the row; columns without a value, unknown to older versions, stay unchanged."""
+        """Set the values and save the row; columns without a value, unknown to older versions, stay
+        unchanged."""
         saved_first = row._state.adding
         for field in sorted(self.fields, key=lambda field: saved_first and field.write is not None):
             if field.name in values:
@@ -70,7 +72,9 @@ class LimitKind:
     def find_stricter(self, restored: Values, newer: Values) -> Values:
         """Return the stricter value of each field."""
         both = [field for field in self.fields if field.name in restored.keys() & newer.keys()]
-        return {field.name: field.stricter(restored[field.name], newer[field.name]) for field in both}
+        return {
+            field.name: field.stricter(restored[field.name], newer[field.name]) for field in both
+        }
 
 
 def _budget(name: str, label: str) -> LimitField:
@@ -91,7 +95,9 @@ def _user_field(name: str, label: str, *, is_secret: bool = False) -> LimitField
 def _write_members(row: ApproverGroup, names: list[str]) -> None:
     if row._state.adding:
         row.save()
-    row.members.set(Membership.objects.filter(organization_id=row.organization_id, user__username__in=names))
+    row.members.set(
+        Membership.objects.filter(organization_id=row.organization_id, user__username__in=names)
+    )
 
 
 def _read_members(row: ApproverGroup) -> list[str]:
@@ -106,9 +112,13 @@ def _group_field(name: str, label: str) -> LimitField:
         return group.name if group else ""
 
     def write(row: ApprovalRule, value: str) -> None:
-        group = ApproverGroup.objects.filter(organization_id=row.organization_id, name=value).first()
+        group = ApproverGroup.objects.filter(
+            organization_id=row.organization_id, name=value
+        ).first()
         if value and group is None:
-            raise Conflict(f"There is no group {value}. Confirm its line first, or create the group.")
+            raise Conflict(
+                f"There is no group {value}. Confirm its line first, or create the group."
+            )
         setattr(row, name, group)
 
     return LimitField(name, label, take_newer, read, write)
@@ -123,7 +133,11 @@ def _write_employee(row: ApprovalRule, employee_id: int | None) -> None:
 
 def _read_tools(row: Employee) -> Values:
     return {
-        grant.tool: {"level": grant.level, "conditions": grant.conditions, "delegates": grant.delegates}
+        grant.tool: {
+            "level": grant.level,
+            "conditions": grant.conditions,
+            "delegates": grant.delegates,
+        }
         for grant in row.grants.order_by("tool")
     }
 
@@ -230,7 +244,9 @@ KINDS = (
             LimitField("tool", "tool", take_newer),
             LimitField("category", "category", take_newer),
             LimitField("level", "level", take_newer),
-            LimitField("employee", "employee", take_newer, lambda row: row.employee_id, _write_employee),
+            LimitField(
+                "employee", "employee", take_newer, lambda row: row.employee_id, _write_employee
+            ),
             LimitField("conditions", "conditions", take_newer, words=describe_rule_conditions),
             _group_field("group", "group"),
             LimitField("escalate_hours", "hours until the second group", take_newer),
@@ -267,7 +283,14 @@ KINDS = (
             _budget("month_cost", "monthly cost limit"),
             _budget("month_minutes", "monthly model time limit (min)"),
             LimitField("capabilities", "capabilities", take_common),
-            LimitField("tools", "allowed tools", _take_stricter_tools, _read_tools, _write_tools, words=describe_tools),
+            LimitField(
+                "tools",
+                "allowed tools",
+                _take_stricter_tools,
+                _read_tools,
+                _write_tools,
+                words=describe_tools,
+            ),
         ),
         end=_deactivate,
     ),

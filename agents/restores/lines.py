@@ -1,7 +1,7 @@
 """Write one line for each row that limits something, when a restore has put the backup in place.
 
-Where the database before the restore was a newer one of the same organization, its values are stored beside the
-restored ones: they are the only record of changes since the backup.
+Where the database before the restore was a newer one of the same organization, its values are
+stored beside the restored ones: they are the only record of changes since the backup.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ class NewerLimits:
     """The limits of a database before a restore replaces it.
 
     Attributes:
-        organizations: the rows of each kind, by the organization's id and the time at which it was created. Another
-            installation may have the same id, but not the same time.
+        organizations: the rows of each kind, by the organization's id and the time at which it was
+            created. Another installation may have the same id, but not the same time.
     """
 
     organizations: dict[tuple[int, str], dict[str, _Rows]] = field(default_factory=dict)
 
 
 def read_newer_limits() -> NewerLimits:
-    """Read the limits before a restore; there are none in an empty database, or in one of another version.
+    """Read the limits before a restore; there are none in an empty database, or in one of another
+    version.
 
     Unconfirmed values from an earlier restore take precedence over the rows that it restored.
     """
@@ -51,7 +52,9 @@ def write_lines(newer: NewerLimits | None = None) -> None:
         known = newer.organizations.get(_identify(organization)) if newer else None
         for kind in KINDS:
             theirs = known.get(kind.name, {}) if known is not None else None
-            RestoredLimit.objects.bulk_create(_build_lines(organization, kind, theirs), batch_size=500)
+            RestoredLimit.objects.bulk_create(
+                _build_lines(organization, kind, theirs), batch_size=500
+            )
 
 
 def _read_organization(organization: Organization) -> tuple[tuple[int, str], dict[str, _Rows]]:
@@ -70,10 +73,15 @@ def _identify(organization: Organization) -> tuple[int, str]:
 
 
 def _read_rows(organization: Organization, kind: LimitKind) -> _Rows:
-    return {row.pk: (str(row)[:NAME_LENGTH], kind.read_values(row)) for row in kind.list_rows(organization.pk)}
+    return {
+        row.pk: (str(row)[:NAME_LENGTH], kind.read_values(row))
+        for row in kind.list_rows(organization.pk)
+    }
 
 
-def _build_lines(organization: Organization, kind: LimitKind, theirs: _Rows | None) -> Iterator[RestoredLimit]:
+def _build_lines(
+    organization: Organization, kind: LimitKind, theirs: _Rows | None
+) -> Iterator[RestoredLimit]:
     """Build the lines of one kind; a newer row that permits something has none."""
     ours = _read_rows(organization, kind)
     newer = theirs or {}

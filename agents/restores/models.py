@@ -17,7 +17,9 @@ class RestoredLimit(models.Model):
         is_compared: the database before the restore was a newer one of the same organization.
     """
 
-    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="restored_limits")
+    organization = models.ForeignKey(
+        Organization, on_delete=models.CASCADE, related_name="restored_limits"
+    )
     kind = models.CharField(max_length=20)
     row_id = models.BigIntegerField()
     name = models.CharField(max_length=200)
@@ -28,7 +30,9 @@ class RestoredLimit(models.Model):
     class Meta:
         ordering = ("id",)
         constraints = (
-            models.UniqueConstraint(fields=("organization", "kind", "row_id"), name="one_line_per_restored_limit"),
+            models.UniqueConstraint(
+                fields=("organization", "kind", "row_id"), name="one_line_per_restored_limit"
+            ),
         )
 
     def __str__(self) -> str:

@@ -91,9 +91,13 @@ def _describe_conditions(stored: Any, describe: Callable[[Condition], str], join
 
 def describe_tools(tools: Any) -> str:
     """Return a line for each tool, with the settings of its grant or source."""
-    if not isinstance(tools, Mapping) or not all(isinstance(values, Mapping) for values in tools.values()):
+    if not isinstance(tools, Mapping) or not all(
+        isinstance(values, Mapping) for values in tools.values()
+    ):
         return describe_value(tools)  # it was damaged in the database
-    return "\n".join(_describe_tool(name, values) for name, values in sorted(tools.items())) or "none"
+    return (
+        "\n".join(_describe_tool(name, values) for name, values in sorted(tools.items())) or "none"
+    )
 
 
 def _describe_tool(name: str, values: Mapping[str, Any]) -> str:

@@ -33,7 +33,8 @@ _RESERVED_PREFIXES = {
     TRIGGER_REQUEST_PREFIX: Origin.TRIGGER,
     ASK_REQUEST_PREFIX: Origin.ASK,
 }
-"""The beginnings of client request ids that only one origin has: a schedule's time whose id was used starts nothing."""
+"""The beginnings of client request ids that only one origin has: a schedule's time whose id was
+used starts nothing."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,8 @@ class Submission:
         client_request_id: repeating one starts nothing new; see _RESERVED_PREFIXES.
         schedule_id, scheduled_for, missed: for the first event of a run that a schedule starts.
         trigger: the name of the trigger that starts it, for the same event.
-        attachment: text from outside that follows the task; then no part of the message counts as typed by a person.
+        attachment: text from outside that follows the task; then no part of the message counts as
+            typed by a person.
     """
 
     employee_id: int
@@ -84,7 +86,9 @@ def submit(member: Membership, submission: Submission) -> tuple[Run, bool]:
     task = check_text("task", submission.task)
     _check_request_id(submission)
     _check_mode(member, submission.mode)
-    ours = Employee.objects.filter(organization_id=member.organization_id).select_related("organization")
+    ours = Employee.objects.filter(organization_id=member.organization_id).select_related(
+        "organization"
+    )
     employee = ours.filter(pk=submission.employee_id).first()
     if employee is None:
         raise NotFound(f"there is no employee {submission.employee_id}")
@@ -102,7 +106,9 @@ def submit(member: Membership, submission: Submission) -> tuple[Run, bool]:
         title=make_title(task),
         mode=submission.mode or employee.mode,
         max_passes=employee.max_passes,
-        deadline_at=Now() + timedelta(minutes=employee.run_minutes) if employee.run_minutes else None,
+        deadline_at=Now() + timedelta(minutes=employee.run_minutes)
+        if employee.run_minutes
+        else None,
     )
     if earlier := _find_same_request(run):
         return earlier, False
@@ -110,7 +116,9 @@ def submit(member: Membership, submission: Submission) -> tuple[Run, bool]:
     try:
         with new_run_transaction(run) as tx:
             author = None if submission.origin == Origin.TRIGGER else member.user
-            Message.objects.create(run=run, number=1, author=author, text=task + submission.attachment)
+            Message.objects.create(
+                run=run, number=1, author=author, text=task + submission.attachment
+            )
             tx.publish(_describe_start(member, submission))
     except IntegrityError:
         earlier = _find_same_request(run)
@@ -136,31 +144,47 @@ def _check_mode(member: Membership, mode: str) -> None:
         return
     known = load_toolbox(member.organization_id).known_modes
     if mode not in known:
-        raise Invalid("mode", f"mode is {mode[:_LONGEST_SHOWN]!r}, but must be one of {', '.join(known)}")
+        raise Invalid(
+            "mode", f"mode is {mode[:_LONGEST_SHOWN]!r}, but must be one of {', '.join(known)}"
+        )
 
 
 def _refuse_lost_mode(employee: Employee, mode: str) -> None:
-    """Refuse the employee's own mode if no tool names it, for example after a plugin was removed."""
-    if mode or employee.mode in MODES or employee.mode in load_toolbox(employee.organization_id).known_modes:
+    """Refuse the employee's own mode if no tool names it, for example after a plugin was
+    removed."""
+    if (
+        mode
+        or employee.mode in MODES
+        or employee.mode in load_toolbox(employee.organization_id).known_modes
+    ):
         return
     name = employee.name
-    raise Conflict(f"{name} works in the mode {employee.mode!r}, which no tool names. Choose another one for {name}.")
+    raise Conflict(
+        f"{name} works in the mode {employee.mode!r}, which no tool names. Choose another one for {name}."
+    )
 
 
 def _check_request_id(submission: Submission) -> None:
     sent = submission.client_request_id
     if len(sent) > 200 or "\0" in sent:
-        raise Invalid("client_request_id", "client_request_id may have at most 200 characters, and no NUL")
+        raise Invalid(
+            "client_request_id", "client_request_id may have at most 200 characters, and no NUL"
+        )
     for prefix, origin in _RESERVED_PREFIXES.items():
         if sent.startswith(prefix) and submission.origin != origin:
             reserved = f"ids that begin with {prefix!r} are reserved for {origin}s"
-            raise Invalid("client_request_id", f"client_request_id is {sent!r}, but {reserved}; choose another one")
+            raise Invalid(
+                "client_request_id",
+                f"client_request_id is {sent!r}, but {reserved}; choose another one",
+            )
 
 
 def _find_same_request(run: Run) -> Run | None:
     if not run.client_request_id:
         return None
-    same = Run.objects.filter(organization_id=run.organization_id, client_request_id=run.client_request_id)
+    same = Run.objects.filter(
+        organization_id=run.organization_id, client_request_id=run.client_request_id
+    )
     return same.first()
 
 
@@ -175,7 +199,9 @@ def cancel(member: Membership, run_id: int) -> Run:
     with run_transaction(_find_own_run_id(member, run_id)) as tx:
         run = tx.run
         if run.has_ended:
-            raise Conflict(f"the run has already ended: {run.get_status_display()}", run_status=run.status)
+            raise Conflict(
+                f"the run has already ended: {run.get_status_display()}", run_status=run.status
+            )
         if run.cancel_requested_at is None:
             run.cancel_requested_at = tx.now
             tx.publish(CancelRequested(member.user.get_username()))
@@ -186,7 +212,8 @@ def cancel(member: Membership, run_id: int) -> Run:
 
 
 def add_message(member: Membership, run_id: int, text: str, client_message_id: str = "") -> Run:
-    """Send the employee a message; it resumes an ended run, and a running one reads it before its next pass.
+    """Send the employee a message; it resumes an ended run, and a running one reads it before its
+    next pass.
 
     Args:
         client_message_id: repeating one with the same text adds nothing.
@@ -209,7 +236,9 @@ def add_message(member: Membership, run_id: int, text: str, client_message_id: s
     return Run.objects.get(pk=run_id)
 
 
-def continue_run(member: Membership, run_id: int, max_passes: int | None = None, client_message_id: str = "") -> Run:
+def continue_run(
+    member: Membership, run_id: int, max_passes: int | None = None, client_message_id: str = ""
+) -> Run:
     """Continue an ended run with more passes: 1 to 100, the employee's own number by default.
 
     Args:
@@ -217,7 +246,8 @@ def continue_run(member: Membership, run_id: int, max_passes: int | None = None,
 
     Raises:
         Forbidden, NotFound, Invalid
-        Conflict: the run has not ended, was cancelled, or has no model, or the id belongs to another message.
+        Conflict: the run has not ended, was cancelled, or has no model, or the id belongs to
+            another message.
     """
     require_role(member, Role.OPERATOR, "continue a run")
     if max_passes is not None and not 1 <= max_passes <= MAX_PASSES:
@@ -237,7 +267,10 @@ def continue_run(member: Membership, run_id: int, max_passes: int | None = None,
 
 def _check_client_id(sent: str) -> str:
     if len(sent) > MAX_CLIENT_ID or "\0" in sent:
-        raise Invalid("client_message_id", f"client_message_id may have at most {MAX_CLIENT_ID} characters, and no NUL")
+        raise Invalid(
+            "client_message_id",
+            f"client_message_id may have at most {MAX_CLIENT_ID} characters, and no NUL",
+        )
     return sent
 
 
@@ -246,7 +279,10 @@ def _was_sent(run: Run, message: TypedMessage) -> bool:
     if not message.client_id:
         return False
     found = Message.objects.filter(run=run, client_message_id=message.client_id).first()
-    if found is not None and (found.author_id, found.text) != (message.sender.user_id, message.text):
+    if found is not None and (found.author_id, found.text) != (
+        message.sender.user_id,
+        message.text,
+    ):
         raise Conflict("this client_message_id belongs to another message of the run")
     return found is not None
 
@@ -255,7 +291,11 @@ def _append_message(tx: Transaction, message: TypedMessage) -> None:
     run, sender = tx.run, message.sender.user
     run.message_count += 1
     Message.objects.create(
-        run=run, number=run.message_count, author=sender, text=message.text, client_message_id=message.client_id
+        run=run,
+        number=run.message_count,
+        author=sender,
+        text=message.text,
+        client_message_id=message.client_id,
     )
     tx.publish(MessageAdded(message.text, sender.get_username()))
 
@@ -311,7 +351,9 @@ def check_text(field: str, text: str) -> str:
     if not stripped:
         raise Invalid(field, f"{field} is empty")
     if len(text) > MAX_TEXT:
-        raise Invalid(field, f"{field} has {len(text):,} characters; at most {MAX_TEXT:,} are allowed")
+        raise Invalid(
+            field, f"{field} has {len(text):,} characters; at most {MAX_TEXT:,} are allowed"
+        )
     if "\0" in text:
         raise Invalid(field, f"{field} contains a NUL character")
     return stripped

@@ -24,7 +24,8 @@ MICROS = 1_000_000
 
 @dataclass(frozen=True)
 class Price:
-    """The price of a million tokens, in the organization's currency; `cached` is that of input from a cache."""
+    """The price of a million tokens, in the organization's currency; `cached` is that of input from
+    a cache."""
 
     input: Decimal
     output: Decimal
@@ -46,7 +47,11 @@ def find_price(provider: ModelProvider, model: str) -> Price | None:
     prices = provider.prices.get(model) or provider.prices.get(ANY_MODEL)
     if not prices:
         return None
-    return Price(Decimal(prices["input"]), Decimal(prices["output"]), Decimal(prices.get("cached", prices["input"])))
+    return Price(
+        Decimal(prices["input"]),
+        Decimal(prices["output"]),
+        Decimal(prices.get("cached", prices["input"])),
+    )
 
 
 def compute_cost(provider: ModelProvider, model: str, usage: Usage) -> int:
@@ -56,7 +61,8 @@ def compute_cost(provider: ModelProvider, model: str, usage: Usage) -> int:
 
 
 def compute_run_cost(run: Run) -> int | None:
-    """Return the cost of the run in micros; None if the model has no price, or had none when it was used.
+    """Return the cost of the run in micros; None if the model has no price, or had none when it was
+    used.
 
     This reads the run's employee and provider if no cost was counted.
     """
@@ -80,7 +86,8 @@ def to_micros(amount: Decimal) -> int:
 
 
 def format_money(micros: int, currency: str) -> str:
-    """Return an amount with its currency, with more decimals if it is small: `12.40 USD`, `0.000250 USD`."""
+    """Return an amount with its currency, with more decimals if it is small: `12.40 USD`, `0.000250
+    USD`."""
     amount = Decimal(micros) / MICROS
     places = 2 if not micros or amount >= 1 else 4 if amount >= Decimal("0.01") else 6
     return f"{amount:,.{places}f} {currency}".rstrip()
@@ -91,7 +98,8 @@ MS_PER_MINUTE = 60_000
 
 
 class BudgetExhausted(Conflict):
-    """A budget is used up, so the model may not be called; `detail` names the budget in a sentence."""
+    """A budget is used up, so the model may not be called; `detail` names the budget in a
+    sentence."""
 
     code = "budget_exhausted"
 
@@ -156,25 +164,33 @@ class Budget:
     def sentence(self) -> str:
         """`Dana has used 100,000 of its 100,000 tokens for November 2026.`"""
         for_month = f" for {self.month}" if self.month else ""
-        used = f"{self._format_number(self.used)} of its {self._format_number(self.limit)} {self.unit}"
+        used = (
+            f"{self._format_number(self.used)} of its {self._format_number(self.limit)} {self.unit}"
+        )
         return f"{self.owner} has used {used}{for_month}."
 
     def _format_number(self, value: int) -> str:
         if self.unit == "tokens":
             return f"{value:,}"
-        return f"{value / MS_PER_MINUTE:,.1f}" if self.unit == "minutes" else format_money(value, "")
+        return (
+            f"{value / MS_PER_MINUTE:,.1f}" if self.unit == "minutes" else format_money(value, "")
+        )
 
 
 def check_budgets(run: Run) -> None:
-    """Check before a model call that the run has budget left; `run` has its employee and organization loaded.
+    """Check before a model call that the run has budget left; `run` has its employee and
+    organization loaded.
 
-    Without a monthly budget, this runs no query; with one, one query, and two more if minutes are limited.
+    Without a monthly budget, this runs no query; with one, one query, and two more if minutes are
+    limited.
 
     Raises:
         BudgetExhausted
     """
     _refuse_exhausted(list_run_budgets(run))
-    _refuse_exhausted(list_employee_budgets(run.employee, run.organization, Month.containing(run.created_at)))
+    _refuse_exhausted(
+        list_employee_budgets(run.employee, run.organization, Month.containing(run.created_at))
+    )
 
 
 def check_new_run(employee: Employee) -> None:
@@ -192,24 +208,41 @@ def get_current_month() -> Month:
 
 
 def list_run_budgets(run: Run) -> list[Budget]:
-    """Return the budgets that the employee has for each run; `run` has its employee and organization loaded."""
+    """Return the budgets that the employee has for each run; `run` has its employee and
+    organization loaded."""
     employee, found = run.employee, []
     if employee.run_tokens is not None:
-        found.append(Budget("This run", run.input_tokens + run.output_tokens, employee.run_tokens, "tokens"))
+        found.append(
+            Budget("This run", run.input_tokens + run.output_tokens, employee.run_tokens, "tokens")
+        )
     if employee.run_cost is not None:
         limit = to_micros(employee.run_cost)
         found.append(Budget("This run", run.cost_micros, limit, run.organization.currency))
     return found
 
 
-def list_employee_budgets(employee: Employee, organization: Organization, month: Month) -> list[Budget]:
-    """Return the month's budgets that limit the employee's runs: its own, then the organization's."""
+def list_employee_budgets(
+    employee: Employee, organization: Organization, month: Month
+) -> list[Budget]:
+    """Return the month's budgets that limit the employee's runs: its own, then the
+    organization's."""
     sums = _sum_usage(employee, organization, month)
-    found = [*_list_month_budgets(employee, _MonthUsage.read(sums, "own"), organization.currency, month)]
+    found = [
+        *_list_month_budgets(employee, _MonthUsage.read(sums, "own"), organization.currency, month)
+    ]
     if employee.month_minutes is not None:
         spent_ms = _sum_model_ms(employee, organization, month)
-        found.append(Budget(employee.name, spent_ms, employee.month_minutes * MS_PER_MINUTE, "minutes", month))
-    return [*found, *_list_month_budgets(organization, _MonthUsage.read(sums, "all"), organization.currency, month)]
+        found.append(
+            Budget(
+                employee.name, spent_ms, employee.month_minutes * MS_PER_MINUTE, "minutes", month
+            )
+        )
+    return [
+        *found,
+        *_list_month_budgets(
+            organization, _MonthUsage.read(sums, "all"), organization.currency, month
+        ),
+    ]
 
 
 def list_organization_budgets(organization: Organization, month: Month) -> list[Budget]:
@@ -217,7 +250,11 @@ def list_organization_budgets(organization: Organization, month: Month) -> list[
     if not _MonthUsage.is_limited_for(organization):
         return []
     sums = _select_runs(organization, month).aggregate(**_build_sums("all"))
-    return list(_list_month_budgets(organization, _MonthUsage.read(sums, "all"), organization.currency, month))
+    return list(
+        _list_month_budgets(
+            organization, _MonthUsage.read(sums, "all"), organization.currency, month
+        )
+    )
 
 
 def _refuse_exhausted(budgets: list[Budget]) -> None:
@@ -245,7 +282,10 @@ class _MonthUsage:
 
 def _sum_usage(employee: Employee, organization: Organization, month: Month) -> dict[str, Any]:
     """Sum the usage for the budgets of both in one query; without budgets, run none."""
-    own, all_employees = _MonthUsage.is_limited_for(employee), _MonthUsage.is_limited_for(organization)
+    own, all_employees = (
+        _MonthUsage.is_limited_for(employee),
+        _MonthUsage.is_limited_for(organization),
+    )
     runs = _select_runs(organization, month)
     if not all_employees:
         runs = runs.filter(employee=employee)
@@ -258,7 +298,9 @@ def _sum_usage(employee: Employee, organization: Organization, month: Month) -> 
 
 def _select_runs(organization: Organization, month: Month) -> QuerySet[Run]:
     """Select the organization's runs that count for the month, by the index over their times."""
-    runs = Run.objects.filter(organization=organization, created_at__gte=month.start, created_at__lt=month.end)
+    runs = Run.objects.filter(
+        organization=organization, created_at__gte=month.start, created_at__lt=month.end
+    )
     return runs.order_by()
 
 
@@ -280,7 +322,8 @@ def _list_month_budgets(
 
 
 def _sum_model_ms(employee: Employee, organization: Organization, month: Month) -> int:
-    """Return the response time of the employee's model in the month's runs, in ms, including unusable responses."""
+    """Return the response time of the employee's model in the month's runs, in ms, including
+    unusable responses."""
     runs = _select_runs(organization, month).filter(employee=employee)
     passes_ms = Pass.objects.filter(run__in=runs).order_by().aggregate(ms=Sum("duration_ms"))["ms"]
     unusable_ms = runs.aggregate(ms=Sum("unusable_ms"))["ms"]

@@ -1,4 +1,5 @@
-"""Each type of event in words, with its facts: the only source for panel, playback, transcript and webhooks."""
+"""Each type of event in words, with its facts: the only source for panel, playback, transcript and
+webhooks."""
 
 from __future__ import annotations
 
@@ -24,7 +25,12 @@ CARD_LOOKS = {
     ApprovalStatus.SUPERSEDED: ("", "rotate-ccw"),
 }
 """The look and icon of a card's states; others are bad."""
-LEVEL_ICONS = {"read": "eye", "draft": "file-pen", "write": "pencil-line", "destructive": "triangle-alert"}
+LEVEL_ICONS = {
+    "read": "eye",
+    "draft": "file-pen",
+    "write": "pencil-line",
+    "destructive": "triangle-alert",
+}
 
 
 @dataclass(frozen=True)
@@ -34,7 +40,8 @@ class Description:
     Attributes:
         words: what happened, without the texts below.
         brief: the same in a few words, if `words` are long.
-        spoken: the text for a screen reader; empty if there is none, or if they depend on the call's row.
+        spoken: the text for a screen reader; empty if there is none, or if they depend on the
+            call's row.
         look: `good`, `bad`, `wait`, `pass`, another look of a run's status, or empty.
         by: the name of the actor; empty for Gadget.
         text, markdown: text of a person, the employee or a tool: plain or formatted.
@@ -86,7 +93,9 @@ def describe(event: Event, redaction: EventRedaction = NOTHING_REDACTED) -> Desc
     """
     write = DESCRIBERS.get(event.type)
     if write is None:
-        raise UndescribedEvent(f"{str(event.type)!r} events are not described: add them to agents/runs/descriptions.py")
+        raise UndescribedEvent(
+            f"{str(event.type)!r} events are not described: add them to agents/runs/descriptions.py"
+        )
     return write(event.payload, redaction)
 
 
@@ -97,22 +106,32 @@ def _describe_start(payload: Payload, _: EventRedaction) -> Description:
     by = payload.get("by") or ""
     facts = event_facts.list_start(payload)
     return Description(
-        event_words.say_start(payload), f"Started by {by or 'a schedule'}", icon="play", by=by, facts=facts
+        event_words.say_start(payload),
+        f"Started by {by or 'a schedule'}",
+        icon="play",
+        by=by,
+        facts=facts,
     )
 
 
 def _describe_title(payload: Payload, redaction: EventRedaction) -> Description:
     title = redaction.redact_text(payload.get("title") or "")
     return Description(
-        event_words.say_title(payload, title), brief="" if title else "No name was found", icon="file-text"
+        event_words.say_title(payload, title),
+        brief="" if title else "No name was found",
+        icon="file-text",
     )
 
 
 def _describe_wait(payload: Payload, redaction: EventRedaction) -> Description:
     if reason := redaction.redact_text(payload.get("reason") or ""):
-        return Description(f"{reason} Nothing new starts", reason, spoken=reason, icon="ban", look="wait")
+        return Description(
+            f"{reason} Nothing new starts", reason, spoken=reason, icon="ban", look="wait"
+        )
     if waits := event_words.say_waits(payload):
-        return Description(f"Waiting for {waits}", spoken=f"The run waits for {waits}", icon="clock", look="wait")
+        return Description(
+            f"Waiting for {waits}", spoken=f"The run waits for {waits}", icon="clock", look="wait"
+        )
     moment = "Waiting a moment: the approval can still be undone"
     return Description(moment, spoken=moment, icon="clock", look="wait")
 
@@ -130,19 +149,27 @@ def _describe_resumption(payload: Payload, redaction: EventRedaction) -> Descrip
     reason = redaction.redact_text(payload.get("reason") or "")
     by = "" if payload.get("by") == MACHINE else payload.get("by") or ""
     brief = reason or "Resumed"
-    return Description(f"{brief} by {by}" if by else brief, brief, spoken=reason, icon="play", by=by)
+    return Description(
+        f"{brief} by {by}" if by else brief, brief, spoken=reason, icon="play", by=by
+    )
 
 
 def _describe_cancellation(payload: Payload, _: EventRedaction) -> Description:
     by = payload.get("by") or ""
-    return Description(f"{by or 'Someone'} cancelled the run", spoken="Cancelling", icon="ban", by=by)
+    return Description(
+        f"{by or 'Someone'} cancelled the run", spoken="Cancelling", icon="ban", by=by
+    )
 
 
 def _describe_vote(payload: Payload, _: EventRedaction) -> Description:
     by, needed = payload.get("by") or "", payload.get("still_needed")
-    brief = f"{by or 'Someone'} {'withdrew their approval' if payload.get('withdrawn') else 'approved'}"
+    brief = (
+        f"{by or 'Someone'} {'withdrew their approval' if payload.get('withdrawn') else 'approved'}"
+    )
     words = f"{brief}. Still needed: {needed}" if needed else brief
-    return Description(words, brief, spoken=brief, icon="users", by=by, card_id=payload.get("approval_id") or "")
+    return Description(
+        words, brief, spoken=brief, icon="users", by=by, card_id=payload.get("approval_id") or ""
+    )
 
 
 def _describe_delay(payload: Payload, redaction: EventRedaction) -> Description:
@@ -183,7 +210,9 @@ def _describe_thought(payload: Payload, redaction: EventRedaction) -> Descriptio
 def _describe_message(payload: Payload, redaction: EventRedaction) -> Description:
     by, text = payload.get("by") or "", redaction.redact_text(payload["text"])
     words = f"{by or 'Someone'} sent a message"
-    return Description(words, f"Message from {by or 'someone'}", spoken=words, icon="send", by=by, text=text)
+    return Description(
+        words, f"Message from {by or 'someone'}", spoken=words, icon="send", by=by, text=text
+    )
 
 
 # Notes about requests and responses
@@ -196,11 +225,15 @@ def _describe_cut(payload: Payload, _: EventRedaction) -> Description:
 
 def _describe_unusable(payload: Payload, redaction: EventRedaction) -> Description:
     words = event_words.say_unusable(payload)
-    return Description(words, spoken=words, look="bad", text=redaction.redact_text(payload.get("text") or ""))
+    return Description(
+        words, spoken=words, look="bad", text=redaction.redact_text(payload.get("text") or "")
+    )
 
 
 def _describe_adaptation(payload: Payload, _: EventRedaction) -> Description:
-    return Description(event_words.say_adaptation(payload), "The request was adapted to the model's server")
+    return Description(
+        event_words.say_adaptation(payload), "The request was adapted to the model's server"
+    )
 
 
 # Calls and their cards
@@ -209,7 +242,10 @@ def _describe_adaptation(payload: Payload, _: EventRedaction) -> Description:
 def _describe_call_start(payload: Payload, redaction: EventRedaction) -> Description:
     brief = "The inputs are too large for the log" if payload.get("truncated") else "started"
     icon = LEVEL_ICONS.get(payload.get("level", ""), "wrench")
-    about = {**_name_call(payload), "title": payload.get("display_name") or payload.get("tool") or "Call"}
+    about = {
+        **_name_call(payload),
+        "title": payload.get("display_name") or payload.get("tool") or "Call",
+    }
     words = redaction.redact_summary(payload.get("summary") or "")
     return Description(words, brief, icon=icon, values=_redact_params(payload, redaction), **about)
 
@@ -221,7 +257,9 @@ def _describe_progress(payload: Payload, redaction: EventRedaction) -> Descripti
 
 def _describe_result(payload: Payload, redaction: EventRedaction) -> Description:
     result = payload["result"]
-    look, icon, brief = ("good", "check", "Done") if result.get("success") else ("bad", "x", "Failed")
+    look, icon, brief = (
+        ("good", "check", "Done") if result.get("success") else ("bad", "x", "Failed")
+    )
     words = redaction.redact_summary(result.get("summary") or "")
     return Description(
         words,
@@ -237,7 +275,9 @@ def _describe_result(payload: Payload, redaction: EventRedaction) -> Description
 
 def _describe_skip(payload: Payload, _: EventRedaction) -> Description:
     brief = "This repeats an earlier call"
-    return Description(f"{brief}, whose result is used again.", brief, icon="equal", **_name_call(payload))
+    return Description(
+        f"{brief}, whose result is used again.", brief, icon="equal", **_name_call(payload)
+    )
 
 
 def _describe_rejection(payload: Payload, redaction: EventRedaction) -> Description:
@@ -258,7 +298,8 @@ def _describe_request(payload: Payload, redaction: EventRedaction) -> Descriptio
 
 
 def _describe_decision(payload: Payload, redaction: EventRedaction) -> Description:
-    """Describe the end of a card; Gadget's reasons may repeat inputs; people's reasons are texts."""
+    """Describe the end of a card; Gadget's reasons may repeat inputs; people's reasons are
+    texts."""
     by, status = payload.get("decided_by") or "", ApprovalStatus(payload["status"])
     look, icon = CARD_LOOKS.get(status, ("bad", "ban"))
     redact = redaction.redact_text if status in DECISIONS else redaction.redact_summary
@@ -361,7 +402,9 @@ NOTE_EVENTS: dict[str, Describer] = {
     EventType.ANSWER_UNUSABLE: _describe_unusable,
     EventType.REQUEST_ADAPTED: _describe_adaptation,
     EventType.USAGE_REPORTED: lambda payload, _: Description(event_words.say_usage(payload)),
-    EventType.HISTORY_SHORTENED: lambda payload, _: Description(event_words.say_shortening(payload)),
+    EventType.HISTORY_SHORTENED: lambda payload, _: Description(
+        event_words.say_shortening(payload)
+    ),
 }
 """Notes about requests and responses, complete in their words."""
 CALL_EVENTS: dict[str, Describer] = {

@@ -56,12 +56,19 @@ def list_start(payload: Payload) -> Facts:
 def list_end(payload: Payload) -> Facts:
     """List the fact that a run ended."""
     kind = FactKind.RUN_FAILED if payload["status"] == RunStatus.FAILED else FactKind.RUN_FINISHED
-    return (EventFact(kind, _take(payload, "status", "exit_reason", "outcome"), _take(payload, "answer")),)
+    return (
+        EventFact(
+            kind, _take(payload, "status", "exit_reason", "outcome"), _take(payload, "answer")
+        ),
+    )
 
 
 def list_card(payload: Payload) -> Facts:
     """List the fact that a card waits for a decision."""
-    ids = {"card": "approval", **_take(payload, "approval_id", "call_id", "level", "digest", "expires_at")}
+    ids = {
+        "card": "approval",
+        **_take(payload, "approval_id", "call_id", "level", "digest", "expires_at"),
+    }
     return (EventFact(FactKind.CARD_OPENED, ids, _take(payload, "tool", "sentence", "params")),)
 
 
@@ -73,7 +80,11 @@ def list_question(payload: Payload) -> Facts:
 
 def list_decision(payload: Payload) -> Facts:
     """List the facts about a closed card; a replaced one does not answer an ask."""
-    kind = FactKind.CARD_EXPIRED if payload["status"] == ApprovalStatus.EXPIRED else FactKind.CARD_DECIDED
+    kind = (
+        FactKind.CARD_EXPIRED
+        if payload["status"] == ApprovalStatus.EXPIRED
+        else FactKind.CARD_DECIDED
+    )
     ids = {"card": "approval", **_take(payload, "approval_id", "call_id", "status")}
     closed = EventFact(kind, ids, _take(payload, "decided_by", "reason"))
     if payload["status"] == ApprovalStatus.SUPERSEDED:
@@ -113,7 +124,10 @@ def list_late_effect(payload: Payload) -> Facts:
     """List the facts about a call that has happened after all."""
     ids = {"call_id": payload["call_id"], "status": "happened_after_all"}
     happened = EventFact(FactKind.CALL_EXECUTED, ids, _take(payload, "summary"))
-    return (happened, _build_unknown_card(FactKind.CARD_OPENED, payload, **_take(payload, "approval_id")))
+    return (
+        happened,
+        _build_unknown_card(FactKind.CARD_OPENED, payload, **_take(payload, "approval_id")),
+    )
 
 
 def _build_unknown_card(kind: FactKind, payload: Payload, **more: str) -> EventFact:

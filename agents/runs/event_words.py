@@ -22,7 +22,8 @@ RESOLUTIONS = {
 
 
 def say_start(payload: Mapping[str, Any]) -> str:
-    """Describe the start of a run: `Started by schedule 4 on behalf of ada, making up for 3 missed runs`."""
+    """Describe the start of a run: `Started by schedule 4 on behalf of ada, making up for 3 missed
+    runs`."""
     by = payload.get("by")
     on_behalf = f" on behalf of {by}" if by else ""
     if schedule := payload.get("schedule_id"):
@@ -40,7 +41,8 @@ def _say_missed(number: int) -> str:
 
 
 def say_title(payload: Mapping[str, Any], title: str) -> str:
-    """Describe the run's new title, or the usage of a failed request for one: `Naming the run used 900 + 5 tokens`."""
+    """Describe the run's new title, or the usage of a failed request for one: `Naming the run used
+    900 + 5 tokens`."""
     return f"Named: {title}" if title else f"Naming the run used {say_tokens(payload)}"
 
 
@@ -64,23 +66,30 @@ def say_cut(payload: Mapping[str, Any]) -> str:
 
 def say_delay(payload: Mapping[str, Any]) -> str:
     """Describe the failure before a retry of the provider, as the start of a sentence."""
-    return "The answer was unusable" if payload["code"] in UNUSABLE else "The model could not be asked"
+    return (
+        "The answer was unusable" if payload["code"] in UNUSABLE else "The model could not be asked"
+    )
 
 
 def say_unusable(payload: Mapping[str, Any]) -> str:
-    """Describe an unusable response with its usage: `The answer was cut off: about 1,200 + 80 tokens.`"""
+    """Describe an unusable response with its usage: `The answer was cut off: about 1,200 + 80
+    tokens.`"""
     about = "about " if payload["usage_estimated"] else ""
-    what = "An answer was abandoned" if payload["code"] == "stopped" else "An answer could not be used"
+    what = (
+        "An answer was abandoned" if payload["code"] == "stopped" else "An answer could not be used"
+    )
     return f"{'The answer was cut off' if payload.get('text') else what}: {about}{say_tokens(payload)}."
 
 
 def say_adaptation(payload: Mapping[str, Any]) -> str:
-    """Describe the adaptation of a request: `The model's server refused the usual form. Sent without temperature.`"""
+    """Describe the adaptation of a request: `The model's server refused the usual form. Sent
+    without temperature.`"""
     return f"The model's server refused the usual form. Sent {_join(payload['changes'])}."
 
 
 def say_usage(payload: Mapping[str, Any]) -> str:
-    """Describe the reported usage: `The model's server reported the usage of pass 2: 1,200 + 80 tokens.`"""
+    """Describe the reported usage: `The model's server reported the usage of pass 2: 1,200 + 80
+    tokens.`"""
     return f"The model's server reported the usage of pass {payload['pass_number']}: {say_tokens(payload)}."
 
 
@@ -88,14 +97,19 @@ def say_waits(payload: Mapping[str, Any]) -> str:
     """List what a run waits for: `2 decisions, an answer and Kim`; empty if no action is needed."""
     decisions = payload.get("decisions", len(payload["approval_ids"]))
     parts = [_one_or_more(decisions, "a decision", "decisions")]
-    parts += [_one_or_more(payload.get("answers", 0), "an answer", "answers"), *payload.get("colleagues", ())]
+    parts += [
+        _one_or_more(payload.get("answers", 0), "an answer", "answers"),
+        *payload.get("colleagues", ()),
+    ]
     return _join([part for part in parts if part])
 
 
 def say_resolution(payload: Mapping[str, Any]) -> str:
     """Describe the resolution of an outcome: `It did not happen, reported by ada`."""
     outcome, by = str(payload["outcome"]), payload.get("by")
-    return f"{RESOLUTIONS.get(outcome, 'Resolved by')} {'Gadget' if by in ('', None, MACHINE) else by}"
+    return (
+        f"{RESOLUTIONS.get(outcome, 'Resolved by')} {'Gadget' if by in ('', None, MACHINE) else by}"
+    )
 
 
 def _join(parts: Sequence[str]) -> str:

@@ -1,4 +1,5 @@
-"""The events of a run: one class for each type, whose fields are the payload for the panel, REST and sockets.
+"""The events of a run: one class for each type, whose fields are the payload for the panel, REST
+and sockets.
 
 CONTRIBUTING.md lists the places to change for a new type.
 """
@@ -46,7 +47,8 @@ class RunStarted(RunEvent):
 
 @dataclass(frozen=True)
 class RunTitled(RunEvent):
-    """The employee's model was asked for a title; without a usable response, only the usage counts."""
+    """The employee's model was asked for a title; without a usable response, only the usage
+    counts."""
 
     type = EventType.RUN_TITLED
     input_tokens: int
@@ -126,7 +128,13 @@ class RunFinished(RunEvent):
     def of(cls, run: Run, cost: float | None) -> Self:
         """Build the event from the run's row."""
         end = (str(run.status), str(run.exit_reason), run.answer)
-        figures = (*end, run.pass_number, run.input_tokens, run.output_tokens, run.estimated_tokens > 0)
+        figures = (
+            *end,
+            run.pass_number,
+            run.input_tokens,
+            run.output_tokens,
+            run.estimated_tokens > 0,
+        )
         return cls(*figures, cost, run.organization.currency, str(run.outcome))
 
 
@@ -231,7 +239,8 @@ class ToolRejected(RunEvent):
 
 @dataclass(frozen=True)
 class CallResolved(RunEvent):
-    """An unknown outcome was resolved, a late effect was acknowledged, or the executor reported late."""
+    """An unknown outcome was resolved, a late effect was acknowledged, or the executor reported
+    late."""
 
     type = EventType.CALL_RESOLVED
     call_id: str
@@ -307,7 +316,14 @@ class ApprovalDecided(RunEvent):
     @classmethod
     def of(cls, card: Approval, reason: str, next_approval_id: str | None = None) -> Self:
         """Build the event of a closed card from its `status`."""
-        return cls(str(card.pk), str(card.tool_call_id), str(card.status), card.decider, reason, next_approval_id)
+        return cls(
+            str(card.pk),
+            str(card.tool_call_id),
+            str(card.status),
+            card.decider,
+            reason,
+            next_approval_id,
+        )
 
 
 @dataclass(frozen=True)

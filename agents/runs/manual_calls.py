@@ -39,12 +39,14 @@ class ManualCall:
 
 
 def can_run_by_hand(toolbox: Toolbox, tool: Tool, level: str) -> bool:
-    """Return True if people may call the tool by hand: it has read level here and is the current version."""
+    """Return True if people may call the tool by hand: it has read level here and is the current
+    version."""
     return level == Level.READ.value and not tool.is_system and toolbox.get_tool(tool.name) is tool
 
 
 def submit(member: Membership, wanted: ManualCall) -> Run:
-    """Start a run whose only pass is recorded already; a worker executes its call like any other, and the run ends.
+    """Start a run whose only pass is recorded already; a worker executes its call like any other,
+    and the run ends.
 
     Raises:
         Forbidden, NotFound
@@ -58,7 +60,9 @@ def submit(member: Membership, wanted: ManualCall) -> Run:
     if tool is None or tool.is_system:
         raise NotFound(f"there is no tool {wanted.tool!r}")
     if not can_run_by_hand(toolbox, tool, tool.level.value):
-        raise Conflict(f"{tool.title} cannot be tried: it has {tool.level} level, and only read tools can")
+        raise Conflict(
+            f"{tool.title} cannot be tried: it has {tool.level} level, and only read tools can"
+        )
     run = _build_run(member, _find_employee(member, wanted.employee_id), tool)
     context = build_context(run)
     verdict = _judge_call(context, wanted)
@@ -66,7 +70,11 @@ def submit(member: Membership, wanted: ManualCall) -> Run:
     with new_run_transaction(run) as tx:
         Message.objects.create(run=run, number=1, author=member.user, text=run.task)
         Pass.objects.create(
-            run=run, number=1, response=_build_request(tool, verdict), messages_upto=1, snapshot=snapshot
+            run=run,
+            number=1,
+            response=_build_request(tool, verdict),
+            messages_upto=1,
+            snapshot=snapshot,
         )
         _build_call(run, tool, verdict).save(force_insert=True)
         tx.publish(RunStarted(member.user.get_username()))
@@ -75,7 +83,9 @@ def submit(member: Membership, wanted: ManualCall) -> Run:
 
 
 def _find_employee(member: Membership, employee_id: int) -> Employee:
-    own = Employee.objects.select_related("organization").filter(organization_id=member.organization_id)
+    own = Employee.objects.select_related("organization").filter(
+        organization_id=member.organization_id
+    )
     employee = own.filter(pk=employee_id).first()
     if employee is None:
         raise NotFound(f"there is no employee {employee_id}")
@@ -99,12 +109,15 @@ def _build_run(member: Membership, employee: Employee, tool: Tool) -> Run:
         asked_pass=1,
         max_passes=1,
         messages_heard=1,
-        deadline_at=Now() + timedelta(minutes=employee.run_minutes) if employee.run_minutes else None,
+        deadline_at=Now() + timedelta(minutes=employee.run_minutes)
+        if employee.run_minutes
+        else None,
     )
 
 
 def _judge_call(context: RunContext, wanted: ManualCall) -> Verdict:
-    """Return the gate's verdict, if it is auto at read level; the worker judges the call again before its start."""
+    """Return the gate's verdict, if it is auto at read level; the worker judges the call again
+    before its start."""
     _, verdict = context.judge(wanted.tool, dict(wanted.params))
     if verdict.error is not None:
         raise _convert_error(verdict.error)

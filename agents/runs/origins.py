@@ -1,4 +1,5 @@
-"""Origins of runs: the people and the texts behind a run, which only the subject that started it knows."""
+"""Origins of runs: the people and the texts behind a run, which only the subject that started it
+knows."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ class RunOrigin:
 
     Attributes:
         load_acts: the people behind runs with these ids, by run id.
-        load_texts: the template that a person wrote for the run, and the message from outside that started it, as JSON;
-            None if the message is gone.
+        load_texts: the template that a person wrote for the run, and the message from outside that
+            started it, as JSON; None if the message is gone.
     """
 
     load_acts: Callable[[Collection[int]], dict[int, list[Act]]]

@@ -1,8 +1,9 @@
-"""The origins of the values in a run's calls: what people typed, and the results of all calls of the task.
+"""The origins of the values in a run's calls: what people typed, and the results of all calls of
+the task.
 
-A task's runs are searched together: those of colleagues to whom it was delegated, and the one that delegated it. So a
-value from outside stays one on its way through a colleague's task or answer. A value stored by an employee stays one as
-an `OutsideValue`.
+A task's runs are searched together: those of colleagues to whom it was delegated, and the one that
+delegated it. So a value from outside stays one on its way through a colleague's task or answer. A
+value stored by an employee stays one as an `OutsideValue`.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ ASK = "employee.askHuman"
 WRITE_FILE = "files.write"
 """The tool whose texts may have more values than are searched."""
 _WITHOUT_OWN_VALUES = frozenset({ASK, "employee.delegate", "results.read"})
-"""Tools whose results are searched elsewhere: typed text, a colleague's sources, an earlier result."""
+"""Tools whose results are searched elsewhere: typed text, a colleague's sources, an earlier
+result."""
 _ROWS_AT_ONCE = 500
 _METADATA = '"metadata"'
 """The last key of a stored result; nothing after it was shown to the model."""
@@ -87,7 +89,9 @@ class RunValues:
         @cache
         def has_same_recipients(source: SeenText) -> bool:
             told_by = self.toolbox.get_tool(source.tool)
-            return told_by is not None and recipients <= _list_recipients(told_by, json.loads(source.request))
+            return told_by is not None and recipients <= _list_recipients(
+                told_by, json.loads(source.request)
+            )
 
         return find_own_data(self._index, params, has_same_recipients, list_offered(tool.schema))
 
@@ -100,7 +104,11 @@ class RunValues:
         texts, is_partial = _load_call_texts(root.organization_id, runs)
         results = self._read_results(texts)
         is_typed = not (root.origin == Origin.SCHEDULE and _is_made_by_employee(root))
-        task = [] if is_typed else [SeenText(SeenIn.OWN, root.task, title="the schedule", run_id=root.pk)]
+        task = (
+            []
+            if is_typed
+            else [SeenText(SeenIn.OWN, root.task, title="the schedule", run_id=root.pk)]
+        )
         typed = _load_typed(runs, texts, has_typed_task=is_typed)
         if (source := ORIGINS.get(Origin(root.origin))) is not None:
             template, task = _list_origin_texts(root, source.load_texts(root))
@@ -112,14 +120,18 @@ class RunValues:
         """Yield the results as texts to search; each file is a separate text."""
         read = [call for call in calls if call.tool not in _WITHOUT_OWN_VALUES]
         files = {call.pk: _list_file_texts(call) for call in read if self._reads_files(call)}
-        uploaded = self._find_uploaded({path for found in files.values() for path, _ in found if path})
+        uploaded = self._find_uploaded(
+            {path for found in files.values() for path, _ in found if path}
+        )
         for call in read:
             source = self._describe_source(call)
             if call.pk not in files:
                 yield source
             for path, text in files.get(call.pk, ()):
                 is_outside = not path or path in uploaded
-                yield replace(source, text=text, origin=SeenIn.OUTSIDE if is_outside else SeenIn.OWN)
+                yield replace(
+                    source, text=text, origin=SeenIn.OUTSIDE if is_outside else SeenIn.OWN
+                )
 
     def _describe_source(self, call: _CallTexts) -> SeenText:
         tool = self.toolbox.get_tool(call.tool)
@@ -136,20 +148,33 @@ class RunValues:
         )
 
     def _find_uploaded(self, paths: Iterable[str]) -> frozenset[str]:
-        """Return the files that a person has uploaded, or that an employee filled with texts from outside."""
+        """Return the files that a person has uploaded, or that an employee filled with texts from
+        outside."""
         subjects = {path: _name_subject(path) for path in paths}
         keys = {path: _make_file_key(path) for path in paths}
-        uploads = AuditEntry.objects.filter(organization_id=self.run.organization_id, action="file_uploaded")
+        uploads = AuditEntry.objects.filter(
+            organization_id=self.run.organization_id, action="file_uploaded"
+        )
         outside_values = OutsideValue.objects.filter(organization_id=self.run.organization_id)
-        known = _load_known(uploads, "subject", subjects.values()) | _load_known(outside_values, "key", keys.values())
-        return frozenset(path for path in subjects if not known.isdisjoint((subjects[path], keys[path])))
+        known = _load_known(uploads, "subject", subjects.values()) | _load_known(
+            outside_values, "key", keys.values()
+        )
+        return frozenset(
+            path for path in subjects if not known.isdisjoint((subjects[path], keys[path]))
+        )
 
     def _reads_files(self, call: _CallTexts) -> bool:
         tool = self.toolbox.get_tool(call.tool)
-        return tool is not None and tool.returns_outside_text and not (tool.is_from_outside or tool.open_world)
+        return (
+            tool is not None
+            and tool.returns_outside_text
+            and not (tool.is_from_outside or tool.open_world)
+        )
 
     def _load_stored(self, keys: list[str]) -> dict[str, Sighting]:
-        stored = OutsideValue.objects.filter(organization_id=self.run.organization_id).select_related("call")
+        stored = OutsideValue.objects.filter(
+            organization_id=self.run.organization_id
+        ).select_related("call")
         stored = stored.only("key", "param", "title", "call__tool", "call__run_id")
         rows = (row for chunk in _split_rows(keys) for row in stored.filter(key__in=chunk))
         return {
@@ -177,12 +202,18 @@ def remember_outside_values(call: ToolCall, toolbox: Toolbox) -> None:
         found.append(found[0]._replace(keys=(_make_file_key(call.params["path"]),)))
     values = {
         key: OutsideValue(
-            organization_id=call.organization_id, key=key, param=one.param[:200], title=one.title[:200], call=call
+            organization_id=call.organization_id,
+            key=key,
+            param=one.param[:200],
+            title=one.title[:200],
+            call=call,
         )
         for one in found
         for key in one.keys
     }
-    OutsideValue.objects.bulk_create(values.values(), batch_size=_ROWS_AT_ONCE, ignore_conflicts=True)
+    OutsideValue.objects.bulk_create(
+        values.values(), batch_size=_ROWS_AT_ONCE, ignore_conflicts=True
+    )
 
 
 def list_edited(before: Any, after: Any) -> tuple[str, ...]:
@@ -204,7 +235,8 @@ def _list_values(node: Any) -> Iterator[str]:
 
 
 def _list_recipients(tool: Tool, params: Mapping[str, Any]) -> frozenset[str]:
-    """List who learns the params of a call: the hosts that they name, and the connected source or the service."""
+    """List who learns the params of a call: the hosts that they name, and the connected source or
+    the service."""
     try:
         hosts = find_hosts(tool, dict(params)) or frozenset()
     except ToolError:
@@ -217,9 +249,9 @@ def _list_recipients(tool: Tool, params: Mapping[str, Any]) -> frozenset[str]:
 def _load_first_run(run: Run) -> Run:
     """Return the first run of the task: the run itself, unless a colleague delegated it."""
     while run.parent_id is not None:
-        run = Run.objects.only("organization_id", "parent_id", "origin", "client_request_id", "task").get(
-            pk=run.parent_id
-        )
+        run = Run.objects.only(
+            "organization_id", "parent_id", "origin", "client_request_id", "task"
+        ).get(pk=run.parent_id)
     return run
 
 
@@ -227,15 +259,22 @@ def _list_family(root: Run) -> list[int]:
     """List the ids of this run and of all runs below it."""
     found, level = [root.pk], [root.pk]
     while level:
-        level = list(Run.objects.filter(parent_id__in=level).order_by("pk").values_list("pk", flat=True))
+        level = list(
+            Run.objects.filter(parent_id__in=level).order_by("pk").values_list("pk", flat=True)
+        )
         found += level
     return found
 
 
 def _load_call_texts(organization_id: int, runs: list[int]) -> tuple[list[_CallTexts], bool]:
-    """Load the results of these runs, oldest first; return True with them if older ones had to be left out."""
-    calls = ToolCall.objects.filter(organization_id=organization_id, run_id__in=runs, result__isnull=False)
-    calls = calls.annotate(params_text=Cast("params", TextField()), result_text=Cast("result", TextField()))
+    """Load the results of these runs, oldest first; return True with them if older ones had to be
+    left out."""
+    calls = ToolCall.objects.filter(
+        organization_id=organization_id, run_id__in=runs, result__isnull=False
+    )
+    calls = calls.annotate(
+        params_text=Cast("params", TextField()), result_text=Cast("result", TextField())
+    )
     found: list[_CallTexts] = []
     room = MAX_SEARCHED
     for values in calls.order_by("-pk").values_list(*_CallTexts._fields).iterator(chunk_size=100):
@@ -247,8 +286,11 @@ def _load_call_texts(organization_id: int, runs: list[int]) -> tuple[list[_CallT
     return found[::-1], False
 
 
-def _load_typed(runs: list[int], texts: Iterable[_CallTexts], *, has_typed_task: bool) -> Iterator[str]:
-    """Yield what people typed in these runs: tasks, messages, answers to questions, and params that they changed."""
+def _load_typed(
+    runs: list[int], texts: Iterable[_CallTexts], *, has_typed_task: bool
+) -> Iterator[str]:
+    """Yield what people typed in these runs: tasks, messages, answers to questions, and params that
+    they changed."""
     messages = Message.objects.filter(run_id__in=runs, author__isnull=False)
     if not has_typed_task:
         messages = messages.exclude(run_id=runs[0], number=1)
@@ -261,12 +303,16 @@ def _load_typed(runs: list[int], texts: Iterable[_CallTexts], *, has_typed_task:
 
 
 def _list_origin_texts(run: Run, texts: tuple[str, str] | None) -> tuple[str, list[SeenText]]:
-    """Return the template that a person wrote for the run, and the message from outside that started it.
+    """Return the template that a person wrote for the run, and the message from outside that
+    started it.
 
-    The message is searched as received and as the employee reads it: shortened, without hidden characters.
+    The message is searched as received and as the employee reads it: shortened, without hidden
+    characters.
     """
     read = Message.objects.filter(run_id=run.pk, number=1).values_list("text", flat=True).first()
-    outside = SeenText(SeenIn.OUTSIDE, read or run.task, title="the message that started the run", run_id=run.pk)
+    outside = SeenText(
+        SeenIn.OUTSIDE, read or run.task, title="the message that started the run", run_id=run.pk
+    )
     if texts is None:
         return "", [outside]
     template, payload = texts
@@ -294,7 +340,8 @@ def _read_shown(call: _CallTexts) -> str:
 
 
 def _list_file_texts(call: _CallTexts) -> list[tuple[str, str]]:
-    """List the files whose text a result has, as pairs of path and text as JSON; the path is empty if unknown."""
+    """List the files whose text a result has, as pairs of path and text as JSON; the path is empty
+    if unknown."""
     hits = ((json.loads(call.result_text) or {}).get("data") or {}).get("hits")
     if hits is None:
         return [(json.loads(call.params_text).get("path") or "", _read_shown(call))]

@@ -22,7 +22,8 @@ class EventRedaction:
     """The parts to leave out.
 
     Attributes:
-        values: inputs and results of calls, with the sentences, summaries and progress that repeat them.
+        values: inputs and results of calls, with the sentences, summaries and progress that repeat
+            them.
         texts: texts of the employee and of people, such as the task, messages, reasons and answers.
         find_tool: finds a tool by its name; only field names of its schemas stay.
     """
@@ -54,7 +55,8 @@ NOTHING_REDACTED = EventRedaction()
 
 
 def redact_fields(value: Any, schema: Mapping[str, Any] | None) -> Any:
-    """Replace the value; objects keep only the names that the schema has: others may be values themselves."""
+    """Replace the value; objects keep only the names that the schema has: others may be values
+    themselves."""
     return _redact_value(value, inline_references(schema, schema or {}))
 
 
@@ -74,7 +76,9 @@ def _list_properties(schema: Any) -> dict[str, Any]:
     """List the properties of an object in any form that its schema allows."""
     if not isinstance(schema, Mapping):
         return {}
-    listed = {name: part for form in list_forms(schema) for name, part in _list_properties(form).items()}
+    listed = {
+        name: part for form in list_forms(schema) for name, part in _list_properties(form).items()
+    }
     return listed | dict(schema.get("properties") or {})
 
 

@@ -1,4 +1,5 @@
-"""Correct schedules whose next time is later than their expression allows: the database's clock was ahead for a while.
+"""Correct schedules whose next time is later than their expression allows: the database's clock was
+ahead for a while.
 
 Without this they would stay silent for as long as the clock was ahead, unnoticed.
 """
@@ -15,9 +16,14 @@ from tools.schedules.models import Schedule
 
 
 def correct_times() -> int:
-    """Recompute the next time of each late schedule; return their number. Costs one query and one for each."""
+    """Recompute the next time of each late schedule; return their number. Costs one query and one
+    for each."""
     rows = Schedule.objects.filter(is_active=True, next_at__gt=Now()).annotate(now=Now())
-    late = [row.pk for row in rows.iterator() if row.next_at and _is_late(row.times, row.next_at, row.now)]
+    late = [
+        row.pk
+        for row in rows.iterator()
+        if row.next_at and _is_late(row.times, row.next_at, row.now)
+    ]
     return sum(map(schedules.correct_time, late))
 
 

@@ -1,7 +1,8 @@
-"""Schedules: people create, pause, resume and cancel them, and the sweeper fires those that are due.
+"""Schedules: people create, pause, resume and cancel them, and the sweeper fires those that are
+due.
 
-A time fires at most once, with any number of sweepers: the schedule's row is locked, checked again, and moved to its
-next time in the commit that starts the run.
+A time fires at most once, with any number of sweepers: the schedule's row is locked, checked again,
+and moved to its next time in the commit that starts the run.
 """
 
 from collections.abc import Iterator
@@ -48,7 +49,9 @@ def create(member: Membership, employee_id: int, task: str, when: tuple[str, str
     with _refusals_for_people():
         times = parse_cron(*when)
     checked = actions.check_text("task", task)
-    employee = Employee.objects.filter(organization_id=member.organization_id, pk=employee_id).first()
+    employee = Employee.objects.filter(
+        organization_id=member.organization_id, pk=employee_id
+    ).first()
     if employee is None:
         raise NotFound(f"There is no employee {employee_id}.")
     if not employee.is_active:
@@ -56,7 +59,11 @@ def create(member: Membership, employee_id: int, task: str, when: tuple[str, str
     wanted = changes.NewSchedule(employee.pk, checked, times, member.user.pk)
     with transaction.atomic(), _refusals_for_people():
         schedule = changes.create_schedule(member.organization_id, wanted)
-        about = {"task": schedule.task[:200], "when": describe_times(times), "employee": employee.name}
+        about = {
+            "task": schedule.task[:200],
+            "when": describe_times(times),
+            "employee": employee.name,
+        }
         _record(member, "schedule_created", schedule, **about)
     return schedule
 
@@ -109,13 +116,16 @@ def cancel(member: Membership, schedule_id: int) -> Schedule:
 
 
 def fire(schedule_id: int) -> bool:
-    """Start the run of a due time and move on to the next one, in one commit; return False if no time is due.
+    """Start the run of a due time and move on to the next one, in one commit; return False if no
+    time is due.
 
     One run makes up for all missed times, however many they are.
     """
     with transaction.atomic():
         rows = Schedule.objects.select_for_update(skip_locked=True, no_key=True, of=("self",))
-        rows = rows.filter(pk=schedule_id, is_active=True, next_at__lte=Now()).select_related("employee", "created_by")
+        rows = rows.filter(pk=schedule_id, is_active=True, next_at__lte=Now()).select_related(
+            "employee", "created_by"
+        )
         schedule = rows.annotate(now=Now()).first()
         if schedule is None or schedule.next_at is None:
             return False
@@ -123,12 +133,16 @@ def fire(schedule_id: int) -> bool:
 
 
 def correct_time(schedule_id: int) -> bool:
-    """Recompute the next time if it is later than the expression allows, and notify the schedule's creator.
+    """Recompute the next time if it is later than the expression allows, and notify the schedule's
+    creator.
 
-    Return False otherwise. A time that has fired already does not fire again: its run has the time's request id.
+    Return False otherwise. A time that has fired already does not fire again: its run has the
+    time's request id.
     """
     with transaction.atomic():
-        rows = Schedule.objects.select_for_update(no_key=True).filter(pk=schedule_id, is_active=True, next_at__gt=Now())
+        rows = Schedule.objects.select_for_update(no_key=True).filter(
+            pk=schedule_id, is_active=True, next_at__gt=Now()
+        )
         schedule = rows.annotate(now=Now()).first()
         if schedule is None or schedule.next_at is None:
             return False
@@ -137,7 +151,13 @@ def correct_time(schedule_id: int) -> bool:
             return False
         schedule.next_at, schedule.problem = expected, CLOCK_WAS_AHEAD
         schedule.save(update_fields=["next_at", "problem"])
-        _audit(MACHINE, "schedule_corrected", schedule, time=expected.isoformat(), instead_of=late.isoformat())
+        _audit(
+            MACHINE,
+            "schedule_corrected",
+            schedule,
+            time=expected.isoformat(),
+            instead_of=late.isoformat(),
+        )
         _tell(schedule, late.isoformat())
         return True
 
@@ -150,7 +170,9 @@ def pause_after_restore(why: str) -> int:
     count = 0
     for pk in Schedule.objects.filter(is_active=True).order_by("pk").values_list("pk", flat=True):
         with transaction.atomic():
-            for schedule in Schedule.objects.select_for_update(no_key=True).filter(pk=pk, is_active=True):
+            for schedule in Schedule.objects.select_for_update(no_key=True).filter(
+                pk=pk, is_active=True
+            ):
                 _switch_off(schedule, why)
                 count += 1
     return count
@@ -165,7 +187,8 @@ def _switch_off(schedule: Schedule, problem: str) -> None:
 
 
 def _skip_time(schedule: Schedule, why: str, next_at: datetime | None) -> None:
-    """Move on to the next time without starting a run, or switch the schedule off if it has none."""
+    """Move on to the next time without starting a run, or switch the schedule off if it has
+    none."""
     time = schedule.next_at.isoformat() if schedule.next_at else ""
     schedule.next_at, schedule.is_active, schedule.problem = next_at, next_at is not None, why[:300]
     schedule.save(update_fields=["next_at", "is_active", "problem"])
@@ -178,7 +201,11 @@ def _tell(schedule: Schedule, time: str) -> None:
     if schedule.made_by_id is not None:
         key, detail = f"{schedule.pk}:{time}", f"schedule {schedule.pk}"
         who = schedule.made_by_id
-        tell(NoticeFact(NoticeKind.SCHEDULE, schedule.organization_id, key, user_id=who, detail=detail))
+        tell(
+            NoticeFact(
+                NoticeKind.SCHEDULE, schedule.organization_id, key, user_id=who, detail=detail
+            )
+        )
 
 
 def _fire_locked(schedule: Schedule, time: datetime, now: datetime) -> bool:
@@ -189,19 +216,29 @@ def _fire_locked(schedule: Schedule, time: datetime, now: datetime) -> bool:
         return True
     assert member is not None
     try:
-        schedule.last_run, _ = _submit_run(schedule, member, time, _count_missed(schedule, time, now))
+        schedule.last_run, _ = _submit_run(
+            schedule, member, time, _count_missed(schedule, time, now)
+        )
     except Conflict as refusal:
         if refusal.extra.get("stopped"):
             return False  # a stop came at this moment: the schedule waits until it is lifted
         _skip_time(schedule, refusal.detail, next_at)
         return True
-    schedule.next_at, schedule.problem, schedule.last_at, schedule.fired = next_at, "", time, F("fired") + 1
+    schedule.next_at, schedule.problem, schedule.last_at, schedule.fired = (
+        next_at,
+        "",
+        time,
+        F("fired") + 1,
+    )
     schedule.save(update_fields=["next_at", "last_at", "last_run", "fired", "problem"])
     return True
 
 
-def _submit_run(schedule: Schedule, member: Membership, time: datetime, missed: int) -> tuple[Run, bool]:
-    """Submit the run of one time; its unique request id prevents a second one, whatever happens to the schedule."""
+def _submit_run(
+    schedule: Schedule, member: Membership, time: datetime, missed: int
+) -> tuple[Run, bool]:
+    """Submit the run of one time; its unique request id prevents a second one, whatever happens to
+    the schedule."""
     submission = actions.Submission(
         employee_id=schedule.employee_id or 0,
         task=schedule.task,
@@ -215,7 +252,9 @@ def _submit_run(schedule: Schedule, member: Membership, time: datetime, missed: 
         return actions.submit(member, submission)
 
 
-def _find_end(schedule: Schedule, member: Membership | None, next_at: datetime | None) -> Conflict | None:
+def _find_end(
+    schedule: Schedule, member: Membership | None, next_at: datetime | None
+) -> Conflict | None:
     """Return the reason why the schedule cannot continue without a person; None if it can."""
     employee, person = schedule.employee, schedule.created_by
     if employee is None:
@@ -228,13 +267,19 @@ def _find_end(schedule: Schedule, member: Membership | None, next_at: datetime |
     if not member.may(Role.OPERATOR):
         return Conflict(f"{person.get_username()} is now {member.as_noun}, who cannot start runs.")
     if next_at is None:
-        return Conflict("It has no next time: its dates have passed, or its time zone no longer exists.")
+        return Conflict(
+            "It has no next time: its dates have passed, or its time zone no longer exists."
+        )
     return None
 
 
 def _find_member(schedule: Schedule) -> Membership | None:
-    members = Membership.objects.filter(organization_id=schedule.organization_id, user__is_active=True)
-    return members.select_related("user", "organization").filter(user=schedule.created_by_id).first()
+    members = Membership.objects.filter(
+        organization_id=schedule.organization_id, user__is_active=True
+    )
+    return (
+        members.select_related("user", "organization").filter(user=schedule.created_by_id).first()
+    )
 
 
 def _find_next_time(schedule: Schedule, moment: datetime) -> datetime | None:
@@ -287,5 +332,7 @@ def _record(member: Membership, action: str, schedule: Schedule, **payload: obje
 
 
 def _audit(actor: str, action: str, schedule: Schedule, **payload: object) -> None:
-    entry = audit.NewEntry(actor, action, f"schedule:{schedule.pk}", {"row": str(schedule), **payload})
+    entry = audit.NewEntry(
+        actor, action, f"schedule:{schedule.pk}", {"row": str(schedule), **payload}
+    )
     audit.append(schedule.organization_id, [entry])

@@ -1,4 +1,5 @@
-"""Run a task from a Python script or a test, and wait for its result. A worker drives the run, as any other."""
+"""Run a task from a Python script or a test, and wait for its result. A worker drives the run, as
+any other."""
 
 import time
 from dataclasses import dataclass
@@ -9,7 +10,15 @@ from agents.accounts.models import Membership
 from agents.employees.models import Employee
 from agents.platform.refusals import NotFound
 from agents.runs.actions import Submission, submit
-from agents.runs.models import ENDED, Approval, ApprovalKind, ApprovalStatus, ExitReason, Run, RunStatus
+from agents.runs.models import (
+    ENDED,
+    Approval,
+    ApprovalKind,
+    ApprovalStatus,
+    ExitReason,
+    Run,
+    RunStatus,
+)
 
 POLL_S = 0.2
 
@@ -48,16 +57,20 @@ class TaskResult:
 
 
 def run_task(member: Membership, employee: str, task: str, timeout_s: float = 600.0) -> TaskResult:
-    """Assign the task to the employee of this name, and wait until the run ends or only people can continue it.
+    """Assign the task to the employee of this name, and wait until the run ends or only people can
+    continue it.
 
-    After the timeout, the run continues without the caller. Waiting needs a worker in another thread or process.
+    After the timeout, the run continues without the caller. Waiting needs a worker in another
+    thread or process.
 
     Raises:
         Forbidden, NotFound, Invalid, Conflict: as for `submit`.
         RuntimeError: a transaction is open, so no worker would see the run.
     """
     if connection.in_atomic_block:
-        raise RuntimeError("run_task() cannot wait inside a transaction: no worker sees the run before its end")
+        raise RuntimeError(
+            "run_task() cannot wait inside a transaction: no worker sees the run before its end"
+        )
     found = Employee.objects.filter(organization_id=member.organization_id, name=employee)
     employee_id = found.values_list("pk", flat=True).first()
     if employee_id is None:

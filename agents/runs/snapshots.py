@@ -1,7 +1,9 @@
-"""Policy snapshots of an organization: store the rules of a judgment once under their hash, and load them again.
+"""Policy snapshots of an organization: store the rules of a judgment once under their hash, and
+load them again.
 
-A snapshot is only a record. No verdict depends on it, so a failure to keep one is logged, and work continues. A process
-remembers the stored ones: a pass under known rules runs no statement, and one under new rules a single one.
+A snapshot is only a record. No verdict depends on it, so a failure to keep one is logged, and work
+continues. A process remembers the stored ones: a pass under known rules runs no statement, and one
+under new rules a single one.
 """
 
 import json
@@ -32,13 +34,17 @@ class UnreadableSnapshot(Exception):
 
 
 _hashes: Cache[tuple[object, ...], tuple[str, tuple[object, ...]]] = Cache(MAX_REMEMBERED)
-"""The hash of rules by the `id()` of their parts. The parts are kept alive too, so that no id is reused."""
+"""The hash of rules by the `id()` of their parts. The parts are kept alive too, so that no id is
+reused."""
 _stored: Cache[tuple[int, str], bool] = Cache(MAX_REMEMBERED)
 """The committed snapshots, by organization and hash."""
 
 
-def keep_snapshot(organization_id: int, grants: Grants, toolbox: Toolbox, standing_grants: tuple[int, ...] = ()) -> str:
-    """Store the rules unless they are stored already, and return their hash; empty if they cannot be described.
+def keep_snapshot(
+    organization_id: int, grants: Grants, toolbox: Toolbox, standing_grants: tuple[int, ...] = ()
+) -> str:
+    """Store the rules unless they are stored already, and return their hash; empty if they cannot
+    be described.
 
     Inside a transaction, a new snapshot is part of it.
 
@@ -52,11 +58,17 @@ def keep_snapshot(organization_id: int, grants: Grants, toolbox: Toolbox, standi
         return known[0]
     name = ""
     with log_and_continue("keeping a policy snapshot"):
-        rules = RecordedRules.of(grants, toolbox.policy, toolbox.tools_by_id, standing_grants).as_json()
+        rules = RecordedRules.of(
+            grants, toolbox.policy, toolbox.tools_by_id, standing_grants
+        ).as_json()
         name = fingerprint(rules)
         _hashes.put(key, (name, parts))
         if not _stored.get((organization_id, name)):
-            _store(PolicySnapshot(organization_id=organization_id, hash=name, rules=canonical_json(rules)))
+            _store(
+                PolicySnapshot(
+                    organization_id=organization_id, hash=name, rules=canonical_json(rules)
+                )
+            )
     return name
 
 
@@ -67,7 +79,9 @@ def _store(snapshot: PolicySnapshot) -> None:
             PolicySnapshot.objects.bulk_create([snapshot], ignore_conflicts=True)
     else:
         PolicySnapshot.objects.bulk_create([snapshot], ignore_conflicts=True)
-    transaction.on_commit(partial(_stored.put, (snapshot.organization_id, snapshot.hash), value=True))
+    transaction.on_commit(
+        partial(_stored.put, (snapshot.organization_id, snapshot.hash), value=True)
+    )
 
 
 def load_snapshot(organization_id: int, name: str) -> RecordedRules:
@@ -87,7 +101,11 @@ def load_snapshot(organization_id: int, name: str) -> RecordedRules:
         is_genuine = fingerprint(stored) == name
         rules = RecordedRules.from_json(stored)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise UnreadableSnapshot(f"snapshot {name[:12]} cannot be read: {error!r}", is_missing=False) from error
+        raise UnreadableSnapshot(
+            f"snapshot {name[:12]} cannot be read: {error!r}", is_missing=False
+        ) from error
     if not is_genuine:
-        raise UnreadableSnapshot(f"snapshot {name[:12]} was changed: its content has another hash", is_missing=False)
+        raise UnreadableSnapshot(
+            f"snapshot {name[:12]} was changed: its content has another hash", is_missing=False
+        )
     return rules

@@ -1,6 +1,7 @@
 """Labels for the status of a run, shared by its page, lists and live messages.
 
-A run is green only if it did something: one that changed nothing, was denied or ran out of passes says so instead.
+A run is green only if it did something: one that changed nothing, was denied or ran out of passes
+says so instead.
 """
 
 from __future__ import annotations
@@ -11,7 +12,12 @@ from agents.runs.models import ExitReason, Outcome, RunStatus
 
 DELAYED = "delayed"
 """The reason of a queued run that calls its model again later."""
-WAITS = {"decision": "a decision", "answer": "an answer", "colleague": "a colleague", "agent": "the agent"}
+WAITS = {
+    "decision": "a decision",
+    "answer": "an answer",
+    "colleague": "a colleague",
+    "agent": "the agent",
+}
 """The reasons of a waiting run, with their words."""
 
 
@@ -59,24 +65,36 @@ OUTCOME_LOOKS = {
 
 
 def label_status(status: str, reason: str = "", outcome: str = "") -> StatusLabel:
-    """Label the status: `Running`, `Waiting for an answer`, `Stopped: out of passes`, `Finished without changes`.
+    """Label the status: `Running`, `Waiting for an answer`, `Stopped: out of passes`, `Finished
+    without changes`.
 
     Args:
-        reason: for a run that has ended its exit reason, otherwise `delayed` or one of `WAITS`; others are ignored.
+        reason: for a run that has ended its exit reason, otherwise `delayed` or one of `WAITS`;
+            others are ignored.
         outcome: the outcome of an ended run; empty if unknown.
     """
     if status in ACTIVE:
         look, icon = ACTIVE[status]
-        return StatusLabel(_describe_active(status, reason), "plain" if reason == "agent" else look, icon)
+        return StatusLabel(
+            _describe_active(status, reason), "plain" if reason == "agent" else look, icon
+        )
     if status == RunStatus.CANCELLED:
         return StatusLabel(RunStatus.CANCELLED.label, "plain", "ban")
     if reason in STOPPED:
-        return StatusLabel(f"Stopped: {STOPPED[reason]}", "wait" if status == RunStatus.SUCCEEDED else "bad", "square")
+        return StatusLabel(
+            f"Stopped: {STOPPED[reason]}",
+            "wait" if status == RunStatus.SUCCEEDED else "bad",
+            "square",
+        )
     if reason == ExitReason.DENIED_REPEATEDLY:
         return StatusLabel(Outcome.DENIED.label, *OUTCOME_LOOKS[Outcome.DENIED])
     if status == RunStatus.FAILED:
-        return StatusLabel(f"Failed: {FAILED[reason]}" if reason in FAILED else "Failed", "bad", "circle-x")
-    return StatusLabel(Outcome(outcome or Outcome.DONE).label, *OUTCOME_LOOKS[outcome or Outcome.DONE])
+        return StatusLabel(
+            f"Failed: {FAILED[reason]}" if reason in FAILED else "Failed", "bad", "circle-x"
+        )
+    return StatusLabel(
+        Outcome(outcome or Outcome.DONE).label, *OUTCOME_LOOKS[outcome or Outcome.DONE]
+    )
 
 
 def describe_status(status: str, reason: str = "", outcome: str = "") -> str:

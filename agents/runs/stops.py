@@ -1,8 +1,9 @@
-"""Stops: an operator may stop everything, an employee or a tool at once, and only an admin may resume it.
+"""Stops: an operator may stop everything, an employee or a tool at once, and only an admin may
+resume it.
 
-A stop is a fact in the row of the stopped thing. From its commit on, no run of it gets a driver. Then each open run
-records the stop under its own lock, which every start of a call needs too: `apply`. If the process dies in between, or
-a lock is not available, the sweeper does the rest.
+A stop is a fact in the row of the stopped thing. From its commit on, no run of it gets a driver.
+Then each open run records the stop under its own lock, which every start of a call needs too:
+`apply`. If the process dies in between, or a lock is not available, the sweeper does the rest.
 """
 
 from collections.abc import Callable, Iterable
@@ -29,7 +30,8 @@ from agents.runs.events import RunResumed, RunStopped
 from agents.runs.models import ENDED, PARKED, Run, RunStatus
 
 RELEASE_GUARDS: list[Callable[[int], Conflict | None]] = []
-"""Functions that return the reason why the organization with this id may not resume yet, or an empty text."""
+"""Functions that return the reason why the organization with this id may not resume yet, or an
+empty text."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,8 @@ class _StopAction:
 
 
 UNDO_TIME = timedelta(minutes=2)
-"""The time in which a person who stopped something by mistake can resume it without being an admin."""
+"""The time in which a person who stopped something by mistake can resume it without being an
+admin."""
 _STOP = _StopAction("stopped", Role.OPERATOR, "stop anything")
 _RELEASE = _StopAction("released", Role.ADMIN, "resume what was stopped")
 
@@ -138,7 +141,9 @@ def stop_tool(member: Membership, tool: str) -> None:
         ToolRule.objects.bulk_create(
             [ToolRule(organization_id=member.organization_id, tool=tool)], ignore_conflicts=True
         )
-        running = ToolRule.objects.filter(organization_id=member.organization_id, tool=tool, stopped_at=None)
+        running = ToolRule.objects.filter(
+            organization_id=member.organization_id, tool=tool, stopped_at=None
+        )
         if not running.update(stopped_at=Now(), stopped_by=_name(member)):
             raise Conflict(f"{tool} is already stopped.")
         _audit(member, _STOP, f"tool:{tool}")
@@ -152,7 +157,9 @@ def release_tool(member: Membership, tool: str) -> None:
         Forbidden
         Conflict: it is not stopped.
     """
-    _require_release(member, ToolRule.objects.filter(organization_id=member.organization_id, tool=tool).first())
+    _require_release(
+        member, ToolRule.objects.filter(organization_id=member.organization_id, tool=tool).first()
+    )
     with transaction.atomic():
         rules = ToolRule.objects.filter(organization_id=member.organization_id, tool=tool)
         if not rules.filter(stopped_at__isnull=False).update(stopped_at=None, stopped_by=""):
@@ -162,7 +169,8 @@ def release_tool(member: Membership, tool: str) -> None:
 
 
 def refuse_stopped(employee: Employee) -> None:
-    """Raise Conflict with the reason if this employee is stopped; its organization is loaded already."""
+    """Raise Conflict with the reason if this employee is stopped; its organization is loaded
+    already."""
     if why := _explain_stop(employee):
         raise Conflict(f"{why} Nothing can be started until an admin lifts the stop.", stopped=True)
 
@@ -174,7 +182,8 @@ def apply_to_all(organization_id: int) -> None:
 
 
 def apply(run_id: int, wait: bool = False) -> bool:
-    """Record on the run, under its lock, if it is stopped or may continue; return False if nothing changed.
+    """Record on the run, under its lock, if it is stopped or may continue; return False if nothing
+    changed.
 
     Raises:
         Run.DoesNotExist: without `wait`, the run is locked.
@@ -215,7 +224,8 @@ def _ring_inbox(member: Membership) -> None:
 
 
 def _apply_to_runs(runs: QuerySet[Run]) -> None:
-    """Apply the stops to these runs, executing ones first; leave a run that cannot be locked to the sweeper."""
+    """Apply the stops to these runs, executing ones first; leave a run that cannot be locked to the
+    sweeper."""
     for pk in _running_first(runs.exclude(status__in=ENDED)):
         with suppress(Run.DoesNotExist, OperationalError):
             apply(pk, wait=True)
@@ -229,7 +239,9 @@ def _running_first(runs: QuerySet[Run]) -> Iterable[int]:
 def _explain_stop(employee: Employee) -> str:
     if employee.organization.stopped_at is not None:
         return f"{employee.organization.stopped_by} stopped everything."
-    return f"{employee.stopped_by} stopped {employee.name}." if employee.stopped_at is not None else ""
+    return (
+        f"{employee.stopped_by} stopped {employee.name}." if employee.stopped_at is not None else ""
+    )
 
 
 def _load_employee(employee_id: int) -> Employee:
@@ -237,7 +249,9 @@ def _load_employee(employee_id: int) -> Employee:
 
 
 def _find_employee(member: Membership, employee_id: int) -> Employee:
-    employee = Employee.objects.filter(organization_id=member.organization_id, pk=employee_id).first()
+    employee = Employee.objects.filter(
+        organization_id=member.organization_id, pk=employee_id
+    ).first()
     if employee is None:
         raise NotFound(f"There is no employee {employee_id}.")
     return employee
@@ -249,7 +263,8 @@ def _require_role(member: Membership, act: _StopAction) -> None:
 
 
 def may_release(member: Membership, stopped: Organization | Employee | ToolRule | None) -> bool:
-    """Return True if the member may resume this: as an admin, or soon after they stopped it themselves."""
+    """Return True if the member may resume this: as an admin, or soon after they stopped it
+    themselves."""
     if member.may(_RELEASE.role):
         return True
     if stopped is None or stopped.stopped_at is None or stopped.stopped_by != _name(member):
@@ -257,7 +272,9 @@ def may_release(member: Membership, stopped: Organization | Employee | ToolRule 
     return member.may(_STOP.role) and timezone.now() - stopped.stopped_at < UNDO_TIME
 
 
-def _require_release(member: Membership, stopped: Organization | Employee | ToolRule | None) -> None:
+def _require_release(
+    member: Membership, stopped: Organization | Employee | ToolRule | None
+) -> None:
     if not may_release(member, stopped):
         _require_role(member, _RELEASE)
 
@@ -267,4 +284,7 @@ def _name(member: Membership) -> str:
 
 
 def _audit(member: Membership, act: _StopAction, subject: str, **payload: str) -> None:
-    audit.append(member.organization_id, [audit.NewEntry(f"user:{_name(member)}", act.action, subject, payload)])
+    audit.append(
+        member.organization_id,
+        [audit.NewEntry(f"user:{_name(member)}", act.action, subject, payload)],
+    )

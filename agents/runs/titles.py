@@ -1,8 +1,10 @@
-"""Titles of runs: `system.titleRun` asks the employee's model in parallel to the run, and never delays it.
+"""Titles of runs: `system.titleRun` asks the employee's model in parallel to the run, and never
+delays it.
 
-The request is abandoned when the run is cancelled or fails, and when the run, its employee, its organization or this
-tool is stopped; a run that has succeeded still gets its title. The run pays for the request, and the event reports its
-usage to the statistics. No server reports the usage of a request abandoned before its response.
+The request is abandoned when the run is cancelled or fails, and when the run, its employee, its
+organization or this tool is stopped; a run that has succeeded still gets its title. The run pays
+for the request, and the event reports its usage to the statistics. No server reports the usage of a
+request abandoned before its response.
 """
 
 import threading
@@ -29,7 +31,8 @@ _TIMEOUT_S = 30.0
 
 
 def title_run(run_id: int) -> bool:
-    """Ask the model for the run's title and store it; return False if the run has one or the response is unusable.
+    """Ask the model for the run's title and store it; return False if the run has one or the
+    response is unusable.
 
     After any failure the run keeps the beginning of its task as its title.
     """
@@ -42,14 +45,21 @@ def title_run(run_id: int) -> bool:
     if not context.run.is_unnamed or context.run.employee.provider.kind == ProviderKind.SCRIPTED:
         return False
     run = context.run
-    if run.status in UNSUCCESSFUL or not run.may_start or run.organization.stopped_at or run.employee.stopped_at:
+    if (
+        run.status in UNSUCCESSFUL
+        or not run.may_start
+        or run.organization.stopped_at
+        or run.employee.stopped_at
+    ):
         return False
     if tool.name in load_organization_rules(run.organization_id).stopped:
         return False
     used: list[Usage] = []
     with watch_side_work(run_id, tool.name) as stopped:
         tool_context = context.build_system_context(partial(_ask, context, used, stopped))
-        result = run_call(PreparedCall(0, tool, {"task": context.run.task}, tool_context, _TIMEOUT_S))
+        result = run_call(
+            PreparedCall(0, tool, {"task": context.run.task}, tool_context, _TIMEOUT_S)
+        )
     return bool(used) and _record(context, used[0], result.data["title"] if result.success else "")
 
 
@@ -93,7 +103,9 @@ def _ask(context: RunContext, used: list[Usage], stopped: threading.Event, promp
     except (ProviderError, ProviderStopped, budgets.BudgetExhausted) as error:
         if isinstance(error, ProviderError) and error.usage is not None:
             used.append(error.usage)
-        raise ToolError(ErrorCode.OPERATION_FAILED, "The model could not be asked.", attempted=False) from error
+        raise ToolError(
+            ErrorCode.OPERATION_FAILED, "The model could not be asked.", attempted=False
+        ) from error
     late = response.late_usage.wait() if response.late_usage is not None else None
     used.append(late or response.usage)
     if response.cut_off:

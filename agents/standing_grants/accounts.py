@@ -1,4 +1,5 @@
-"""The account that a tool uses, as a hash: it changes with the server, the credentials, or the way to log in."""
+"""The account that a tool uses, as a hash: it changes with the server, the credentials, or the way
+to log in."""
 
 import json
 from typing import Any
@@ -11,15 +12,26 @@ from agents.employees.toolboxes import load_credentials, load_own_credentials
 from tools.connections.models import Source
 from tools.contract import Tool, ToolError, canonical_json
 
-_ADDRESS = ("kind", "address", "base_url", "command", "environment", "authentication", "key_name", "key_place")
+_ADDRESS = (
+    "kind",
+    "address",
+    "base_url",
+    "command",
+    "environment",
+    "authentication",
+    "key_name",
+    "key_place",
+)
 _LOGIN = ("token_url", "scopes", "service")
 
 
 def hash_account(organization: Organization, tool: Tool) -> str:
-    """Return a keyed hash of the account that the tool uses; empty for a tool that acts within Gadget.
+    """Return a keyed hash of the account that the tool uses; empty for a tool that acts within
+    Gadget.
 
-    A connected source uses the credentials of its service. Plugins and open-world tools may use any credentials. Equal
-    accounts of two organizations have different hashes. A tool of a connected source costs a query.
+    A connected source uses the credentials of its service. Plugins and open-world tools may use any
+    credentials. Equal accounts of two organizations have different hashes. A tool of a connected
+    source costs a query.
     """
     if not (tool.is_from_outside or tool.open_world):
         return ""

@@ -1,4 +1,5 @@
-"""Standing grants end once their tool, its account or its level differs from the time of their creation.
+"""Standing grants end once their tool, its account or its level differs from the time of their
+creation.
 
 The gate ends them when it compares a card with them; the sweeper ends those of unused tools.
 """
@@ -19,16 +20,23 @@ from tools.toolbox.standing_grants import find_change
 
 
 def end_changed() -> int:
-    """End the standing grants in force whose tool, account or level has changed; return their number.
+    """End the standing grants in force whose tool, account or level has changed; return their
+    number.
 
     Costs at most two queries for each tool of an organization that has one, and one for each.
     """
     hash_once = lru_cache(hash_account)
-    rows = StandingGrant.objects.filter(IN_FORCE).select_related("organization").order_by("organization_id", "pk")
+    rows = (
+        StandingGrant.objects.filter(IN_FORCE)
+        .select_related("organization")
+        .order_by("organization_id", "pk")
+    )
     ended = 0
     for row in rows:
         tool = load_toolbox(row.organization_id).get_tool(row.tool)
-        if tool is not None and (change := _find_change(row, tool, hash_once(row.organization, tool))):
+        if tool is not None and (
+            change := _find_change(row, tool, hash_once(row.organization, tool))
+        ):
             ended += end_grants(StandingGrant.objects.filter(pk=row.pk), change.why)
     return ended
 
@@ -38,11 +46,18 @@ def _find_change(row: StandingGrant, tool: Tool, account: str) -> Objection | No
         terms = row.as_terms()
     except ValueError:
         return None  # it approves nothing
-    return find_change(terms, tool.definition_hash, account, _find_level(row.organization, row.employee_id, tool))
+    return find_change(
+        terms, tool.definition_hash, account, _find_level(row.organization, row.employee_id, tool)
+    )
 
 
 def _find_level(organization: Organization, employee_id: int | None, tool: Tool) -> Level:
-    """Return the tool's level, or the one to which an admin raised it, for the employee or for all."""
-    rules = load_organization_rules(organization.pk) if employee_id is None else load_grants(employee_id, "")
+    """Return the tool's level, or the one to which an admin raised it, for the employee or for
+    all."""
+    rules = (
+        load_organization_rules(organization.pk)
+        if employee_id is None
+        else load_grants(employee_id, "")
+    )
     raised = rules.raised.get(tool.name, tool.level)
     return raised if raised.rank > tool.level.rank else tool.level

@@ -1,4 +1,5 @@
-"""The coverage of proposals of standing grants: those that can match no call, or that match every call."""
+"""The coverage of proposals of standing grants: those that can match no call, or that match every
+call."""
 
 from __future__ import annotations
 
@@ -38,13 +39,18 @@ def describe_coverage(proposal: ProposedGrant, tool: Tool) -> str:
 
 
 def find_contradiction(proposal: ProposedGrant, tool: Tool) -> Objection | None:
-    """Find the reason why the proposal can match no call of the tool; None if its schema allows one."""
+    """Find the reason why the proposal can match no call of the tool; None if its schema allows
+    one."""
     for param in sorted({condition.param for condition in proposal.conditions}):
         conditions = [condition for condition in proposal.conditions if condition.param == param]
-        if (contradiction := _find_param_contradiction(param, conditions, proposal, tool)) is not None:
+        if (
+            contradiction := _find_param_contradiction(param, conditions, proposal, tool)
+        ) is not None:
             return contradiction
     if missing := build_call_schema(tool).find_missing(proposal.params):
-        return _object_to_all(f"every call has the parameter {missing}, which these conditions leave out.")
+        return _object_to_all(
+            f"every call has the parameter {missing}, which these conditions leave out."
+        )
     return None
 
 
@@ -69,7 +75,9 @@ def _find_param_contradiction(
     fixed = [frozenset(_list_inner_paths(param, value)) for value in _list_fixed_values(conditions)]
     if fixed and all(paths - set(proposal.params) for paths in fixed):
         left_out = min(min(fixed) - set(proposal.params))
-        return _object_to_all(f"{param} has parameters of its own, and these conditions leave out {left_out}.")
+        return _object_to_all(
+            f"{param} has parameters of its own, and these conditions leave out {left_out}."
+        )
     return None
 
 
@@ -96,13 +104,16 @@ def _list_inner_paths(param: str, value: Any) -> Iterator[str]:
 
 
 def _can_hold(conditions: Sequence[Condition]) -> bool:
-    """Return True if some value meets all of these conditions on one param, as far as can be determined."""
+    """Return True if some value meets all of these conditions on one param, as far as can be
+    determined."""
     fixed = list(_list_fixed_values(conditions))
     if fixed:
         return any(_meets_all(value, conditions) for value in fixed)
     least = [condition.value for condition in conditions if condition.rule is Rule.MINIMUM]
     most = [condition.value for condition in conditions if condition.rule is Rule.MAXIMUM]
-    if (least or most) and any(condition.rule in (Rule.PREFIX, Rule.HOST) for condition in conditions):
+    if (least or most) and any(
+        condition.rule in (Rule.PREFIX, Rule.HOST) for condition in conditions
+    ):
         return False
     return not (least and most) or max(least) <= min(most)
 
@@ -116,4 +127,7 @@ def _list_fixed_values(conditions: Sequence[Condition]) -> Iterator[Any]:
 
 
 def _meets_all(value: Any, conditions: Sequence[Condition]) -> bool:
-    return not any(Condition("value", each.rule, each.value).find_violation({"value": value}) for each in conditions)
+    return not any(
+        Condition("value", each.rule, each.value).find_violation({"value": value})
+        for each in conditions
+    )

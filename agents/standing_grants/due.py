@@ -1,4 +1,5 @@
-"""The compiled queries for standing grants without a right, and for cards of standing grants that have ended."""
+"""The compiled queries for standing grants without a right, and for cards of standing grants that
+have ended."""
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
@@ -17,15 +18,23 @@ MAX_PREVIEWS = 2
 def _select_unentitled_grants() -> QuerySet[StandingGrant]:
     """Select standing grants in force whose maker can no longer decide cards."""
     makers = Membership.objects.filter(
-        organization=OuterRef("organization"), user=OuterRef("made_by"), user__is_active=True, role__in=DECIDERS
+        organization=OuterRef("organization"),
+        user=OuterRef("made_by"),
+        user__is_active=True,
+        role__in=DECIDERS,
     )
-    in_force = StandingGrant.objects.filter(revoked_at__isnull=True, ended_at__isnull=True, expires_at__gt=Now())
+    in_force = StandingGrant.objects.filter(
+        revoked_at__isnull=True, ended_at__isnull=True, expires_at__gt=Now()
+    )
     return in_force.filter(~Exists(makers)).order_by("pk")
 
 
 def _select_withdrawn_preapprovals() -> QuerySet[Approval]:
-    """Select cards of standing grants that ended before the calls started, in random order: none must block another."""
-    has_ended = Q(standing_grant__revoked_at__isnull=False) | Q(standing_grant__ended_at__isnull=False)
+    """Select cards of standing grants that ended before the calls started, in random order: none
+    must block another."""
+    has_ended = Q(standing_grant__revoked_at__isnull=False) | Q(
+        standing_grant__ended_at__isnull=False
+    )
     return Approval.objects.filter(has_ended, status=ApprovalStatus.APPROVED).order_by("?")
 
 

@@ -1,4 +1,5 @@
-"""The makers of standing grants: which calls each could decide alone, by the approval rules of this moment."""
+"""The makers of standing grants: which calls each could decide alone, by the approval rules of this
+moment."""
 
 from __future__ import annotations
 
@@ -36,25 +37,32 @@ class MakerRights:
     voters: dict[int, Voter] = field(default_factory=dict)
 
     def may_preapprove(self, grant: StandingGrant, number: int) -> bool:
-        """Return True if the maker of this standing grant could decide the call of this number alone."""
+        """Return True if the maker of this standing grant could decide the call of this number
+        alone."""
         if not self.rules:
             return True
         maker = self.voters.get(grant.made_by_id)
         return maker is not None and may_decide(maker, self.calls[number], [], self.rules).completes
 
     def find_ruling(self, grant: StandingGrant, number: int) -> Ruling | None:
-        """Find the ruling to record on a call approved by this standing grant; None if no rule matches it."""
+        """Find the ruling to record on a call approved by this standing grant; None if no rule
+        matches it."""
         matching = [rule for rule in self.rules if rule.matches(self.calls[number])]
         maker = self.voters.get(grant.made_by_id)
         return Ruling.of(maker, self.calls[number], (), matching) if matching and maker else None
 
 
 def find_rights(
-    organization: Organization, grants: Collection[StandingGrant], calls: Sequence[PreapprovedCall], *, has_rules: bool
+    organization: Organization,
+    grants: Collection[StandingGrant],
+    calls: Sequence[PreapprovedCall],
+    *,
+    has_rules: bool,
 ) -> MakerRights:
     """Find the rights of these standing grants' creators to decide these calls alone.
 
-    No query if the organization has no rule; else three, and those for the requesters if a matching rule excludes them.
+    No query if the organization has no rule; else three, and those for the requesters if a matching
+    rule excludes them.
 
     Args:
         organization: its current row.
@@ -68,7 +76,9 @@ def find_rights(
     if excluded:
         ruled = _add_requesters(calls)
     members = load_voters(organization.pk, {grant.made_by_id for grant in grants})
-    return MakerRights(ruled, rules, {pk: replace(voter, deputy_for=()) for pk, voter in members.items()})
+    return MakerRights(
+        ruled, rules, {pk: replace(voter, deputy_for=()) for pk, voter in members.items()}
+    )
 
 
 def _add_requesters(calls: Sequence[PreapprovedCall]) -> list[RuledCard]:

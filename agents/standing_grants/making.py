@@ -21,19 +21,31 @@ from agents.standing_grants.preapprovals import IN_FORCE, LOST_RIGHT, USED, end_
 from agents.standing_grants.proposals import ProposedGrant, check_proposal
 
 MAX_IN_FORCE = 200
-"""The most standing grants of one organization that may be in force at a time; used-up ones do not count."""
+"""The most standing grants of one organization that may be in force at a time; used-up ones do not
+count."""
 MAX_REPLACED_AT_ONCE = 20
-"""Cards that a revocation replaces itself, each with a new preview; the sweeper replaces the others."""
+"""Cards that a revocation replaces itself, each with a new preview; the sweeper replaces the
+others."""
 
-_COUNTED = Approval.objects.filter(standing_grant=OuterRef("pk"), status__in=USED).order_by().values("standing_grant")
+_COUNTED = (
+    Approval.objects.filter(standing_grant=OuterRef("pk"), status__in=USED)
+    .order_by()
+    .values("standing_grant")
+)
 _USES = Coalesce(Subquery(_COUNTED.annotate(many=Count("*")).values("many")), 0)
-"""Uses counted for each grant by its own index; a join would read every card of the organization."""
+"""Uses counted for each grant by its own index; a join would read every card of the
+organization."""
 
 
 def list_grants(organization_id: int) -> QuerySet[StandingGrant]:
-    """Return the organization's standing grants, newest first, each with `used`, the number of its uses."""
+    """Return the organization's standing grants, newest first, each with `used`, the number of its
+    uses."""
     rows = StandingGrant.objects.filter(organization_id=organization_id)
-    return rows.select_related("employee", "run", "made_by", "revoked_by").annotate(used=_USES).order_by("-pk")
+    return (
+        rows.select_related("employee", "run", "made_by", "revoked_by")
+        .annotate(used=_USES)
+        .order_by("-pk")
+    )
 
 
 def list_usable(organization_id: int) -> QuerySet[StandingGrant]:
@@ -42,7 +54,9 @@ def list_usable(organization_id: int) -> QuerySet[StandingGrant]:
     return rows.annotate(used=_USES).filter(used__lt=F("max_uses"))
 
 
-def make_grant_once(member: Membership, proposal: ProposedGrant, client_grant_id: str) -> tuple[StandingGrant, bool]:
+def make_grant_once(
+    member: Membership, proposal: ProposedGrant, client_grant_id: str
+) -> tuple[StandingGrant, bool]:
     """Return the member's standing grant with this id, and False; else create it, and return True.
 
     Raises:
@@ -59,7 +73,9 @@ def make_grant_once(member: Membership, proposal: ProposedGrant, client_grant_id
         raise
 
 
-def find_made_before(member: Membership, proposal: ProposedGrant, client_grant_id: str) -> StandingGrant | None:
+def find_made_before(
+    member: Membership, proposal: ProposedGrant, client_grant_id: str
+) -> StandingGrant | None:
     """Return the standing grant created by an earlier request of the member with this id.
 
     Raises:
@@ -84,7 +100,9 @@ def _has_terms(made: StandingGrant, proposal: ProposedGrant) -> bool:
     )
 
 
-def make_grant(member: Membership, proposal: ProposedGrant, client_grant_id: str = "") -> StandingGrant:
+def make_grant(
+    member: Membership, proposal: ProposedGrant, client_grant_id: str = ""
+) -> StandingGrant:
     """Create a standing grant; only admins can create one for every employee.
 
     Args:
@@ -101,7 +119,9 @@ def make_grant(member: Membership, proposal: ProposedGrant, client_grant_id: str
     _check_scope(member, proposal)
     with transaction.atomic():
         if list_usable(organization.pk).count() >= MAX_IN_FORCE:
-            raise Conflict(f"There are already {MAX_IN_FORCE} standing grants in force. Revoke one first.")
+            raise Conflict(
+                f"There are already {MAX_IN_FORCE} standing grants in force. Revoke one first."
+            )
         grant = StandingGrant.objects.create(
             organization=organization,
             tool=tool.name,
@@ -118,8 +138,19 @@ def make_grant(member: Membership, proposal: ProposedGrant, client_grant_id: str
             client_grant_id=client_grant_id,
         )
         terms = {"tool": tool.name, "conditions": grant.conditions, "params": grant.params}
-        scope = {"employee": proposal.employee_id, "run": proposal.run_id, "uses": proposal.max_uses}
-        _record(member, "standing_grant_made", grant, **terms, **scope, seconds=int(proposal.lifetime.total_seconds()))
+        scope = {
+            "employee": proposal.employee_id,
+            "run": proposal.run_id,
+            "uses": proposal.max_uses,
+        }
+        _record(
+            member,
+            "standing_grant_made",
+            grant,
+            **terms,
+            **scope,
+            seconds=int(proposal.lifetime.total_seconds()),
+        )
     grant.refresh_from_db()
     return grant
 
@@ -134,7 +165,9 @@ def revoke_grant(member: Membership, grant_id: int) -> StandingGrant:
     require_approver(member)
     grant = find_grant(member, grant_id)
     with transaction.atomic():
-        revoked = StandingGrant.objects.filter(IN_FORCE, organization=member.organization, pk=grant.pk)
+        revoked = StandingGrant.objects.filter(
+            IN_FORCE, organization=member.organization, pk=grant.pk
+        )
         if not revoked.update(revoked_at=Now(), revoked_by=member.user):
             raise Conflict(f"Standing grant {grant_id} is no longer in force.")
         _record(member, "standing_grant_revoked", grant)
@@ -147,8 +180,14 @@ def revoke_grant(member: Membership, grant_id: int) -> StandingGrant:
 def replace_withdrawn(card_id: int) -> bool:
     """Let a person decide a card approved by a standing grant that has ended or was revoked."""
     grant = StandingGrant.objects.select_related("revoked_by").get(answered=card_id)
-    because = f"{grant.revoked_by.get_username()} revoked it." if grant.revoked_by else grant.ended_because
-    return replace_unstarted_card(card_id, f"The standing grant that approved this has ended: {because}")
+    because = (
+        f"{grant.revoked_by.get_username()} revoked it."
+        if grant.revoked_by
+        else grant.ended_because
+    )
+    return replace_unstarted_card(
+        card_id, f"The standing grant that approved this has ended: {because}"
+    )
 
 
 def find_grant(member: Membership, grant_id: int) -> StandingGrant:
@@ -172,12 +211,20 @@ def _check_scope(member: Membership, proposal: ProposedGrant) -> None:
     organization: Organization = member.organization
     if proposal.employee_id is None:
         if not member.may(Role.ADMIN):
-            raise Forbidden("Only admins can make standing grants for every employee. Choose one employee.")
-    elif not Employee.objects.filter(organization=organization, pk=proposal.employee_id, is_active=True).exists():
+            raise Forbidden(
+                "Only admins can make standing grants for every employee. Choose one employee."
+            )
+    elif not Employee.objects.filter(
+        organization=organization, pk=proposal.employee_id, is_active=True
+    ).exists():
         raise Invalid("employee", f"There is no active employee {proposal.employee_id}.")
     if proposal.run_id is None:
         return
-    run = Run.objects.filter(organization=organization, pk=proposal.run_id).only("employee_id", "status").first()
+    run = (
+        Run.objects.filter(organization=organization, pk=proposal.run_id)
+        .only("employee_id", "status")
+        .first()
+    )
     if run is None or proposal.employee_id not in (None, run.employee_id):
         raise Invalid("run", f"There is no run {proposal.run_id} of this employee.")
     if run.status in ENDED:
@@ -185,5 +232,7 @@ def _check_scope(member: Membership, proposal: ProposedGrant) -> None:
 
 
 def _record(member: Membership, action: str, grant: StandingGrant, **payload: Any) -> None:
-    entry = audit.NewEntry(f"user:{member.user.get_username()}", action, f"standing_grant:{grant.pk}", payload)
+    entry = audit.NewEntry(
+        f"user:{member.user.get_username()}", action, f"standing_grant:{grant.pk}", payload
+    )
     audit.append(member.organization_id, [entry])

@@ -1,4 +1,5 @@
-"""A standing grant: it approves cards of one shape in its maker's name, for a limited time and number of calls."""
+"""A standing grant: it approves cards of one shape in its maker's name, for a limited time and
+number of calls."""
 
 from django.conf import settings
 from django.db import models
@@ -20,34 +21,48 @@ MAX_CLIENT_ID = 200
 class StandingGrant(models.Model):
     """One standing grant. Its terms never change.
 
-    Each card that it approved names it. Such a card is a use if its call has started or may still start.
+    Each card that it approved names it. Such a card is a use if its call has started or may still
+    start.
 
     Attributes:
         definition_hash: the hash of the tool's definition at creation.
         account: a hash of the account that the tool used then; empty if it acts within Gadget.
-        employee: the only employee whose cards it approves; None for every employee of the organization.
+        employee: the only employee whose cards it approves; None for every employee of the
+            organization.
         run: the only run whose cards it approves; None for every run.
         params: the paths of the params that a call may have; those without a condition are free.
         conditions: JSON of `tools.toolbox.conditions.Condition`.
-        client_grant_id: the creator's own id for it; a repeated request creates no second standing grant.
-        ended_at, ended_because: when and why it ended without being revoked, e.g. because of a changed definition.
+        client_grant_id: the creator's own id for it; a repeated request creates no second standing
+            grant.
+        ended_at, ended_because: when and why it ended without being revoked, e.g. because of a
+            changed definition.
     """
 
-    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="standing_grants")
+    organization = models.ForeignKey(
+        Organization, on_delete=models.CASCADE, related_name="standing_grants"
+    )
     tool = models.CharField(max_length=120)
     definition_hash = models.CharField(max_length=64)
     level = models.CharField(max_length=12)
     account = models.CharField(max_length=64, blank=True)
-    employee = models.ForeignKey(Employee, on_delete=models.CASCADE, null=True, related_name="standing_grants")
+    employee = models.ForeignKey(
+        Employee, on_delete=models.CASCADE, null=True, related_name="standing_grants"
+    )
     run = models.ForeignKey(Run, on_delete=models.CASCADE, null=True, related_name="+")
     params = models.JSONField(default=list)
     conditions = models.JSONField(default=list)
     max_uses = models.PositiveSmallIntegerField()
     expires_at = models.DateTimeField()
-    made_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    made_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+"
+    )
     made_at = models.DateTimeField(db_default=Now())
-    client_grant_id = models.CharField(max_length=MAX_CLIENT_ID, blank=True, default="", db_default="")
-    revoked_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+")
+    client_grant_id = models.CharField(
+        max_length=MAX_CLIENT_ID, blank=True, default="", db_default=""
+    )
+    revoked_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+"
+    )
     revoked_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
     ended_because = models.CharField(max_length=300, blank=True)
@@ -67,7 +82,9 @@ class StandingGrant(models.Model):
                 condition=~Q(client_grant_id=""),
                 name="grant_client_id_of_maker",
             ),
-            models.CheckConstraint(condition=Q(max_uses__gte=1, max_uses__lte=MAX_USES), name="grant_uses_1_to_1000"),
+            models.CheckConstraint(
+                condition=Q(max_uses__gte=1, max_uses__lte=MAX_USES), name="grant_uses_1_to_1000"
+            ),
             models.CheckConstraint(
                 condition=Q(level__in=(Level.READ.value, Level.DRAFT.value, Level.WRITE.value)),
                 name="standing_grant_is_not_destructive",

@@ -36,7 +36,8 @@ class PastCall:
     provenance: Provenance | None
 
     def as_asking_call(self, terms: GrantTerms, tool: Tool) -> AskingCall:
-        """Return the call as the terms can be compared with, as if tool and account had not changed since."""
+        """Return the call as the terms can be compared with, as if tool and account had not changed
+        since."""
         return AskingCall(
             tool=self.tool,
             definition=terms.definition,
@@ -52,7 +53,8 @@ class PastCall:
 
 
 class CallColumns(NamedTuple):
-    """The columns of a past card that describe its call, for reading a thousand cards without their models."""
+    """The columns of a past card that describe its call, for reading a thousand cards without their
+    models."""
 
     level: str
     params: dict[str, Any]
@@ -137,7 +139,9 @@ def load_past_cards(organization_id: int, tool: str, run_id: int | None = None) 
         tool_call__tool=tool,
         requested_at__gte=timezone.now() - MAX_AGE,
     ).exclude(status=ApprovalStatus.SUPERSEDED)
-    related = rows.select_related("tool_call", "run__employee", "decided_by").defer("preview", "tool_call__result")
+    related = rows.select_related("tool_call", "run__employee", "decided_by").defer(
+        "preview", "tool_call__result"
+    )
     return list(related.order_by("-pk")[:MAX_PAST])
 
 

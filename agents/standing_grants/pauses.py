@@ -1,4 +1,5 @@
-"""Pauses of standing grants: the calls that their makers could not decide alone under the rules of now."""
+"""Pauses of standing grants: the calls that their makers could not decide alone under the rules of
+now."""
 
 from __future__ import annotations
 
@@ -28,10 +29,11 @@ class Pause:
 
 
 def find_pauses(organization: Organization, grants: Iterable[StandingGrant]) -> dict[int, Pause]:
-    """Find, by grant id, the pauses of these standing grants: by an approval rule, or by the two-person rule.
+    """Find, by grant id, the pauses of these standing grants: by an approval rule, or by the
+    two-person rule.
 
-    One query for the rules; if there are any, two more. Under the two-person rule, the standing grants for a single
-    run cost five, and two more for each level of runs above.
+    One query for the rules; if there are any, two more. Under the two-person rule, the standing
+    grants for a single run cost five, and two more for each level of runs above.
     """
     rules, rows = load_rules(organization), list(grants)
     if not rules or not rows:
@@ -41,20 +43,28 @@ def find_pauses(organization: Organization, grants: Iterable[StandingGrant]) -> 
     found = {}
     for row in rows:
         maker = row.made_by.get_username()
-        unmet = _find_unmet(row, [rule for rule in rules if not rule.conditions], voters.get(row.made_by_id))
+        unmet = _find_unmet(
+            row, [rule for rule in rules if not rule.conditions], voters.get(row.made_by_id)
+        )
         if unmet is not None:
             found[row.pk] = Pause(
-                f"Approval rule “{unmet.name}”: {maker} could not decide these calls alone.", is_complete=True
+                f"Approval rule “{unmet.name}”: {maker} could not decide these calls alone.",
+                is_complete=True,
             )
         elif organization.four_eyes:
             found[row.pk] = _describe(maker, is_complete=row.pk in in_own_run)
     return found
 
 
-def _find_unmet(row: StandingGrant, rules: Iterable[RuleTerms], maker: Voter | None) -> RuleTerms | None:
-    """Find a rule, for every call that the standing grant could approve, that its maker alone does not meet."""
+def _find_unmet(
+    row: StandingGrant, rules: Iterable[RuleTerms], maker: Voter | None
+) -> RuleTerms | None:
+    """Find a rule, for every call that the standing grant could approve, that its maker alone does
+    not meet."""
     tool = load_toolbox(row.organization_id).get_tool(row.tool)
-    call = RuledCard(row.tool, tool.category if tool else "", Level(row.level), row.employee_id or 0)
+    call = RuledCard(
+        row.tool, tool.category if tool else "", Level(row.level), row.employee_id or 0
+    )
     votes = [] if maker is None else [CastVote(maker)]
     return next((state.rule for state in count_votes(call, votes, rules) if state.missing), None)
 
@@ -69,5 +79,8 @@ def _find_in_own_run(grants: Iterable[StandingGrant]) -> set[int]:
 
 def _describe(maker: str, *, is_complete: bool) -> Pause:
     if is_complete:
-        return Pause(f"Two-person rule: {maker} requested this run, so someone else decides its calls.", is_complete)
+        return Pause(
+            f"Two-person rule: {maker} requested this run, so someone else decides its calls.",
+            is_complete,
+        )
     return Pause(f"Two-person rule: it never approves calls that {maker} requested.", is_complete)

@@ -28,7 +28,13 @@ from tools.toolbox.approval_rules import RuledCard
 from tools.toolbox.objections import Objection
 from tools.toolbox.provenance import Provenance
 from tools.toolbox.rulings import Ruling
-from tools.toolbox.standing_grants import AskingCall, GrantTerms, find_end, find_mismatch, grants_for
+from tools.toolbox.standing_grants import (
+    AskingCall,
+    GrantTerms,
+    find_end,
+    find_mismatch,
+    grants_for,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +55,8 @@ class GrantPreapproval:
         fitting: those with matching terms, oldest first.
         grant: the one that approves the call; None if a person must decide.
         withheld: the reason why a person decides although one matches.
-        ruling: the approval rules that let the grant's creator decide the call alone; None if none matches.
+        ruling: the approval rules that let the grant's creator decide the call alone; None if none
+            matches.
         ended: those whose tool or account has changed.
     """
 
@@ -99,11 +106,14 @@ def build_call(asking: AskingCard, organization: Organization) -> AskingCall:
 def build_ruled(asking: AskingCard) -> RuledCard:
     """Build the call as approval rules see it."""
     card, tool = asking.card, asking.tool
-    return RuledCard(tool.name, tool.category, Level(card.level), asking.run.employee_id, card.params)
+    return RuledCard(
+        tool.name, tool.category, Level(card.level), asking.run.employee_id, card.params
+    )
 
 
 def find_preapproval(asking: AskingCard, grants: Iterable[ReadGrant]) -> GrantPreapproval | None:
-    """Compare the card with the standing grants of its tool; None, without a query, if there is none.
+    """Compare the card with the standing grants of its tool; None, without a query, if there is
+    none.
 
     Uses are counted by `reserve_uses`.
 
@@ -115,7 +125,9 @@ def find_preapproval(asking: AskingCard, grants: Iterable[ReadGrant]) -> GrantPr
         return None
     call = build_call(asking, next(iter(rows.values()))[0].organization)
     ends = {pk: find_end(call, terms) for pk, (_, terms) in rows.items()}
-    fitting = tuple(rows[terms.pk][0] for terms in grants_for(call, (terms for _, terms in rows.values())))
+    fitting = tuple(
+        rows[terms.pk][0] for terms in grants_for(call, (terms for _, terms in rows.values()))
+    )
     warnings = find_warnings(asking) if fitting else ()
     return GrantPreapproval(
         call,
@@ -136,23 +148,30 @@ def end(ended: Ended) -> None:
 def find_warnings(asking: AskingCard) -> tuple[str, ...]:
     """Find the warnings on the card; with any of them, only a person can decide it."""
     card, call = asking.card, asking.card.tool_call
-    waiting = WaitingCard(card.pk or 0, card.level, card.digest, call.created_at if call.pk else timezone.now())
-    found = find_individual_reasons(asking.run.organization, [waiting], {waiting.pk: read_card(card)})
+    waiting = WaitingCard(
+        card.pk or 0, card.level, card.digest, call.created_at if call.pk else timezone.now()
+    )
+    found = find_individual_reasons(
+        asking.run.organization, [waiting], {waiting.pk: read_card(card)}
+    )
     return found.get(waiting.pk, ())
 
 
 def find_objection(asking: AskingCard) -> PreapprovalObjection | None:
-    """Find the reason why the approving standing grant does not allow the start of the call; None if it does.
+    """Find the reason why the approving standing grant does not allow the start of the call; None
+    if it does.
 
-    Call it in the transaction of the start: the grant stays locked until the commit, so that it is revoked either
-    before the start or after it. Warnings are not checked.
+    Call it in the transaction of the start: the grant stays locked until the commit, so that it is
+    revoked either before the start or after it. Warnings are not checked.
     """
     pk = asking.card.standing_grant_id or 0
     locked = lock_in_force(asking.run, [pk])
     row = locked.usable.get(pk)
     if row is None:
         return PreapprovalObjection("it has ended", ended=locked.ended)
-    if not _find_rights([row], [PreapprovedCall(build_ruled(asking), asking.card)]).may_preapprove(row, 0):
+    if not _find_rights([row], [PreapprovedCall(build_ruled(asking), asking.card)]).may_preapprove(
+        row, 0
+    ):
         return PreapprovalObjection("its owner couldn't approve this alone")
     terms = next((terms for _, terms in _read_terms([row])), None)
     if terms is None:
@@ -161,14 +180,20 @@ def find_objection(asking: AskingCard) -> PreapprovalObjection | None:
     return PreapprovalObjection(mismatch.why) if mismatch else None
 
 
-def reserve_uses(run: Run, preapprovals: Sequence[tuple[GrantPreapproval, Approval]]) -> list[GrantPreapproval]:
-    """Reserve a use of the first matching standing grant with uses left, for each one that approves its card.
+def reserve_uses(
+    run: Run, preapprovals: Sequence[tuple[GrantPreapproval, Approval]]
+) -> list[GrantPreapproval]:
+    """Reserve a use of the first matching standing grant with uses left, for each one that approves
+    its card.
 
-    One without a use left is withheld. The standing grants stay locked until the commit of this transaction. Standing
-    grants whose creator has lost the right to decide end.
+    One without a use left is withheld. The standing grants stay locked until the commit of this
+    transaction. Standing grants whose creator has lost the right to decide end.
     """
     wanted = {
-        each.pk for preapproval, _ in preapprovals if preapproval.grant is not None for each in preapproval.fitting
+        each.pk
+        for preapproval, _ in preapprovals
+        if preapproval.grant is not None
+        for each in preapproval.fitting
     }
     if not wanted:
         return [preapproval for preapproval, _ in preapprovals]
@@ -176,7 +201,8 @@ def reserve_uses(run: Run, preapprovals: Sequence[tuple[GrantPreapproval, Approv
     end(found.ended)
     locked = found.usable
     rights = _find_rights(
-        list(locked.values()), [PreapprovedCall(preapproval.ruled, card) for preapproval, card in preapprovals]
+        list(locked.values()),
+        [PreapprovedCall(preapproval.ruled, card) for preapproval, card in preapprovals],
     )
     free = _count_free_uses(locked)
     reserved = []
@@ -227,9 +253,14 @@ class LockedGrants:
 def lock_in_force(run: Run, ids: Collection[int]) -> LockedGrants:
     """Lock these standing grants, as far as they are in force."""
     makers = Membership.objects.filter(
-        organization=OuterRef("organization"), user=OuterRef("made_by"), user__is_active=True, role__in=DECIDERS
+        organization=OuterRef("organization"),
+        user=OuterRef("made_by"),
+        user__is_active=True,
+        role__in=DECIDERS,
     )
-    rows = StandingGrant.objects.select_for_update(of=("self",)).select_related("organization", "made_by")
+    rows = StandingGrant.objects.select_for_update(of=("self",)).select_related(
+        "organization", "made_by"
+    )
     mine = rows.filter(IN_FORCE, organization_id=run.organization_id, pk__in=list(ids))
     found = list(mine.annotate(may_decide=Exists(makers), has_rules=HAS_RULES).order_by("pk"))
     return LockedGrants(
@@ -247,12 +278,19 @@ def _find_rights(locked: Sequence[StandingGrant], calls: Sequence[PreapprovedCal
 
 
 def end_grants(grants: QuerySet[StandingGrant], because: str) -> int:
-    """End these standing grants, as far as they are in force, with an entry in the audit; return their number."""
+    """End these standing grants, as far as they are in force, with an entry in the audit; return
+    their number."""
     ended = 0
     with transaction.atomic():
-        for pk, organization_id in grants.filter(IN_FORCE).order_by("pk").values_list("pk", "organization_id"):
-            if StandingGrant.objects.filter(IN_FORCE, pk=pk).update(ended_at=Now(), ended_because=because):
-                entry = audit.NewEntry("gadget", "standing_grant_ended", f"standing_grant:{pk}", {"because": because})
+        for pk, organization_id in (
+            grants.filter(IN_FORCE).order_by("pk").values_list("pk", "organization_id")
+        ):
+            if StandingGrant.objects.filter(IN_FORCE, pk=pk).update(
+                ended_at=Now(), ended_because=because
+            ):
+                entry = audit.NewEntry(
+                    "gadget", "standing_grant_ended", f"standing_grant:{pk}", {"because": because}
+                )
                 audit.append(organization_id, [entry])
                 ended += 1
     return ended

@@ -48,7 +48,8 @@ class ProposedGrant:
     def as_terms(self, tool: Tool) -> GrantTerms:
         """Return the terms to compare past cards with: the current tool, without an account.
 
-        Finding the account costs a query for a connected source, and past cards do not record theirs.
+        Finding the account costs a query for a connected source, and past cards do not record
+        theirs.
         """
         return GrantTerms(
             pk=0,
@@ -80,13 +81,18 @@ def propose_equal(tool: str, employee_id: int, params: dict[str, Any]) -> Propos
     """
     paths = list_paths(params)
     if paths is None:
-        raise Invalid("params", "A parameter's name contains a dot, so a standing grant cannot limit it.")
-    conditions = tuple(Condition(path, Rule.EQUALS, read_value(params, path)) for path in sorted(paths))
+        raise Invalid(
+            "params", "A parameter's name contains a dot, so a standing grant cannot limit it."
+        )
+    conditions = tuple(
+        Condition(path, Rule.EQUALS, read_value(params, path)) for path in sorted(paths)
+    )
     return ProposedGrant(tool, employee_id, None, tuple(sorted(paths)), conditions)
 
 
 def read_value(params: Any, path: str) -> Any:
-    """Return the value at the path; in a list of objects, the value in the first entry that has one."""
+    """Return the value at the path; in a list of objects, the value in the first entry that has
+    one."""
     if isinstance(params, list):
         found = (read_value(entry, path) for entry in params)
         return next((value for value in found if value is not None), None)
@@ -123,7 +129,9 @@ def check_proposal(organization_id: int, proposal: ProposedGrant) -> Tool:
     if tool is None:
         raise Invalid("tool", f"There is no tool {proposal.tool!r}.")
     if tool.level is Level.DESTRUCTIVE:
-        raise Invalid("tool", "A person decides every destructive call. No standing grant can answer one.")
+        raise Invalid(
+            "tool", "A person decides every destructive call. No standing grant can answer one."
+        )
     if not 1 <= proposal.max_uses <= MAX_USES:
         raise Invalid("max_uses", f"The number of calls must be 1 to {MAX_USES:,}.")
     if not timedelta(0) < proposal.lifetime <= timedelta(days=MAX_DAYS):
@@ -141,12 +149,20 @@ def _check_params(tool: Tool, proposal: ProposedGrant) -> None:
             raise Invalid("conditions", f"{tool.title} has no parameter {path!r}. It has: {names}.")
         if closed := find_closed_object(tool.schema, path):
             where, names = closed[0], ", ".join(closed[1]) or "none"
-            raise Invalid("conditions", f"{tool.title} has no parameter {path!r}. {where or 'It'} has: {names}.")
+            raise Invalid(
+                "conditions",
+                f"{tool.title} has no parameter {path!r}. {where or 'It'} has: {names}.",
+            )
     if unlisted := conditioned - set(proposal.params):
-        raise Invalid("conditions", f"{min(unlisted)} has a condition, but calls may not have this parameter.")
+        raise Invalid(
+            "conditions", f"{min(unlisted)} has a condition, but calls may not have this parameter."
+        )
     for condition in proposal.conditions:
         if condition.rule not in RULES:
-            raise Invalid("conditions", f"A standing grant cannot have the condition {condition.rule.value!r}.")
+            raise Invalid(
+                "conditions",
+                f"A standing grant cannot have the condition {condition.rule.value!r}.",
+            )
     free = set(proposal.params) - conditioned
     if destinations := list_destinations(free, tool.destination_params | tool.address_params):
         what = "names a recipient, a destination or an amount, so it needs a condition"

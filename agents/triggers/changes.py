@@ -67,7 +67,8 @@ def find_trigger(member: Membership, trigger_id: int) -> Trigger:
 
 
 def make_trigger(member: Membership, terms: TriggerTerms) -> tuple[Trigger, str]:
-    """Create a trigger on behalf of this member; return it with its secret, which is not shown again.
+    """Create a trigger on behalf of this member; return it with its secret, which is not shown
+    again.
 
     Raises:
         Forbidden, NotFound, Invalid
@@ -113,7 +114,8 @@ def edit_trigger(member: Membership, trigger_id: int, terms: TriggerTerms) -> Tr
 
 
 def switch_trigger(member: Membership, trigger_id: int, *, is_active: bool) -> Trigger:
-    """Switch a trigger off, or on again; it then works on behalf of the person who switched it on."""
+    """Switch a trigger off, or on again; it then works on behalf of the person who switched it
+    on."""
     require_role(member, Role.OPERATOR, "switch a trigger")
     with transaction.atomic():
         trigger = _lock(member, trigger_id)
@@ -172,7 +174,9 @@ def _write(member: Membership, trigger: Trigger, terms: TriggerTerms, secret: st
         raise Invalid("repeat_hours", f"enter 1 to {MAX_HOURS} hours for equal bodies")
     if not 1 <= terms.max_queued <= MAX_QUEUED:
         raise Invalid("max_queued", f"allow 1 to {MAX_QUEUED:,} waiting runs")
-    employee = Employee.objects.filter(organization_id=member.organization_id, pk=terms.employee_id).first()
+    employee = Employee.objects.filter(
+        organization_id=member.organization_id, pk=terms.employee_id
+    ).first()
     if employee is None:
         raise NotFound(f"there is no employee {terms.employee_id}")
     trigger.task = check_text("task", terms.task)
@@ -183,7 +187,12 @@ def _write(member: Membership, trigger: Trigger, terms: TriggerTerms, secret: st
         check_secret(terms.scheme, secret)
     except WrongSecret as error:
         raise Invalid("secret", str(error)) from error
-    trigger.name, trigger.employee, trigger.scheme, trigger.secret = name, employee, terms.scheme, secret
+    trigger.name, trigger.employee, trigger.scheme, trigger.secret = (
+        name,
+        employee,
+        terms.scheme,
+        secret,
+    )
     trigger.repeat_hours, trigger.max_queued = terms.repeat_hours, terms.max_queued
 
 
@@ -192,7 +201,9 @@ def _check_header(terms: TriggerTerms) -> str:
         return ""
     header = terms.header.strip()
     if len(header) > 80 or not header.replace("-", "").isalnum() or not header.isascii():
-        raise Invalid("header", "enter the signature header, such as X-Signature, in letters, digits and -")
+        raise Invalid(
+            "header", "enter the signature header, such as X-Signature, in letters, digits and -"
+        )
     return header
 
 
@@ -207,13 +218,18 @@ def _check_filters(filters: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         except (ValueError, RecursionError) as error:
             raise Invalid("filters", f"filter {number}: {error}") from error
         if condition.rule not in FILTER_RULES:
-            raise Invalid("filters", f"filter {number}: {condition.rule} cannot be used for messages")
+            raise Invalid(
+                "filters", f"filter {number}: {condition.rule} cannot be used for messages"
+            )
         found.append(condition.as_json())
     return found
 
 
 def _audit(member: Membership, action: str, trigger: Trigger, **details: object) -> None:
     entry = audit.NewEntry(
-        f"user:{member.user.get_username()}", action, f"trigger:{trigger.pk}", {"name": trigger.name, **details}
+        f"user:{member.user.get_username()}",
+        action,
+        f"trigger:{trigger.pk}",
+        {"name": trigger.name, **details},
     )
     audit.append(member.organization_id, [entry])

@@ -1,4 +1,5 @@
-"""Triggers, each with an address to which another system sends messages, and the received messages."""
+"""Triggers, each with an address to which another system sends messages, and the received
+messages."""
 
 from django.conf import settings
 from django.db import models
@@ -23,24 +24,31 @@ class Scheme(models.TextChoices):
 
 
 class Trigger(models.Model):
-    """An address at which messages of another system start runs of an employee, on behalf of a person.
+    """An address at which messages of another system start runs of an employee, on behalf of a
+    person.
 
     Attributes:
         public_id: the unguessable part of the address.
         header: the name of the header with the signature; only for HMAC.
         secret: encrypted, and never shown again.
         task: the template of the task, with placeholders such as `{{ payload.issue.title }}`.
-        filters: conditions on the payload, as `tools.toolbox.conditions.Condition.as_json`; all must match.
+        filters: conditions on the payload, as `tools.toolbox.conditions.Condition.as_json`; all
+            must match.
         repeat_hours: the time in which the same body starts one run, for schemes without ids.
         max_queued: the runs that may wait for a worker at a time.
         created_by: the person on whose behalf it works: the last to create it or switch it on.
-        made_by, task_by, secret_by: the people who created it, last wrote its task, and last set or saw its secret;
-            they count as requesters of its runs.
-        removed_at: the time since which it is hidden; its messages stay, because they name requesters.
+        made_by, task_by, secret_by: the people who created it, last wrote its task, and last set or
+            saw its secret; they count as requesters of its runs.
+        removed_at: the time since which it is hidden; its messages stay, because they name
+            requesters.
     """
 
-    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="triggers", db_index=False)
-    employee = models.ForeignKey(Employee, on_delete=models.SET_NULL, null=True, related_name="triggers")
+    organization = models.ForeignKey(
+        Organization, on_delete=models.CASCADE, related_name="triggers", db_index=False
+    )
+    employee = models.ForeignKey(
+        Employee, on_delete=models.SET_NULL, null=True, related_name="triggers"
+    )
     name = models.CharField(max_length=80)
     public_id = models.CharField(max_length=40, unique=True)
     scheme = models.CharField(max_length=16, choices=Scheme)
@@ -51,10 +59,18 @@ class Trigger(models.Model):
     repeat_hours = models.PositiveSmallIntegerField(default=24)
     max_queued = models.PositiveSmallIntegerField(default=100)
     is_active = models.BooleanField(default=True)
-    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
-    made_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
-    task_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
-    secret_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+    made_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+    task_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+    secret_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
     removed_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField(db_default=Now())
 
@@ -80,32 +96,48 @@ class ReceivedMessage(models.Model):
     """A message received by a trigger.
 
     Attributes:
-        key: the sender's id of it, or the digest of its body; repeats of one that started a run have no row.
+        key: the sender's id of it, or the digest of its body; repeats of one that started a run
+            have no row.
         run: the run that it started.
-        requesters: (user id, username, act) of each person behind its run besides the one on whose behalf it acts.
+        requesters: (user id, username, act) of each person behind its run besides the one on whose
+            behalf it acts.
         payload: its body, unless it was refused without proof of its sender.
         template: the trigger's task when the run started.
         replay_of, by: for a message sent again, the original message and the person.
     """
 
-    trigger = models.ForeignKey(Trigger, on_delete=models.CASCADE, related_name="messages", db_index=False)
+    trigger = models.ForeignKey(
+        Trigger, on_delete=models.CASCADE, related_name="messages", db_index=False
+    )
     key = models.CharField(max_length=80, blank=True)
     status = models.CharField(max_length=10, choices=ReceivedStatus)
     reason = models.CharField(max_length=300, blank=True)
-    run = models.OneToOneField(Run, on_delete=models.SET_NULL, null=True, related_name="started_by_message")
+    run = models.OneToOneField(
+        Run, on_delete=models.SET_NULL, null=True, related_name="started_by_message"
+    )
     requesters = models.JSONField(default=list)
     payload = models.TextField(blank=True)
     template = models.TextField(blank=True)
     replay_of = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, related_name="+")
-    by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
+    by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
     received_at = models.DateTimeField(db_default=Now())
 
     class Meta:
         ordering = ("-id",)
         indexes = (
             models.Index(fields=("trigger", "-id"), name="messages_of_trigger"),
-            models.Index(fields=("trigger", "key", "-id"), name="messages_by_key", condition=Q(status="started")),
-            models.Index(fields=("trigger", "-id"), name="messages_without_run", condition=~Q(status="started")),
+            models.Index(
+                fields=("trigger", "key", "-id"),
+                name="messages_by_key",
+                condition=Q(status="started"),
+            ),
+            models.Index(
+                fields=("trigger", "-id"),
+                name="messages_without_run",
+                condition=~Q(status="started"),
+            ),
         )
 
     def __str__(self) -> str:

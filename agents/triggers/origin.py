@@ -12,9 +12,12 @@ from agents.triggers.models import ReceivedMessage
 def load_acts(run_ids: Collection[int]) -> dict[int, list[Act]]:
     """Load, by run, the people behind its trigger, and those who sent its message again."""
     rows = ReceivedMessage.objects.filter(run_id__in=run_ids).values_list("run_id", "requesters")
-    return {run_id: [(user_id, name, act) for user_id, name, act in people] for run_id, people in rows}
+    return {
+        run_id: [(user_id, name, act) for user_id, name, act in people] for run_id, people in rows
+    }
 
 
 def load_texts(run: Run) -> tuple[str, str] | None:
-    """Load the template and the payload of the message that started the run; None if the message is gone."""
+    """Load the template and the payload of the message that started the run; None if the message is
+    gone."""
     return ReceivedMessage.objects.filter(run_id=run.pk).values_list("template", "payload").first()

@@ -1,4 +1,5 @@
-"""The payload of a message: JSON, or a form that carries JSON, as plain data that every database can store."""
+"""The payload of a message: JSON, or a form that carries JSON, as plain data that every database
+can store."""
 
 import json
 from typing import Any
@@ -16,7 +17,8 @@ PAYLOAD_FIELD = "payload"
 
 
 def read_payload(content_type: str, body: bytes) -> dict[str, Any] | list[Any]:
-    """Read the payload; NUL characters and halves of surrogate pairs, which no database stores, become U+FFFD.
+    """Read the payload; NUL characters and halves of surrogate pairs, which no database stores,
+    become U+FFFD.
 
     A form is read as the JSON in its field `payload`, or else as an object of its fields.
 
@@ -49,7 +51,9 @@ def _parse_form(body: bytes) -> Any:
     if body.lstrip()[:1] in (b"{", b"["):  # a sender that leaves its client's default content type
         return _parse_json(body)
     try:
-        pairs = parse_qsl(body.decode(), keep_blank_values=True, strict_parsing=True, max_num_fields=MAX_FIELDS)
+        pairs = parse_qsl(
+            body.decode(), keep_blank_values=True, strict_parsing=True, max_num_fields=MAX_FIELDS
+        )
     except ValueError as error:
         raise Invalid("body", "the body is not a valid form") from error
     if not pairs:

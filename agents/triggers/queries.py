@@ -13,7 +13,8 @@ _NAME = ("username",)
 
 
 class TriggerWithPeople(NamedTuple):
-    """An active trigger with its organization, its employee and the people behind it; absent ones have no id."""
+    """An active trigger with its organization, its employee and the people behind it; absent ones
+    have no id."""
 
     trigger: Trigger
     organization: Organization

@@ -1,4 +1,5 @@
-"""Messages to triggers: checked, filtered, and turned into one run each, however often they come."""
+"""Messages to triggers: checked, filtered, and turned into one run each, however often they
+come."""
 
 import json
 import time
@@ -33,7 +34,8 @@ LARGEST_PAYLOAD = 256 * 1024
 MAX_PER_MINUTE = 3_000
 """Messages of one trigger in one process."""
 MAX_NOTED_REFUSALS = 20
-"""Refusals per minute of a trigger's unproved messages, so that a stranger cannot fill the table."""
+"""Refusals per minute of a trigger's unproved messages, so that a stranger cannot fill the
+table."""
 KEPT = 200
 """Stored messages of a trigger that started nothing, and as many again without their content."""
 WAIT_S = 60
@@ -80,7 +82,9 @@ def receive(public_id: str, headers: Mapping[str, str], body: bytes) -> Taken:
         if len(body) > LARGEST_PAYLOAD:
             raise TooLarge(f"a message may have at most {LARGEST_PAYLOAD:,} bytes")
         if not trigger.secret:
-            raise Unproved("the trigger's secret cannot be read, so every message is refused; create a new secret")
+            raise Unproved(
+                "the trigger's secret cannot be read, so every message is refused; create a new secret"
+            )
         if fault := find_fault(trigger.scheme, incoming, Proof(trigger.secret, trigger.header)):
             raise Unproved(fault)
         if wait_s := count_or_wait(f"trigger:{trigger.pk}", MAX_PER_MINUTE):
@@ -90,10 +94,17 @@ def receive(public_id: str, headers: Mapping[str, str], body: bytes) -> Taken:
         _note_refusal(trigger, refusal.detail)
         raise
     if (response := _find_handshake_response(trigger, incoming, payload)) is not None:
-        _note(trigger, ReceivedMessage(status=ReceivedStatus.ANSWERED, reason="the sender tested the connection"))
+        _note(
+            trigger,
+            ReceivedMessage(
+                status=ReceivedStatus.ANSWERED, reason="the sender tested the connection"
+            ),
+        )
         return Taken(response=response)
     key, is_own = find_key(trigger.scheme, incoming, payload)
-    return _start_or_refuse(trigger, payload, key, timedelta(0) if is_own else timedelta(hours=trigger.repeat_hours))
+    return _start_or_refuse(
+        trigger, payload, key, timedelta(0) if is_own else timedelta(hours=trigger.repeat_hours)
+    )
 
 
 def start_again(member: Membership, message_id: int) -> Run:
@@ -124,7 +135,8 @@ def start_again(member: Membership, message_id: int) -> Run:
 
 
 def find_received_message(run: Run) -> Any:
-    """Return the message from outside that started the run; None for a run that no trigger started."""
+    """Return the message from outside that started the run; None for a run that no trigger
+    started."""
     if run.origin != Origin.TRIGGER:
         return None
     received = ReceivedMessage.objects.filter(run=run).values_list("payload", flat=True).first()
@@ -141,7 +153,9 @@ def _find_trigger(public_id: str) -> Trigger:
         raise NotFound("there is no such trigger")
     trigger = row.trigger
     trigger.organization, trigger.employee = row.organization, _present(row.employee)
-    trigger.made_by, trigger.task_by, trigger.secret_by = map(_present, (row.maker, row.author, row.keeper))
+    trigger.made_by, trigger.task_by, trigger.secret_by = map(
+        _present, (row.maker, row.author, row.keeper)
+    )
     return trigger
 
 
@@ -149,9 +163,15 @@ def _present(joined: Joined) -> Joined | None:
     return None if joined.pk is None else joined
 
 
-def _find_handshake_response(trigger: Trigger, incoming: Incoming, payload: Any) -> Mapping[str, str] | None:
+def _find_handshake_response(
+    trigger: Trigger, incoming: Incoming, payload: Any
+) -> Mapping[str, str] | None:
     """Return the response to a question about the address itself, which starts no run."""
-    if trigger.scheme == Scheme.SLACK and isinstance(payload, dict) and payload.get("type") == "url_verification":
+    if (
+        trigger.scheme == Scheme.SLACK
+        and isinstance(payload, dict)
+        and payload.get("type") == "url_verification"
+    ):
         return {"challenge": str(payload.get("challenge", ""))[:500]}
     if trigger.scheme == Scheme.GITHUB and incoming.headers.get("x-github-event") == "ping":
         return {"status": "pong"}
@@ -164,17 +184,26 @@ def _start_or_refuse(trigger: Trigger, payload: Any, key: str, window: timedelta
     Args:
         window: the time in which the same key means the same message; 0 for no limit.
     """
-    same_key = ReceivedMessage.objects.filter(trigger=trigger, key=key, status=ReceivedStatus.STARTED)
+    same_key = ReceivedMessage.objects.filter(
+        trigger=trigger, key=key, status=ReceivedStatus.STARTED
+    )
     newest_first = same_key.order_by("-pk").annotate(now=Now())
     earlier = list(newest_first.values_list("received_at", "run_id", "now"))
-    generation = f":{len(earlier)}" if window else ""  # before the check, or an equal message in between would count
-    repeated = [run_id for received_at, run_id, now in earlier if not window or received_at > now - window]
+    generation = (
+        f":{len(earlier)}" if window else ""
+    )  # before the check, or an equal message in between would count
+    repeated = [
+        run_id for received_at, run_id, now in earlier if not window or received_at > now - window
+    ]
     if repeated and (same := Run.objects.filter(pk=repeated[0] or 0).first()) is not None:
         return Taken(same)
     if (filtered := _find_filter(trigger, payload)) is not None:
         text = storable_json(payload)
         _note(
-            trigger, ReceivedMessage(key=key, status=ReceivedStatus.FILTERED, reason=filtered.why[:300], payload=text)
+            trigger,
+            ReceivedMessage(
+                key=key, status=ReceivedStatus.FILTERED, reason=filtered.why[:300], payload=text
+            ),
         )
         return Taken()
     received = ReceivedMessage(trigger=trigger, key=key, payload=storable_json(payload))
@@ -185,8 +214,11 @@ def _start_or_refuse(trigger: Trigger, payload: Any, key: str, window: timedelta
         raise
 
 
-def _start(received: ReceivedMessage, member: Membership, payload: Any, generation: str = "") -> Run:
-    """Start the run and keep its message, in one transaction; return the run of an equal request instead, if any."""
+def _start(
+    received: ReceivedMessage, member: Membership, payload: Any, generation: str = ""
+) -> Run:
+    """Start the run and keep its message, in one transaction; return the run of an equal request
+    instead, if any."""
     trigger = received.trigger
     if trigger.employee_id is None:
         raise Conflict("the trigger's employee was deleted")
@@ -204,7 +236,11 @@ def _start(received: ReceivedMessage, member: Membership, payload: Any, generati
         run, is_new = actions.submit(member, submission)
         if is_new:
             received.requesters = _list_requesters(trigger, received)
-            received.status, received.run, received.template = ReceivedStatus.STARTED, run, trigger.task
+            received.status, received.run, received.template = (
+                ReceivedStatus.STARTED,
+                run,
+                trigger.task,
+            )
             received.save(force_insert=True)
     return run
 
@@ -230,7 +266,9 @@ def _find_member(trigger: Trigger) -> Membership:
     members = Membership.objects.filter(organization=trigger.organization, user__is_active=True)
     member = members.filter(user=trigger.created_by_id).select_related("user").first()
     if member is None or not member.may(Role.OPERATOR):
-        raise Conflict("the person this trigger works for can no longer start runs; someone else must save it")
+        raise Conflict(
+            "the person this trigger works for can no longer start runs; someone else must save it"
+        )
     member.organization = trigger.organization
     return member
 
@@ -239,7 +277,9 @@ def _refuse_flood(trigger: Trigger) -> None:
     """Refuse while too many runs of the trigger wait for a worker."""
     waiting = Run.objects.filter(status=RunStatus.QUEUED, started_by_message__trigger=trigger)
     if waiting[: trigger.max_queued].count() >= trigger.max_queued:
-        raise TooManyRequests(f"{trigger.max_queued} runs of this trigger are already waiting", retry_after=WAIT_S)
+        raise TooManyRequests(
+            f"{trigger.max_queued} runs of this trigger are already waiting", retry_after=WAIT_S
+        )
 
 
 def _find_filter(trigger: Trigger, payload: Any) -> Objection | None:
@@ -248,7 +288,12 @@ def _find_filter(trigger: Trigger, payload: Any) -> Objection | None:
     for stored in trigger.filters:
         condition = Condition.from_json(stored)
         if violation := condition.find_violation(params):
-            values = list(map(_read_scalar, condition.value if condition.rule is Rule.ONE_OF else [condition.value]))
+            values = list(
+                map(
+                    _read_scalar,
+                    condition.value if condition.rule is Rule.ONE_OF else [condition.value],
+                )
+            )
             read = replace(condition, rule=Rule.ONE_OF, value=values)
             if condition.rule not in (Rule.EQUALS, Rule.ONE_OF) or read.find_violation(params):
                 return violation
@@ -256,7 +301,8 @@ def _find_filter(trigger: Trigger, payload: Any) -> Objection | None:
 
 
 def _read_scalar(text: Any) -> Any:
-    """Return the number or the truth value that a text of the form means: `false` matches false, too."""
+    """Return the number or the truth value that a text of the form means: `false` matches false,
+    too."""
     try:
         value = json.loads(text)
     except (ValueError, TypeError, RecursionError):
@@ -268,13 +314,16 @@ def _note_refusal(trigger: Trigger, reason: str, proved: ReceivedMessage | None 
     """Store a refusal, with the content of a proved message, so that a person can send it again."""
     if proved is None and count_or_wait(f"trigger-refusals:{trigger.pk}", MAX_NOTED_REFUSALS):
         return
-    received = ReceivedMessage(key=proved.key, payload=proved.payload) if proved else ReceivedMessage()
+    received = (
+        ReceivedMessage(key=proved.key, payload=proved.payload) if proved else ReceivedMessage()
+    )
     received.status, received.reason = ReceivedStatus.REFUSED, reason[:300]
     _note(trigger, received)
 
 
 def _note(trigger: Trigger, received: ReceivedMessage) -> None:
-    """Store a message that started nothing, and delete the oldest; unproved messages never displace proved ones."""
+    """Store a message that started nothing, and delete the oldest; unproved messages never displace
+    proved ones."""
     received.trigger = trigger
     received.save(force_insert=True)
     others = ReceivedMessage.objects.filter(trigger=trigger).exclude(status=ReceivedStatus.STARTED)

@@ -65,7 +65,9 @@ class WrongSecret(ValueError):
 def make_secret(scheme: str) -> str:
     """Generate a secret in the form that the scheme's senders expect."""
     raw = secrets.token_bytes(32)
-    return STANDARD_PREFIX + base64.b64encode(raw).decode() if scheme == Scheme.STANDARD else raw.hex()
+    return (
+        STANDARD_PREFIX + base64.b64encode(raw).decode() if scheme == Scheme.STANDARD else raw.hex()
+    )
 
 
 def check_secret(scheme: str, secret: str) -> None:
@@ -80,15 +82,21 @@ def check_secret(scheme: str, secret: str) -> None:
         try:
             _read_standard_secret(secret)
         except ValueError:
-            raise WrongSecret(f"the secret must be base64, with or without {STANDARD_PREFIX}") from None
+            raise WrongSecret(
+                f"the secret must be base64, with or without {STANDARD_PREFIX}"
+            ) from None
 
 
 def _check_standard(incoming: Incoming, proof: Proof) -> str:
-    message_id, at, signatures = (_get_standard(incoming, name) for name in ("id", "timestamp", "signature"))
+    message_id, at, signatures = (
+        _get_standard(incoming, name) for name in ("id", "timestamp", "signature")
+    )
     if not message_id or not at:
         return "the headers webhook-id and webhook-timestamp, or svix-id and svix-timestamp, are needed"
     signed = f"{message_id}.{at}.".encode("utf-8", "replace") + incoming.body
-    expected = base64.b64encode(hmac.digest(_read_standard_secret(proof.secret), signed, "sha256")).decode()
+    expected = base64.b64encode(
+        hmac.digest(_read_standard_secret(proof.secret), signed, "sha256")
+    ).decode()
     given = [part.partition(",") for part in signatures.split()]
     if not any(version == "v1" and _is_same(value, expected) for version, _, value in given):
         return _WRONG
@@ -113,7 +121,9 @@ def _check_gitlab(incoming: Incoming, proof: Proof) -> str:
 def _check_slack(incoming: Incoming, proof: Proof) -> str:
     at = incoming.headers.get("x-slack-request-timestamp", "")
     signed = f"v0:{at}:".encode("utf-8", "replace") + incoming.body
-    if not _is_same(incoming.headers.get("x-slack-signature", ""), "v0=" + _sign_hex(proof.secret, signed)):
+    if not _is_same(
+        incoming.headers.get("x-slack-signature", ""), "v0=" + _sign_hex(proof.secret, signed)
+    ):
         return _WRONG
     return _find_age_fault(at, incoming.now)
 
@@ -126,18 +136,32 @@ def _check_bearer(incoming: Incoming, proof: Proof) -> str:
 def _check_hmac(incoming: Incoming, proof: Proof) -> str:
     given = incoming.headers.get(proof.header.lower(), "").removeprefix("sha256=")
     digest = hmac.digest(proof.secret.encode(), incoming.body, "sha256")
-    is_right = _is_same(given.lower(), digest.hex()) or _is_same(given, base64.b64encode(digest).decode())
+    is_right = _is_same(given.lower(), digest.hex()) or _is_same(
+        given, base64.b64encode(digest).decode()
+    )
     return "" if is_right else _WRONG
 
 
 _WRONG = "the signature or the token is wrong"
 TRAITS: dict[str, SchemeTraits] = {
-    Scheme.STANDARD: SchemeTraits("signed", "signed, at most 5 minutes", "signed", "webhook-id", _check_standard),
-    Scheme.GITHUB: SchemeTraits("signed", "not proved", "sent, not signed", "x-github-delivery", _check_github),
-    Scheme.GITLAB: SchemeTraits("not proved", "not proved", "sent, not signed", "idempotency-key", _check_gitlab),
-    Scheme.SLACK: SchemeTraits("signed", "signed, at most 5 minutes", "signed with the body", "", _check_slack),
-    Scheme.ALERTMANAGER: SchemeTraits("not proved", "not proved", "none; equal bodies are repeats", "", _check_bearer),
-    Scheme.HMAC: SchemeTraits("signed", "not proved", "none; equal bodies are repeats", "", _check_hmac),
+    Scheme.STANDARD: SchemeTraits(
+        "signed", "signed, at most 5 minutes", "signed", "webhook-id", _check_standard
+    ),
+    Scheme.GITHUB: SchemeTraits(
+        "signed", "not proved", "sent, not signed", "x-github-delivery", _check_github
+    ),
+    Scheme.GITLAB: SchemeTraits(
+        "not proved", "not proved", "sent, not signed", "idempotency-key", _check_gitlab
+    ),
+    Scheme.SLACK: SchemeTraits(
+        "signed", "signed, at most 5 minutes", "signed with the body", "", _check_slack
+    ),
+    Scheme.ALERTMANAGER: SchemeTraits(
+        "not proved", "not proved", "none; equal bodies are repeats", "", _check_bearer
+    ),
+    Scheme.HMAC: SchemeTraits(
+        "signed", "not proved", "none; equal bodies are repeats", "", _check_hmac
+    ),
 }
 
 
@@ -147,7 +171,8 @@ def find_fault(scheme: str, incoming: Incoming, proof: Proof) -> str:
 
 
 def find_key(scheme: str, incoming: Incoming, payload: object) -> tuple[str, bool]:
-    """Return the key of the message, and True if it is the sender's id instead of the body's digest."""
+    """Return the key of the message, and True if it is the sender's id instead of the body's
+    digest."""
     own = incoming.headers.get(TRAITS[scheme].id_header, "") if TRAITS[scheme].id_header else ""
     if scheme == Scheme.STANDARD:
         own = _get_standard(incoming, "id")

@@ -1,4 +1,5 @@
-"""The task of a run that a trigger starts: the person's template with values of the payload in its placeholders.
+"""The task of a run that a trigger starts: the person's template with values of the payload in its
+placeholders.
 
 Nothing of the payload is ever evaluated. It is text from outside wherever it stands.
 """
@@ -32,7 +33,9 @@ def check_template(template: str) -> None:
     places = [place.strip() for place in _PLACE.findall(template)]
     places += [f"{rest} …" for rest in _PLACE.sub("", template).split("{{")[1:]]  # without an end
     if len(places) > MAX_PLACES:
-        raise Invalid("task", f"the task has {len(places)} placeholders; at most {MAX_PLACES} are allowed")
+        raise Invalid(
+            "task", f"the task has {len(places)} placeholders; at most {MAX_PLACES} are allowed"
+        )
     for place in places:
         if not _PATH.fullmatch(place):
             raise Invalid(
@@ -42,7 +45,8 @@ def check_template(template: str) -> None:
 
 
 def fill_template(template: str, payload: Any) -> str:
-    """Return the template with the payload's values in its places, each in one line and of limited length."""
+    """Return the template with the payload's values in its places, each in one line and of limited
+    length."""
     return _PLACE.sub(lambda found: _show(_look_up(found[1].strip(), payload)), template)
 
 

@@ -1,4 +1,5 @@
-"""The Jinja environment for all templates of pages, cards and panel lines; only the admin uses Django templates."""
+"""The Jinja environment for all templates of pages, cards and panel lines; only the admin uses
+Django templates."""
 
 from __future__ import annotations
 
@@ -67,11 +68,20 @@ def create_environment(**options: Any) -> Environment:
     Args:
         options: Django's options, such as the loader and automatic reloading.
     """
-    options |= {"autoescape": True, "undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
+    options |= {
+        "autoescape": True,
+        "undefined": StrictUndefined,
+        "trim_blocks": True,
+        "lstrip_blocks": True,
+    }
     environment = Environment(finalize=reject_method, **options)  # noqa: S701 - autoescape is one of the options
-    environment.filters.update(DJANGO_FILTERS | {function.__name__: function for function in FILTERS})
+    environment.filters.update(
+        DJANGO_FILTERS | {function.__name__: function for function in FILTERS}
+    )
     links = {"static": static, "url": build_url, "line_url": build_line_url}
-    environment.globals.update(icon=template_filters.icon, read_theme=read_theme, claim_minutes=CLAIM_MINUTES, **links)
+    environment.globals.update(
+        icon=template_filters.icon, read_theme=read_theme, claim_minutes=CLAIM_MINUTES, **links
+    )
     return environment
 
 
@@ -98,7 +108,8 @@ def reject_method(value: Any) -> Any:
     """Return the value that a template prints, unless it is a method.
 
     Raises:
-        TypeError: the value is a method. Without parentheses, Jinja prints a method instead of calling it.
+        TypeError: the value is a method. Without parentheses, Jinja prints a method instead of
+            calling it.
     """
     if isinstance(value, (MethodType, BuiltinMethodType, partial)):
         raise TypeError(f"A template prints the method {value!r}. Add parentheses to call it.")

@@ -1,4 +1,5 @@
-"""Template filters that show text from models, tools, records and people safely, or format numbers and times."""
+"""Template filters that show text from models, tools, records and people safely, or format numbers
+and times."""
 
 from __future__ import annotations
 
@@ -28,12 +29,14 @@ LINE_BREAKS = re.compile(r"[ \t\r\n]+")
 
 @lru_cache(maxsize=256)
 def icon(name: str) -> SafeString:
-    """Show an icon from `parts/icons.svg`, which every page includes once; screen readers skip it."""
+    """Show an icon from `parts/icons.svg`, which every page includes once; screen readers skip
+    it."""
     return format_html('<svg class="icon" aria-hidden="true"><use href="#i-{}"/></svg>', name)
 
 
 def visible(value: object) -> SafeString:
-    """Show text in one line, with hidden characters as tokens; use it for all text that others wrote."""
+    """Show text in one line, with hidden characters as tokens; use it for all text that others
+    wrote."""
     return safe_text.render_text(str(value), keep="")
 
 
@@ -58,8 +61,13 @@ def json_value(value: Any) -> SafeString:
 
 
 def attribute_value(value: Any) -> SafeString | str:
-    """Show the value of a record's attribute; large numbers get separators, which a year does not need."""
-    return f"{value:,}" if type(value) in (int, float) and abs(value) >= FIRST_SEPARATED else json_value(value)
+    """Show the value of a record's attribute; large numbers get separators, which a year does not
+    need."""
+    return (
+        f"{value:,}"
+        if type(value) in (int, float) and abs(value) >= FIRST_SEPARATED
+        else json_value(value)
+    )
 
 
 def sentence(value: str, ids: Mapping[str, str] | None = None) -> SafeString:
@@ -121,11 +129,14 @@ def moment(at: datetime | None) -> SafeString | str:
 
     A script keeps it up to date and converts it to the reader's zone.
     """
-    return "" if at is None else _render_time(at, durations.format_age(at, timezone.now()), "data-ago")
+    return (
+        "" if at is None else _render_time(at, durations.format_age(at, timezone.now()), "data-ago")
+    )
 
 
 def date_time(at: datetime | None) -> SafeString | str:
-    """Show a time in UTC to the minute, with the exact time on hover; a script converts it to the reader's zone."""
+    """Show a time in UTC to the minute, with the exact time on hover; a script converts it to the
+    reader's zone."""
     return "" if at is None else _render_time(at, durations.format_time(at), "")
 
 
@@ -149,7 +160,8 @@ def countdown(at: datetime | None) -> str:
 
 
 def time_since(since: datetime) -> str:
-    """Format the time since then: `12 s`, `3 min`, `2 h 5 min`, `4 d 1 h`; a script keeps it up to date."""
+    """Format the time since then: `12 s`, `3 min`, `2 h 5 min`, `4 d 1 h`; a script keeps it up to
+    date."""
     return durations.format_whole_duration(round((timezone.now() - since).total_seconds()))
 
 
@@ -159,7 +171,8 @@ def clock(at: time | None) -> str:
 
 
 def as_sentence(text: str) -> str:
-    """Start the text with a capital letter, unless it starts with a URL, and end it with a period."""
+    """Start the text with a capital letter, unless it starts with a URL, and end it with a
+    period."""
     start = text[:1] if text.startswith(("http://", "https://")) else text[:1].upper()
     return f"{start}{text[1:]}{'' if text.endswith(('.', '!', '?')) else '.'}"
 
@@ -212,8 +225,10 @@ def exit_reason(name: str) -> str:
 
 
 def column_values(target: AffectedTarget, effect: Effect) -> list[Any]:
-    """List the target's values in the order of the effect's columns; None for a field that it does not have."""
+    """List the target's values in the order of the effect's columns; None for a field that it does
+    not have."""
     values = {
-        change.name: change.after if effect.row_state == "created" else change.before for change in target.changes
+        change.name: change.after if effect.row_state == "created" else change.before
+        for change in target.changes
     }
     return [values.get(name) for name in effect.columns]

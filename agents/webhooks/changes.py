@@ -17,7 +17,13 @@ from agents.accounts import audit
 from agents.accounts.models import Membership, Role
 from agents.deliveries.changes import delete_deliveries, end_deliveries
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
-from agents.webhooks.models import Webhook, WebhookDelivery, WebhookDeliveryStatus, WebhookKind, WebhookSecret
+from agents.webhooks.models import (
+    Webhook,
+    WebhookDelivery,
+    WebhookDeliveryStatus,
+    WebhookKind,
+    WebhookSecret,
+)
 from tools.contract import ToolError
 from tools.network import get_host, read_url
 from tools.network.urls import parse_ip
@@ -76,7 +82,13 @@ def make_webhook(member: Membership, terms: WebhookTerms) -> tuple[Webhook, str]
             raise Conflict(f"limit reached: {MAX_WEBHOOKS} webhooks; remove one first")
         webhook.save(force_insert=True)
         secret = _add_secret(webhook)
-        record_change(member, "webhook_created", webhook, kinds=list(webhook.kinds), sends_values=webhook.sends_values)
+        record_change(
+            member,
+            "webhook_created",
+            webhook,
+            kinds=list(webhook.kinds),
+            sends_values=webhook.sends_values,
+        )
     return webhook, secret
 
 
@@ -112,8 +124,12 @@ def switch_webhook(member: Membership, webhook_id: int, *, is_active: bool) -> W
         webhook.is_active, webhook.off_reason = is_active, ""
         _forget_failures(webhook)
         webhook.save()
-        fail_waiting(webhook, "the webhook was switched off")  # also when switched on: a fact may be new
-        record_change(member, "webhook_switched_on" if is_active else "webhook_switched_off", webhook)
+        fail_waiting(
+            webhook, "the webhook was switched off"
+        )  # also when switched on: a fact may be new
+        record_change(
+            member, "webhook_switched_on" if is_active else "webhook_switched_off", webhook
+        )
     return webhook
 
 
@@ -128,7 +144,9 @@ def rotate_secret(member: Membership, webhook_id: int) -> tuple[Webhook, str]:
         webhook = lock_webhook(member, webhook_id)
         valid = webhook.secrets.filter(Q(valid_until=None) | Q(valid_until__gt=Now()))
         if valid.count() >= MAX_SECRETS:
-            raise Conflict(f"{MAX_SECRETS} secrets are valid at the moment; wait until one of them has expired")
+            raise Conflict(
+                f"{MAX_SECRETS} secrets are valid at the moment; wait until one of them has expired"
+            )
         webhook.secrets.filter(valid_until__lte=Now()).delete()
         webhook.secrets.filter(valid_until=None).update(valid_until=Now() + OVERLAP)
         secret = _add_secret(webhook)
@@ -137,7 +155,8 @@ def rotate_secret(member: Membership, webhook_id: int) -> tuple[Webhook, str]:
 
 
 def remove_webhook(member: Membership, webhook_id: int) -> None:
-    """Remove a webhook; its deliveries follow in short transactions, because there may be very many.
+    """Remove a webhook; its deliveries follow in short transactions, because there may be very
+    many.
 
     Raises:
         Forbidden, NotFound
@@ -149,7 +168,8 @@ def remove_webhook(member: Membership, webhook_id: int) -> None:
 
 
 def forget_old_deliveries(at_once: int = 1_000) -> int:
-    """Delete deliveries that ended more than 30 days ago, and those of removed webhooks; return their number.
+    """Delete deliveries that ended more than 30 days ago, and those of removed webhooks; return
+    their number.
 
     It works in short transactions, and leaves the rest for later if there is much.
     """
@@ -164,21 +184,28 @@ def forget_old_deliveries(at_once: int = 1_000) -> int:
 def switch_all_off(reason: str) -> None:
     """Switch every webhook off, and fail every delivery that waits.
 
-    After a restore, it is unknown what was sent since the backup, and whether the restored installation is a copy.
+    After a restore, it is unknown what was sent since the backup, and whether the restored
+    installation is a copy.
     """
     end_deliveries(WebhookDelivery.objects.all(), WebhookDeliveryStatus.FAILED, reason)
     Webhook.objects.filter(is_active=True).update(is_active=False, off_reason=reason[:300])
 
 
 def fail_waiting(webhook: Webhook, reason: str) -> None:
-    """Fail every delivery of the webhook that waits, and keep the reason of its last try; people can send it again."""
+    """Fail every delivery of the webhook that waits, and keep the reason of its last try; people
+    can send it again."""
     waiting = WebhookDelivery.objects.filter(webhook=webhook, status=WebhookDeliveryStatus.WAITING)
     problem = Case(When(problem="", then=Value(reason[:300])), default=F("problem"))
     waiting.update(status=WebhookDeliveryStatus.FAILED, ended_at=Now(), problem=problem)
 
 
 def _forget_failures(webhook: Webhook) -> None:
-    webhook.failing_since, webhook.failures, webhook.problem, webhook.rests_until = None, 0, "", None
+    webhook.failing_since, webhook.failures, webhook.problem, webhook.rests_until = (
+        None,
+        0,
+        "",
+        None,
+    )
 
 
 def _get(rows: QuerySet[Webhook], webhook_id: int) -> Webhook:
@@ -210,7 +237,10 @@ def _write(webhook: Webhook, terms: WebhookTerms) -> None:
     if unknown or not terms.kinds:
         raise Invalid("kinds", "choose at least one kind of event")
     webhook.name, webhook.kinds = name, [kind for kind in WebhookKind.values if kind in terms.kinds]
-    webhook.address, webhook.sends_values = _check_address(terms.address.strip()), terms.sends_values
+    webhook.address, webhook.sends_values = (
+        _check_address(terms.address.strip()),
+        terms.sends_values,
+    )
 
 
 def _check_address(address: str) -> str:
@@ -227,7 +257,10 @@ def _check_address(address: str) -> str:
         raise Invalid("address", f"address must have at most {MAX_ADDRESS} characters")
     host = get_host(url)
     if url.scheme != "https" and not _is_allowed(host):
-        raise Invalid("address", "the address must begin with https://, unless ALLOWED_PRIVATE_HOSTS names its host")
+        raise Invalid(
+            "address",
+            "the address must begin with https://, unless ALLOWED_PRIVATE_HOSTS names its host",
+        )
     number = parse_ip("127.0.0.1" if host == "localhost" else host)
     if number is not None and not number.is_global and not _is_allowed(host):
         raise Invalid("address", "the address is private; ALLOWED_PRIVATE_HOSTS has to name it")
@@ -238,7 +271,11 @@ def _is_allowed(host: str) -> bool:
     """Return True for a host that ALLOWED_PRIVATE_HOSTS names, or an address that it covers."""
     hosts = settings.ALLOWED_PRIVATE_HOSTS
     address = parse_ip("127.0.0.1" if host == "localhost" else host)
-    return hosts.may_cover(host, address) if address else any(entry.name == host for entry in hosts.entries)
+    return (
+        hosts.may_cover(host, address)
+        if address
+        else any(entry.name == host for entry in hosts.entries)
+    )
 
 
 def _add_secret(webhook: Webhook) -> str:
@@ -250,6 +287,9 @@ def _add_secret(webhook: Webhook) -> str:
 def record_change(member: Membership, action: str, webhook: Webhook, **details: object) -> None:
     """Record in the audit what the member did."""
     entry = audit.NewEntry(
-        f"user:{member.user.get_username()}", action, f"webhook:{webhook.pk}", {"name": webhook.name, **details}
+        f"user:{member.user.get_username()}",
+        action,
+        f"webhook:{webhook.pk}",
+        {"name": webhook.name, **details},
     )
     audit.append(member.organization_id, [entry])

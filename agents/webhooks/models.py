@@ -37,7 +37,8 @@ class Webhook(ReceiverBase):
         address: encrypted, because some addresses are secrets; admins alone see it.
         kinds: values of WebhookKind.
         sends_values: deliveries contain values too, not only ids, kinds and times.
-        busy_until: the time until which a worker sends one of its deliveries; there is one at a time.
+        busy_until: the time until which a worker sends one of its deliveries; there is one at a
+            time.
         rests_until: the time until which nothing is sent, because the receiver failed.
         failures: the number of failures since the last success.
         is_slow: the last response took more than two seconds.
@@ -45,7 +46,9 @@ class Webhook(ReceiverBase):
         told_from: the time since which it gets facts: when it was added, or last switched on.
     """
 
-    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="webhooks", db_index=False)
+    organization = models.ForeignKey(
+        Organization, on_delete=models.CASCADE, related_name="webhooks", db_index=False
+    )
     name = models.CharField(max_length=80)
     address = EncryptedTextField()
     kinds = models.JSONField(default=list)
@@ -56,7 +59,9 @@ class Webhook(ReceiverBase):
     failures = models.PositiveIntegerField(default=0)
     is_slow = models.BooleanField(default=False)
     off_reason = models.CharField(max_length=300, blank=True)
-    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
     created_at = models.DateTimeField(db_default=Now())
     told_from = models.DateTimeField(db_default=Now(), editable=False)
 
@@ -64,7 +69,9 @@ class Webhook(ReceiverBase):
         ordering = ("-id",)
         indexes = (
             models.Index(fields=("organization", "-id"), name="webhooks_newest"),
-            models.Index(fields=("organization",), name="webhooks_active", condition=Q(is_active=True)),
+            models.Index(
+                fields=("organization",), name="webhooks_active", condition=Q(is_active=True)
+            ),
         )
 
     def __str__(self) -> str:
@@ -79,7 +86,8 @@ class Webhook(ReceiverBase):
 
     @property
     def host(self) -> str:
-        """The host of the address, for the admins who see the list; empty if the address cannot be read."""
+        """The host of the address, for the admins who see the list; empty if the address cannot be
+        read."""
         try:
             return read_url(self.address).netloc.decode("ascii")
         except ToolError:
@@ -122,16 +130,22 @@ class WebhookDelivery(DeliveryBase):
     Attributes:
         public_id: random, so that it is unique across installations and restores.
         seq: the number of the run's event that it reports.
-        previous_seq: the number of the event of the run's last earlier delivery to this webhook; None for the first.
+        previous_seq: the number of the event of the run's last earlier delivery to this webhook;
+            None for the first.
         payload: ids, kinds and times.
-        values: everything else that a receiver may read; empty unless the webhook sent values when the fact happened.
+        values: everything else that a receiver may read; empty unless the webhook sent values when
+            the fact happened.
         wanted_at: the start of the three days: the time of the fact, or of *Send again*.
         answer_status, duration_ms: the response to the last attempt, and its duration.
     """
 
     public_id = models.UUIDField(default=uuid4, editable=False)
     webhook = models.ForeignKey(
-        Webhook, on_delete=models.DO_NOTHING, related_name="deliveries", db_index=False, db_constraint=False
+        Webhook,
+        on_delete=models.DO_NOTHING,
+        related_name="deliveries",
+        db_index=False,
+        db_constraint=False,
     )
     kind = models.CharField(max_length=20, choices=WebhookKind)
     run_id = models.BigIntegerField()
@@ -139,7 +153,9 @@ class WebhookDelivery(DeliveryBase):
     previous_seq = models.PositiveIntegerField(null=True)
     payload = models.JSONField(default=dict)
     values = models.JSONField(default=dict)
-    status = models.CharField(max_length=10, choices=WebhookDeliveryStatus, default=WebhookDeliveryStatus.WAITING)
+    status = models.CharField(
+        max_length=10, choices=WebhookDeliveryStatus, default=WebhookDeliveryStatus.WAITING
+    )
     due_at = models.DateTimeField(db_default=Now())
     wanted_at = models.DateTimeField(db_default=Now())
     answer_status = models.PositiveSmallIntegerField(null=True)
@@ -149,13 +165,23 @@ class WebhookDelivery(DeliveryBase):
         ordering = ("-id",)
         indexes = (
             models.Index(
-                fields=("webhook", "due_at", "id"), name="webhook_deliveries_due", condition=Q(status="waiting")
+                fields=("webhook", "due_at", "id"),
+                name="webhook_deliveries_due",
+                condition=Q(status="waiting"),
             ),
             models.Index(fields=("webhook", "-id"), name="deliveries_of_webhook"),
             models.Index(fields=("run_id", "webhook", "-seq"), name="webhook_deliveries_of_run"),
-            models.Index(fields=("ended_at",), name="webhook_deliveries_ended", condition=Q(ended_at__isnull=False)),
+            models.Index(
+                fields=("ended_at",),
+                name="webhook_deliveries_ended",
+                condition=Q(ended_at__isnull=False),
+            ),
         )
-        constraints = (models.CheckConstraint(condition=ENDED_HAS_A_TIME, name="ended_webhook_delivery_has_a_time"),)
+        constraints = (
+            models.CheckConstraint(
+                condition=ENDED_HAS_A_TIME, name="ended_webhook_delivery_has_a_time"
+            ),
+        )
 
     def __str__(self) -> str:
         return f"{self.kind} to webhook {self.webhook_id}"

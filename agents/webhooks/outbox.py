@@ -1,4 +1,5 @@
-"""The outbox of webhooks: a reader of events that writes their deliveries, which workers send later."""
+"""The outbox of webhooks: a reader of events that writes their deliveries, which workers send
+later."""
 
 from __future__ import annotations
 
@@ -48,22 +49,32 @@ class ToldFact:
 
 def select_events() -> QuerySet[Event]:
     """Select the events of organizations with an active webhook, with their runs."""
-    active = Webhook.objects.filter(organization_id=OuterRef("run__organization_id"), is_active=True)
+    active = Webhook.objects.filter(
+        organization_id=OuterRef("run__organization_id"), is_active=True
+    )
     return Event.objects.filter(Exists(active)).select_related("run")
 
 
 def write_deliveries(events: Sequence[Event]) -> None:
     """Write the deliveries of these events, with a few statements for any number.
 
-    A webhook gets no facts from before it was added or switched on. An event with deliveries is skipped: during an
-    update, an older process may have written them.
+    A webhook gets no facts from before it was added or switched on. An event with deliveries is
+    skipped: during an update, an older process may have written them.
     """
-    undone = {event.run_id: event.seq for event in events if event.run.origin == Origin.ASK and _is_undone(event)}
+    undone = {
+        event.run_id: event.seq
+        for event in events
+        if event.run.origin == Origin.ASK and _is_undone(event)
+    }
     if undone:  # not sent yet: a response is due once it cannot be undone
         responses = WebhookDelivery.objects.filter(run_id__in=undone, kind=WebhookKind.ASK_ANSWERED)
         responses.filter(Q(tries=0) | Q(status=WebhookDeliveryStatus.DROPPED)).delete()
     told = [ToldFact(event, fact) for event in events for fact in _list_facts(event)]
-    told = [each for each in told if each.fact.kind != WebhookKind.ASK_ANSWERED or not _is_before(each.event, undone)]
+    told = [
+        each
+        for each in told
+        if each.fact.kind != WebhookKind.ASK_ANSWERED or not _is_before(each.event, undone)
+    ]
     if rows := _build_deliveries(told) if told else []:
         WebhookDelivery.objects.bulk_create(rows)
         transaction.on_commit(notify.request_delivery)
@@ -74,11 +85,14 @@ def _is_before(event: Event, seqs: dict[int, int]) -> bool:
 
 
 def _build_deliveries(told: Sequence[ToldFact]) -> list[WebhookDelivery]:
-    """Build the deliveries, each with the number of the run's preceding event sent to its webhook."""
+    """Build the deliveries, each with the number of the run's preceding event sent to its
+    webhook."""
     runs = {each.event.run_id: each.event.run for each in told}
     earlier = WebhookDelivery.objects.filter(run_id__in=runs).order_by()
     ends = earlier.values_list("run_id", "webhook_id").annotate(last=Max("seq"))
-    last: dict[tuple[int, int], int] = {(run_id, webhook_id): seq for run_id, webhook_id, seq in ends}
+    last: dict[tuple[int, int], int] = {
+        (run_id, webhook_id): seq for run_id, webhook_id, seq in ends
+    }
     of_these = earlier.filter(seq__in={each.event.seq for each in told})
     written = set(of_these.values_list("run_id", "webhook_id", "seq"))
     previous: dict[tuple[int, int], int | None] = {}
@@ -98,7 +112,9 @@ def _build_deliveries(told: Sequence[ToldFact]) -> list[WebhookDelivery]:
 def _load_webhooks(organization_ids: Iterable[int]) -> Mapping[int, list[Webhook]]:
     """Load the active webhooks of these organizations."""
     found = defaultdict[int, list[Webhook]](list)
-    for webhook in Webhook.objects.filter(organization_id__in=set(organization_ids), is_active=True).order_by("pk"):
+    for webhook in Webhook.objects.filter(
+        organization_id__in=set(organization_ids), is_active=True
+    ).order_by("pk"):
         found[webhook.organization_id].append(webhook)
     return found
 
@@ -124,7 +140,10 @@ def _build_delivery(webhook: Webhook, told: ToldFact, previous_seq: int | None) 
 
 
 def _is_undone(event: Event) -> bool:
-    return event.type == EventType.APPROVAL_DECIDED and event.payload["status"] == ApprovalStatus.SUPERSEDED
+    return (
+        event.type == EventType.APPROVAL_DECIDED
+        and event.payload["status"] == ApprovalStatus.SUPERSEDED
+    )
 
 
 def _list_facts(event: Event) -> list[WebhookFact]:
@@ -145,7 +164,12 @@ def _build_fact(run: Run, fact: EventFact) -> WebhookFact | None:
             return _build_ask_decision(run, fact) if run.origin == Origin.ASK else None
         case FactKind.CARD_OPENED | FactKind.CARD_DECIDED if fact.ids["card"] == UNKNOWN_CARD:
             return _build_unknown_card(fact)
-        case FactKind.CARD_OPENED | FactKind.CARD_DECIDED | FactKind.CARD_EXPIRED | FactKind.CALL_EXECUTED:
+        case (
+            FactKind.CARD_OPENED
+            | FactKind.CARD_DECIDED
+            | FactKind.CARD_EXPIRED
+            | FactKind.CALL_EXECUTED
+        ):
             return WebhookFact(kind, fact.ids, fact.values)
         case _:
             assert_never(fact.kind)
@@ -162,8 +186,8 @@ def _build_ask_decision(run: Run, fact: EventFact) -> WebhookFact:
 def _build_unknown_card(fact: EventFact) -> WebhookFact | None:
     """Build the fact about the card of a call's unknown outcome, if it has one.
 
-    A call has at most two: one for the unknown outcome, and one for a late effect, which people acknowledge. The event
-    of the second one names it.
+    A call has at most two: one for the unknown outcome, and one for a late effect, which people
+    acknowledge. The event of the second one names it.
     """
     ids = {"card": UNKNOWN_CARD, **fact.ids}
     if "approval_id" not in ids:

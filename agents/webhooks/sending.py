@@ -30,7 +30,13 @@ from agents.gateway.redemptions import load_state
 from agents.platform.refusals import Conflict
 from agents.runs.engine.timing import timing
 from agents.webhooks.changes import fail_waiting, list_webhooks, lock_webhook, record_change
-from agents.webhooks.models import Webhook, WebhookDelivery, WebhookDeliveryStatus, WebhookKind, WebhookSecret
+from agents.webhooks.models import (
+    Webhook,
+    WebhookDelivery,
+    WebhookDeliveryStatus,
+    WebhookKind,
+    WebhookSecret,
+)
 
 KIND = "webhook"
 TRY_S = 60.0
@@ -56,13 +62,20 @@ class WebhookOutbox(Outbox[WebhookDelivery, Webhook]):
     try_s = TRY_S
     max_tries = None
     longest_pause_s = LONGEST_PAUSE_S
-    repeatable = (WebhookDeliveryStatus.SENT, WebhookDeliveryStatus.FAILED, WebhookDeliveryStatus.DROPPED)
+    repeatable = (
+        WebhookDeliveryStatus.SENT,
+        WebhookDeliveryStatus.FAILED,
+        WebhookDeliveryStatus.DROPPED,
+    )
     noun, other_state = "delivery", "is already waiting"
 
     @override
     def select_due(self, *, only_healthy: bool) -> QuerySet[WebhookDelivery]:
-        """Select the next delivery of each webhook that is free; healthy receivers are also quick."""
-        waiting = WebhookDelivery.objects.filter(status=WebhookDeliveryStatus.WAITING, webhook=OuterRef("pk"))
+        """Select the next delivery of each webhook that is free; healthy receivers are also
+        quick."""
+        waiting = WebhookDelivery.objects.filter(
+            status=WebhookDeliveryStatus.WAITING, webhook=OuterRef("pk")
+        )
         next_one = Subquery(waiting.order_by("due_at", "pk").values("pk")[:1])
         free = Webhook.objects.filter(_match_free()).annotate(next_one=next_one)
         due = super().select_due(only_healthy=only_healthy).filter(_match_free("webhook__"))
@@ -97,8 +110,12 @@ class WebhookOutbox(Outbox[WebhookDelivery, Webhook]):
         try:
             content = compose(delivery, batch.receiver)
             if content is None:
-                return DeliveryEnding(WebhookDeliveryStatus.DROPPED, "the decision was undone before this was sent")
-            message = SignedMessage(delivery.message_id, json.dumps(content), _list_secrets(batch.receiver))
+                return DeliveryEnding(
+                    WebhookDeliveryStatus.DROPPED, "the decision was undone before this was sent"
+                )
+            message = SignedMessage(
+                delivery.message_id, json.dumps(content), _list_secrets(batch.receiver)
+            )
             delivery.answer_status = get_channel(KIND).send(batch.receiver.address, message)
         except DeliveryError as error:
             delivery.answer_status = error.answer_status
@@ -167,7 +184,9 @@ def compose(delivery: WebhookDelivery, webhook: Webhook) -> dict[str, Any] | Non
 
 def _list_secrets(webhook: Webhook) -> list[str]:
     """List the secrets that are valid now and can be read, the newest first."""
-    valid = WebhookSecret.objects.filter(Q(valid_until=None) | Q(valid_until__gt=Now()), webhook=webhook)
+    valid = WebhookSecret.objects.filter(
+        Q(valid_until=None) | Q(valid_until__gt=Now()), webhook=webhook
+    )
     return [row.secret for row in valid.order_by("-pk") if row.secret]
 
 
@@ -180,7 +199,8 @@ def _record_response(batch: _Batch) -> WebhookDelivery:
 
 
 def _find_rest(webhook: Webhook, error: DeliveryError) -> Any:
-    """Return the time until which a receiver that is away rests; None if it refused this delivery alone."""
+    """Return the time until which a receiver that is away rests; None if it refused this delivery
+    alone."""
     status = error.answer_status or 0
     if 400 <= status < 500 and status not in _ABOUT_THE_RECEIVER:
         return None
@@ -197,7 +217,9 @@ def _switch_off(webhook: Webhook, reason: str) -> None:
         fail_waiting(webhook, "the webhook was switched off")
         key = f"{webhook.pk}:{timezone.now().isoformat()}"
         tell(NoticeFact(NoticeKind.WEBHOOK_OFF, webhook.organization_id, key, detail=webhook.name))
-        entry = audit.NewEntry("gadget", "webhook_switched_off", f"webhook:{webhook.pk}", {"reason": reason})
+        entry = audit.NewEntry(
+            "gadget", "webhook_switched_off", f"webhook:{webhook.pk}", {"reason": reason}
+        )
         audit.append(webhook.organization_id, [entry])
 
 

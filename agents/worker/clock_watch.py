@@ -1,7 +1,8 @@
-"""Correct waits that are longer than the code allows: the database's clock was ahead when they were set.
+"""Correct waits that are longer than the code allows: the database's clock was ahead when they were
+set.
 
-Without this, work would wait for as long as the clock was ahead, unnoticed. `runs/schedule_watch.py` does
-the same for schedules, `LeaseWatch` for leases.
+Without this, work would wait for as long as the clock was ahead, unnoticed.
+`runs/schedule_watch.py` does the same for schedules, `LeaseWatch` for leases.
 """
 
 import logging
@@ -52,13 +53,20 @@ class BoundedWait:
     anew: Callable[[], Any]
 
     def correct(self) -> int:
-        """Shorten the waits that are too long; return their number. Locked rows are corrected next time."""
+        """Shorten the waits that are too long; return their number. Locked rows are corrected next
+        time."""
         rows = self.select()
         late = rows.filter(**{f"{self.column}__gt": Now() + self.longest() + CLOCK_SLACK})
         with transaction.atomic():
-            free = late.select_for_update(skip_locked=True, no_key=True, of=("self",)).order_by("pk")
+            free = late.select_for_update(skip_locked=True, no_key=True, of=("self",)).order_by(
+                "pk"
+            )
             ids = list(free.values_list("pk", flat=True)[:MAX_ROWS])
-            return rows.model._default_manager.filter(pk__in=ids).update(**{self.column: self.anew()}) if ids else 0
+            return (
+                rows.model._default_manager.filter(pk__in=ids).update(**{self.column: self.anew()})
+                if ids
+                else 0
+            )
 
 
 def _scale(seconds: float) -> timedelta:
@@ -81,7 +89,9 @@ BOUNDED_WAITS = (
         lambda: Now() + timing().session_idle,
     ),
     BoundedWait("sources", Source.objects.all, "due_at", lambda: REFRESH_AFTER, Now),
-    BoundedWait("claims", Claim.objects.all, "until", lambda: CLAIM_LASTS, lambda: Now() + CLAIM_LASTS),
+    BoundedWait(
+        "claims", Claim.objects.all, "until", lambda: CLAIM_LASTS, lambda: Now() + CLAIM_LASTS
+    ),
     BoundedWait("snoozes", Snooze.objects.all, "until", lambda: LONGEST_SNOOZE, Now),
     BoundedWait("figures", FiguresHead.objects.all, "due_at", lambda: timing().count_pause, Now),
     BoundedWait(
@@ -125,7 +135,10 @@ def _correct_starts() -> int:
     """Let approved calls start whose grace period is too long."""
     approved = Approval.objects.filter(status=ApprovalStatus.APPROVED)
     late = approved.filter(start_after__gt=Now() + GRACE + CLOCK_SLACK).order_by("pk")
-    return sum(_correct_start(card_id, run_id) for card_id, run_id in late.values_list("pk", "run_id")[:MAX_ROWS])
+    return sum(
+        _correct_start(card_id, run_id)
+        for card_id, run_id in late.values_list("pk", "run_id")[:MAX_ROWS]
+    )
 
 
 def _correct_start(card_id: int, run_id: int) -> bool:

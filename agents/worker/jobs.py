@@ -1,4 +1,5 @@
-"""The jobs of the queue: each message is the id of a run or of a source of tools, and nothing else."""
+"""The jobs of the queue: each message is the id of a run or of a source of tools, and nothing
+else."""
 
 import logging
 import os
@@ -28,7 +29,8 @@ from tools.toolbox.threads import count_abandoned_threads
 logger = logging.getLogger(__name__)
 
 MAX_ABANDONED = 8
-"""Number of tool threads beyond their timeouts at which the worker shuts down, to be started again."""
+"""Number of tool threads beyond their timeouts at which the worker shuts down, to be started
+again."""
 
 TITLES_AT_ONCE = 4
 _title_threads = ThreadPoolExecutor(TITLES_AT_ONCE, thread_name_prefix="titles")
@@ -46,7 +48,9 @@ def advance_run(run_id: int) -> None:
     try:
         advance(run_id)
     except OUTAGE_ERRORS as error:
-        logger.warning("run %s: %s (%s)", run_id, describe_outage(error) or "the database failed", error)
+        logger.warning(
+            "run %s: %s (%s)", run_id, describe_outage(error) or "the database failed", error
+        )
     except BaseException:
         logger.exception("run %s: the engine failed", run_id)
     finally:
@@ -59,12 +63,14 @@ def advance_run(run_id: int) -> None:
 
 @shared_task(name=notify.TITLE_JOB, ignore_result=True)  # type: ignore[untyped-decorator]
 def name_run(run_id: int) -> None:
-    """Ask for a run's title in a separate thread: titles may come late, and no run waits for one."""
+    """Ask for a run's title in a separate thread: titles may come late, and no run waits for
+    one."""
     _title_threads.submit(_title, run_id)
 
 
 def _title(run_id: int) -> None:
-    """Give the run a title; after a failure it has none, and at shutdown another worker gets the request."""
+    """Give the run a title; after a failure it has none, and at shutdown another worker gets the
+    request."""
     try:
         with log_and_continue(f"titling run {run_id}"):
             close_old_connections()
@@ -110,7 +116,8 @@ def renew_withheld(_: int) -> None:
 
 @worker_init.connect  # type: ignore[untyped-decorator]
 def _start_worker(**_: object) -> None:
-    """Start the run poller and the sender of notices; first end a worker with another data folder or other keys."""
+    """Start the run poller and the sender of notices; first end a worker with another data folder
+    or other keys."""
     confirm_at_start()
     poller = RunPoller(settings.GADGET_WORKER_THREADS, advance_run)
     _pollers.append(poller)

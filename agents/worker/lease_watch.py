@@ -1,4 +1,5 @@
-"""Watches for unrenewed leases by this process's own clock: the database's clock may be set back."""
+"""Watches for unrenewed leases by this process's own clock: the database's clock may be set
+back."""
 
 from collections.abc import Iterable
 
@@ -13,7 +14,8 @@ class LeaseWatch:
         self._since: dict[ObservedLease, float] = {}
 
     def update(self, leases: Iterable[ObservedLease], now: float) -> list[ObservedLease]:
-        """Record the current leases, and return those that were not renewed for longer than a lease lasts.
+        """Record the current leases, and return those that were not renewed for longer than a lease
+        lasts.
 
         Args:
             now: the time by `clock_s` at which the leases were read.

@@ -1,6 +1,7 @@
 """The threads that read events and send notices and webhooks.
 
-One reads, one spreads notices, one withdraws, one sends e-mail, and four each send to browsers, chat and webhooks.
+One reads, one spreads notices, one withdraws, one sends e-mail, and four each send to browsers,
+chat and webhooks.
 
 A server that hangs keeps only its own messages waiting; no run and no page waits for any of them.
 """
@@ -29,7 +30,8 @@ SHORTEST_POLL_S = 0.5
 HELPERS, HELPERS_POLL_S = 3, 30.0
 """Threads for each kind beside the one that checks for deliveries every two seconds.
 
-One of each serves only healthy receivers. They are woken together, and seldom check without a wake-up.
+One of each serves only healthy receivers. They are woken together, and seldom check without a
+wake-up.
 """
 
 
@@ -43,7 +45,11 @@ class RepeatingThread(threading.Thread):
     """
 
     def __init__(
-        self, name: str, work: Callable[[], object], and_then: Callable[[], None], poll_s: float = POLL_S
+        self,
+        name: str,
+        work: Callable[[], object],
+        and_then: Callable[[], None],
+        poll_s: float = POLL_S,
     ) -> None:
         super().__init__(name=f"gadget-{name}", daemon=True)
         self._work = work
@@ -66,7 +72,8 @@ class RepeatingThread(threading.Thread):
         self._woken.set()
 
     def finish(self) -> None:
-        """Start no further piece of work; a signal handler may call this, because it takes no lock."""
+        """Start no further piece of work; a signal handler may call this, because it takes no
+        lock."""
         self._stopping = True
 
     def stop(self) -> None:
@@ -118,7 +125,8 @@ class NoticeSender:
             thread.finish()
 
     def stop(self, patience_s: float = 15.0) -> None:
-        """Send no more, and wait for messages in progress; another worker repeats those that take too long."""
+        """Send no more, and wait for messages in progress; another worker repeats those that take
+        too long."""
         for thread in self._threads:
             thread.stop()
         deadline = time.monotonic() + patience_s

@@ -1,4 +1,5 @@
-"""The run poller: finds due runs in the database, so that work continues while the queue is down."""
+"""The run poller: finds due runs in the database, so that work continues while the queue is
+down."""
 
 import logging
 import random
@@ -17,7 +18,8 @@ logger = logging.getLogger(__name__)
 
 
 class RunPoller(threading.Thread):
-    """Drives the runs that are due at two polls in a row, because no worker got them from the queue.
+    """Drives the runs that are due at two polls in a row, because no worker got them from the
+    queue.
 
     Args:
         slots: the number of runs that this worker drives at a time.
@@ -45,14 +47,17 @@ class RunPoller(threading.Thread):
         due = frozenset(row.pk for row in DUE_RUNS.fetch_all()) if free > 0 else frozenset()
         overlooked = (due & self._seen_due) - self._driving
         self._seen_due = due
-        chosen = random.sample(sorted(overlooked), min(len(overlooked), max(free, 0)))  # other workers poll as well
+        chosen = random.sample(
+            sorted(overlooked), min(len(overlooked), max(free, 0))
+        )  # other workers poll as well
         self._driving.update(chosen)
         for pk in chosen:
             self._drivers.submit(self._drive_run, pk)
         return len(chosen)
 
     def _drive_run(self, run_id: int) -> None:
-        """Drive a run; until it returns, no poll chooses it again, or a slow database would pile up the same runs."""
+        """Drive a run; until it returns, no poll chooses it again, or a slow database would pile up
+        the same runs."""
         try:
             self._drive(run_id)
         finally:

@@ -1,4 +1,5 @@
-"""The sweeper: wakes, expires and recovers the runs and cards that a lost hint or worker left behind.
+"""The sweeper: wakes, expires and recovers the runs and cards that a lost hint or worker left
+behind.
 
 Any number of sweepers may run at a time.
 """
@@ -55,7 +56,8 @@ Row = TypeVar("Row")
 def sweep_forever(stop: threading.Event) -> None:
     """Sweep until stopped; wait while the database is unavailable, locked, full or read-only.
 
-    After an outage, the workers' heartbeats come first, because their leases may have expired unrenewed.
+    After an outage, the workers' heartbeats come first, because their leases may have expired
+    unrenewed.
     """
     sweeper, upkeep = Sweeper(), Upkeep()
     was_unavailable = False
@@ -74,7 +76,8 @@ def sweep_forever(stop: threading.Event) -> None:
 
 
 def _is_database_available(for_writes: bool) -> bool:
-    """Return True if the database responds and, with `for_writes`, accepts a write that changes nothing."""
+    """Return True if the database responds and, with `for_writes`, accepts a write that changes
+    nothing."""
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
@@ -110,8 +113,8 @@ class Sweeper:
     def sweep(self) -> int:
         """Do everything that is due; return the number of changed rows.
 
-        A failure on one row is logged and delays no other row. An outage of the database ends the sweep, because it
-        would delay every row.
+        A failure on one row is logged and delays no other row. An outage of the database ends the
+        sweep, because it would delay every row.
         """
         self.is_blocked = False
         done = 0
@@ -122,7 +125,9 @@ class Sweeper:
                 return done
         with self._surviving("watching leases"):
             now = clock_s()
-            done += self._apply(_take_unrenewed, self._watch.update(_read_promptly(due.HELD_LEASES.fetch_all), now))
+            done += self._apply(
+                _take_unrenewed, self._watch.update(_read_promptly(due.HELD_LEASES.fetch_all), now)
+            )
         with self._surviving("hinting"):
             done += _hint()
         with log_and_continue("counting"):
@@ -140,7 +145,10 @@ class Sweeper:
         for subject in subjects:
             if self.is_blocked:
                 break
-            with self._surviving(f"{act.__name__}({subject})"), suppress(Run.DoesNotExist, Approval.DoesNotExist):
+            with (
+                self._surviving(f"{act.__name__}({subject})"),
+                suppress(Run.DoesNotExist, Approval.DoesNotExist),
+            ):
                 done += act(subject)
         return done
 
@@ -155,13 +163,18 @@ def _take_expired(run_id: int) -> bool:
     """Take a run from its worker if its lease has expired by the database's clock."""
     with _prompt_transaction(run_id) as tx:
         run = tx.run
-        if run.status != RunStatus.RUNNING or run.lease_expires_at is None or run.lease_expires_at >= tx.now:
+        if (
+            run.status != RunStatus.RUNNING
+            or run.lease_expires_at is None
+            or run.lease_expires_at >= tx.now
+        ):
             return False
         return _handle_lost_worker(tx)
 
 
 def _take_unrenewed(lease: due.ObservedLease) -> bool:
-    """Take a run from its worker if its lease was not renewed for a lease's duration by our own clock."""
+    """Take a run from its worker if its lease was not renewed for a lease's duration by our own
+    clock."""
     with _prompt_transaction(lease.run_id) as tx:
         return lease.is_held_by(tx.run) and _handle_lost_worker(tx)
 
@@ -192,7 +205,8 @@ def _read_promptly(read: Callable[[], list[Row]]) -> list[Row]:
 
 
 def _refuse_if_late(began: float) -> None:
-    """Raise OperationalError if a wait was so long that workers could not renew their leases: they come first."""
+    """Raise OperationalError if a wait was so long that workers could not renew their leases: they
+    come first."""
     if clock_s() - began > timing().heartbeat_s:
         raise OperationalError("the database was blocked for longer than a heartbeat")
 
@@ -241,7 +255,8 @@ def _cancel_unneeded(run_id: int) -> bool:
 
 
 def _hint() -> int:
-    """Send hints for queued runs again, each at most once in 10 s; return the number that Redis accepted."""
+    """Send hints for queued runs again, each at most once in 10 s; return the number that Redis
+    accepted."""
     waiting = [row.pk for row in due.UNHINTED_RUNS.fetch_all()]
     sent = notify.wake_runs_now(waiting)
     if sent:

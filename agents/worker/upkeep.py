@@ -16,7 +16,8 @@ HOUR_S = 3600.0
 
 @dataclass
 class Upkeep:
-    """Does each task when it is due, and all of them at first; a failure is logged and delays no other task."""
+    """Does each task when it is due, and all of them at first; a failure is logged and delays no
+    other task."""
 
     clock: Callable[[], float] = time.monotonic
     _due: dict[str, float] = field(default_factory=dict)

@@ -1,4 +1,5 @@
-"""The archive: a sealed, compressed tar whose last member is a signed manifest with the hash of every other one."""
+"""The archive: a sealed, compressed tar whose last member is a signed manifest with the hash of
+every other one."""
 
 from __future__ import annotations
 
@@ -54,7 +55,8 @@ class Manifest(BaseModel):
         migrations: (app, name) of each applied migration.
         columns: the columns of each table, in the order of the dump; empty for SQLite.
         sequences: the last value of each sequence; empty for SQLite.
-        members: the members to restore, by name. The archive may also hold earlier copies and deleted files.
+        members: the members to restore, by name. The archive may also hold earlier copies and
+            deleted files.
         folders: all folders below the files folder, as relative paths.
         canaries: a known text, encrypted with each key that is in use in the database.
         heads: the heads of all audit chains, to compare later.
@@ -79,7 +81,8 @@ class Manifest(BaseModel):
         return named.model_copy(update={"signature": named.expected_signature()})
 
     def expected_signature(self) -> str | None:
-        """Compute the expected signature; None if the archive was signed with none of the audit keys."""
+        """Compute the expected signature; None if the archive was signed with none of the audit
+        keys."""
         text = canonical_json(self.model_dump(mode="json", exclude={"signature"}))
         return signatures.sign(_PURPOSE, text, self.key_id)
 
@@ -96,7 +99,9 @@ class Writer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
         with self._file:
             if kind is None:
                 self._tar.close()
@@ -161,7 +166,9 @@ def _check_seal(path: Path) -> None:
     try:
         with path.open("rb") as file:
             if (found := seal.read_seal(file)) is None:
-                raise BackupError(f"{path} is not a Gadget backup, or it is damaged: it has no seal.")
+                raise BackupError(
+                    f"{path} is not a Gadget backup, or it is damaged: it has no seal."
+                )
             if not signatures.is_known(found.key_id):
                 raise BackupError(_describe_unknown_key(path, found.key_id))
             if not found.fits(file):
@@ -184,7 +191,8 @@ def _read_contents(path: Path) -> tuple[bytes, dict[str, Member]]:
 
 
 def extract(path: Path, manifest: Manifest, top: str, into: Path) -> None:
-    """Write the members below `top` that the manifest names, without `top`, into an empty folder."""
+    """Write the members below `top` that the manifest names, without `top`, into an empty
+    folder."""
     with _read_members(path) as members:
         for member, source in members:
             inner = PurePosixPath(member.name)
@@ -199,7 +207,9 @@ def extract(path: Path, manifest: Manifest, top: str, into: Path) -> None:
 
 def _check(path: Path, manifest: Manifest, found: dict[str, Member]) -> None:
     if manifest.format != FORMAT:
-        raise BackupError(f"{path} has the format {manifest.format}, but this version reads {FORMAT}.")
+        raise BackupError(
+            f"{path} has the format {manifest.format}, but this version reads {FORMAT}."
+        )
     expected = manifest.expected_signature()
     if expected is None:
         raise BackupError(_describe_unknown_key(path, manifest.key_id))
@@ -207,7 +217,9 @@ def _check(path: Path, manifest: Manifest, found: dict[str, Member]) -> None:
         raise BackupError(f"{path} was changed: its signature does not match.")
     for name, member in manifest.members.items():
         if found.get(name) != member:
-            raise BackupError(f"{path} is damaged: {name!r} {'was changed' if name in found else 'is missing'}.")
+            raise BackupError(
+                f"{path} is damaged: {name!r} {'was changed' if name in found else 'is missing'}."
+            )
         if not _stays_inside(name):
             raise BackupError(f"{path} contains {name!r}, a path outside the backup.")
 
@@ -241,12 +253,17 @@ def _measure(source: BinaryIO) -> Member:
 def _read_members(path: Path) -> Iterator[Iterator[tuple[tarfile.TarInfo, BinaryIO]]]:
     """Yield the regular members in order; any fault of the archive becomes a BackupError.
 
-    The block ends with reading the rest of the archive, which finds damage in members that no manifest names.
+    The block ends with reading the rest of the archive, which finds damage in members that no
+    manifest names.
     """
     try:
         with gzip.open(path) as unpacked:
             with tarfile.open(fileobj=unpacked, mode="r|") as tar:
-                yield ((member, _open_member(tar, member)) for member in _forgetting(tar) if member.isreg())
+                yield (
+                    (member, _open_member(tar, member))
+                    for member in _forgetting(tar)
+                    if member.isreg()
+                )
             while unpacked.read(_PART):
                 pass
     except _DAMAGE as error:
@@ -254,7 +271,8 @@ def _read_members(path: Path) -> Iterator[Iterator[tuple[tarfile.TarInfo, Binary
 
 
 def _forgetting(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
-    """Yield the members in order; the list of earlier ones, which a stream never needs again, stays empty."""
+    """Yield the members in order; the list of earlier ones, which a stream never needs again, stays
+    empty."""
     for member in tar:
         yield member
         tar.members.clear()  # type: ignore[attr-defined]

@@ -53,9 +53,13 @@ class PostgresqlSnapshot:
         self.sequences = {name: last for name, last in _query_rows(_SEQUENCES) if last is not None}
 
     def dump(self, folder: Path) -> None:
-        """Write one file for each table, in the server's own text form, which is exact for every type."""
+        """Write one file for each table, in the server's own text form, which is exact for every
+        type."""
         for table, columns in self.columns.items():
-            with (folder / table).open("wb") as file, _copy("COPY {} ({}) TO STDOUT", table, columns) as copy:
+            with (
+                (folder / table).open("wb") as file,
+                _copy("COPY {} ({}) TO STDOUT", table, columns) as copy,
+            ):
                 for part in copy:
                     file.write(part)
 
@@ -76,36 +80,48 @@ def refuse_while_used() -> None:
     while (others := _query_rows(_OTHERS)[0][0]) and time.monotonic() < deadline:
         time.sleep(0.05)
     if others:
-        raise BackupError(f"Gadget is still running, with {others} connections to the database. Stop it everywhere.")
+        raise BackupError(
+            f"Gadget is still running, with {others} connections to the database. Stop it everywhere."
+        )
 
 
 def load(folder: Path, manifest: Manifest, newer: NewerLimits) -> None:
-    """Replace the contents of the database in one transaction, which also migrates and stops everything."""
+    """Replace the contents of the database in one transaction, which also migrates and stops
+    everything."""
     with transaction.atomic(), connection.cursor() as cursor:
         _lift_time_limits(cursor)
         _create_empty_tables(cursor, manifest)
-        cursor.execute("SET CONSTRAINTS ALL DEFERRED")  # migrations make keys immediate; rows refer to later ones
+        cursor.execute(
+            "SET CONSTRAINTS ALL DEFERRED"
+        )  # migrations make keys immediate; rows refer to later ones
         for table, columns in manifest.columns.items():
-            with (folder / table).open("rb") as file, _copy("COPY {} ({}) FROM STDIN", table, columns) as copy:
+            with (
+                (folder / table).open("rb") as file,
+                _copy("COPY {} ({}) FROM STDIN", table, columns) as copy,
+            ):
                 while part := file.read(_PART):
                     copy.write(part)
         for name, last in manifest.sequences.items():
             cursor.execute("SELECT setval(quote_ident(%s)::regclass, %s)", [name, last])
-        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")  # no table is altered while checks of its rows are due
+        cursor.execute(
+            "SET CONSTRAINTS ALL IMMEDIATE"
+        )  # no table is altered while checks of its rows are due
         call_command("migrate", verbosity=0)
         restored.stop_everything()
         write_lines(newer)
 
 
 def _lift_time_limits(cursor: Any) -> None:
-    """Lift this transaction's limits: the server's own, and our limit on waiting for its responses."""
+    """Lift this transaction's limits: the server's own, and our limit on waiting for its
+    responses."""
     for setting in _NO_LIMITS:
         cursor.execute(setting)
     connection.connection.response_timeout_s = None  # gadget_site/response_timeout.py
 
 
 def _connect_under_another_name() -> None:
-    """Rename our connections: the pool has several, and their name sets them apart from other processes."""
+    """Rename our connections: the pool has several, and their name sets them apart from other
+    processes."""
     connections.close_all()
     connection.settings_dict["OPTIONS"]["application_name"] = "gadget restore"
     wrapper = connections["default"]
@@ -131,13 +147,20 @@ def _create_tables(cursor: Any, manifest: Manifest, applied: set[tuple[str, str]
 
 
 def _list_unknown_tables(apps: set[str]) -> list[str]:
-    """List the tables that exist only in a newer version of these apps; they may refer to known ones."""
+    """List the tables that exist only in a newer version of these apps; they may refer to known
+    ones."""
     own, known = tuple(f"{app}_" for app in apps), _list_tables()
-    return [name for name in connection.introspection.table_names() if name.startswith(own) and name not in known]
+    return [
+        name
+        for name in connection.introspection.table_names()
+        if name.startswith(own) and name not in known
+    ]
 
 
 def _list_tables() -> list[str]:
-    return sorted(connection.introspection.django_table_names(only_existing=True, include_views=False))
+    return sorted(
+        connection.introspection.django_table_names(only_existing=True, include_views=False)
+    )
 
 
 def _join_names(names: list[str]) -> sql.Composed:

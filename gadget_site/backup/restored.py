@@ -1,8 +1,8 @@
 """Make a restored backup safe to start: it is unknown what happened since it was taken.
 
-Everything stays stopped until an admin has confirmed what limits people and employees, and lifts the stop. Everything
-that grants a right by itself ends, approved calls that had not started are asked again, unsent notices are dropped, and
-open cards carry a warning.
+Everything stays stopped until an admin has confirmed what limits people and employees, and lifts
+the stop. Everything that grants a right by itself ends, approved calls that had not started are
+asked again, unsent notices are dropped, and open cards carry a warning.
 """
 
 from django.contrib.auth.hashers import make_password
@@ -35,18 +35,23 @@ RESTORED_SENTENCE = "A backup was restored."
 
 
 def stop_everything() -> None:
-    """Stop everything in one transaction of plain statements, so that a restore can commit it with the data.
+    """Stop everything in one transaction of plain statements, so that a restore can commit it with
+    the data.
 
-    Everything that grants a right by itself ends too (gadget_site/backup/rights.py): a token, a standing grant or a
-    deputy that was ended since the backup would work again.
+    Everything that grants a right by itself ends too (gadget_site/backup/rights.py): a token, a
+    standing grant or a deputy that was ended since the backup would work again.
     """
     with transaction.atomic():
         Installation.objects.update(folder_mark=installation.UNFINISHED_RESTORE)
         Organization.objects.filter(stopped_at=None).update(stopped_at=Now(), stopped_by=STOPPED_BY)
         Organization.objects.update(restored_at=Now())
         Approval.objects.filter(status=ApprovalStatus.APPROVED).update(valid_until=Now())
-        if Organization.objects.exists():  # no admin confirms an account that belongs to none of them
-            User.objects.filter(is_superuser=True, memberships=None).update(password=make_password(None))
+        if (
+            Organization.objects.exists()
+        ):  # no admin confirms an account that belongs to none of them
+            User.objects.filter(is_superuser=True, memberships=None).update(
+                password=make_password(None)
+            )
         Session.objects.all().delete()
         ApiToken.objects.filter(revoked_at=None).update(revoked_at=Now())
         Invitation.objects.filter(accepted_at=None, revoked_at=None).update(revoked_at=Now())
@@ -59,7 +64,9 @@ def stop_everything() -> None:
         Deputy.objects.filter(starts_at__gte=Now()).delete()
         Deputy.objects.filter(ends_at__gt=Now()).update(ends_at=Now())
         Claim.objects.all().delete()
-        Vote.objects.filter(withdrawn_at=None, approval__status=ApprovalStatus.PENDING).update(withdrawn_at=Now())
+        Vote.objects.filter(withdrawn_at=None, approval__status=ApprovalStatus.PENDING).update(
+            withdrawn_at=Now()
+        )
         Trigger.objects.filter(is_active=True).update(is_active=False)
         skip_unread()
         drop_all(RESTORED)
@@ -86,7 +93,9 @@ def settle(made_at: str = "", *, has_lines: bool = False) -> dict[str, int]:
     for organization in Organization.objects.order_by("pk"):
         with transaction.atomic():
             payload = {"backup_made_at": made_at} if made_at else {}
-            entry = audit.NewEntry("gadget", "backup_restored", f"organization:{organization.pk}", payload)
+            entry = audit.NewEntry(
+                "gadget", "backup_restored", f"organization:{organization.pk}", payload
+            )
             audit.append(organization.pk, [entry])
         stops.apply_to_all(organization.pk)
     if folder_id == installation.UNFINISHED_RESTORE:
@@ -97,10 +106,12 @@ def settle(made_at: str = "", *, has_lines: bool = False) -> dict[str, int]:
 
 
 def recover_runs() -> dict[str, int]:
-    """Settle runs that were in progress at the time of the backup: it is unknown what happened since.
+    """Settle runs that were in progress at the time of the backup: it is unknown what happened
+    since.
 
-    Approvals whose call has not started are asked again, executing calls are settled as after a lost worker, and
-    leases are dropped. Return the number of each: {"runs", "asked_again", "unsettled"}.
+    Approvals whose call has not started are asked again, executing calls are settled as after a
+    lost worker, and leases are dropped. Return the number of each: {"runs", "asked_again",
+    "unsettled"}.
     """
     counts = {"runs": 0, "asked_again": 0, "unsettled": 0}
     for pk in Run.objects.filter(status=RunStatus.RUNNING).values_list("pk", flat=True):
@@ -112,5 +123,7 @@ def recover_runs() -> dict[str, int]:
             settle_lost_call(tx, call, may_repeat=True)
         counts["unsettled"] += 1
     for pk in Approval.objects.filter(status=ApprovalStatus.APPROVED).values_list("pk", flat=True):
-        counts["asked_again"] += replace_unstarted_card(pk, "The approval was given before a backup was restored.")
+        counts["asked_again"] += replace_unstarted_card(
+            pk, "The approval was given before a backup was restored."
+        )
     return counts

@@ -1,4 +1,5 @@
-"""Restore a backup: check everything before changing anything, and start nothing until people allow it."""
+"""Restore a backup: check everything before changing anything, and start nothing until people allow
+it."""
 
 from __future__ import annotations
 
@@ -21,7 +22,14 @@ from agents.platform.liveness import SIGN_TTL_S, SWEEPER, WORKER, list_alive
 from agents.platform.schema_version import is_released
 from agents.restores.lines import read_newer_limits
 from gadget_site.backup import postgresql, restored, sqlite
-from gadget_site.backup.archive import DATABASE, FILES, BackupError, Manifest, extract, read_manifest
+from gadget_site.backup.archive import (
+    DATABASE,
+    FILES,
+    BackupError,
+    Manifest,
+    extract,
+    read_manifest,
+)
 from tools.registries.files import FILE_STORE, RESERVED
 
 
@@ -36,7 +44,8 @@ class RestoredBackup:
 def restore(path: Path, *, force: bool = False) -> RestoredBackup:
     """Replace the database and the files with those of the backup, and stop everything.
 
-    An interrupted restore can be repeated with `force`. Once the database is in place, everything is stopped.
+    An interrupted restore can be repeated with `force`. Once the database is in place, everything
+    is stopped.
 
     Raises:
         BackupError: nothing was touched.
@@ -62,20 +71,25 @@ def restore(path: Path, *, force: bool = False) -> RestoredBackup:
         try:
             backend.load(Path(work), manifest, read_newer_limits())
         except (DatabaseError, CommandError) as error:
-            raise BackupError(f"{path} could not be restored, and the database is unchanged: {error}") from error
+            raise BackupError(
+                f"{path} could not be restored, and the database is unchanged: {error}"
+            ) from error
         _replace_files(files, Path(staged))
     return RestoredBackup(manifest, restored.settle(manifest.made_at, has_lines=True))
 
 
 def _refuse_while_alive() -> None:
-    """Raise BackupError while a worker or sweeper shows signs of life, even without a database connection."""
+    """Raise BackupError while a worker or sweeper shows signs of life, even without a database
+    connection."""
     try:
         alive = [*list_alive(WORKER), *list_alive(SWEEPER)]
     except redis.RedisError:
         return
     if alive:
         names = ", ".join(alive)
-        raise BackupError(f"Gadget is still running: {names}. Stop it everywhere, and wait {SIGN_TTL_S} s.")
+        raise BackupError(
+            f"Gadget is still running: {names}. Stop it everywhere, and wait {SIGN_TTL_S} s."
+        )
 
 
 def _refuse_incompatible(path: Path, manifest: Manifest) -> None:
@@ -88,7 +102,9 @@ def _refuse_incompatible(path: Path, manifest: Manifest) -> None:
         raise BackupError(f"{path} is from before Gadget's first release and cannot be restored.")
     known = MigrationLoader(None).disk_migrations
     if newer := [f"{app}.{name}" for app, name in manifest.migrations if (app, name) not in known]:
-        raise BackupError(f"{path} is from a newer version of Gadget: {newer[0]} is unknown. Install that version.")
+        raise BackupError(
+            f"{path} is from a newer version of Gadget: {newer[0]} is unknown. Install that version."
+        )
     cipher = MultiFernet([Fernet(key) for key in settings.GADGET_ENCRYPTION_KEYS])
     for canary in manifest.canaries:
         try:
@@ -102,9 +118,13 @@ def _refuse_incompatible(path: Path, manifest: Manifest) -> None:
 
 def _refuse_to_overwrite() -> None:
     tables = set(connection.introspection.table_names())
-    is_filled = any(model._meta.db_table in tables and model.objects.exists() for model in (Organization, User))
+    is_filled = any(
+        model._meta.db_table in tables and model.objects.exists() for model in (Organization, User)
+    )
     if is_filled or next(FILE_STORE.get().list_all_entries(), None) is not None:
-        raise BackupError("This installation already holds data. --force replaces all of it, database and files.")
+        raise BackupError(
+            "This installation already holds data. --force replaces all of it, database and files."
+        )
 
 
 def _replace_files(files: Path, staged: Path) -> None:

@@ -1,7 +1,8 @@
-"""Each table, and its part in a restore: rights that end, limits that an admin confirms, or neither.
+"""Each table, and its part in a restore: rights that end, limits that an admin confirms, or
+neither.
 
-Nothing can know which rights were ended, and which limits were tightened, since the backup. A test fails for a table
-that is in none of the three lists.
+Nothing can know which rights were ended, and which limits were tightened, since the backup. A test
+fails for a table that is in none of the three lists.
 """
 
 ENDED = frozenset(
@@ -40,7 +41,8 @@ CONFIRMED = frozenset(
         "employees.ToolRule",
     }
 )
-"""Tables whose rows limit people and employees: an admin confirms them (agents/restores/limits.py)."""
+"""Tables whose rows limit people and employees: an admin confirms them
+(agents/restores/limits.py)."""
 
 WITHOUT_RIGHTS = {
     "admin.LogEntry": "a log",

@@ -1,6 +1,8 @@
-"""The seal at the front of an archive: a signature over all other bytes, which is checked before anything is unpacked.
+"""The seal at the front of an archive: a signature over all other bytes, which is checked before
+anything is unpacked.
 
-It is a separate gzip member, empty except for its comment, so that the archive stays one that every `tar` unpacks.
+It is a separate gzip member, empty except for its comment, so that the archive stays one that every
+`tar` unpacks.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ from agents.platform import signatures
 _PURPOSE = "sealed backup"
 _HEAD, _TAIL = b"\x1f\x8b\x08\x10\0\0\0\0\0\xff", b"\0\x03\0" + bytes(8)
 """A gzip header that a comment follows; the comment's end, no content, its checksum and length."""
-_SEAL = re.compile(re.escape(_HEAD) + rb"gadget-backup ([0-9a-f]{8}) ([0-9a-f]{64})" + re.escape(_TAIL))
+_SEAL = re.compile(
+    re.escape(_HEAD) + rb"gadget-backup ([0-9a-f]{8}) ([0-9a-f]{64})" + re.escape(_TAIL)
+)
 LENGTH = len(_HEAD) + len(_TAIL) + len("gadget-backup ") + 8 + 1 + 64
 _PART = 1 << 20
 

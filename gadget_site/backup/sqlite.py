@@ -1,4 +1,5 @@
-"""Backups of SQLite: copy the database as of one moment, and restore it into the file that Gadget uses."""
+"""Backups of SQLite: copy the database as of one moment, and restore it into the file that Gadget
+uses."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ def snapshot() -> Iterator[SqliteSnapshot]:
 
 
 def refuse_while_used() -> None:
-    """Raise BackupError if another process keeps the database open: leaving WAL mode needs sole access."""
+    """Raise BackupError if another process keeps the database open: leaving WAL mode needs sole
+    access."""
     connections.close_all()
     deadline = time.monotonic() + _CLOSING_S
     with closing(sqlite3.connect(_get_file(), timeout=0)) as alone:
@@ -65,7 +67,8 @@ def refuse_while_used() -> None:
 
 
 def load(folder: Path, _: Manifest, newer: NewerLimits) -> None:
-    """Replace the database. It is migrated and stopped before it is put in place, so nothing can start too early.
+    """Replace the database. It is migrated and stopped before it is put in place, so nothing can
+    start too early.
 
     Raises:
         BackupError: the copy is not a sound database.

@@ -1,7 +1,8 @@
 """Take a backup while everything runs: the files and the database as of the same moment.
 
-Most files are copied first. Then all writers of files wait while the database's snapshot is opened and files that have
-changed since are copied. So every file that the database names is in the archive, and writers wait only briefly.
+Most files are copied first. Then all writers of files wait while the database's snapshot is opened
+and files that have changed since are copied. So every file that the database names is in the
+archive, and writers wait only briefly.
 """
 
 from __future__ import annotations
@@ -21,7 +22,16 @@ from django.db import connection
 from agents.platform import key_rotation
 from agents.platform.schema_version import list_unknown_migrations
 from gadget_site.backup import postgresql, sqlite
-from gadget_site.backup.archive import DATABASE, FILES, MANIFEST, README, BackupError, Manifest, Writer, read_manifest
+from gadget_site.backup.archive import (
+    DATABASE,
+    FILES,
+    MANIFEST,
+    README,
+    BackupError,
+    Manifest,
+    Writer,
+    read_manifest,
+)
 from tools.contract import ToolError
 from tools.registries.files import FILE_STORE, FolderEntry
 
@@ -43,7 +53,8 @@ def back_up(path: Path, *, force: bool = False) -> Manifest:
     """Write the whole archive or none of it, and read it back to verify it.
 
     Raises:
-        BackupError: `path` exists and `force` is not given, it cannot be written, or the database is newer.
+        BackupError: `path` exists and `force` is not given, it cannot be written, or the database
+            is newer.
     """
     _check_target(path, force)
     if newer := list_unknown_migrations():
@@ -63,11 +74,15 @@ def back_up(path: Path, *, force: bool = False) -> Manifest:
 
 def _check_target(path: Path, force: bool) -> None:
     if path.exists() and not force:
-        raise BackupError(f"{path} already exists. Choose another name, or replace it with --force.")
+        raise BackupError(
+            f"{path} already exists. Choose another name, or replace it with --force."
+        )
     if not path.parent.is_dir():
         raise BackupError(f"There is no folder {path.parent}.")
     if path.resolve().is_relative_to(Path(settings.GADGET_FILES_DIR).resolve()):
-        raise BackupError(f"{path} would be among the files that employees read. Choose another folder.")
+        raise BackupError(
+            f"{path} would be among the files that employees read. Choose another folder."
+        )
 
 
 def _write(temporary: Path, work: Path) -> None:
@@ -78,7 +93,9 @@ def _write(temporary: Path, work: Path) -> None:
         files = _FileCopier(writer)
         files.copy()
         with FILE_STORE.get().blocking_changes():
-            snapshot = stack.enter_context((sqlite if connection.vendor == "sqlite" else postgresql).snapshot())
+            snapshot = stack.enter_context(
+                (sqlite if connection.vendor == "sqlite" else postgresql).snapshot()
+            )
             files.copy()
         dumped = work / DATABASE
         dumped.mkdir()
@@ -86,7 +103,11 @@ def _write(temporary: Path, work: Path) -> None:
         for one in sorted(dumped.iterdir()):
             with one.open("rb") as source:
                 writer.add(f"{DATABASE}/{one.name}", source, one.stat().st_size)
-        others = {name: member for name, member in writer.members.items() if not name.startswith(f"{FILES}/")}
+        others = {
+            name: member
+            for name, member in writer.members.items()
+            if not name.startswith(f"{FILES}/")
+        }
         manifest = Manifest(
             made_at=made_at,
             database=connection.vendor,

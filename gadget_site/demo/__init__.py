@@ -1,1 +1,2 @@
-"""The demo: two organizations with people, employees that follow scripts, and records to work on."""
+"""The demo: two organizations with people, employees that follow scripts, and records to work
+on."""

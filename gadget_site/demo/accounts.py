@@ -1,4 +1,5 @@
-"""The demo's accounts. While one still has the well-known password, only this machine may reach Gadget."""
+"""The demo's accounts. While one still has the well-known password, only this machine may reach
+Gadget."""
 
 from ipaddress import ip_address
 
@@ -13,7 +14,8 @@ from gadget_site.demo.staff import OUTSIDER, PEOPLE
 
 USERNAMES = (*PEOPLE, OUTSIDER)
 MAX_CHECKED = 25
-"""Each check takes as long as a login. No account can be given the demo's password later (NotTheDemoPassword)."""
+"""Each check takes as long as a login. No account can be given the demo's password later
+(NotTheDemoPassword)."""
 
 
 class OpenDemoAccountsError(Exception):
@@ -26,7 +28,9 @@ class NotTheDemoPassword:
     def validate(self, password: str, user: object = None) -> None:  # noqa: ARG002  (Django's own signature)
         """Raise ValidationError for the demo's password."""
         if password == PASSWORD:
-            raise ValidationError("This is the demo's password, which everybody knows.", code="demo_password")
+            raise ValidationError(
+                "This is the demo's password, which everybody knows.", code="demo_password"
+            )
 
     def get_help_text(self) -> str:
         return "Your password can't be the demo's password."
@@ -35,14 +39,16 @@ class NotTheDemoPassword:
 def find_open_accounts() -> list[str]:
     """Return the names of active accounts that have the demo's password.
 
-    Checks the demo's usernames first, then at accounts with the demo's email domain (renamed ones, too), at members
-    of its organizations and at superusers: 25 in all.
+    Checks the demo's usernames first, then at accounts with the demo's email domain (renamed ones,
+    too), at members of its organizations and at superusers: 25 in all.
     """
     users = User.objects.filter(is_active=True).order_by("pk")
     related = Q(email__endswith=f"@{EMAIL_DOMAIN}") | Q(is_superuser=True)
     related |= Q(memberships__organization__slug__in=ORGANIZATIONS)
     named = list(users.filter(username__in=USERNAMES))
-    others = users.filter(related).exclude(username__in=USERNAMES).distinct()[: MAX_CHECKED - len(named)]
+    others = (
+        users.filter(related).exclude(username__in=USERNAMES).distinct()[: MAX_CHECKED - len(named)]
+    )
     return [user.username for user in (*named, *others) if check_password(PASSWORD, user.password)]
 
 

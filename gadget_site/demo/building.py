@@ -57,9 +57,10 @@ class DemoChanges:
 def build(real_model: RealModel | None = None, *, resets: bool = True) -> DemoChanges:
     """Create `acme-demo` and `other-demo` with people, employees and records, in one transaction.
 
-    Existing accounts keep their password, and existing records stay unchanged. With `resets`, employees and their
-    providers get the demo's values again, and missing records are added. Without it, as at every start, only missing
-    rows other than records are added, and the real model's provider follows the environment.
+    Existing accounts keep their password, and existing records stay unchanged. With `resets`,
+    employees and their providers get the demo's values again, and missing records are added.
+    Without it, as at every start, only missing rows other than records are added, and the real
+    model's provider follows the environment.
     """
     built = DemoChanges(resets)
     with transaction.atomic():
@@ -75,7 +76,9 @@ def _build_acme(built: DemoChanges, real_model: RealModel | None) -> None:
     for username, role in staff.PEOPLE.items():
         _add_member(organization, username, role, built)
     for worker in staff.SCRIPTED_WORKERS:
-        _add_employee(organization, worker, _add_script_provider(organization, worker, built), built)
+        _add_employee(
+            organization, worker, _add_script_provider(organization, worker, built), built
+        )
     if real_model is not None:
         provider, has_new_kind = _add_model_provider(organization, real_model, built)
         worker = replace(staff.ON_A_REAL_MODEL, model=real_model.name)
@@ -105,7 +108,9 @@ def _build_other(built: DemoChanges) -> None:
 
 def _record_changes(organization: Organization, changes: list[str]) -> None:
     if changes:
-        entry = audit.NewEntry(ACTOR, "demo_built", f"organization:{organization.pk}", {"changes": changes})
+        entry = audit.NewEntry(
+            ACTOR, "demo_built", f"organization:{organization.pk}", {"changes": changes}
+        )
         audit.append(organization.pk, [entry])
 
 
@@ -119,9 +124,13 @@ def _add_organization(slug: str, name: str, built: DemoChanges) -> Organization:
 def _add_member(organization: Organization, username: str, role: Role, built: DemoChanges) -> None:
     user = User.objects.filter(username=username).first()
     if user is None:
-        user = User.objects.create_user(username, email=f"{username}@{EMAIL_DOMAIN}", password=PASSWORD)
+        user = User.objects.create_user(
+            username, email=f"{username}@{EMAIL_DOMAIN}", password=PASSWORD
+        )
         built.note(f"the account {username}")
-    _, is_new = Membership.objects.get_or_create(organization=organization, user=user, defaults={"role": role})
+    _, is_new = Membership.objects.get_or_create(
+        organization=organization, user=user, defaults={"role": role}
+    )
     if is_new:
         built.note(f"{username} as {role.value} of {organization.slug}")
         update_admin_access(user)
@@ -129,25 +138,35 @@ def _add_member(organization: Organization, username: str, role: Role, built: De
 
 
 def _add_address(organization: Organization, user: User) -> None:
-    """Give a member an address, so that the page of notices shows what would be sent; none where mail is sent."""
+    """Give a member an address, so that the page of notices shows what would be sent; none where
+    mail is sent."""
     if not can_send_mail():
         membership = Membership.objects.get(organization=organization, user=user)
         if not Channel.objects.filter(membership=membership).exists():
             add_known_email(membership, user.email)
 
 
-def _add_script_provider(organization: Organization, worker: staff.Worker, built: DemoChanges) -> ModelProvider:
+def _add_script_provider(
+    organization: Organization, worker: staff.Worker, built: DemoChanges
+) -> ModelProvider:
     provider, is_new = ModelProvider.objects.get_or_create(
-        organization=organization, name=f"Script of {worker.name}", defaults={"kind": ProviderKind.SCRIPTED}
+        organization=organization,
+        name=f"Script of {worker.name}",
+        defaults={"kind": ProviderKind.SCRIPTED},
     )
     if is_new or built.resets:
         _update_row(provider, {"kind": ProviderKind.SCRIPTED}, built)
     return provider
 
 
-def _add_model_provider(organization: Organization, real: RealModel, built: DemoChanges) -> tuple[ModelProvider, bool]:
-    """Return the provider, and whether its kind changed, since other kinds have other model names."""
-    provider, _ = ModelProvider.objects.get_or_create(organization=organization, name=REAL_MODEL_PROVIDER)
+def _add_model_provider(
+    organization: Organization, real: RealModel, built: DemoChanges
+) -> tuple[ModelProvider, bool]:
+    """Return the provider, and whether its kind changed, since other kinds have other model
+    names."""
+    provider, _ = ModelProvider.objects.get_or_create(
+        organization=organization, name=REAL_MODEL_PROVIDER
+    )
     wanted = {"kind": real.kind, "base_url": real.base_url, "api_key": real.api_key}
     has_new_kind = provider.kind != real.kind
     _update_row(provider, wanted, built)

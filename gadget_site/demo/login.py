@@ -1,7 +1,8 @@
-"""One click on the login page logs in as one of the demo's people, while DEBUG is on and the demo's accounts exist.
+"""One click on the login page logs in as one of the demo's people, while DEBUG is on and the demo's
+accounts exist.
 
-Only browsers on this machine are offered it, and only while no other machine can reach Gadget: a button asks for no
-password.
+Only browsers on this machine are offered it, and only while no other machine can reach Gadget: a
+button asks for no password.
 """
 
 from collections.abc import Callable
@@ -41,12 +42,16 @@ def offer_demo_people(request: HttpRequest) -> dict[str, Callable[[], list[DemoP
 
 
 def list_demo_people(request: HttpRequest) -> list[DemoPerson]:
-    """Return the people whose accounts the demo created; none while DEBUG is off, and none for other machines."""
+    """Return the people whose accounts the demo created; none while DEBUG is off, and none for
+    other machines."""
     if not settings.DEBUG or not is_from_this_machine(request):
         return []
     own_email = Concat(F("username"), Value(f"@{EMAIL_DOMAIN}"), output_field=CharField())
     accounts = User.objects.filter(
-        username__in=PEOPLE, is_active=True, email=own_email, memberships__organization__slug__in=ORGANIZATIONS
+        username__in=PEOPLE,
+        is_active=True,
+        email=own_email,
+        memberships__organization__slug__in=ORGANIZATIONS,
     )
     names = set(accounts.values_list("username", flat=True))
     return [DemoPerson(name, description) for name, description in PEOPLE.items() if name in names]
@@ -61,7 +66,8 @@ class DemoLoginForm(LoginForm):
 
 
 class DemoLogin(LoginPage):
-    """Log in as the person whose button was pressed, with the demo's password, like any other login."""
+    """Log in as the person whose button was pressed, with the demo's password, like any other
+    login."""
 
     http_method_names = ["post", "options"]
     form_class = DemoLoginForm

@@ -1,4 +1,5 @@
-"""Remove the demo: its organizations with everything in them, and accounts that nothing else needs."""
+"""Remove the demo: its organizations with everything in them, and accounts that nothing else
+needs."""
 
 import shutil
 from dataclasses import dataclass, field
@@ -38,9 +39,13 @@ def remove() -> Removal:
     """
     removal = Removal()
     with transaction.atomic():
-        organizations = list(Organization.objects.select_for_update().filter(slug__in=ORGANIZATIONS))
+        organizations = list(
+            Organization.objects.select_for_update().filter(slug__in=ORGANIZATIONS)
+        )
         _refuse_active_runs(organizations)
-        folders = [Path(settings.GADGET_FILES_DIR, str(organization.pk)) for organization in organizations]
+        folders = [
+            Path(settings.GADGET_FILES_DIR, str(organization.pk)) for organization in organizations
+        ]
         for organization in organizations:
             _remove_organization(organization)
             removal.removed.append(f"the organization {organization.slug} with everything in it")
@@ -56,11 +61,14 @@ def _refuse_active_runs(organizations: list[Organization]) -> None:
         organization__in=organizations, status=RunStatus.RUNNING, lease_expires_at__gte=Now()
     ).count()
     if driven:
-        raise DemoAtWorkError(f"{driven} demo runs are in progress. Cancel them or stop Gadget, and try again.")
+        raise DemoAtWorkError(
+            f"{driven} demo runs are in progress. Cancel them or stop Gadget, and try again."
+        )
 
 
 def _remove_organization(organization: Organization) -> None:
-    """Delete an organization. Delegated runs go first: the database protects rows that others refer to."""
+    """Delete an organization. Delegated runs go first: the database protects rows that others refer
+    to."""
     runs = Run.objects.filter(organization=organization)
     while runs.filter(children__isnull=True).delete()[0]:
         continue
@@ -71,7 +79,8 @@ def _remove_organization(organization: Organization) -> None:
 
 
 def _remove_account(user: User, removal: Removal) -> None:
-    """Remove an account that only the demo needs; keep one that others need, and record the reason."""
+    """Remove an account that only the demo needs; keep one that others need, and record the
+    reason."""
     name = user.username
     if user.is_superuser or user.email != f"{name}@{EMAIL_DOMAIN}":
         removal.kept.append(f"{name}: it is not the demo's own account")
@@ -87,6 +96,8 @@ def _remove_account(user: User, removal: Removal) -> None:
         user.is_active = user.is_staff = False
         user.set_unusable_password()
         user.save()
-        removal.removed.append(f"the login of {name}; its name stays in the history of another organization")
+        removal.removed.append(
+            f"the login of {name}; its name stays in the history of another organization"
+        )
         return
     removal.removed.append(f"the account {name}")

@@ -130,7 +130,25 @@ OUTSIDERS_WORKER = Worker(
     model=RESEARCHER.model,
 )
 OUTSIDERS_RECORDS = (
-    {"name": "Private Ledger Partners", "region": "UK", "category": "Finance", "status": "active", "score": 71},
-    {"name": "Quiet Harbor Storage", "region": "EU", "category": "Logistics", "status": "pending", "score": 38},
-    {"name": "Sealed Orchard Foods", "region": "US", "category": "Food & Beverage", "status": "inactive", "score": 12},
+    {
+        "name": "Private Ledger Partners",
+        "region": "UK",
+        "category": "Finance",
+        "status": "active",
+        "score": 71,
+    },
+    {
+        "name": "Quiet Harbor Storage",
+        "region": "EU",
+        "category": "Logistics",
+        "status": "pending",
+        "score": 38,
+    },
+    {
+        "name": "Sealed Orchard Foods",
+        "region": "US",
+        "category": "Food & Beverage",
+        "status": "inactive",
+        "score": 12,
+    },
 )

@@ -1,4 +1,5 @@
-"""Limits on request bodies: small for strangers, and as large as a page needs for logged-in people."""
+"""Limits on request bodies: small for strangers, and as large as a page needs for logged-in
+people."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from tools.registries.records import LARGEST_IMPORT
 
 WITHOUT_LOGIN = 1_000_000
 WITH_LOGIN = 3_000_000
-"""A little more than DATA_UPLOAD_MAX_MEMORY_SIZE, so that Django itself explains slightly larger requests."""
+"""A little more than DATA_UPLOAD_MAX_MEMORY_SIZE, so that Django itself explains slightly larger
+requests."""
 
 FORM_FIELDS = 1_000_000
 """Room for a form's other fields next to its files."""

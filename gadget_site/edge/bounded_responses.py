@@ -1,7 +1,7 @@
 """Keep responses within their bounds: later bytes on the connection belong to the next response.
 
-Daphne drops only the first chunk of a body that must not be sent. Every later chunk would reach a client, or a proxy
-that shares connections between people, as the beginning of the next response.
+Daphne drops only the first chunk of a body that must not be sent. Every later chunk would reach a
+client, or a proxy that shares connections between people, as the beginning of the next response.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ WITHOUT_BODY = frozenset({204, 304})
 
 
 class BoundedResponses:
-    """Middleware that sends no body after HEAD, 204 and 304, and never more than the announced length."""
+    """Middleware that sends no body after HEAD, 204 and 304, and never more than the announced
+    length."""
 
     def __init__(self, application: Any) -> None:
         self._application = application

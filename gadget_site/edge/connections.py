@@ -20,10 +20,16 @@ from gadget_site.edge.bounded_responses import WITHOUT_BODY
 log = structlog.get_logger(__name__)
 
 LINGER_S = 5
-"""The time for which a refused client may keep sending: closed at once, it might never see the response."""
+"""The time for which a refused client may keep sending: closed at once, it might never see the
+response."""
 
 TOO_LARGE = (413, "Content Too Large", "too_large", "The request is too large.")
-DATABASE_AWAY = (503, "Service Unavailable", "database_away", "The database does not answer. Try again.")
+DATABASE_AWAY = (
+    503,
+    "Service Unavailable",
+    "database_away",
+    "The database does not answer. Try again.",
+)
 
 
 class BoundedFactory(HTTPFactory):  # type: ignore[misc]
@@ -51,7 +57,9 @@ class BoundedRequest(WebRequest):  # type: ignore[misc]
     def gotLength(self, length: int | None) -> None:  # noqa: N802
         """Judge the request by its head; `length` is None if the body is chunked."""
         self.requestHeaders.removeHeader(b"daphne-root-path")
-        sender = RequestSender(self._get_header(b"cookie", "; "), self._get_header(b"authorization", ","))
+        sender = RequestSender(
+            self._get_header(b"cookie", "; "), self._get_header(b"authorization", ",")
+        )
         is_small = length is not None and length <= WITHOUT_LOGIN
         if length is not None and (length > LARGEST or not (is_small or sender.has_credentials)):
             self._refuse(TOO_LARGE)
@@ -76,9 +84,14 @@ class BoundedRequest(WebRequest):  # type: ignore[misc]
             super().requestReceived(command, path, version)
 
     def finish(self) -> None:
-        """End the response. After a truncated one, close the connection, or the next response would complete it."""
+        """End the response. After a truncated one, close the connection, or the next response would
+        complete it."""
         announced = self.responseHeaders.getRawHeaders(b"content-length", [b""])[0]
-        is_complete = self.method == b"HEAD" or self.code in WITHOUT_BODY or announced in (b"", b"%d" % self.sentLength)
+        is_complete = (
+            self.method == b"HEAD"
+            or self.code in WITHOUT_BODY
+            or announced in (b"", b"%d" % self.sentLength)
+        )
         if not is_complete and self.channel is not None:
             self.channel.persistent = False
         super().finish()
@@ -86,10 +99,13 @@ class BoundedRequest(WebRequest):  # type: ignore[misc]
     # Our own additions
 
     async def _admit(self, sender: RequestSender, path: str, length: int | None) -> None:
-        """Accept more from logged-in people; nothing is read from the connection until that is known."""
+        """Accept more from logged-in people; nothing is read from the connection until that is
+        known."""
         transport = self.transport
         try:
-            limit = await database_sync_to_async(get_body_limit, thread_sensitive=False)(sender, path)
+            limit = await database_sync_to_async(get_body_limit, thread_sensitive=False)(
+                sender, path
+            )
         except DatabaseError:
             log.warning("the database could not identify the sender of a large request", path=path)
             limit = 0
@@ -109,7 +125,9 @@ class BoundedRequest(WebRequest):  # type: ignore[misc]
         self._is_refused = True
         self.requestHeaders.removeHeader(b"expect")  # or Twisted would still ask for the body
         channel = self.channel
-        log.info("request refused", status=reason[0], path=channel._path[:200].decode("ascii", "replace"))
+        log.info(
+            "request refused", status=reason[0], path=channel._path[:200].decode("ascii", "replace")
+        )
         channel.dataReceived = channel.lineReceived = channel.rawDataReceived = _discard
         channel.transport.write(_build_response(reason, is_api=channel._path.startswith(b"/api/")))
         channel.setTimeout(LINGER_S)
@@ -123,7 +141,13 @@ def _discard(_data: bytes) -> None:
 
 def _build_response(reason: tuple[int, str, str, str], is_api: bool) -> bytes:
     status, title, code, detail = reason
-    problem = {"type": "about:blank", "title": title, "status": status, "detail": detail, "code": code}
+    problem = {
+        "type": "about:blank",
+        "title": title,
+        "status": status,
+        "detail": detail,
+        "code": code,
+    }
     kind = "application/problem+json" if is_api else "text/plain; charset=utf-8"
     body = (json.dumps(problem) if is_api else f"{detail}\n").encode()
     head = (

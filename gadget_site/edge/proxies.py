@@ -25,7 +25,8 @@ NAMES = frozenset(
 
 
 class TrustedProxies:
-    """Middleware that passes requests on with the client's own address and scheme, without proxy headers."""
+    """Middleware that passes requests on with the client's own address and scheme, without proxy
+    headers."""
 
     def __init__(self, application: Any) -> None:
         self._application = application

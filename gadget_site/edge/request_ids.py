@@ -11,7 +11,8 @@ NAME = CORRELATION_HEADER.lower().encode()
 
 
 class RequestIds:
-    """Middleware that uses the id of a request's header `X-Request-ID` if it is acceptable, or else a new one."""
+    """Middleware that uses the id of a request's header `X-Request-ID` if it is acceptable, or else
+    a new one."""
 
     def __init__(self, application: Any) -> None:
         self._application = application
@@ -25,7 +26,10 @@ class RequestIds:
 
         async def send_with_id(message: dict[str, Any]) -> None:
             if message["type"] == "http.response.start":
-                message = {**message, "headers": [*message.get("headers", ()), (NAME, chosen.encode())]}
+                message = {
+                    **message,
+                    "headers": [*message.get("headers", ()), (NAME, chosen.encode())],
+                }
             await send(message)
 
         return await self._application(scope, receive, send_with_id)

@@ -1,4 +1,5 @@
-"""Return 503 to everything but health checks and metrics while the web part waits for a migrated database."""
+"""Return 503 to everything but health checks and metrics while the web part waits for a migrated
+database."""
 
 from __future__ import annotations
 
@@ -23,6 +24,9 @@ class StartGate:
             return await self._application(scope, receive, send)
         if scope["type"] == "websocket":
             return await send({"type": "websocket.close"})
-        headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"retry-after", str(RETRY_AFTER_S).encode())]
+        headers = [
+            (b"content-type", b"text/plain; charset=utf-8"),
+            (b"retry-after", str(RETRY_AFTER_S).encode()),
+        ]
         await send({"type": "http.response.start", "status": 503, "headers": headers})
         return await send({"type": "http.response.body", "body": TEXT})

@@ -13,7 +13,8 @@ from gadget_site.management.findings import Finding
 
 
 def check_addresses() -> Iterator[Finding]:
-    """Check that hosts, origins and proxies fit together; a mismatch shows only on access from another machine."""
+    """Check that hosts, origins and proxies fit together; a mismatch shows only on access from
+    another machine."""
     findings = [*_check_origins(), *_check_proxies()]
     yield from findings or [Finding("addresses", "hosts, origins and proxies match")]
 
@@ -23,7 +24,11 @@ def _check_origins() -> Iterator[Finding]:
         host = urlsplit(origin).hostname or ""
         if not validate_host(host, settings.ALLOWED_HOSTS):
             fix = f"add {host} to ALLOWED_HOSTS, or remove the origin"
-            yield Finding("addresses", f"{origin} is in ALLOWED_ORIGINS, but {host} is not in ALLOWED_HOSTS", fix)
+            yield Finding(
+                "addresses",
+                f"{origin} is in ALLOWED_ORIGINS, but {host} is not in ALLOWED_HOSTS",
+                fix,
+            )
         if origin.startswith("http://") and not settings.DEBUG and not is_loopback(host):
             text = f"{origin} is not encrypted: passwords and cookies can be read on the way"
             yield Finding("addresses", text, f"serve https, and set ALLOWED_ORIGINS=https://{host}")

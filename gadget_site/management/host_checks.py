@@ -1,4 +1,5 @@
-"""The doctor's checks of this machine: the installation's folder, its permissions, room to write, demo accounts."""
+"""The doctor's checks of this machine: the installation's folder, its permissions, room to write,
+demo accounts."""
 
 from __future__ import annotations
 
@@ -12,7 +13,12 @@ from pathlib import Path
 
 from django.conf import settings
 
-from agents.accounts.installation import FIX_SECRET_KEY, OTHER_SECRET_KEY, find_differences, has_other_secret_key
+from agents.accounts.installation import (
+    FIX_SECRET_KEY,
+    OTHER_SECRET_KEY,
+    find_differences,
+    has_other_secret_key,
+)
 from agents.platform.file_modes import find_open_paths, list_stored_paths
 from agents.platform.writability import check_writability
 from gadget_site.demo.accounts import FIX, describe, find_open_accounts
@@ -28,7 +34,11 @@ def check_folder() -> Iterator[Finding]:
     """Check that the data folder is writable and that nobody else can open its contents."""
     folder = settings.GADGET_DATA_DIR
     if not os.access(folder, os.W_OK):
-        yield Finding("folder", f"the data folder {str(folder)!r} is not writable", "set GADGET_DATA_DIR, or chown")
+        yield Finding(
+            "folder",
+            f"the data folder {str(folder)!r} is not writable",
+            "set GADGET_DATA_DIR, or chown",
+        )
     exposed = list(find_open_paths(_list_paths()))
     if not exposed:
         yield Finding("folder", f"only its owner can open {str(folder)!r} and the database")
@@ -42,21 +52,27 @@ def check_folder() -> Iterator[Finding]:
 
 
 def check_key_files() -> Iterator[Finding]:
-    """Check that others on this machine cannot read the files in which the guides put keys and passwords."""
+    """Check that others on this machine cannot read the files in which the guides put keys and
+    passwords."""
     places = (*KEY_FILES, settings.BASE_DIR / ".env", settings.BASE_DIR / "deploy" / ".env")
     config = (settings.GADGET_CONFIG_FILE,) if settings.GADGET_CONFIG.services else ()
     for path in (*places, *config):
         if path.is_file() and path.stat().st_mode & stat.S_IROTH:
-            text = f"anyone on this machine can read {str(path)!r}, which contains keys or passwords"
+            text = (
+                f"anyone on this machine can read {str(path)!r}, which contains keys or passwords"
+            )
             yield Finding("keys", text, f"chmod o= {shlex.quote(str(path))}")
 
 
 def check_writing() -> Iterator[Finding]:
-    """Check that the database and the files folder accept writes, and that there is room for more."""
+    """Check that the database and the files folder accept writes, and that there is room for
+    more."""
     found = check_writability()
     if found.database:
         yield Finding(
-            "database", f"nothing can be saved: {found.database}", "free up space, or remove what blocks writing"
+            "database",
+            f"nothing can be saved: {found.database}",
+            "free up space, or remove what blocks writing",
         )
     else:
         yield Finding("database", "accepts writes")

@@ -1,4 +1,5 @@
-"""The checks of `manage.py doctor`: each finding says that all is well, or what is wrong and how to fix it."""
+"""The checks of `manage.py doctor`: each finding says that all is well, or what is wrong and how to
+fix it."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ ALONE = "start it with your process manager: "
 
 
 def check_installation() -> Iterator[Finding]:
-    """Yield all findings, in the order in which to fix them; an unreachable service is asked only once."""
+    """Yield all findings, in the order in which to fix them; an unreachable service is asked only
+    once."""
     yield from check_settings()
     yield from check_addresses()
     yield from check_folder()
@@ -59,7 +61,9 @@ def check_installation() -> Iterator[Finding]:
     redis_finding = check_redis()
     yield redis_finding
     if redis_finding.is_well:
-        yield check_process(WORKER, presence, "celery --app gadget_site.celery worker --pool threads")
+        yield check_process(
+            WORKER, presence, "celery --app gadget_site.celery worker --pool threads"
+        )
         yield from check_lost_workers(presence)
         yield check_process(SWEEPER, presence, "python manage.py sweep")
     if all(finding.is_well for finding in database):
@@ -92,13 +96,18 @@ def check_settings() -> Iterator[Finding]:
 
 
 def check_database(presence: Presence) -> Iterator[Finding]:
-    """Check that the database is reachable, migrated and durable: a committed intent survives a power cut."""
+    """Check that the database is reachable, migrated and durable: a committed intent survives a
+    power cut."""
     try:
-        plan = MigrationExecutor(connection).migration_plan(MigrationExecutor(connection).loader.graph.leaf_nodes())
+        plan = MigrationExecutor(connection).migration_plan(
+            MigrationExecutor(connection).loader.graph.leaf_nodes()
+        )
         yield Finding("database", f"{connection.vendor} answers")
         yield from check_schema_version()
         if plan:
-            yield Finding("database", f"{len(plan)} migrations are not applied", "python manage.py migrate")
+            yield Finding(
+                "database", f"{len(plan)} migrations are not applied", "python manage.py migrate"
+            )
         yield _check_durability()
         yield from check_capacity(presence)
     except DatabaseError as error:
@@ -107,7 +116,8 @@ def check_database(presence: Presence) -> Iterator[Finding]:
 
 
 def _explain_failure(error: DatabaseError) -> str:
-    """Return the server's own words: the connection pool reports only that it got no connection in time."""
+    """Return the server's own words: the connection pool reports only that it got no connection in
+    time."""
     refusal = try_connecting()
     return refusal.words if refusal else str(error).strip()
 
@@ -117,7 +127,9 @@ def check_schema_version() -> Iterator[Finding]:
     try:
         check_schema()
     except WrongSchemaError as error:
-        yield Finding("database", error.fault.removesuffix("."), error.fix[0].lower() + error.fix[1:-1])
+        yield Finding(
+            "database", error.fault.removesuffix("."), error.fix[0].lower() + error.fix[1:-1]
+        )
         return
     if newer := list_unknown_migrations():
         text = f"a newer version migrated it ({newer[0]}), and this older version can still run beside it"
@@ -126,15 +138,24 @@ def check_schema_version() -> Iterator[Finding]:
 
 def _check_durability() -> Finding:
     if connection.vendor == "sqlite":
-        journal, synchronous = _query_value("PRAGMA journal_mode"), _query_value("PRAGMA synchronous")
+        journal, synchronous = (
+            _query_value("PRAGMA journal_mode"),
+            _query_value("PRAGMA synchronous"),
+        )
         if journal == "wal" and synchronous == SQLITE_FULL:
             return Finding("database", "journal_mode is WAL, synchronous is FULL")
-        text = f"journal_mode is {journal}, synchronous is {synchronous}: writes may block or be lost"
-        return Finding("database", text, "keep the file on a local disk: WAL does not work on a network share")
+        text = (
+            f"journal_mode is {journal}, synchronous is {synchronous}: writes may block or be lost"
+        )
+        return Finding(
+            "database", text, "keep the file on a local disk: WAL does not work on a network share"
+        )
     commit = _query_value("SHOW synchronous_commit")
     if commit == "off":
         return Finding(
-            "database", "synchronous_commit is off: a crash may lose a decision", "set synchronous_commit = on"
+            "database",
+            "synchronous_commit is off: a crash may lose a decision",
+            "set synchronous_commit = on",
         )
     return Finding("database", f"synchronous_commit is {commit}")
 
@@ -155,10 +176,16 @@ def check_redis() -> Finding:
     except redis.ResponseError:
         return Finding("redis", f"{where} answers (it hides its configuration)")
     except redis.RedisError as error:
-        fix = "`make run` starts it" if settings.REDIS_IS_EMBEDDED else "check that it runs and that REDIS_URL is right"
+        fix = (
+            "`make run` starts it"
+            if settings.REDIS_IS_EMBEDDED
+            else "check that it runs and that REDIS_URL is right"
+        )
         return Finding("redis", f"{where} cannot be reached: {error}", fix)
     if policy != "noeviction":
-        return Finding("redis", f"{where} drops keys when full ({policy})", "set maxmemory-policy noeviction")
+        return Finding(
+            "redis", f"{where} drops keys when full ({policy})", "set maxmemory-policy noeviction"
+        )
     return Finding("redis", f"{where} answers")
 
 
@@ -166,7 +193,11 @@ def check_process(kind: str, presence: Presence, command: str) -> Finding:
     """Check that at least one process of this kind is running."""
     if names := presence.names.get(kind):
         return Finding(kind, f"{len(names)} running: {', '.join(names)}")
-    return Finding(kind, f"no {kind} is running", (WITH_EVERYTHING if settings.REDIS_IS_EMBEDDED else ALONE) + command)
+    return Finding(
+        kind,
+        f"no {kind} is running",
+        (WITH_EVERYTHING if settings.REDIS_IS_EMBEDDED else ALONE) + command,
+    )
 
 
 def check_lost_workers(presence: Presence) -> Iterator[Finding]:
@@ -183,11 +214,13 @@ def check_capacity(presence: Presence) -> Iterator[Finding]:
         return
     pool = int(connection.settings_dict["OPTIONS"]["pool"]["max_size"])
     processes = _count_processes(presence)
-    most, reserved = _query_value("SHOW max_connections"), _query_value("SHOW superuser_reserved_connections")
-    allowed = int(str(most)) - int(str(reserved))
-    text = (
-        f"{processes} processes * {pool} connections (DATABASE_POOL) = {processes * pool}, the server allows {allowed}"
+    most, reserved = (
+        _query_value("SHOW max_connections"),
+        _query_value("SHOW superuser_reserved_connections"),
     )
+    allowed = int(str(most)) - int(str(reserved))
+    needed = f"{processes} processes * {pool} connections (DATABASE_POOL) = {processes * pool}"
+    text = f"{needed}, the server allows {allowed}"
     if processes * pool <= allowed:
         yield Finding("database", text)
     else:
@@ -196,16 +229,25 @@ def check_capacity(presence: Presence) -> Iterator[Finding]:
 
 
 def check_slots(allowed: int, ours_at_most: int) -> Finding:
-    """Check that slots for connections are free, and that the server has no lost connections of Gadget."""
+    """Check that slots for connections are free, and that the server has no lost connections of
+    Gadget."""
     with connection.cursor() as cursor:
         cursor.execute(CLIENT_CONNECTIONS)
         used, ours = cursor.fetchone()
     text = f"{used} of {allowed} connection slots are used, {ours} of them by Gadget"
     if ours > ours_at_most:
         text = f"{text}, whose processes can hold at most {ours_at_most}: the other connections are dead"
-        return Finding("database", text, "set tcp_keepalives_idle = 10 on the server, or in the pooler before it")
+        return Finding(
+            "database",
+            text,
+            "set tcp_keepalives_idle = 10 on the server, or in the pooler before it",
+        )
     if used > allowed * MOST_SLOTS:
-        return Finding("database", text, "end other programs' connections, or raise PostgreSQL's max_connections")
+        return Finding(
+            "database",
+            text,
+            "end other programs' connections, or raise PostgreSQL's max_connections",
+        )
     return Finding("database", text)
 
 
@@ -226,11 +268,14 @@ def check_encryption() -> Iterator[Finding]:
         text = f"encrypted with an older key: {_name_some(found.outdated)}"
         yield Finding("encryption", text, "python manage.py rotate_keys")
     if not found.unreadable and not found.outdated:
-        yield Finding("encryption", "everything is encrypted with the first of GADGET_ENCRYPTION_KEYS")
+        yield Finding(
+            "encryption", "everything is encrypted with the first of GADGET_ENCRYPTION_KEYS"
+        )
 
 
 def check_audit() -> Finding:
-    """Check that every key that signed the audit is here; `verify_audit` checks the signatures themselves."""
+    """Check that every key that signed the audit is here; `verify_audit` checks the signatures
+    themselves."""
     key_ids = AuditEntry.objects.order_by().values_list("key_id", flat=True).distinct()
     if missing := sorted(key_id for key_id in key_ids if not signatures.is_known(key_id)):
         text = f"entries are signed with the key {', '.join(missing)}, which GADGET_AUDIT_KEYS does not hold"
@@ -258,9 +303,15 @@ def _check_one_provider(row: ModelProvider) -> Finding:
     try:
         warning = check_provider(row, PROVIDER_PATIENCE_S)
     except ProviderError as error:
-        return Finding("provider", f"{name}: {error}", "check its address, key and model at /admin/")
+        return Finding(
+            "provider", f"{name}: {error}", "check its address, key and model at /admin/"
+        )
     if warning:
-        return Finding("provider", f"{name} answers. {warning}", "start its server with a template that supports tools")
+        return Finding(
+            "provider",
+            f"{name} answers. {warning}",
+            "start its server with a template that supports tools",
+        )
     return Finding("provider", f"{name} answers")
 
 
@@ -269,13 +320,21 @@ def check_tools() -> Iterator[Finding]:
     try:
         toolbox = get_installed_toolbox()
     except (ImportError, ValueError, RuntimeError) as error:
-        yield Finding("tools", f"the tools cannot be loaded: {error}", "check the named tool or plugin")
+        yield Finding(
+            "tools", f"the tools cannot be loaded: {error}", "check the named tool or plugin"
+        )
         return
     yield Finding("tools", f"{len(toolbox.tools())} tools are loaded")
     for problem in toolbox.left_out:
-        yield Finding("tools", f"left out: {problem}", "correct the tool, then restart web, workers and sweeper")
+        yield Finding(
+            "tools",
+            f"left out: {problem}",
+            "correct the tool, then restart web, workers and sweeper",
+        )
     for tool, problem in toolbox.not_started.items():
-        yield Finding("tools", f"{tool} is off, because it did not start: {problem}", "the log says more")
+        yield Finding(
+            "tools", f"{tool} is off, because it did not start: {problem}", "the log says more"
+        )
 
 
 def check_plugins() -> Iterator[Finding]:

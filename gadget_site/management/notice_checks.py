@@ -1,4 +1,5 @@
-"""The doctor's checks of notices and webhooks: the mail server, and addresses with failing messages."""
+"""The doctor's checks of notices and webhooks: the mail server, and addresses with failing
+messages."""
 
 from __future__ import annotations
 
@@ -22,23 +23,44 @@ LATE = timedelta(minutes=10)
 
 
 def check_notices() -> Iterator[Finding]:
-    """Check that the mail server answers, that no address fails, and that messages are sent in time."""
+    """Check that the mail server answers, that no address fails, and that messages are sent in
+    time."""
     yield _check_mail_server()
-    if Channel.objects.filter(kind=ChannelKind.PUSH).exists() and find_contact().endswith("@localhost"):
+    if Channel.objects.filter(kind=ChannelKind.PUSH).exists() and find_contact().endswith(
+        "@localhost"
+    ):
         text = "push services refuse messages without a contact: there is no https origin and no sender's address"
-        yield Finding("notices", text, "set ALLOWED_ORIGINS to the https address of Gadget, or MAIL_URL and MAIL_FROM")
+        yield Finding(
+            "notices",
+            text,
+            "set ALLOWED_ORIGINS to the https address of Gadget, or MAIL_URL and MAIL_FROM",
+        )
     failing = Channel.objects.filter(failing_since__isnull=False, confirmed_at__isnull=False)
-    for channel in failing.select_related("membership__user", "membership__organization").order_by("pk")[:MAX_NAMED]:
+    for channel in failing.select_related("membership__user", "membership__organization").order_by(
+        "pk"
+    )[:MAX_NAMED]:
         member = channel.membership
         who = f"{member.organization.slug}/{member.user.get_username()}"
         text = f"messages to {who} by {channel.get_kind_display()} fail: {channel.problem}"
-        yield Finding("notices", text, "check the mail server's log, or ask them to correct the address under Notices")
-    if late := Delivery.objects.filter(status=DeliveryStatus.WAITING, tries=0, due_at__lt=Now() - LATE).count():
+        yield Finding(
+            "notices",
+            text,
+            "check the mail server's log, or ask them to correct the address under Notices",
+        )
+    if late := Delivery.objects.filter(
+        status=DeliveryStatus.WAITING, tries=0, due_at__lt=Now() - LATE
+    ).count():
         waited = "1 message has waited" if late == 1 else f"{late:,} messages have waited"
         yield Finding("notices", f"{waited} for over 10 minutes", "check that a worker is running")
-    for webhook in Webhook.objects.filter(is_active=True, failing_since__isnull=False).order_by("pk")[:MAX_NAMED]:
+    for webhook in Webhook.objects.filter(is_active=True, failing_since__isnull=False).order_by(
+        "pk"
+    )[:MAX_NAMED]:
         text = f"deliveries to webhook {webhook.pk} of {webhook.organization.slug} fail: {webhook.problem}"
-        yield Finding("notices", text, "check the receiver, or ask an admin to correct the address under Webhooks")
+        yield Finding(
+            "notices",
+            text,
+            "check the receiver, or ask an admin to correct the address under Webhooks",
+        )
 
 
 def _check_mail_server() -> Finding:

@@ -1,4 +1,5 @@
-"""Write the lines of several processes to one output: prefixed with the part's name, or as JSON with it as a field."""
+"""Write the lines of several processes to one output: prefixed with the part's name, or as JSON
+with it as a field."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ SUPERVISOR = "up"
 
 
 class PartsOutput:
-    """An output of lines, each from one part; in JSON each line is an object with `event` and `part`."""
+    """An output of lines, each from one part; in JSON each line is an object with `event` and
+    `part`."""
 
     def __init__(self, output: TextIO, *, as_json: bool = False) -> None:
         self._output = output
@@ -20,7 +22,9 @@ class PartsOutput:
 
     def write(self, part: str, line: str) -> None:
         """Write a line of this part."""
-        self._output.write(_add_part(part, line) if self._as_json else f"{part:<{NAME_WIDTH}} | {line}\n")
+        self._output.write(
+            _add_part(part, line) if self._as_json else f"{part:<{NAME_WIDTH}} | {line}\n"
+        )
         self._output.flush()
 
     def write_plain(self, *lines: str) -> None:
@@ -38,9 +42,14 @@ def _add_part(part: str, line: str) -> str:
 
 
 def _parse(line: str) -> dict[str, Any]:
-    """Return the line's fields; a line that is no JSON object, such as a library's own, becomes the event."""
+    """Return the line's fields; a line that is no JSON object, such as a library's own, becomes the
+    event."""
     try:
         parsed = json.loads(line)
     except (ValueError, RecursionError):
         parsed = None
-    return parsed if isinstance(parsed, dict) else {"event": line, "timestamp": datetime.now(UTC).isoformat()}
+    return (
+        parsed
+        if isinstance(parsed, dict)
+        else {"event": line, "timestamp": datetime.now(UTC).isoformat()}
+    )

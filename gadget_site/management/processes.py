@@ -14,7 +14,8 @@ from gadget_site import redis_server
 
 @dataclass(frozen=True)
 class ProcessSpec:
-    """A process to start; `name` prefixes its output. The output of a quiet one is shown only if it dies."""
+    """A process to start; `name` prefixes its output. The output of a quiet one is shown only if it
+    dies."""
 
     name: str
     command: tuple[str, ...]
@@ -25,7 +26,9 @@ class ProcessSpec:
 def build_redis_process() -> ProcessSpec:
     """Return the embedded Redis of this data folder."""
     script = redis_server.__file__  # run by its path, so that it loads nothing else
-    return ProcessSpec("redis", (sys.executable, script, str(settings.GADGET_DATA_DIR)), is_quiet=True)
+    return ProcessSpec(
+        "redis", (sys.executable, script, str(settings.GADGET_DATA_DIR)), is_quiet=True
+    )
 
 
 def build_web_process() -> ProcessSpec:

@@ -1,4 +1,5 @@
-"""Supervise child processes: show their output, restart those that die or freeze, and leave none behind."""
+"""Supervise child processes: show their output, restart those that die or freeze, and leave none
+behind."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ DEATHS_WITHIN_S = 60.0
 LINES_KEPT = 20
 STOP_PATIENCE_S = 8.0
 FROZEN_AFTER_S = 20.0
-"""A process without a heartbeat for this long is replaced, before the leases of its runs expire at 30 s."""
+"""A process without a heartbeat for this long is replaced, before the leases of its runs expire at
+30 s."""
 CHECK_EVERY_S = 1.0
 
 
@@ -60,7 +62,8 @@ class Child:
 
 
 class Supervisor:
-    """Starts processes and keeps them alive until `stop()`; all methods are called from one thread."""
+    """Starts processes and keeps them alive until `stop()`; all methods are called from one
+    thread."""
 
     def __init__(self, folder: Path, output: PartsOutput) -> None:
         self._folder = folder
@@ -72,7 +75,8 @@ class Supervisor:
         self._checked_at = time.monotonic()
 
     def start(self, spec: ProcessSpec) -> None:
-        """Start a process in its own process group, so that the terminal's Ctrl-C reaches only the supervisor."""
+        """Start a process in its own process group, so that the terminal's Ctrl-C reaches only the
+        supervisor."""
         heartbeat = Path(self._heartbeats.name) / spec.name
         heartbeat.unlink(missing_ok=True)
         own = {"PYTHONUNBUFFERED": "1", SiteSettings.heartbeat_file.name: str(heartbeat)}
@@ -89,7 +93,9 @@ class Supervisor:
         )
         child = Child(spec, process, heartbeat)
         self._children[spec.name] = child
-        threading.Thread(target=self._read, args=(child,), name=f"lines-{spec.name}", daemon=True).start()
+        threading.Thread(
+            target=self._read, args=(child,), name=f"lines-{spec.name}", daemon=True
+        ).start()
 
     def watch(self, seconds: float) -> None:
         """Restart processes that die or freeze during this time.
@@ -111,21 +117,25 @@ class Supervisor:
             self.start(child.spec)
 
     def stop(self) -> None:
-        """Stop all processes: first by a signal, then by force. Redis is last, because the others use it."""
+        """Stop all processes: first by a signal, then by force. Redis is last, because the others
+        use it."""
         self._end([child for child in self._children.values() if child.spec.name != "redis"])
         self._end(list(self._children.values()))
         self._children.clear()
         self._heartbeats.cleanup()
 
     def _kill_frozen(self) -> None:
-        """Kill processes without a heartbeat. Time in which the supervisor itself was frozen does not count."""
+        """Kill processes without a heartbeat. Time in which the supervisor itself was frozen does
+        not count."""
         now = time.monotonic()
         seconds, self._checked_at = min(now - self._checked_at, CHECK_EVERY_S), now
         for child in self._children.values():
             child.check_heartbeat(seconds)
             if child.silent_s >= FROZEN_AFTER_S and not child.is_frozen:
                 child.is_frozen = True
-                self._output.write(child.spec.name, f"no heartbeat for {FROZEN_AFTER_S:.0f} s; killing it")
+                self._output.write(
+                    child.spec.name, f"no heartbeat for {FROZEN_AFTER_S:.0f} s; killing it"
+                )
                 _signal_group(child, signal.SIGKILL)
 
     def _end(self, children: list[Child]) -> None:
@@ -162,7 +172,9 @@ class Supervisor:
 
 def _describe_end(child: Child) -> str:
     code = child.process.returncode
-    return f"ended by {signal.Signals(-code).name}" if code and code < 0 else f"ended with code {code}"
+    return (
+        f"ended by {signal.Signals(-code).name}" if code and code < 0 else f"ended with code {code}"
+    )
 
 
 def _signal_group(child: Child, number: signal.Signals) -> None:

@@ -18,10 +18,13 @@ LOOK_EVERY_S = 0.5
 
 
 def main(starter: int, command: list[str]) -> None:
-    """On Linux, replace this process with the command: the kernel ends it with its starter. Elsewhere, watch both."""
+    """On Linux, replace this process with the command: the kernel ends it with its starter.
+    Elsewhere, watch both."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != starter:  # it ended before prctl; in a container, process 1 may be the starter
+        if (
+            os.getppid() != starter
+        ):  # it ended before prctl; in a container, process 1 may be the starter
             sys.exit("The process that started this one is gone.")
         os.execvp(command[0], command)  # noqa: S606
     sys.exit(_watch(starter, command))

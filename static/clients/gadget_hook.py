@@ -1,27 +1,31 @@
 #!/usr/bin/python3 -I
-"""Gadget's hook for coding assistants: it holds a tool call until a person has approved it in Gadget.
+"""Gadget's hook for coding assistants: it holds a tool call until a person has approved it in
+Gadget.
 
-An assistant starts it before each tool call, with a description of the call on standard input. It answers in the
-assistant's own form: go on, or denied and why. Whatever goes wrong, it blocks with exit code 2. It needs Python 3.9 and
-nothing else.
+An assistant starts it before each tool call, with a description of the call on standard input. It
+answers in the assistant's own form: go on, or denied and why. Whatever goes wrong, it blocks with
+exit code 2. It needs Python 3.9 and nothing else.
 
     gadget_hook.py                    answer one call; assistants start it like this
-    gadget_hook.py check ASSISTANT    check that the hook holds calls and cannot be changed: claude, codex,
-                                      gemini, cursor or copilot; with --live, also that the assistant's
-                                      own call comes to the hook; with --wait, also that an approval lets
-                                      exactly one call through
+    gadget_hook.py check ASSISTANT    check that the hook holds calls and cannot be changed: claude,
+                                      codex, gemini, cursor or copilot; with --live, also that the
+                                      assistant's own call comes to the hook; with --wait, also that
+                                      an approval lets exactly one call through
 
-Its configuration is a JSON file, /etc/gadget/hook.json, which must belong to root: then nothing from the environment
-counts. Without that file it is `~/.config/gadget/hook.json` or the one that AGENT_HOOK_CONFIG names:
+Its configuration is a JSON file, /etc/gadget/hook.json, which must belong to root: then nothing
+from the environment counts. Without that file it is `~/.config/gadget/hook.json` or the one that
+AGENT_HOOK_CONFIG names:
 
-    {"url": "https://gadget.example.com", "key": "gadget_agent_…", "timeout_s": 600, "default": "ask",
+    {"url": "https://gadget.example.com", "key": "gadget_agent_…", "timeout_s": 600, "default":
+    "ask",
      "rules": [{"tool": "Read|Grep|Glob", "do": "allow"},
                {"tool": "Bash", "input": "git (status|diff)", "do": "allow"}]}
 
-The first matching rule decides. `tool` must match the full name of the tool, and `input` at least one value of the
-input, in full; an object has an expression for each field. An `allow` rule must match every value, except the
-description next to a command. A command that is not one simple command is never allowed by its text. `level` is the
-level of the ask; the default is `destructive`. A proxy or certificates of your own are named by `proxy` and `ca_file`.
+The first matching rule decides. `tool` must match the full name of the tool, and `input` at least
+one value of the input, in full; an object has an expression for each field. An `allow` rule must
+match every value, except the description next to a command. A command that is not one simple
+command is never allowed by its text. `level` is the level of the ask; the default is `destructive`.
+A proxy or certificates of your own are named by `proxy` and `ca_file`.
 """
 
 # ruff: noqa: E402 - the environment is dropped before other modules read it
@@ -36,7 +40,8 @@ MANAGED = "/etc/gadget/hook.json"
 
 
 def is_managed() -> bool:
-    """Return True if there is a configuration of an administrator, even one that this user cannot read."""
+    """Return True if there is a configuration of an administrator, even one that this user cannot
+    read."""
     try:
         os.lstat(MANAGED)
     except FileNotFoundError:
@@ -47,7 +52,8 @@ def is_managed() -> bool:
 
 
 def drop_environment() -> None:
-    """Forget all variables, which the assistant can set; start again if Python itself has followed them."""
+    """Forget all variables, which the assistant can set; start again if Python itself has followed
+    them."""
     os.environ.clear()
     if not sys.flags.isolated:
         os.execv(sys.executable, [sys.executable, "-I", os.path.abspath(__file__)])  # noqa: S606, PTH100 - no imports yet
@@ -90,9 +96,18 @@ SHELL = ("beforeShellExecution", "afterShellExecution")
 MCP = ("beforeMCPExecution", "afterMCPExecution")
 CURSOR = (*MCP, "preToolUse", "postToolUse", "postToolUseFailure")
 FAILURES = ("PostToolUseFailure", "postToolUseFailure")
-STOPPING = [getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGHUP") if hasattr(signal, name)]
+STOPPING = [
+    getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGHUP") if hasattr(signal, name)
+]
 VARIABLES = ("AGENT_HOOK_CONFIG", "AGENT_HOOK_URL", "AGENT_HOOK_KEY")
-AFTER = ("PostToolUse", "AfterTool", "postToolUse", "afterShellExecution", "afterMCPExecution", *FAILURES)
+AFTER = (
+    "PostToolUse",
+    "AfterTool",
+    "postToolUse",
+    "afterShellExecution",
+    "afterMCPExecution",
+    *FAILURES,
+)
 SERVER_PARTS = ("mcpServers", "mcp_servers", "servers")
 FORMS = {
     **dict.fromkeys(("PreToolUse", "PostToolUse", "PostToolUseFailure"), "claude"),
@@ -145,7 +160,11 @@ SETTINGS = {
     ),
 }
 """Files from which each assistant takes hooks, or variables for them."""
-UNSWITCHABLE = ("/etc/claude-code/", "/etc/codex/requirements.toml", "/etc/github-copilot/policy.d/")
+UNSWITCHABLE = (
+    "/etc/claude-code/",
+    "/etc/codex/requirements.toml",
+    "/etc/github-copilot/policy.d/",
+)
 """Beginnings of paths whose hooks no other settings switch off."""
 NEEDS_TRUST = "Codex runs its hooks only after a person has trusted them in the dialog /hooks, anew after each edit"
 HOLDING = {
@@ -177,7 +196,9 @@ SERVERS = {
     "copilot": ("~/.copilot/mcp-config.json", ".mcp.json", ".github/mcp.json", ".vscode/mcp.json"),
 }
 """Files in which each assistant finds its MCP servers."""
-PROMPT = "This is a check of your settings. Run exactly this shell command once, then stop: {command}"
+PROMPT = (
+    "This is a check of your settings. Run exactly this shell command once, then stop: {command}"
+)
 PROGRAMS = {
     "claude": ("claude", "-p"),
     "codex": ("codex", "exec", "--skip-git-repo-check"),
@@ -186,7 +207,13 @@ PROGRAMS = {
     "copilot": ("copilot", "-p"),
 }
 """Commands that give each assistant one task."""
-DEFAULT_TIMEOUTS_S = {"claude": 600.0, "codex": 600.0, "gemini": 60.0, "cursor": 60.0, "copilot": 30.0}
+DEFAULT_TIMEOUTS_S = {
+    "claude": 600.0,
+    "codex": 600.0,
+    "gemini": 60.0,
+    "cursor": 60.0,
+    "copilot": 30.0,
+}
 
 
 COMMANDS = re.compile(r"(?i).*(bash|shell|command|cmd|exec|terminal|(?<!de)script).*")
@@ -231,17 +258,28 @@ class Refused(Blocked):
 class Call:
     """One tool call: its assistant's form, the event, the tool's name, its input, and who asks."""
 
-    def __init__(self, form: str, event: str, tool: str, given: Json, sent: dict[str, Json]) -> None:
+    def __init__(
+        self, form: str, event: str, tool: str, given: Json, sent: dict[str, Json]
+    ) -> None:
         self.form, self.event, self.tool = form, event, tool
         self.given = given if isinstance(given, dict) else {"value": given}
-        self.folder, self.address = str(sent.get("cwd") or ""), str(sent.get("url") or "").rstrip("/")
-        self.session = str(sent.get("session_id") or sent.get("conversation_id") or sent.get("sessionId") or "")
+        self.folder, self.address = (
+            str(sent.get("cwd") or ""),
+            str(sent.get("url") or "").rstrip("/"),
+        )
+        self.session = str(
+            sent.get("session_id") or sent.get("conversation_id") or sent.get("sessionId") or ""
+        )
         self.response = sent.get("tool_response", sent.get("toolResult", sent.get("output")))
         self.action = "assistant." + re.sub(r"[^A-Za-z0-9_.:-]", "_", tool)[:80]
         self.is_command = any(COMMANDS.fullmatch(name) for name in (tool, *map(str, self.given)))
-        self.is_served = event in MCP or bool(sent.get("mcp_context"))  # by an MCP server, which names its tools itself
+        self.is_served = event in MCP or bool(
+            sent.get("mcp_context")
+        )  # by an MCP server, which names its tools itself
         self.params = {"tool": tool, "folder": self.folder, "input": self.given}
-        known = {"tool": tool, "input": self.given} if event in SHELL else self.params  # Cursor names no folder later
+        known = (
+            {"tool": tool, "input": self.given} if event in SHELL else self.params
+        )  # Cursor names no folder later
         self.session_key = f"hook:{make_digest(self.session)[:16]}:"
         self.effect_key = self.session_key + make_digest([self.session, self.action, known])[:32]
 
@@ -249,7 +287,11 @@ class Call:
     def acting(self) -> dict[str, Json]:
         """The input without the description next to a command, which does nothing."""
         has_command = isinstance(self.given.get("command"), str)
-        return {name: value for name, value in self.given.items() if not (has_command and name == "description")}
+        return {
+            name: value
+            for name, value in self.given.items()
+            if not (has_command and name == "description")
+        }
 
     @property
     def ends_session(self) -> bool:
@@ -263,7 +305,9 @@ class Call:
     def has_failed(self) -> bool:
         """True if the assistant says so."""
         said = self.response if isinstance(self.response, dict) else {}
-        is_good = said.get("resultType", "success") == "success" and not (said.get("error") or said.get("is_error"))
+        is_good = said.get("resultType", "success") == "success" and not (
+            said.get("error") or said.get("is_error")
+        )
         return self.event in FAILURES or not is_good
 
 
@@ -290,9 +334,21 @@ def read_call(text: str) -> Call:
     if event in SHELL and isinstance(sent.get("command"), str):
         return Call("cursor", event, "shell", {"command": sent["command"]}, sent)
     if event in CURSOR and "tool_input" in sent:
-        return Call("cursor", event, str(sent.get("tool_name") or "mcp"), parse_input(sent["tool_input"]), sent)
+        return Call(
+            "cursor",
+            event,
+            str(sent.get("tool_name") or "mcp"),
+            parse_input(sent["tool_input"]),
+            sent,
+        )
     if event is None and isinstance(sent.get("toolName"), str) and "toolArgs" in sent:
-        over = "postToolUse" if "toolResult" in sent else "postToolUseFailure" if "error" in sent else "preToolUse"
+        over = (
+            "postToolUse"
+            if "toolResult" in sent
+            else "postToolUseFailure"
+            if "error" in sent
+            else "preToolUse"
+        )
         return Call("copilot", over, sent["toolName"], parse_input(sent["toolArgs"]), sent)
     raise Blocked("the input has an unknown format")
 
@@ -313,7 +369,11 @@ def respond(call: Call, goes_on: bool, reason: str) -> None:
     if call.form in ("claude", "codex"):
         if goes_on and call.form == "codex":
             return  # it knows only denials; silence goes on
-        said = {"hookEventName": "PreToolUse", "permissionDecision": word, "permissionDecisionReason": reason}
+        said = {
+            "hookEventName": "PreToolUse",
+            "permissionDecision": word,
+            "permissionDecisionReason": reason,
+        }
         print(json.dumps({"hookSpecificOutput": said}))
     elif call.form == "gemini":
         print(json.dumps({"decision": word, "reason": reason}))
@@ -340,9 +400,13 @@ def load_config() -> Config:
         config = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise Blocked(f"{path} cannot be read: {error}") from None
-    closed_to = 0o037 if status.st_uid == 0 else 0o077  # the assistant's group may read what only root can change
+    closed_to = (
+        0o037 if status.st_uid == 0 else 0o077
+    )  # the assistant's group may read what only root can change
     if os.name == "posix" and stat.S_IMODE(status.st_mode) & closed_to:
-        raise Blocked(f"{path} holds a key and can be read by others: chmod 640 if root owns it, else chmod 600")
+        raise Blocked(
+            f"{path} holds a key and can be read by others: chmod 640 if root owns it, else chmod 600"
+        )
     if managed and (status.st_uid != 0 or (os.geteuid() != 0 and can_change(path))):
         raise Blocked(f"{path} must belong to root, in a folder where only root can write")
     if not isinstance(config, dict):
@@ -353,10 +417,13 @@ def load_config() -> Config:
 
 
 def read_variables() -> dict[str, str]:
-    """Return the address and the key that the environment sets; never an address for the key of the file."""
+    """Return the address and the key that the environment sets; never an address for the key of the
+    file."""
     url, key = (os.environ.get(name) for name in ("AGENT_HOOK_URL", "AGENT_HOOK_KEY"))
     if url and not key:
-        raise Blocked("AGENT_HOOK_URL counts only with AGENT_HOOK_KEY, so that the key of the file goes nowhere else")
+        raise Blocked(
+            "AGENT_HOOK_URL counts only with AGENT_HOOK_KEY, so that the key of the file goes nowhere else"
+        )
     return {name: value for name, value in (("url", url), ("key", key)) if value}
 
 
@@ -372,8 +439,12 @@ def check_config(config: Config, path: Path) -> None:
     timeout_s = config.get("timeout_s", 60)
     is_number = isinstance(timeout_s, (int, float)) and not isinstance(timeout_s, bool)
     if not is_number or not MARGIN_S < timeout_s <= LONGEST_TIMEOUT_S:
-        raise Blocked(f"{path}: timeout_s must be a number above {MARGIN_S:g}, at most {LONGEST_TIMEOUT_S:g}")
-    if not all(isinstance(config.get(name, ""), str) for name in ("proxy", "ca_file", "mcp_server")):
+        raise Blocked(
+            f"{path}: timeout_s must be a number above {MARGIN_S:g}, at most {LONGEST_TIMEOUT_S:g}"
+        )
+    if not all(
+        isinstance(config.get(name, ""), str) for name in ("proxy", "ca_file", "mcp_server")
+    ):
         raise Blocked(f"{path}: proxy, ca_file and mcp_server must be texts")
     check_rule_list(config.get("rules", []), path)
 
@@ -382,8 +453,14 @@ def check_rule_list(rules: Json, path: Path) -> None:
     if not isinstance(rules, list):
         raise Blocked(f"{path}: rules must be a list")
     for rule in rules:
-        if not isinstance(rule, dict) or rule.get("do") not in VERDICTS or set(rule) - {"tool", "input", "do", "level"}:
-            raise Blocked(f"{path}: a rule has only tool, input, level and do; `do` must be ask, allow or deny")
+        if (
+            not isinstance(rule, dict)
+            or rule.get("do") not in VERDICTS
+            or set(rule) - {"tool", "input", "do", "level"}
+        ):
+            raise Blocked(
+                f"{path}: a rule has only tool, input, level and do; `do` must be ask, allow or deny"
+            )
         if problem := find_bad_expression(rule):
             raise Blocked(f"{path}: {problem}")
 
@@ -391,7 +468,10 @@ def check_rule_list(rules: Json, path: Path) -> None:
 def find_bad_expression(rule: dict[str, Json]) -> str:
     given = rule.get("input", "")
     try:
-        for expression in (rule.get("tool", ""), *(given.values() if isinstance(given, dict) else [given])):
+        for expression in (
+            rule.get("tool", ""),
+            *(given.values() if isinstance(given, dict) else [given]),
+        ):
             re.compile(expression)
     except (re.error, TypeError, OverflowError, RecursionError) as error:
         return f"a rule has an invalid regular expression: {error}"
@@ -399,10 +479,13 @@ def find_bad_expression(rule: dict[str, Json]) -> str:
 
 
 def find_rule(config: Config, call: Call) -> dict[str, Json]:
-    """Return the first rule that matches the call, or the default; where a denied command may hide, always ask."""
+    """Return the first rule that matches the call, or the default; where a denied command may hide,
+    always ask."""
     rules = [rule for rule in config.get("rules", []) if names_tool(rule, call.tool)]
     default = {"do": config.get("default", "ask")}
-    found = next((dict(rule) for rule in rules if "input" not in rule or matches_input(rule, call)), None)
+    found = next(
+        (dict(rule) for rule in rules if "input" not in rule or matches_input(rule, call)), None
+    )
     if found is None:
         found = {"do": "allow"} if is_own_tool(call) or is_at_gadget(config, call) else default
     denials = [rule for rule in rules if rule["do"] == "deny" and "input" in rule]
@@ -412,7 +495,8 @@ def find_rule(config: Config, call: Call) -> dict[str, Json]:
 
 
 def names_tool(rule: dict[str, Json], tool: str) -> bool:
-    """Return True if the rule is about this tool, named with dots or with the two underscores that Gadget serves."""
+    """Return True if the rule is about this tool, named with dots or with the two underscores that
+    Gadget serves."""
     prefix = re.match(r"mcp__.+?__|", tool).group()  # type: ignore[union-attr]  # it always matches
     name = tool[len(prefix) :]
     spelled = (tool, prefix + name.replace("__", "."), prefix + name.replace(".", "__"))
@@ -426,48 +510,75 @@ def is_own_tool(call: Call) -> bool:
 
 def is_at_gadget(config: Config, call: Call) -> bool:
     """Return True if the call goes to Gadget's own MCP server, which judges it itself."""
-    name, address = config.get("mcp_server", "gadget"), str(config.get("url", "")).rstrip("/") + "/mcp"
+    name, address = (
+        config.get("mcp_server", "gadget"),
+        str(config.get("url", "")).rstrip("/") + "/mcp",
+    )
     if not name:
         return False
     if call.form == "cursor":
         return call.event == "beforeMCPExecution" and call.address == address
     tool = r"[A-Za-z][\w.:-]*(__|\.)[\w.:-]+"
     part = re.escape(str(name))
-    form = {"gemini": f"mcp_{part}_{tool}", "copilot": f"{part}-{tool}"}.get(call.form, f"mcp__{part}__{tool}")
+    form = {"gemini": f"mcp_{part}_{tool}", "copilot": f"{part}-{tool}"}.get(
+        call.form, f"mcp__{part}__{tool}"
+    )
     return bool(re.fullmatch(form, call.tool)) and all(
-        each == name and entry == address for each, entry in list_servers(call) if re.match(rf"{part}(\Z|[_-])", each)
+        each == name and entry == address
+        for each, entry in list_servers(call)
+        if re.match(rf"{part}(\Z|[_-])", each)
     )
 
 
 def list_servers(call: Call) -> Iterator[tuple[str, str]]:
-    """Yield name and address of each MCP server in the assistant's files; empty for one without an address."""
+    """Yield name and address of each MCP server in the assistant's files; empty for one without an
+    address."""
     folders = [Path(call.folder), *Path(call.folder).parents] if call.folder else []
     for file in SERVERS.get(call.form, ()):
         is_fixed = file.startswith(("/", "~"))
-        for path in [Path(file).expanduser()] if is_fixed else [folder / file for folder in folders]:
+        for path in (
+            [Path(file).expanduser()] if is_fixed else [folder / file for folder in folders]
+        ):
             found = read_settings(path)
             projects = found.get("projects")
             inner = projects.values() if isinstance(projects, dict) else ()
             for servers in (
-                each.get(part) for each in (found, *inner) if isinstance(each, dict) for part in SERVER_PARTS
+                each.get(part)
+                for each in (found, *inner)
+                if isinstance(each, dict)
+                for part in SERVER_PARTS
             ):
                 for name, entry in servers.items() if isinstance(servers, dict) else ():
-                    address = entry.get("httpUrl") or entry.get("url") if isinstance(entry, dict) else ""
+                    address = (
+                        entry.get("httpUrl") or entry.get("url") if isinstance(entry, dict) else ""
+                    )
                     yield str(name), str(address or "").rstrip("/")
 
 
 def matches_input(rule: dict[str, Json], call: Call) -> bool:
-    """Return True if one value of the input matches, or to allow the call, every one: the assistant writes them all."""
+    """Return True if one value of the input matches, or to allow the call, every one: the assistant
+    writes them all."""
     if rule["do"] != "allow":
-        given = {name: [value, *real_paths(call, name, value)] for name, value in call.given.items()}
-        return any(re.fullmatch(expression, each) for expression, each in pair_values(rule, given, spellings_of))
+        given = {
+            name: [value, *real_paths(call, name, value)] for name, value in call.given.items()
+        }
+        return any(
+            re.fullmatch(expression, each)
+            for expression, each in pair_values(rule, given, spellings_of)
+        )
     acting = call.acting
     if isinstance(rule["input"], dict) and set(acting) - set(rule["input"]):
         return False
     pairs = list(pair_values(rule, acting, values_of))
     is_clear = not call.is_command or all(split_simple(each) is not None for _, each in pairs)
-    is_clear = is_clear and not any(leads_up(each) for name, given in acting.items() for each in paths_of(name, given))
-    return is_clear and bool(pairs) and all(re.fullmatch(expression, each) for expression, each in pairs)
+    is_clear = is_clear and not any(
+        leads_up(each) for name, given in acting.items() for each in paths_of(name, given)
+    )
+    return (
+        is_clear
+        and bool(pairs)
+        and all(re.fullmatch(expression, each) for expression, each in pairs)
+    )
 
 
 def leads_up(path: str) -> bool:
@@ -476,7 +587,8 @@ def leads_up(path: str) -> bool:
 
 
 def real_paths(call: Call, name: str, given: Json) -> Iterator[str]:
-    """Yield the paths that a field names, as they are meant: from the call's folder, without `..` and links."""
+    """Yield the paths that a field names, as they are meant: from the call's folder, without `..`
+    and links."""
     for each in paths_of(name, given):
         path = os.path.join(call.folder, os.path.expanduser(each))  # noqa: PTH111, PTH118 - it may be any text
         with contextlib.suppress(OSError, ValueError):
@@ -490,7 +602,8 @@ def paths_of(name: str, given: Json) -> Iterator[str]:
 
 
 def may_hide(rule: dict[str, Json], call: Call) -> bool:
-    """Return True if the call has a command that this rule cannot judge, or one that runs what the rule denies."""
+    """Return True if the call has a command that this rule cannot judge, or one that runs what the
+    rule denies."""
     if not call.is_command:
         return False
     for expression, each in pair_values(rule, call.acting, values_of):
@@ -504,13 +617,21 @@ def may_hide(rule: dict[str, Json], call: Call) -> bool:
 
 def hands_on_unknown(words: list[str]) -> bool:
     """Return True if a shell among the words gets one that is more than a simple command."""
-    shell = next((place for place, word in enumerate(words) if SHELLS.fullmatch(word.rpartition("/")[2])), len(words))
-    return any(not PLAIN_WORD.fullmatch(word) and split_simple(word) is None for word in words[shell + 1 :])
+    shell = next(
+        (place for place, word in enumerate(words) if SHELLS.fullmatch(word.rpartition("/")[2])),
+        len(words),
+    )
+    return any(
+        not PLAIN_WORD.fullmatch(word) and split_simple(word) is None for word in words[shell + 1 :]
+    )
 
 
 def list_inner(words: list[str]) -> Iterator[str]:
-    """Yield each command that the words may start, also from within one word, with and without its program's folder."""
-    inner = [INNER_OPTION.sub("", part).split() for word in words for part in SEPARATORS.split(word)]
+    """Yield each command that the words may start, also from within one word, with and without its
+    program's folder."""
+    inner = [
+        INNER_OPTION.sub("", part).split() for word in words for part in SEPARATORS.split(word)
+    ]
     inner += [split_simple(word) or [] for word in words]
     for found in (words, *(each for each in inner if len(each) > 1)):
         for start, word in enumerate(found):
@@ -522,14 +643,17 @@ def pair_values(
     rule: dict[str, Json], given: dict[str, Json], list_values: Callable[[Json], Iterator[str]]
 ) -> Iterator[tuple[str, str]]:
     """Yield the values of the input, each with the expression that is for it."""
-    fields = rule["input"] if isinstance(rule["input"], dict) else dict.fromkeys(given, rule["input"])
+    fields = (
+        rule["input"] if isinstance(rule["input"], dict) else dict.fromkeys(given, rule["input"])
+    )
     for name in set(fields) & set(given):
         for each in list_values(given[name]):
             yield str(fields[name]), each
 
 
 def values_of(given: Json) -> Iterator[str]:
-    """Yield each value as text, also numbers, names within objects, and empty lists: they act, too."""
+    """Yield each value as text, also numbers, names within objects, and empty lists: they act,
+    too."""
     if isinstance(given, (dict, list)) and given:
         for child in (*given, *given.values()) if isinstance(given, dict) else given:
             yield from values_of(child)
@@ -538,7 +662,8 @@ def values_of(given: Json) -> Iterator[str]:
 
 
 def spellings_of(given: Json) -> Iterator[str]:
-    """Yield each value, and each simple command without its quotes, its spaces and the folder of its program."""
+    """Yield each value, and each simple command without its quotes, its spaces and the folder of
+    its program."""
     for each in (*values_of(given), *join_lists(given)):
         yield each
         if words := split_simple(each):
@@ -556,7 +681,8 @@ def join_lists(given: Json) -> Iterator[str]:
 
 
 def split_simple(text: str) -> list[str] | None:
-    """Return the words of one simple command; None if a shell would see more in it, such as a second command."""
+    """Return the words of one simple command; None if a shell would see more in it, such as a
+    second command."""
     if (
         len(text) > LONGEST_COMMAND
         or not SIMPLE.fullmatch(text)
@@ -579,17 +705,22 @@ class NoRedirects(urllib.request.HTTPRedirectHandler):
 
 
 def build_opener(config: Config) -> urllib.request.OpenerDirector:
-    """Build the opener for requests, with the proxy and the certificates that the configuration names."""
+    """Build the opener for requests, with the proxy and the certificates that the configuration
+    names."""
     handlers: list[urllib.request.BaseHandler] = [NoRedirects()]
     if "proxy" in config:
-        handlers.append(urllib.request.ProxyHandler({"http": config["proxy"], "https": config["proxy"]}))
+        handlers.append(
+            urllib.request.ProxyHandler({"http": config["proxy"], "https": config["proxy"]})
+        )
     if "ca_file" in config:
         context = ssl.create_default_context(cafile=config["ca_file"])
         handlers.append(urllib.request.HTTPSHandler(context=context))
     return urllib.request.build_opener(*handlers)
 
 
-def send(config: Config, method: str, path: str, body: Json = None, wait_s: float = 10.0) -> dict[str, Json]:
+def send(
+    config: Config, method: str, path: str, body: Json = None, wait_s: float = 10.0
+) -> dict[str, Json]:
     """Send one request and return the answer's object."""
     request = urllib.request.Request(config["url"].rstrip("/") + path, method=method)
     request.add_header("Authorization", "Bearer " + config["key"])
@@ -642,7 +773,9 @@ def check_ask(call: Call, found: dict[str, Json]) -> dict[str, Json]:
     return found
 
 
-def wait_for_decision(config: Config, call: Call, found: dict[str, Json], until: float) -> dict[str, Json]:
+def wait_for_decision(
+    config: Config, call: Call, found: dict[str, Json], until: float
+) -> dict[str, Json]:
     """Poll until somebody has decided, or the time is over."""
     while found.get("status") == "waiting" and (left := until - time.monotonic()) > 1:
         wait_s = min(25.0, left)
@@ -661,7 +794,9 @@ def decide(config: Config, call: Call) -> tuple[bool | None, str]:
         return None, ""
     if rule["do"] == "deny":
         return False, "Your team's rules for this assistant forbid it. Do not try again."
-    found = wait_for_decision(config, call, ask(config, call, rule.get("level", "destructive")), until)
+    found = wait_for_decision(
+        config, call, ask(config, call, rule.get("level", "destructive")), until
+    )
     if found.get("status") == "approved":
         redeem(config, call, found)
         return True, f"Approved by {found.get('decided_by')} in Gadget."
@@ -670,7 +805,9 @@ def decide(config: Config, call: Call) -> tuple[bool | None, str]:
 
 def redeem(config: Config, call: Call, found: dict[str, Json]) -> None:
     """Redeem the receipt; only one call can."""
-    done = check_ask(call, send(config, "POST", f"/api/asks/{found['id']}/redeem", {"receipt": found["receipt"]}))
+    done = check_ask(
+        call, send(config, "POST", f"/api/asks/{found['id']}/redeem", {"receipt": found["receipt"]})
+    )
     if done.get("status") != "redeemed":
         raise Blocked("Gadget did not accept the receipt")
 
@@ -687,12 +824,18 @@ def explain(found: dict[str, Json]) -> str:
 
 
 def report(config: Config, call: Call) -> None:
-    """Tell Gadget that a call that was let through has ended; only one that was asked about needs it."""
+    """Tell Gadget that a call that was let through has ended; only one that was asked about needs
+    it."""
     if find_rule(config, call)["do"] != "ask":
         return
-    found = send(config, "GET", f"/api/asks?limit=1&effect_key={urllib.parse.quote(call.effect_key)}").get("items", [])
+    found = send(
+        config, "GET", f"/api/asks?limit=1&effect_key={urllib.parse.quote(call.effect_key)}"
+    ).get("items", [])
     if found and found[0].get("status") == "redeemed":
-        body = {"outcome": "failed" if call.has_failed else "succeeded", "summary": "Reported by the assistant."}
+        body = {
+            "outcome": "failed" if call.has_failed else "succeeded",
+            "summary": "Reported by the assistant.",
+        }
         send(config, "POST", f"/api/asks/{found[0]['id']}/outcome", body)
 
 
@@ -725,7 +868,9 @@ def hold() -> int:
 
 def cancel(config: Config, effects: str) -> None:
     """Take back the open asks about these effects, so that nobody decides what no one waits for."""
-    send(config, "POST", "/api/asks/cancel", {"effect_key_prefix": effects}, wait_s=SHORTEST_MARGIN_S)
+    send(
+        config, "POST", "/api/asks/cancel", {"effect_key_prefix": effects}, wait_s=SHORTEST_MARGIN_S
+    )
 
 
 def stop_at_signals(config: Config, call: Call) -> None:
@@ -755,7 +900,8 @@ def find_end_s() -> float:
 
 
 def limit_time(end_s: float) -> None:
-    """Block after so many seconds: by a thread while the network hangs, by a signal while an expression does."""
+    """Block after so many seconds: by a thread while the network hangs, by a signal while an
+    expression does."""
     late = "Gadget did not answer in time"
     thread = threading.Timer(end_s, block, [late])
     thread.daemon = True
@@ -812,26 +958,35 @@ def check(assistant: str, settings: str | None = None, *, waits: bool, lives: bo
     except Blocked as blocked:
         findings.fail(str(blocked))
     if not findings.is_verified:
-        print(f"The hook is not verified: no call of the assistant came to it. Run check {assistant} --live.")
+        print(
+            f"The hook is not verified: no call of the assistant came to it. Run check {assistant} --live."
+        )
     if findings.problems > findings.changeable:
         print(f"The check found {findings.problems} problem(s).")
     elif findings.changeable:
         what = "file(s) or variable(s) that it depends on"
         advice = "To enforce it, keep them where only root can change them, and set no variable."
-        print(f"The hook is only cooperative: this user can change {findings.changeable} {what}. {advice}")
+        print(
+            f"The hook is only cooperative: this user can change {findings.changeable} {what}. {advice}"
+        )
     else:
-        print("The check found no problem: this user cannot change the hook, its configuration or the settings.")
+        print(
+            "The check found no problem: this user cannot change the hook, its configuration or the settings."
+        )
     return findings.problems
 
 
 def check_live(assistant: str, config: Config, findings: Findings) -> None:
-    """Let the assistant ask for one harmless command, and wait for its ask; then take the ask back."""
+    """Let the assistant ask for one harmless command, and wait for its ask; then take the ask
+    back."""
     token = f"gadget-check-{os.urandom(6).hex()}"
     command = f"echo {token}"
     for tool in ("Bash", "run_shell_command", "shell", "bash"):
         call = Call(assistant, "PreToolUse", tool, {"command": command}, {})
         if find_rule(config, call)["do"] != "ask":
-            findings.fail(f"a rule of the configuration decides {tool} with {command}, so no ask can come")
+            findings.fail(
+                f"a rule of the configuration decides {tool} with {command}, so no ask can come"
+            )
             return
     began = time.monotonic()
     with tempfile.TemporaryFile() as output:
@@ -853,15 +1008,25 @@ def check_live(assistant: str, config: Config, findings: Findings) -> None:
     )
 
 
-def start_assistant(assistant: str, command: str, output: IO[bytes]) -> subprocess.Popen[bytes] | None:
-    """Start the assistant with the task to run the command; without its program, ask the person to do that."""
+def start_assistant(
+    assistant: str, command: str, output: IO[bytes]
+) -> subprocess.Popen[bytes] | None:
+    """Start the assistant with the task to run the command; without its program, ask the person to
+    do that."""
     name, *arguments = PROGRAMS[assistant]
     path, task = shutil.which(name), PROMPT.format(command=command)
     if path is None:
-        print(f"         Within {LONGEST_CHECK_S:g} seconds, give your assistant this task: {task}", flush=True)
+        print(
+            f"         Within {LONGEST_CHECK_S:g} seconds, give your assistant this task: {task}",
+            flush=True,
+        )
         return None
     print(f"         {name} is asked to run: {command}", flush=True)
-    streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": subprocess.STDOUT}
+    streams: dict[str, Any] = {
+        "stdin": subprocess.DEVNULL,
+        "stdout": output,
+        "stderr": subprocess.STDOUT,
+    }
     return subprocess.Popen([path, *arguments, task], **streams)
 
 
@@ -877,8 +1042,11 @@ def end_program(program: subprocess.Popen[bytes]) -> None:
             program.kill()
 
 
-def await_ask(config: Config, token: str, until: float, program: subprocess.Popen[bytes] | None) -> dict[str, Json]:
-    """Return the ask about the command with this token; nothing if the assistant ends without one."""
+def await_ask(
+    config: Config, token: str, until: float, program: subprocess.Popen[bytes] | None
+) -> dict[str, Json]:
+    """Return the ask about the command with this token; nothing if the assistant ends without
+    one."""
     while time.monotonic() < until:
         has_ended = program is not None and program.poll() is not None
         for found in send(config, "GET", "/api/asks?limit=20").get("items", []):
@@ -892,7 +1060,10 @@ def await_ask(config: Config, token: str, until: float, program: subprocess.Pope
 
 def check_rules(config: Config, findings: Findings) -> None:
     """Check that a call which no rule names is held or denied."""
-    wide = any(rule["do"] == "allow" and not set(rule) & {"tool", "input"} for rule in config.get("rules", []))
+    wide = any(
+        rule["do"] == "allow" and not set(rule) & {"tool", "input"}
+        for rule in config.get("rules", [])
+    )
     findings.judge(
         config.get("default", "ask") != "allow" and not wide,
         "calls that no rule names are not allowed",
@@ -903,11 +1074,15 @@ def check_rules(config: Config, findings: Findings) -> None:
 def check_settings(
     assistant: str, settings: str | None, config: Config, findings: Findings
 ) -> tuple[list[Path], list[Path]]:
-    """Check the entries of the assistant's settings; return the files that they start, and the settings themselves."""
+    """Check the entries of the assistant's settings; return the files that they start, and the
+    settings themselves."""
     paths = [Path(settings)] if settings else list_settings(assistant)
     events = {event for group in HOLDING[assistant] for event in group}
     before = [each for path in paths for each in list_hooks(path) if each.event in events]
-    missing = min((sorted(set(group) - {each.event for each in before}) for group in HOLDING[assistant]), key=len)
+    missing = min(
+        (sorted(set(group) - {each.event for each in before}) for group in HOLDING[assistant]),
+        key=len,
+    )
     findings.judge(
         not missing,
         f"the hook is installed in {before[0].path if before else ''}",
@@ -921,20 +1096,27 @@ def check_settings(
             findings.fail(f"{path} switches all hooks off")
     ends = {each.event for path in paths for each in list_hooks(path)} & set(ENDS)
     if before and not ends:
-        print("note     no event tells the hook that a session ends: its open asks then wait until they expire")
-    print(f"note     the assistant's own tools are those of {assistant} {OWN_TOOLS[assistant].split()[0]}")
+        print(
+            "note     no event tells the hook that a session ends: its open asks then wait until they expire"
+        )
+    print(
+        f"note     the assistant's own tools are those of {assistant} {OWN_TOOLS[assistant].split()[0]}"
+    )
     if assistant == "codex" and before and not is_fixed:
         print(f"note     {before[0].path}: {NEEDS_TRUST}")
     for each in before:
         check_entry(assistant, each, float(config.get("timeout_s", 60)), findings)
-    named = list(dict.fromkeys(Path(each.file).expanduser().absolute() for each in before if each.file))
+    named = list(
+        dict.fromkeys(Path(each.file).expanduser().absolute() for each in before if each.file)
+    )
     used = list(dict.fromkeys(each.path.absolute() for each in before))
     programs = list(dict.fromkeys(Path(each.words[0]) for each in before if each.is_isolated))
     return named or [Path(__file__).resolve()], [*programs, *used]
 
 
 def check_entry(assistant: str, each: Installed, own_s: float, findings: Findings) -> None:
-    """Check that the entry covers every tool, waits long enough, and starts the hook whatever the environment is."""
+    """Check that the entry covers every tool, waits long enough, and starts the hook whatever the
+    environment is."""
     unit = 1_000 if assistant == "gemini" else 1
     found_s = DEFAULT_TIMEOUTS_S[assistant] if each.timeout is None else each.timeout / unit
     margin = found_s - (own_s - SHORTEST_MARGIN_S)
@@ -952,7 +1134,9 @@ def check_entry(assistant: str, each: Installed, own_s: float, findings: Finding
         print(f"ok       {each.event}: the command takes nothing from the environment")
     else:
         example = f"{COMMAND} {each.file or '/usr/local/lib/gadget_hook.py'}"
-        findings.find_changeable(f"{each.event}: the environment can change what the command starts; use {example}")
+        findings.find_changeable(
+            f"{each.event}: the environment can change what the command starts; use {example}"
+        )
 
 
 def list_settings(assistant: str) -> list[Path]:
@@ -967,9 +1151,16 @@ def switches_hooks_off(path: Path) -> bool:
     """Return True if the settings switch hooks off, in the words of any of the assistants."""
     found = read_settings(path)
     of_gemini, features = found.get("hooksConfig"), found.get("features")
-    is_off = isinstance(of_gemini, dict) and (of_gemini.get("enabled") is False or of_gemini.get("disabled"))
-    is_no_feature = isinstance(features, dict) and False in (features.get("hooks"), features.get("codex_hooks"))
-    return bool(found.get("disableAllHooks") or found.get("disabledHooks") or is_off or is_no_feature)
+    is_off = isinstance(of_gemini, dict) and (
+        of_gemini.get("enabled") is False or of_gemini.get("disabled")
+    )
+    is_no_feature = isinstance(features, dict) and False in (
+        features.get("hooks"),
+        features.get("codex_hooks"),
+    )
+    return bool(
+        found.get("disableAllHooks") or found.get("disabledHooks") or is_off or is_no_feature
+    )
 
 
 def read_settings(path: Path) -> dict[str, Json]:
@@ -977,7 +1168,11 @@ def read_settings(path: Path) -> dict[str, Json]:
     try:
         text = path.read_text(encoding="utf-8")
         if path.name == ".env":
-            return {"env": dict(re.findall(r"^[ \t]*(?:export[ \t]+)?(\w+)[ \t]*=(.*)$", text, re.MULTILINE))}
+            return {
+                "env": dict(
+                    re.findall(r"^[ \t]*(?:export[ \t]+)?(\w+)[ \t]*=(.*)$", text, re.MULTILINE)
+                )
+            }
         if path.suffix == ".toml":
             return read_toml(text, path)
         found = json.loads(text)
@@ -1020,7 +1215,9 @@ class Installed:
     @property
     def is_isolated(self) -> bool:
         """True if neither PATH nor Python's own variables choose what runs."""
-        return self.words[1:2] == ["-I"] and all(Path(each).is_absolute() for each in (self.words[0], self.file))
+        return self.words[1:2] == ["-I"] and all(
+            Path(each).is_absolute() for each in (self.words[0], self.file)
+        )
 
 
 def read_command(entry: dict[str, Json]) -> str:
@@ -1075,13 +1272,16 @@ def check_owners(files: list[Path], findings: Findings) -> None:
 
 
 def check_environment(assistant: str, settings: str | None, findings: Findings) -> None:
-    """Name the variables that replace the configuration, and those that settings give to the hook."""
+    """Name the variables that replace the configuration, and those that settings give to the
+    hook."""
     user = "this user, who also runs the assistant,"
     for name in filter(os.environ.get, VARIABLES):
         if is_managed():
             print(f"ok       {name} is set, and counts for nothing beside {MANAGED}")
         else:
-            findings.find_changeable(f"{name} comes from the environment, which this user can change")
+            findings.find_changeable(
+                f"{name} comes from the environment, which this user can change"
+            )
     for path in [Path(settings)] if settings else list_settings(assistant):
         names = ", ".join(sorted(list_variables(path)))
         if names and can_change(path):
@@ -1091,7 +1291,8 @@ def check_environment(assistant: str, settings: str | None, findings: Findings) 
 
 
 def list_variables(path: Path) -> set[str]:
-    """Return the variables that a settings file, or an entry in it, sets for what the assistant starts."""
+    """Return the variables that a settings file, or an entry in it, sets for what the assistant
+    starts."""
     found: set[str] = set()
     for entry in [read_settings(path), *(entry for _, _, entry in list_entries(path))]:
         given = entry.get("env")
@@ -1100,13 +1301,15 @@ def list_variables(path: Path) -> set[str]:
 
 
 def can_change(path: Path) -> bool:
-    """Return True if this user can write the file, or replace it, a folder above it or a link on the way to it."""
+    """Return True if this user can write the file, or replace it, a folder above it or a link on
+    the way to it."""
     stops = list(follow_links(path.absolute()))
     return len(stops) > MOST_LINKS or any(can_replace(each) for each in stops)
 
 
 def follow_links(path: Path) -> Iterator[Path]:
-    """Yield the path, and each one that its links lead to, one link at a time; a loop of links ends after many."""
+    """Yield the path, and each one that its links lead to, one link at a time; a loop of links ends
+    after many."""
     for _ in range(MOST_LINKS + 1):
         yield path
         links = (each for each in (*reversed(path.parents), path) if read_link(each))
@@ -1125,7 +1328,8 @@ def read_link(path: Path) -> str:
 
 
 def can_replace(path: Path) -> bool:
-    """Return True if this user can write what is here, or put something else here or in the place of a folder above."""
+    """Return True if this user can write what is here, or put something else here or in the place
+    of a folder above."""
     user = os.geteuid() if hasattr(os, "geteuid") else None
     if has_power_over(path, user):
         return True
@@ -1138,7 +1342,8 @@ def can_replace(path: Path) -> bool:
 
 
 def is_protected(entry: Path, folder: Path, user: int | None) -> bool:
-    """Return True if the folder, such as /tmp, keeps this user from replacing the entry, because neither is theirs."""
+    """Return True if the folder, such as /tmp, keeps this user from replacing the entry, because
+    neither is theirs."""
     try:
         owners = (0, folder.stat().st_uid, entry.lstat().st_uid)
         return bool(folder.stat().st_mode & stat.S_ISVTX) and user not in owners
@@ -1159,28 +1364,42 @@ def check_way(config: Config, findings: Findings, *, waits: bool) -> None:
     call = Call("claude", "PreToolUse", "hook_check", given, {})
     found = ask(config, call, "read")
     status, address = found.get("status"), f"ask {found.get('id')}, {found.get('url')}"
-    findings.judge(status == "waiting", f"Gadget holds an ask: {address}", f"an ask was {status}, not held: {address}")
+    findings.judge(
+        status == "waiting",
+        f"Gadget holds an ask: {address}",
+        f"an ask was {status}, not held: {address}",
+    )
     if waits:
         print(f"         Approve it there within {LONGEST_CHECK_S:g} seconds.", flush=True)
         found = wait_for_decision(config, call, found, time.monotonic() + LONGEST_CHECK_S)
         is_approved = found.get("status") == "approved"
-        findings.judge(is_approved, "a person approved the ask", describe_no_approval(found.get("status")))
+        findings.judge(
+            is_approved, "a person approved the ask", describe_no_approval(found.get("status"))
+        )
     if found.get("status") == "approved":
         check_redemption(config, call, found, findings)
     elif found.get("status") == "waiting":
         done = send(config, "POST", f"/api/asks/{found['id']}/cancel")
         was_cancelled = done.get("status") == "cancelled"
         what = "the ask of this check was"
-        findings.judge(was_cancelled, f"{what} cancelled", f"{what} not cancelled: it is {done.get('status')}")
+        findings.judge(
+            was_cancelled, f"{what} cancelled", f"{what} not cancelled: it is {done.get('status')}"
+        )
 
 
 def describe_no_approval(status: Json) -> str:
     if status == "waiting":
         return f"nobody decided within {LONGEST_CHECK_S:g} seconds"
-    return "a person denied the ask" if status == "denied" else f"the ask was not approved: it is {status}"
+    return (
+        "a person denied the ask"
+        if status == "denied"
+        else f"the ask was not approved: it is {status}"
+    )
 
 
-def check_redemption(config: Config, call: Call, found: dict[str, Json], findings: Findings) -> None:
+def check_redemption(
+    config: Config, call: Call, found: dict[str, Json], findings: Findings
+) -> None:
     redeem(config, call, found)
     print("ok       the approval lets one call through")
     try:
@@ -1188,7 +1407,12 @@ def check_redemption(config: Config, call: Call, found: dict[str, Json], finding
         findings.fail("the approval lets a second call through")
     except Refused as refused:
         findings.judge(refused.status == CONFLICT, "a second call is refused", str(refused))
-    send(config, "POST", f"/api/asks/{found['id']}/outcome", {"outcome": "succeeded", "summary": "A check."})
+    send(
+        config,
+        "POST",
+        f"/api/asks/{found['id']}/outcome",
+        {"outcome": "succeeded", "summary": "A check."},
+    )
 
 
 def main(arguments: list[str]) -> int:

@@ -17,7 +17,12 @@ from pytest_django import Settings
 from agents.accounts.logins import hashing, limits
 from agents.accounts.logins.hashing import ThreadLimit, TooBusy
 from agents.accounts.logins.known_browsers import build_cookie_name
-from agents.accounts.logins.limits import MAX_FOR_ACCOUNT, MAX_FROM_ADDRESS, MAX_FROM_KNOWN_BROWSER, WINDOW
+from agents.accounts.logins.limits import (
+    MAX_FOR_ACCOUNT,
+    MAX_FROM_ADDRESS,
+    MAX_FROM_KNOWN_BROWSER,
+    WINDOW,
+)
 from tests.web.test_users import create_reset_link, invite, open_link
 from tests.world import World, make_world, nobody
 
@@ -41,12 +46,16 @@ def world_with_passwords(settings: Settings) -> World:
     return made
 
 
-def log_in(username: str, password: str = PASSWORD, address: str = HOME, client: Client | None = None) -> Any:
+def log_in(
+    username: str, password: str = PASSWORD, address: str = HOME, client: Client | None = None
+) -> Any:
     sent = {"username": username, "password": password}
     return (client or nobody()).post("/login/", sent, REMOTE_ADDR=address)
 
 
-def guess(username: str, times: int = 1, address: str = STRANGER, client: Client | None = None) -> list[int]:
+def guess(
+    username: str, times: int = 1, address: str = STRANGER, client: Client | None = None
+) -> list[int]:
     return [log_in(username, "wrong", address, client).status_code for _ in range(times)]
 
 
@@ -74,7 +83,9 @@ class TestPerAccountAndAddress:
         guess("viewer", MAX_FOR_ACCOUNT + 1, STRANGER)
         assert log_in("viewer", address=HOME).status_code == OK
 
-    def test_the_lock_ends_15_minutes_after_the_first_try_even_if_guessing_continues(self, world: World) -> None:
+    def test_the_lock_ends_15_minutes_after_the_first_try_even_if_guessing_continues(
+        self, world: World
+    ) -> None:
         guess("viewer", MAX_FOR_ACCOUNT, HOME)
         let_pass(WINDOW - timedelta(seconds=20))
         assert guess("viewer", 3, HOME) == [LOCKED] * 3
@@ -83,7 +94,9 @@ class TestPerAccountAndAddress:
 
     def test_the_login_page_of_the_admin_shares_the_limit(self, world: World) -> None:
         for _ in range(MAX_FOR_ACCOUNT):
-            nobody().post("/admin/login/", {"username": "admin", "password": "wrong"}, REMOTE_ADDR=HOME)
+            nobody().post(
+                "/admin/login/", {"username": "admin", "password": "wrong"}, REMOTE_ADDR=HOME
+            )
         assert log_in("admin").status_code == LOCKED
         sent = {"username": "admin", "password": PASSWORD}
         assert nobody().post("/admin/login/", sent, REMOTE_ADDR=HOME).status_code == LOCKED
@@ -96,7 +109,9 @@ class TestPerAddress:
         assert log_in("viewer", address=STRANGER).status_code == LOCKED
         assert log_in("viewer", address=HOME).status_code == OK
 
-    def test_logging_in_with_the_right_password_does_not_reset_the_limit(self, world: World) -> None:
+    def test_logging_in_with_the_right_password_does_not_reset_the_limit(
+        self, world: World
+    ) -> None:
         for number in range(MAX_FROM_ADDRESS - 1):
             guess(f"name{number}")
             assert log_in("outsider", address=STRANGER).status_code == OK
@@ -104,7 +119,9 @@ class TestPerAddress:
         assert guess("another") == [LOCKED]
 
     def test_all_addresses_of_an_ipv6_network_share_one_limit(self, world: World) -> None:
-        responses = [guess(f"name{number}", address=f"2001:db8:7::{number + 1:x}")[0] for number in range(21)]
+        responses = [
+            guess(f"name{number}", address=f"2001:db8:7::{number + 1:x}")[0] for number in range(21)
+        ]
         assert responses == [WRONG] * 20 + [LOCKED]
         assert guess("name", address="2001:db8:7:1::1") == [WRONG]
 
@@ -126,7 +143,9 @@ class TestPerAddress:
 
 
 class TestKnownBrowser:
-    def test_a_locked_out_person_can_log_in_from_a_browser_they_used_before(self, world: World) -> None:
+    def test_a_locked_out_person_can_log_in_from_a_browser_they_used_before(
+        self, world: World
+    ) -> None:
         known = nobody()
         assert log_in("viewer", address=STRANGER, client=known).status_code == OK
         known.post("/logout/")
@@ -136,13 +155,17 @@ class TestKnownBrowser:
         assert log_in("viewer", address=STRANGER).status_code == LOCKED
         assert log_in("viewer", address=STRANGER, client=known).status_code == OK
 
-    def test_the_cookie_of_a_known_browser_does_not_open_another_account(self, world: World) -> None:
+    def test_the_cookie_of_a_known_browser_does_not_open_another_account(
+        self, world: World
+    ) -> None:
         known = nobody()
         log_in("viewer", address=STRANGER, client=known)
         known.post("/logout/")
         guess("operator", MAX_FOR_ACCOUNT)
         assert log_in("operator", address=STRANGER, client=known).status_code == LOCKED
-        known.cookies[build_cookie_name("operator")] = known.cookies[build_cookie_name("viewer")].value
+        known.cookies[build_cookie_name("operator")] = known.cookies[
+            build_cookie_name("viewer")
+        ].value
         assert log_in("operator", address=STRANGER, client=known).status_code == LOCKED
 
     def test_a_known_browser_has_its_own_limit_from_every_address(self, world: World) -> None:
@@ -186,7 +209,9 @@ def test_simultaneous_guesses_do_not_exceed_the_limit(settings: Settings) -> Non
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_password_is_never_hashed_inside_a_transaction(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_password_is_never_hashed_inside_a_transaction(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """SQLite has one writer at a time, and hashing may wait for a slot."""
     world = world_with_passwords(settings)
     links = invite(world), create_reset_link(world, "operator")
@@ -197,7 +222,11 @@ def test_a_password_is_never_hashed_inside_a_transaction(settings: Settings, mon
     new = {"password": PASSWORD, "again": PASSWORD}
     assert open_link(links[0]).post("/join/", {"username": "ada", **new}).status_code == OK
     assert open_link(links[1]).post("/new-password/", new).status_code == OK
-    own = {"old_password": PASSWORD, "new_password1": PASSWORD + "!", "new_password2": PASSWORD + "!"}
+    own = {
+        "old_password": PASSWORD,
+        "new_password1": PASSWORD + "!",
+        "new_password2": PASSWORD + "!",
+    }
     assert viewer.post("/account/password/", own).status_code == OK
     assert limit.taken >= 3
     assert not limit.was_in_transaction
@@ -248,7 +277,9 @@ class TestCostOfPasswords:
         monkeypatch.setattr(hashing, "LIMIT", limit)
         with limit.holding_slot():
             for path in ("/login/", "/admin/login/"):
-                response = nobody().post(path, {"username": "somebody", "password": "x"}, REMOTE_ADDR=HOME)
+                response = nobody().post(
+                    path, {"username": "somebody", "password": "x"}, REMOTE_ADDR=HOME
+                )
                 assert (response.status_code, response["Retry-After"]) == (429, "5")
                 assert "Try again in a few seconds" in response.content.decode()
         assert not AccessAttempt.objects.filter(failures_since_start__gt=0).exists()
@@ -309,7 +340,10 @@ class Counted(ThreadLimit):
 
 def real_hashing(settings: Settings) -> None:
     """The product's hashing instead of the tests' quick one, which can still read stored hashes."""
-    settings.PASSWORD_HASHERS = [f"{hashing.__name__}.BoundedPasswordHasher", *settings.PASSWORD_HASHERS]
+    settings.PASSWORD_HASHERS = [
+        f"{hashing.__name__}.BoundedPasswordHasher",
+        *settings.PASSWORD_HASHERS,
+    ]
 
 
 def test_every_limit_equals_the_documented_one() -> None:

@@ -1,4 +1,5 @@
-"""A superuser who is in no organization lands in the admin, which is where organizations are created."""
+"""A superuser who is in no organization lands in the admin, which is where organizations are
+created."""
 
 from __future__ import annotations
 
@@ -52,11 +53,15 @@ def test_superuser_becomes_admin_of_the_organization_that_they_create(root: User
     assert "You are an admin of Acme." in response.content.decode()
     member = root.memberships.get()
     assert (member.organization.slug, member.role) == ("acme", Role.ADMIN)
-    assert AuditEntry.objects.filter(organization=member.organization, action="membership_added").exists()
+    assert AuditEntry.objects.filter(
+        organization=member.organization, action="membership_added"
+    ).exists()
     assert client.get("/").status_code == 200
     client.post("/admin/accounts/organization/add/", {**form, "name": "Other", "slug": "other"})
     assert Organization.objects.count() == 2
-    assert root.memberships.count() == 1, "control: who has an organization joins no other by itself"
+    assert root.memberships.count() == 1, (
+        "control: who has an organization joins no other by itself"
+    )
 
 
 def test_other_people_without_an_organization_are_told_to_ask_an_admin() -> None:

@@ -21,7 +21,9 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def organizations() -> tuple[Organization, Organization]:
-    made = tuple(Organization.objects.create(name=slug.title(), slug=slug) for slug in ("acme", "globex"))
+    made = tuple(
+        Organization.objects.create(name=slug.title(), slug=slug) for slug in ("acme", "globex")
+    )
     for organization in made:
         append(organization)
     return made[0], made[1]
@@ -30,12 +32,15 @@ def organizations() -> tuple[Organization, Organization]:
 def append(organization: Organization, count: int = 3) -> None:
     for number in range(count):
         with transaction.atomic():
-            entry = audit.NewEntry("user:admin", "employee_changed", f"employee:{number}", {"number": number})
+            entry = audit.NewEntry(
+                "user:admin", "employee_changed", f"employee:{number}", {"number": number}
+            )
             audit.append(organization.pk, [entry])
 
 
 def fields_of(row: AuditEntry) -> dict[str, object]:
-    """The fields that a signature covers, as read by an attacker with the source and the database."""
+    """The fields that a signature covers, as read by an attacker with the source and the
+    database."""
     names = ("seq", "actor", "action", "subject", "payload")
     fields = {name: getattr(row, name) for name in names}
     at = row.at.isoformat(timespec="microseconds")
@@ -43,7 +48,8 @@ def fields_of(row: AuditEntry) -> dict[str, object]:
 
 
 def forge(organization: Organization, key_id: str | None = None) -> None:
-    """Rewrite the history from entry 2 with data of the database, and recompute all later hashes."""
+    """Rewrite the history from entry 2 with data of the database, and recompute all later
+    hashes."""
     previous = AuditEntry.objects.get(organization=organization, seq=1).hash
     for row in AuditEntry.objects.filter(organization=organization, seq__gte=2).order_by("seq"):
         row.actor, row.previous_hash = "user:somebody else", previous
@@ -62,7 +68,11 @@ def problems_of(*arguments: str) -> str:
 
 def head_of(organization: Organization) -> str:
     """The head as the command prints it."""
-    (line,) = [line for line in verify("--organization", organization.slug).splitlines() if "head: " in line]
+    (line,) = [
+        line
+        for line in verify("--organization", organization.slug).splitlines()
+        if "head: " in line
+    ]
     return line.split()[-1]
 
 
@@ -72,7 +82,9 @@ def verify(*arguments: str) -> str:
     return told.getvalue()
 
 
-def test_untouched_chains_are_reported_as_intact(organizations: tuple[Organization, Organization]) -> None:
+def test_untouched_chains_are_reported_as_intact(
+    organizations: tuple[Organization, Organization],
+) -> None:
     told = verify()
     assert "acme: the chain is intact" in told
     assert "globex: the chain is intact" in told
@@ -91,7 +103,9 @@ def test_a_changed_entry_is_reported_and_the_other_chains_stay_intact(
 
 
 @pytest.mark.parametrize("seq", [1, 3])
-def test_a_removed_entry_is_detected_at_either_end(organizations: tuple[Organization, Organization], seq: int) -> None:
+def test_a_removed_entry_is_detected_at_either_end(
+    organizations: tuple[Organization, Organization], seq: int
+) -> None:
     AuditEntry.objects.filter(organization=organizations[0], seq=seq).delete()
     with pytest.raises(CommandError):
         verify("--organization", "acme")
@@ -116,7 +130,9 @@ def test_an_entry_added_without_the_key_is_invalid(
     organizations: tuple[Organization, Organization],
 ) -> None:
     last = AuditEntry.objects.get(organization=organizations[0], seq=3)
-    added = AuditEntry(organization=organizations[0], seq=4, actor="a", action="b", subject="c", at=last.at)
+    added = AuditEntry(
+        organization=organizations[0], seq=4, actor="a", action="b", subject="c", at=last.at
+    )
     added.previous_hash = last.hash
     added.hash = fingerprint(fields_of(added))
     added.save()
@@ -150,7 +166,9 @@ class TestPrintedHeads:
         assert "head: entry 3 of acme was printed as a head but no longer exists" in told
         assert "globex was printed" not in told
         append(acme)
-        assert "head: entry 3 of acme differs from the printed head" in problems_of("--head", printed[0])
+        assert "head: entry 3 of acme differs from the printed head" in problems_of(
+            "--head", printed[0]
+        )
 
     def test_a_printed_head_of_a_deleted_organization_is_reported(
         self, organizations: tuple[Organization, Organization]
@@ -175,7 +193,10 @@ class TestChangingTheKey:
         append(organizations[0], 2)
         told = verify("--organization", "acme")
         assert f"signed with the key {old_id}: 3 entries, from 1 to 3" in told
-        assert f"signed with the key {signatures.get_current_key_id()} (the current key): 2 entries, from 4" in told
+        assert (
+            f"signed with the key {signatures.get_current_key_id()} (the current key): 2 entries, from 4"
+            in told
+        )
 
     def test_entries_of_a_removed_key_do_not_verify(
         self, organizations: tuple[Organization, Organization], settings: Settings
@@ -183,7 +204,10 @@ class TestChangingTheKey:
         old_id = signatures.get_current_key_id()
         settings.GADGET_AUDIT_KEYS = [Fernet.generate_key().decode()]
         told = problems_of("--organization", "acme")
-        assert f"entry 1 is signed with the key {old_id}, which GADGET_AUDIT_KEYS does not hold" in told
+        assert (
+            f"entry 1 is signed with the key {old_id}, which GADGET_AUDIT_KEYS does not hold"
+            in told
+        )
 
 
 def test_the_sweeper_logs_every_head(organizations: tuple[Organization, Organization]) -> None:

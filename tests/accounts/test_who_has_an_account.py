@@ -17,7 +17,9 @@ def world() -> World:
     return make_world()
 
 
-def test_repeated_invitations_do_not_reveal_accounts_and_a_free_name_is_refused_like_a_taken_one(world: World) -> None:
+def test_repeated_invitations_do_not_reveal_accounts_and_a_free_name_is_refused_like_a_taken_one(
+    world: World,
+) -> None:
     for _ in range(invitations.MAX_TRIES_TOGETHER // invitations.MAX_TRIES):
         client = open_link(invite(world))
         for _ in range(invitations.MAX_TRIES):
@@ -27,5 +29,9 @@ def test_repeated_invitations_do_not_reveal_accounts_and_a_free_name_is_refused_
     refused = [sign_up(client, name) for name in ("OutSider", "ada")]
     assert [response.status_code for response in refused] == [409, 409]
     assert Invitation.objects.latest("pk").tries == 0
-    Invitation.objects.exclude(pk=Invitation.objects.latest("pk").pk).update(organization=world.globex)
-    assert sign_up(client, "ada").status_code == 302, "another organization's tries count for nobody else"
+    Invitation.objects.exclude(pk=Invitation.objects.latest("pk").pk).update(
+        organization=world.globex
+    )
+    assert sign_up(client, "ada").status_code == 302, (
+        "another organization's tries count for nobody else"
+    )

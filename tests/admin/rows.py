@@ -38,7 +38,9 @@ def one_of_each(world: World) -> list[Model]:
     run = Run.objects.get(pk=card.run_id)
     listed = RecordList.objects.create(organization=world.acme, name="Spring")
     with transaction.atomic():
-        audit.append(world.acme.pk, [audit.NewEntry("user:admin", "employee_changed", "employee:1")])
+        audit.append(
+            world.acme.pk, [audit.NewEntry("user:admin", "employee_changed", "employee:1")]
+        )
     token, _ = issue_token(world.member("operator"), "Acme's key")
     return [
         world.acme,
@@ -56,11 +58,20 @@ def one_of_each(world: World) -> list[Model]:
         world.records[0],
         listed,
         ListEntry.objects.create(list=listed, record=world.records[0]),
-        Draft.objects.create(organization=world.acme, kind="summary", title="Acme's draft", body="Text"),
-        ToolRule.objects.create(organization=world.acme, tool="data.getStats", level="write", stopped_by="of-acme"),
-        Credential.objects.create(organization=world.acme, service="acme", fields='{"token": "of-acme"}'),
+        Draft.objects.create(
+            organization=world.acme, kind="summary", title="Acme's draft", body="Text"
+        ),
+        ToolRule.objects.create(
+            organization=world.acme, tool="data.getStats", level="write", stopped_by="of-acme"
+        ),
+        Credential.objects.create(
+            organization=world.acme, service="acme", fields='{"token": "of-acme"}'
+        ),
         Source.objects.create(
-            organization=world.acme, kind="openapi", name="of_acme", address="https://of-acme.example"
+            organization=world.acme,
+            kind="openapi",
+            name="of_acme",
+            address="https://of-acme.example",
         ),
         AllowedHost.objects.create(organization=world.acme, host="of-acme.example"),
         ApproverGroup.objects.create(organization=world.acme, name="Of Acme"),
@@ -87,7 +98,8 @@ def address(row: Model | type[Model], page: str) -> str:
 
 
 def filled_form(client: Client, path: str, **changes: Any) -> dict[str, Any]:
-    """The data that a browser would send from the form at this address, with these changes; None omits a field."""
+    """The data that a browser would send from the form at this address, with these changes; None
+    omits a field."""
     response = client.get(path)
     assert response.status_code == 200, (path, response.status_code)
     form = response.context["adminform"].form
@@ -106,18 +118,25 @@ def filled_form(client: Client, path: str, **changes: Any) -> dict[str, Any]:
 
 def fill_in(rows: list[dict[str, str]]) -> dict[str, str]:
     """The data that a browser would send for these sentences with limits."""
-    return {f"limits-{number}-{name}": text for number, row in enumerate(rows) for name, text in row.items()}
+    return {
+        f"limits-{number}-{name}": text
+        for number, row in enumerate(rows)
+        for name, text in row.items()
+    }
 
 
 def faults(response: Any) -> dict[str, list[str]]:
     """The error messages of a refused form, by field."""
     assert response.status_code == 200, response.status_code
-    found: dict[str, list[str]] = {name: list(told) for name, told in response.context["adminform"].form.errors.items()}
+    found: dict[str, list[str]] = {
+        name: list(told) for name, told in response.context["adminform"].form.errors.items()
+    }
     return found
 
 
 def confirmed(client: Client, path: str, sent: dict[str, Any]) -> dict[str, Any]:
-    """The data that a browser would send once every consequence in the form at this address is ticked."""
+    """The data that a browser would send once every consequence in the form at this address is
+    ticked."""
     response = client.post(path, sent)
     assert list(faults(response)) == ["confirmed"]
     return {**sent, "confirmed": list(consequences(response))}

@@ -25,7 +25,13 @@ def make_rule(world: World, **columns: Any) -> ApprovalRule:
 
 def new_rule(world: World, **changes: Any) -> dict[str, Any]:
     """The data that a browser sends for a new rule."""
-    return {"organization": world.acme.pk, "name": "payments", "is_active": "on", "needed": "1", **changes}
+    return {
+        "organization": world.acme.pk,
+        "name": "payments",
+        "is_active": "on",
+        "needed": "1",
+        **changes,
+    }
 
 
 def added(client: Client, model: type[Model], sent: dict[str, Any]) -> Any:

@@ -12,7 +12,10 @@ from tools.connections.models import Source
 
 OPERATION = {"responses": {}, "tags": ["pets"], "summary": "A pet"}
 PATHS = {
-    "/pets": {"get": {**OPERATION, "operationId": "listPets"}, "post": {**OPERATION, "operationId": "addPet"}},
+    "/pets": {
+        "get": {**OPERATION, "operationId": "listPets"},
+        "post": {**OPERATION, "operationId": "addPet"},
+    },
     "/toys/{id}": {"delete": {"responses": {}, "operationId": "dropToy"}},
 }
 
@@ -54,7 +57,9 @@ class _Form(HTMLParser):
 def form_on(response: Any) -> dict[str, Any]:
     """The data that a browser sends from this page of tools without any change."""
     form = _Form()
-    _, _, behind = response.content.decode().partition('<form method="post" class="flex flex-col gap-4">')
+    _, _, behind = response.content.decode().partition(
+        '<form method="post" class="flex flex-col gap-4">'
+    )
     form.feed(behind.partition("</form>")[0])
     return form.sent
 

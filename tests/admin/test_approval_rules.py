@@ -48,15 +48,34 @@ def test_a_rule_for_every_card_needs_only_a_name(world: World, admin: Client) ->
     assert (entry.action, entry.subject) == ("approval_rule_added", f"approval_rule:{rule.pk}")
 
 
-def test_each_part_of_a_rule_is_stored_and_shown_again(world: World, admin: Client, finance: ApproverGroup) -> None:
+def test_each_part_of_a_rule_is_stored_and_shown_again(
+    world: World, admin: Client, finance: ApproverGroup
+) -> None:
     board = make_group(world, "Board", "admin")
     people = {"needed": "2", "group": finance.pk, "escalate_hours": "4", "second_group": board.pk}
-    parts = {"tool": UPDATE, "level": "destructive", "employee": world.employee.pk, "excludes_requesters": "on"}
-    condition = {"condition_param": "record_id", "condition_comparison": "prefix", "condition_value": "7"}
+    parts = {
+        "tool": UPDATE,
+        "level": "destructive",
+        "employee": world.employee.pk,
+        "excludes_requesters": "on",
+    }
+    condition = {
+        "condition_param": "record_id",
+        "condition_comparison": "prefix",
+        "condition_value": "7",
+    }
     rule = added(admin, ApprovalRule, new_rule(world, **people, **parts, **condition))
     (terms,) = load_rules(world.acme)
-    assert (terms.tool, terms.level, terms.employee_id) == (UPDATE, Level.DESTRUCTIVE, world.employee.pk)
-    assert (terms.needed, terms.excludes_requesters, terms.escalates_after) == (2, True, timedelta(hours=4))
+    assert (terms.tool, terms.level, terms.employee_id) == (
+        UPDATE,
+        Level.DESTRUCTIVE,
+        world.employee.pk,
+    )
+    assert (terms.needed, terms.excludes_requesters, terms.escalates_after) == (
+        2,
+        True,
+        timedelta(hours=4),
+    )
     assert (terms.group, terms.second_group) == (finance.as_group(), board.as_group())
     assert terms.conditions[0].as_json()["value"] == "7"
     saved(admin, rule)
@@ -76,9 +95,15 @@ def test_each_part_of_a_rule_is_stored_and_shown_again(world: World, admin: Clie
 def test_a_condition_survives_a_round_trip_through_its_sentence(
     world: World, admin: Client, comparison: str, typed: str, stored: Any
 ) -> None:
-    blanks = {"condition_param": "amount", "condition_comparison": comparison, "condition_value": typed}
+    blanks = {
+        "condition_param": "amount",
+        "condition_comparison": comparison,
+        "condition_value": typed,
+    }
     rule = added(admin, ApprovalRule, new_rule(world, **blanks))
-    assert rule.conditions == [{"param": "amount", "rule": comparison, "value": stored, "otherwise": "ask"}]
+    assert rule.conditions == [
+        {"param": "amount", "rule": comparison, "value": stored, "otherwise": "ask"}
+    ]
     saved(admin, rule)
     assert [condition["value"] for condition in rule.conditions] == [stored]
 
@@ -92,8 +117,12 @@ def test_a_condition_survives_a_round_trip_through_its_sentence(
         ({"tool": UPDATE, "condition_param": "nonsense"}, "nonsense"),
     ],
 )
-def test_an_unusable_condition_is_refused(world: World, admin: Client, changes: dict[str, str], reason: str) -> None:
-    (message,) = refusal(admin, ApprovalRule, new_rule(world, **{**GREAT, **changes}))["condition_param"]
+def test_an_unusable_condition_is_refused(
+    world: World, admin: Client, changes: dict[str, str], reason: str
+) -> None:
+    (message,) = refusal(admin, ApprovalRule, new_rule(world, **{**GREAT, **changes}))[
+        "condition_param"
+    ]
     assert reason in message
     added(admin, ApprovalRule, new_rule(world, **GREAT))
 
@@ -101,7 +130,9 @@ def test_an_unusable_condition_is_refused(world: World, admin: Client, changes: 
 def test_conditions_that_the_form_cannot_show_stay_unchanged(world: World, admin: Client) -> None:
     stored = [{"param": "q", "rule": "max_length", "value": 9, "otherwise": "ask"}]
     for conditions in (stored, stored * 2, ["nonsense"]):
-        rule = make_rule(world, name=f"rule {len(ApprovalRule.objects.all())}", conditions=conditions)
+        rule = make_rule(
+            world, name=f"rule {len(ApprovalRule.objects.all())}", conditions=conditions
+        )
         saved(admin, rule, needed="2", condition_param="other", condition_value="1")
         assert (rule.needed, rule.conditions) == (2, conditions)
 
@@ -120,14 +151,20 @@ def test_a_rule_that_needs_more_people_than_exist_is_refused(
     found = refusal(admin, ApprovalRule, new_rule(world, needed="2", group=finance.pk))
     assert found == {"needed": ["Finance has 1 active approver, but this rule needs 2."]}
     added(admin, ApprovalRule, new_rule(world, needed="2"))
-    added(admin, ApprovalRule, new_rule(world, name="later", needed="2", group=finance.pk, is_active=""))
+    added(
+        admin,
+        ApprovalRule,
+        new_rule(world, name="later", needed="2", group=finance.pk, is_active=""),
+    )
 
 
 def test_people_who_cannot_approve_do_not_count_toward_a_rule(world: World, admin: Client) -> None:
     group = make_group(world, "Finance", "viewer", "operator", "approver")
     sent = new_rule(world, group=group.pk)
     User.objects.filter(username="approver").update(is_active=False)
-    assert refusal(admin, ApprovalRule, sent) == {"needed": ["Finance has 0 active approvers, but this rule needs 1."]}
+    assert refusal(admin, ApprovalRule, sent) == {
+        "needed": ["Finance has 0 active approvers, but this rule needs 1."]
+    }
     User.objects.filter(username="approver").update(is_active=True)
     added(admin, ApprovalRule, sent)
 
@@ -141,7 +178,9 @@ def test_a_rule_requires_1_to_10_people(world: World, admin: Client, needed: str
     assert added(admin, ApprovalRule, new_rule(world, needed="10")).needed == 10
 
 
-def test_an_escalation_requires_a_time_and_two_groups(world: World, admin: Client, finance: ApproverGroup) -> None:
+def test_an_escalation_requires_a_time_and_two_groups(
+    world: World, admin: Client, finance: ApproverGroup
+) -> None:
     board = make_group(world, "Board", "admin")
     whole = {"group": finance.pk, "escalate_hours": "4", "second_group": board.pk}
     for left_out, field in (
@@ -151,16 +190,18 @@ def test_an_escalation_requires_a_time_and_two_groups(world: World, admin: Clien
     ):
         sent = new_rule(world, **{**whole, left_out: ""})
         assert set(refusal(admin, ApprovalRule, sent)) == {field}, left_out
-    assert set(refusal(admin, ApprovalRule, new_rule(world, **{**whole, "second_group": finance.pk}))) == {
-        "second_group"
-    }
+    assert set(
+        refusal(admin, ApprovalRule, new_rule(world, **{**whole, "second_group": finance.pk}))
+    ) == {"second_group"}
     for hours in ("0", "168"):
         sent = new_rule(world, **{**whole, "escalate_hours": hours})
         assert set(refusal(admin, ApprovalRule, sent)) == {"escalate_hours"}, hours
     added(admin, ApprovalRule, new_rule(world, **whole))
 
 
-def test_an_escalation_to_an_empty_group_is_refused(world: World, admin: Client, finance: ApproverGroup) -> None:
+def test_an_escalation_to_an_empty_group_is_refused(
+    world: World, admin: Client, finance: ApproverGroup
+) -> None:
     board = make_group(world, "Board", "viewer")
     whole = {"group": finance.pk, "escalate_hours": "4", "second_group": board.pk}
     found = refusal(admin, ApprovalRule, new_rule(world, **whole))
@@ -192,11 +233,15 @@ def test_a_removed_tool_stays_in_its_rule(world: World, admin: Client) -> None:
     assert (rule.tool, rule.category, rule.needed) == ("gone.tool", "gone", 2)
 
 
-def test_a_name_is_unique_within_an_organization(world: World, admin: Client, finance: ApproverGroup) -> None:
+def test_a_name_is_unique_within_an_organization(
+    world: World, admin: Client, finance: ApproverGroup
+) -> None:
     make_rule(world)
     ApprovalRule.objects.create(organization=world.globex, name="theirs")
     assert set(refusal(admin, ApprovalRule, new_rule(world))) == {"name"}
-    assert set(refusal(admin, ApproverGroup, {"organization": world.acme.pk, "name": "Finance"})) == {"name"}
+    assert set(
+        refusal(admin, ApproverGroup, {"organization": world.acme.pk, "name": "Finance"})
+    ) == {"name"}
     second, board = make_rule(world, name="second"), make_group(world, "Board")
     for row, name in ((second, "payments"), (board, "Finance")):
         path = address(row, "change")
@@ -204,7 +249,9 @@ def test_a_name_is_unique_within_an_organization(world: World, admin: Client, fi
     saved(admin, second, name="theirs")
 
 
-def test_rows_of_another_organization_are_refused(world: World, admin: Client, finance: ApproverGroup) -> None:
+def test_rows_of_another_organization_are_refused(
+    world: World, admin: Client, finance: ApproverGroup
+) -> None:
     theirs = ApproverGroup.objects.create(organization=world.globex, name="Theirs")
     assert set(refusal(admin, ApprovalRule, new_rule(world, group=theirs.pk))) == {"group"}
     Membership.objects.create(organization=world.globex, user=world.users["admin"], role=Role.ADMIN)
@@ -222,7 +269,9 @@ def test_rows_of_another_organization_are_refused(world: World, admin: Client, f
 # Weaker rules
 
 
-def test_a_stricter_rule_is_saved_without_confirmation(world: World, admin: Client, finance: ApproverGroup) -> None:
+def test_a_stricter_rule_is_saved_without_confirmation(
+    world: World, admin: Client, finance: ApproverGroup
+) -> None:
     rule = make_rule(world, tool=UPDATE)
     saved(admin, rule, needed="2", group=finance.pk, excludes_requesters="on", tool="")
     assert (rule.needed, rule.group, rule.tool) == (2, finance, "")
@@ -230,20 +279,28 @@ def test_a_stricter_rule_is_saved_without_confirmation(world: World, admin: Clie
 
 def test_requiring_fewer_people_needs_confirmation(world: World, admin: Client) -> None:
     rule = make_rule(world, needed=2)
-    assert asked(admin, rule, needed="1") == "From now on, “payments” needs 1 instead of 2 approvals."
+    assert (
+        asked(admin, rule, needed="1") == "From now on, “payments” needs 1 instead of 2 approvals."
+    )
     assert rule.needed == 1
 
 
-def test_switching_off_a_rule_needs_confirmation_and_later_changes_do_not(world: World, admin: Client) -> None:
+def test_switching_off_a_rule_needs_confirmation_and_later_changes_do_not(
+    world: World, admin: Client
+) -> None:
     rule = make_rule(world, needed=2)
-    assert asked(admin, rule, is_active=None).startswith("From now on, “payments” no longer applies.")
+    assert asked(admin, rule, is_active=None).startswith(
+        "From now on, “payments” no longer applies."
+    )
     assert load_rules(world.acme) == []
     saved(admin, rule, needed="1")
     saved(admin, rule, is_active="on")
     assert len(load_rules(world.acme)) == 1
 
 
-def test_changing_who_approves_needs_confirmation(world: World, admin: Client, finance: ApproverGroup) -> None:
+def test_changing_who_approves_needs_confirmation(
+    world: World, admin: Client, finance: ApproverGroup
+) -> None:
     board = make_group(world, "Board", "admin")
     rule = make_rule(world, group=finance, excludes_requesters=True)
     assert "people of Board count" in asked(admin, rule, group=board.pk)
@@ -263,7 +320,9 @@ def test_a_changed_escalation_needs_confirmation_unless_it_comes_later(
     saved(admin, rule, escalate_hours="", second_group="")
 
 
-@pytest.mark.parametrize("changes", [{"tool": UPDATE}, {"level": "destructive"}, GREAT, {"category": "data"}])
+@pytest.mark.parametrize(
+    "changes", [{"tool": UPDATE}, {"level": "destructive"}, GREAT, {"category": "data"}]
+)
 def test_covering_fewer_cards_needs_confirmation_and_covering_more_does_not(
     world: World, admin: Client, changes: dict[str, str]
 ) -> None:

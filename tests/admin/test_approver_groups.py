@@ -59,29 +59,46 @@ def test_emptying_a_group_lists_the_rules_that_nobody_can_meet(
     make_rule(world, name="off", needed=2, group=finance, is_active=False)
     make_rule(world, name="one", group=finance)
     sentence = asked(admin, finance, members=[world.member("admin").pk, world.member("viewer").pk])
-    assert sentence.startswith("“payments” needs 2 approvals of Finance, which now has 1 active approver.")
+    assert sentence.startswith(
+        "“payments” needs 2 approvals of Finance, which now has 1 active approver."
+    )
     saved(admin, finance, members=[world.member("admin").pk])
 
 
-def test_adding_people_to_a_group_used_by_a_rule_needs_confirmation(world: World, admin: Client) -> None:
+def test_adding_people_to_a_group_used_by_a_rule_needs_confirmation(
+    world: World, admin: Client
+) -> None:
     finance, board = make_group(world, "Finance", "admin"), make_group(world, "Board")
     make_rule(world, group=finance)
     make_rule(world, name="late", group=board, escalate_hours=4, second_group=finance)
     make_rule(world, name="off", group=finance, is_active=False)
     both = [world.member("admin").pk, world.member("approver").pk]
-    assert asked(admin, finance, members=both) == "From now on, approvals by approver count for “late”, “payments”."
+    assert (
+        asked(admin, finance, members=both)
+        == "From now on, approvals by approver count for “late”, “payments”."
+    )
     saved(admin, finance, members=[world.member("admin").pk, world.member("viewer").pk])
-    assert set(finance.members.all()) == {world.member("admin"), world.member("viewer")}, "a viewer's never counts"
+    assert set(finance.members.all()) == {world.member("admin"), world.member("viewer")}, (
+        "a viewer's never counts"
+    )
 
 
-@feature("The gate", "A group that an approval rule names is not deleted", "agents/admin/approval_rules.py")
-def test_a_group_used_by_a_rule_cannot_be_deleted(world: World, admin: Client, finance: ApproverGroup) -> None:
+@feature(
+    "The gate",
+    "A group that an approval rule names is not deleted",
+    "agents/admin/approval_rules.py",
+)
+def test_a_group_used_by_a_rule_cannot_be_deleted(
+    world: World, admin: Client, finance: ApproverGroup
+) -> None:
     board = make_group(world, "Board", "admin")
     rule = make_rule(world, group=finance, escalate_hours=4, second_group=board)
     for group in (finance, board):
         path = address(group, "delete")
         for response in (admin.get(path), admin.post(path, {"post": "yes"})):
-            assert "cannot be deleted, because it is named by “payments”." in response.content.decode()
+            assert (
+                "cannot be deleted, because it is named by “payments”." in response.content.decode()
+            )
     assert ApproverGroup.objects.count() == 2
     rule.delete()
     path = address(finance, "delete")
@@ -97,10 +114,16 @@ def new_deputy(world: World, **changes: Any) -> dict[str, Any]:
     now = timezone.now().replace(microsecond=0)
     sent = {"member": world.member("approver").pk, "deputy": world.member("admin").pk}
     times = {"starts_at": now - timedelta(hours=1), "ends_at": now + timedelta(hours=1)}
-    return {**sent, **{name: time.strftime("%Y-%m-%dT%H:%M:%S") for name, time in times.items()}, **changes}
+    return {
+        **sent,
+        **{name: time.strftime("%Y-%m-%dT%H:%M:%S") for name, time in times.items()},
+        **changes,
+    }
 
 
-def test_adding_a_deputy_is_recorded_in_the_audit_and_gives_the_right_to_approve(world: World, admin: Client) -> None:
+def test_adding_a_deputy_is_recorded_in_the_audit_and_gives_the_right_to_approve(
+    world: World, admin: Client
+) -> None:
     row = added(admin, Deputy, new_deputy(world))
     (other,) = load_voters(world.acme.pk)[world.users["admin"].pk].deputy_for
     assert other.name == "approver"
@@ -110,8 +133,12 @@ def test_adding_a_deputy_is_recorded_in_the_audit_and_gives_the_right_to_approve
     assert AuditEntry.objects.latest("seq").action == "deputy_deleted"
 
 
-def test_a_deputy_must_be_another_member_of_the_same_organization(world: World, admin: Client) -> None:
-    assert set(refusal(admin, Deputy, new_deputy(world, deputy=world.member("approver").pk))) == {"deputy"}
+def test_a_deputy_must_be_another_member_of_the_same_organization(
+    world: World, admin: Client
+) -> None:
+    assert set(refusal(admin, Deputy, new_deputy(world, deputy=world.member("approver").pk))) == {
+        "deputy"
+    }
     theirs = Membership.objects.get(user=world.users["outsider"])
     assert set(refusal(admin, Deputy, new_deputy(world, deputy=theirs.pk))) == {"deputy"}
     added(admin, Deputy, new_deputy(world))
@@ -133,14 +160,22 @@ def test_a_deputy_must_be_another_member_of_the_same_organization(world: World, 
 )
 def test_a_deputy_needs_a_valid_period(world: World, admin: Client, times: dict[str, str]) -> None:
     assert set(refusal(admin, Deputy, new_deputy(world, **times))) == {"ends_at"}
-    added(admin, Deputy, new_deputy(world, starts_at="2999-01-01T00:00", ends_at="2999-01-02T00:00"))
+    added(
+        admin, Deputy, new_deputy(world, starts_at="2999-01-01T00:00", ends_at="2999-01-02T00:00")
+    )
 
 
 def test_ending_a_deputy_early_keeps_both_people(world: World, admin: Client) -> None:
     row = make_deputy(world)
     Deputy.objects.update(starts_at=timezone.now().replace(microsecond=0) - timedelta(hours=2))
     over = (timezone.now() - timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%S")
-    saved(admin, row, ends_at=over, member=world.member("viewer").pk, deputy=world.member("operator").pk)
+    saved(
+        admin,
+        row,
+        ends_at=over,
+        member=world.member("viewer").pk,
+        deputy=world.member("operator").pk,
+    )
     assert (row.member, row.deputy) == (world.member("approver"), world.member("admin"))
     assert load_voters(world.acme.pk)[world.users["admin"].pk].deputy_for == ()
     assert set(AuditEntry.objects.get().payload["fields"]) == {"ends_at"}

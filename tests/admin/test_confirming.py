@@ -30,7 +30,10 @@ def admin(world: World) -> Client:
 @pytest.fixture
 def real(world: World) -> ModelProvider:
     return ModelProvider.objects.create(
-        organization=world.acme, name="Real", kind=ProviderKind.OPENAI, base_url="https://one.example/v1"
+        organization=world.acme,
+        name="Real",
+        kind=ProviderKind.OPENAI,
+        base_url="https://one.example/v1",
     )
 
 
@@ -51,7 +54,9 @@ def test_a_harmless_change_is_saved_without_confirmation(world: World, admin: Cl
     assert admin.post(path, filled_form(admin, path, job_title="Clerk")).status_code == 302
 
 
-def test_granting_destructive_tools_lists_them_for_confirmation(world: World, admin: Client) -> None:
+def test_granting_destructive_tools_lists_them_for_confirmation(
+    world: World, admin: Client
+) -> None:
     Grant.objects.filter(employee=world.employee).exclude(tool=SEARCH).delete()
     (sentence,) = asked(admin, world.employee, allowed_tools=[SEARCH, UPDATE, DELETE])
     assert "Delete record" in sentence
@@ -73,9 +78,14 @@ def test_a_ticked_box_confirms_only_its_own_sentence(world: World, admin: Client
     assert not world.employee.grants.exists()
 
 
-def test_moving_to_another_server_lists_who_reads_everything(world: World, admin: Client, real: ModelProvider) -> None:
+def test_moving_to_another_server_lists_who_reads_everything(
+    world: World, admin: Client, real: ModelProvider
+) -> None:
     (sentence,) = asked(admin, world.employee, provider=real.pk, model="gpt")
-    assert sentence == f"From now on, Real receives the instructions of {world.employee.name} and everything it reads."
+    assert (
+        sentence
+        == f"From now on, Real receives the instructions of {world.employee.name} and everything it reads."
+    )
     world.employee.provider = real
     world.employee.save()
     (sentence,) = asked(admin, real, base_url="https://two.example/v1", forget_key=None)
@@ -83,16 +93,22 @@ def test_moving_to_another_server_lists_who_reads_everything(world: World, admin
     assert world.employee.name in sentence
 
 
-def test_a_key_missing_from_the_confirmed_form_is_reported(world: World, admin: Client, real: ModelProvider) -> None:
+def test_a_key_missing_from_the_confirmed_form_is_reported(
+    world: World, admin: Client, real: ModelProvider
+) -> None:
     world.employee.provider = real
     world.employee.is_active = False
     world.employee.save()
     path = address(real, "change")
-    response = admin.post(path, filled_form(admin, path, base_url="https://two.example/v1", new_key="sk-new"))
+    response = admin.post(
+        path, filled_form(admin, path, base_url="https://two.example/v1", new_key="sk-new")
+    )
     assert set(faults(response)) == {"confirmed", "new_key"}
     (sentence,) = consequences(response).values()
     assert sentence.endswith("with the new key.")
-    again = filled_form(admin, path, base_url="https://two.example/v1", confirmed=list(consequences(response)))
+    again = filled_form(
+        admin, path, base_url="https://two.example/v1", confirmed=list(consequences(response))
+    )
     response = admin.post(path, again)
     (sentence,) = consequences(response).values()
     assert sentence.endswith("without a key.")
@@ -115,14 +131,21 @@ def test_switching_off_a_provider_lists_the_employees_whose_runs_end(
     assert world.employee.name in sentence
 
 
-def test_disabling_four_eyes_and_creating_an_admin_need_confirmation(world: World, admin: Client) -> None:
+def test_disabling_four_eyes_and_creating_an_admin_need_confirmation(
+    world: World, admin: Client
+) -> None:
     world.acme.four_eyes = True
     world.acme.save()
     (sentence,) = asked(admin, world.acme, four_eyes=None)
     assert "started themselves" in sentence
     (sentence,) = asked(admin, world.member("operator"), role="admin")
     assert sentence.startswith("operator can change everything")
-    new = {"organization": world.acme.pk, "username": "ada", "password": "quite-a-secret-9", "role": "admin"}
+    new = {
+        "organization": world.acme.pk,
+        "username": "ada",
+        "password": "quite-a-secret-9",
+        "role": "admin",
+    }
     path = address(Membership, "add")
     world.users["root"] = User.objects.create_superuser("root")
     root = world.client("root")

@@ -1,4 +1,5 @@
-"""An organization's credentials can be entered but never read: no page, row or database file shows a value."""
+"""An organization's credentials can be entered but never read: no page, row or database file shows
+a value."""
 
 from __future__ import annotations
 
@@ -42,7 +43,9 @@ def admin(world: World) -> Client:
 @pytest.fixture
 def github(world: World) -> Credential:
     fields = json.dumps({"token": TOKEN})
-    return Credential.objects.create(organization=world.acme, service="github", fields=fields, changed_by="admin")
+    return Credential.objects.create(
+        organization=world.acme, service="github", fields=fields, changed_by="admin"
+    )
 
 
 def add(service: str) -> str:
@@ -68,25 +71,42 @@ class TestAddingCredentials:
         for service in ("google.cse", "github", "slack", "other"):
             assert f'href="?for={service}"' in choice
         form = admin.get(add("slack")).context["adminform"].form
-        assert [name for name in form.fields if name.startswith("value_")] == ["value_token", "value_signing_secret"]
+        assert [name for name in form.fields if name.startswith("value_")] == [
+            "value_token",
+            "value_signing_secret",
+        ]
         for name in ("value_token", "value_signing_secret"):
             assert 'type="password"' in str(form[name])
             assert 'autocomplete="off"' in str(form[name])
 
-    def test_values_are_encrypted_and_the_audit_contains_only_field_names(self, world: World, admin: Client) -> None:
+    def test_values_are_encrypted_and_the_audit_contains_only_field_names(
+        self, world: World, admin: Client
+    ) -> None:
         sent = {"organization": world.acme.pk, "value_token": TOKEN, "value_signing_secret": SECRET}
         assert admin.post(add("slack"), sent).status_code == 302
         assert kept("slack") == {"token": TOKEN, "signing_secret": SECRET}
         assert Credential.objects.get().changed_by == "admin"
         assert version(world) == 1
         entry = AuditEntry.objects.get(organization=world.acme)
-        assert entry.payload["fields"] == {"service": "slack", "signing_secret": "set", "token": "set"}
+        assert entry.payload["fields"] == {
+            "service": "slack",
+            "signing_secret": "set",
+            "token": "set",
+        }
         with connection.cursor() as cursor:
             cursor.execute("SELECT fields FROM accounts_credential")
             assert TOKEN not in cursor.fetchone()[0]
 
-    def test_an_unknown_service_accepts_any_names_and_values(self, world: World, admin: Client) -> None:
-        sent = {"organization": world.acme.pk, "service": "crm.eu", "name_1": "user", "value_1": "me", "name_3": "key"}
+    def test_an_unknown_service_accepts_any_names_and_values(
+        self, world: World, admin: Client
+    ) -> None:
+        sent = {
+            "organization": world.acme.pk,
+            "service": "crm.eu",
+            "name_1": "user",
+            "value_1": "me",
+            "name_3": "key",
+        }
         assert "value_3" in faults(admin.post(add("other"), sent))
         response = admin.post(add("other"), {**sent, "value_3": TOKEN})
         assert response.status_code == 302
@@ -108,7 +128,9 @@ class TestAddingCredentials:
     def test_errors_do_not_repeat_the_typed_values(
         self, world: World, admin: Client, sent: dict[str, str], field: str
     ) -> None:
-        response = admin.post(add("other"), {"organization": world.acme.pk, "service": "crm", **sent})
+        response = admin.post(
+            add("other"), {"organization": world.acme.pk, "service": "crm", **sent}
+        )
         wrong = faults(response)
         assert field in wrong
         body = response.content.decode()
@@ -135,43 +157,80 @@ class TestAddingCredentials:
             wrong = faults(admin.post(add("slack"), {"organization": world.acme.pk, **sent}))
             assert f"hide this {kind} everywhere" in str(wrong)
             assert value not in str(wrong)
-        free = {"organization": world.acme.pk, "service": "crm", "name_1": "token", "value_1": value}
+        free = {
+            "organization": world.acme.pk,
+            "service": "crm",
+            "name_1": "token",
+            "value_1": value,
+        }
         assert "hide this" in str(faults(admin.post(add("other"), free)))
         assert not Credential.objects.exists()
 
-    def test_a_common_value_is_accepted_in_a_field_that_is_not_secret(self, world: World, admin: Client) -> None:
-        fields = {"username": "gadgetbot", "base_url": "https://crm.example.com", "customer_id": "1234567890"}
+    def test_a_common_value_is_accepted_in_a_field_that_is_not_secret(
+        self, world: World, admin: Client
+    ) -> None:
+        fields = {
+            "username": "gadgetbot",
+            "base_url": "https://crm.example.com",
+            "customer_id": "1234567890",
+        }
         named = dict(zip(("name_1", "name_2", "name_3"), fields, strict=True))
         given = dict(zip(("value_1", "value_2", "value_3"), fields.values(), strict=True))
         rows = {**named, **given}
-        sent = {"organization": world.acme.pk, "service": "crm", **rows, "name_4": "password", "value_4": "hunter22"}
+        sent = {
+            "organization": world.acme.pk,
+            "service": "crm",
+            **rows,
+            "name_4": "password",
+            "value_4": "hunter22",
+        }
         assert admin.post(add("other"), sent).status_code == 302
         assert kept("crm") == {**fields, "password": "hunter22"}
 
-    def test_a_second_row_for_a_service_is_refused(self, world: World, admin: Client, github: Credential) -> None:
+    def test_a_second_row_for_a_service_is_refused(
+        self, world: World, admin: Client, github: Credential
+    ) -> None:
         again = {"organization": world.acme.pk, "value_token": "another-token"}
         assert "already" in str(faults(admin.post(add("github"), again))["__all__"])
         assert kept("github") == {"token": TOKEN}
 
-    def test_credentials_of_another_organization_do_not_count_as_duplicates(self, world: World, admin: Client) -> None:
+    def test_credentials_of_another_organization_do_not_count_as_duplicates(
+        self, world: World, admin: Client
+    ) -> None:
         Credential.objects.create(organization=world.globex, service="github", fields="{}")
-        assert admin.post(add("github"), {"organization": world.acme.pk, "value_token": TOKEN}).status_code == 302
+        assert (
+            admin.post(
+                add("github"), {"organization": world.acme.pk, "value_token": TOKEN}
+            ).status_code
+            == 302
+        )
 
-    def test_a_superuser_is_asked_for_the_fields_that_the_sources_of_this_organization_need(self, world: World) -> None:
+    def test_a_superuser_is_asked_for_the_fields_that_the_sources_of_this_organization_need(
+        self, world: World
+    ) -> None:
         for owner, kind in ((world.acme, "bearer"), (world.globex, "basic")):
-            Source.objects.create(organization=owner, kind="openapi", name="crm", authentication=kind)
+            Source.objects.create(
+                organization=owner, kind="openapi", name="crm", authentication=kind
+            )
         row = Credential.objects.create(organization=world.acme, service="crm", fields="{}")
         world.users["root"] = User.objects.create_superuser("root")
         form = world.client("root").get(address(row, "change")).context["adminform"].form
         assert [name for name in form.fields if name.startswith("value_")] == ["value_token"]
 
     def test_the_number_of_credentials_is_limited(self, world: World, admin: Client) -> None:
-        rows = [Credential(organization=world.acme, service=f"s{number}", fields="{}") for number in range(50)]
+        rows = [
+            Credential(organization=world.acme, service=f"s{number}", fields="{}")
+            for number in range(50)
+        ]
         Credential.objects.bulk_create(rows)
-        told = str(faults(admin.post(add("github"), {"organization": world.acme.pk, "value_token": TOKEN})))
+        told = str(
+            faults(admin.post(add("github"), {"organization": world.acme.pk, "value_token": TOKEN}))
+        )
         assert "50 services" in told
 
-    def test_credentials_cannot_be_added_to_another_organization(self, world: World, admin: Client) -> None:
+    def test_credentials_cannot_be_added_to_another_organization(
+        self, world: World, admin: Client
+    ) -> None:
         sent = {"organization": world.globex.pk, "value_token": TOKEN}
         assert "organization" in faults(admin.post(add("github"), sent))
         for username in ("viewer", "operator", "approver"):
@@ -182,24 +241,35 @@ class TestAddingCredentials:
 class TestChangingCredentials:
     def test_an_empty_field_keeps_its_value(self, world: World, admin: Client) -> None:
         Credential.objects.create(
-            organization=world.acme, service="slack", fields=json.dumps({"token": TOKEN, "signing_secret": SECRET})
+            organization=world.acme,
+            service="slack",
+            fields=json.dumps({"token": TOKEN, "signing_secret": SECRET}),
         )
         path = address(Credential.objects.get(), "change")
-        assert admin.post(path, filled_form(admin, path, value_token="fresh-token")).status_code == 302
+        assert (
+            admin.post(path, filled_form(admin, path, value_token="fresh-token")).status_code == 302
+        )
         assert kept("slack") == {"token": "fresh-token", "signing_secret": SECRET}
         assert version(world) == 1
         entry = AuditEntry.objects.get(organization=world.acme)
         assert (entry.action, entry.payload["fields"]) == ("credential_changed", {"token": "set"})
 
-    def test_saving_unchanged_values_changes_nothing(self, world: World, admin: Client, github: Credential) -> None:
+    def test_saving_unchanged_values_changes_nothing(
+        self, world: World, admin: Client, github: Credential
+    ) -> None:
         path = address(github, "change")
         assert admin.post(path, filled_form(admin, path)).status_code == 302
         assert (kept("github"), version(world)) == ({"token": TOKEN}, 0)
         assert not AuditEntry.objects.exists()
 
-    def test_a_field_can_be_removed_unless_it_is_the_last_one(self, world: World, admin: Client) -> None:
+    def test_a_field_can_be_removed_unless_it_is_the_last_one(
+        self, world: World, admin: Client
+    ) -> None:
         fields = json.dumps({"user": "somebody", "key": TOKEN})
-        path = address(Credential.objects.create(organization=world.acme, service="crm", fields=fields), "change")
+        path = address(
+            Credential.objects.create(organization=world.acme, service="crm", fields=fields),
+            "change",
+        )
         assert admin.post(
             path, filled_form(admin, path, forget_user="on", name_1="zone", value_1="north-1")
         ).status_code
@@ -219,7 +289,10 @@ class TestChangingCredentials:
         assert not Credential.objects.exists()
         assert version(world) == 1
         entry = AuditEntry.objects.get()
-        assert (entry.action, entry.payload["fields"]) == ("credential_deleted", {"token": "removed"})
+        assert (entry.action, entry.payload["fields"]) == (
+            "credential_deleted",
+            {"token": "removed"},
+        )
 
     def test_unreadable_credentials_can_be_replaced(
         self, admin: Client, github: Credential, settings: Settings
@@ -228,23 +301,38 @@ class TestChangingCredentials:
         assert "Cannot be read" in admin.get(address(github, "list")).content.decode()
         path = address(github, "change")
         assert "Cannot be read" in admin.get(path).content.decode()
-        assert admin.post(path, filled_form(admin, path, value_token="fresh-token")).status_code == 302
+        assert (
+            admin.post(path, filled_form(admin, path, value_token="fresh-token")).status_code == 302
+        )
         assert kept("github") == {"token": "fresh-token"}
 
-    def test_credentials_of_another_organization_are_not_found(self, world: World, github: Credential) -> None:
+    def test_credentials_of_another_organization_are_not_found(
+        self, world: World, github: Credential
+    ) -> None:
         outsider = world.client("outsider")
         assert TOKEN not in outsider.get(address(github, "list")).content.decode()
         for page in ("change", "delete", "history"):
             assert outsider.get(address(github, page)).status_code in (302, 404)
-        assert outsider.post(address(github, "change"), {"value_token": "theirs-now"}).status_code in (302, 404)
+        assert outsider.post(
+            address(github, "change"), {"value_token": "theirs-now"}
+        ).status_code in (302, 404)
         assert kept("github") == {"token": TOKEN}
 
 
 class TestSecretValues:
-    def test_are_absent_from_pages_messages_and_history(self, world: World, admin: Client, github: Credential) -> None:
+    def test_are_absent_from_pages_messages_and_history(
+        self, world: World, admin: Client, github: Credential
+    ) -> None:
         path = address(github, "change")
-        seen = [admin.post(path, filled_form(admin, path, value_token=SECRET), follow=True).content.decode()]
-        seen += [admin.get(address(github, page)).content.decode() for page in ("list", "change", "history", "delete")]
+        seen = [
+            admin.post(
+                path, filled_form(admin, path, value_token=SECRET), follow=True
+            ).content.decode()
+        ]
+        seen += [
+            admin.get(address(github, page)).content.decode()
+            for page in ("list", "change", "history", "delete")
+        ]
         seen += [admin.get(where).content.decode() for where in ("/admin/", "/audit/")]
         seen.append(export(admin, ""))
         seen += [str(list(LogEntry.objects.values())), str(list(AuditEntry.objects.values()))]
@@ -260,7 +348,11 @@ class TestSecretValues:
         "agents/admin/credentials.py",
     )
     def test_are_absent_from_the_debug_error_page(
-        self, world: World, settings: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+        self,
+        world: World,
+        settings: Settings,
+        monkeypatch: pytest.MonkeyPatch,
+        caplog: pytest.LogCaptureFixture,
     ) -> None:
         """An error occurs while a value is in memory."""
         settings.DEBUG = True

@@ -30,16 +30,28 @@ def admin(world: World) -> Client:
     "Tasks go only to colleagues in the grant, chosen in the employee's form",
     "agents/admin/delegates.py",
 )
-def test_names_are_stored_as_ids_in_the_grant_and_shown_as_names_again(world: World, admin: Client) -> None:
+def test_names_are_stored_as_ids_in_the_grant_and_shown_as_names_again(
+    world: World, admin: Client
+) -> None:
     kim, lee = create_colleague(world, "Kim"), create_colleague(world, "Lee")
     path = address(world.employee, "change")
-    response = admin.post(path, filled_form(admin, path, allowed_tools=[SEARCH, DELEGATE], delegates="Kim\nLee\nKim"))
+    response = admin.post(
+        path, filled_form(admin, path, allowed_tools=[SEARCH, DELEGATE], delegates="Kim\nLee\nKim")
+    )
     assert response.status_code == 302, faults(response)
-    assert Grant.objects.get(employee=world.employee, tool=DELEGATE).delegates == sorted([kim.pk, lee.pk])
+    assert Grant.objects.get(employee=world.employee, tool=DELEGATE).delegates == sorted(
+        [kim.pk, lee.pk]
+    )
     assert admin.get(path).context["adminform"].form.initial["delegates"] == ["Kim", "Lee"]
-    change = AuditEntry.objects.filter(action="employee_changed").order_by("-seq")[0].payload["fields"]["delegates"]
+    change = (
+        AuditEntry.objects.filter(action="employee_changed")
+        .order_by("-seq")[0]
+        .payload["fields"]["delegates"]
+    )
     assert change == {"before": [], "after": ["Kim", "Lee"]}
-    response = admin.post(path, filled_form(admin, path, allowed_tools=[SEARCH, DELEGATE], delegates=""))
+    response = admin.post(
+        path, filled_form(admin, path, allowed_tools=[SEARCH, DELEGATE], delegates="")
+    )
     assert response.status_code == 302, faults(response)
     assert Grant.objects.get(employee=world.employee, tool=DELEGATE).delegates == []
 
@@ -52,9 +64,13 @@ def test_only_colleagues_can_be_delegates(world: World, admin: Client, name: str
     assert "delegates" in faults(response)
 
 
-def test_an_ambiguous_name_means_the_colleague_in_the_same_organization(world: World, admin: Client) -> None:
+def test_an_ambiguous_name_means_the_colleague_in_the_same_organization(
+    world: World, admin: Client
+) -> None:
     kim = create_colleague(world, "Kim")
-    Employee.objects.create(organization=world.globex, name="Kim", provider=world.others_employee.provider)
+    Employee.objects.create(
+        organization=world.globex, name="Kim", provider=world.others_employee.provider
+    )
     path = address(world.employee, "change")
     response = admin.post(path, filled_form(admin, path, allowed_tools=[DELEGATE], delegates="Kim"))
     assert response.status_code == 302, faults(response)

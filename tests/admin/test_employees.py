@@ -66,9 +66,13 @@ def test_the_mode_explains_its_effect_on_the_ticked_tools(admin: Client) -> None
     assert "The employee gets only the ticked tools that belong to this mode." in html
 
 
-def test_modes_named_by_tools_are_offered_and_any_other_is_refused(world: World, admin: Client) -> None:
+def test_modes_named_by_tools_are_offered_and_any_other_is_refused(
+    world: World, admin: Client
+) -> None:
     path = address(world.employee, "change")
-    assert [mode for mode, _ in admin.get(path).context["adminform"].form.fields["mode"].choices] == ["general"]
+    assert [
+        mode for mode, _ in admin.get(path).context["adminform"].form.fields["mode"].choices
+    ] == ["general"]
     toolbox = get_installed_toolbox()
     toolbox.register(Echo(name="sample.sell"), modes={"sales"})
     try:
@@ -84,22 +88,40 @@ def test_modes_named_by_tools_are_offered_and_any_other_is_refused(world: World,
     assert world.employee.mode == "sales"
     assert "sales" in dict(admin.get(path).context["adminform"].form.fields["mode"].choices)
     response = admin.post(path, filled_form(admin, path, mode="sales"))
-    assert faults(response)["mode"] == ["No tool names the mode 'sales' any more. Choose another one."]
+    assert faults(response)["mode"] == [
+        "No tool names the mode 'sales' any more. Choose another one."
+    ]
 
 
 def test_a_version_can_be_pinned_and_unpinned_in_the_form(world: World, admin: Client) -> None:
     path, pin = address(world.employee, "change"), f"{SEARCH}@1.0"
     allowed = [SEARCH, "data.getStats"]
-    assert admin.post(path, filled_form(admin, path, allowed_tools=allowed, pinned_versions=pin)).status_code == 302
-    assert dict(world.employee.grants.values_list("tool", "version")) == {SEARCH: "1.0", "data.getStats": ""}
+    assert (
+        admin.post(
+            path, filled_form(admin, path, allowed_tools=allowed, pinned_versions=pin)
+        ).status_code
+        == 302
+    )
+    assert dict(world.employee.grants.values_list("tool", "version")) == {
+        SEARCH: "1.0",
+        "data.getStats": "",
+    }
     assert filled_form(admin, path)["pinned_versions"] == pin
-    assert "pinned to version 1.0" in read_page(world.client("viewer"), f"/employees/{world.employee.pk}/")
+    assert "pinned to version 1.0" in read_page(
+        world.client("viewer"), f"/employees/{world.employee.pk}/"
+    )
     shown = world.client("viewer").get(f"/api/employees/{world.employee.pk}").json()
     assert shown["pinned_versions"] == {SEARCH: "1.0"}
     for lines, fault in (
-        (f"{SEARCH}@9.9", f"'{SEARCH}@9.9' is not an installed version. Write it like mail.send@1.2."),
+        (
+            f"{SEARCH}@9.9",
+            f"'{SEARCH}@9.9' is not an installed version. Write it like mail.send@1.2.",
+        ),
         (SEARCH, f"'{SEARCH}' is not an installed version. Write it like mail.send@1.2."),
-        (f"{UPDATE}@1.0", f"{UPDATE} is pinned, but is not ticked above. Tick it or remove the line."),
+        (
+            f"{UPDATE}@1.0",
+            f"{UPDATE} is pinned, but is not ticked above. Tick it or remove the line.",
+        ),
     ):
         response = admin.post(path, filled_form(admin, path, pinned_versions=lines))
         assert faults(response)["pinned_versions"] == [fault]
@@ -107,7 +129,9 @@ def test_a_version_can_be_pinned_and_unpinned_in_the_form(world: World, admin: C
     assert set(world.employee.grants.values_list("version", flat=True)) == {""}
 
 
-def test_ticked_tools_are_granted_and_unticked_ones_are_revoked(world: World, admin: Client) -> None:
+def test_ticked_tools_are_granted_and_unticked_ones_are_revoked(
+    world: World, admin: Client
+) -> None:
     path = address(world.employee, "change")
     response = admin.post(path, filled_form(admin, path, allowed_tools=[SEARCH, "data.getStats"]))
     assert response.status_code == 302, faults(response)
@@ -115,7 +139,9 @@ def test_ticked_tools_are_granted_and_unticked_ones_are_revoked(world: World, ad
 
 
 @pytest.mark.parametrize("name", ["data.*", "data", "*", "data.noSuchTool"])
-def test_only_exact_names_of_the_catalog_are_granted(world: World, admin: Client, name: str) -> None:
+def test_only_exact_names_of_the_catalog_are_granted(
+    world: World, admin: Client, name: str
+) -> None:
     path = address(world.employee, "change")
     response = admin.post(path, filled_form(admin, path, allowed_tools=[SEARCH, name]))
     assert "allowed_tools" in faults(response)
@@ -155,22 +181,36 @@ def test_an_admin_of_two_organizations_cannot_mix_their_rows(world: World, admin
     assert "another organization" in told["provider"][0]
 
 
-def test_an_employee_cannot_be_created_in_or_moved_to_another_organization(world: World, admin: Client) -> None:
-    told = faults(admin.post(address(Employee, "add"), new_employee(world, organization=world.globex.pk)))
+def test_an_employee_cannot_be_created_in_or_moved_to_another_organization(
+    world: World, admin: Client
+) -> None:
+    told = faults(
+        admin.post(address(Employee, "add"), new_employee(world, organization=world.globex.pk))
+    )
     assert "organization" in told
     path = address(world.employee, "change")
-    assert admin.post(path, filled_form(admin, path, organization=world.globex.pk)).status_code == 302
+    assert (
+        admin.post(path, filled_form(admin, path, organization=world.globex.pk)).status_code == 302
+    )
     world.employee.refresh_from_db()
     assert world.employee.organization == world.acme
 
 
-def test_an_employee_with_a_real_model_needs_the_name_of_the_model(world: World, admin: Client) -> None:
-    real = ModelProvider.objects.create(organization=world.acme, name="Real", kind=ProviderKind.OPENAI)
-    told = faults(admin.post(address(Employee, "add"), new_employee(world, provider=real.pk, model="")))
+def test_an_employee_with_a_real_model_needs_the_name_of_the_model(
+    world: World, admin: Client
+) -> None:
+    real = ModelProvider.objects.create(
+        organization=world.acme, name="Real", kind=ProviderKind.OPENAI
+    )
+    told = faults(
+        admin.post(address(Employee, "add"), new_employee(world, provider=real.pk, model=""))
+    )
     assert "model" in told
 
 
-@pytest.mark.parametrize("name", ["", "no_such_script", "../scripts/clerk", "clerk.yaml", "clerk/", "clerk; rm"])
+@pytest.mark.parametrize(
+    "name", ["", "no_such_script", "../scripts/clerk", "clerk.yaml", "clerk/", "clerk; rm"]
+)
 def test_a_scripted_employee_needs_the_name_of_an_installed_script(
     world: World, admin: Client, settings: Settings, tmp_path: Path, name: str
 ) -> None:
@@ -181,21 +221,32 @@ def test_a_scripted_employee_needs_the_name_of_an_installed_script(
     assert admin.post(address(Employee, "add"), new_employee(world)).status_code == 302
 
 
-def test_a_faulty_script_is_refused_with_the_place_of_the_fault(world: World, admin: Client) -> None:
+def test_a_faulty_script_is_refused_with_the_place_of_the_fault(
+    world: World, admin: Client
+) -> None:
     name = write_script("scripts: [{task: '(', answer: x}]")
     told = faults(admin.post(address(Employee, "add"), new_employee(world, model=name)))
     assert "The script is wrong: scripts[0].task" in told["model"][0]
 
 
 def test_the_hint_names_a_model_of_the_chosen_kind_of_provider(world: World, admin: Client) -> None:
-    local = ModelProvider.objects.create(organization=world.acme, name="Local", kind=ProviderKind.OLLAMA)
-    told = faults(admin.post(address(Employee, "add"), new_employee(world, provider=local.pk, model="")))
+    local = ModelProvider.objects.create(
+        organization=world.acme, name="Local", kind=ProviderKind.OLLAMA
+    )
+    told = faults(
+        admin.post(address(Employee, "add"), new_employee(world, provider=local.pk, model=""))
+    )
     assert "e.g. qwen3" in told["model"][0]
 
 
 def test_model_settings_are_stored_and_audited(world: World, admin: Client) -> None:
     path = address(world.employee, "change")
-    given = {"temperature": "0.2", "max_tokens": "900", "num_ctx": "16384", "extra_body": '{"top_p": 0.9}'}
+    given = {
+        "temperature": "0.2",
+        "max_tokens": "900",
+        "num_ctx": "16384",
+        "extra_body": '{"top_p": 0.9}',
+    }
     response = admin.post(path, filled_form(admin, path, **given))
     assert response.status_code == 302, faults(response)
     world.employee.refresh_from_db()
@@ -209,7 +260,12 @@ def test_model_settings_are_stored_and_audited(world: World, admin: Client) -> N
     assert admin.post(path, filled_form(admin, path, **nothing)).status_code == 302
     world.employee.refresh_from_db()
     employee = world.employee
-    assert (employee.temperature, employee.max_tokens, employee.num_ctx, employee.extra_body) == (None, None, None, {})
+    assert (employee.temperature, employee.max_tokens, employee.num_ctx, employee.extra_body) == (
+        None,
+        None,
+        None,
+        {},
+    )
 
 
 @pytest.mark.parametrize(
@@ -277,5 +333,9 @@ def test_deleting_an_unused_employee_is_audited(world: World, admin: Client) -> 
     made = Employee.objects.get(name="Robin")
     assert admin.post(address(made, "delete"), {"post": "yes"}).status_code == 302
     assert not Employee.objects.filter(pk=made.pk).exists()
-    actions = AuditEntry.objects.filter(organization=world.acme).order_by("seq").values_list("action", flat=True)
+    actions = (
+        AuditEntry.objects.filter(organization=world.acme)
+        .order_by("seq")
+        .values_list("action", flat=True)
+    )
     assert list(actions) == ["employee_added", "employee_deleted"]

@@ -1,4 +1,5 @@
-"""History is read-only in the admin, even for superusers; records change only by their own rules."""
+"""History is read-only in the admin, even for superusers; records change only by their own
+rules."""
 
 import pytest
 from django.contrib.auth.models import User
@@ -45,7 +46,10 @@ def test_changing_a_record_increases_its_version_and_extends_its_history(world: 
     assert (record.status, record.score, record.version) == ("inactive", 7, 2)
     step = RecordChange.objects.get(record=record)
     assert (step.actor, step.version) == ("admin", 2)
-    assert (step.before, step.after) == ({"status": "active", "score": None}, {"status": "inactive", "score": 7})
+    assert (step.before, step.after) == (
+        {"status": "active", "score": None},
+        {"status": "inactive", "score": 7},
+    )
     assert AuditEntry.objects.get(organization=world.acme).action == "record_changed"
 
 
@@ -63,7 +67,9 @@ def test_the_history_page_lists_changed_tools_and_counts_entries(world: World) -
 def test_a_password_can_be_changed_only_on_our_page(world: World) -> None:
     client = world.client("admin")
     for page in ("password_change/", "password_change/done/"):
-        response = client.post(f"/admin/{page}", {"old_password": "x", "new_password1": "y", "new_password2": "y"})
+        response = client.post(
+            f"/admin/{page}", {"old_password": "x", "new_password1": "y", "new_password2": "y"}
+        )
         assert (response.status_code, response["Location"]) == (302, "/account/password/")
 
 
@@ -79,9 +85,17 @@ def test_a_concurrent_change_is_not_overwritten(world: World) -> None:
 
 def test_a_new_record_must_satisfy_the_record_rules(world: World) -> None:
     client = world.client("admin")
-    sent = {"organization": world.acme.pk, "name": "Initrode", "status": "active", "email": "nonsense"}
+    sent = {
+        "organization": world.acme.pk,
+        "name": "Initrode",
+        "status": "active",
+        "email": "nonsense",
+    }
     assert "email" in faults(client.post(address(Record, "add"), sent))
-    assert client.post(address(Record, "add"), {**sent, "email": "a@initrode.example"}).status_code == 302
+    assert (
+        client.post(address(Record, "add"), {**sent, "email": "a@initrode.example"}).status_code
+        == 302
+    )
     made = Record.objects.get(name="Initrode")
     assert (made.organization, made.version, made.changes.count()) == (world.acme, 1, 1)
     foreign = {**sent, "email": "", "organization": world.globex.pk, "name": "Elsewhere"}

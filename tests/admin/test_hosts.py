@@ -46,7 +46,11 @@ def reach_of(world: World) -> NetworkAccess:
     "gadget_site/private_hosts.py",
     whole_file=True,
 )
-@feature("Connected sources", "A host is stored in one form, also from a pasted address", "agents/admin/hosts.py")
+@feature(
+    "Connected sources",
+    "A host is stored in one form, also from a pasted address",
+    "agents/admin/hosts.py",
+)
 @pytest.mark.parametrize(
     ("typed", "kept"),
     [
@@ -61,8 +65,15 @@ def reach_of(world: World) -> NetworkAccess:
         (" api.example.com ", "api.example.com"),
     ],
 )
-def test_a_host_is_stored_in_its_normalized_form(world: World, admin: Client, typed: str, kept: str) -> None:
-    assert admin.post(ADD, {"organization": world.acme.pk, "host": typed, "without_card": "on"}).status_code == 302
+def test_a_host_is_stored_in_its_normalized_form(
+    world: World, admin: Client, typed: str, kept: str
+) -> None:
+    assert (
+        admin.post(
+            ADD, {"organization": world.acme.pk, "host": typed, "without_card": "on"}
+        ).status_code
+        == 302
+    )
     assert AllowedHost.objects.get().host == kept
     assert AuditEntry.objects.get().payload["fields"]["host"] == kept
     Organization.objects.get(pk=world.acme.pk)
@@ -72,9 +83,29 @@ def test_a_host_is_stored_in_its_normalized_form(world: World, admin: Client, ty
 @pytest.mark.parametrize(
     "typed",
     [
-        *("", "*.example.com", "api.example.com/path", "api.example.com:443", "user@api.example.com"),
-        *("2130706433", "127.1", "0x7f.1", "exa mple.com", "-x.example", "a" * 64 + ".example", "x\\y"),
-        *("ftp://api.example.com", "https://user:secret@api.example.com/", "://", "https://", "a." * 130 + "example"),
+        *(
+            "",
+            "*.example.com",
+            "api.example.com/path",
+            "api.example.com:443",
+            "user@api.example.com",
+        ),
+        *(
+            "2130706433",
+            "127.1",
+            "0x7f.1",
+            "exa mple.com",
+            "-x.example",
+            "a" * 64 + ".example",
+            "x\\y",
+        ),
+        *(
+            "ftp://api.example.com",
+            "https://user:secret@api.example.com/",
+            "://",
+            "https://",
+            "a." * 130 + "example",
+        ),
     ],
 )
 def test_an_invalid_host_is_refused(world: World, admin: Client, typed: str) -> None:
@@ -87,7 +118,9 @@ def test_an_invalid_host_is_refused(world: World, admin: Client, typed: str) -> 
     "Hosts of a private network are allowed one by one, after a confirmation",
     "agents/admin/hosts.py",
 )
-def test_opening_a_private_network_needs_confirmation_and_closing_it_does_not(world: World, admin: Client) -> None:
+def test_opening_a_private_network_needs_confirmation_and_closing_it_does_not(
+    world: World, admin: Client
+) -> None:
     sent = {"organization": world.acme.pk, "host": "wiki.internal", "may_be_private": "on"}
     assert admin.post(ADD, confirmed(admin, ADD, sent)).status_code == 302
     row = AllowedHost.objects.get()
@@ -98,7 +131,8 @@ def test_opening_a_private_network_needs_confirmation_and_closing_it_does_not(wo
 
 
 class TestPrivateNetwork:
-    """The private network belongs to the installation: only a superuser or ALLOWED_PRIVATE_HOSTS opens it."""
+    """The private network belongs to the installation: only a superuser or ALLOWED_PRIVATE_HOSTS
+    opens it."""
 
     @pytest.fixture(autouse=True)
     def nothing_is_allowed(self, settings: Settings) -> None:
@@ -122,10 +156,14 @@ class TestPrivateNetwork:
         assert admin.post(path, filled_form(admin, path, may_be_private=None)).status_code == 302
         assert (
             "Only a superuser"
-            in faults(admin.post(path, filled_form(admin, path, may_be_private="on"))).popitem()[1][0]
+            in faults(admin.post(path, filled_form(admin, path, may_be_private="on"))).popitem()[1][
+                0
+            ]
         )
 
-    def test_can_be_opened_by_the_setting(self, world: World, admin: Client, settings: Settings) -> None:
+    def test_can_be_opened_by_the_setting(
+        self, world: World, admin: Client, settings: Settings
+    ) -> None:
         settings.ALLOWED_PRIVATE_HOSTS = parse_private_hosts("wiki.internal:8080,10.1.0.0/16")
         for host, port, leads_to, is_open in (
             ("wiki.internal", 8080, "192.168.7.7", True),
@@ -137,11 +175,16 @@ class TestPrivateNetwork:
             sent = {"organization": world.acme.pk, "host": host, "may_be_private": "on"}
             if not AllowedHost.objects.filter(host=host).exists():
                 assert admin.post(ADD, confirmed(admin, ADD, sent)).status_code == 302
-            assert reach_of(world).allows_private(HostPort(host, port), ip_address(leads_to)) is is_open
+            assert (
+                reach_of(world).allows_private(HostPort(host, port), ip_address(leads_to))
+                is is_open
+            )
         sent = {"organization": world.acme.pk, "host": "10.2.0.9", "may_be_private": "on"}
         assert "may_be_private" in faults(admin.post(ADD, sent))
 
-    def test_stays_closed_despite_an_earlier_tick_by_an_admin(self, world: World, settings: Settings) -> None:
+    def test_stays_closed_despite_an_earlier_tick_by_an_admin(
+        self, world: World, settings: Settings
+    ) -> None:
         AllowedHost.objects.create(organization=world.acme, host="127.0.0.1", may_be_private=True)
         bump_tools_version(world.acme.pk)
         server, here = HostPort("127.0.0.1", 6379), ip_address("127.0.0.1")
@@ -176,4 +219,6 @@ def test_a_deleted_host_is_no_longer_reachable(world: World, admin: Client) -> N
     assert admin.post(address(row, "delete"), {"post": "yes"}).status_code == 302
     Organization.objects.get(pk=world.acme.pk)
     assert load_network_access(world.acme.pk).allowed == frozenset()
-    assert admin.post(address(row, "change"), {"may_be_private": "on"}).status_code == 302  # the row no longer exists
+    assert (
+        admin.post(address(row, "change"), {"may_be_private": "on"}).status_code == 302
+    )  # the row no longer exists

@@ -1,4 +1,5 @@
-"""Limits of an employee's tools in the admin: parsed, validated, stored, and loosened only after a confirmation."""
+"""Limits of an employee's tools in the admin: parsed, validated, stored, and loosened only after a
+confirmation."""
 
 from __future__ import annotations
 
@@ -34,7 +35,13 @@ def compare(tool: str, param: str, comparison: str, value: str, otherwise: str =
 
 
 def count(tool: str, most: str, period: str = "hour", otherwise: str = "ask") -> Row:
-    return {"sentence": "call_count", "tool": tool, "most": most, "period": period, "otherwise": otherwise}
+    return {
+        "sentence": "call_count",
+        "tool": tool,
+        "most": most,
+        "period": period,
+        "otherwise": otherwise,
+    }
 
 
 def add_up(tool: str, param: str, most: str, period: str = "day", otherwise: str = "ask") -> Row:
@@ -78,12 +85,22 @@ def admin(world: World) -> Client:
 
 def saved(world: World, admin: Client, *rows: Row, **more: Any) -> Any:
     path = address(world.employee, "change")
-    form = {name: value for name, value in filled_form(admin, path).items() if not name.startswith("limits-")}
+    form = {
+        name: value
+        for name, value in filled_form(admin, path).items()
+        if not name.startswith("limits-")
+    }
     return admin.post(path, form | fill_in(list(rows)) | more)
 
 
-@feature("The gate", "Limits are edited as sentences in the employee's form", "agents/admin/tool_limits.py")
-def test_sentences_are_stored_as_limits_and_shown_as_sentences_again(world: World, admin: Client) -> None:
+@feature(
+    "The gate",
+    "Limits are edited as sentences in the employee's form",
+    "agents/admin/tool_limits.py",
+)
+def test_sentences_are_stored_as_limits_and_shown_as_sentences_again(
+    world: World, admin: Client
+) -> None:
     rows = [RAISED, LIMIT, COUNT, SUM, STATUS, ORIGIN, AFTER]
     response = saved(world, admin, *rows)
     assert response.status_code == 302, faults(response)
@@ -91,13 +108,33 @@ def test_sentences_are_stored_as_limits_and_shown_as_sentences_again(world: Worl
     assert search.level == "write"
     assert search.conditions == [
         {"param": "limit", "rule": "maximum", "value": 100, "otherwise": "ask"},
-        {"param": "", "rule": "call_count", "value": {"most": 20, "period": "hour"}, "otherwise": "ask"},
-        {"param": "limit", "rule": "sum", "value": {"most": 500, "period": "day"}, "otherwise": "forbid"},
+        {
+            "param": "",
+            "rule": "call_count",
+            "value": {"most": 20, "period": "hour"},
+            "otherwise": "ask",
+        },
+        {
+            "param": "limit",
+            "rule": "sum",
+            "value": {"most": 500, "period": "day"},
+            "otherwise": "forbid",
+        },
     ]
     update = Grant.objects.get(employee=world.employee, tool=UPDATE)
     assert update.conditions == [
-        {"param": "changes.status", "rule": "one_of", "value": ["active", "pending"], "otherwise": "forbid"},
-        {"param": "changes.email", "rule": "not_from_outside", "value": True, "otherwise": "forbid"},
+        {
+            "param": "changes.status",
+            "rule": "one_of",
+            "value": ["active", "pending"],
+            "otherwise": "forbid",
+        },
+        {
+            "param": "changes.email",
+            "rule": "not_from_outside",
+            "value": True,
+            "otherwise": "forbid",
+        },
         {
             "param": "record_id",
             "rule": "only_after",
@@ -124,10 +161,19 @@ def test_every_sentence_is_on_the_page_without_javascript(world: World, admin: C
         assert f'name="limits-{number}-sentence" value="{kind}"' in html
 
 
-def test_an_empty_sentence_sets_no_limit_and_a_removed_one_deletes_its_limit(world: World, admin: Client) -> None:
+def test_an_empty_sentence_sets_no_limit_and_a_removed_one_deletes_its_limit(
+    world: World, admin: Client
+) -> None:
     saved(world, admin, STATUS, LIMIT)
     path = address(world.employee, "change")
-    empty = {"sentence": "sum", "tool": "", "param": " ", "most": "", "period": "hour", "otherwise": "ask"}
+    empty = {
+        "sentence": "sum",
+        "tool": "",
+        "param": " ",
+        "most": "",
+        "period": "hour",
+        "otherwise": "ask",
+    }
     assert saved(world, admin, LIMIT, STATUS, empty).status_code == 302
     sent = filled_form(admin, path) | fill_in([LIMIT | {"remove": "on"}, STATUS])
     assert admin.post(path, confirmed(admin, path, sent)).status_code == 302
@@ -156,7 +202,9 @@ def test_values_are_parsed_by_the_type_of_their_parameter(
     assert response.status_code == 302, faults(response)
     (condition,) = Grant.objects.get(employee=world.employee, tool=SEARCH).conditions
     assert condition["value"] == stored
-    again = admin.post(path := address(world.employee, "change"), filled_form(admin, path, job_title="Steward"))
+    again = admin.post(
+        path := address(world.employee, "change"), filled_form(admin, path, job_title="Steward")
+    )
     assert again.status_code == 302, faults(again)
     assert Grant.objects.get(employee=world.employee, tool=SEARCH).conditions == [condition]
 
@@ -177,17 +225,26 @@ def test_the_page_of_the_employee_shows_limits_as_sentences(world: World, admin:
 @pytest.mark.parametrize(
     ("row", "why"),
     [
-        (compare("data.nothing", "limit", "maximum", "1"), "there is no tool &#x27;data.nothing&#x27;"),
+        (
+            compare("data.nothing", "limit", "maximum", "1"),
+            "there is no tool &#x27;data.nothing&#x27;",
+        ),
         (
             compare(SEARCH, "color", "equals", "1"),
             "has no parameter &#x27;color&#x27;, only category, limit, ",
         ),
-        (compare(UPDATE, "changes.color", "equals", "1"), f"{UPDATE} changes has no parameter &#x27;color&#x27;, only"),
+        (
+            compare(UPDATE, "changes.color", "equals", "1"),
+            f"{UPDATE} changes has no parameter &#x27;color&#x27;, only",
+        ),
         (compare(SEARCH, "limit", "below", "1"), "&#x27;below&#x27; is not a comparison"),
         (compare(SEARCH, "limit", "maximum", ""), "&#x27;&#x27; is not a number"),
         (compare(SEARCH, "limit", "maximum", "many"), "&#x27;many&#x27; is not a number"),
         (compare(SEARCH, "limit", "maximum", "true"), "&#x27;true&#x27; is not a number"),
-        (compare(SEARCH, "limit", "equals", "many"), "&#x27;many&#x27; is not a value of limit, which is integer"),
+        (
+            compare(SEARCH, "limit", "equals", "many"),
+            "&#x27;many&#x27; is not a value of limit, which is integer",
+        ),
         (compare(SEARCH, "limit", "equals", "NaN"), "is not a value of limit"),
         (compare(SEARCH, "text", "maximum", "1"), f"text of {SEARCH} is not a number"),
         (compare(SEARCH, "text", "pattern", "("), "is not a valid RE2 regular expression"),
@@ -199,19 +256,33 @@ def test_the_page_of_the_employee_shows_limits_as_sentences(world: World, admin:
         (count(SEARCH, "2.5"), "2.5 is not a whole number"),
         (count(SEARCH, "2", "year"), "&#x27;year&#x27; is not a period"),
         (add_up(SEARCH, "text", "500"), f"text of {SEARCH} is not a number"),
-        (add_up(SEARCH, "amount", "500"), "has no parameter &#x27;amount&#x27;, only category, limit"),
+        (
+            add_up(SEARCH, "amount", "500"),
+            "has no parameter &#x27;amount&#x27;, only category, limit",
+        ),
         (add_up(SEARCH, "", "500"), "fill in “Parameter”"),
         (add_up(SEARCH, "limit", "-1"), "-1 is not a number of 0 or more"),
-        (after(UPDATE, "data.nothing", "record_id", "record_id"), "there is no tool &#x27;data.nothing&#x27;"),
-        (after(UPDATE, DETAIL, "name", "record_id"), f"{DETAIL} has no parameter &#x27;name&#x27;, only record_id"),
-        (after(UPDATE, DETAIL, "record_id", "name"), f"{UPDATE} has no parameter &#x27;name&#x27;, only"),
+        (
+            after(UPDATE, "data.nothing", "record_id", "record_id"),
+            "there is no tool &#x27;data.nothing&#x27;",
+        ),
+        (
+            after(UPDATE, DETAIL, "name", "record_id"),
+            f"{DETAIL} has no parameter &#x27;name&#x27;, only record_id",
+        ),
+        (
+            after(UPDATE, DETAIL, "record_id", "name"),
+            f"{UPDATE} has no parameter &#x27;name&#x27;, only",
+        ),
         (after(UPDATE, "", "record_id", "record_id"), "fill in “Earlier tool”"),
         (level(UPDATE, "read"), "which cannot be lowered"),
         (level(UPDATE, "severe"), "is not a level"),
         (level("data.getStats", "write"), "has a limit, but is not ticked"),
     ],
 )
-def test_an_invalid_sentence_is_refused_with_the_reason(world: World, admin: Client, row: Row, why: str) -> None:
+def test_an_invalid_sentence_is_refused_with_the_reason(
+    world: World, admin: Client, row: Row, why: str
+) -> None:
     response = saved(world, admin, row)
     assert "limits" in faults(response)
     assert why in response.content.decode()
@@ -219,22 +290,30 @@ def test_an_invalid_sentence_is_refused_with_the_reason(world: World, admin: Cli
 
 
 def test_a_refused_form_keeps_the_typed_values(world: World, admin: Client) -> None:
-    html = " ".join(saved(world, admin, add_up(SEARCH, "color", "500", "minute")).content.decode().split())
+    html = " ".join(
+        saved(world, admin, add_up(SEARCH, "color", "500", "minute")).content.decode().split()
+    )
     for part in ('value="color"', 'value="500"', '<option value="minute" selected>'):
         assert part in html
 
 
-def test_loosening_a_limit_needs_confirmation_and_tightening_does_not(world: World, admin: Client) -> None:
+def test_loosening_a_limit_needs_confirmation_and_tightening_does_not(
+    world: World, admin: Client
+) -> None:
     saved(world, admin, LIMIT)
     assert saved(world, admin, LIMIT, STATUS).status_code == 302
     response = saved(world, admin, STATUS)
     assert response.status_code == 200
-    told = f"is no longer limited by: {SEARCH}: limit must be at most 100; otherwise a person decides."
+    told = (
+        f"is no longer limited by: {SEARCH}: limit must be at most 100; otherwise a person decides."
+    )
     assert told in response.content.decode()
     assert Grant.objects.get(employee=world.employee, tool=SEARCH).conditions != []
 
 
-def test_removing_a_tool_removes_its_limit_without_confirmation(world: World, admin: Client) -> None:
+def test_removing_a_tool_removes_its_limit_without_confirmation(
+    world: World, admin: Client
+) -> None:
     saved(world, admin, LIMIT)
     response = saved(world, admin, allowed_tools=[UPDATE, DELETE])
     assert response.status_code == 302, faults(response)
@@ -250,16 +329,23 @@ def test_limits_of_an_uninstalled_tool_stay(world: World, admin: Client) -> None
     assert (gone.level, gone.conditions) == ("write", [kept])
 
 
-@feature("The gate", "More tools than a request may contain are refused, with the number", "agents/admin/employees.py")
-def test_more_tools_than_a_request_may_contain_are_refused_with_the_count(world: World, admin: Client) -> None:
+@feature(
+    "The gate",
+    "More tools than a request may contain are refused, with the number",
+    "agents/admin/employees.py",
+)
+def test_more_tools_than_a_request_may_contain_are_refused_with_the_count(
+    world: World, admin: Client
+) -> None:
     toolbox = get_installed_toolbox()
     names = [f"sample.number{number}" for number in range(MAX_TOOLS + 1)]
     for name in names:
         toolbox.register(Echo(name=name))
     try:
         response = saved(world, admin, allowed_tools=names)
-        assert f"{MAX_TOOLS + 1} tools are ticked, but a model can be offered at most {MAX_TOOLS}" in str(
-            faults(response)
+        assert (
+            f"{MAX_TOOLS + 1} tools are ticked, but a model can be offered at most {MAX_TOOLS}"
+            in str(faults(response))
         )
         assert saved(world, admin, allowed_tools=names[:-1]).status_code == 302
     finally:

@@ -32,7 +32,12 @@ def admin(world: World) -> Client:
 @pytest.fixture
 def source(world: World) -> Source:
     """An API with a read description and two reading operations."""
-    values = {"kind": "openapi", "name": "pets", "address": "https://pets.example/api", "timeout_s": 30}
+    values = {
+        "kind": "openapi",
+        "name": "pets",
+        "address": "https://pets.example/api",
+        "timeout_s": 30,
+    }
     made = Source.objects.create(organization=world.acme, base_url="https://pets.example", **values)
     tools = tuple(
         DescribedTool(f"GET /{name}", f"pets.{name}", "", (), {"name": name}, name * 8, Level.READ)
@@ -44,7 +49,9 @@ def source(world: World) -> Source:
 
 def rows_of(world: World) -> list[tuple[Model, dict[str, Any], dict[str, Any]]]:
     values = {"kind": "openapi", "name": "stock", "address": "https://stock.example"}
-    source = Source.objects.create(organization=world.acme, refreshed_at="2026-01-01T00:00Z", **values)
+    source = Source.objects.create(
+        organization=world.acme, refreshed_at="2026-01-01T00:00Z", **values
+    )
     return [
         (source, {"timeout_s": 11}, {"scopes": "all"}),
         (world.employee, {"job_title": "Clerk"}, {"example_tasks": "Look"}),
@@ -53,7 +60,9 @@ def rows_of(world: World) -> list[tuple[Model, dict[str, Any], dict[str, Any]]]:
 
 
 @feature(
-    "Connected sources", "A form of the admin never overwrites a concurrent edit", "agents/admin/edit_conflicts.py"
+    "Connected sources",
+    "A form of the admin never overwrites a concurrent edit",
+    "agents/admin/edit_conflicts.py",
 )
 @pytest.mark.parametrize("which", [0, 1, 2], ids=["source", "employee", "organization"])
 def test_the_second_save_is_refused_with_its_values_kept_and_accepted_when_repeated(
@@ -67,7 +76,10 @@ def test_the_second_save_is_refused_with_its_values_kept_and_accepted_when_repea
     response = admin.post(path, late)
     told = faults(response)
     assert list(told) == [field]
-    assert f"Changed by admin since you opened this form. It is now {value}. Save again" in told[field][0]
+    assert (
+        f"Changed by admin since you opened this form. It is now {value}. Save again"
+        in told[field][0]
+    )
     typed = response.context["adminform"].form
     ((name, wanted),) = second.items()
     assert typed[name].value() == wanted
@@ -90,7 +102,9 @@ def test_identical_changes_by_both_admins_are_saved(admin: Client, source: Sourc
 
 
 class TestConcurrentToolChanges:
-    def test_tools_that_this_admin_left_alone_stay_unchanged(self, admin: Client, source: Source) -> None:
+    def test_tools_that_this_admin_left_alone_stay_unchanged(
+        self, admin: Client, source: Source
+    ) -> None:
         path = tools_page(source)
         late = form_on(admin.get(path))
         ids = {row.tool: row.pk for row in source.tools.all()}
@@ -104,20 +118,30 @@ class TestConcurrentToolChanges:
         "Saving a page of tools writes only the changed ones, and reports concurrent edits",
         "agents/admin/source_choices.py",
     )
-    def test_a_conflicting_change_is_reported_and_saved_when_repeated(self, admin: Client, source: Source) -> None:
+    def test_a_conflicting_change_is_reported_and_saved_when_repeated(
+        self, admin: Client, source: Source
+    ) -> None:
         path = tools_page(source)
         late = form_on(admin.get(path))
         pk = source.tools.get(tool="pets.cats").pk
-        assert admin.post(path, {**late, f"chosen-{pk}": "on", f"level-{pk}": "write"}).status_code == 302
+        assert (
+            admin.post(path, {**late, f"chosen-{pk}": "on", f"level-{pk}": "write"}).status_code
+            == 302
+        )
         page = admin.post(path, {**late, f"chosen-{pk}": "on", f"level-{pk}": "destructive"})
-        assert "Changed by admin since you opened this page: pets.cats. Check, then save again." in text_of(page)
+        assert (
+            "Changed by admin since you opened this page: pets.cats. Check, then save again."
+            in text_of(page)
+        )
         assert source.tools.get(pk=pk).level == "write"
         kept = form_on(page)
         assert (kept[f"level-{pk}"], kept[f"chosen-{pk}"]) == ("destructive", "on")
         assert admin.post(path, kept).status_code == 302
         assert source.tools.get(pk=pk).level == "destructive"
 
-    def test_the_returned_form_shows_current_values_for_all_other_tools(self, admin: Client, source: Source) -> None:
+    def test_the_returned_form_shows_current_values_for_all_other_tools(
+        self, admin: Client, source: Source
+    ) -> None:
         path = tools_page(source)
         late = form_on(admin.get(path))
         cats, dogs = (source.tools.get(tool=f"pets.{name}").pk for name in ("cats", "dogs"))

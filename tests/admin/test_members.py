@@ -1,4 +1,5 @@
-"""Members and their roles: admins manage their own organization, and cannot give anybody rights beyond it."""
+"""Members and their roles: admins manage their own organization, and cannot give anybody rights
+beyond it."""
 
 import pytest
 from django.contrib.auth.models import User
@@ -26,7 +27,13 @@ def admin(world: World) -> Client:
 
 
 def new_member(organization: Organization, **changes: str) -> dict[str, object]:
-    return {"organization": organization.pk, "username": "newbie", "password": PASSWORD, "role": "operator", **changes}
+    return {
+        "organization": organization.pk,
+        "username": "newbie",
+        "password": PASSWORD,
+        "role": "operator",
+        **changes,
+    }
 
 
 @pytest.fixture
@@ -49,11 +56,15 @@ def test_a_superuser_can_add_a_member_with_a_new_account(world: World, root: Cli
 
 @pytest.mark.parametrize("password", ["", "short", "password1234"])
 def test_a_weak_first_password_is_refused(world: World, root: Client, password: str) -> None:
-    assert "password" in faults(root.post(address(Membership, "add"), new_member(world.acme, password=password)))
+    assert "password" in faults(
+        root.post(address(Membership, "add"), new_member(world.acme, password=password))
+    )
     assert not User.objects.filter(username="newbie").exists()
 
 
-@pytest.mark.parametrize("username", ["newbie", "outsider", "viewer", "admin", "a name that cannot be"])
+@pytest.mark.parametrize(
+    "username", ["newbie", "outsider", "viewer", "admin", "a name that cannot be"]
+)
 def test_an_admin_is_sent_to_the_invitations_whether_or_not_the_account_exists(
     world: World, admin: Client, username: str
 ) -> None:
@@ -64,15 +75,24 @@ def test_an_admin_is_sent_to_the_invitations_whether_or_not_the_account_exists(
     page = admin.get("/users/").content.decode()
     assert "Invite people with a link." in page
     assert username not in page or username in ("viewer", "admin")
-    assert (list(User.objects.values_list("username", "password")), Membership.objects.count()) == before
+    assert (
+        list(User.objects.values_list("username", "password")),
+        Membership.objects.count(),
+    ) == before
 
 
 def test_a_person_who_is_not_an_admin_is_sent_to_the_login(world: World) -> None:
-    assert world.client("operator").get(address(Membership, "add"))["Location"].startswith("/admin/login/")
+    assert (
+        world.client("operator")
+        .get(address(Membership, "add"))["Location"]
+        .startswith("/admin/login/")
+    )
 
 
 def test_adding_an_existing_account_keeps_its_password(world: World, root: Client) -> None:
-    assert "password" in faults(root.post(address(Membership, "add"), new_member(world.acme, username="stranger")))
+    assert "password" in faults(
+        root.post(address(Membership, "add"), new_member(world.acme, username="stranger"))
+    )
     sent = new_member(world.acme, username="stranger", password="")
     assert root.post(address(Membership, "add"), sent).status_code == 302
     assert "username" in faults(root.post(address(Membership, "add"), sent))
@@ -84,16 +104,22 @@ def test_a_superuser_can_add_a_member_of_another_organization(world: World, root
     assert world.users["outsider"].memberships.count() == 2
 
 
-def test_an_admin_of_two_organizations_acts_in_that_of_the_member(world: World, admin: Client) -> None:
+def test_an_admin_of_two_organizations_acts_in_that_of_the_member(
+    world: World, admin: Client
+) -> None:
     Membership.objects.create(organization=world.globex, user=world.users["admin"], role="admin")
-    member = Membership.objects.create(organization=world.globex, user=world.users["stranger"], role="viewer")
+    member = Membership.objects.create(
+        organization=world.globex, user=world.users["stranger"], role="viewer"
+    )
     path = address(member, "change")
     assert admin.post(path, filled_form(admin, path, role="operator")).status_code == 302
     member.refresh_from_db()
     assert member.role == "operator"
 
 
-def test_becoming_an_admin_opens_the_admin_and_losing_the_role_closes_it(world: World, admin: Client) -> None:
+def test_becoming_an_admin_opens_the_admin_and_losing_the_role_closes_it(
+    world: World, admin: Client
+) -> None:
     member = world.member("approver")
     path = address(member, "change")
     made_admin = confirmed(admin, path, filled_form(admin, path, role="admin"))
@@ -111,7 +137,9 @@ def test_becoming_an_admin_opens_the_admin_and_losing_the_role_closes_it(world: 
 def test_even_a_superuser_cannot_remove_the_last_admin(world: World, root: Client) -> None:
     last = world.member("admin")
     path = address(last, "change")
-    response = root.post(path, confirmed(root, path, filled_form(root, path, role="viewer")), follow=True)
+    response = root.post(
+        path, confirmed(root, path, filled_form(root, path, role="viewer")), follow=True
+    )
     assert "admin is the last admin" in response.content.decode()
     response = root.post(address(last, "delete"), {"post": "yes"}, follow=True)
     assert "admin is the last admin" in response.content.decode()
@@ -128,7 +156,10 @@ def test_member_changes_are_audited_as_on_the_users_page(world: World, admin: Cl
     changed, deleted = AuditEntry.objects.order_by("seq")
     assert (changed.actor, changed.action) == ("user:admin", "membership_changed")
     assert changed.payload["fields"] == {"role": {"before": "viewer", "after": "operator"}}
-    assert (deleted.action, deleted.payload["fields"]) == ("membership_deleted", {"role": "operator"})
+    assert (deleted.action, deleted.payload["fields"]) == (
+        "membership_deleted",
+        {"role": "operator"},
+    )
 
 
 def test_nobody_can_change_or_remove_their_own_membership(world: World, admin: Client) -> None:
@@ -142,15 +173,26 @@ def test_posted_fields_that_the_form_does_not_have_are_ignored(world: World, adm
     member = world.member("viewer")
     path = address(member, "change")
     sent = filled_form(
-        admin, path, role="operator", organization=world.globex.pk, user=world.users["outsider"].pk, is_superuser="on"
+        admin,
+        path,
+        role="operator",
+        organization=world.globex.pk,
+        user=world.users["outsider"].pk,
+        is_superuser="on",
     )
     assert admin.post(path, sent).status_code == 302
     member.refresh_from_db()
-    assert (member.organization, member.user, member.role) == (world.acme, world.users["viewer"], Role.OPERATOR)
+    assert (member.organization, member.user, member.role) == (
+        world.acme,
+        world.users["viewer"],
+        Role.OPERATOR,
+    )
     assert not User.objects.filter(is_superuser=True).exists()
 
 
-def test_an_admin_can_change_the_decision_settings_but_not_the_plan(world: World, admin: Client) -> None:
+def test_an_admin_can_change_the_decision_settings_but_not_the_plan(
+    world: World, admin: Client
+) -> None:
     path = address(world.acme, "change")
     sent = {"name": "Acme Ltd", "four_eyes": "on", "card_days": 3, "currency": "USD", **LIMITS}
     sent |= {"slug": "globex-2", "plan_features": "everything"}

@@ -56,7 +56,9 @@ def test_the_only_membership_is_preselected_for_a_new_token(world: World) -> Non
 
 
 @pytest.mark.parametrize("model", FORMS)
-def test_a_person_with_several_organizations_has_to_choose_one(world: World, model: type[Model]) -> None:
+def test_a_person_with_several_organizations_has_to_choose_one(
+    world: World, model: type[Model]
+) -> None:
     second = Organization.objects.create(name="Second", slug="second")
     Membership.objects.create(organization=second, user=world.users["admin"], role=Role.ADMIN)
     update_admin_access(world.users["admin"])

@@ -26,7 +26,9 @@ def admin(world: World) -> Client:
 
 @pytest.fixture
 def provider(world: World) -> ModelProvider:
-    provider = ModelProvider.objects.create(organization=world.acme, name="Real", kind=ProviderKind.OPENAI)
+    provider = ModelProvider.objects.create(
+        organization=world.acme, name="Real", kind=ProviderKind.OPENAI
+    )
     Employee.objects.filter(pk=world.employee.pk).update(provider=provider, model="gpt-5-mini")
     return provider
 
@@ -39,8 +41,14 @@ PRICES = {
 }
 
 
-@feature("Costs, budgets, long runs", "Prices of models in the admin, one per line", "agents/admin/prices.py")
-def test_lines_are_stored_as_prices_and_shown_as_lines_again(admin: Client, provider: ModelProvider) -> None:
+@feature(
+    "Costs, budgets, long runs",
+    "Prices of models in the admin, one per line",
+    "agents/admin/prices.py",
+)
+def test_lines_are_stored_as_prices_and_shown_as_lines_again(
+    admin: Client, provider: ModelProvider
+) -> None:
     path = address(provider, "change")
     assert admin.post(path, filled_form(admin, path, prices=LINES)).status_code == 302
     provider.refresh_from_db()
@@ -66,7 +74,10 @@ def test_lines_are_stored_as_prices_and_shown_as_lines_again(admin: Client, prov
         ("gpt-5: input 1, input 2, output 3", "expected input and output prices"),
         ("gpt-5: input 1, output 2, thinking 3", "expected input and output prices"),
         ("gpt-5: 0,25 2,00", "write decimals with a point"),
-        ("gpt-5: input free, output 2", "&#x27;free&#x27; is not a price; enter a number such as 0.25"),
+        (
+            "gpt-5: input free, output 2",
+            "&#x27;free&#x27; is not a price; enter a number such as 0.25",
+        ),
         ("gpt-5: -1 2", "&#x27;-1&#x27; is not a price"),
         ("gpt-5: NaN 2", "&#x27;NaN&#x27; is not a price"),
         ("gpt-5: ٣ 2", "is not a price"),
@@ -76,7 +87,9 @@ def test_lines_are_stored_as_prices_and_shown_as_lines_again(admin: Client, prov
         ("<b>: 1", "&lt;b&gt;"),
     ],
 )
-def test_a_faulty_line_is_reported_in_plain_words(admin: Client, provider: ModelProvider, line: str, told: str) -> None:
+def test_a_faulty_line_is_reported_in_plain_words(
+    admin: Client, provider: ModelProvider, line: str, told: str
+) -> None:
     path = address(provider, "change")
     response = admin.post(path, filled_form(admin, path, prices=f"*: 1 1\n{line}"))
     assert "prices" in faults(response)
@@ -85,9 +98,13 @@ def test_a_faulty_line_is_reported_in_plain_words(admin: Client, provider: Model
     assert provider.prices == {}
 
 
-def test_a_cost_budget_requires_a_price(world: World, admin: Client, provider: ModelProvider) -> None:
+def test_a_cost_budget_requires_a_price(
+    world: World, admin: Client, provider: ModelProvider
+) -> None:
     path = address(world.employee, "change")
-    asked = filled_form(admin, path, month_cost="12.5", month_tokens="100000", context_tokens="20000")
+    asked = filled_form(
+        admin, path, month_cost="12.5", month_tokens="100000", context_tokens="20000"
+    )
     assert "month_cost" in faults(admin.post(path, asked))
     ModelProvider.objects.filter(pk=provider.pk).update(prices=PRICES)
     assert admin.post(path, asked).status_code == 302
@@ -107,7 +124,9 @@ def test_removing_a_price_that_a_budget_needs_requires_confirmation(
     assert admin.post(path, filled_form(admin, path, prices="*: 1 1")).status_code == 302
 
 
-def test_the_currency_must_be_a_code_and_only_admins_edit_budgets(world: World, admin: Client) -> None:
+def test_the_currency_must_be_a_code_and_only_admins_edit_budgets(
+    world: World, admin: Client
+) -> None:
     path = address(world.acme, "change")
     for wrong in ("", "EURO", "€", "12A"):
         assert "currency" in faults(admin.post(path, filled_form(admin, path, currency=wrong)))
@@ -118,7 +137,9 @@ def test_the_currency_must_be_a_code_and_only_admins_edit_budgets(world: World, 
     assert (organization.currency, organization.month_tokens) == ("USD", 5)
 
 
-def test_employees_without_counted_cost_are_listed(world: World, admin: Client, provider: ModelProvider) -> None:
+def test_employees_without_counted_cost_are_listed(
+    world: World, admin: Client, provider: ModelProvider
+) -> None:
     ModelProvider.objects.filter(organization=world.globex).update(kind=ProviderKind.OPENAI)
     path = address(world.acme, "change")
     response = admin.post(path, filled_form(admin, path, month_cost="10"))

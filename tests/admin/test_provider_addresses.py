@@ -1,4 +1,5 @@
-"""An address without a scheme is tried over https and http, and the page says which one responds."""
+"""An address without a scheme is tried over https and http, and the page says which one
+responds."""
 
 from __future__ import annotations
 
@@ -31,8 +32,16 @@ def admin(world: World) -> Client:
 
 
 def add(world: World, admin: Client, typed: str, **more: Any) -> Any:
-    sent = {"organization": world.acme.pk, "name": "New", "kind": "openai", "timeout_s": 60, "is_active": "on"}
-    return admin.post(address(ModelProvider, "add"), {**sent, "base_url": typed, **more}, follow=True)
+    sent = {
+        "organization": world.acme.pk,
+        "name": "New",
+        "kind": "openai",
+        "timeout_s": 60,
+        "is_active": "on",
+    }
+    return admin.post(
+        address(ModelProvider, "add"), {**sent, "base_url": typed, **more}, follow=True
+    )
 
 
 def strip(url: str) -> str:
@@ -45,7 +54,9 @@ def strip(url: str) -> str:
     "agents/admin/provider_addresses.py",
     whole_file=True,
 )
-def test_an_address_without_a_scheme_is_saved_with_the_one_that_works(world: World, admin: Client) -> None:
+def test_an_address_without_a_scheme_is_saved_with_the_one_that_works(
+    world: World, admin: Client
+) -> None:
     with ModelServer() as server:
         page = add(world, admin, strip(server.url))
         assert server.requests == []
@@ -73,7 +84,9 @@ def test_an_unreachable_address_is_kept_as_typed(world: World, admin: Client) ->
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_an_address_with_a_scheme_is_saved_without_a_connection(world: World, admin: Client, scheme: str) -> None:
+def test_an_address_with_a_scheme_is_saved_without_a_connection(
+    world: World, admin: Client, scheme: str
+) -> None:
     with ModelServer() as server:
         typed = f"{scheme}://{strip(server.url)}"
         add(world, admin, typed)
@@ -81,7 +94,9 @@ def test_an_address_with_a_scheme_is_saved_without_a_connection(world: World, ad
     assert ModelProvider.objects.get(name="New").base_url == typed
 
 
-def test_a_private_address_is_refused_without_a_connection(world: World, admin: Client, settings: Settings) -> None:
+def test_a_private_address_is_refused_without_a_connection(
+    world: World, admin: Client, settings: Settings
+) -> None:
     settings.PRIVATE_PROVIDERS = PrivateHosts()
     with ModelServer() as server:
         page = add(world, admin, strip(server.url))
@@ -89,10 +104,16 @@ def test_a_private_address_is_refused_without_a_connection(world: World, admin: 
         assert server.connections == 0
 
 
-def test_the_same_server_typed_without_a_scheme_needs_no_new_key(world: World, admin: Client) -> None:
+def test_the_same_server_typed_without_a_scheme_needs_no_new_key(
+    world: World, admin: Client
+) -> None:
     with ModelServer() as server:
         provider = ModelProvider.objects.create(
-            organization=world.acme, name="Real", kind=ProviderKind.OPENAI, base_url=server.url, api_key="sk-0123456789"
+            organization=world.acme,
+            name="Real",
+            kind=ProviderKind.OPENAI,
+            base_url=server.url,
+            api_key="sk-0123456789",
         )
         path = address(provider, "change")
         saved = admin.post(path, filled_form(admin, path, base_url=strip(server.url)))

@@ -35,7 +35,11 @@ def admin(world: World) -> Client:
 @pytest.fixture
 def provider(world: World) -> ModelProvider:
     return ModelProvider.objects.create(
-        organization=world.acme, name="Real", kind=ProviderKind.OPENAI, base_url="https://one.example/v1", api_key=KEY
+        organization=world.acme,
+        name="Real",
+        kind=ProviderKind.OPENAI,
+        base_url="https://one.example/v1",
+        api_key=KEY,
     )
 
 
@@ -77,7 +81,9 @@ def test_an_empty_field_keeps_the_key(admin: Client, provider: ModelProvider) ->
 
 
 @pytest.mark.parametrize("key", ["127.0.0.1", "localhost", "123456789", "anything"])
-def test_a_common_value_is_refused_as_a_key(admin: Client, provider: ModelProvider, key: str) -> None:
+def test_a_common_value_is_refused_as_a_key(
+    admin: Client, provider: ModelProvider, key: str
+) -> None:
     path = address(provider, "change")
     wrong = faults(admin.post(path, filled_form(admin, path, new_key=key)))
     assert "Leave it empty if the server needs no key." in str(wrong["new_key"])
@@ -95,7 +101,9 @@ def test_a_key_can_be_replaced_and_removed(admin: Client, provider: ModelProvide
     assert provider.api_key == ""
 
 
-def test_a_key_is_not_sent_to_an_address_it_was_not_entered_for(admin: Client, provider: ModelProvider) -> None:
+def test_a_key_is_not_sent_to_an_address_it_was_not_entered_for(
+    admin: Client, provider: ModelProvider
+) -> None:
     path = address(provider, "change")
     moved = filled_form(admin, path, base_url="https://two.example/v1")
     assert "new_key" in faults(admin.post(path, moved))
@@ -116,7 +124,8 @@ def test_a_script_cannot_be_entered_here(world: World, admin: Client) -> None:
 
 
 class TestPrivateAddresses:
-    """Providers use the same network rules as tools: only the installation allows private addresses."""
+    """Providers use the same network rules as tools: only the installation allows private
+    addresses."""
 
     @pytest.fixture(autouse=True)
     def nothing_is_allowed(self, settings: Settings) -> None:
@@ -125,18 +134,31 @@ class TestPrivateAddresses:
     @pytest.mark.parametrize(
         "typed",
         [
-            *("http://127.0.0.1:6379/", "http://localhost/v1", "http://10.0.0.5/v1", "https://[::1]/v1"),
+            *(
+                "http://127.0.0.1:6379/",
+                "http://localhost/v1",
+                "http://10.0.0.5/v1",
+                "https://[::1]/v1",
+            ),
             *("http://169.254.169.254/latest", "http://[::ffff:127.0.0.1]/", "localhost/v1"),
         ],
     )
     def test_are_refused_for_a_provider(self, world: World, admin: Client, typed: str) -> None:
-        sent = {"organization": world.acme.pk, "name": "New", "kind": "openai", "base_url": typed, "timeout_s": 60}
+        sent = {
+            "organization": world.acme.pk,
+            "name": "New",
+            "kind": "openai",
+            "base_url": typed,
+            "timeout_s": 60,
+        }
         for active in ({"is_active": "on"}, {}):
             refused = admin.post(address(ModelProvider, "add"), {**sent, **active})
             assert "is not allowed" in faults(refused)["base_url"][0]
         assert not ModelProvider.objects.filter(name="New").exists()
 
-    def test_are_refused_even_for_an_inactive_provider(self, admin: Client, provider: ModelProvider) -> None:
+    def test_are_refused_even_for_an_inactive_provider(
+        self, admin: Client, provider: ModelProvider
+    ) -> None:
         ModelProvider.objects.filter(pk=provider.pk).update(is_active=False, api_key="")
         path = address(provider, "change")
         moved = filled_form(admin, path, base_url="http://10.0.0.5/v1")
@@ -148,10 +170,18 @@ class TestPrivateAddresses:
         assert "e.g. http://localhost" not in html
 
     def test_are_not_suggested_for_ollama_either(self, world: World, admin: Client) -> None:
-        sent = {"organization": world.acme.pk, "name": "New", "kind": "ollama", "timeout_s": 60, "is_active": "on"}
+        sent = {
+            "organization": world.acme.pk,
+            "name": "New",
+            "kind": "ollama",
+            "timeout_s": 60,
+            "is_active": "on",
+        }
         assert "base_url" in faults(admin.post(address(ModelProvider, "add"), sent))
 
-    def test_are_not_contacted_by_the_connection_test(self, admin: Client, provider: ModelProvider) -> None:
+    def test_are_not_contacted_by_the_connection_test(
+        self, admin: Client, provider: ModelProvider
+    ) -> None:
         with ModelServer() as server:
             ModelProvider.objects.filter(pk=provider.pk).update(base_url=server.url)
             assert "has a private address" in tried(admin, provider)
@@ -162,12 +192,20 @@ class TestPrivateAddresses:
     ) -> None:
         with ModelServer() as server:
             settings.PRIVATE_PROVIDERS = PrivateHosts(tuple(list_named_hosts([server.url])))
-            sent = {"organization": world.acme.pk, "name": "New", "kind": "openai", "timeout_s": 60, "is_active": "on"}
+            sent = {
+                "organization": world.acme.pk,
+                "name": "New",
+                "kind": "openai",
+                "timeout_s": 60,
+                "is_active": "on",
+            }
             saved = admin.post(address(ModelProvider, "add"), {**sent, "base_url": server.url})
             assert saved.status_code == 302, faults(saved)
             assert "Connection to New works." in tried(admin, ModelProvider.objects.get(name="New"))
 
-    def test_do_not_prevent_switching_off_a_provider(self, admin: Client, provider: ModelProvider) -> None:
+    def test_do_not_prevent_switching_off_a_provider(
+        self, admin: Client, provider: ModelProvider
+    ) -> None:
         ModelProvider.objects.filter(pk=provider.pk).update(base_url="http://10.0.0.5/v1")
         path = address(provider, "change")
         assert "base_url" in faults(admin.post(path, filled_form(admin, path)))
@@ -181,7 +219,9 @@ class TestConnectionTest:
             assert "Connection to Real works." in tried(admin, provider)
         assert "Connection to Real failed" in tried(admin, provider)
 
-    def test_connects_only_when_our_own_form_asks_for_it(self, world: World, provider: ModelProvider) -> None:
+    def test_connects_only_when_our_own_form_asks_for_it(
+        self, world: World, provider: ModelProvider
+    ) -> None:
         page = f"/admin/employees/modelprovider/{provider.pk}/"
         admin = nobody(needs_csrf=True)
         admin.force_login(world.users["admin"])
@@ -195,7 +235,10 @@ class TestConnectionTest:
     def test_explains_faults_of_a_script(self, admin: Client, provider: ModelProvider) -> None:
         ModelProvider.objects.filter(pk=provider.pk).update(kind=ProviderKind.SCRIPTED)
         Employee.objects.create(
-            organization=provider.organization, name="Uma", provider=provider, model=write_script("nonsense: [")
+            organization=provider.organization,
+            name="Uma",
+            provider=provider,
+            model=write_script("nonsense: ["),
         )
         assert "Connection to Real failed: The script is wrong" in tried(admin, provider)
         Employee.objects.filter(name="Uma").update(model="")
@@ -209,7 +252,9 @@ class TestConnectionTest:
 
 def tried(admin: Client, provider: ModelProvider) -> str:
     """The message to the admin after the test."""
-    response = admin.post(f"/admin/employees/modelprovider/{provider.pk}/test-connection/", follow=True)
+    response = admin.post(
+        f"/admin/employees/modelprovider/{provider.pk}/test-connection/", follow=True
+    )
     assert response.status_code == 200
     return html.unescape(response.content.decode())
 
@@ -222,7 +267,11 @@ def test_tries_ollama_with_the_models_of_its_active_employees(world: World, admi
         names = {"Uma": ("fake-model", True), "Vic": ("gone", False)}
         for name, (model, is_active) in names.items():
             Employee.objects.create(
-                organization=world.acme, name=name, provider=provider, model=model, is_active=is_active
+                organization=world.acme,
+                name=name,
+                provider=provider,
+                model=model,
+                is_active=is_active,
             )
         path = f"/admin/employees/modelprovider/{provider.pk}/test-connection/"
         assert "Connection to Local works." in admin.post(path, follow=True).content.decode()

@@ -36,14 +36,23 @@ def read(response: Any) -> str:
     return unescape(response.content.decode())
 
 
-def test_a_new_rule_is_simulated_from_its_form_without_being_saved(world: World, admin: Client) -> None:
+def test_a_new_rule_is_simulated_from_its_form_without_being_saved(
+    world: World, admin: Client
+) -> None:
     finance = make_group(world, "Finance", "approver", "admin")
     assert 'name="_simulate"' in read(admin.get(address(ApprovalRule, "add")))
-    condition = {"condition_param": "record_id", "condition_comparison": "prefix", "condition_value": "7"}
+    condition = {
+        "condition_param": "record_id",
+        "condition_comparison": "prefix",
+        "condition_value": "7",
+    }
     sent = new_rule(world, tool=UPDATE, needed="2", group=finance.pk, **condition, **SIMULATE)
     page = read(admin.post(address(ApprovalRule, "add"), sent))
     assert RESULT in page
-    assert f"Approval rule “payments”: needs 2 people of Finance; for {UPDATE}, if record_id is a text" in page
+    assert (
+        f"Approval rule “payments”: needs 2 people of Finance; for {UPDATE}, if record_id is a text"
+        in page
+    )
     assert not ApprovalRule.objects.exists()
     assert not AuditEntry.objects.filter(action__startswith="approval_rule").exists()
     del sent["_simulate"]
@@ -56,7 +65,9 @@ def test_a_new_rule_is_simulated_from_its_form_without_being_saved(world: World,
     "A simulated approval rule is not saved, and its consequences need no confirmation",
     "agents/admin/approval_rule_simulation.py",
 )
-def test_a_changed_rule_is_simulated_without_confirming_its_consequences(world: World, admin: Client) -> None:
+def test_a_changed_rule_is_simulated_without_confirming_its_consequences(
+    world: World, admin: Client
+) -> None:
     rule = make_rule(world, needed=2)
     path = address(rule, "change")
     page = read(admin.post(path, {**filled_form(admin, path, needed="1"), **SIMULATE}))
@@ -72,7 +83,9 @@ def test_a_switched_off_rule_is_simulated_as_removed(world: World, admin: Client
     page = read(admin.post(path, {**filled_form(admin, path, is_active=None), **SIMULATE}))
     assert "Remove the approval rule “payments”" in page
     new = new_rule(world, name="another", is_active="", **SIMULATE)
-    assert "A new rule that is not active changes nothing" in read(admin.post(address(ApprovalRule, "add"), new))
+    assert "A new rule that is not active changes nothing" in read(
+        admin.post(address(ApprovalRule, "add"), new)
+    )
     rule.refresh_from_db()
     assert rule.is_active
 
@@ -86,18 +99,24 @@ def test_the_delete_page_of_a_rule_links_to_the_simulator(world: World, admin: C
     assert "/simulator/?" not in read(admin.get(address(rule, "delete")))
 
 
-def test_an_invalid_form_shows_its_errors_instead_of_a_simulation(world: World, admin: Client) -> None:
+def test_an_invalid_form_shows_its_errors_instead_of_a_simulation(
+    world: World, admin: Client
+) -> None:
     response = admin.post(address(ApprovalRule, "add"), new_rule(world, needed="9", **SIMULATE))
     assert "needed" in faults(response)
     assert RESULT not in read(response)
 
 
 def test_a_rule_of_an_inactive_organization_is_not_simulated(world: World) -> None:
-    member = Membership.objects.create(organization=world.globex, user=world.users["admin"], role=Role.ADMIN)
+    member = Membership.objects.create(
+        organization=world.globex, user=world.users["admin"], role=Role.ADMIN
+    )
     client = world.client("admin")
     sent = {**new_rule(world), **SIMULATE}
     assert RESULT in read(client.post(address(ApprovalRule, "add"), sent))
-    page = read(client.post(address(ApprovalRule, "add"), {**sent, "organization": member.organization_id}))
+    page = read(
+        client.post(address(ApprovalRule, "add"), {**sent, "organization": member.organization_id})
+    )
     assert "open Gadget as an admin of Globex" in page
     assert RESULT not in page
     assert not ApprovalRule.objects.exists()

@@ -1,4 +1,5 @@
-"""Two admins who save the same row at once: the second gets a form error, and nothing is saved partially."""
+"""Two admins who save the same row at once: the second gets a form error, and nothing is saved
+partially."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 PATIENCE_S = 20.0
 AHEAD_S = 1.0
-"""The time for which the first transaction stays open while the second form is validated and waits for it."""
+"""The time for which the first transaction stays open while the second form is validated and waits
+for it."""
 
 
 @pytest.fixture
@@ -32,7 +34,8 @@ def world() -> World:
 
 
 def meanwhile(row: Callable[[], Model], act: Callable[[], Any]) -> Any:
-    """The response to an action that starts while another transaction with this row is still open."""
+    """The response to an action that starts while another transaction with this row is still
+    open."""
     made = threading.Event()
 
     def make_first() -> None:
@@ -57,7 +60,9 @@ def added(world: World, model: type[Model], values: dict[str, Any], query: str =
 
 def test_the_second_credentials_for_a_service_are_refused(world: World) -> None:
     response = meanwhile(
-        lambda: Credential(organization=world.acme, service="github", fields='{"token": "the-first-ones"}'),
+        lambda: Credential(
+            organization=world.acme, service="github", fields='{"token": "the-first-ones"}'
+        ),
         lambda: added(world, Credential, {"value_token": "the-second-ones"}, "?for=github"),
     )
     assert response.status_code == 200
@@ -83,13 +88,21 @@ def test_the_second_approval_rule_of_a_name_is_refused(world: World) -> None:
         lambda: added(world, ApprovalRule, {"name": "payments", "needed": "1"}),
     )
     assert response.status_code == 200
-    assert "Acme already has the name &#x27;payments&#x27;. Choose another one." in response.content.decode()
+    assert (
+        "Acme already has the name &#x27;payments&#x27;. Choose another one."
+        in response.content.decode()
+    )
     assert ApprovalRule.objects.get().needed == 2
     assert not AuditEntry.objects.exists()
 
 
 def test_the_second_provider_of_a_name_is_refused(world: World) -> None:
-    values = {"name": "Local", "kind": "openai", "base_url": "http://localhost:9", "timeout_s": "30"}
+    values = {
+        "name": "Local",
+        "kind": "openai",
+        "base_url": "http://localhost:9",
+        "timeout_s": "30",
+    }
     response = meanwhile(
         lambda: ModelProvider(organization=world.acme, name="Local", kind="ollama"),
         lambda: added(world, ModelProvider, values),
@@ -101,7 +114,9 @@ def test_the_second_provider_of_a_name_is_refused(world: World) -> None:
 
 def test_the_second_source_of_a_name_is_refused(world: World) -> None:
     response = meanwhile(
-        lambda: Source(organization=world.acme, kind="mcp_http", name="pets", address="https://first.example"),
+        lambda: Source(
+            organization=world.acme, kind="mcp_http", name="pets", address="https://first.example"
+        ),
         lambda: world.client("admin").post(add(), values(world, address="https://second.example")),
     )
     assert response.status_code == 200
@@ -125,6 +140,14 @@ def test_the_second_grant_of_a_tool_to_an_employee_is_refused(world: World) -> N
     client, path = world.client("admin"), address(world.employee, "change")
     form = filled_form(client, path)
     form["allowed_tools"] = [*form["allowed_tools"], "data.getStats"]
-    response = meanwhile(lambda: Grant(employee=world.employee, tool="data.getStats"), lambda: client.post(path, form))
+    response = meanwhile(
+        lambda: Grant(employee=world.employee, tool="data.getStats"),
+        lambda: client.post(path, form),
+    )
     assert response.status_code == 302
-    assert Grant.objects.filter(employee=Employee.objects.get(pk=world.employee.pk), tool="data.getStats").count() == 1
+    assert (
+        Grant.objects.filter(
+            employee=Employee.objects.get(pk=world.employee.pk), tool="data.getStats"
+        ).count()
+        == 1
+    )

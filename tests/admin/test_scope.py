@@ -11,7 +11,9 @@ from tests.world import World
 
 pytestmark = pytest.mark.django_db
 
-SCOPED = {model: page for model, page in admin.site._registry.items() if isinstance(page, ScopedAdmin)}
+SCOPED = {
+    model: page for model, page in admin.site._registry.items() if isinstance(page, ScopedAdmin)
+}
 
 
 @pytest.fixture
@@ -20,7 +22,11 @@ def world() -> World:
 
 
 def test_every_model_of_the_project_is_scoped() -> None:
-    ours = [model for model in admin.site._registry if model.__module__.startswith(("agents.", "tools."))]
+    ours = [
+        model
+        for model in admin.site._registry
+        if model.__module__.startswith(("agents.", "tools."))
+    ]
     assert set(ours) == set(SCOPED)
     assert set(SCOPED) <= set(PATH_TO_ORGANIZATION)
 
@@ -43,7 +49,9 @@ def test_every_filter_over_a_foreign_key_offers_only_rows_of_the_organization(wo
 
 def test_an_admin_sees_the_rows_of_their_organization(world: World) -> None:
     rows = one_of_each(world)
-    assert {type(row) for row in rows} == set(SCOPED), "one_of_each has a row of every registered model"
+    assert {type(row) for row in rows} == set(SCOPED), (
+        "one_of_each has a row of every registered model"
+    )
     client = world.client("admin")
     for row in rows:
         assert f"/{row.pk}/change/" in client.get(address(row, "list")).content.decode(), row
@@ -61,7 +69,11 @@ def test_an_admin_of_another_organization_sees_none_of_the_rows(world: World) ->
             response = client.get(address(row, page))
             assert response.status_code in {302, 403, 404}, (row, page)
         for page in ("change", "delete"):
-            assert client.post(address(row, page), {"post": "yes"}).status_code in {302, 403, 404}, (row, page)
+            assert client.post(address(row, page), {"post": "yes"}).status_code in {
+                302,
+                403,
+                404,
+            }, (row, page)
         assert type(row)._default_manager.filter(pk=row.pk).exists()
 
 
@@ -94,7 +106,11 @@ def test_only_superusers_can_open_the_pages_of_accounts(world: World) -> None:
     world.users["admin"].user_permissions.set(Permission.objects.all())
     client = world.client("admin")
     target = world.users["viewer"]
-    for path in ("/admin/auth/user/", "/admin/auth/user/add/", f"/admin/auth/user/{target.pk}/change/"):
+    for path in (
+        "/admin/auth/user/",
+        "/admin/auth/user/add/",
+        f"/admin/auth/user/{target.pk}/change/",
+    ):
         assert client.get(path).status_code == 403, path
     assert client.get(f"/admin/auth/user/{target.pk}/password/").status_code == 403
     assert client.get("/admin/auth/group/").status_code == 404

@@ -25,7 +25,12 @@ __all__ = ["admin", "connect", "outside", "pets", "world"]
 pytestmark = pytest.mark.django_db
 
 Capture = Callable[..., AbstractContextManager[list[Any]]]
-NEVER = ["http://169.254.169.254/latest", "http://[fe80::1]/", "http://100.100.100.200/", "http://0.0.0.0/"]
+NEVER = [
+    "http://169.254.169.254/latest",
+    "http://[fe80::1]/",
+    "http://100.100.100.200/",
+    "http://0.0.0.0/",
+]
 
 
 @pytest.fixture
@@ -46,7 +51,11 @@ def save(admin: Client, django_capture_on_commit_callbacks: Capture) -> Callable
 
 
 class TestReadingAgain:
-    @feature("Connected sources", "Saving corrected settings of a source imports it again", "agents/admin/sources.py")
+    @feature(
+        "Connected sources",
+        "Saving corrected settings of a source imports it again",
+        "agents/admin/sources.py",
+    )
     def test_a_corrected_source_that_could_not_be_read_is_read(
         self, connect: Callable[..., Any], save: Callable[..., Any], outside: Outside
     ) -> None:
@@ -66,7 +75,9 @@ class TestReadingAgain:
         assert "lines" not in page.context
         assert len(outside.received) == asked
 
-    def test_changing_the_account_reads_again(self, save: Callable[..., Any], pets: Source, outside: Outside) -> None:
+    def test_changing_the_account_reads_again(
+        self, save: Callable[..., Any], pets: Source, outside: Outside
+    ) -> None:
         outside.replies.append(Reply(content=described({"/pets": PATHS["/pets"]}).encode()))
         page = save(pets, asks=True, authentication="bearer")
         assert page.context["described"] == 2
@@ -105,10 +116,16 @@ class TestSourceWithoutBaseAddress:
 
 
 class TestUnreachableAddresses:
-    @feature("Connected sources", "Forms refuse addresses that tools can never contact", "agents/admin/hosts.py")
+    @feature(
+        "Connected sources",
+        "Forms refuse addresses that tools can never contact",
+        "agents/admin/hosts.py",
+    )
     @pytest.mark.parametrize("where", NEVER)
     @pytest.mark.parametrize("field", ["address", "base_url", "token_url"])
-    def test_are_refused_in_the_form(self, world: World, admin: Client, where: str, field: str) -> None:
+    def test_are_refused_in_the_form(
+        self, world: World, admin: Client, where: str, field: str
+    ) -> None:
         known = {"address": "https://api.example.com", field: where, "may_be_private": "on"}
         told = faults(admin.post(add(), values(world, **known)))
         assert list(told) == [field]
@@ -121,7 +138,9 @@ class TestUnreachableAddresses:
 
 
 class TestProgramsForAdmins:
-    def test_the_choice_shows_the_kind_with_the_reason_why_it_is_unavailable(self, admin: Client) -> None:
+    def test_the_choice_shows_the_kind_with_the_reason_why_it_is_unavailable(
+        self, admin: Client
+    ) -> None:
         page = text_of(admin.get(address(Source, "add")))
         assert "MCP server as a local program" in page
         assert "Only a superuser of this installation can connect programs" in page
@@ -153,7 +172,9 @@ class TestWording:
         "templates/django/admin/login.html",
     )
     @pytest.mark.parametrize("who", ["viewer", "operator", "approver"])
-    def test_a_person_without_access_to_the_admin_is_told_their_account_name(self, world: World, who: str) -> None:
+    def test_a_person_without_access_to_the_admin_is_told_their_account_name(
+        self, world: World, who: str
+    ) -> None:
         page = text_of(world.client(who).get(address(Source, "list"), follow=True))
         assert f"You are logged in as {who}, an account without access to the admin." in page
 

@@ -26,11 +26,17 @@ pytestmark = pytest.mark.django_db
 
 
 class TestDangers:
-    def test_sending_credentials_elsewhere_needs_confirmation(self, admin: Client, pets: Source) -> None:
+    def test_sending_credentials_elsewhere_needs_confirmation(
+        self, admin: Client, pets: Source
+    ) -> None:
         Source.objects.update(authentication="bearer")
-        Credential.objects.create(organization=pets.organization, service="pets", fields='{"token": "of-pets"}')
+        Credential.objects.create(
+            organization=pets.organization, service="pets", fields='{"token": "of-pets"}'
+        )
         path = address(pets, "change")
-        sent = filled_form(admin, path, base_url="https://elsewhere.example", may_be_private=None, file=None)
+        sent = filled_form(
+            admin, path, base_url="https://elsewhere.example", may_be_private=None, file=None
+        )
         (sentence,) = consequences(admin.post(path, sent)).values()
         assert "the credentials of pets are sent to" in sentence
         assert "elsewhere.example" in sentence
@@ -43,12 +49,23 @@ class TestDangers:
     ) -> None:
         path = address(pets, "change")
         for theirs in ("pets", "payments"):
-            Credential.objects.create(organization=world.globex, service=theirs, fields='{"token": "of-globex"}')
-        (sentence,) = consequences(admin.post(path, filled_form(admin, path, file=None, **change))).values()
+            Credential.objects.create(
+                organization=world.globex, service=theirs, fields='{"token": "of-globex"}'
+            )
+        (sentence,) = consequences(
+            admin.post(path, filled_form(admin, path, file=None, **change))
+        ).values()
         service = change.get("service", "pets")
-        assert f"The credentials of {service} will be sent to 127.0.0.1 once they are entered." in sentence
-        Credential.objects.create(organization=pets.organization, service=service, fields='{"token": "of-pets"}')
-        (sentence,) = consequences(admin.post(path, filled_form(admin, path, file=None, **change))).values()
+        assert (
+            f"The credentials of {service} will be sent to 127.0.0.1 once they are entered."
+            in sentence
+        )
+        Credential.objects.create(
+            organization=pets.organization, service=service, fields='{"token": "of-pets"}'
+        )
+        (sentence,) = consequences(
+            admin.post(path, filled_form(admin, path, file=None, **change))
+        ).values()
         assert f"From now on, the credentials of {service} are sent to 127.0.0.1." in sentence
 
     @feature(
@@ -74,19 +91,30 @@ class TestDangers:
         connect(address=f"{outside.url}/openapi.json", authentication="bearer")
         assert Source.objects.get().base_url == f"{outside.url}/v1"
 
-    def test_access_to_a_private_network_can_be_withdrawn(self, admin: Client, pets: Source) -> None:
+    def test_access_to_a_private_network_can_be_withdrawn(
+        self, admin: Client, pets: Source
+    ) -> None:
         path = address(pets, "change")
         sent = filled_form(admin, path, file=None)
         assert sent["may_be_private"] == "on"
         assert admin.post(path, {**sent, "timeout_s": 7}).status_code == 302
         assert AllowedHost.objects.get().may_be_private
         sent = filled_form(admin, path, file=None)
-        assert admin.post(path, {name: value for name, value in sent.items() if name != "may_be_private"}).status_code
+        assert admin.post(
+            path, {name: value for name, value in sent.items() if name != "may_be_private"}
+        ).status_code
         assert not AllowedHost.objects.get().may_be_private
 
-    def test_a_program_needs_confirmation_and_admins_cannot_change_it(self, world: World, admin: Client) -> None:
-        root, sent = world.client("root"), values(world, command_line="true --really", variables="KEY=token")
-        assert root.post(add("mcp_stdio"), confirmed(root, add("mcp_stdio"), sent)).status_code == 302
+    def test_a_program_needs_confirmation_and_admins_cannot_change_it(
+        self, world: World, admin: Client
+    ) -> None:
+        root, sent = (
+            world.client("root"),
+            values(world, command_line="true --really", variables="KEY=token"),
+        )
+        assert (
+            root.post(add("mcp_stdio"), confirmed(root, add("mcp_stdio"), sent)).status_code == 302
+        )
         source = Source.objects.get()
         assert (source.command, source.environment) == (["true", "--really"], {"KEY": "token"})
         page = admin.get(address(source, "change"))
@@ -100,22 +128,34 @@ class TestDangers:
         assert admin.post(address(source, "delete"), {"post": "yes"}).status_code == 403
         assert Source.objects.values().get() == before
 
-    @pytest.mark.parametrize("line", ["KEY", "=token", "KEY=", "1KEY=token", "KEY=to ken", "KEY=TOKEN"])
+    @pytest.mark.parametrize(
+        "line", ["KEY", "=token", "KEY=", "1KEY=token", "KEY=to ken", "KEY=TOKEN"]
+    )
     def test_each_variable_must_name_a_field(self, world: World, line: str) -> None:
         sent = values(world, command_line="true", variables=line)
         assert list(faults(world.client("root").post(add("mcp_stdio"), sent))) == ["variables"]
 
-    def test_the_audit_does_not_contain_the_document(self, connect: Callable[..., Any], outside: Outside) -> None:
-        text = described(PATHS, info={"title": "Pets", "version": "1", "description": "marker-in-the-document"})
+    def test_the_audit_does_not_contain_the_document(
+        self, connect: Callable[..., Any], outside: Outside
+    ) -> None:
+        text = described(
+            PATHS, info={"title": "Pets", "version": "1", "description": "marker-in-the-document"}
+        )
         connect(is_private=False, file=SimpleUploadedFile("api.json", text.encode()))
-        assert "marker-in-the-document" not in json.dumps(list(AuditEntry.objects.values_list("payload", flat=True)))
+        assert "marker-in-the-document" not in json.dumps(
+            list(AuditEntry.objects.values_list("payload", flat=True))
+        )
 
 
 class TestDeleting:
     @feature(
-        "Connected sources", "Deleting a source removes the grants and rules of its tools", "agents/admin/sources.py"
+        "Connected sources",
+        "Deleting a source removes the grants and rules of its tools",
+        "agents/admin/sources.py",
     )
-    def test_removes_the_grants_and_rules_of_its_tools(self, world: World, admin: Client, pets: Source) -> None:
+    def test_removes_the_grants_and_rules_of_its_tools(
+        self, world: World, admin: Client, pets: Source
+    ) -> None:
         admin.post(tools_page(pets), chosen(pets, "listPets"))
         Grant.objects.create(employee=world.employee, tool="pets.listPets")
         ToolRule.objects.create(organization=world.acme, tool="pets.listPets", level="write")
@@ -125,6 +165,8 @@ class TestDeleting:
         assert f"Grant of {told}" in text_of(admin.get(address(pets, "delete")))
         assert admin.post(address(pets, "delete"), {"post": "yes"}).status_code == 302
         assert set(Grant.objects.all()) == before
-        assert [rule.organization for rule in ToolRule.objects.filter(tool="pets.listPets")] == [world.globex]
+        assert [rule.organization for rule in ToolRule.objects.filter(tool="pets.listPets")] == [
+            world.globex
+        ]
         entry = AuditEntry.objects.get(action="source_deleted")
         assert entry.payload["fields"] == {"grants": [told], "tool_rules": ["pets.listPets"]}

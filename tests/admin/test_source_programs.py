@@ -36,7 +36,9 @@ def to_test(source: Source) -> str:
     return f"/admin/connections/source/{source.pk}/test/"
 
 
-@feature("Connected sources", "A worker tests a program while the page waits", "agents/admin/sources.py")
+@feature(
+    "Connected sources", "A worker tests a program while the page waits", "agents/admin/sources.py"
+)
 def test_a_working_program_is_reported_with_its_number_of_tools(world: World, root: Client) -> None:
     source = connect(world, CLOCK)
     assert f'action="{to_test(source)}"' in text_of(root.get(address(source, "change")))

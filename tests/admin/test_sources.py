@@ -16,7 +16,16 @@ from django.test import Client
 from agents.accounts.models import AuditEntry, Credential
 from agents.employees import sources
 from tests.admin.rows import address, confirmed, faults, filled_form, make_admin_world
-from tests.admin.source_pages import PATHS, add, chosen, form_on, offered, text_of, tools_page, values
+from tests.admin.source_pages import (
+    PATHS,
+    add,
+    chosen,
+    form_on,
+    offered,
+    text_of,
+    tools_page,
+    values,
+)
 from tests.features import feature
 from tests.tools.mcp_servers.http_server import older_server
 from tests.tools.sources.outside import Outside, Reply, described, running
@@ -47,7 +56,9 @@ def outside() -> Iterator[Outside]:
 
 
 @pytest.fixture
-def connect(world: World, admin: Client, django_capture_on_commit_callbacks: Capture) -> Callable[..., Any]:
+def connect(
+    world: World, admin: Client, django_capture_on_commit_callbacks: Capture
+) -> Callable[..., Any]:
     """Send the form with its confirmations, and return the next page."""
 
     def connected(kind: str = "openapi", *, is_private: bool = True, **more: Any) -> Any:
@@ -77,15 +88,25 @@ class TestConnectingASource:
         sent = values(world, command_line="true")
         assert admin.get(add("mcp_stdio")).status_code == 403
         assert admin.post(add("mcp_stdio"), sent).status_code == 403
-        assert "command_line" not in admin.post(add("mcp_http"), sent).context["adminform"].form.fields
+        assert (
+            "command_line" not in admin.post(add("mcp_http"), sent).context["adminform"].form.fields
+        )
         assert not Source.objects.exists()
 
     @pytest.mark.parametrize(
         ("kind", "there", "not_there"),
         [
             ("openapi", {"address", "file", "base_url", "token_url"}, {"command_line"}),
-            ("mcp_http", {"address", "key_name"}, {"file", "base_url", "token_url", "command_line"}),
-            ("mcp_stdio", {"command_line", "variables"}, {"address", "may_be_private", "authentication"}),
+            (
+                "mcp_http",
+                {"address", "key_name"},
+                {"file", "base_url", "token_url", "command_line"},
+            ),
+            (
+                "mcp_stdio",
+                {"command_line", "variables"},
+                {"address", "may_be_private", "authentication"},
+            ),
         ],
     )
     def test_each_form_has_the_fields_of_its_kind(
@@ -96,9 +117,13 @@ class TestConnectingASource:
         assert not not_there & fields
 
     @feature(
-        "Connected sources", "An API is imported when it is saved, from an address or a file", "agents/admin/sources.py"
+        "Connected sources",
+        "An API is imported when it is saved, from an address or a file",
+        "agents/admin/sources.py",
     )
-    def test_an_api_is_read_when_it_is_saved(self, connect: Callable[..., Any], outside: Outside) -> None:
+    def test_an_api_is_read_when_it_is_saved(
+        self, connect: Callable[..., Any], outside: Outside
+    ) -> None:
         outside.replies.append(Reply(content=described(PATHS).encode()))
         page = text_of(connect(address=f"{outside.url}/openapi.json"))
         assert "3 of 3 tools" in page
@@ -107,14 +132,18 @@ class TestConnectingASource:
         assert AllowedHost.objects.get().may_be_private
         assert AuditEntry.objects.filter(action="source_added").count() == 1
 
-    def test_an_api_can_be_read_from_an_uploaded_file(self, connect: Callable[..., Any], outside: Outside) -> None:
+    def test_an_api_can_be_read_from_an_uploaded_file(
+        self, connect: Callable[..., Any], outside: Outside
+    ) -> None:
         text = described(PATHS, servers=[{"url": outside.url}]).encode()
         connect(is_private=False, file=SimpleUploadedFile("api.json", text))
         assert Source.objects.get().tools.count() == 3
         assert Source.objects.get().base_url == outside.url
         assert not outside.received
 
-    def test_the_tools_of_an_mcp_server_are_listed_without_a_level(self, connect: Callable[..., Any]) -> None:
+    def test_the_tools_of_an_mcp_server_are_listed_without_a_level(
+        self, connect: Callable[..., Any]
+    ) -> None:
         with older_server() as server:
             page = text_of(connect("mcp_http", address=server.url("works")))
         assert "<code>pets.save</code>" in page
@@ -131,9 +160,18 @@ class TestConnectingASource:
         ("reply", "told"),
         [
             (Reply(404), "returned status 404"),
-            (Reply(content=b"<html><body>Hi</body></html>"), "This is a web page, not an OpenAPI description"),
-            (Reply(content=b'{"openapi": "3.1.0",\n "info": '), "neither JSON nor YAML: line 2, column "),
-            (Reply(content=b"[1, 2]"), "This is a text, a number or a list, not an OpenAPI description."),
+            (
+                Reply(content=b"<html><body>Hi</body></html>"),
+                "This is a web page, not an OpenAPI description",
+            ),
+            (
+                Reply(content=b'{"openapi": "3.1.0",\n "info": '),
+                "neither JSON nor YAML: line 2, column ",
+            ),
+            (
+                Reply(content=b"[1, 2]"),
+                "This is a text, a number or a list, not an OpenAPI description.",
+            ),
             (Reply(302, headers={"Location": "http://10.0.0.1/"}), "redirect"),
         ],
     )
@@ -145,12 +183,16 @@ class TestConnectingASource:
         assert told in Source.objects.get().problem
 
     @feature(
-        "Connected sources", "A worker imports large descriptions while the page waits", "agents/employees/sources.py"
+        "Connected sources",
+        "A worker imports large descriptions while the page waits",
+        "agents/employees/sources.py",
     )
     def test_a_large_description_is_read_by_a_worker_while_the_page_waits(
         self, connect: Callable[..., Any], outside: Outside, admin: Client
     ) -> None:
-        large = described(PATHS, info={"title": "Large", "version": "1", "description": "x" * 2_000_000}).encode()
+        large = described(
+            PATHS, info={"title": "Large", "version": "1", "description": "x" * 2_000_000}
+        ).encode()
         outside.replies += [Reply(content=large), Reply(content=large)]
         page = connect(address=f"{outside.url}/openapi.json")
         assert "is reading the description" in text_of(page)
@@ -170,8 +212,14 @@ class TestConnectingASource:
             ({"address": "no address"}, "address"),
             ({}, "address"),
             ({"address": "https://api.example.com", "base_url": "ftp://x.example"}, "base_url"),
-            ({"address": "https://api.example.com", "base_url": "https://x.example/v1?to="}, "base_url"),
-            ({"address": "https://api.example.com", "base_url": "https://x.example/v1#to"}, "base_url"),
+            (
+                {"address": "https://api.example.com", "base_url": "https://x.example/v1?to="},
+                "base_url",
+            ),
+            (
+                {"address": "https://api.example.com", "base_url": "https://x.example/v1#to"},
+                "base_url",
+            ),
             ({"address": "https://api.example.com", "authentication": "api_key"}, "key_name"),
             ({"address": "https://api.example.com", "authentication": "oauth2"}, "token_url"),
         ],
@@ -181,7 +229,9 @@ class TestConnectingASource:
     ) -> None:
         assert list(faults(admin.post(add(), values(world, **more)))) == [field]
 
-    def test_a_name_is_unique_within_an_organization(self, world: World, admin: Client, pets: Source) -> None:
+    def test_a_name_is_unique_within_an_organization(
+        self, world: World, admin: Client, pets: Source
+    ) -> None:
         again = admin.post(add(), values(world, address="https://api.example.com"))
         assert "already exists" in str(faults(again))
         elsewhere = values(world, organization=world.globex.pk, address="https://api.example.com")
@@ -204,14 +254,26 @@ class TestCredentialsOfSources:
         assert missing.url in page.content.decode().replace("&amp;", "&")
         response = admin.get(missing.url)
         form = response.context["adminform"].form
-        assert [name for name in form.fields if name.startswith("value_")] == ["value_username", "value_password"]
+        assert [name for name in form.fields if name.startswith("value_")] == [
+            "value_username",
+            "value_password",
+        ]
         assert form["organization"].value() == str(world.acme.pk)
-        sent = {"organization": world.acme.pk, "value_username": "acme-user", "value_password": "acme-password"}
+        sent = {
+            "organization": world.acme.pk,
+            "value_username": "acme-user",
+            "value_password": "acme-password",
+        }
         assert admin.post(missing.url, sent).status_code == 302
-        assert json.loads(Credential.objects.get(service="pets").fields).keys() == {"username", "password"}
+        assert json.loads(Credential.objects.get(service="pets").fields).keys() == {
+            "username",
+            "password",
+        }
         assert admin.get(tools_page(Source.objects.get())).context["missing_credentials"] is None
 
-    def test_sources_of_another_organization_are_not_offered(self, world: World, pets: Source) -> None:
+    def test_sources_of_another_organization_are_not_offered(
+        self, world: World, pets: Source
+    ) -> None:
         Source.objects.update(authentication="bearer", service="of-acme")
         choice = f"{address(Credential, 'add')}"
         assert "of-acme" in text_of(world.client("admin").get(choice))
@@ -228,7 +290,9 @@ class TestChoosingTools:
         assert entry.payload["fields"]["tools"]["pets.listPets"]["after"]["state"] == "offered"
 
     @feature(
-        "Connected sources", "Tools can be filtered by text, tag, method and state", "agents/admin/source_tools.py"
+        "Connected sources",
+        "Tools can be filtered by text, tag, method and state",
+        "agents/admin/source_tools.py",
     )
     @pytest.mark.parametrize(
         ("query", "found"),
@@ -253,8 +317,14 @@ class TestChoosingTools:
         assert admin.post(tools_page(pets), {**chosen(pets), "every": "none"}).status_code == 302
         assert offered(pets) == set()
 
-    @feature("Connected sources", "A level below the inferred one needs confirmation", "agents/admin/source_choices.py")
-    def test_a_level_below_the_inferred_one_needs_confirmation(self, admin: Client, pets: Source) -> None:
+    @feature(
+        "Connected sources",
+        "A level below the inferred one needs confirmation",
+        "agents/admin/source_choices.py",
+    )
+    def test_a_level_below_the_inferred_one_needs_confirmation(
+        self, admin: Client, pets: Source
+    ) -> None:
         sent = chosen(pets, "addPet", addPet="read")
         page = admin.post(tools_page(pets), sent)
         ((key, sentence),) = page.context["consequences"].items()
@@ -264,7 +334,11 @@ class TestChoosingTools:
         assert admin.post(tools_page(pets), {**other, "confirmed": key}).status_code == 200
         assert admin.post(tools_page(pets), {**sent, "confirmed": key}).status_code == 302
         assert pets.tools.get(tool="pets.addPet").effective_level == "read"
-        told = AuditEntry.objects.filter(action="source_changed").get().payload["fields"]["tools"]["pets.addPet"]
+        told = (
+            AuditEntry.objects.filter(action="source_changed")
+            .get()
+            .payload["fields"]["tools"]["pets.addPet"]
+        )
         assert (told["after"]["level"], told["after"]["inferred"]) == ("read", "write")
 
     @feature(
@@ -279,20 +353,29 @@ class TestChoosingTools:
         path, row = tools_page(pets), pets.tools.get(tool="pets.addPet")
         first = {**form_on(admin.get(path)), f"level-{row.pk}": "read"}
         assert admin.post(path, first).status_code == 302
-        second = form_on(admin.get(path)) | ({"every": "all"} if how == "all" else {f"chosen-{row.pk}": "on"})
+        second = form_on(admin.get(path)) | (
+            {"every": "all"} if how == "all" else {f"chosen-{row.pk}": "on"}
+        )
         page = admin.post(path, second)
         ((key, sentence),) = page.context["consequences"].items()
         assert "pets.addPet (inferred: write)" in sentence
         assert offered(pets) == set()
         assert admin.post(path, {**form_on(page), **second, "confirmed": key}).status_code == 302
         assert "pets.addPet" in offered(pets)
-        assert admin.post(path, form_on(admin.get(path))).status_code == 302, "what was confirmed is not asked again"
+        assert admin.post(path, form_on(admin.get(path))).status_code == 302, (
+            "what was confirmed is not asked again"
+        )
 
     def test_a_raised_level_needs_no_confirmation(self, admin: Client, pets: Source) -> None:
-        assert admin.post(tools_page(pets), chosen(pets, "listPets", listPets="write")).status_code == 302
+        assert (
+            admin.post(tools_page(pets), chosen(pets, "listPets", listPets="write")).status_code
+            == 302
+        )
         assert pets.tools.get(tool="pets.listPets").effective_level == "write"
 
-    def test_a_definition_that_changed_while_it_was_reviewed_is_not_accepted(self, admin: Client, pets: Source) -> None:
+    def test_a_definition_that_changed_while_it_was_reviewed_is_not_accepted(
+        self, admin: Client, pets: Source
+    ) -> None:
         sent = chosen(pets, "listPets")
         SourceTool.objects.filter(tool="pets.listPets").update(hash="another")
         page = admin.post(tools_page(pets), sent)
@@ -304,23 +387,34 @@ class TestChoosingTools:
         "An MCP tool needs a level, and a changed one needs a separate confirmation",
         "agents/admin/source_choices.py",
     )
-    def test_a_changed_definition_is_accepted_by_its_own_box(self, admin: Client, pets: Source) -> None:
+    def test_a_changed_definition_is_accepted_by_its_own_box(
+        self, admin: Client, pets: Source
+    ) -> None:
         admin.post(tools_page(pets), chosen(pets, "listPets"))
         row = pets.tools.get(tool="pets.listPets")
         SourceTool.objects.filter(pk=row.pk).update(hash="another")
         assert "Its definition has changed" in text_of(admin.get(tools_page(pets)))
         admin.post(tools_page(pets), chosen(pets, "listPets", "dropToy"))
         assert offered(pets) == {"pets.dropToy"}
-        admin.post(tools_page(pets), {**chosen(pets, "listPets", "dropToy"), f"accept-{row.pk}": "on"})
+        admin.post(
+            tools_page(pets), {**chosen(pets, "listPets", "dropToy"), f"accept-{row.pk}": "on"}
+        )
         assert offered(pets) == {"pets.dropToy", "pets.listPets"}
 
-    def test_a_tool_of_an_mcp_server_needs_a_level(self, connect: Callable[..., Any], admin: Client) -> None:
+    def test_a_tool_of_an_mcp_server_needs_a_level(
+        self, connect: Callable[..., Any], admin: Client
+    ) -> None:
         with older_server() as server:
             connect("mcp_http", address=server.url("works"))
         source = Source.objects.get()
-        assert "Choose a level for pets.save" in text_of(admin.post(tools_page(source), chosen(source, "save")))
+        assert "Choose a level for pets.save" in text_of(
+            admin.post(tools_page(source), chosen(source, "save"))
+        )
         assert offered(source) == set()
-        assert admin.post(tools_page(source), chosen(source, "save", save="destructive")).status_code == 302
+        assert (
+            admin.post(tools_page(source), chosen(source, "save", save="destructive")).status_code
+            == 302
+        )
         assert offered(source) == {"pets.save"}
 
     @pytest.mark.parametrize("level", ["admin", "READ", "\0"])
@@ -329,10 +423,17 @@ class TestChoosingTools:
         assert "is not a level" in text_of(admin.post(tools_page(pets), sent))
         assert offered(pets) == set()
 
-    def test_rows_of_another_source_stay_unchanged(self, world: World, admin: Client, pets: Source) -> None:
+    def test_rows_of_another_source_stay_unchanged(
+        self, world: World, admin: Client, pets: Source
+    ) -> None:
         other = Source.objects.create(organization=world.globex, kind="openapi", name="other")
         row = SourceTool.objects.create(
-            source=other, key="GET /", tool="other.x", definition={}, hash="1", inferred_level="read"
+            source=other,
+            key="GET /",
+            tool="other.x",
+            definition={},
+            hash="1",
+            inferred_level="read",
         )
         sent = {"shown": [row.pk, "x", "9" * 30], f"chosen-{row.pk}": "on", f"seen-{row.pk}": "1"}
         admin.post(tools_page(pets), sent)
@@ -362,7 +463,9 @@ class TestAccessToSources:
         assert admin.post(f"/admin/connections/source/{pets.pk}/test/").status_code == 404
         assert not SourceTool.objects.exists()
 
-    def test_a_switched_off_source_is_not_contacted(self, admin: Client, pets: Source, outside: Outside) -> None:
+    def test_a_switched_off_source_is_not_contacted(
+        self, admin: Client, pets: Source, outside: Outside
+    ) -> None:
         Source.objects.update(is_active=False)
         asked = len(outside.received)
         admin.post(f"/admin/connections/source/{pets.pk}/refresh/")
@@ -375,7 +478,11 @@ class TestGrantingTools:
         "A granted tool that cannot be used now shows the reason",
         "tools/connections/unavailable_tools.py",
     )
-    @feature("Connected sources", "The catalog shows each tool's source and filters by it", "agents/web/views/tools.py")
+    @feature(
+        "Connected sources",
+        "The catalog shows each tool's source and filters by it",
+        "agents/web/views/tools.py",
+    )
     def test_a_tool_is_shown_with_its_source_and_a_reason_when_it_cannot_be_used(
         self, world: World, admin: Client, pets: Source
     ) -> None:
@@ -386,7 +493,9 @@ class TestGrantingTools:
         assert admin.post(path, sent).status_code == 302
         operator = world.client("operator")
         found = operator.get("/tools/?source=pets")
-        assert re.findall(r'</b> <code class="small">([^<]+)</code>', text_of(found)) == ["pets.listPets"]
+        assert re.findall(r'</b> <code class="small">([^<]+)</code>', text_of(found)) == [
+            "pets.listPets"
+        ]
         assert "<dt>Source</dt><dd>pets</dd>" in text_of(found)
         for change, reason in (
             ({"hash": "another"}, "its definition has changed"),
@@ -394,6 +503,10 @@ class TestGrantingTools:
         ):
             SourceTool.objects.filter(tool="pets.listPets").update(**change)
             world.acme.refresh_from_db()
-            type(world.acme).objects.filter(pk=world.acme.pk).update(tools_version=world.acme.tools_version + 1)
-            assert f"unavailable: {reason}" in text_of(operator.get(f"/employees/{world.employee.pk}/"))
+            type(world.acme).objects.filter(pk=world.acme.pk).update(
+                tools_version=world.acme.tools_version + 1
+            )
+            assert f"unavailable: {reason}" in text_of(
+                operator.get(f"/employees/{world.employee.pk}/")
+            )
             assert f"pets.listPets · {reason}" in text_of(admin.get(path))

@@ -1,4 +1,5 @@
-"""A list of the admin asks the database the same number of times for one row as for many, and counts no table."""
+"""A list of the admin asks the database the same number of times for one row as for many, and
+counts no table."""
 
 import pytest
 from django.contrib.auth.models import User
@@ -40,7 +41,9 @@ def add_more(world: World) -> None:
         Event.objects.create(run=card.run, seq=1, type=EventType.RUN_STARTED, payload={})
         record = Record.objects.create(organization=world.acme, name=f"Record {number}")
         ListEntry.objects.create(list=world.acme.record_lists.get(), record=record)
-        Draft.objects.create(organization=world.acme, kind="report", title=f"Draft {number}", body="Text")
+        Draft.objects.create(
+            organization=world.acme, kind="report", title=f"Draft {number}", body="Text"
+        )
         user = User.objects.create_user(f"person-{number}")
         world.acme.memberships.create(user=user).api_tokens.create(name="Key", hash=f"{number:064}")
 

@@ -44,7 +44,9 @@ def test_tokens_are_called_by_their_name(admin: Client) -> None:
     assert "Api tokens" not in html
 
 
-def test_nobody_can_create_a_token_in_the_name_of_another_person(world: World, admin: Client) -> None:
+def test_nobody_can_create_a_token_in_the_name_of_another_person(
+    world: World, admin: Client
+) -> None:
     for name in ("approver", "outsider"):
         sent = {"membership": world.member(name).pk, "name": "Not mine"}
         assert "membership" in faults(admin.post(address(ApiToken, "add"), sent))

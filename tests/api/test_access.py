@@ -1,4 +1,5 @@
-"""Permissions on every route of the OpenAPI document: a new route fails here until a request for it is defined."""
+"""Permissions on every route of the OpenAPI document: a new route fails here until a request for it
+is defined."""
 
 from __future__ import annotations
 
@@ -12,7 +13,15 @@ from django.test import Client
 
 from agents.api import api
 from agents.notices.models import Delivery
-from agents.runs.models import Approval, ApprovalStatus, CallStatus, Run, RunStatus, ToolCall, WithheldBulk
+from agents.runs.models import (
+    Approval,
+    ApprovalStatus,
+    CallStatus,
+    Run,
+    RunStatus,
+    ToolCall,
+    WithheldBulk,
+)
 from agents.standing_grants.models import StandingGrant
 from tests.notices.conftest import make_failed_delivery
 from tests.world import World, make_world, nobody, post, problem
@@ -76,9 +85,14 @@ def undone_bulk(world: World) -> UUID:
     """Let the approver and the admin undo a bulk approval of the same id, and return that."""
     bulk_id = uuid4()
     for role in ("approver", "admin"):
-        card, decided = world.card(), {"decided_by": world.users[role], "decided_at": Now(), "start_after": Now()}
+        card, decided = (
+            world.card(),
+            {"decided_by": world.users[role], "decided_at": Now(), "start_after": Now()},
+        )
         Approval.objects.filter(pk=card.pk).update(status="approved", bulk_id=bulk_id, **decided)
-        WithheldBulk.objects.create(organization=world.acme, user=world.users[role], bulk_id=bulk_id)
+        WithheldBulk.objects.create(
+            organization=world.acme, user=world.users[role], bulk_id=bulk_id
+        )
     return bulk_id
 
 
@@ -106,7 +120,9 @@ def target() -> Target:
             "/api/runs/{run_id}/cancel": None,
             "/api/runs/{run_id}/messages": {"text": "Go on."},
             "/api/runs/{run_id}/continue": {"max_passes": 3},
-            "/api/approvals/decide": {"decisions": [{"approval_id": str(card.pk), "action": "deny", **decision}]},
+            "/api/approvals/decide": {
+                "decisions": [{"approval_id": str(card.pk), "action": "deny", **decision}]
+            },
             "/api/approvals/bulks/{bulk_id}/undo": None,
             "/api/approvals/undo": {"approval_ids": [str(card.pk)]},
             "/api/approvals/{approval_id}/approve": {"digest": card.digest},
@@ -133,7 +149,9 @@ def target() -> Target:
     )
 
 
-def ask(client: Client, route: Route, target: Target, ids: dict[str, str] | None = None, **headers: str) -> Any:
+def ask(
+    client: Client, route: Route, target: Target, ids: dict[str, str] | None = None, **headers: str
+) -> Any:
     path = route.path.format(**(ids or target.ids))
     if not route.changes:
         return client.get(path, headers=headers)
@@ -172,10 +190,16 @@ class TestRequestsWithoutAccess:
         assert problem(response, 401)["code"] == "login_required"
         assert response["WWW-Authenticate"] == "Bearer"
 
-    def test_of_an_account_without_a_membership_are_refused(self, route: Route, target: Target) -> None:
-        assert problem(ask(target.world.client("stranger"), route, target), 403)["code"] == "forbidden"
+    def test_of_an_account_without_a_membership_are_refused(
+        self, route: Route, target: Target
+    ) -> None:
+        assert (
+            problem(ask(target.world.client("stranger"), route, target), 403)["code"] == "forbidden"
+        )
 
-    def test_of_a_member_of_another_organization_find_nothing(self, route: Route, target: Target) -> None:
+    def test_of_a_member_of_another_organization_find_nothing(
+        self, route: Route, target: Target
+    ) -> None:
         response = ask(target.world.client("outsider"), route, target)
         if route.path in ("/api/asks", "/api/asks/cancel") and route.changes:
             problem(response, 403)
@@ -187,31 +211,46 @@ class TestRequestsWithoutAccess:
             assert [outcome["status"] for outcome in response.json()["outcomes"]] == [404]
         elif route.path == "/api/tools":
             assert all(
-                tool["figures"]["calls"] == tool["figures"]["approvals"] == 0 for tool in response.json()["items"]
+                tool["figures"]["calls"] == tool["figures"]["approvals"] == 0
+                for tool in response.json()["items"]
             )
         else:
-            assert {item["id"] for item in response.json()["items"]} <= {str(target.world.others_employee.pk)}
+            assert {item["id"] for item in response.json()["items"]} <= {
+                str(target.world.others_employee.pk)
+            }
 
 
 @pytest.mark.usefixtures("nothing_changes")
 @pytest.mark.parametrize("route", [route for route in ROUTES if route.changes], ids=named)
 class TestRequestsWithoutTheRole:
     def test_of_a_viewer_are_refused(self, route: Route, target: Target) -> None:
-        problem(ask(target.world.client("viewer"), route, target), 404 if route.path in OF_OWN else 403)
+        problem(
+            ask(target.world.client("viewer"), route, target), 404 if route.path in OF_OWN else 403
+        )
 
-    def test_of_a_browser_without_the_csrf_token_are_refused(self, route: Route, target: Target) -> None:
-        assert problem(ask(target.world.client("admin", needs_csrf=True), route, target), 403)["code"] == "csrf"
+    def test_of_a_browser_without_the_csrf_token_are_refused(
+        self, route: Route, target: Target
+    ) -> None:
+        assert (
+            problem(ask(target.world.client("admin", needs_csrf=True), route, target), 403)["code"]
+            == "csrf"
+        )
 
     def test_with_other_http_methods_decide_nothing(self, route: Route, target: Target) -> None:
         path, client = route.path.format(**target.ids), target.world.client("admin")
         for method in ("get", "head", "options", "put", "patch", "delete"):
             response = getattr(client, method)(path)
-            is_list = path in ("/api/runs", "/api/standing_grants", "/api/asks") and method in ("get", "head")
+            is_list = path in ("/api/runs", "/api/standing_grants", "/api/asks") and method in (
+                "get",
+                "head",
+            )
             assert response.status_code == (200 if is_list else 405)
 
 
 @pytest.mark.usefixtures("nothing_changes")
-@pytest.mark.parametrize("route", [route for route in ROUTES if route.path in DECIDING and route.changes], ids=named)
+@pytest.mark.parametrize(
+    "route", [route for route in ROUTES if route.path in DECIDING and route.changes], ids=named
+)
 def test_a_token_of_an_operator_cannot_decide(route: Route, target: Target) -> None:
     problem(ask(target.world.client("operator"), route, target), 403)
 
@@ -220,7 +259,9 @@ def test_cover_every_deciding_route() -> None:
     assert not DECIDING - {route.path for route in ROUTES}
 
 
-@pytest.mark.parametrize("route", [route for route in ROUTES if not route.changes and not route.is_open], ids=named)
+@pytest.mark.parametrize(
+    "route", [route for route in ROUTES if not route.changes and not route.is_open], ids=named
+)
 def test_a_viewer_can_read_every_route(route: Route, target: Target) -> None:
     assert ask(target.world.client("viewer"), route, target).status_code == 200
 
@@ -229,7 +270,19 @@ def test_a_viewer_can_read_every_route(route: Route, target: Target) -> None:
 @pytest.mark.parametrize("route", [route for route in ROUTES if "{" in route.path], ids=named)
 def test_an_invalid_id_is_not_found(route: Route, target: Target) -> None:
     client = target.world.client("admin")
-    for wrong in ("0", "99999999", "9" * 30, str(2**63), "-1", "abc", "1.0", "１", "%00", "1%00", "null"):  # noqa: RUF001
+    for wrong in (
+        "0",
+        "99999999",
+        "9" * 30,
+        str(2**63),
+        "-1",
+        "abc",
+        "1.0",
+        "１",  # noqa: RUF001
+        "%00",
+        "1%00",
+        "null",
+    ):
         problem(ask(client, route, target, dict.fromkeys(target.ids, wrong)), 404)
 
 
@@ -246,7 +299,9 @@ def test_a_removed_role_is_lost_at_once(target: Target) -> None:
     member = target.world.member("approver")
     member.role = "viewer"
     member.save()
-    problem(post(client, f"/api/approvals/{target.card.pk}/deny", {"digest": target.card.digest}), 403)
+    problem(
+        post(client, f"/api/approvals/{target.card.pk}/deny", {"digest": target.card.digest}), 403
+    )
 
 
 def test_the_fixture_contains_what_the_other_tests_assume(target: Target) -> None:

@@ -18,22 +18,32 @@ def world() -> World:
     return make_world()
 
 
-@pytest.mark.parametrize("status", [RunStatus.QUEUED, RunStatus.WAITING, RunStatus.SUCCEEDED, RunStatus.FAILED])
+@pytest.mark.parametrize(
+    "status", [RunStatus.QUEUED, RunStatus.WAITING, RunStatus.SUCCEEDED, RunStatus.FAILED]
+)
 def test_a_message_is_stored_and_shown(world: World, status: RunStatus) -> None:
     run = world.run(status)
     if status == RunStatus.WAITING:
         world.card(run)
-    response = post(world.client("operator"), f"/api/runs/{run.pk}/messages", {"text": "Leave out Initech."})
+    response = post(
+        world.client("operator"), f"/api/runs/{run.pk}/messages", {"text": "Leave out Initech."}
+    )
     assert response.status_code == 200
     last = Message.objects.filter(run=run).last()
     assert last is not None
-    assert (last.number, last.text, last.author) == (2, "Leave out Initech.", world.users["operator"])
+    assert (last.number, last.text, last.author) == (
+        2,
+        "Leave out Initech.",
+        world.users["operator"],
+    )
     assert Event.objects.get(run=run, type="message_added").payload["text"] == "Leave out Initech."
 
 
 def test_a_message_resumes_an_ended_run(world: World) -> None:
     run = world.run(RunStatus.SUCCEEDED)
-    shown = post(world.client("operator"), f"/api/runs/{run.pk}/messages", {"text": "And the others?"}).json()
+    shown = post(
+        world.client("operator"), f"/api/runs/{run.pk}/messages", {"text": "And the others?"}
+    ).json()
     assert (shown["status"], shown["exit_reason"], shown["finished_at"]) == ("queued", "", None)
 
 
@@ -60,7 +70,9 @@ class TestClientMessageId:
         assert Event.objects.filter(run=run, type="run_resumed").count() == 1
 
     @pytest.mark.django_db(transaction=True)
-    @pytest.mark.parametrize(("action", "status"), [("messages", RunStatus.SUCCEEDED), ("continue", RunStatus.FAILED)])
+    @pytest.mark.parametrize(
+        ("action", "status"), [("messages", RunStatus.SUCCEEDED), ("continue", RunStatus.FAILED)]
+    )
     def test_sent_twelve_times_at_once_adds_the_message_once(
         self, world: World, action: str, status: RunStatus
     ) -> None:
@@ -69,7 +81,11 @@ class TestClientMessageId:
 
         def send() -> None:
             path = f"/api/runs/{run.pk}/{action}"
-            codes.append(post(world.client("operator"), path, message | {"client_message_id": "m-1"}).status_code)
+            codes.append(
+                post(
+                    world.client("operator"), path, message | {"client_message_id": "m-1"}
+                ).status_code
+            )
 
         all_at_once([send] * 12)
         assert codes == [200] * 12
@@ -81,7 +97,9 @@ class TestClientMessageId:
             post(client, f"/api/runs/{run.pk}/messages", {"text": "Hurry."})
         assert Message.objects.filter(run=run).count() == 3
 
-    def test_sent_again_after_the_cancellation_returns_the_first_response(self, world: World) -> None:
+    def test_sent_again_after_the_cancellation_returns_the_first_response(
+        self, world: World
+    ) -> None:
         run, client = world.run(), world.client("operator")
         message = {"text": "Hurry.", "client_message_id": "m-1"}
         post(client, f"/api/runs/{run.pk}/messages", message)

@@ -22,7 +22,9 @@ def world() -> World:
 
 
 def approve(world: World, card: Approval, username: str = "approver", **body: Any) -> Any:
-    return post(world.client(username), f"/api/approvals/{card.pk}/approve", {"digest": card.digest, **body})
+    return post(
+        world.client(username), f"/api/approvals/{card.pk}/approve", {"digest": card.digest, **body}
+    )
 
 
 def test_approving_a_card_allows_its_call_to_start(world: World) -> None:
@@ -30,7 +32,11 @@ def test_approving_a_card_allows_its_call_to_start(world: World) -> None:
     response = approve(world, card)
     assert response.status_code == 200, response.content
     shown = response.json()
-    assert (shown["status"], shown["decided_by"], shown["next_approval_id"]) == ("approved", "approver", None)
+    assert (shown["status"], shown["decided_by"], shown["next_approval_id"]) == (
+        "approved",
+        "approver",
+        None,
+    )
     assert shown["decided_at"].endswith("Z")
     assert ToolCall.objects.get(pk=card.tool_call_id).status == CallStatus.APPROVED
     assert Run.objects.get(pk=card.run_id).status == RunStatus.QUEUED
@@ -51,7 +57,9 @@ def test_the_number_of_queries_is_independent_of_other_waiting_cards(world: Worl
 
 def test_another_digest_is_refused_as_stale(world: World) -> None:
     card = world.card()
-    response = post(world.client("approver"), f"/api/approvals/{card.pk}/approve", {"digest": "0" * 64})
+    response = post(
+        world.client("approver"), f"/api/approvals/{card.pk}/approve", {"digest": "0" * 64}
+    )
     assert problem(response, 412)["code"] == "stale_digest"
     assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.PENDING
 
@@ -89,7 +97,9 @@ def test_the_response_contains_the_grace_period(world: World) -> None:
 
 
 @pytest.mark.parametrize("confirm", ["", "acme corp", "Initech"])
-def test_approving_a_destructive_card_requires_the_typed_confirmation(world: World, confirm: str) -> None:
+def test_approving_a_destructive_card_requires_the_typed_confirmation(
+    world: World, confirm: str
+) -> None:
     card = world.destructive_card()
     assert problem(approve(world, card, confirm=confirm), 422)["field"] == "confirm"
     assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.PENDING

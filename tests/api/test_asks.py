@@ -1,4 +1,5 @@
-"""/api/asks: an agent makes asks and sees only its own; members read those of their organization."""
+"""/api/asks: an agent makes asks and sees only its own; members read those of their
+organization."""
 
 from __future__ import annotations
 
@@ -65,18 +66,29 @@ def list_ids(client: Client, query: str = "") -> list[str]:
 
 
 def test_an_agent_can_withdraw_the_asks_of_one_session(world: World, agent: Agent) -> None:
-    mine = [agent.ask(effect_key=f"session:1:{number}", action=f"deploy.{number}") for number in range(3)]
-    kept = [agent.ask(effect_key="session:2:0"), agent.ask(effect_key="SESSION:1:0", action="x"), agent.ask(action="y")]
+    mine = [
+        agent.ask(effect_key=f"session:1:{number}", action=f"deploy.{number}")
+        for number in range(3)
+    ]
+    kept = [
+        agent.ask(effect_key="session:2:0"),
+        agent.ask(effect_key="SESSION:1:0", action="x"),
+        agent.ask(action="y"),
+    ]
     others = Agent(world, name="Server").ask(effect_key="session:1:9", action="z")
     response = post(agent.client, "/api/asks/cancel", {"effect_key_prefix": "session:1:"})
     assert response.json() == {"cancelled": 3}
     assert {agent.get(each)["status"] for each in mine} == {"cancelled"}
     assert {agent.get(each)["status"] for each in kept} == {"waiting"}
     assert world.client("viewer").get(f"/api/asks/{others['id']}").json()["status"] == "waiting"
-    assert post(agent.client, "/api/asks/cancel", {"effect_key_prefix": "session:1:"}).json() == {"cancelled": 0}
+    assert post(agent.client, "/api/asks/cancel", {"effect_key_prefix": "session:1:"}).json() == {
+        "cancelled": 0
+    }
 
 
-def test_an_agent_that_polls_for_the_response_is_not_reported_as_silent(world: World, agent: Agent) -> None:
+def test_an_agent_that_polls_for_the_response_is_not_reported_as_silent(
+    world: World, agent: Agent
+) -> None:
     ask = agent.ask()
     Ask.objects.update(last_asked_at=Now() - timedelta(hours=1))
     lately = Ask.objects.filter(pk=ask["id"], last_asked_at__gt=Now() - timedelta(minutes=1))
@@ -98,7 +110,9 @@ class TestVisibilityOfAsks:
         for path in ("", "/redeem", "/outcome", "/cancel"):
             body = {"/redeem": {"receipt": "x"}, "/outcome": {"outcome": "failed"}}.get(path)
             send = agent.client.post if path else agent.client.get
-            problem(send(f"/api/asks/{others['id']}{path}", body, content_type="application/json"), 404)
+            problem(
+                send(f"/api/asks/{others['id']}{path}", body, content_type="application/json"), 404
+            )
 
     def test_a_member_sees_the_asks_of_the_organization(self, world: World, agent: Agent) -> None:
         asks = [agent.ask(), Agent(world, name="Server").ask()]
@@ -112,7 +126,10 @@ class TestVisibilityOfAsks:
 
     def test_only_an_agent_can_make_an_ask(self, world: World, agent: Agent) -> None:
         operator = world.client("operator")
-        assert "Only an agent key" in problem(post(operator, "/api/asks", {"action": "deploy"}), 403)["detail"]
+        assert (
+            "Only an agent key"
+            in problem(post(operator, "/api/asks", {"action": "deploy"}), 403)["detail"]
+        )
         ask = agent.ask()
         problem(post(operator, f"/api/asks/{ask['id']}/cancel"), 403)
         assert agent.get(ask)["status"] == "waiting"
@@ -170,7 +187,9 @@ class TestDecisionOfAnAsk:
         decide(world, ask, approves=True)
         receipt = agent.get(ask)["receipt"]
         path = f"/api/asks/{ask['id']}/redeem"
-        redeemed = agent.client.post(path, {"receipt": receipt}, content_type="application/json").json()
+        redeemed = agent.client.post(
+            path, {"receipt": receipt}, content_type="application/json"
+        ).json()
         assert pick(redeemed, *DECISION) == ["redeemed", "approver", "", None, None]
         assert redeemed["redeemed_at"] is not None
         assert redeemed["decided_at"] is not None
@@ -178,12 +197,16 @@ class TestDecisionOfAnAsk:
 
 @pytest.mark.parametrize("levels", [100, 470, 900])
 def test_params_nested_too_deeply_are_refused(agent: Agent, levels: int) -> None:
-    params = '{"a":' * levels + "1" + "}" * levels  # as text: encoding it would exceed the recursion limit here too
+    params = (
+        '{"a":' * levels + "1" + "}" * levels
+    )  # as text: encoding it would exceed the recursion limit here too
     body = f'{{"action": "deploy", "level": "write", "params": {params}}}'
     response = agent.client.post("/api/asks", body, content_type="application/json")
     if levels == 100:
         assert response.status_code == 201, response.content
         assert agent.get(response.json())["params"] == json.loads(params)
     else:
-        assert response.status_code in (400, 422), "the parser may give up first, by how deep the caller is"
+        assert response.status_code in (400, 422), (
+            "the parser may give up first, by how deep the caller is"
+        )
         assert re.search("levels|nested too deeply", response.json()["detail"])

@@ -27,13 +27,17 @@ def test_cancelling_a_waiting_run_cancels_its_cards(world: World) -> None:
 
 def test_a_queued_run_can_be_cancelled(world: World) -> None:
     run = world.run(RunStatus.QUEUED)
-    assert post(world.client("operator"), f"/api/runs/{run.pk}/cancel").json()["status"] == "cancelled"
+    assert (
+        post(world.client("operator"), f"/api/runs/{run.pk}/cancel").json()["status"] == "cancelled"
+    )
 
 
 def test_a_card_of_a_cancelled_run_cannot_be_approved(world: World) -> None:
     card = world.card()
     post(world.client("operator"), f"/api/runs/{card.run_id}/cancel")
-    response = post(world.client("approver"), f"/api/approvals/{card.pk}/approve", {"digest": card.digest})
+    response = post(
+        world.client("approver"), f"/api/approvals/{card.pk}/approve", {"digest": card.digest}
+    )
     problem(response, 409)
 
 

@@ -43,7 +43,14 @@ def test_a_request_sent_again_does_not_continue_the_run_again(world: World) -> N
     run, client = world.run(RunStatus.SUCCEEDED, exit_reason="max_passes"), world.client("operator")
     body = {"max_passes": 3, "client_message_id": "c-1"}
     responses = [post(client, f"/api/runs/{run.pk}/continue", body) for _ in range(3)]
-    assert [(response.status_code, response.json()["max_passes"]) for response in responses] == [(200, 4)] * 3
+    assert [(response.status_code, response.json()["max_passes"]) for response in responses] == [
+        (200, 4)
+    ] * 3
     assert run.messages.count() == 2
     problem(post(client, f"/api/runs/{run.pk}/continue", {**body, "client_message_id": ""}), 409)
-    problem(post(client, f"/api/runs/{run.pk}/messages", {"text": "Hurry.", "client_message_id": "c-1"}), 409)
+    problem(
+        post(
+            client, f"/api/runs/{run.pk}/messages", {"text": "Hurry.", "client_message_id": "c-1"}
+        ),
+        409,
+    )

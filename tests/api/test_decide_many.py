@@ -1,4 +1,5 @@
-"""POST /api/approvals/decide gives each decision its own outcome and never approves a destructive call."""
+"""POST /api/approvals/decide gives each decision its own outcome and never approves a destructive
+call."""
 
 from __future__ import annotations
 
@@ -41,7 +42,9 @@ def test_outcomes_are_returned_in_the_order_of_the_decisions(world: World) -> No
     response = post(client, "/api/approvals/decide", {"decisions": decisions})
     assert response.status_code == 200, response.content
     outcomes = response.json()["outcomes"]
-    assert [outcome["approval_id"] for outcome in outcomes] == [each["approval_id"] for each in decisions]
+    assert [outcome["approval_id"] for outcome in outcomes] == [
+        each["approval_id"] for each in decisions
+    ]
     assert [outcome["status"] for outcome in outcomes][:3] == [200, 412, 404]
     assert outcomes[3]["status"] in (403, 409, 422)
     assert [outcome["status"] for outcome in outcomes][4:] == [409, 200]
@@ -56,7 +59,9 @@ def test_outcomes_are_returned_in_the_order_of_the_decisions(world: World) -> No
 
 def test_destructive_cards_can_be_denied_together(world: World) -> None:
     card = world.destructive_card()
-    response = post(world.client("approver"), "/api/approvals/decide", {"decisions": [item(card, "deny")]})
+    response = post(
+        world.client("approver"), "/api/approvals/decide", {"decisions": [item(card, "deny")]}
+    )
     assert [outcome["status"] for outcome in response.json()["outcomes"]] == [200]
 
 
@@ -77,14 +82,22 @@ def test_the_second_decision_of_one_card_is_refused(world: World) -> None:
         ({"confirm": "Acme Corp"}, "decisions.0.confirm"),
     ],
 )
-def test_an_invalid_field_is_reported_and_nothing_is_decided(world: World, change: dict[str, Any], field: str) -> None:
+def test_an_invalid_field_is_reported_and_nothing_is_decided(
+    world: World, change: dict[str, Any], field: str
+) -> None:
     card = world.card()
     body = {"decisions": [{**item(card, "approve"), **change}]}
-    assert problem(post(world.client("approver"), "/api/approvals/decide", body), 422)["field"] == field
+    assert (
+        problem(post(world.client("approver"), "/api/approvals/decide", body), 422)["field"]
+        == field
+    )
     assert statuses(card) == [ApprovalStatus.PENDING]
 
 
 @pytest.mark.parametrize("count", [0, 201])
 def test_fewer_than_1_or_more_than_200_decisions_are_refused(world: World, count: int) -> None:
     body = {"decisions": [{"approval_id": "1", "action": "deny", "digest": "0"}] * count}
-    assert problem(post(world.client("approver"), "/api/approvals/decide", body), 422)["field"] == "decisions"
+    assert (
+        problem(post(world.client("approver"), "/api/approvals/decide", body), 422)["field"]
+        == "decisions"
+    )

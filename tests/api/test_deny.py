@@ -18,13 +18,19 @@ def world() -> World:
 
 
 def deny(world: World, card: Approval, username: str = "approver", **body: Any) -> Any:
-    return post(world.client(username), f"/api/approvals/{card.pk}/deny", {"digest": card.digest, **body})
+    return post(
+        world.client(username), f"/api/approvals/{card.pk}/deny", {"digest": card.digest, **body}
+    )
 
 
 def test_the_reason_reaches_the_model(world: World) -> None:
     card = world.card()
     shown = deny(world, card, reason="That is the old number.").json()
-    assert (shown["status"], shown["reason"], shown["decided_by"]) == ("denied", "That is the old number.", "approver")
+    assert (shown["status"], shown["reason"], shown["decided_by"]) == (
+        "denied",
+        "That is the old number.",
+        "approver",
+    )
     call = ToolCall.objects.get(pk=card.tool_call_id)
     assert call.status == CallStatus.DENIED
     assert "That is the old number." in call.content
@@ -38,7 +44,9 @@ def test_a_destructive_card_is_denied_without_typing(world: World) -> None:
 def test_a_denied_card_cannot_be_approved(world: World) -> None:
     card = world.card()
     deny(world, card)
-    response = post(world.client("admin"), f"/api/approvals/{card.pk}/approve", {"digest": card.digest})
+    response = post(
+        world.client("admin"), f"/api/approvals/{card.pk}/approve", {"digest": card.digest}
+    )
     assert problem(response, 409)["approval_status"] == "denied"
 
 
@@ -55,7 +63,8 @@ def test_another_digest_is_refused_as_stale(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [("reason", "x" * 2_001), ("reason", "\x00"), ("digest", None), ("confirm", "x")]
+    ("field", "value"),
+    [("reason", "x" * 2_001), ("reason", "\x00"), ("digest", None), ("confirm", "x")],
 )
 def test_an_invalid_field_is_reported(world: World, field: str, value: Any) -> None:
     assert problem(deny(world, world.card(), **{field: value}), 422)["field"] == field

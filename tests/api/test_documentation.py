@@ -1,4 +1,5 @@
-"""The OpenAPI document describes every route completely, and its page has no outside or inline scripts."""
+"""The OpenAPI document describes every route completely, and its page has no outside or inline
+scripts."""
 
 from __future__ import annotations
 
@@ -24,7 +25,9 @@ def operations(document: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def test_the_documented_routes_are_those_of_the_contract(document: dict[str, Any]) -> None:
-    assert {(method, path) for path, methods in document["paths"].items() for method in methods} == {
+    assert {
+        (method, path) for path, methods in document["paths"].items() for method in methods
+    } == {
         ("get", "/api/health"),
         ("get", "/api/ready"),
         ("get", "/api/employees"),
@@ -106,11 +109,20 @@ def test_ids_are_strings(document: dict[str, Any]) -> None:
         for parameter in operation["parameters"]:
             if parameter["in"] == "path":
                 assert parameter["schema"]["type"] == "string"
-    assert document["components"]["schemas"]["NewRun"]["properties"]["employee_id"]["type"] == "string"
+    assert (
+        document["components"]["schemas"]["NewRun"]["properties"]["employee_id"]["type"] == "string"
+    )
 
 
 def test_ids_in_responses_have_an_example(document: dict[str, Any]) -> None:
-    for shape in ("RunDetail", "RunSummary", "ToolCallSummary", "ToolCallDetail", "ApprovalDetail", "EmployeeSummary"):
+    for shape in (
+        "RunDetail",
+        "RunSummary",
+        "ToolCallSummary",
+        "ToolCallDetail",
+        "ApprovalDetail",
+        "EmployeeSummary",
+    ):
         ids = {
             name: field
             for name, field in document["components"]["schemas"][shape]["properties"].items()
@@ -132,13 +144,18 @@ def test_the_page_works_offline_under_the_strict_security_policy() -> None:
     page = response.content.decode()
     assert "'unsafe-inline'" not in response["Content-Security-Policy"]
     scripts = re.findall(r"<script\b([^>]*)>(.*?)</script>", page, re.DOTALL)
-    assert all("src=" in attributes or "application/json" in attributes for attributes, _ in scripts)
+    assert all(
+        "src=" in attributes or "application/json" in attributes for attributes, _ in scripts
+    )
     assert "<style" not in page
     assert not re.search(r"\son\w+=|\sstyle=", page)
     for address in re.findall(r"""<(?:script|link)\b[^>]*(?:src|href)="([^"]+)""", page):
         assert address.startswith("/static/")
         assert finders.find(address.removeprefix("/static/"))
-    assert all(re.match(r"#|/(?!/)", address) for address in re.findall(r"""(?:src|href|action)="([^"]*)""", page))
+    assert all(
+        re.match(r"#|/(?!/)", address)
+        for address in re.findall(r"""(?:src|href|action)="([^"]*)""", page)
+    )
 
 
 def test_our_styles_override_those_of_the_library() -> None:
@@ -148,15 +165,24 @@ def test_our_styles_override_those_of_the_library() -> None:
     assert finders.find(imported)
 
 
-def test_examples_of_parameters_are_placed_where_openapi_expects_them(document: dict[str, Any]) -> None:
+def test_examples_of_parameters_are_placed_where_openapi_expects_them(
+    document: dict[str, Any],
+) -> None:
     for operation in operations(document):
         for parameter in operation["parameters"]:
             assert "examples" not in parameter
 
 
-def test_an_id_parameter_says_where_to_find_it_and_has_no_invented_example(document: dict[str, Any]) -> None:
+def test_an_id_parameter_says_where_to_find_it_and_has_no_invented_example(
+    document: dict[str, Any],
+) -> None:
     listed = {path for path, methods in document["paths"].items() if "get" in methods}
-    given = [one for operation in operations(document) for one in operation["parameters"] if one["in"] == "path"]
+    given = [
+        one
+        for operation in operations(document)
+        for one in operation["parameters"]
+        if one["in"] == "path"
+    ]
     assert {one["name"] for one in given} == {
         "employee_id",
         "run_id",
@@ -168,7 +194,10 @@ def test_an_id_parameter_says_where_to_find_it_and_has_no_invented_example(docum
         "bulk_id",
     }
     schemas = document["components"]["schemas"]
-    fields = [schemas["NewRun"]["properties"]["employee_id"], schemas["BulkDecision"]["properties"]["approval_id"]]
+    fields = [
+        schemas["NewRun"]["properties"]["employee_id"],
+        schemas["BulkDecision"]["properties"]["approval_id"],
+    ]
     for one in (*given, *fields):
         assert "examples" not in one.get("schema", one)
         source = re.search(r"`GET (/api/[^`?]+)", one["description"])

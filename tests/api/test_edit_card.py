@@ -1,4 +1,5 @@
-"""POST /api/approvals/{id}/approve with `params` approves nothing: it creates a new card to decide."""
+"""POST /api/approvals/{id}/approve with `params` approves nothing: it creates a new card to
+decide."""
 
 from __future__ import annotations
 
@@ -47,7 +48,10 @@ def test_the_old_digest_is_refused_after_an_edit(world: World) -> None:
     problem(post(client, f"/api/approvals/{card.pk}/approve", {"digest": card.digest}), 409)
     problem(post(client, f"/api/approvals/{new}/approve", {"digest": card.digest}), 412)
     digest = Approval.objects.get(pk=int(new)).digest
-    assert post(client, f"/api/approvals/{new}/approve", {"digest": digest}).json()["status"] == "approved"
+    assert (
+        post(client, f"/api/approvals/{new}/approve", {"digest": digest}).json()["status"]
+        == "approved"
+    )
 
 
 INVALID_PARAMS: list[Any] = [
@@ -89,5 +93,7 @@ def test_nan_is_refused_as_a_number(world: World) -> None:
     card = world.card()
     body = f'{{"digest": "{card.digest}", "params": {{"record_id": "1", "changes": {{"score": NaN}}}}}}'
     client = world.client("approver")
-    response = client.post(f"/api/approvals/{card.pk}/approve", body, content_type="application/json")
+    response = client.post(
+        f"/api/approvals/{card.pk}/approve", body, content_type="application/json"
+    )
     assert "NaN" in problem(response, 400)["detail"]

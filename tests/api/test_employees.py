@@ -21,7 +21,9 @@ def world() -> World:
 def colleagues(world: World, count: int) -> None:
     start = Employee.objects.count()
     for number in range(start, start + count):
-        mate = Employee.objects.create(organization=world.acme, name=f"Mate {number}", provider=world.employee.provider)
+        mate = Employee.objects.create(
+            organization=world.acme, name=f"Mate {number}", provider=world.employee.provider
+        )
         mate.grants.create(tool=SEARCH)
 
 
@@ -49,8 +51,16 @@ def test_the_detail_page_counts_only_calls_of_this_employee(world: World) -> Non
     count_calls(world.others_employee, SEARCH, succeeded=9)
     count_passes(world.employee, passes=2, input_tokens=30, output_tokens=5, cost_micros=250_000)
     figures = world.client("viewer").get(f"/api/employees/{world.employee.pk}").json()["figures"]
-    assert [(one["tool"], one["calls"], one["failures"]) for one in figures.pop("tools")] == [(UPDATE, 4, 1)]
-    assert figures == {"days": 30, "passes": 2, "input_tokens": 30, "output_tokens": 5, "cost": 0.25}
+    assert [(one["tool"], one["calls"], one["failures"]) for one in figures.pop("tools")] == [
+        (UPDATE, 4, 1)
+    ]
+    assert figures == {
+        "days": 30,
+        "passes": 2,
+        "input_tokens": 30,
+        "output_tokens": 5,
+        "cost": 0.25,
+    }
 
 
 def test_the_list_contains_only_employees_of_the_organization(world: World) -> None:
@@ -64,7 +74,11 @@ def test_the_list_contains_only_employees_of_the_organization(world: World) -> N
 
 def test_pages_continue_after_the_last_item(world: World) -> None:
     colleagues(world, 4)
-    seen = [item["name"] for items in pages(world.client("viewer"), "/api/employees", 2) for item in items]
+    seen = [
+        item["name"]
+        for items in pages(world.client("viewer"), "/api/employees", 2)
+        for item in items
+    ]
     assert seen == ["Dana", "Mate 2", "Mate 3", "Mate 4", "Mate 5"]
 
 

@@ -1,4 +1,5 @@
-"""GET /api/health and /api/ready need no login; ready lists unavailable parts, and is 503 only without the database."""
+"""GET /api/health and /api/ready need no login; ready lists unavailable parts, and is 503 only
+without the database."""
 
 from __future__ import annotations
 
@@ -97,7 +98,9 @@ def test_ready_lists_parts_without_a_sign_of_life(redis_url: str) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_ready_counts_the_workers_and_the_missing_ones(redis_url: str) -> None:
-    here, left, lost = (SignOfLife(WORKER, f"{name}-of-this-test") for name in ("here", "left", "lost"))
+    here, left, lost = (
+        SignOfLife(WORKER, f"{name}-of-this-test") for name in ("here", "left", "lost")
+    )
     for pulse in (here, left):
         pulse.start()
     left.stop()
@@ -127,7 +130,8 @@ def test_replacements_of_killed_workers_are_counted_instead_of_them(redis_url: s
 
 
 def kill(pulse: SignOfLife, redis_url: str) -> None:
-    """Leave the traces of a process killed ten seconds ago: no sign of life, but an unfinished record."""
+    """Leave the traces of a process killed ten seconds ago: no sign of life, but an unfinished
+    record."""
     pulse.start()
     pulse._stopped.set()
     with redis.Redis.from_url(redis_url) as client:

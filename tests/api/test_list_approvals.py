@@ -1,4 +1,5 @@
-"""GET /api/approvals lists the organization's cards with filters, in stable pages and a constant number of queries."""
+"""GET /api/approvals lists the organization's cards with filters, in stable pages and a constant
+number of queries."""
 
 from __future__ import annotations
 
@@ -43,14 +44,22 @@ def test_a_card_has_the_documented_fields(world: World) -> None:
     assert shown["employee_id"] == str(world.employee.pk)
     assert shown["preview"]["targets"][0]["label"] == "Acme Corp"
     assert shown["params"]["changes"]["phone"] == "+1 555 0100"
-    assert (shown["kind"], shown["status"], shown["level"], shown["confirm"]) == ("approval", "pending", "write", "")
+    assert (shown["kind"], shown["status"], shown["level"], shown["confirm"]) == (
+        "approval",
+        "pending",
+        "write",
+        "",
+    )
     assert shown["requested_at"].endswith("Z")
     assert shown["decided_by"] is None
 
 
 def test_a_card_lists_its_values_from_outside(world: World) -> None:
     card = world.card()
-    path, source = "changes.phone", {"tool": "web.fetchPage", "title": "Read", "call_id": 7, "run_id": 3}
+    path, source = (
+        "changes.phone",
+        {"tool": "web.fetchPage", "title": "Read", "call_id": 7, "run_id": 3},
+    )
     found = Sighting(path, path, "+1 555 0100", SeenIn.OUTSIDE, stands_out=True, **source)  # type: ignore[arg-type]
     known = Provenance((found, Sighting("record_id", "record_id", "1", SeenIn.OWN)))
     ToolCall.objects.filter(pk=card.tool_call_id).update(provenance=known.as_json())
@@ -62,7 +71,10 @@ def test_a_card_lists_its_values_from_outside(world: World) -> None:
 def test_a_single_card_is_shown_as_in_the_list(world: World) -> None:
     card = world.card()
     client = world.client("viewer")
-    assert client.get(f"/api/approvals/{card.pk}").json() == client.get("/api/approvals").json()["items"][0]
+    assert (
+        client.get(f"/api/approvals/{card.pk}").json()
+        == client.get("/api/approvals").json()["items"][0]
+    )
 
 
 def test_a_destructive_card_includes_the_text_to_type(world: World) -> None:
@@ -87,20 +99,26 @@ def test_each_filter_selects_the_matching_cards(world: World) -> None:
 
 def test_pages_contain_each_card_once(world: World) -> None:
     cards = [str(world.card().pk) for _ in range(5)]
-    seen = [item["id"] for items in pages(world.client("viewer"), "/api/approvals", 2) for item in items]
+    seen = [
+        item["id"] for items in pages(world.client("viewer"), "/api/approvals", 2) for item in items
+    ]
     assert seen == cards[::-1]
 
 
 class TestOrderOfCards:
-    """Waiting cards come in call order, so that a client that approves from the top keeps that order."""
+    """Waiting cards come in call order, so that a client that approves from the top keeps that
+    order."""
 
     @pytest.fixture
     def cards(self, world: World) -> list[str]:
-        """Waiting cards in the order of their calls; the second one was edited, so its card is the newest."""
+        """Waiting cards in the order of their calls; the second one was edited, so its card is the
+        newest."""
         run, other = world.run(), world.run()
         made = [world.card(run), world.card(run), world.card(other), world.card(run)]
         approver, digest = world.member("approver"), made[1].digest
-        made[1] = decisions.edit(approver, made[1].pk, Decision(digest), change(world.records[0], "+1 555 0199"))
+        made[1] = decisions.edit(
+            approver, made[1].pk, Decision(digest), change(world.records[0], "+1 555 0199")
+        )
         return [str(card.pk) for card in made]
 
     def test_is_call_order_for_waiting_cards(self, world: World, cards: list[str]) -> None:
@@ -108,14 +126,20 @@ class TestOrderOfCards:
         assert listed(world, status="pending") == cards
         assert listed(world, status="pending", order="oldest") == cards
 
-    def test_is_newest_first_for_all_other_cards_unless_requested(self, world: World, cards: list[str]) -> None:
+    def test_is_newest_first_for_all_other_cards_unless_requested(
+        self, world: World, cards: list[str]
+    ) -> None:
         every = [str(pk) for pk in Approval.objects.order_by("pk").values_list("pk", flat=True)]
         assert listed(world) == listed(world, order="newest") == every[::-1]
-        assert listed(world, status="pending", order="newest") == sorted(cards, key=int, reverse=True)
+        assert listed(world, status="pending", order="newest") == sorted(
+            cards, key=int, reverse=True
+        )
         replaced = next(pk for pk in every if pk not in cards)
         assert listed(world, order="oldest") == [cards[0], replaced, *cards[1:]]
 
-    @pytest.mark.parametrize("query", ["status=pending", "status=pending&order=newest", "order=oldest", ""])
+    @pytest.mark.parametrize(
+        "query", ["status=pending", "status=pending&order=newest", "order=oldest", ""]
+    )
     def test_is_the_same_across_pages(self, world: World, cards: list[str], query: str) -> None:
         client = world.client("viewer")
         whole = [item["id"] for item in client.get(f"/api/approvals?{query}").json()["items"]]
@@ -137,7 +161,12 @@ class TestOrderOfCards:
         for unknown in (cards[0], "999999"):
             query = f"status=pending&cursor={encode_cursor(unknown)}"
             assert world.client("viewer").get(f"/api/approvals?{query}").json()["items"] == []
-        assert problem(world.client("viewer").get("/api/approvals?order=oldest&cursor=%21"), 422)["field"] == "cursor"
+        assert (
+            problem(world.client("viewer").get("/api/approvals?order=oldest&cursor=%21"), 422)[
+                "field"
+            ]
+            == "cursor"
+        )
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
-"""GET /api/runs lists the organization's runs, newest first, in stable pages and a constant number of queries."""
+"""GET /api/runs lists the organization's runs, newest first, in stable pages and a constant number
+of queries."""
 
 from __future__ import annotations
 
@@ -55,7 +56,9 @@ def test_the_list_can_be_filtered_by_status(world: World) -> None:
 
 def test_the_list_can_be_filtered_by_employee(world: World) -> None:
     mine = world.run()
-    world.employee = Employee.objects.create(organization=world.acme, name="Erin", provider=world.employee.provider)
+    world.employee = Employee.objects.create(
+        organization=world.acme, name="Erin", provider=world.employee.provider
+    )
     world.run()
     client = world.client("viewer")
     assert ids(client.get("/api/runs", {"employee_id": mine.employee_id}).json()) == [str(mine.pk)]

@@ -1,4 +1,5 @@
-"""Notices over REST: each member reads their notices, without addresses, and resends failed ones."""
+"""Notices over REST: each member reads their notices, without addresses, and resends failed
+ones."""
 
 from __future__ import annotations
 
@@ -26,11 +27,15 @@ def test_a_member_reads_their_own_notices(world: World) -> None:
     (item,) = world.client("viewer").get("/api/notices").json()["items"]
     assert (item["id"], item["kind"], item["status"]) == (str(own.pk), "stopped", "failed")
     assert (item["text"], item["problem"]) == ("Work was stopped: Dana", "the server answered 550")
-    assert str(other.pk) not in {each["id"] for each in world.client("viewer").get("/api/notices").json()["items"]}
+    assert str(other.pk) not in {
+        each["id"] for each in world.client("viewer").get("/api/notices").json()["items"]
+    }
 
 
 @feature(
-    "The gate", "REST lists notices without addresses or codes, and sends failed ones again", "agents/api/notices.py"
+    "The gate",
+    "REST lists notices without addresses or codes, and sends failed ones again",
+    "agents/api/notices.py",
 )
 def test_addresses_and_codes_are_not_shown(world: World) -> None:
     delivery = make_failed_delivery(world.member("viewer"), NoticeKind.CODE)

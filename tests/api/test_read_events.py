@@ -18,7 +18,8 @@ def world() -> World:
 def run_with_events(world: World, count: int) -> Run:
     run = world.run()
     Event.objects.bulk_create(
-        Event(run=run, seq=number, type="tool_progress", payload={"fraction": number}) for number in range(1, count + 1)
+        Event(run=run, seq=number, type="tool_progress", payload={"fraction": number})
+        for number in range(1, count + 1)
     )
     return run
 
@@ -35,7 +36,10 @@ def test_all_events_are_returned_in_order(world: World) -> None:
 def test_the_after_parameter_returns_only_later_events(world: World) -> None:
     run = run_with_events(world, 5)
     client = world.client("viewer")
-    assert [event["seq"] for event in client.get(f"/api/runs/{run.pk}/events?after=3").json()] == [4, 5]
+    assert [event["seq"] for event in client.get(f"/api/runs/{run.pk}/events?after=3").json()] == [
+        4,
+        5,
+    ]
     assert client.get(f"/api/runs/{run.pk}/events?after=5").json() == []
 
 

@@ -1,4 +1,5 @@
-"""A client may send each POST again after a lost response: it is recognized by an id, or a repetition is harmless."""
+"""A client may send each POST again after a lost response: it is recognized by an id, or a
+repetition is harmless."""
 
 from __future__ import annotations
 
@@ -53,7 +54,9 @@ def list_fields(document: dict[str, Any], part: Any) -> set[str]:
     if not isinstance(part, dict):
         return set()
     if reference := part.get("$ref"):
-        return list_fields(document, document["components"]["schemas"][reference.rpartition("/")[2]])
+        return list_fields(
+            document, document["components"]["schemas"][reference.rpartition("/")[2]]
+        )
     names = set(part["properties"]) if isinstance(part.get("properties"), dict) else set()
     return names.union(*(list_fields(document, each) for each in part.values()))
 
@@ -64,10 +67,14 @@ def test_each_post_is_recognized_or_harmless(bodies: dict[str, set[str]]) -> Non
 
 
 @pytest.mark.parametrize(("path", "field"), RECOGNISED.items())
-def test_the_body_of_a_recognized_post_has_the_id(bodies: dict[str, set[str]], path: str, field: str) -> None:
+def test_the_body_of_a_recognized_post_has_the_id(
+    bodies: dict[str, set[str]], path: str, field: str
+) -> None:
     assert field in bodies[path]
 
 
 @pytest.mark.parametrize("path", HARMLESS)
 def test_the_body_of_a_harmless_post_has_no_id(bodies: dict[str, set[str]], path: str) -> None:
-    assert not {name for name in bodies[path] if name.startswith("client_") or name == "decision_id"}
+    assert not {
+        name for name in bodies[path] if name.startswith("client_") or name == "decision_id"
+    }

@@ -1,4 +1,5 @@
-"""POST /api/tool_calls/{id}/resolve resolves an unknown outcome as reported by a person, with a reason."""
+"""POST /api/tool_calls/{id}/resolve resolves an unknown outcome as reported by a person, with a
+reason."""
 
 from __future__ import annotations
 
@@ -17,11 +18,15 @@ def world() -> World:
     return make_world()
 
 
-@pytest.mark.parametrize(("outcome", "status"), [("succeeded", "succeeded"), ("not_done", "failed")])
+@pytest.mark.parametrize(
+    ("outcome", "status"), [("succeeded", "succeeded"), ("not_done", "failed")]
+)
 def test_a_person_can_report_what_happened(world: World, outcome: str, status: str) -> None:
     call = world.unknown_call()
     path = f"/api/tool_calls/{call.pk}/resolve"
-    response = post(world.client("approver"), path, {"outcome": outcome, "reason": "I looked at the record."})
+    response = post(
+        world.client("approver"), path, {"outcome": outcome, "reason": "I looked at the record."}
+    )
     assert response.status_code == 200, response.content
     assert response.json()["status"] == status
     assert response.json()["run_id"] == str(call.run_id)
@@ -33,14 +38,19 @@ def test_an_unknown_outcome_is_settled_once_and_no_other_status_can_be(world: Wo
     problem(post(client, f"/api/tool_calls/{done.pk}/resolve", body), 409)
     call = world.unknown_call()
     assert post(client, f"/api/tool_calls/{call.pk}/resolve", body).status_code == 200
-    problem(post(client, f"/api/tool_calls/{call.pk}/resolve", {**body, "outcome": "not_done"}), 409)
+    problem(
+        post(client, f"/api/tool_calls/{call.pk}/resolve", {**body, "outcome": "not_done"}), 409
+    )
     assert ToolCall.objects.get(pk=call.pk).status == CallStatus.SUCCEEDED
 
 
 def test_settling_one_call_leaves_other_unknown_calls_open(world: World) -> None:
     call, other = world.unknown_call(), world.unknown_call()
     body = {"outcome": "succeeded", "reason": "I looked."}
-    assert post(world.client("approver"), f"/api/tool_calls/{call.pk}/resolve", body).status_code == 200
+    assert (
+        post(world.client("approver"), f"/api/tool_calls/{call.pk}/resolve", body).status_code
+        == 200
+    )
     assert ToolCall.objects.get(pk=other.pk).status == CallStatus.OUTCOME_UNKNOWN
 
 
@@ -55,16 +65,28 @@ def test_a_late_effect_is_shown_on_its_call_and_can_be_acknowledged(world: World
     (card,) = client.get("/api/approvals?status=pending").json()["items"]
     assert (card["kind"], card["call_id"]) == ("unknown", str(call.pk))
     problem(post(client, f"{path}/resolve", {"outcome": "not_done", "reason": "No."}), 409)
-    response = post(client, f"{path}/resolve", {"outcome": "acknowledged", "reason": "I called them."})
+    response = post(
+        client, f"{path}/resolve", {"outcome": "acknowledged", "reason": "I called them."}
+    )
     assert (response.status_code, response.json()["status"]) == (200, "failed")
     decided = client.get(f"/api/approvals/{card['id']}").json()
-    assert (decided["status"], decided["decided_by"], decided["reason"]) == ("answered", "approver", "I called them.")
+    assert (decided["status"], decided["decided_by"], decided["reason"]) == (
+        "answered",
+        "approver",
+        "I called them.",
+    )
     problem(post(client, f"{path}/resolve", {"outcome": "acknowledged", "reason": "Again."}), 409)
 
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("outcome", "maybe"), ("outcome", None), ("reason", ""), ("reason", "x" * 2_001), ("reason", "\x00")],
+    [
+        ("outcome", "maybe"),
+        ("outcome", None),
+        ("reason", ""),
+        ("reason", "x" * 2_001),
+        ("reason", "\x00"),
+    ],
 )
 def test_an_invalid_field_is_reported(world: World, field: str, value: Any) -> None:
     call = world.unknown_call()

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from agents.accounts.membership import ACTIVE_ORGANIZATION, list_memberships, load_session_member, switch_organization
+from agents.accounts.membership import (
+    ACTIVE_ORGANIZATION,
+    list_memberships,
+    load_session_member,
+    switch_organization,
+)
 from agents.accounts.models import Membership, Role
 from agents.runs.models import Run
 from tests.world import World, make_world, post, problem

@@ -1,4 +1,5 @@
-"""GET /api/runs/{id} shows a run with its calls, shortened results and newest cards, in a few queries."""
+"""GET /api/runs/{id} shows a run with its calls, shortened results and newest cards, in a few
+queries."""
 
 from __future__ import annotations
 
@@ -11,7 +12,17 @@ from tests.world import SEARCH, World, make_world, success
 
 pytestmark = pytest.mark.django_db
 
-CALL_FIELDS = {"id", "tool", "level", "status", "params", "result", "duration_ms", "pass_number", "approval_id"}
+CALL_FIELDS = {
+    "id",
+    "tool",
+    "level",
+    "status",
+    "params",
+    "result",
+    "duration_ms",
+    "pass_number",
+    "approval_id",
+}
 RUN_FIELDS = {
     "id", "status", "exit_reason", "employee_id", "title", "task", "answer", "pass_number", "usage", "created_at",
     "started_at", "finished_at", "tool_calls",
@@ -69,7 +80,9 @@ def test_a_call_links_to_its_newest_card(world: World) -> None:
 def test_a_repeated_call_links_to_the_call_with_the_result(world: World) -> None:
     run = world.run()
     first = world.call(run)
-    world.call(run, SEARCH, status=CallStatus.DUPLICATE, duplicate_of=first, result=None, content="")
+    world.call(
+        run, SEARCH, status=CallStatus.DUPLICATE, duplicate_of=first, result=None, content=""
+    )
     shown = world.client("viewer").get(f"/api/runs/{run.pk}").json()
     assert [call["duplicate_of"] for call in shown["tool_calls"]] == [None, str(first.pk)]
     assert shown["tool_calls"][1]["result"] is None

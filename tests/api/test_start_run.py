@@ -1,4 +1,5 @@
-"""POST /api/runs assigns a task to an employee, once for each client_request_id, and reports invalid fields."""
+"""POST /api/runs assigns a task to an employee, once for each client_request_id, and reports
+invalid fields."""
 
 from __future__ import annotations
 
@@ -49,7 +50,11 @@ def test_the_same_request_sent_again_returns_the_same_run(world: World) -> None:
 
 def test_a_request_id_of_another_organization_starts_another_run(world: World) -> None:
     first = post(world.client("operator"), "/api/runs", body(world, client_request_id="1"))
-    others = {"employee_id": str(world.others_employee.pk), "task": "Search.", "client_request_id": "1"}
+    others = {
+        "employee_id": str(world.others_employee.pk),
+        "task": "Search.",
+        "client_request_id": "1",
+    }
     second = post(world.client("outsider"), "/api/runs", others)
     assert (first.status_code, second.status_code) == (201, 201)
     assert first.json()["id"] != second.json()["id"]
@@ -79,7 +84,9 @@ def test_a_request_id_of_another_organization_starts_another_run(world: World) -
     ],
 )
 def test_an_invalid_field_is_reported(world: World, field: str, value: Any) -> None:
-    response = problem(post(world.client("operator"), "/api/runs", body(world, **{field: value})), 422)
+    response = problem(
+        post(world.client("operator"), "/api/runs", body(world, **{field: value})), 422
+    )
     assert response["code"] == "invalid"
     assert response["field"] == field
     assert not Run.objects.exists()
@@ -93,12 +100,21 @@ def test_a_missing_field_is_reported(world: World, field: str) -> None:
 
 
 def test_all_invalid_fields_are_listed(world: World) -> None:
-    response = problem(post(world.client("operator"), "/api/runs", {"task": "", "client_request_id": 5}), 422)
-    assert {fault["field"] for fault in response["errors"]} == {"employee_id", "task", "client_request_id"}
+    response = problem(
+        post(world.client("operator"), "/api/runs", {"task": "", "client_request_id": 5}), 422
+    )
+    assert {fault["field"] for fault in response["errors"]} == {
+        "employee_id",
+        "task",
+        "client_request_id",
+    }
 
 
 def test_a_task_of_20000_characters_is_accepted(world: World) -> None:
-    assert post(world.client("operator"), "/api/runs", body(world, task="ä" * 20_000)).status_code == 201
+    assert (
+        post(world.client("operator"), "/api/runs", body(world, task="ä" * 20_000)).status_code
+        == 201
+    )
 
 
 def test_an_unknown_employee_is_reported(world: World) -> None:

@@ -1,4 +1,5 @@
-"""API tokens: printed once, kept as a hash, with the rights of one membership, and refused once revoked."""
+"""API tokens: printed once, kept as a hash, with the rights of one membership, and refused once
+revoked."""
 
 from __future__ import annotations
 
@@ -99,7 +100,10 @@ def test_a_malformed_token_is_refused(world: World, token: str) -> None:
 
 
 def test_another_authorization_scheme_leaves_the_session_in_effect(world: World) -> None:
-    assert world.client("viewer").get("/api/runs", headers={"authorization": "Basic eDp5"}).status_code == 200
+    assert (
+        world.client("viewer").get("/api/runs", headers={"authorization": "Basic eDp5"}).status_code
+        == 200
+    )
 
 
 def test_the_last_use_of_a_token_is_recorded(world: World) -> None:
@@ -120,7 +124,9 @@ def test_repeated_wrong_tokens_are_delayed_and_a_right_one_still_works(world: Wo
 
 
 def test_a_member_of_several_organizations_has_to_choose_one(world: World) -> None:
-    Membership.objects.create(organization=world.globex, user=world.users["operator"], role=Role.VIEWER)
+    Membership.objects.create(
+        organization=world.globex, user=world.users["operator"], role=Role.VIEWER
+    )
     with pytest.raises(CommandError, match="acme, globex"):
         token_of("operator")
     secret = token_of("operator", "--organization", "globex")

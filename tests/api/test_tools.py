@@ -1,4 +1,5 @@
-"""GET /api/tools lists the catalog with schemas, and the figures of each tool in the caller's organization only."""
+"""GET /api/tools lists the catalog with schemas, and the figures of each tool in the caller's
+organization only."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ def world() -> World:
 
 def test_every_installed_tool_has_the_documented_fields(world: World) -> None:
     items = world.client("viewer").get("/api/tools?limit=200").json()["items"]
-    assert [item["name"] for item in items] == sorted(tool.name for tool in get_installed_toolbox().tools())
+    assert [item["name"] for item in items] == sorted(
+        tool.name for tool in get_installed_toolbox().tools()
+    )
     search = next(item for item in items if item["name"] == SEARCH)
     assert search.keys() == {
         "id", "name", "display_name", "description", "category", "level", "version", "author", "source", "is_enabled",
@@ -35,7 +38,11 @@ def test_every_installed_tool_has_the_documented_fields(world: World) -> None:
     assert search["is_enabled"] is True
     assert search["parameters"]["type"] == "object"
     assert "region" in search["parameters"]["properties"]
-    assert (search["id"], search["author"], search["has_side_effects"]) == (f"{SEARCH}@1.0", "Gadget", False)
+    assert (search["id"], search["author"], search["has_side_effects"]) == (
+        f"{SEARCH}@1.0",
+        "Gadget",
+        False,
+    )
     assert {"records", "total"} <= search["output"]["properties"].keys()
     shipped = {tool.name for tool in (*BUILTIN_TOOLS, *OFFICE_TOOLS)}
     reads = [item for item in items if item["level"] == "read" and item["name"] in shipped]
@@ -43,11 +50,20 @@ def test_every_installed_tool_has_the_documented_fields(world: World) -> None:
 
 
 @feature(
-    "Figures and metrics", "Figures by tool, and tokens and cost of an employee, over REST", "agents/api/statistics.py"
+    "Figures and metrics",
+    "Figures by tool, and tokens and cost of an employee, over REST",
+    "agents/api/statistics.py",
 )
 def test_figures_count_only_this_organization(world: World) -> None:
     count_calls(
-        world.employee, SEARCH, succeeded=2, approved=4, denied=1, cost_micros=1_500_000, within_10=2, slowest_ms=8
+        world.employee,
+        SEARCH,
+        succeeded=2,
+        approved=4,
+        denied=1,
+        cost_micros=1_500_000,
+        within_10=2,
+        slowest_ms=8,
     )
     count_calls(world.employee, SEARCH, days_ago=3, **last_error())
 
@@ -70,7 +86,9 @@ def test_figures_count_only_this_organization(world: World) -> None:
 
 
 def test_pages_contain_each_tool_once(world: World) -> None:
-    seen = [item["name"] for items in pages(world.client("viewer"), "/api/tools", 3) for item in items]
+    seen = [
+        item["name"] for items in pages(world.client("viewer"), "/api/tools", 3) for item in items
+    ]
     assert seen == sorted(tool.name for tool in get_installed_toolbox().tools())
 
 

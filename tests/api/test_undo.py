@@ -1,4 +1,5 @@
-"""POST /api/approvals/{id}/undo undoes an approval, by the person who gave it, until the call starts."""
+"""POST /api/approvals/{id}/undo undoes an approval, by the person who gave it, until the call
+starts."""
 
 from __future__ import annotations
 
@@ -20,7 +21,11 @@ def world() -> World:
 
 def approved(world: World, **body: Any) -> Approval:
     card = world.card()
-    response = post(world.client("approver"), f"/api/approvals/{card.pk}/approve", {"digest": card.digest, **body})
+    response = post(
+        world.client("approver"),
+        f"/api/approvals/{card.pk}/approve",
+        {"digest": card.digest, **body},
+    )
     assert response.status_code == 200, response.content
     return card
 
@@ -65,7 +70,9 @@ def test_each_card_of_a_bulk_undo_gets_its_own_outcome(world: World) -> None:
     assert [(one["approval_id"], one["status"]) for one in response.json()["outcomes"]] == [
         (ids[0], 200), (ids[1], 409), (ids[2], 200)
     ]  # fmt: skip
-    assert {Approval.objects.get(pk=card.pk).status for card in cards} == {ApprovalStatus.SUPERSEDED}
+    assert {Approval.objects.get(pk=card.pk).status for card in cards} == {
+        ApprovalStatus.SUPERSEDED
+    }
 
 
 def test_nobody_can_undo_the_decisions_of_another_person_in_bulk(world: World) -> None:

@@ -1,4 +1,5 @@
-"""Random histories of one card in the database, decided by the real functions and judged by the slow judge."""
+"""Random histories of one card in the database, decided by the real functions and judged by the
+slow judge."""
 
 from __future__ import annotations
 
@@ -52,10 +53,18 @@ class Office:
     def __init__(self, workshop: Workshop) -> None:
         self._workshop = workshop
         organization = workshop.organization
-        strangers = Membership.objects.filter(organization=organization).exclude(pk=workshop.operator.pk)
+        strangers = Membership.objects.filter(organization=organization).exclude(
+            pk=workshop.operator.pk
+        )
         strangers.update(role=Role.VIEWER)
-        users = [User.objects.create_user(f"{organization.slug}-voter-{number}") for number in range(PEOPLE)]
-        self._members = {user.pk: Membership.objects.create(organization=organization, user=user) for user in users}
+        users = [
+            User.objects.create_user(f"{organization.slug}-voter-{number}")
+            for number in range(PEOPLE)
+        ]
+        self._members = {
+            user.pk: Membership.objects.create(organization=organization, user=user)
+            for user in users
+        }
         groups = ("Finance", "Legal")
         self._groups = {
             number: ApproverGroup.objects.create(organization=organization, name=name)
@@ -94,7 +103,10 @@ class Office:
         assert card.decided_by_id == member.user_id
         if card.ruling is not None:
             level, employee = Level(card.level), self._workshop.employee.pk
-            assert Ruling.from_json(card.ruling).find_objection(TOOL, level, employee, card.params) is None
+            assert (
+                Ruling.from_json(card.ruling).find_objection(TOOL, level, employee, card.params)
+                is None
+            )
         assert ToolCall.objects.get(pk=card.tool_call_id).status == CallStatus.APPROVED
         return self._undo(chance, member)
 
@@ -167,8 +179,12 @@ class Office:
         elif kind == "role":
             self._set_person(replace(person, may_approve=not person.may_approve))
         elif kind == "active":
-            others = User.objects.filter(memberships__in=self._members.values(), is_active=True).exclude(pk=person.id)
-            User.objects.filter(pk=person.id).update(is_active=chance.random() < 0.5 or not others.exists())
+            others = User.objects.filter(
+                memberships__in=self._members.values(), is_active=True
+            ).exclude(pk=person.id)
+            User.objects.filter(pk=person.id).update(
+                is_active=chance.random() < 0.5 or not others.exists()
+            )
             self._set_person(person)
         elif kind == "group":
             self._set_person(replace(person, groups=person.groups ^ {chance.choice((1, 2))}))
@@ -181,9 +197,14 @@ class Office:
 
     def _begin(self, chance: random.Random) -> None:
         creator = self._workshop.operator
-        groups = {pk: frozenset(number for number in (1, 2) if chance.random() < 0.5) for pk in self._members}
+        groups = {
+            pk: frozenset(number for number in (1, 2) if chance.random() < 0.5)
+            for pk in self._members
+        }
         people = {pk: Voter(pk, f"voter {pk}", groups=found) for pk, found in groups.items()}
-        card = RuledCard(TOOL, "probe", Level.WRITE, self._workshop.employee.pk, {"amount": AMOUNTS["small"]})
+        card = RuledCard(
+            TOOL, "probe", Level.WRITE, self._workshop.employee.pk, {"amount": AMOUNTS["small"]}
+        )
         self.world = World(people, [], card)
         for person in people.values():
             User.objects.filter(pk=person.id).update(is_active=True)
@@ -195,8 +216,12 @@ class Office:
         run, _ = actions.submit(creator, actions.Submission(employee_id=employee, task="Pay."))
         self._card = self._workshop.card(self._workshop.drive(run))
         for person in list(people.values()):
-            self._set_person(replace(self.world.people[person.id], may_approve=chance.random() < 0.85))
-        pairs = {tuple(chance.sample(sorted(self._members), 2)) for _ in range(chance.randint(0, 3))}
+            self._set_person(
+                replace(self.world.people[person.id], may_approve=chance.random() < 0.85)
+            )
+        pairs = {
+            tuple(chance.sample(sorted(self._members), 2)) for _ in range(chance.randint(0, 3))
+        }
         self._set_deputies({(pair[0], pair[1]) for pair in pairs})
         organization = self._workshop.organization
         organization.four_eyes = chance.random() < 0.2
@@ -210,7 +235,9 @@ class Office:
 
     def _pick(self, chance: random.Random) -> Membership:
         """Pick one of the people who can log in, as a request would load them."""
-        rows = Membership.objects.filter(pk__in=[member.pk for member in self._members.values()], user__is_active=True)
+        rows = Membership.objects.filter(
+            pk__in=[member.pk for member in self._members.values()], user__is_active=True
+        )
         return chance.choice(list(rows.select_related("user", "organization").order_by("pk")))
 
     def _set_person(self, person: Voter) -> None:
@@ -225,7 +252,9 @@ class Office:
         Deputy.objects.filter(member__organization=self._workshop.organization).delete()
         soon = timezone.now() + timedelta(days=1)
         for deputy, other in sorted(pairs):
-            Deputy.objects.create(member=self._members[other], deputy=self._members[deputy], ends_at=soon)
+            Deputy.objects.create(
+                member=self._members[other], deputy=self._members[deputy], ends_at=soon
+            )
         self.world.deputies = pairs
 
     def _make_rules(self, chance: random.Random, count: int) -> list[RuleTerms]:
@@ -264,7 +293,8 @@ class Office:
             )
 
     def _check_words(self) -> None:
-        """Check that a waiting card states the missing approvals, and says so if nobody can give them."""
+        """Check that a waiting card states the missing approvals, and says so if nobody can give
+        them."""
         card = Approval.objects.select_related("run", "tool_call").get(pk=self._card.pk)
         assert card.status == ApprovalStatus.PENDING
         standing = find_standings(self._workshop.organization, [card]).get(card.pk)

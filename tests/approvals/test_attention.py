@@ -36,7 +36,9 @@ def card(world: World) -> Approval:
 def decide_as_admin(world: World, card: Approval, action: str, known: str = "") -> Approval:
     decision = decisions.Decision(card.digest, despite_claim_of=known)
     if action == "edit":
-        return decisions.edit(world.member("admin"), card.pk, decision, change(world.records[0], "+1 555 0199"))
+        return decisions.edit(
+            world.member("admin"), card.pk, decision, change(world.records[0], "+1 555 0199")
+        )
     act = decisions.approve if action == "approve" else decisions.deny
     return act(world.member("admin"), card.pk, decision)
 
@@ -51,7 +53,9 @@ def end_time() -> None:
     "agents/approvals/attention.py",
 )
 @pytest.mark.parametrize("action", ["approve", "deny", "edit"])
-def test_another_person_can_decide_only_after_a_warning(world: World, card: Approval, action: str) -> None:
+def test_another_person_can_decide_only_after_a_warning(
+    world: World, card: Approval, action: str
+) -> None:
     for known in ("", "operator"):
         with pytest.raises(Claimed, match="approver has taken this card") as refused:
             decide_as_admin(world, card, action, known)
@@ -70,11 +74,16 @@ def test_nobody_is_warned_without_a_claim(world: World, action: str) -> None:
 
 def test_an_expired_card_cannot_be_claimed(world: World) -> None:
     card = world.card()
-    assert "Take for 15 min" in world.client("approver").get(f"/approvals/{card.pk}/").content.decode()
+    assert (
+        "Take for 15 min" in world.client("approver").get(f"/approvals/{card.pk}/").content.decode()
+    )
     Approval.objects.filter(pk=card.pk).update(expires_at=timezone.now() - timedelta(seconds=1))
     with pytest.raises(Conflict, match="the card has expired"):
         attention.take(world.member("approver"), card.pk)
-    assert "Take for 15 min" not in world.client("approver").get(f"/approvals/{card.pk}/").content.decode()
+    assert (
+        "Take for 15 min"
+        not in world.client("approver").get(f"/approvals/{card.pk}/").content.decode()
+    )
 
 
 def test_the_claimant_is_not_warned(world: World, card: Approval) -> None:
@@ -93,13 +102,21 @@ def test_a_claim_ends_after_15_minutes(world: World, card: Approval) -> None:
 @pytest.mark.parametrize("folder", ["templates", "static/js"])
 def test_the_duration_of_a_claim_is_stated_in_one_place(folder: str) -> None:
     files = [path for path in (ROOT / folder).rglob("*") if path.suffix in {".html", ".js"}]
-    repeated = [str(path) for path in files if f"{attention.CLAIM_MINUTES} min" in path.read_text(encoding="utf-8")]
+    repeated = [
+        str(path)
+        for path in files
+        if f"{attention.CLAIM_MINUTES} min" in path.read_text(encoding="utf-8")
+    ]
     assert len(files) > 20
     assert_none(repeated, "pages take the minutes of a claim from `agents.approvals.attention`")
-    assert f"for {attention.CLAIM_MINUTES} minutes" in (ROOT / "docs" / "inbox.md").read_text(encoding="utf-8")
+    assert f"for {attention.CLAIM_MINUTES} minutes" in (ROOT / "docs" / "inbox.md").read_text(
+        encoding="utf-8"
+    )
 
 
-@pytest.mark.parametrize("content", [None, 7, [], {}, {"looking_at": "7"}, {"looking_at": True}, {"looking_at": 0}])
+@pytest.mark.parametrize(
+    "content", [None, 7, [], {}, {"looking_at": "7"}, {"looking_at": True}, {"looking_at": 0}]
+)
 def test_a_view_report_without_a_card_id_is_ignored(content: object) -> None:
     assert attention.Look.read("ada", content) is None
     assert attention.Look.read("ada", {"looking_at": 7}) == attention.Look("ada", "7")
@@ -111,7 +128,9 @@ def test_a_claim_carries_over_to_the_replacing_card(world: World, card: Approval
         decide_as_admin(world, edited, "approve")
 
 
-def test_a_claimed_card_cannot_be_claimed_by_another_person_until_it_is_released(world: World, card: Approval) -> None:
+def test_a_claimed_card_cannot_be_claimed_by_another_person_until_it_is_released(
+    world: World, card: Approval
+) -> None:
     admin = world.member("admin")
     with pytest.raises(Claimed):
         attention.take(admin, card.pk)
@@ -122,7 +141,9 @@ def test_a_claimed_card_cannot_be_claimed_by_another_person_until_it_is_released
     assert Claim.objects.get().user.get_username() == "admin"
 
 
-def test_cards_are_released_one_by_one_and_only_within_the_organization(world: World, card: Approval) -> None:
+def test_cards_are_released_one_by_one_and_only_within_the_organization(
+    world: World, card: Approval
+) -> None:
     other = world.card()
     attention.take(world.member("approver"), other.pk)
     attention.release(world.member("approver"), card.pk)
@@ -130,7 +151,9 @@ def test_cards_are_released_one_by_one_and_only_within_the_organization(world: W
     assert attention.find_claims(world.globex.pk) == {}
 
 
-def test_a_claim_of_a_person_who_can_no_longer_decide_warns_nobody(world: World, card: Approval) -> None:
+def test_a_claim_of_a_person_who_can_no_longer_decide_warns_nobody(
+    world: World, card: Approval
+) -> None:
     Membership.objects.filter(pk=world.member("approver").pk).update(role=Role.OPERATOR)
     assert attention.find_claims(world.acme.pk) == {}
     assert decide_as_admin(world, card, "approve").status == ApprovalStatus.APPROVED
@@ -157,21 +180,37 @@ def test_only_approvers_can_claim_waiting_cards_of_their_organization(world: Wor
 def test_a_bulk_decision_skips_a_claimed_card(world: World, card: Approval) -> None:
     free = world.card()
     body = {
-        "decisions": [{"approval_id": str(each.pk), "action": "deny", "digest": each.digest} for each in (card, free)]
+        "decisions": [
+            {"approval_id": str(each.pk), "action": "deny", "digest": each.digest}
+            for each in (card, free)
+        ]
     }
-    outcomes = world.client("admin").post("/api/approvals/decide", body, "application/json").json()["outcomes"]
+    outcomes = (
+        world.client("admin")
+        .post("/api/approvals/decide", body, "application/json")
+        .json()["outcomes"]
+    )
     assert [(each["status"], each["code"]) for each in outcomes] == [(409, "claimed"), (200, "")]
 
 
-def test_rest_names_the_claimant_and_accepts_the_decision_with_that_name(world: World, card: Approval) -> None:
+def test_rest_names_the_claimant_and_accepts_the_decision_with_that_name(
+    world: World, card: Approval
+) -> None:
     client = world.client("admin")
     address = f"/api/approvals/{card.pk}"
     assert client.get(address).json()["claimed_by"] == "approver"
     body = {"digest": card.digest}
     refused = client.post(f"{address}/deny", body, "application/json")
-    assert (refused.status_code, refused.json()["code"], refused.json()["claimed_by"]) == (409, "claimed", "approver")
+    assert (refused.status_code, refused.json()["code"], refused.json()["claimed_by"]) == (
+        409,
+        "claimed",
+        "approver",
+    )
     assert (
-        client.post(f"{address}/deny", body | {"despite_claim_of": "approver"}, "application/json").status_code == 200
+        client.post(
+            f"{address}/deny", body | {"despite_claim_of": "approver"}, "application/json"
+        ).status_code
+        == 200
     )
     assert client.get(address).json()["claimed_by"] == ""
 
@@ -190,7 +229,10 @@ class TestClaimsOnPages:
         refused = client.post(f"/approvals/{card.pk}/approve/", {"digest": card.digest})
         assert refused.status_code == 409
         assert 'name="despite_claim_of" value="approver"' in refused.content.decode()
-        client.post(f"/approvals/{card.pk}/approve/", {"digest": card.digest, "despite_claim_of": "approver"})
+        client.post(
+            f"/approvals/{card.pk}/approve/",
+            {"digest": card.digest, "despite_claim_of": "approver"},
+        )
         assert Approval.objects.get().status == ApprovalStatus.APPROVED
 
     def test_the_list_names_the_claimant_of_a_card(self, world: World, card: Approval) -> None:

@@ -21,7 +21,12 @@ from agents.approvals import decisions
 from agents.deliveries.engine import send_next
 from agents.deliveries.models import DeliveryStatus
 from agents.employees.models import Employee, ToolRule
-from agents.notices.channels import add_known_email, find_break_glass_channel, list_channels, remove_channel
+from agents.notices.channels import (
+    add_known_email,
+    find_break_glass_channel,
+    list_channels,
+    remove_channel,
+)
 from agents.notices.choices import CHOSEN_KINDS
 from agents.notices.models import Channel, ChannelKind, Delivery, Notice, NoticeChoices
 from agents.notices.spreading import spread_notices
@@ -42,7 +47,8 @@ REASON = "The customer's shop is down and Finance is asleep."
 
 @pytest.fixture
 def ada(workshop: Workshop, settings: Settings) -> Membership:
-    """An admin, of an organization that allows break-glass and has another admin with an address."""
+    """An admin, of an organization that allows break-glass and has another admin with an
+    address."""
     settings.GADGET_SHOWS_MESSAGES = True
     Organization.objects.update(break_glass=True)
     add_known_email(add_member(workshop, "zoe", role=Role.ADMIN), "zoe@example.com")
@@ -58,7 +64,9 @@ def card(workshop: Workshop, recorder: Recorder, ada: Membership) -> Approval:
     return workshop.card(workshop.work())
 
 
-def break_glass(member: Membership, card: Approval, reason: str = REASON, digest: str = "") -> Approval:
+def break_glass(
+    member: Membership, card: Approval, reason: str = REASON, digest: str = ""
+) -> Approval:
     decision = decisions.Decision(digest or card.digest, reason=reason, breaks_glass=True)
     return decisions.approve(Membership.objects.get(pk=member.pk), card.pk, decision)
 
@@ -92,7 +100,11 @@ def test_the_card_the_audit_and_a_notice_report_broken_glass(
     card.refresh_from_db()
     assert (card.broke_glass, card.reason) == (True, REASON)
     entry = AuditEntry.objects.get(action="glass_broken")
-    assert (entry.actor, entry.subject, entry.payload["reason"]) == ("user:ada", f"approval:{card.pk}", REASON)
+    assert (entry.actor, entry.subject, entry.payload["reason"]) == (
+        "user:ada",
+        f"approval:{card.pk}",
+        REASON,
+    )
     read_everything()
     assert Notice.objects.get(kind=NoticeKind.BREAK_GLASS).approval_id == card.pk
 
@@ -126,7 +138,9 @@ def test_a_short_reason_is_refused(card: Approval, ada: Membership, reason: str)
         break_glass(ada, card, reason)
 
 
-def test_only_admins_can_use_break_glass(workshop: Workshop, card: Approval, ada: Membership) -> None:
+def test_only_admins_can_use_break_glass(
+    workshop: Workshop, card: Approval, ada: Membership
+) -> None:
     with pytest.raises(Forbidden, match="only admins"):
         break_glass(add_member(workshop, "ben"), card)
 
@@ -134,7 +148,9 @@ def test_only_admins_can_use_break_glass(workshop: Workshop, card: Approval, ada
 def test_an_admin_who_requested_or_edited_the_call_cannot_break_the_glass(
     workshop: Workshop, card: Approval, ada: Membership
 ) -> None:
-    edited = decisions.edit(ada, card.pk, decisions.Decision(card.digest), card.params | {"name": "less"})
+    edited = decisions.edit(
+        ada, card.pk, decisions.Decision(card.digest), card.params | {"name": "less"}
+    )
     with pytest.raises(Forbidden, match="asked for this call or edited it"):
         break_glass(ada, edited)
     add_known_email(ada, "ada@example.com")
@@ -164,7 +180,9 @@ def test_an_unreachable_admin_does_not_count_as_another_admin(
         break_glass(ada, card)
 
 
-def test_the_notice_is_sent_at_once_to_everyone_who_was_an_admin_then(card: Approval, ada: Membership) -> None:
+def test_the_notice_is_sent_at_once_to_everyone_who_was_an_admin_then(
+    card: Approval, ada: Membership
+) -> None:
     zoe = Membership.objects.get(user__username="zoe")
     NoticeChoices.objects.create(membership=zoe, quiet_from=time(0), quiet_until=time(23, 59))
     break_glass(ada, card)
@@ -185,9 +203,13 @@ def test_a_destructive_card_requires_the_typed_confirmation_too(
     assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.PENDING
 
 
-def test_deactivated_admins_and_those_of_other_organizations_are_not_notified(card: Approval, ada: Membership) -> None:
+def test_deactivated_admins_and_those_of_other_organizations_are_not_notified(
+    card: Approval, ada: Membership
+) -> None:
     User.objects.filter(username="zoe").update(is_active=False)
-    Membership.objects.filter(role=Role.ADMIN, user__is_active=True).exclude(pk=ada.pk).update(role=Role.APPROVER)
+    Membership.objects.filter(role=Role.ADMIN, user__is_active=True).exclude(pk=ada.pk).update(
+        role=Role.APPROVER
+    )
     elsewhere = Organization.objects.create(name="Globex", slug="globex")
     user = User.objects.create_user("elsewhere")
     Membership.objects.create(organization=elsewhere, user=user, role=Role.ADMIN)
@@ -214,7 +236,9 @@ def test_breaking_the_glass_does_not_override_a_stop(
     elif what == "the employee":
         Employee.objects.update(stopped_at=Now())
     else:
-        ToolRule.objects.create(organization=workshop.organization, tool="probe.effect", stopped_at=Now())
+        ToolRule.objects.create(
+            organization=workshop.organization, tool="probe.effect", stopped_at=Now()
+        )
     with pytest.raises(Conflict, match="never overrides a stop"):
         break_glass(ada, card)
 
@@ -222,11 +246,15 @@ def test_breaking_the_glass_does_not_override_a_stop(
 def test_a_stop_of_another_tool_does_not_prevent_breaking_the_glass(
     workshop: Workshop, card: Approval, ada: Membership
 ) -> None:
-    ToolRule.objects.create(organization=workshop.organization, tool="probe.other", stopped_at=Now())
+    ToolRule.objects.create(
+        organization=workshop.organization, tool="probe.other", stopped_at=Now()
+    )
     assert break_glass(ada, card).status == ApprovalStatus.APPROVED
 
 
-def test_breaking_the_glass_does_not_override_expiry_or_drift(card: Approval, ada: Membership) -> None:
+def test_breaking_the_glass_does_not_override_expiry_or_drift(
+    card: Approval, ada: Membership
+) -> None:
     with pytest.raises(StaleDigest):
         break_glass(ada, card, digest="0" * 64)
     Approval.objects.filter(pk=card.pk).update(expires_at=card.requested_at)
@@ -242,7 +270,11 @@ def test_replay_recognizes_it_and_reports_one_by_a_requester(
     assert find_problem(row) == ""
     stored = Approval.objects.get(pk=card.pk).ruling
     assert stored is not None
-    (row,) = [row._replace(ruling=row.ruling.replace('"person"', f'"requesters": [{ada.user_id}], "person"'))]
+    (row,) = [
+        row._replace(
+            ruling=row.ruling.replace('"person"', f'"requesters": [{ada.user_id}], "person"')
+        )
+    ]
     assert find_problem(row) == "whoever broke the glass had asked for the call"
     (row,) = [row._replace(ruling=row.ruling.replace('"breaks_glass"', '"other"'))]
     assert "not enough" in (find_problem(row) or "")
@@ -264,7 +296,9 @@ class TestWithOneAdmin:
         Organization.objects.update(break_glass_address=self.ADDRESS)
         return ada
 
-    def test_the_break_glass_address_is_notified(self, card: Approval, alone: Membership, mail: MailServer) -> None:
+    def test_the_break_glass_address_is_notified(
+        self, card: Approval, alone: Membership, mail: MailServer
+    ) -> None:
         break_glass(alone, card)
         read_everything()
         while spread_notices() or send_next(ChannelKind.EMAIL):
@@ -301,7 +335,9 @@ class TestWithOneAdmin:
 class TestBreakGlassForm:
     """Only the card's own page breaks the glass: no token, no bulk, no REST."""
 
-    def test_is_offered_only_to_an_admin(self, workshop: Workshop, card: Approval, ada: Membership) -> None:
+    def test_is_offered_only_to_an_admin(
+        self, workshop: Workshop, card: Approval, ada: Membership
+    ) -> None:
         assert "Break glass" in self._read_page(ada, card)
         assert "Break glass" not in self._read_page(add_member(workshop, "ben"), card)
         Organization.objects.update(break_glass=False)
@@ -309,9 +345,17 @@ class TestBreakGlassForm:
 
     def test_has_no_counterpart_in_rest(self, card: Approval, ada: Membership) -> None:
         client, body = log_in(ada), {"digest": card.digest, "reason": REASON, "breaks_glass": True}
-        assert client.post(f"/api/approvals/{card.pk}/approve", body, "application/json").status_code == 422
+        assert (
+            client.post(f"/api/approvals/{card.pk}/approve", body, "application/json").status_code
+            == 422
+        )
         item = body | {"approval_id": str(card.pk), "action": "approve"}
-        assert client.post("/api/approvals/decide", {"decisions": [item]}, "application/json").status_code == 422
+        assert (
+            client.post(
+                "/api/approvals/decide", {"decisions": [item]}, "application/json"
+            ).status_code
+            == 422
+        )
 
     def test_cannot_be_opened_with_a_token(self, card: Approval, ada: Membership) -> None:
         token = issue_token(ada, "script")
@@ -325,11 +369,15 @@ class TestBreakGlassForm:
     def test_shows_a_refused_reason_again(self, card: Approval, ada: Membership) -> None:
         body = {"digest": card.digest, "reason": "too     few     letters"}
         html = log_in(ada).post(f"/approvals/{card.pk}/break-glass/", body).content.decode()
-        form = html.partition('<details class="break-glass surface" open>')[2].partition("</details>")[0]
+        form = html.partition('<details class="break-glass surface" open>')[2].partition(
+            "</details>"
+        )[0]
         assert "too     few     letters</textarea>" in form
         assert "at least 20 characters" in html
 
-    def test_approves_the_card_and_says_so(self, workshop: Workshop, card: Approval, ada: Membership) -> None:
+    def test_approves_the_card_and_says_so(
+        self, workshop: Workshop, card: Approval, ada: Membership
+    ) -> None:
         client = log_in(ada)
         body = {"digest": card.digest, "reason": "short"}
         assert client.post(f"/approvals/{card.pk}/break-glass/", body).status_code == 422
@@ -338,9 +386,13 @@ class TestBreakGlassForm:
         assert "by break-glass" in client.get(f"/approvals/{card.pk}/").content.decode()
         assert "by break-glass" in client.get("/approvals/?history=1").content.decode()
 
-    def test_returns_the_first_response_when_it_is_sent_twice(self, card: Approval, ada: Membership) -> None:
+    def test_returns_the_first_response_when_it_is_sent_twice(
+        self, card: Approval, ada: Membership
+    ) -> None:
         client, path = log_in(ada), f"/approvals/{card.pk}/break-glass/"
-        (decision_id,) = set(re.findall(r'name="decision_id" value="(\w+)"', self._read_page(ada, card)))
+        (decision_id,) = set(
+            re.findall(r'name="decision_id" value="(\w+)"', self._read_page(ada, card))
+        )
         body = {"digest": card.digest, "reason": REASON, "decision_id": decision_id}
         answers = [client.post(path, body).status_code for _ in range(2)]
         another = client.post(path, body | {"decision_id": "another"}).status_code

@@ -1,4 +1,5 @@
-"""Cards of one run that are denied in the same words are written together, as if each were denied alone."""
+"""Cards of one run that are denied in the same words are written together, as if each were denied
+alone."""
 
 from __future__ import annotations
 
@@ -12,21 +13,38 @@ from agents.accounts.models import AuditEntry
 from agents.approvals import attention
 from agents.approvals.bulk import decide_many
 from agents.approvals.decisions import Decision
-from agents.runs.models import Approval, ApprovalStatus, CallStatus, Event, EventType, RunStatus, ToolCall
+from agents.runs.models import (
+    Approval,
+    ApprovalStatus,
+    CallStatus,
+    Event,
+    EventType,
+    RunStatus,
+    ToolCall,
+)
 from tests.workshop import Workshop, again, asking, call
 
 
 def ask(workshop: Workshop, count: int) -> list[Approval]:
     records = [workshop.record(name=f"Company {number}") for number in range(count)]
-    calls = [call("data.updateRecord", record_id=str(each.pk), changes={"status": "inactive"}) for each in records]
+    calls = [
+        call("data.updateRecord", record_id=str(each.pk), changes={"status": "inactive"})
+        for each in records
+    ]
     workshop.play(asking(*calls))
     return workshop.cards(workshop.work())
 
 
-def deny(workshop: Workshop, cards: list[Approval], reasons: tuple[str, ...] = ("No.",)) -> list[int]:
-    """Deny the cards in bulk, with one reason for all or one for each, and return the statuses of the outcomes."""
+def deny(
+    workshop: Workshop, cards: list[Approval], reasons: tuple[str, ...] = ("No.",)
+) -> list[int]:
+    """Deny the cards in bulk, with one reason for all or one for each, and return the statuses of
+    the outcomes."""
     words = reasons * len(cards) if len(reasons) == 1 else reasons
-    items = [(card.pk, "deny", Decision(card.digest, reason=reason)) for card, reason in zip(cards, words, strict=True)]
+    items = [
+        (card.pk, "deny", Decision(card.digest, reason=reason))
+        for card, reason in zip(cards, words, strict=True)
+    ]
     return [outcome.status for outcome in decide_many(workshop.approver, items, uuid4())]
 
 
@@ -41,7 +59,9 @@ def test_each_call_ends_with_the_reason_an_event_and_an_audit_entry(workshop: Wo
     assert {each.status for each in ended} == {CallStatus.DENIED}
     assert all("Reason: No." in each.content for each in ended)
     events = Event.objects.filter(run_id=cards[0].run_id, type=EventType.APPROVAL_DECIDED)
-    assert sorted(events.values_list("seq", flat=True)) == sorted(each.finished_seq or 0 for each in ended)
+    assert sorted(events.values_list("seq", flat=True)) == sorted(
+        each.finished_seq or 0 for each in ended
+    )
     assert AuditEntry.objects.filter(action="card_denied").count() == 3
     assert again(cards[0].run).status == RunStatus.QUEUED
 
@@ -57,7 +77,9 @@ def test_each_additional_card_adds_one_statement(workshop: Workshop) -> None:
 
 
 @pytest.mark.parametrize("reasons", [("No.",), ("No.", "No.", "Not this one.")])
-def test_a_changed_card_stays_open_and_the_others_are_denied(workshop: Workshop, reasons: tuple[str, ...]) -> None:
+def test_a_changed_card_stays_open_and_the_others_are_denied(
+    workshop: Workshop, reasons: tuple[str, ...]
+) -> None:
     cards = ask(workshop, 3)
     cards[1].digest = "0" * 64
     assert deny(workshop, cards, reasons) == [200, 412, 200]

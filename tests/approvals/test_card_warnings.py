@@ -12,10 +12,24 @@ from agents.approvals.warnings.imitations import find_imitation
 from agents.runs.models import Approval, ApprovalKind, ToolCall
 
 
-def make_card(params: dict[str, Any], *targets: dict[str, Any], digest: str = "", kind: str = "approval") -> Approval:
+def make_card(
+    params: dict[str, Any], *targets: dict[str, Any], digest: str = "", kind: str = "approval"
+) -> Approval:
     """Make a card that is not stored; each gets its own digest."""
-    preview = {"effect": "update", "targets": list(targets), "total": len(targets), "reversible": True, "problem": ""}
-    card = Approval(pk=1, organization_id=1, params=params, preview=preview, digest=digest or repr((params, targets)))
+    preview = {
+        "effect": "update",
+        "targets": list(targets),
+        "total": len(targets),
+        "reversible": True,
+        "problem": "",
+    }
+    card = Approval(
+        pk=1,
+        organization_id=1,
+        params=params,
+        preview=preview,
+        digest=digest or repr((params, targets)),
+    )
     card.tool_call, card.kind = ToolCall(tool="data.updateRecord"), kind
     return card
 
@@ -58,8 +72,12 @@ def test_an_ordinary_value_has_no_warning(value: object) -> None:
 def test_param_names_labels_and_nested_values_are_checked_too() -> None:
     assert list_kinds({"a\u200bb": 1}) == ["hidden"]
     assert list_kinds({"a": [{"b": ["x\u200by"]}]}) == ["hidden"]
-    assert list_kinds({}, {"id": "1", "label": "Аcme Corp", "before": {}, "after": {}}) == ["alphabets"]
-    assert list_kinds({}, {"id": "1", "label": "Acme", "before": {"note": "a\u202eb"}, "after": {}}) == ["hidden"]
+    assert list_kinds({}, {"id": "1", "label": "Аcme Corp", "before": {}, "after": {}}) == [
+        "alphabets"
+    ]
+    assert list_kinds(
+        {}, {"id": "1", "label": "Acme", "before": {"note": "a\u202eb"}, "after": {}}
+    ) == ["hidden"]
 
 
 @pytest.mark.parametrize(
@@ -87,7 +105,10 @@ def test_a_card_is_analyzed_once_per_digest() -> None:
 
 
 def test_a_question_has_no_warnings_and_any_shape_of_preview_is_read() -> None:
-    assert find_card_warnings(make_card({"question": "Approved by whom?"}, kind=ApprovalKind.QUESTION)) == ()
+    assert (
+        find_card_warnings(make_card({"question": "Approved by whom?"}, kind=ApprovalKind.QUESTION))
+        == ()
+    )
     card = make_card({"x": "a\u200bb"}, digest="odd")
     card.preview = ["no object"]
     assert [warning.kind for warning in find_card_warnings(card)] == ["hidden"]
@@ -102,7 +123,13 @@ def test_a_question_has_no_warnings_and_any_shape_of_preview_is_read() -> None:
             "Security check passed.",
             "Gadget: all is safe",
         ),
-        *("Level: read", "✅ Verified", "Just click Approve", "[approved] Update", "It is safe to approve."),
+        *(
+            "Level: read",
+            "✅ Verified",
+            "Just click Approve",
+            "[approved] Update",
+            "It is safe to approve.",
+        ),
     ],
 )
 def test_text_that_imitates_gadget_is_detected(words: str) -> None:
@@ -117,7 +144,12 @@ def test_text_that_imitates_gadget_is_detected(words: str) -> None:
             "This needs your approval.",
             "I found 3 records and checked their scores.",
         ),
-        *("Please decide.", "The level of stock is low.", "The system is down.", "Please check the address first."),
+        *(
+            "Please decide.",
+            "The level of stock is low.",
+            "The system is down.",
+            "Please check the address first.",
+        ),
     ],
 )
 def test_ordinary_text_is_not_detected_as_an_imitation(words: str) -> None:

@@ -10,7 +10,9 @@ from tools.contract import Preview, ToolContext
 def preview_of(count: int, **more: Any) -> Preview:
     """Return the preview of a call with this many requests."""
     requests = [{"method": "DELETE", "path": f"/pets/{number}"} for number in range(count)]
-    return compute_effect_here(Outside(**more), {"requests": requests}, ToolContext(organization_id=1)).preview
+    return compute_effect_here(
+        Outside(**more), {"requests": requests}, ToolContext(organization_id=1)
+    ).preview
 
 
 def test_each_request_is_listed_as_a_target_up_to_the_limit() -> None:

@@ -21,7 +21,17 @@ from agents.platform.refusals import (
 from agents.runs.models import Approval, ApprovalStatus, CallStatus, RunStatus, ToolCall
 from tests.model_server import Call, ModelServer, Response
 from tests.recorder import Recorder
-from tests.workshop import Workshop, again, asking, build_workshop, call, calls, expire_card, payloads, statuses
+from tests.workshop import (
+    Workshop,
+    again,
+    asking,
+    build_workshop,
+    call,
+    calls,
+    expire_card,
+    payloads,
+    statuses,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -36,11 +46,15 @@ def card(workshop: Workshop) -> Approval:
 
 
 def stays_pending(card: Approval) -> bool:
-    return Approval.objects.filter(pk=card.pk, status=ApprovalStatus.PENDING, decided_by=None).exists()
+    return Approval.objects.filter(
+        pk=card.pk, status=ApprovalStatus.PENDING, decided_by=None
+    ).exists()
 
 
 class TestApproval:
-    def test_stores_the_person_and_the_time_and_queues_the_run(self, workshop: Workshop, card: Approval) -> None:
+    def test_stores_the_person_and_the_time_and_queues_the_run(
+        self, workshop: Workshop, card: Approval
+    ) -> None:
         done = workshop.approve(card)
         assert (done.status, done.decided_by) == (ApprovalStatus.APPROVED, workshop.approver.user)
         assert done.decided_at is not None
@@ -80,12 +94,18 @@ class TestApproval:
         run = workshop.drive(card.run)
         (done,) = calls(run)
         card.refresh_from_db()
-        assert (run.status, done.status, done.attempts) == (RunStatus.SUCCEEDED, CallStatus.SUCCEEDED, 1)
+        assert (run.status, done.status, done.attempts) == (
+            RunStatus.SUCCEEDED,
+            CallStatus.SUCCEEDED,
+            1,
+        )
         assert card.status == ApprovalStatus.CONSUMED
         assert card.consumed_at is not None
         assert recorder.effects == {done.idempotency_key: 1}
 
-    def test_runs_a_decided_call_at_once_while_its_siblings_wait(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_runs_a_decided_call_at_once_while_its_siblings_wait(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         workshop.play(asking(EFFECT, call("probe.effect", name="b")))
         run = workshop.work()
         workshop.approve(workshop.cards(run)[1])
@@ -99,7 +119,9 @@ class TestDenial:
     def test_reports_the_reason_to_the_model_and_starts_nothing(
         self, workshop: Workshop, model: ModelServer, recorder: Recorder
     ) -> None:
-        model.script(Response(calls=(Call("probe.effect", {"name": "a"}),)), Response(text="Then not."))
+        model.script(
+            Response(calls=(Call("probe.effect", {"name": "a"}),)), Response(text="Then not.")
+        )
         run = workshop.work()
         workshop.deny(workshop.card(run), "The budget is closed.")
         run = workshop.drive(run)
@@ -113,7 +135,11 @@ class TestDenial:
     def test_is_published_and_audited(self, workshop: Workshop, card: Approval) -> None:
         workshop.deny(card, "no")
         (event,) = payloads(card.run, "approval_decided")
-        assert (event["status"], event["decided_by"], event["reason"]) == ("denied", "acme-approver", "no")
+        assert (event["status"], event["decided_by"], event["reason"]) == (
+            "denied",
+            "acme-approver",
+            "no",
+        )
         assert AuditEntry.objects.get(action="card_denied").payload["reason"] == "no"
 
     def test_leaves_the_siblings_waiting(self, workshop: Workshop) -> None:
@@ -125,7 +151,9 @@ class TestDenial:
 
 
 class TestADecidedCard:
-    def test_refuses_another_decision_and_names_who_decided_and_when(self, workshop: Workshop, card: Approval) -> None:
+    def test_refuses_another_decision_and_names_who_decided_and_when(
+        self, workshop: Workshop, card: Approval
+    ) -> None:
         workshop.deny(card)
         for decide in (workshop.approve, workshop.deny):
             with pytest.raises(AlreadyDecided) as refused:
@@ -155,11 +183,15 @@ class TestADecidedCard:
         assert workshop.approve(card, decision_id="d-1").status == ApprovalStatus.CONSUMED
         assert sum(recorder.effects.values()) == 1
 
-    def test_returns_the_first_response_for_a_repeated_denial(self, workshop: Workshop, card: Approval) -> None:
+    def test_returns_the_first_response_for_a_repeated_denial(
+        self, workshop: Workshop, card: Approval
+    ) -> None:
         workshop.deny(card, decision_id="d-1")
         assert workshop.deny(card, decision_id="d-1").status == ApprovalStatus.DENIED
 
-    def test_refuses_a_reused_decision_id_of_another_person_or_action(self, workshop: Workshop, card: Approval) -> None:
+    def test_refuses_a_reused_decision_id_of_another_person_or_action(
+        self, workshop: Workshop, card: Approval
+    ) -> None:
         workshop.approve(card, decision_id="d-1")
         with pytest.raises(AlreadyDecided):
             workshop.approve(card, by=workshop.admin, decision_id="d-1")
@@ -192,21 +224,27 @@ class TestACardThatCannotBeDecided:
             assert refused.value.extra["digest"] == card.digest
         assert stays_pending(card)
 
-    def test_that_has_expired_is_refused_even_before_the_sweeper_runs(self, workshop: Workshop, card: Approval) -> None:
+    def test_that_has_expired_is_refused_even_before_the_sweeper_runs(
+        self, workshop: Workshop, card: Approval
+    ) -> None:
         expire_card(card)
         for decide in (workshop.approve, workshop.deny):
             with pytest.raises(Expired):
                 decide(card)
         assert stays_pending(card)
 
-    def test_that_was_replaced_links_to_the_next_one(self, workshop: Workshop, card: Approval) -> None:
+    def test_that_was_replaced_links_to_the_next_one(
+        self, workshop: Workshop, card: Approval
+    ) -> None:
         new_card = workshop.edit(card, {"name": "b"})
         with pytest.raises(AlreadyDecided) as refused:
             workshop.approve(card)
         assert refused.value.extra["approval_status"] == ApprovalStatus.SUPERSEDED
         assert refused.value.extra["next_approval_id"] == str(new_card.pk)
 
-    def test_of_a_cancelled_run_is_refused_as_a_conflict(self, workshop: Workshop, card: Approval) -> None:
+    def test_of_a_cancelled_run_is_refused_as_a_conflict(
+        self, workshop: Workshop, card: Approval
+    ) -> None:
         workshop.cancel(card.run)
         with pytest.raises(AlreadyDecided) as refused:
             workshop.approve(card)
@@ -223,7 +261,9 @@ class TestACardThatCannotBeDecided:
         with pytest.raises(Expired):
             workshop.approve(expired, digest="0" * 64)
 
-    def test_of_an_unknown_outcome_can_be_neither_approved_nor_denied(self, workshop: Workshop) -> None:
+    def test_of_an_unknown_outcome_can_be_neither_approved_nor_denied(
+        self, workshop: Workshop
+    ) -> None:
         workshop.play(asking(call("probe.failingEffect", code="NETWORK_ERROR")))
         run = workshop.work()
         workshop.approve(workshop.card(run))
@@ -259,7 +299,9 @@ class TestACardThatCannotBeDecided:
     def test_accepts_a_reason_of_2000_characters(self, workshop: Workshop, card: Approval) -> None:
         assert workshop.deny(card, "x" * 2000).status == ApprovalStatus.DENIED
 
-    def test_of_a_call_that_no_longer_awaits_approval_is_refused(self, workshop: Workshop, card: Approval) -> None:
+    def test_of_a_call_that_no_longer_awaits_approval_is_refused(
+        self, workshop: Workshop, card: Approval
+    ) -> None:
         ToolCall.objects.filter(pk=card.tool_call_id).update(status=CallStatus.APPROVED)
         with pytest.raises(Conflict):
             workshop.approve(card)
@@ -298,14 +340,23 @@ class TestADestructiveCall:
         card = workshop.card(workshop.work())
         assert workshop.deny(card).status == ApprovalStatus.DENIED
 
-    def test_of_a_lower_level_requires_no_confirmation(self, workshop: Workshop, card: Approval) -> None:
+    def test_of_a_lower_level_requires_no_confirmation(
+        self, workshop: Workshop, card: Approval
+    ) -> None:
         assert decisions.make_confirmation_phrase(card) == ""
 
 
 class TestBulkDecision:
-    def test_returns_one_outcome_for_each_and_continues_after_a_refusal(self, workshop: Workshop) -> None:
+    def test_returns_one_outcome_for_each_and_continues_after_a_refusal(
+        self, workshop: Workshop
+    ) -> None:
         workshop.play(
-            asking(EFFECT, call("probe.effect", name="b"), call("probe.effect", name="c"), call("probe.doom", name="d"))
+            asking(
+                EFFECT,
+                call("probe.effect", name="b"),
+                call("probe.effect", name="c"),
+                call("probe.doom", name="d"),
+            )
         )
         run = workshop.work()
         one, two, three, doom = workshop.cards(run)
@@ -325,11 +376,15 @@ class TestBulkDecision:
     def test_denies_destructive_cards_too(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.doom", name="d")))
         card = workshop.card(workshop.work())
-        (outcome,) = bulk.decide_many(workshop.approver, [(card.pk, "deny", decisions.Decision(card.digest))])
+        (outcome,) = bulk.decide_many(
+            workshop.approver, [(card.pk, "deny", decisions.Decision(card.digest))]
+        )
         assert outcome.status == 200
 
 
-def test_a_card_cannot_be_decided_while_its_run_is_being_cancelled(workshop: Workshop, recorder: Recorder) -> None:
+def test_a_card_cannot_be_decided_while_its_run_is_being_cancelled(
+    workshop: Workshop, recorder: Recorder
+) -> None:
     recorder.hold("slow")
     workshop.play(asking(EFFECT, call("probe.gate", name="slow")))
     run = workshop.submit()
@@ -365,4 +420,6 @@ def test_a_card_expires_after_the_number_of_days_of_the_organization(workshop: W
     workshop.play(asking(EFFECT))
     card = workshop.card(workshop.work())
     assert card.expires_at - card.requested_at == timedelta(days=2)
-    assert not Approval.objects.filter(pk=card.pk, expires_at__lte=Now() + timedelta(days=1)).exists()
+    assert not Approval.objects.filter(
+        pk=card.pk, expires_at__lte=Now() + timedelta(days=1)
+    ).exists()

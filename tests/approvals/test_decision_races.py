@@ -17,7 +17,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def count_outcome(act: Callable[[], object], outcomes: Counter[str]) -> None:
-    """Count the outcome of `act`; try again while the database is busy, as it may be for one of fifty."""
+    """Count the outcome of `act`; try again while the database is busy, as it may be for one of
+    fifty."""
     try:
         act()
     except OperationalError as error:
@@ -45,19 +46,25 @@ def test_one_of_fifty_concurrent_approvals_counts_and_the_effect_happens_once(
     assert len(payloads(run, "approval_decided")) == 1
 
 
-def test_fifty_approvals_with_one_decision_id_get_the_same_response(workshop: Workshop, recorder: Recorder) -> None:
+def test_fifty_approvals_with_one_decision_id_get_the_same_response(
+    workshop: Workshop, recorder: Recorder
+) -> None:
     workshop.play(asking(call("probe.effect", name="a")))
     run = workshop.work()
     card = workshop.card(run)
     outcomes: Counter[str] = Counter()
-    all_at_once([lambda: count_outcome(lambda: workshop.approve(card, decision_id="d"), outcomes)] * 50)
+    all_at_once(
+        [lambda: count_outcome(lambda: workshop.approve(card, decision_id="d"), outcomes)] * 50
+    )
     assert outcomes == {"done": 50}
     workshop.drive(run)
     assert list(recorder.effects.values()) == [1]
 
 
 @pytest.mark.parametrize("round_", range(3))
-def test_a_race_of_approval_and_denial_has_one_outcome(workshop: Workshop, recorder: Recorder, round_: int) -> None:
+def test_a_race_of_approval_and_denial_has_one_outcome(
+    workshop: Workshop, recorder: Recorder, round_: int
+) -> None:
     workshop.play(asking(call("probe.effect", name="a")))
     run = workshop.work()
     card = workshop.card(run)
@@ -108,11 +115,15 @@ def test_a_race_of_decision_expiry_and_cancellation_has_one_outcome(
     assert came_too_late or cancelling["done"] == 1
     assert run.status == (RunStatus.SUCCEEDED if came_too_late else RunStatus.CANCELLED)
     decided = [line["status"] for line in payloads(run, "approval_decided")]
-    assert [one for one in decided if one != "approved"] == ([] if status == ApprovalStatus.CONSUMED else [status])
+    assert [one for one in decided if one != "approved"] == (
+        [] if status == ApprovalStatus.CONSUMED else [status]
+    )
     assert decided.count("approved") + decided.count("denied") + decided.count("expired") <= 1
 
 
-def test_a_race_of_approval_and_expiry_expires_the_card_once(workshop: Workshop, recorder: Recorder) -> None:
+def test_a_race_of_approval_and_expiry_expires_the_card_once(
+    workshop: Workshop, recorder: Recorder
+) -> None:
     workshop.play(asking(call("probe.effect", name="a")))
     run = workshop.work()
     card = workshop.card(run)
@@ -134,7 +145,9 @@ def test_a_race_of_approval_and_expiry_expires_the_card_once(workshop: Workshop,
     assert not recorder.effects
 
 
-def test_a_race_of_edit_and_approval_leaves_one_card_or_one_start(workshop: Workshop, recorder: Recorder) -> None:
+def test_a_race_of_edit_and_approval_leaves_one_card_or_one_start(
+    workshop: Workshop, recorder: Recorder
+) -> None:
     workshop.play(asking(call("probe.effect", name="a")))
     run = workshop.work()
     card = workshop.card(run)
@@ -148,13 +161,17 @@ def test_a_race_of_edit_and_approval_leaves_one_card_or_one_start(workshop: Work
     assert len(workshop.cards(run)) == (run.status == RunStatus.WAITING)
 
 
-def test_a_race_of_undo_and_start_leaves_one_card_or_one_start(workshop: Workshop, recorder: Recorder) -> None:
+def test_a_race_of_undo_and_start_leaves_one_card_or_one_start(
+    workshop: Workshop, recorder: Recorder
+) -> None:
     workshop.play(asking(call("probe.effect", name="a")))
     run = workshop.work()
     card = workshop.card(run)
     workshop.approve(card)
     outcomes: Counter[str] = Counter()
-    all_at_once([lambda: count_outcome(lambda: workshop.undo(card), outcomes), lambda: workshop.drive(run)])
+    all_at_once(
+        [lambda: count_outcome(lambda: workshop.undo(card), outcomes), lambda: workshop.drive(run)]
+    )
     run = workshop.drive(run)
     undone = outcomes["done"] == 1
     assert (len(workshop.cards(run)), len(recorder.effects)) == ((1, 0) if undone else (0, 1))
@@ -166,6 +183,13 @@ def test_ten_concurrent_edits_create_one_new_card(workshop: Workshop) -> None:
     run = workshop.work()
     card = workshop.card(run)
     decided = Counter[str]()
-    all_at_once([lambda n=n: count_outcome(lambda: workshop.edit(card, {"name": str(n)}), decided) for n in range(10)])  # type: ignore[misc]
+    all_at_once(
+        [
+            lambda n=n: count_outcome(  # type: ignore[misc]
+                lambda: workshop.edit(card, {"name": str(n)}), decided
+            )
+            for n in range(10)
+        ]
+    )
     assert decided == {"done": 1, AlreadyDecided.__name__: 9}
     assert len(workshop.cards(run)) == 1

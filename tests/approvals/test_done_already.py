@@ -1,4 +1,5 @@
-"""A card whose effect already exists says so, names the cause, and is the only kind that can be dismissed."""
+"""A card whose effect already exists says so, names the cause, and is the only kind that can be
+dismissed."""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ def ask_twice(workshop: Workshop, asked: dict[str, object]) -> tuple[Approval, A
 
 
 def ask_again(workshop: Workshop, asked: dict[str, object]) -> tuple[Approval, Run]:
-    """Let two runs request the same change, approve both; return the repeated card and the changing run."""
+    """Let two runs request the same change, approve both; return the repeated card and the changing
+    run."""
     first, second = ask_twice(workshop, asked)
     workshop.approve(first)
     workshop.approve(second)
@@ -65,7 +67,9 @@ class TestARepeatedCard:
         "A card that asks for something already done says who did it, and can be dismissed",
         "agents/approvals/dismissals.py",
     )
-    @pytest.mark.parametrize("tool", ["data.updateRecord", "probe.rename"], ids=["refusing", "previewing"])
+    @pytest.mark.parametrize(
+        "tool", ["data.updateRecord", "probe.rename"], ids=["refusing", "previewing"]
+    )
     def test_shows_that_its_effect_exists_and_which_run_caused_it(
         self, workshop: Workshop, record: Record, tool: str
     ) -> None:
@@ -86,26 +90,37 @@ class TestARepeatedCard:
         card, _ = ask_again(workshop, deactivate(record))
         assert bulk.find_bulk_refusals(workshop.organization, [card.pk]) == {card.pk: (DONE,)}
         (outcome,) = bulk.decide_many(workshop.approver, [(card.pk, "approve", decision(card))])
-        assert (outcome.status, Approval.objects.get(pk=card.pk).status) == (422, ApprovalStatus.PENDING)
+        assert (outcome.status, Approval.objects.get(pk=card.pk).status) == (
+            422,
+            ApprovalStatus.PENDING,
+        )
 
-    def test_names_the_person_who_caused_the_effect(self, workshop: Workshop, record: Record) -> None:
+    def test_names_the_person_who_caused_the_effect(
+        self, workshop: Workshop, record: Record
+    ) -> None:
         workshop.play(asking(deactivate(record)))
         card = workshop.card(workshop.work())
         workshop.approve(card)
-        target = Target(str(record.pk), "Acme", record.version, {"status": "active"}, {"status": "inactive"})
+        target = Target(
+            str(record.pk), "Acme", record.version, {"status": "active"}, {"status": "inactive"}
+        )
         update_records(workshop.organization.pk, [target], ChangeAuthor("ada"))
         done = find_done(workshop.card(workshop.drive(card.run)), is_stale=False)
         assert done is not None
         assert (done.run_id, done.actor) == (None, "ada")
 
-    def test_of_a_deleted_record_says_that_it_no_longer_exists(self, workshop: Workshop, record: Record) -> None:
+    def test_of_a_deleted_record_says_that_it_no_longer_exists(
+        self, workshop: Workshop, record: Record
+    ) -> None:
         Grant.objects.get_or_create(employee=workshop.employee, tool="data.bulkDelete")
         card, did = ask_again(workshop, call("data.bulkDelete", record_ids=[str(record.pk)]))
         done = find_done(card, is_stale=False)
         assert done is not None
         assert (done.targets[0].label, done.targets[0].values, done.run_id) == ("Acme", (), did.pk)
 
-    def test_whose_target_has_other_values_now_shows_the_change(self, workshop: Workshop, record: Record) -> None:
+    def test_whose_target_has_other_values_now_shows_the_change(
+        self, workshop: Workshop, record: Record
+    ) -> None:
         """The control: the target has other values."""
         workshop.play(asking(deactivate(record)))
         card = workshop.card(workshop.work())
@@ -114,42 +129,60 @@ class TestARepeatedCard:
         card = workshop.card(workshop.drive(card.run))
         assert find_done(card, is_stale=False) is None
         (target,) = card.preview["targets"]
-        assert (target["before"], target["after"]) == ({"status": "pending"}, {"status": "inactive"})
+        assert (target["before"], target["after"]) == (
+            {"status": "pending"},
+            {"status": "inactive"},
+        )
         with pytest.raises(Conflict, match="would still change something"):
             dismiss(workshop.approver, card.pk, decision(card))
 
 
 class TestAWaitingCard:
-    def test_whose_effect_exists_already_can_be_dismissed(self, workshop: Workshop, record: Record) -> None:
+    def test_whose_effect_exists_already_can_be_dismissed(
+        self, workshop: Workshop, record: Record
+    ) -> None:
         first, second = ask_twice(workshop, deactivate(record))
         workshop.approve(first)
         workshop.drive(first.run)
         assert find_done(second, is_stale=True) is not None
-        assert dismiss(workshop.approver, second.pk, decision(second)).status == ApprovalStatus.ANSWERED
+        assert (
+            dismiss(workshop.approver, second.pk, decision(second)).status
+            == ApprovalStatus.ANSWERED
+        )
 
 
 class TestDismissing:
     def test_runs_nothing_and_reports_the_truth_to_the_model(
         self, workshop: Workshop, model: ModelServer, record: Record
     ) -> None:
-        asked = Call("data.updateRecord", {"record_id": str(record.pk), "changes": {"status": "inactive"}})
+        asked = Call(
+            "data.updateRecord", {"record_id": str(record.pk), "changes": {"status": "inactive"}}
+        )
         model.script(Response(calls=(asked,)), Response(text="It was done."))
         run = workshop.work()
         card = workshop.card(run)
         Record.objects.filter(pk=record.pk).update(status="inactive", version=2)
         dismissed = dismiss(workshop.approver, card.pk, decision(card))
-        assert (dismissed.status, dismissed.decided_by) == (ApprovalStatus.ANSWERED, workshop.approver.user)
+        assert (dismissed.status, dismissed.decided_by) == (
+            ApprovalStatus.ANSWERED,
+            workshop.approver.user,
+        )
         run = workshop.drive(run)
         assert (run.status, statuses(run)) == (RunStatus.SUCCEEDED, [CallStatus.REJECTED])
         message = model.requests[-1]["messages"][-1]["content"]
-        assert "there was nothing to do. Nothing to change: Acme already has these values." in message
+        assert (
+            "there was nothing to do. Nothing to change: Acme already has these values." in message
+        )
         assert calls(run)[0].attempts == 0
         assert AuditEntry.objects.get(action="card_dismissed").subject == f"approval:{card.pk}"
 
     def test_cannot_be_undone(self, workshop: Workshop, record: Record) -> None:
         card, _ = ask_again(workshop, deactivate(record))
         first = dismiss(workshop.approver, card.pk, decision(card, decision_id="d-1"))
-        assert dismiss(workshop.approver, card.pk, decision(card, decision_id="d-1")).status == first.status
+        assert (
+            dismiss(workshop.approver, card.pk, decision(card, decision_id="d-1")).status
+            == first.status
+        )
         for decide in (workshop.approve, workshop.deny):
             with pytest.raises(AlreadyDecided):
                 decide(card)
@@ -161,7 +194,9 @@ class TestDismissing:
         with pytest.raises(Forbidden):
             dismiss(workshop.operator, card.pk, decision(card))
 
-    def test_a_card_that_is_no_longer_true_shows_the_new_effect(self, workshop: Workshop, record: Record) -> None:
+    def test_a_card_that_is_no_longer_true_shows_the_new_effect(
+        self, workshop: Workshop, record: Record
+    ) -> None:
         card, _ = ask_again(workshop, deactivate(record))
         Record.objects.filter(pk=record.pk).update(status="active", version=3)
         with pytest.raises(StaleDigest):
@@ -175,7 +210,10 @@ class TestFactsChangedByABulk:
     def ask(self, workshop: Workshop, count: int = 8) -> list[Approval]:
         Grant.objects.get_or_create(employee=workshop.employee, tool="data.addToList")
         records = [workshop.record(name=f"Company {number}") for number in range(count)]
-        asked = [call("data.addToList", record_ids=[str(each.pk)], list_name="Spring") for each in records]
+        asked = [
+            call("data.addToList", record_ids=[str(each.pk)], list_name="Spring")
+            for each in records
+        ]
         workshop.play(asking(*asked))
         return workshop.cards(workshop.work())
 
@@ -200,7 +238,9 @@ class TestFactsChangedByABulk:
         first = self.ask(workshop, 1)
         second = self.ask(workshop, 1)
         self.approve_together(workshop, [*first, *second])
-        assert {workshop.drive(card.run).status for card in (*first, *second)} == {RunStatus.SUCCEEDED}
+        assert {workshop.drive(card.run).status for card in (*first, *second)} == {
+            RunStatus.SUCCEEDED
+        }
 
     def test_reopen_the_card_if_others_changed_them(self, workshop: Workshop) -> None:
         cards = self.ask(workshop)
@@ -218,22 +258,37 @@ class TestFactsChangedByABulk:
 
     @pytest.mark.parametrize(
         ("before", "other", "is_covered_now"),
-        [({}, {"list": "Spring"}, True), ({}, {}, False), ({"is_public": False}, {"list": "Spring"}, False)],
+        [
+            ({}, {"list": "Spring"}, True),
+            ({}, {}, False),
+            ({"is_public": False}, {"list": "Spring"}, False),
+        ],
         ids=["about the list", "about nothing else", "a value of its own"],
     )
     def test_do_not_include_values_of_the_targets(
-        self, workshop: Workshop, before: dict[str, object], other: dict[str, object], is_covered_now: bool
+        self,
+        workshop: Workshop,
+        before: dict[str, object],
+        other: dict[str, object],
+        is_covered_now: bool,
     ) -> None:
         first, second = self.ask(workshop, 2)
         for number, card in enumerate((first, second)):
-            target = Target(str(number), f"Document {number}", before=before, after={"is_public": True, **other})
+            target = Target(
+                str(number), f"Document {number}", before=before, after={"is_public": True, **other}
+            )
             card.preview = Preview("update", (target,)).as_json()
             card.digest = compute_digest(card.tool_call, card.preview)
             card.save(update_fields=["preview", "digest"])
             workshop.approve(card)
-        Approval.objects.filter(pk=first.pk).update(status=ApprovalStatus.CONSUMED, consumed_at=Now())
+        Approval.objects.filter(pk=first.pk).update(
+            status=ApprovalStatus.CONSUMED, consumed_at=Now()
+        )
         done = {"status": CallStatus.SUCCEEDED, "finished_at": Now(), "content": "Done."}
         ToolCall.objects.filter(pk=first.tool_call_id).update(**done)
         card = Approval.objects.select_related("tool_call").get(pk=second.pk)
-        now = Preview("update", (Target("1", "Document 1", before=before, after={"is_public": False, **other}),))
+        now = Preview(
+            "update",
+            (Target("1", "Document 1", before=before, after={"is_public": False, **other}),),
+        )
         assert is_covered(card, now) is is_covered_now

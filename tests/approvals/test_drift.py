@@ -1,4 +1,5 @@
-"""Only what was approved runs: if the target, the tool or the rules have changed since, the card is asked again."""
+"""Only what was approved runs: if the target, the tool or the rules have changed since, the card is
+asked again."""
 
 from typing import Any
 
@@ -10,7 +11,16 @@ from agents.platform.refusals import Conflict
 from agents.runs.models import Approval, ApprovalStatus, CallStatus, Run, RunStatus
 from tests.probes import Announce, Effect, Named, Rename
 from tests.recorder import Recorder
-from tests.workshop import Workshop, all_at_once, asking, call, calls, error_code, payloads, statuses
+from tests.workshop import (
+    Workshop,
+    all_at_once,
+    asking,
+    call,
+    calls,
+    error_code,
+    payloads,
+    statuses,
+)
 from tools.contract import Level, Preview, Target, Tool, ToolContext, ToolResult
 from tools.office.records.models import Record
 from tools.toolbox.toolbox import Toolbox
@@ -78,7 +88,11 @@ class TestAChangedTarget:
         rename_behind_its_back(record, "Acme again")
         run = workshop.drive(run)
         (row,) = calls(run)
-        assert (row.status, error_code(row), row.attempts) == (CallStatus.FAILED, "OPERATION_FAILED", 0)
+        assert (row.status, error_code(row), row.attempts) == (
+            CallStatus.FAILED,
+            "OPERATION_FAILED",
+            0,
+        )
         assert run.status == RunStatus.SUCCEEDED
         assert not workshop.cards(run)
         assert not recorder.effects
@@ -106,7 +120,9 @@ class TestAChangedTarget:
         assert statuses(run) == [CallStatus.SUCCEEDED, CallStatus.AWAITING_APPROVAL]
         assert workshop.card(run).preview["targets"][0]["before"] == {"name": "One"}
 
-    def test_changed_before_the_decision_is_detected_at_the_start(self, workshop: Workshop, record: Record) -> None:
+    def test_changed_before_the_decision_is_detected_at_the_start(
+        self, workshop: Workshop, record: Record
+    ) -> None:
         workshop.play(asking(call("probe.rename", record_id=record.pk, to="New")))
         run = workshop.work()
         rename_behind_its_back(record, "Acme 2")
@@ -119,12 +135,18 @@ class TestAChangedTarget:
     def test_of_two_runs_at_the_same_moment_is_written_once_and_asked_again_once(
         self, workshop: Workshop, record: Record
     ) -> None:
-        first = approve_all(workshop, call("data.updateRecord", record_id=str(record.pk), changes={"score": 10}))
+        first = approve_all(
+            workshop, call("data.updateRecord", record_id=str(record.pk), changes={"score": 10})
+        )
         second = approve_all(
-            workshop, call("data.updateRecord", record_id=str(record.pk), changes={"status": "pending"})
+            workshop,
+            call("data.updateRecord", record_id=str(record.pk), changes={"status": "pending"}),
         )
         all_at_once([lambda: workshop.drive(first), lambda: workshop.drive(second)])
-        assert sorted(statuses(first) + statuses(second)) == [CallStatus.AWAITING_APPROVAL, CallStatus.SUCCEEDED]
+        assert sorted(statuses(first) + statuses(second)) == [
+            CallStatus.AWAITING_APPROVAL,
+            CallStatus.SUCCEEDED,
+        ]
         record.refresh_from_db()
         assert record.version == 2
         assert (record.score == 10) != (record.status == "pending")
@@ -134,10 +156,16 @@ class TestAChangedTool:
     def test_with_another_definition_is_asked_again(
         self, workshop: Workshop, record: Record, toolbox: Toolbox, recorder: Recorder
     ) -> None:
-        run = approve_all(workshop, call("probe.effect", name="a"), call("probe.rename", record_id=record.pk, to="New"))
+        run = approve_all(
+            workshop,
+            call("probe.effect", name="a"),
+            call("probe.rename", record_id=record.pk, to="New"),
+        )
         for tool_class in (Effect, Rename):
             toolbox.unregister(tool_class.name)
-            changed = type(tool_class.__name__, (tool_class,), {"description": "Does something else by now."})
+            changed = type(
+                tool_class.__name__, (tool_class,), {"description": "Does something else by now."}
+            )
             toolbox.register(changed())
         run = workshop.drive(run)
         assert statuses(run) == [CallStatus.AWAITING_APPROVAL] * 2
@@ -192,7 +220,11 @@ class TestAChangedTool:
         workshop.raise_for_all("probe.effect", Level.DESTRUCTIVE)
         run = workshop.drive(run)
         (row,) = calls(run)
-        assert (row.signature, row.model_params, row.params) == (signature, {"name": "a"}, {"name": "b"})
+        assert (row.signature, row.model_params, row.params) == (
+            signature,
+            {"name": "a"},
+            {"name": "b"},
+        )
         workshop.deny(workshop.card(run))
 
 
@@ -205,27 +237,43 @@ class TestANowForbiddenCall:
         toolbox.disable(tool)
         run = workshop.drive(run)
         (row,) = calls(run)
-        assert (row.status, error_code(row), row.attempts) == (CallStatus.REJECTED, "TOOL_DISABLED", 0)
+        assert (row.status, error_code(row), row.attempts) == (
+            CallStatus.REJECTED,
+            "TOOL_DISABLED",
+            0,
+        )
         assert Approval.objects.get(run=run).status == ApprovalStatus.CANCELLED
         assert payloads(run, "tool_rejected")[0]["code"] == "TOOL_DISABLED"
         assert run.status == RunStatus.SUCCEEDED
         assert not recorder.effects
 
-    def test_of_a_revoked_grant_is_rejected(self, workshop: Workshop, record: Record, recorder: Recorder) -> None:
+    def test_of_a_revoked_grant_is_rejected(
+        self, workshop: Workshop, record: Record, recorder: Recorder
+    ) -> None:
         run = approve_all(workshop, call("probe.announce", record_id=record.pk))
         workshop.employee.grants.filter(tool=Announce.name).delete()
         run = workshop.drive(run)
-        assert (statuses(run), error_code(calls(run)[0])) == ([CallStatus.REJECTED], "NOT_PERMITTED")
+        assert (statuses(run), error_code(calls(run)[0])) == (
+            [CallStatus.REJECTED],
+            "NOT_PERMITTED",
+        )
         assert not recorder.effects
 
-    def test_of_a_removed_tool_is_rejected(self, workshop: Workshop, toolbox: Toolbox, recorder: Recorder) -> None:
+    def test_of_a_removed_tool_is_rejected(
+        self, workshop: Workshop, toolbox: Toolbox, recorder: Recorder
+    ) -> None:
         run = approve_all(workshop, call("probe.effect", name="a"))
         toolbox.unregister("probe.effect")
         run = workshop.drive(run)
-        assert (statuses(run), error_code(calls(run)[0])) == ([CallStatus.REJECTED], "TOOL_NOT_FOUND")
+        assert (statuses(run), error_code(calls(run)[0])) == (
+            [CallStatus.REJECTED],
+            "TOOL_NOT_FOUND",
+        )
 
 
-def test_a_harmless_edit_of_the_employee_keeps_approved_cards_valid(workshop: Workshop, recorder: Recorder) -> None:
+def test_a_harmless_edit_of_the_employee_keeps_approved_cards_valid(
+    workshop: Workshop, recorder: Recorder
+) -> None:
     run = approve_all(workshop, call("probe.effect", name="a"))
     workshop.employee.name, workshop.employee.instructions = "Dana Scully", "Trust no one."
     workshop.employee.save()
@@ -233,9 +281,12 @@ def test_a_harmless_edit_of_the_employee_keeps_approved_cards_valid(workshop: Wo
 
 
 class TestRowsChangedInTheDatabase:
-    """The digest seals the values that the card shows, whatever is changed in the rows and their hashes."""
+    """The digest seals the values that the card shows, whatever is changed in the rows and their
+    hashes."""
 
-    @pytest.mark.parametrize("stored_hash", ["0" * 64, None], ids=["with another hash", "with the old hash"])
+    @pytest.mark.parametrize(
+        "stored_hash", ["0" * 64, None], ids=["with another hash", "with the old hash"]
+    )
     def test_changed_params_do_not_run_after_the_approval(
         self, workshop: Workshop, recorder: Recorder, stored_hash: str | None
     ) -> None:
@@ -251,7 +302,9 @@ class TestRowsChangedInTheDatabase:
         workshop.approve(new_card)
         assert statuses(workshop.drive(run)) == [CallStatus.SUCCEEDED]
 
-    def test_changed_params_of_a_transactional_tool_do_not_run_either(self, workshop: Workshop, record: Record) -> None:
+    def test_changed_params_of_a_transactional_tool_do_not_run_either(
+        self, workshop: Workshop, record: Record
+    ) -> None:
         run = approve_all(workshop, call("probe.rename", record_id=record.pk, to="New"))
         run.tool_calls.update(params={"record_id": record.pk, "to": "Stolen", "gate": ""})
         assert statuses(workshop.drive(run)) == [CallStatus.AWAITING_APPROVAL]
@@ -259,7 +312,9 @@ class TestRowsChangedInTheDatabase:
         assert record.name == "Acme"
 
     @pytest.mark.parametrize("changed", ["call", "params", "preview", "level"])
-    def test_a_card_that_differs_from_its_call_cannot_be_approved(self, workshop: Workshop, changed: str) -> None:
+    def test_a_card_that_differs_from_its_call_cannot_be_approved(
+        self, workshop: Workshop, changed: str
+    ) -> None:
         workshop.play(asking(call("probe.effect", name="a")))
         run = workshop.work()
         card = workshop.card(run)

@@ -1,4 +1,5 @@
-"""Editing a card approves nothing: it creates a new card, because no person has seen the new effect yet."""
+"""Editing a card approves nothing: it creates a new card, because no person has seen the new effect
+yet."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +18,17 @@ from agents.web.panel.lines import render_lines
 from tests.model_server import Call, ModelServer, Response
 from tests.probes import reach, record_of
 from tests.recorder import Recorder
-from tests.workshop import Workshop, again, asking, beside, call, calls, expire_card, payloads, statuses
+from tests.workshop import (
+    Workshop,
+    again,
+    asking,
+    beside,
+    call,
+    calls,
+    expire_card,
+    payloads,
+    statuses,
+)
 from tools.contract import Level, Preview, Target, Tool, ToolContext, ToolResult
 from tools.office.records.models import Record
 from tools.toolbox.toolbox import Toolbox
@@ -38,7 +49,9 @@ def card(workshop: Workshop, record: Record) -> Approval:
 
 
 class TestAnEditedCard:
-    def test_replaces_the_old_card_with_a_new_digest(self, workshop: Workshop, card: Approval, record: Record) -> None:
+    def test_replaces_the_old_card_with_a_new_digest(
+        self, workshop: Workshop, card: Approval, record: Record
+    ) -> None:
         new_card = workshop.edit(card, {"record_id": record.pk, "to": "Two"})
         card.refresh_from_db()
         assert card.status == ApprovalStatus.SUPERSEDED
@@ -52,18 +65,23 @@ class TestAnEditedCard:
         new_card = workshop.edit(workshop.card(workshop.work()), {"host": "two.example"})
         assert "one.example" not in new_card.why
         assert "Contacts two.example, not on the list of allowed hosts." in new_card.why
-        assert calls(new_card.run)[0].why == "contacts two.example, not on the list of allowed hosts"
+        assert (
+            calls(new_card.run)[0].why == "contacts two.example, not on the list of allowed hosts"
+        )
 
     def test_gives_a_long_explanation_in_full(self, workshop: Workshop) -> None:
         first, second = (
-            f"{letter * 60}.{letter * 60}.{letter * 60}.{letter * 60}.{letter * 60}.example" for letter in "ab"
+            f"{letter * 60}.{letter * 60}.{letter * 60}.{letter * 60}.{letter * 60}.example"
+            for letter in "ab"
         )
         workshop.play(asking(call("probe.visit", host=first)))
         card = workshop.card(workshop.work())
         assert f"{first}, not on the list" in card.why
         assert f"{second}, not on the list" in workshop.edit(card, {"host": second}).why
 
-    def test_starts_nothing_until_it_is_approved(self, workshop: Workshop, card: Approval, record: Record) -> None:
+    def test_starts_nothing_until_it_is_approved(
+        self, workshop: Workshop, card: Approval, record: Record
+    ) -> None:
         new_card = workshop.edit(card, {"record_id": record.pk, "to": "Two"})
         assert again(card.run).status == RunStatus.WAITING
         assert statuses(card.run) == [CallStatus.AWAITING_APPROVAL]
@@ -72,16 +90,23 @@ class TestAnEditedCard:
         record.refresh_from_db()
         assert record.name == "Two"
 
-    def test_is_published_and_audited(self, workshop: Workshop, card: Approval, record: Record) -> None:
+    def test_is_published_and_audited(
+        self, workshop: Workshop, card: Approval, record: Record
+    ) -> None:
         new_card = workshop.edit(card, {"record_id": record.pk, "to": "Two"})
         (replaced,) = payloads(card.run, "approval_decided")
-        assert (replaced["status"], replaced["next_approval_id"]) == ("superseded", str(new_card.pk))
+        assert (replaced["status"], replaced["next_approval_id"]) == (
+            "superseded",
+            str(new_card.pk),
+        )
         requested = payloads(card.run, "approval_requested")
         assert [line["approval_id"] for line in requested] == [str(card.pk), str(new_card.pk)]
         assert requested[1]["params"]["to"] == "Two"
         assert AuditEntry.objects.get(action="card_edited").payload["params"]["to"] == "Two"
 
-    def test_refuses_the_digest_of_the_old_card(self, workshop: Workshop, card: Approval, record: Record) -> None:
+    def test_refuses_the_digest_of_the_old_card(
+        self, workshop: Workshop, card: Approval, record: Record
+    ) -> None:
         new_card = workshop.edit(card, {"record_id": record.pk, "to": "Two"})
         with pytest.raises(StaleDigest):
             workshop.approve(new_card, digest=card.digest)
@@ -111,12 +136,16 @@ class TestAnEditedCard:
         workshop.employee.grants.all().delete()
         assert decisions.edit(workshop.approver, card.pk, decision, params).pk == new_card.pk
 
-    def test_survives_undoing_the_old_card(self, workshop: Workshop, card: Approval, record: Record) -> None:
+    def test_survives_undoing_the_old_card(
+        self, workshop: Workshop, card: Approval, record: Record
+    ) -> None:
         workshop.edit(card, {"record_id": record.pk, "to": "Two"})
         with pytest.raises(Conflict):
             workshop.undo(card)
 
-    def test_can_be_edited_and_denied_too(self, workshop: Workshop, card: Approval, record: Record) -> None:
+    def test_can_be_edited_and_denied_too(
+        self, workshop: Workshop, card: Approval, record: Record
+    ) -> None:
         second = workshop.edit(card, {"record_id": record.pk, "to": "Two"})
         third = workshop.edit(second, {"record_id": record.pk, "to": "Three"})
         assert third.sequence == 3
@@ -125,8 +154,11 @@ class TestAnEditedCard:
         record.refresh_from_db()
         assert record.name == "Acme"
 
-    def test_is_never_shown_with_the_old_params(self, workshop: Workshop, card: Approval, record: Record) -> None:
-        """Somebody edits the card after the panel has read its call and before it reads the card."""
+    def test_is_never_shown_with_the_old_params(
+        self, workshop: Workshop, card: Approval, record: Record
+    ) -> None:
+        """Somebody edits the card after the panel has read its call and before it reads the
+        card."""
         line_of_card = list(Event.objects.filter(run=card.run_id, type="approval_requested"))
         edited: list[Approval] = []
 
@@ -142,18 +174,27 @@ class TestAnEditedCard:
         with connection.execute_wrapper(edit_before_the_card_is_read):
             (line,) = render_lines(card.run_id, line_of_card)
         assert f'data-digest="{edited[0].digest}"' in line.html
-        exact = line.html.partition('class="exact-request"')[2].partition("<pre")[2].partition("</pre>")[0]
+        exact = (
+            line.html.partition('class="exact-request"')[2]
+            .partition("<pre")[2]
+            .partition("</pre>")[0]
+        )
         assert "Two" in exact
         assert "One" not in exact
 
 
 class TestTheCallOfAnEditedCard:
-    def test_keeps_the_original_params_of_the_model(self, workshop: Workshop, card: Approval, record: Record) -> None:
+    def test_keeps_the_original_params_of_the_model(
+        self, workshop: Workshop, card: Approval, record: Record
+    ) -> None:
         signature = calls(card.run)[0].signature
         second = workshop.edit(card, {"record_id": record.pk, "to": "Two"})
         workshop.edit(second, {"record_id": record.pk, "to": "Three"})
         (row,) = calls(card.run)
-        assert (row.model_params, row.params["to"]) == ({"record_id": record.pk, "to": "One", "gate": ""}, "Three")
+        assert (row.model_params, row.params["to"]) == (
+            {"record_id": record.pk, "to": "One", "gate": ""},
+            "Three",
+        )
         assert row.signature == signature
 
     def test_tells_the_model_that_a_person_changed_the_params(
@@ -164,7 +205,9 @@ class TestTheCallOfAnEditedCard:
         workshop.approve(workshop.edit(workshop.card(run), {"name": "b"}))
         workshop.drive(run)
         content = model.requests[-1]["messages"][-1]["content"]
-        assert content.startswith('A person changed the params before approving, to: {"name":"b"}\n')
+        assert content.startswith(
+            'A person changed the params before approving, to: {"name":"b"}\n'
+        )
         assistant = model.requests[-1]["messages"][-2]
         assert assistant["tool_calls"][0]["function"]["arguments"] == '{"name": "a"}'
         assert recorder.arrivals == {"b": 1}
@@ -175,7 +218,9 @@ class TestTheCallOfAnEditedCard:
 
 
 class TestARefusedEdit:
-    def test_with_invalid_params_leaves_the_card_open(self, workshop: Workshop, card: Approval) -> None:
+    def test_with_invalid_params_leaves_the_card_open(
+        self, workshop: Workshop, card: Approval
+    ) -> None:
         for wrong in ({}, {"record_id": "x", "to": "Two"}, {"record_id": 10**9, "to": "Two"}):
             with pytest.raises(Invalid) as refused:
                 workshop.edit(card, wrong)
@@ -209,7 +254,9 @@ class TestAnEditThatLosesARace:
     """Somebody else decides the card while the edit's preview is computed; the response says so."""
 
     @pytest.fixture
-    def held_card(self, workshop: Workshop, toolbox: Toolbox, recorder: Recorder, record: Record) -> Approval:
+    def held_card(
+        self, workshop: Workshop, toolbox: Toolbox, recorder: Recorder, record: Record
+    ) -> Approval:
         """A card whose first preview is finished; the next one waits."""
         toolbox.register(Remove())
         Grant.objects.create(employee=workshop.employee, tool=Remove.name)
@@ -227,15 +274,22 @@ class TestAnEditThatLosesARace:
         body = {"digest": card.digest, "params": {**card.params, "gate": "held"}}
         address = f"/api/approvals/{card.pk}/approve"
         recorder.hold("held")
-        with beside(lambda: answers.append(client.post(address, body, content_type="application/json"))):
+        with beside(
+            lambda: answers.append(client.post(address, body, content_type="application/json"))
+        ):
             recorder.await_arrival("held")
             decide()
             recorder.release("held")
         return answers[0].status_code, answers[0].json()
 
-    def test_reports_who_decided_and_how(self, workshop: Workshop, held_card: Approval, recorder: Recorder) -> None:
+    def test_reports_who_decided_and_how(
+        self, workshop: Workshop, held_card: Approval, recorder: Recorder
+    ) -> None:
         status, answer = self.edited_meanwhile(
-            held_card, workshop.approver, recorder, lambda: workshop.deny(held_card, by=workshop.admin)
+            held_card,
+            workshop.approver,
+            recorder,
+            lambda: workshop.deny(held_card, by=workshop.admin),
         )
         assert (status, answer["code"], answer["decided_by"]) == (409, "decided", "acme-admin")
         assert answer["detail"] == "the card was denied by acme-admin; the edit was not applied"
@@ -249,12 +303,18 @@ class TestAnEditThatLosesARace:
             workshop.approve(held_card, by=workshop.admin)
             Record.objects.filter(pk=record.pk).delete()
 
-        status, answer = self.edited_meanwhile(held_card, workshop.approver, recorder, approve_and_run)
+        status, answer = self.edited_meanwhile(
+            held_card, workshop.approver, recorder, approve_and_run
+        )
         assert (status, answer["code"]) == (409, "decided")
         assert answer["detail"] == "the card was approved by acme-admin; the edit was not applied"
 
-    def test_reports_that_the_card_expired(self, workshop: Workshop, held_card: Approval, recorder: Recorder) -> None:
-        status, answer = self.edited_meanwhile(held_card, workshop.approver, recorder, lambda: expire_card(held_card))
+    def test_reports_that_the_card_expired(
+        self, workshop: Workshop, held_card: Approval, recorder: Recorder
+    ) -> None:
+        status, answer = self.edited_meanwhile(
+            held_card, workshop.approver, recorder, lambda: expire_card(held_card)
+        )
         assert (status, answer["detail"]) == (410, "the card has expired; the edit was not applied")
 
 

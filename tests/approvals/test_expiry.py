@@ -1,4 +1,5 @@
-"""A card that nobody decides in time expires: the call does not run, and this does not count as a refusal."""
+"""A card that nobody decides in time expires: the call does not run, and this does not count as a
+refusal."""
 
 import pytest
 
@@ -8,7 +9,17 @@ from agents.runs.models import ApprovalStatus, CallStatus, RunStatus
 from agents.worker.sweeper import sweep_once
 from tests.model_server import Call, ModelServer, Response
 from tests.recorder import Recorder
-from tests.workshop import Workshop, again, asking, call, calls, error_code, expire_card, payloads, statuses
+from tests.workshop import (
+    Workshop,
+    again,
+    asking,
+    call,
+    calls,
+    error_code,
+    expire_card,
+    payloads,
+    statuses,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -33,11 +44,19 @@ class TestAnExpiredCard:
         expire_card(workshop.card(run))
         sweep_once()
         (line,) = payloads(run, "approval_decided")
-        assert (line["status"], line["decided_by"], line["next_approval_id"]) == ("expired", "", None)
+        assert (line["status"], line["decided_by"], line["next_approval_id"]) == (
+            "expired",
+            "",
+            None,
+        )
         assert AuditEntry.objects.get(action="card_expired").actor == "gadget"
 
-    def test_tells_the_model_that_nobody_refused(self, workshop: Workshop, model: ModelServer) -> None:
-        model.script(Response(calls=(Call("probe.effect", {"name": "a"}),)), Response(text="Later, then."))
+    def test_tells_the_model_that_nobody_refused(
+        self, workshop: Workshop, model: ModelServer
+    ) -> None:
+        model.script(
+            Response(calls=(Call("probe.effect", {"name": "a"}),)), Response(text="Later, then.")
+        )
         run = workshop.work()
         expire_card(workshop.card(run))
         sweep_once()
@@ -74,7 +93,9 @@ class TestOtherCards:
         assert sweep_once() == 0
         assert len(workshop.cards(run)) == 1
 
-    def test_do_not_expire_once_they_are_decided(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_do_not_expire_once_they_are_decided(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         workshop.play(asking(call("probe.effect", name="a"), call("probe.effect", name="b")))
         run = workshop.work()
         approved, denied = workshop.cards(run)

@@ -1,4 +1,5 @@
-"""A file is written or deleted as its card shows; if it changed meanwhile, the card is asked again."""
+"""A file is written or deleted as its card shows; if it changed meanwhile, the card is asked
+again."""
 
 from __future__ import annotations
 
@@ -11,7 +12,16 @@ from pytest_django import Settings
 
 from agents.employees.models import Grant
 from agents.runs.models import CallStatus, Run, RunStatus
-from tests.workshop import Workshop, asking, call, calls, error_code, eventually, status_is, statuses
+from tests.workshop import (
+    Workshop,
+    asking,
+    call,
+    calls,
+    error_code,
+    eventually,
+    status_is,
+    statuses,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -51,7 +61,9 @@ def test_an_approved_write_does_what_its_card_shows(workshop: Workshop, note: Pa
     assert note.read_text() == "new"
 
 
-def test_a_file_that_changed_after_the_approval_is_asked_again(workshop: Workshop, note: Path) -> None:
+def test_a_file_that_changed_after_the_approval_is_asked_again(
+    workshop: Workshop, note: Path
+) -> None:
     run = approve_call(workshop, WRITE)
     note.write_text("somebody else's")
     run = workshop.drive(run)
@@ -81,7 +93,9 @@ def test_a_file_that_changes_at_the_last_moment_stays_unchanged(
     assert note.read_text() == "somebody else's"
 
 
-def test_a_deletion_lists_the_lost_files_and_asks_again_if_there_are_more(workshop: Workshop, note: Path) -> None:
+def test_a_deletion_lists_the_lost_files_and_asks_again_if_there_are_more(
+    workshop: Workshop, note: Path
+) -> None:
     run = approve_call(workshop, DELETE)
     note.with_name("b.txt").write_text("new")
     run = workshop.drive(run)

@@ -24,7 +24,8 @@ def world() -> World:
 
 
 def page_folds(world: World, card: Approval) -> bool:
-    """Return True if the page folds something besides the exact request and the origins of values."""
+    """Return True if the page folds something besides the exact request and the origins of
+    values."""
     html = world.client("approver").get(f"/approvals/{card.pk}/card/").content.decode()
     return bool(FOLDED.search(html.partition('class="exact-request"')[0]))
 
@@ -41,7 +42,9 @@ def page_folds(world: World, card: Approval) -> bool:
         ("Short", "⟦" * 201),
     ],
 )
-def test_the_code_and_the_page_agree_for_a_created_record(world: World, name: str, notes: str) -> None:
+def test_the_code_and_the_page_agree_for_a_created_record(
+    world: World, name: str, notes: str
+) -> None:
     card = world.card(tool=CREATE, params={"name": name, "notes": notes})
     assert read_card(card).folds_parts == page_folds(world, card)
 
@@ -49,9 +52,14 @@ def test_the_code_and_the_page_agree_for_a_created_record(world: World, name: st
 @pytest.mark.parametrize("number", [1, 5, 6])
 @pytest.mark.parametrize("tool", [DELETE, "data.bulkUpdate"])
 def test_the_code_and_the_page_agree_for_a_list(world: World, tool: str, number: int) -> None:
-    records = [Record.objects.create(organization=world.acme, name=f"C{n}", region="EU") for n in range(number)]
+    records = [
+        Record.objects.create(organization=world.acme, name=f"C{n}", region="EU")
+        for n in range(number)
+    ]
     params: dict[str, Any] = {"record_ids": [str(record.pk) for record in records]}
-    card = world.card(tool=tool, params=params | ({} if tool == DELETE else {"changes": {"region": "US"}}))
+    card = world.card(
+        tool=tool, params=params | ({} if tool == DELETE else {"changes": {"region": "US"}})
+    )
     assert read_card(card).folds_parts == page_folds(world, card) == (number > 5)
 
 
@@ -59,5 +67,8 @@ def test_a_changed_long_text_counts_as_long_despite_few_differences(world: World
     record = world.records[0]
     record.notes = "word " * 100
     record.save()
-    card = world.card(tool=UPDATE, params={"record_id": str(record.pk), "changes": {"notes": "word " * 99 + "end"}})
+    card = world.card(
+        tool=UPDATE,
+        params={"record_id": str(record.pk), "changes": {"notes": "word " * 99 + "end"}},
+    )
     assert read_card(card).folds_parts

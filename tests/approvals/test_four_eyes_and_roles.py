@@ -1,4 +1,5 @@
-"""Permissions of people: a role includes those below it, and the two-person rule keeps requesters from deciding."""
+"""Permissions of people: a role includes those below it, and the two-person rule keeps requesters
+from deciding."""
 
 from collections.abc import Callable
 
@@ -18,7 +19,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def start_own_run(workshop: Workshop) -> Run:
     """A waiting run that the approver started."""
     workshop.play(asking(call("probe.effect", name="a")))
-    run, _ = actions.submit(workshop.approver, actions.Submission(workshop.employee.pk, "My own work"))
+    run, _ = actions.submit(
+        workshop.approver, actions.Submission(workshop.employee.pk, "My own work")
+    )
     return workshop.drive(run)
 
 
@@ -39,7 +42,10 @@ class TestFourEyes:
 
     def test_allow_approval_by_another_person(self, workshop: Workshop) -> None:
         run = start_own_run(workshop)
-        assert workshop.approve(workshop.card(run), by=workshop.admin).status == ApprovalStatus.APPROVED
+        assert (
+            workshop.approve(workshop.card(run), by=workshop.admin).status
+            == ApprovalStatus.APPROVED
+        )
 
     def test_let_approvers_decide_cards_in_runs_of_others(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.effect", name="a")))
@@ -48,7 +54,9 @@ class TestFourEyes:
 
     def test_apply_to_admins_too(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.effect", name="a")))
-        run, _ = actions.submit(workshop.admin, actions.Submission(workshop.employee.pk, "My own work"))
+        run, _ = actions.submit(
+            workshop.admin, actions.Submission(workshop.employee.pk, "My own work")
+        )
         workshop.drive(run)
         with pytest.raises(Forbidden):
             workshop.approve(workshop.card(run), by=workshop.admin)
@@ -59,7 +67,9 @@ def test_an_approver_can_decide_their_own_cards_without_four_eyes(workshop: Work
     assert workshop.approve(workshop.card(run)).status == ApprovalStatus.APPROVED
 
 
-@pytest.mark.parametrize(("role", "may"), [("viewer", False), ("operator", True), ("approver", True), ("admin", True)])
+@pytest.mark.parametrize(
+    ("role", "may"), [("viewer", False), ("operator", True), ("approver", True), ("admin", True)]
+)
 def test_only_operators_and_above_can_start_runs(workshop: Workshop, role: str, may: bool) -> None:
     submission = actions.Submission(workshop.employee.pk, "Work")
     if may:
@@ -70,12 +80,17 @@ def test_only_operators_and_above_can_start_runs(workshop: Workshop, role: str, 
     assert not Run.objects.exists()
 
 
-@pytest.mark.parametrize(("role", "may"), [("viewer", False), ("operator", False), ("approver", True), ("admin", True)])
+@pytest.mark.parametrize(
+    ("role", "may"), [("viewer", False), ("operator", False), ("approver", True), ("admin", True)]
+)
 def test_only_approvers_and_above_can_decide(workshop: Workshop, role: str, may: bool) -> None:
     workshop.play(asking(call("probe.effect", name="a")))
     card = workshop.card(workshop.work())
     if may:
-        assert workshop.approve(card, by=workshop.members[role]).decided_by == workshop.members[role].user
+        assert (
+            workshop.approve(card, by=workshop.members[role]).decided_by
+            == workshop.members[role].user
+        )
         return
     with pytest.raises(Forbidden):
         workshop.approve(card, by=workshop.members[role])
@@ -84,13 +99,17 @@ def test_only_approvers_and_above_can_decide(workshop: Workshop, role: str, may:
 def test_each_role_includes_those_below_it() -> None:
     order = [Role.VIEWER, Role.OPERATOR, Role.APPROVER, Role.ADMIN]
     for higher, role in enumerate(order):
-        assert [role.includes(needed) for needed in order] == [lower <= higher for lower in range(4)]
+        assert [role.includes(needed) for needed in order] == [
+            lower <= higher for lower in range(4)
+        ]
 
 
 def test_a_user_has_a_separate_role_in_each_organization(workshop: Workshop) -> None:
     """An admin elsewhere is a viewer here."""
     user = User.objects.create_user("guest")
-    guest = Membership.objects.create(organization=workshop.organization, user=user, role=Role.VIEWER)
+    guest = Membership.objects.create(
+        organization=workshop.organization, user=user, role=Role.VIEWER
+    )
     workshop.play(asking(call("probe.effect", name="a")))
     run = workshop.work()
     with pytest.raises(Forbidden):

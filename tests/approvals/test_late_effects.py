@@ -5,7 +5,15 @@ import pytest
 from agents.accounts.models import AuditEntry, Membership
 from agents.approvals import resolutions
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
-from agents.runs.models import Approval, ApprovalKind, ApprovalStatus, CallStatus, Run, RunStatus, ToolCall
+from agents.runs.models import (
+    Approval,
+    ApprovalKind,
+    ApprovalStatus,
+    CallStatus,
+    Run,
+    RunStatus,
+    ToolCall,
+)
 from agents.web.views.pages import count_pending_cards
 from tests.recorder import Recorder
 from tests.workshop import (
@@ -53,17 +61,27 @@ def open_card(run: Run) -> Approval:
 
 
 class TestALateEffect:
-    def test_is_recorded_on_its_call_and_changes_nothing_else(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_is_recorded_on_its_call_and_changes_nothing_else(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         ended = give_up(workshop, recorder)
         (before,) = calls(ended)
         late = report(recorder, ended)
         assert late.late_effect is not None
         assert late.late_effect["result"]["summary"] == "Did slow"
         assert late.late_effect["done_again_by"] == []
-        kept = [field.attname for field in ToolCall._meta.concrete_fields if field.attname != "late_effect"]
+        kept = [
+            field.attname
+            for field in ToolCall._meta.concrete_fields
+            if field.attname != "late_effect"
+        ]
         assert [getattr(late, name) for name in kept] == [getattr(before, name) for name in kept]
         run = again(ended)
-        assert (run.status, run.answer, run.finished_at) == (ended.status, ended.answer, ended.finished_at)
+        assert (run.status, run.answer, run.finished_at) == (
+            ended.status,
+            ended.answer,
+            ended.finished_at,
+        )
         assert event_types(run)[-1] == "late_effect"
 
     def test_adds_a_card_to_the_inbox(self, workshop: Workshop, recorder: Recorder) -> None:
@@ -85,7 +103,9 @@ class TestALateEffect:
         assert again(run).status == RunStatus.WAITING
         assert statuses(run) == [CallStatus.FAILED, CallStatus.AWAITING_APPROVAL]
 
-    def test_is_not_recorded_if_a_person_had_reported_success(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_is_not_recorded_if_a_person_had_reported_success(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         recorder.hold("slow")
         workshop.play(asking(call("probe.shortEffect", name="slow")))
         run = workshop.work()
@@ -97,9 +117,12 @@ class TestALateEffect:
 
 
 class TestASecondEffect:
-    """A person said "not done", the model requested the call again, and its approval made it happen twice."""
+    """A person said "not done", the model requested the call again, and its approval made it happen
+    twice."""
 
-    def test_is_reported_on_the_card_and_on_the_call(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_is_reported_on_the_card_and_on_the_call(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         run = give_up(workshop, recorder, times=2)
         workshop.approve(workshop.card(run))
         workshop.drive(run)
@@ -116,7 +139,8 @@ class TestASecondEffect:
     def test_does_not_start_before_a_person_knows_of_the_first(
         self, workshop: Workshop, recorder: Recorder, is_approved: bool
     ) -> None:
-        """The second card was shown when the first effect counted as not done, so it is asked again."""
+        """The second card was shown when the first effect counted as not done, so it is asked
+        again."""
         run = give_up(workshop, recorder, times=2)
         if is_approved:
             workshop.approve(workshop.card(run))
@@ -126,7 +150,9 @@ class TestASecondEffect:
             workshop.approve(card)
         assert workshop.drive(run).status == RunStatus.WAITING
         assert sum(recorder.effects.values()) == 1
-        (asked_again,) = [each for each in workshop.cards(run) if each.kind == ApprovalKind.APPROVAL]
+        (asked_again,) = [
+            each for each in workshop.cards(run) if each.kind == ApprovalKind.APPROVAL
+        ]
         assert "would repeat it" in asked_again.why
         workshop.approve(asked_again)
         workshop.drive(run)
@@ -138,7 +164,9 @@ class TestAcknowledging:
     def late(self, workshop: Workshop, recorder: Recorder) -> ToolCall:
         return report(recorder, give_up(workshop, recorder))
 
-    def test_closes_the_card_with_person_and_reason(self, workshop: Workshop, late: ToolCall) -> None:
+    def test_closes_the_card_with_person_and_reason(
+        self, workshop: Workshop, late: ToolCall
+    ) -> None:
         card = open_card(late.run)
         workshop.resolve(late, resolutions.ACKNOWLEDGED, "I took it back by hand.")
         card.refresh_from_db()
@@ -149,18 +177,25 @@ class TestAcknowledging:
         )
         assert count_pending_cards(workshop.organization.pk) == 0
         assert payloads(late.run, "call_resolved")[-1]["outcome"] == "acknowledged"
-        assert AuditEntry.objects.get(action="late_effect_acknowledged").payload["reason"] == "I took it back by hand."
+        assert (
+            AuditEntry.objects.get(action="late_effect_acknowledged").payload["reason"]
+            == "I took it back by hand."
+        )
         assert calls(late.run) == [late]
         with pytest.raises(Conflict, match="no late effect"):
             workshop.resolve(late, resolutions.ACKNOWLEDGED)
 
     @pytest.mark.parametrize("outcome", ["succeeded", "not_done"])
-    def test_is_the_only_possible_resolution(self, workshop: Workshop, late: ToolCall, outcome: str) -> None:
+    def test_is_the_only_possible_resolution(
+        self, workshop: Workshop, late: ToolCall, outcome: str
+    ) -> None:
         with pytest.raises(Conflict):
             workshop.resolve(late, outcome)
         assert open_card(late.run)
 
-    def test_requires_a_reason_and_an_approver_of_the_organization(self, workshop: Workshop, late: ToolCall) -> None:
+    def test_requires_a_reason_and_an_approver_of_the_organization(
+        self, workshop: Workshop, late: ToolCall
+    ) -> None:
         refused: tuple[tuple[type[Exception], Membership, str], ...] = (
             (Invalid, workshop.approver, " "),
             (Forbidden, workshop.operator, "I looked."),

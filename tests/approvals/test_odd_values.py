@@ -1,4 +1,5 @@
-"""The odd one out in a group: by domain, host, alphabet and number; nothing is odd if values simply vary."""
+"""The odd one out in a group: by domain, host, alphabet and number; nothing is odd if values simply
+vary."""
 
 from __future__ import annotations
 
@@ -18,9 +19,17 @@ def find_odd(name: str, *values: Any) -> list[Any]:
 @pytest.mark.parametrize(
     ("values", "odd"),
     [
-        (("a@acme.example", "b@acme.example", "c@acme.example", "d@acrne.example"), ["d@acrne.example"]),
         (
-            ("https://a.example/1", "https://a.example/2", "https://a.example/3", "https://b.example/4"),
+            ("a@acme.example", "b@acme.example", "c@acme.example", "d@acrne.example"),
+            ["d@acrne.example"],
+        ),
+        (
+            (
+                "https://a.example/1",
+                "https://a.example/2",
+                "https://a.example/3",
+                "https://b.example/4",
+            ),
             ["https://b.example/4"],
         ),
         (("Paris", "London", "Rome", "Москва"), ["Москва"]),
@@ -31,7 +40,12 @@ def find_odd(name: str, *values: Any) -> list[Any]:
             [["d@x.example", "e@evil.example"]],
         ),
         (
-            ([{"to": "a@x.example"}], [{"to": "b@x.example"}], [{"to": "c@x.example"}], [{"to": "d@y.example"}]),
+            (
+                [{"to": "a@x.example"}],
+                [{"to": "b@x.example"}],
+                [{"to": "c@x.example"}],
+                [{"to": "d@y.example"}],
+            ),
             [[{"to": "d@y.example"}]],
         ),
         (([10], [12, 11], [9], [10, 5000]), [[10, 5000]]),
@@ -77,5 +91,7 @@ def test_a_long_list_is_compared_up_to_its_limit() -> None:
 
 
 def test_the_reason_names_the_param_without_its_path() -> None:
-    params = [{"values.email": f"{name}@acme.example"} for name in "abc"] + [{"values.email": "d@evil.example"}]
+    params = [{"values.email": f"{name}@acme.example"} for name in "abc"] + [
+        {"values.email": "d@evil.example"}
+    ]
     assert find_oddities(params)[-1] == "email: different domain"

@@ -1,4 +1,5 @@
-"""A card that affects many objects, or a large share of all, is confirmed by typing; others need no typing."""
+"""A card that affects many objects, or a large share of all, is confirmed by typing; others need no
+typing."""
 
 from __future__ import annotations
 
@@ -23,8 +24,14 @@ def world() -> World:
 def update_many(world: World, affected: int, total: int) -> Approval:
     """Create a card at write level that updates some of all records."""
     Record.objects.filter(organization=world.acme).delete()
-    records = [Record.objects.create(organization=world.acme, name=f"C{n}", region="EU") for n in range(total)]
-    params = {"record_ids": [str(record.pk) for record in records[:affected]], "changes": {"region": "US"}}
+    records = [
+        Record.objects.create(organization=world.acme, name=f"C{n}", region="EU")
+        for n in range(total)
+    ]
+    params = {
+        "record_ids": [str(record.pk) for record in records[:affected]],
+        "changes": {"region": "US"},
+    }
     return world.card(tool="data.bulkUpdate", params=params)
 
 
@@ -56,7 +63,10 @@ def test_a_large_effect_is_approved_only_with_the_typed_count(world: World) -> N
     with pytest.raises(Invalid) as refused:
         decisions.approve(approver, card.pk, decisions.Decision(card.digest))
     assert refused.value.extra["field"] == "confirm"
-    assert decisions.approve(approver, card.pk, decisions.Decision(card.digest, confirm="10")).status == "approved"
+    assert (
+        decisions.approve(approver, card.pk, decisions.Decision(card.digest, confirm="10")).status
+        == "approved"
+    )
 
 
 @feature(
@@ -69,9 +79,15 @@ def test_a_card_with_a_warning_is_refused_in_bulk_and_can_be_decided_alone(
     world: World, changes: dict[str, str]
 ) -> None:
     marked = world.card(params={"record_id": str(world.records[0].pk), "changes": changes})
-    far, plain = update_many(world, 10, 12), world.card(params={"name": "New"}, tool="data.createRecord")
+    far, plain = (
+        update_many(world, 10, 12),
+        world.card(params={"name": "New"}, tool="data.createRecord"),
+    )
     approver = world.member("approver")
-    items = [(card.pk, "approve", decisions.Decision(card.digest, confirm="10")) for card in (marked, far, plain)]
+    items = [
+        (card.pk, "approve", decisions.Decision(card.digest, confirm="10"))
+        for card in (marked, far, plain)
+    ]
     assert [outcome.status for outcome in bulk.decide_many(approver, items)] == [422, 422, 200]
     denied = bulk.decide_many(approver, [(marked.pk, "deny", decisions.Decision(marked.digest))])
     assert [outcome.status for outcome in denied] == [200]
@@ -79,16 +95,26 @@ def test_a_card_with_a_warning_is_refused_in_bulk_and_can_be_decided_alone(
 
 
 @pytest.mark.parametrize(("stands_out", "status"), [(True, 422), (False, 200)])
-def test_a_destination_from_outside_cannot_be_approved_in_bulk(world: World, stands_out: bool, status: int) -> None:
-    card = world.card(params={"record_id": str(world.records[0].pk), "changes": {"email": "a@evil.example"}})
+def test_a_destination_from_outside_cannot_be_approved_in_bulk(
+    world: World, stands_out: bool, status: int
+) -> None:
+    card = world.card(
+        params={"record_id": str(world.records[0].pk), "changes": {"email": "a@evil.example"}}
+    )
     seen = Sighting("changes.email", "changes.email", "a@evil.example", SeenIn.OUTSIDE, stands_out)
     ToolCall.objects.filter(pk=card.tool_call_id).update(provenance=Provenance((seen,)).as_json())
     items = [(card.pk, "approve", decisions.Decision(card.digest))]
-    assert [outcome.status for outcome in bulk.decide_many(world.member("approver"), items)] == [status]
+    assert [outcome.status for outcome in bulk.decide_many(world.member("approver"), items)] == [
+        status
+    ]
 
 
 @pytest.mark.parametrize(("length", "status"), [(201, 422), (200, 200)])
-def test_a_shortened_value_cannot_be_approved_in_bulk(world: World, length: int, status: int) -> None:
+def test_a_shortened_value_cannot_be_approved_in_bulk(
+    world: World, length: int, status: int
+) -> None:
     card = world.card(params={"name": "New", "notes": "x" * length}, tool="data.createRecord")
     items = [(card.pk, "approve", decisions.Decision(card.digest))]
-    assert [outcome.status for outcome in bulk.decide_many(world.member("approver"), items)] == [status]
+    assert [outcome.status for outcome in bulk.decide_many(world.member("approver"), items)] == [
+        status
+    ]

@@ -30,7 +30,10 @@ from tests.workshop.colleagues import (
 from tools.contract import Level
 from tools.schedules.models import Schedule
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("conversation_cache_is_checked")]
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("conversation_cache_is_checked"),
+]
 
 EFFECT = call("probe.effect", name="a")
 EVERY_DAY = ("0 9 * * *", "Europe/Berlin")
@@ -44,7 +47,9 @@ def _two_people(workshop: Workshop) -> None:
 
 def after_starting(workshop: Workshop) -> Approval:
     workshop.play(asking(EFFECT))
-    run, _ = actions.submit(workshop.approver, actions.Submission(workshop.employee.pk, "My own work"))
+    run, _ = actions.submit(
+        workshop.approver, actions.Submission(workshop.employee.pk, "My own work")
+    )
     return workshop.card(workshop.drive(run))
 
 
@@ -190,7 +195,8 @@ def after_editing_the_recipe(workshop: Workshop) -> Approval:
 
 
 def with_a_busy_colleague(workshop: Workshop, *script: dict[str, object]) -> Run:
-    """Start a run that delegates its task, and then requests a write; the colleague runs the script first."""
+    """Start a run that delegates its task, and then requests a write; the colleague runs the script
+    first."""
     may_delegate(workshop.employee, hire(workshop, "Kim", *script))
     workshop.play(asking(delegate("Kim", "Look it up")), asking(EFFECT))
     return workshop.drive(workshop.submit())
@@ -267,7 +273,10 @@ WAYS: list[tuple[Callable[[Workshop], Approval], str]] = [
     (after_an_edit, "edited this call"),
     (after_an_edit_that_somebody_else_approved_and_undid, "edited this call"),
     (after_creating_its_schedule, "created the schedule"),
-    (after_a_message_to_the_run_that_created_its_schedule, "sent a message to a run that led to this one"),
+    (
+        after_a_message_to_the_run_that_created_its_schedule,
+        "sent a message to a run that led to this one",
+    ),
     (after_editing_the_call_that_created_its_schedule, "edited a call that led to this one"),
     (after_a_message_to_the_run_above, "sent a message to a run that led to this one"),
     (after_an_answer_in_the_run_above, "answered a question in a run that led to this one"),
@@ -292,21 +301,30 @@ def test_a_requester_cannot_approve_on_any_interface(
     name, client = workshop.approver.user.get_username(), Client()
     client.force_login(workshop.approver.user)
     decided = {"digest": card.digest}
-    answered = client.post(f"/api/approvals/{card.pk}/approve", decided, content_type="application/json")
+    answered = client.post(
+        f"/api/approvals/{card.pk}/approve", decided, content_type="application/json"
+    )
     assert (answered.status_code, "two-person rule" in answered.json()["detail"]) == (403, True)
     assert client.post(f"/approvals/{card.pk}/approve/", decided).status_code == 403
     one = {"approval_id": str(card.pk), "action": "approve", **decided}
-    many = client.post("/api/approvals/decide", {"decisions": [one]}, content_type="application/json")
+    many = client.post(
+        "/api/approvals/decide", {"decisions": [one]}, content_type="application/json"
+    )
     assert many.json()["outcomes"][0]["status"] == 403
     html = client.get(f"/approvals/{card.pk}/").content.decode()
     assert f"{name} {act}" in html
     assert "data-is-barred" in html
     assert "you asked for this" in client.get("/").content.decode()
     card.refresh_from_db()
-    assert (card.status, card.tool_call.status) == (ApprovalStatus.PENDING, CallStatus.AWAITING_APPROVAL)
+    assert (card.status, card.tool_call.status) == (
+        ApprovalStatus.PENDING,
+        CallStatus.AWAITING_APPROVAL,
+    )
     client.force_login(workshop.admin.user)
     assert "data-is-barred" not in client.get(f"/approvals/{card.pk}/").content.decode()
-    answered = client.post(f"/api/approvals/{card.pk}/approve", decided, content_type="application/json")
+    answered = client.post(
+        f"/api/approvals/{card.pk}/approve", decided, content_type="application/json"
+    )
     assert answered.json()["status"] == "approved"
 
 
@@ -317,7 +335,9 @@ def test_a_person_who_denied_without_a_reason_is_not_a_requester(workshop: Works
     assert workshop.approve(workshop.card(workshop.drive(run))).status == ApprovalStatus.APPROVED
 
 
-def test_a_person_who_denied_without_a_reason_in_a_delegated_run_is_not_a_requester(workshop: Workshop) -> None:
+def test_a_person_who_denied_without_a_reason_in_a_delegated_run_is_not_a_requester(
+    workshop: Workshop,
+) -> None:
     run = with_a_busy_colleague(workshop, asking(call("probe.effect", name="b")))
     workshop.deny(workshop.card(workshop.drive(child_of(run))), "")
     drive_all(workshop, run)

@@ -1,4 +1,5 @@
-"""An employee creates or cancels a schedule only by a card, which shows what starts, when, and on whose behalf."""
+"""An employee creates or cancels a schedule only by a card, which shows what starts, when, and on
+whose behalf."""
 
 from typing import Any
 
@@ -10,12 +11,24 @@ from agents.runs import schedules
 from agents.runs.models import CallStatus, Run, RunStatus
 from agents.worker.sweeper import sweep_once
 from tests.features import feature
-from tests.workshop import Workshop, asking, build_workshop, call, calls, data_of, error_code, last_call, statuses
+from tests.workshop import (
+    Workshop,
+    asking,
+    build_workshop,
+    call,
+    calls,
+    data_of,
+    error_code,
+    last_call,
+    statuses,
+)
 from tools.schedules.models import Schedule
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-CREATE = call("schedule.create", task="Summarize the week", cron="0 9 * * MON", time_zone="Europe/Berlin")
+CREATE = call(
+    "schedule.create", task="Summarize the week", cron="0 9 * * MON", time_zone="Europe/Berlin"
+)
 
 
 @pytest.fixture
@@ -36,8 +49,15 @@ def create_schedule(shop: Workshop, task: str = "Look around") -> Schedule:
 
 
 class TestCreatingASchedule:
-    @feature("Built-in tools", "`schedule.list`, `create`, `cancel`", "tools/office/tools/schedule.py", whole_file=True)
-    def test_shows_what_starts_when_and_on_whose_behalf_and_stores_nothing(self, shop: Workshop) -> None:
+    @feature(
+        "Built-in tools",
+        "`schedule.list`, `create`, `cancel`",
+        "tools/office/tools/schedule.py",
+        whole_file=True,
+    )
+    def test_shows_what_starts_when_and_on_whose_behalf_and_stores_nothing(
+        self, shop: Workshop
+    ) -> None:
         run = run_call(shop, CREATE)
         card = shop.card(run)
         assert card.sentence.startswith(
@@ -92,7 +112,9 @@ class TestCreatingASchedule:
         card = shop.card(run)
         sentence = card.sentence
         shop.approve(card)
-        monkeypatch.setattr("tools.office.tools.schedule.NEXT_TIMES", 3)  # as if the next times had changed
+        monkeypatch.setattr(
+            "tools.office.tools.schedule.NEXT_TIMES", 3
+        )  # as if the next times had changed
         run = shop.drive(run)
         assert statuses(run) == [CallStatus.SUCCEEDED]
         card.refresh_from_db()
@@ -148,13 +170,20 @@ class TestCancellingASchedule:
         schedule = create_schedule(shop)
         run = run_call(shop, call("schedule.cancel", schedule_id=str(schedule.pk)))
         card = shop.card(run)
-        assert card.sentence == f"Cancel schedule **{schedule.pk}**: “Look around” every day at 09:00 (UTC)"
+        assert (
+            card.sentence
+            == f"Cancel schedule **{schedule.pk}**: “Look around” every day at 09:00 (UTC)"
+        )
         (target,) = card.preview["targets"]
         assert (target["before"], target["after"]) == ({"state": "active"}, {"state": "cancelled"})
         shop.approve(card)
         assert statuses(shop.drive(run)) == [CallStatus.SUCCEEDED]
         schedule.refresh_from_db()
-        assert (schedule.state, schedule.cancelled_by, schedule.next_at) == ("cancelled", "Dana", None)
+        assert (schedule.state, schedule.cancelled_by, schedule.next_at) == (
+            "cancelled",
+            "Dana",
+            None,
+        )
 
     def test_works_although_the_schedule_fired_meanwhile(self, shop: Workshop) -> None:
         schedule = create_schedule(shop)
@@ -184,7 +213,11 @@ class TestCancellingASchedule:
 class TestListingSchedules:
     def test_needs_no_approval_and_shows_those_of_the_organization(self, shop: Workshop) -> None:
         create_schedule(build_workshop("other"), "Foreign")
-        kept, paused, gone = create_schedule(shop), create_schedule(shop, "Rest"), create_schedule(shop, "Gone")
+        kept, paused, gone = (
+            create_schedule(shop),
+            create_schedule(shop, "Rest"),
+            create_schedule(shop, "Gone"),
+        )
         schedules.pause(shop.operator, paused.pk)
         schedules.cancel(shop.operator, gone.pk)
         run = run_call(shop, call("schedule.list"))

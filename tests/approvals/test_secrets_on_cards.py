@@ -24,7 +24,9 @@ class Telling(Echo):
     def preview(self, params: Any, context: ToolContext) -> Preview:
         token = context.credentials["github"]["token"]
         if self.refuses:
-            raise ToolError(ErrorCode.UNAUTHORIZED, f"{token} was refused.", expected=f"not {token}")
+            raise ToolError(
+                ErrorCode.UNAUTHORIZED, f"{token} was refused.", expected=f"not {token}"
+            )
         return Preview("update", (Target("1", f"at {token}", 1, {"key": token}, {token: "new"}),))
 
     def sentence(self, params: Any, preview: Preview) -> str:
@@ -39,10 +41,17 @@ def test_secrets_are_removed_from_the_effect_and_the_sentence() -> None:
     effect = compute(Telling())
     assert effect.sentence == "Change **at [hidden]**"
     (target,) = effect.preview.targets
-    assert (target.label, target.before, target.after) == ("at [hidden]", {"key": "[hidden]"}, {"[hidden]": "new"})
+    assert (target.label, target.before, target.after) == (
+        "at [hidden]",
+        {"key": "[hidden]"},
+        {"[hidden]": "new"},
+    )
 
 
 def test_secrets_are_removed_from_the_error_of_a_preview() -> None:
     with pytest.raises(ToolError) as caught:
         compute(Telling(refuses=True))
-    assert (caught.value.message, caught.value.expected) == ("[hidden] was refused.", "not [hidden]")
+    assert (caught.value.message, caught.value.expected) == (
+        "[hidden] was refused.",
+        "not [hidden]",
+    )

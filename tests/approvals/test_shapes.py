@@ -1,4 +1,5 @@
-"""The shape of a card: equal for calls that differ only in values, so that their cards are one group."""
+"""The shape of a card: equal for calls that differ only in values, so that their cards are one
+group."""
 
 from __future__ import annotations
 
@@ -13,7 +14,13 @@ PARAMS = {"record_id": "1", "changes": {"phone": "+1"}}
 
 
 def make_call(**changes: Any) -> ToolCall:
-    values = {"tool": "data.updateRecord", "version": "1", "definition_hash": "a", "level": "write", "params": PARAMS}
+    values = {
+        "tool": "data.updateRecord",
+        "version": "1",
+        "definition_hash": "a",
+        "level": "write",
+        "params": PARAMS,
+    }
     return ToolCall(**{**values, **changes})
 
 
@@ -31,7 +38,9 @@ def make_call(**changes: Any) -> ToolCall:
         {"params": {"record_id": "1", "changes": {"phone": {"home": "+1"}}}},
     ],
 )
-def test_another_tool_definition_level_or_set_of_params_changes_the_shape(changes: dict[str, Any]) -> None:
+def test_another_tool_definition_level_or_set_of_params_changes_the_shape(
+    changes: dict[str, Any],
+) -> None:
     assert compute_shape(make_call(**changes)) != compute_shape(make_call())
 
 
@@ -41,7 +50,14 @@ def test_another_tool_definition_level_or_set_of_params_changes_the_shape(change
         {"params": {"record_id": "2", "changes": {"phone": "+2"}}},
         {"params": {"record_id": 7, "changes": {"phone": ["+1", "+2"]}}},
         {"params": {"changes": {"phone": "+1"}, "record_id": "1"}},
-        {"organization_id": 2, "run_id": 2, "pass_number": 2, "index": 2, "params_hash": "b", "signature": "b"},
+        {
+            "organization_id": 2,
+            "run_id": 2,
+            "pass_number": 2,
+            "index": 2,
+            "params_hash": "b",
+            "signature": "b",
+        },
     ],
 )
 def test_other_values_in_another_run_keep_the_shape(changes: dict[str, Any]) -> None:

@@ -1,4 +1,5 @@
-"""Random histories of cards under approval rules have the same decisions as a second, slow implementation."""
+"""Random histories of cards under approval rules have the same decisions as a second, slow
+implementation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Grace: an approval may wait some seconds for its start, and the person who gave it can undo it until then."""
+"""Grace: an approval may wait some seconds for its start, and the person who gave it can undo it
+until then."""
 
 from datetime import timedelta
 
@@ -11,7 +12,18 @@ from agents.platform.refusals import Conflict
 from agents.runs.models import Approval, ApprovalStatus, CallStatus, RunStatus, ToolCall
 from agents.worker.sweeper import sweep_once
 from tests.recorder import Recorder
-from tests.workshop import Workshop, again, asking, call, calls, error_code, event_types, make_due, payloads, statuses
+from tests.workshop import (
+    Workshop,
+    again,
+    asking,
+    call,
+    calls,
+    error_code,
+    event_types,
+    make_due,
+    payloads,
+    statuses,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -36,7 +48,9 @@ class TestGrace:
         assert workshop.drive(card.run).status == RunStatus.WAITING
         assert not recorder.effects
 
-    def test_ends_when_the_sweeper_notices(self, workshop: Workshop, card: Approval, recorder: Recorder) -> None:
+    def test_ends_when_the_sweeper_notices(
+        self, workshop: Workshop, card: Approval, recorder: Recorder
+    ) -> None:
         workshop.approve(card, grace_s=10)
         make_due(card.run)
         sweep_once()
@@ -45,7 +59,9 @@ class TestGrace:
         assert list(recorder.effects.values()) == [1]
         assert event_types(card.run).count("run_resumed") == 1
 
-    def test_of_one_call_does_not_delay_another(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_of_one_call_does_not_delay_another(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         workshop.play(asking(call("probe.effect", name="a"), call("probe.effect", name="b")))
         run = workshop.work()
         slow, quick = workshop.cards(run)
@@ -84,7 +100,9 @@ class TestUndo:
         assert events[1]["next_approval_id"] == str(new_card.pk)
         assert AuditEntry.objects.get(action="decision_undone").actor == "user:acme-approver"
 
-    def test_is_refused_for_a_call_that_is_not_waiting_to_start(self, workshop: Workshop, card: Approval) -> None:
+    def test_is_refused_for_a_call_that_is_not_waiting_to_start(
+        self, workshop: Workshop, card: Approval
+    ) -> None:
         workshop.approve(card, grace_s=10)
         ToolCall.objects.filter(pk=card.tool_call_id).update(status=CallStatus.AWAITING_APPROVAL)
         with pytest.raises(Conflict):
@@ -108,7 +126,9 @@ class TestUndo:
         assert list(recorder.effects.values()) == [1]
         assert calls(run)[0].attempts == 1
 
-    def test_returns_the_same_new_card_when_repeated(self, workshop: Workshop, card: Approval) -> None:
+    def test_returns_the_same_new_card_when_repeated(
+        self, workshop: Workshop, card: Approval
+    ) -> None:
         workshop.approve(card, grace_s=10)
         assert workshop.undo(card) == workshop.undo(card)
         assert len(workshop.cards(card.run)) == 1
@@ -137,14 +157,18 @@ class TestUndo:
             decisions.undo(workshop.approver, card.pk, "d-2")
         assert decisions.undo(workshop.approver, card.pk, "d-1").sequence == 2
 
-    def test_is_refused_after_the_start(self, workshop: Workshop, card: Approval, recorder: Recorder) -> None:
+    def test_is_refused_after_the_start(
+        self, workshop: Workshop, card: Approval, recorder: Recorder
+    ) -> None:
         workshop.approve(card)
         workshop.drive(card.run)
         with pytest.raises(Conflict):
             workshop.undo(card)
         assert list(recorder.effects.values()) == [1]
 
-    def test_is_refused_for_a_pending_or_denied_card(self, workshop: Workshop, card: Approval) -> None:
+    def test_is_refused_for_a_pending_or_denied_card(
+        self, workshop: Workshop, card: Approval
+    ) -> None:
         with pytest.raises(Conflict):
             workshop.undo(card)
         workshop.deny(card)
@@ -160,7 +184,9 @@ class TestUndo:
 
 
 class TestAnApprovalThatDidNotStartInTime:
-    def test_is_asked_again_by_the_sweeper(self, workshop: Workshop, card: Approval, recorder: Recorder) -> None:
+    def test_is_asked_again_by_the_sweeper(
+        self, workshop: Workshop, card: Approval, recorder: Recorder
+    ) -> None:
         workshop.approve(card)
         Approval.objects.filter(pk=card.pk).update(start_after=Now() - timedelta(hours=1))
         sweep_once()
@@ -170,7 +196,9 @@ class TestAnApprovalThatDidNotStartInTime:
         assert workshop.drive(card.run).status == RunStatus.WAITING
         assert not recorder.effects
 
-    def test_is_not_asked_again_if_the_call_is_now_forbidden(self, workshop: Workshop, card: Approval) -> None:
+    def test_is_not_asked_again_if_the_call_is_now_forbidden(
+        self, workshop: Workshop, card: Approval
+    ) -> None:
         workshop.approve(card)
         workshop.employee.grants.all().delete()
         Approval.objects.filter(pk=card.pk).update(start_after=Now() - timedelta(hours=1))
@@ -189,7 +217,9 @@ class TestAnApprovalThatDidNotStartInTime:
         assert "not used in time" in new_card.why
         assert not recorder.effects
 
-    def test_is_asked_again_only_once_by_two_sweeps(self, workshop: Workshop, card: Approval) -> None:
+    def test_is_asked_again_only_once_by_two_sweeps(
+        self, workshop: Workshop, card: Approval
+    ) -> None:
         workshop.approve(card, grace_s=10)
         Approval.objects.filter(pk=card.pk).update(start_after=Now() - timedelta(hours=1))
         sweep_once()

@@ -1,4 +1,5 @@
-"""A write with an unknown outcome needs attention: the engine never repeats it, and a person reports the outcome."""
+"""A write with an unknown outcome needs attention: the engine never repeats it, and a person
+reports the outcome."""
 
 import pytest
 
@@ -39,20 +40,34 @@ def lost(workshop: Workshop) -> Run:
 
 
 class TestAFailedWrite:
-    @pytest.mark.parametrize("code", ["TIMEOUT", "NETWORK_ERROR", "TOOL_EXECUTION_FAILED", "OUTCOME_UNKNOWN", ""])
-    def test_without_a_definite_error_has_an_unknown_outcome(self, workshop: Workshop, code: str) -> None:
+    @pytest.mark.parametrize(
+        "code", ["TIMEOUT", "NETWORK_ERROR", "TOOL_EXECUTION_FAILED", "OUTCOME_UNKNOWN", ""]
+    )
+    def test_without_a_definite_error_has_an_unknown_outcome(
+        self, workshop: Workshop, code: str
+    ) -> None:
         run = approve_and_drive(workshop, call("probe.failingEffect", code=code))
         assert run.status == RunStatus.NEEDS_ATTENTION
         assert statuses(run) == [CallStatus.OUTCOME_UNKNOWN]
 
-    @pytest.mark.parametrize("code", ["NOT_FOUND", "UNAUTHORIZED", "RATE_LIMIT_EXCEEDED", "OPERATION_FAILED"])
-    def test_with_a_definite_error_code_counts_as_failed(self, workshop: Workshop, code: str) -> None:
+    @pytest.mark.parametrize(
+        "code", ["NOT_FOUND", "UNAUTHORIZED", "RATE_LIMIT_EXCEEDED", "OPERATION_FAILED"]
+    )
+    def test_with_a_definite_error_code_counts_as_failed(
+        self, workshop: Workshop, code: str
+    ) -> None:
         run = approve_and_drive(workshop, call("probe.failingEffect", code=code))
         (row,) = calls(run)
-        assert (run.status, row.status, error_code(row)) == (RunStatus.SUCCEEDED, CallStatus.FAILED, code)
+        assert (run.status, row.status, error_code(row)) == (
+            RunStatus.SUCCEEDED,
+            CallStatus.FAILED,
+            code,
+        )
 
     def test_that_was_not_attempted_counts_as_failed(self, workshop: Workshop) -> None:
-        run = approve_and_drive(workshop, call("probe.failingEffect", code="NETWORK_ERROR", attempted=False))
+        run = approve_and_drive(
+            workshop, call("probe.failingEffect", code="NETWORK_ERROR", attempted=False)
+        )
         assert (run.status, statuses(run)) == (RunStatus.SUCCEEDED, [CallStatus.FAILED])
 
     def test_does_not_show_the_text_of_an_exception(self, workshop: Workshop) -> None:
@@ -62,14 +77,19 @@ class TestAFailedWrite:
 
 
 class TestAnApprovedRead:
-    def test_of_a_host_that_is_not_allowed_can_have_an_unknown_outcome_like_a_write(self, workshop: Workshop) -> None:
+    def test_of_a_host_that_is_not_allowed_can_have_an_unknown_outcome_like_a_write(
+        self, workshop: Workshop
+    ) -> None:
         workshop.play(asking(call("probe.visit", host="example.org", code="NETWORK_ERROR")))
         run = workshop.work()
         (card,) = workshop.cards(run)
         assert "example.org" in card.why
         workshop.approve(card)
         run = workshop.drive(run)
-        assert (run.status, statuses(run)) == (RunStatus.NEEDS_ATTENTION, [CallStatus.OUTCOME_UNKNOWN])
+        assert (run.status, statuses(run)) == (
+            RunStatus.NEEDS_ATTENTION,
+            [CallStatus.OUTCOME_UNKNOWN],
+        )
         workshop.resolve(calls(run)[0], "not_done")
 
     def test_that_succeeds_has_its_result(self, workshop: Workshop) -> None:
@@ -112,12 +132,20 @@ class TestAnUnknownOutcome:
         assert statuses(run) == [CallStatus.OUTCOME_UNKNOWN, CallStatus.SUCCEEDED]
         assert run.status == RunStatus.NEEDS_ATTENTION
 
-    def test_holds_no_worker_and_leaves_messages_waiting(self, workshop: Workshop, lost: Run) -> None:
+    def test_holds_no_worker_and_leaves_messages_waiting(
+        self, workshop: Workshop, lost: Run
+    ) -> None:
         assert (lost.lease_owner, lost.lease_expires_at) == ("", None)
         assert workshop.say(lost).status == RunStatus.NEEDS_ATTENTION
 
-    def test_leaves_the_run_waiting_after_its_resolution_if_a_card_is_open(self, workshop: Workshop) -> None:
-        workshop.play(asking(call("probe.failingEffect", code="NETWORK_ERROR"), call("probe.effect", name="a")))
+    def test_leaves_the_run_waiting_after_its_resolution_if_a_card_is_open(
+        self, workshop: Workshop
+    ) -> None:
+        workshop.play(
+            asking(
+                call("probe.failingEffect", code="NETWORK_ERROR"), call("probe.effect", name="a")
+            )
+        )
         run = workshop.work()
         workshop.approve(workshop.card(run))
         run = workshop.drive(run)
@@ -127,7 +155,9 @@ class TestAnUnknownOutcome:
 
 
 class TestResolving:
-    def test_as_succeeded_continues_with_the_reason_given(self, workshop: Workshop, lost: Run) -> None:
+    def test_as_succeeded_continues_with_the_reason_given(
+        self, workshop: Workshop, lost: Run
+    ) -> None:
         done = workshop.resolve(calls(lost)[0], "succeeded", "I see it in the ledger.")
         assert done.status == CallStatus.SUCCEEDED
         assert "I see it in the ledger." in done.content
@@ -138,7 +168,9 @@ class TestResolving:
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         params = {"code": "NETWORK_ERROR"}
-        model.script(Response(calls=(Call("probe.failingEffect", params),)), Response(text="I see."))
+        model.script(
+            Response(calls=(Call("probe.failingEffect", params),)), Response(text="I see.")
+        )
         run = workshop.work()
         workshop.approve(workshop.card(run))
         run = workshop.drive(run)
@@ -149,10 +181,14 @@ class TestResolving:
         assert "Nothing arrived." in content
         assert "You may ask for it again" in content
 
-    def test_is_published_and_audited_and_closes_the_card(self, workshop: Workshop, lost: Run) -> None:
+    def test_is_published_and_audited_and_closes_the_card(
+        self, workshop: Workshop, lost: Run
+    ) -> None:
         row = workshop.resolve(calls(lost)[0], "not_done", "No.")
         events = payloads(lost, "call_resolved")
-        assert events == [{"call_id": str(row.pk), "outcome": "not_done", "by": "acme-approver", "reason": "No."}]
+        assert events == [
+            {"call_id": str(row.pk), "outcome": "not_done", "by": "acme-approver", "reason": "No."}
+        ]
         assert AuditEntry.objects.get(action="outcome_resolved").actor == "user:acme-approver"
         assert not workshop.cards(lost)
         assert again(lost).status == RunStatus.QUEUED
@@ -186,7 +222,9 @@ class TestResolving:
         assert refused.value.extra["field"] == field
         assert statuses(lost) == [CallStatus.OUTCOME_UNKNOWN]
 
-    def test_is_limited_to_approvers_of_the_same_organization(self, workshop: Workshop, lost: Run) -> None:
+    def test_is_limited_to_approvers_of_the_same_organization(
+        self, workshop: Workshop, lost: Run
+    ) -> None:
         for role in ("viewer", "operator"):
             with pytest.raises(Forbidden):
                 resolutions.resolve(workshop.members[role], calls(lost)[0].pk, "succeeded", "r")

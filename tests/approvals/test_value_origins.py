@@ -1,4 +1,5 @@
-"""Values from outside on a card: a line for each, a link to the call that brought it, and a table of all values."""
+"""Values from outside on a card: a line for each, a link to the call that brought it, and a table
+of all values."""
 
 from __future__ import annotations
 
@@ -16,10 +17,14 @@ pytestmark = pytest.mark.django_db(transaction=True)
 HOSTILE = "<script>alert(1)</script>\u202e.example"
 
 
-def show_card(workshop: Workshop, *sightings: Sighting, is_partial: bool = False, unsearched: int = 0) -> str:
+def show_card(
+    workshop: Workshop, *sightings: Sighting, is_partial: bool = False, unsearched: int = 0
+) -> str:
     """Show a waiting card whose call has these recorded origins."""
     record = workshop.record()
-    workshop.play(asking(call("data.updateRecord", record_id=record.pk, changes={"status": "inactive"})))
+    workshop.play(
+        asking(call("data.updateRecord", record_id=record.pk, changes={"status": "inactive"}))
+    )
     run = workshop.work()
     card = workshop.card(run)
     known = Provenance(sightings, unsearched, is_partial)
@@ -30,11 +35,21 @@ def show_card(workshop: Workshop, *sightings: Sighting, is_partial: bool = False
 
 
 def see(value: str, path: str = "changes.email", **more: object) -> Sighting:
-    given = {"origin": SeenIn.OUTSIDE, "tool": "web.fetchPage", "title": "Read a web page", "call_id": 7, "run_id": 3}
+    given = {
+        "origin": SeenIn.OUTSIDE,
+        "tool": "web.fetchPage",
+        "title": "Read a web page",
+        "call_id": 7,
+        "run_id": 3,
+    }
     return Sighting(path, path, value, **(given | more))  # type: ignore[arg-type]
 
 
-@feature("The gate", "Cards name values from outside, with the call that brought them", "agents/web/cards/origins.py")
+@feature(
+    "The gate",
+    "Cards name values from outside, with the call that brought them",
+    "agents/web/cards/origins.py",
+)
 def test_a_value_from_outside_links_to_the_call_that_returned_it(workshop: Workshop) -> None:
     html = show_card(workshop, see("evil.example", stands_out=True))
     assert '<li class="stands-out">' in html
@@ -43,7 +58,9 @@ def test_a_value_from_outside_links_to_the_call_that_returned_it(workshop: Works
 
 
 def test_a_card_without_outside_values_has_no_such_line(workshop: Workshop) -> None:
-    html = show_card(workshop, see("office@acme.example", origin=SeenIn.OWN, title="Search records"))
+    html = show_card(
+        workshop, see("office@acme.example", origin=SeenIn.OWN, title="Search records")
+    )
     assert "From outside" not in html
     assert "your own data: <a" in html
 

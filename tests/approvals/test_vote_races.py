@@ -1,4 +1,5 @@
-"""Of many people who approve a card at once, exactly as many count as its rule needs, and its call starts once."""
+"""Of many people who approve a card at once, exactly as many count as its rule needs, and its call
+starts once."""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ RACES = 2
     "Of fifty people who approve at once, exactly as many count as the rule needs",
     "agents/approvals/votes.py",
 )
-def test_exactly_the_first_three_of_fifty_simultaneous_voters_count(workshop: Workshop, recorder: Recorder) -> None:
+def test_exactly_the_first_three_of_fifty_simultaneous_voters_count(
+    workshop: Workshop, recorder: Recorder
+) -> None:
     crowd = Crowd(workshop)
     for number in range(RACES):
         crowd.race(recorder, f"race {number}")

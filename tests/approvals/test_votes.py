@@ -24,7 +24,9 @@ from tests.workshop import Workshop, asking, call, payloads
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def add_member(workshop: Workshop, name: str, *groups: ApproverGroup, role: Role = Role.APPROVER) -> Membership:
+def add_member(
+    workshop: Workshop, name: str, *groups: ApproverGroup, role: Role = Role.APPROVER
+) -> Membership:
     user = User.objects.create_user(name)
     member = Membership.objects.create(organization=workshop.organization, user=user, role=role)
     member.approver_groups.set(groups)
@@ -32,7 +34,9 @@ def add_member(workshop: Workshop, name: str, *groups: ApproverGroup, role: Role
 
 
 def make_rule(workshop: Workshop, **columns: Any) -> ApprovalRule:
-    return ApprovalRule.objects.create(organization=workshop.organization, **{"name": "payments", **columns})
+    return ApprovalRule.objects.create(
+        organization=workshop.organization, **{"name": "payments", **columns}
+    )
 
 
 @pytest.fixture
@@ -59,9 +63,9 @@ def card(workshop: Workshop, recorder: Recorder, finance: ApproverGroup) -> Appr
 
 
 def standing_of(card: Approval) -> CardStanding:
-    return find_standings(card.organization, [Approval.objects.select_related("run", "tool_call").get(pk=card.pk)])[
-        card.pk
-    ]
+    return find_standings(
+        card.organization, [Approval.objects.select_related("run", "tool_call").get(pk=card.pk)]
+    )[card.pk]
 
 
 def test_a_card_waits_until_enough_people_of_the_group_have_approved(
@@ -75,12 +79,18 @@ def test_a_card_waits_until_enough_people_of_the_group_have_approved(
     assert workshop.approve(card, by=fred).status == ApprovalStatus.APPROVED
     workshop.drive(card.run)
     assert sum(recorder.effects.values()) == 1
-    actions = AuditEntry.objects.filter(subject=f"approval:{card.pk}").values_list("actor", "action")
+    actions = AuditEntry.objects.filter(subject=f"approval:{card.pk}").values_list(
+        "actor", "action"
+    )
     assert set(actions) >= {("user:fay", "vote_cast"), ("user:fred", "card_approved")}
 
 
-@feature("The gate", "The panel and REST tell of each vote and its withdrawal", "agents/runs/events.py")
-def test_the_panel_and_rest_show_a_vote_and_its_withdrawal(workshop: Workshop, card: Approval, fay: Membership) -> None:
+@feature(
+    "The gate", "The panel and REST tell of each vote and its withdrawal", "agents/runs/events.py"
+)
+def test_the_panel_and_rest_show_a_vote_and_its_withdrawal(
+    workshop: Workshop, card: Approval, fay: Membership
+) -> None:
     workshop.approve(card, by=fay)
     needed = "1 of 2: someone from Finance"
     about = {"approval_id": str(card.pk), "call_id": str(card.tool_call_id), "by": "fay"}
@@ -109,7 +119,9 @@ def test_nobody_can_vote_twice_and_a_repeated_request_gets_the_same_response(
     workshop: Workshop, card: Approval, fay: Membership
 ) -> None:
     for _ in range(2):
-        assert workshop.approve(card, by=fay, decision_id="click-1").status == ApprovalStatus.PENDING
+        assert (
+            workshop.approve(card, by=fay, decision_id="click-1").status == ApprovalStatus.PENDING
+        )
     with pytest.raises(Forbidden):
         workshop.approve(card, by=fay, decision_id="click-2")
     assert Vote.objects.count() == 1
@@ -132,10 +144,15 @@ def test_a_vote_on_one_card_does_not_affect_other_cards(
     workshop.play(asking(call("probe.effect", name="pay again")))
     other = workshop.card(workshop.work())
     workshop.approve(other, by=fay)
-    assert set(Vote.objects.filter(withdrawn_at=None).values_list("approval", flat=True)) == {card.pk, other.pk}
+    assert set(Vote.objects.filter(withdrawn_at=None).values_list("approval", flat=True)) == {
+        card.pk,
+        other.pk,
+    }
 
 
-def test_a_withdrawn_vote_keeps_its_time(workshop: Workshop, card: Approval, fay: Membership, fred: Membership) -> None:
+def test_a_withdrawn_vote_keeps_its_time(
+    workshop: Workshop, card: Approval, fay: Membership, fred: Membership
+) -> None:
     workshop.approve(card, by=fay)
     workshop.undo(card, by=fay)
     withdrawn = Vote.objects.get().withdrawn_at
@@ -143,7 +160,9 @@ def test_a_withdrawn_vote_keeps_its_time(workshop: Workshop, card: Approval, fay
     assert Vote.objects.get(voter=fay.user).withdrawn_at == withdrawn
 
 
-def test_a_card_for_several_people_does_not_offer_a_standing_grant(workshop: Workshop, card: Approval) -> None:
+def test_a_card_for_several_people_does_not_offer_a_standing_grant(
+    workshop: Workshop, card: Approval
+) -> None:
     client = Client()
     client.force_login(workshop.approver.user)
     offer = f"/grants/new/?card={card.pk}"
@@ -152,12 +171,16 @@ def test_a_card_for_several_people_does_not_offer_a_standing_grant(workshop: Wor
     assert offer in client.get(f"/approvals/{card.pk}/").content.decode()
 
 
-def test_the_first_denial_decides_whoever_gives_it(workshop: Workshop, card: Approval, fay: Membership) -> None:
+def test_the_first_denial_decides_whoever_gives_it(
+    workshop: Workshop, card: Approval, fay: Membership
+) -> None:
     workshop.approve(card, by=fay)
     assert workshop.deny(card, by=workshop.approver).status == ApprovalStatus.DENIED
 
 
-def test_an_edit_discards_all_votes(workshop: Workshop, card: Approval, fay: Membership, fred: Membership) -> None:
+def test_an_edit_discards_all_votes(
+    workshop: Workshop, card: Approval, fay: Membership, fred: Membership
+) -> None:
     workshop.approve(card, by=fay)
     edited = workshop.edit(card, {"name": "other"}, by=workshop.admin)
     assert workshop.approve(edited, by=fred).status == ApprovalStatus.PENDING
@@ -235,7 +258,8 @@ def test_a_concurrent_approval_that_the_voter_has_not_seen_stops_theirs(
     assert refused.value.extra == {"approved_by": ["fay"], "needs": standing_of(card).needs}
     assert Vote.objects.filter(withdrawn_at=None).count() == 1
     assert (
-        decisions.approve(fred, card.pk, Decision(card.digest, seen_approvals="fay")).status == ApprovalStatus.APPROVED
+        decisions.approve(fred, card.pk, Decision(card.digest, seen_approvals="fay")).status
+        == ApprovalStatus.APPROVED
     )
 
 
@@ -258,7 +282,9 @@ def test_the_vote_of_a_deputy_who_left_does_not_count(
     assert workshop.approve(card, by=fred).status == ApprovalStatus.PENDING
 
 
-def test_a_rule_applies_only_to_matching_cards(workshop: Workshop, recorder: Recorder, finance: ApproverGroup) -> None:
+def test_a_rule_applies_only_to_matching_cards(
+    workshop: Workshop, recorder: Recorder, finance: ApproverGroup
+) -> None:
     other = Organization.objects.create(name="Globex", slug="globex")
     ApprovalRule.objects.create(organization=other, name="all", needed=3)
     make_rule(workshop, tool="probe.knock", group=finance)
@@ -267,7 +293,9 @@ def test_a_rule_applies_only_to_matching_cards(workshop: Workshop, recorder: Rec
     assert workshop.approve(workshop.card(workshop.work())).status == ApprovalStatus.APPROVED
 
 
-def test_an_unreadable_rule_does_not_relax_any_card(workshop: Workshop, card: Approval, fay: Membership) -> None:
+def test_an_unreadable_rule_does_not_relax_any_card(
+    workshop: Workshop, card: Approval, fay: Membership
+) -> None:
     ApprovalRule.objects.update(conditions=["x"])
     with pytest.raises(Forbidden):
         workshop.approve(card, by=fay)
@@ -318,17 +346,27 @@ def test_a_deputy_of_a_demoted_person_approves_in_their_own_name(
 
 @pytest.mark.parametrize("name", ["fay", "fred"])
 def test_a_card_with_a_relaxed_rule_needs_one_more_approval_to_complete(
-    workshop: Workshop, recorder: Recorder, card: Approval, fay: Membership, fred: Membership, name: str
+    workshop: Workshop,
+    recorder: Recorder,
+    card: Approval,
+    fay: Membership,
+    fred: Membership,
+    name: str,
 ) -> None:
     """The votes are already sufficient, but only another approval completes the card."""
     assert workshop.approve(card, by=fay).status == ApprovalStatus.PENDING
     ApprovalRule.objects.update(needed=1)
     assert standing_of(card).needs == "one more approval, because the rules have changed"
-    assert standing_of(card).list_barred() == ["acme-approver", "acme-admin"], "they are not of Finance"
+    assert standing_of(card).list_barred() == ["acme-approver", "acme-admin"], (
+        "they are not of Finance"
+    )
     assert not standing_of(card).stuck
     with pytest.raises(Forbidden):
         workshop.approve(card)
-    assert workshop.approve(card, by={"fay": fay, "fred": fred}[name]).status == ApprovalStatus.APPROVED
+    assert (
+        workshop.approve(card, by={"fay": fay, "fred": fred}[name]).status
+        == ApprovalStatus.APPROVED
+    )
     workshop.drive(card.run)
     assert sum(recorder.effects.values()) == 1
 
@@ -346,7 +384,9 @@ def test_a_resent_request_does_not_complete_a_card_with_a_relaxed_rule(
 def test_a_vote_that_no_rule_counts_does_not_use_up_the_right_to_vote(
     workshop: Workshop, card: Approval, fay: Membership, fred: Membership
 ) -> None:
-    Deputy.objects.create(member=fay, deputy=workshop.approver, ends_at=timezone.now() + timedelta(hours=1))
+    Deputy.objects.create(
+        member=fay, deputy=workshop.approver, ends_at=timezone.now() + timedelta(hours=1)
+    )
     workshop.approve(card)
     ApprovalRule.objects.update(excludes_requesters=True)
     Message.objects.create(run=card.run, number=2, author=workshop.approver.user, text="Go on.")
@@ -360,7 +400,9 @@ def test_rest_shows_the_missing_approvals_and_a_bulk_decision_reports_a_mere_vot
     client = Client()
     client.force_login(fay.user)
     one = {"approval_id": str(card.pk), "action": "approve", "digest": card.digest}
-    many = client.post("/api/approvals/decide", {"decisions": [one]}, content_type="application/json").json()
+    many = client.post(
+        "/api/approvals/decide", {"decisions": [one]}, content_type="application/json"
+    ).json()
     assert (many["outcomes"][0]["status"], many["outcomes"][0]["code"]) == (202, "voted")
     detail = client.get(f"/api/approvals/{card.pk}").json()
     assert (detail["status"], detail["needs"], detail["approved_by"]) == (
@@ -373,6 +415,8 @@ def test_rest_shows_the_missing_approvals_and_a_bulk_decision_reports_a_mere_vot
     assert "data-is-barred" in page
     client.force_login(fred.user)
     response = client.post(
-        f"/api/approvals/{card.pk}/approve", {"digest": card.digest}, content_type="application/json"
+        f"/api/approvals/{card.pk}/approve",
+        {"digest": card.digest},
+        content_type="application/json",
     )
     assert (response.json()["status"], response.json()["needs"]) == ("approved", "")

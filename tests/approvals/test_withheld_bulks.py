@@ -1,4 +1,5 @@
-"""One row undoes a bulk approval: none of its calls starts, then its cards are renewed one by one."""
+"""One row undoes a bulk approval: none of its calls starts, then its cards are renewed one by
+one."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ def approve_together(workshop: Workshop, count: int = 4, grace_s: int = 0) -> tu
     workshop.play(asking(*[call("probe.effect", name=str(number)) for number in range(count)]))
     run, bulk_id = workshop.work(), uuid4()
     items = [
-        (card.pk, "approve", decisions.Decision(digest=card.digest, grace_s=grace_s)) for card in workshop.cards(run)
+        (card.pk, "approve", decisions.Decision(digest=card.digest, grace_s=grace_s))
+        for card in workshop.cards(run)
     ]
     assert {one.status for one in bulk.decide_many(workshop.approver, items, bulk_id)} == {200}
     return run, bulk_id
@@ -50,7 +52,9 @@ class TestTheRowOfAWithheldBulk:
         assert (run.status, set(statuses(run))) == (RunStatus.WAITING, {CallStatus.APPROVED})
         assert not recorder.effects
 
-    def test_keeps_the_sweeper_from_resuming_its_runs(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_keeps_the_sweeper_from_resuming_its_runs(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         run, bulk_id = approve_together(workshop)
         withhold(workshop.approver, bulk_id)
         assert workshop.drive(run).status == RunStatus.WAITING
@@ -58,15 +62,23 @@ class TestTheRowOfAWithheldBulk:
         WithheldBulk.objects.all().delete()
         assert [row.pk for row in due.STARTABLE_RUNS.fetch_all()] == [run.pk], "control"
 
-    def test_lets_calls_of_other_approvals_start(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_lets_calls_of_other_approvals_start(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         """The control: calls of another bulk start."""
         run, bulk_id = approve_together(workshop)
-        WithheldBulk.objects.create(organization=workshop.organization, user=workshop.approver.user, bulk_id=uuid4())
-        WithheldBulk.objects.create(organization=workshop.organization, user=workshop.admin.user, bulk_id=bulk_id)
+        WithheldBulk.objects.create(
+            organization=workshop.organization, user=workshop.approver.user, bulk_id=uuid4()
+        )
+        WithheldBulk.objects.create(
+            organization=workshop.organization, user=workshop.admin.user, bulk_id=bulk_id
+        )
         assert workshop.drive(run).status == RunStatus.SUCCEEDED
         assert len(recorder.effects) == 4
 
-    def test_does_not_block_another_approval_in_the_same_run(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_does_not_block_another_approval_in_the_same_run(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         workshop.play(asking(*[call("probe.effect", name=str(number)) for number in range(3)]))
         run, bulk_id = workshop.work(), uuid4()
         *together, alone = workshop.cards(run)
@@ -74,7 +86,11 @@ class TestTheRowOfAWithheldBulk:
         bulk.decide_many(workshop.approver, items, bulk_id)
         withhold(workshop.approver, bulk_id)
         workshop.approve(alone)
-        assert statuses(workshop.drive(run)) == [CallStatus.APPROVED, CallStatus.APPROVED, CallStatus.SUCCEEDED]
+        assert statuses(workshop.drive(run)) == [
+            CallStatus.APPROVED,
+            CallStatus.APPROVED,
+            CallStatus.SUCCEEDED,
+        ]
         assert len(recorder.effects) == 1
 
     def test_can_be_written_once_by_the_approver(self, workshop: Workshop) -> None:
@@ -86,7 +102,11 @@ class TestTheRowOfAWithheldBulk:
             read_state(workshop.approver, bulk_id)
         for _ in range(2):
             withhold(workshop.approver, bulk_id)
-        assert WithheldBulk.objects.count() == AuditEntry.objects.filter(action="bulk_undone").count() == 1
+        assert (
+            WithheldBulk.objects.count()
+            == AuditEntry.objects.filter(action="bulk_undone").count()
+            == 1
+        )
 
     def test_refuses_further_decisions_of_the_bulk(self, workshop: Workshop) -> None:
         run, bulk_id = approve_together(workshop, grace_s=60)
@@ -94,11 +114,17 @@ class TestTheRowOfAWithheldBulk:
         renew_all()
         (card, *_) = workshop.cards(run)
         with pytest.raises(Conflict, match="was undone"):
-            bulk.decide_many(workshop.approver, [(card.pk, "approve", decisions.Decision(digest=card.digest))], bulk_id)
+            bulk.decide_many(
+                workshop.approver,
+                [(card.pk, "approve", decisions.Decision(digest=card.digest))],
+                bulk_id,
+            )
 
 
 class TestRenewingAWithheldBulk:
-    def test_restores_each_card_and_counts_the_started_ones(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_restores_each_card_and_counts_the_started_ones(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         run, bulk_id = approve_together(workshop, grace_s=60)
         first = Approval.objects.filter(run=run).order_by("pk").first()
         assert first is not None
@@ -118,7 +144,9 @@ class TestRenewingAWithheldBulk:
         assert again(run).status == RunStatus.WAITING
         assert AuditEntry.objects.filter(action="decision_undone").count() == 3
 
-    def test_restores_a_late_approval_of_the_bulk_too(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_restores_a_late_approval_of_the_bulk_too(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         run, bulk_id = approve_together(workshop, grace_s=60)
         withhold(workshop.approver, bulk_id)
         renew_all()
@@ -130,7 +158,9 @@ class TestRenewingAWithheldBulk:
         assert renew_some()
         assert workshop.cards(run)[-1].sequence == 3
 
-    def test_allows_a_new_approval_of_the_cards(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_allows_a_new_approval_of_the_cards(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         run, bulk_id = approve_together(workshop)
         withhold(workshop.approver, bulk_id)
         renew_all()

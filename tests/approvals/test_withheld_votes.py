@@ -43,7 +43,9 @@ def renew_all() -> None:
 
 
 def start_now(run: Run) -> None:
-    Approval.objects.filter(run=run, status=ApprovalStatus.APPROVED).update(start_after=timezone.now())
+    Approval.objects.filter(run=run, status=ApprovalStatus.APPROVED).update(
+        start_after=timezone.now()
+    )
 
 
 def test_votes_of_an_undone_bulk_do_not_count(
@@ -58,7 +60,9 @@ def test_votes_of_an_undone_bulk_do_not_count(
     assert standing_of(cards[0]).approved_by == ["fay"], "control"
     withhold(fay, bulk_id)
     assert list_voters(run.organization_id) == {}
-    assert [workshop.approve(card, by=fred).status for card in cards] == [ApprovalStatus.PENDING] * 2
+    assert [workshop.approve(card, by=fred).status for card in cards] == [
+        ApprovalStatus.PENDING
+    ] * 2
     workshop.drive(run)
     assert not recorder.effects
     assert read_state(fay, bulk_id).text == "2 votes withdrawn."
@@ -75,7 +79,10 @@ def test_votes_of_an_undone_bulk_are_withdrawn_one_by_one_and_shown_in_the_panel
     workshop.undo(workshop.cards(run)[0], by=fred)
     bulk_id = uuid4()
     first = workshop.cards(run)[0]
-    assert bulk.decide_many(fay, [(first.pk, "approve", Decision(first.digest))], bulk_id)[0].status == 202
+    assert (
+        bulk.decide_many(fay, [(first.pk, "approve", Decision(first.digest))], bulk_id)[0].status
+        == 202
+    )
     withhold(fay, bulk_id)
     renew_all()
     assert kept != bulk_id
@@ -115,7 +122,9 @@ def test_a_bulk_of_the_same_id_undone_by_another_person_does_not_block_a_card(
     bulk_id = vote_together(workshop, run, fay)
     with pytest.raises(NotFound):
         withhold(fred, bulk_id)
-    WithheldBulk.objects.create(organization=workshop.organization, user=workshop.admin.user, bulk_id=bulk_id)
+    WithheldBulk.objects.create(
+        organization=workshop.organization, user=workshop.admin.user, bulk_id=bulk_id
+    )
     WithheldBulk.objects.create(organization=workshop.organization, user=fay.user, bulk_id=uuid4())
     for card in workshop.cards(run):
         workshop.approve(card, by=fred)

@@ -1,4 +1,5 @@
-"""Races for the last vote: many people approve one card at once, and an approval rule needs a few of them."""
+"""Races for the last vote: many people approve one card at once, and an approval rule needs a few
+of them."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ class Crowd:
         ApprovalRule.objects.create(organization=organization, name="Three people", needed=NEEDED)
 
     def race(self, recorder: Recorder, name: str) -> None:
-        """Let the whole crowd approve one card at once, and check that exactly the first three approvals counted."""
+        """Let the whole crowd approve one card at once, and check that exactly the first three
+        approvals counted."""
         self._workshop.play(asking(call("probe.effect", name=name)))
         card = self._workshop.card(self._workshop.work())
         answers: dict[str, ApprovalStatus | None] = {}
@@ -47,20 +49,32 @@ class Crowd:
         all_at_once([lambda member=member: approve(member) for member in self._members])  # type: ignore[misc]
         counted = [username for username, status in answers.items() if status is not None]
         assert sorted(answers.values(), key=str) == sorted(
-            [ApprovalStatus.APPROVED, *[ApprovalStatus.PENDING] * (NEEDED - 1), *[None] * (VOTERS - NEEDED)], key=str
+            [
+                ApprovalStatus.APPROVED,
+                *[ApprovalStatus.PENDING] * (NEEDED - 1),
+                *[None] * (VOTERS - NEEDED),
+            ],
+            key=str,
         )
         votes = Vote.objects.filter(approval=card, withdrawn_at=None).order_by("pk")
         assert sorted(votes.values_list("voter__username", flat=True)) == sorted(counted)
-        (approved,) = (username for username, status in answers.items() if status == ApprovalStatus.APPROVED)
+        (approved,) = (
+            username for username, status in answers.items() if status == ApprovalStatus.APPROVED
+        )
         assert Approval.objects.get(pk=card.pk).decided_by == votes.last().voter  # type: ignore[union-attr]
-        audited = AuditEntry.objects.filter(subject=f"approval:{card.pk}").values_list("action", "actor")
-        assert [actor for action, actor in audited if action == "card_approved"] == [f"user:{approved}"]
+        audited = AuditEntry.objects.filter(subject=f"approval:{card.pk}").values_list(
+            "action", "actor"
+        )
+        assert [actor for action, actor in audited if action == "card_approved"] == [
+            f"user:{approved}"
+        ]
         assert sum(action == "vote_cast" for action, _ in audited) == NEEDED - 1
         self._workshop.drive(card.run)
         assert recorder.arrivals[name] == 1
 
     def _approve(self, card: Approval, member: Membership) -> ApprovalStatus | None:
-        """Approve the card, and retry if the database is busy; return None if others had decided it."""
+        """Approve the card, and retry if the database is busy; return None if others had decided
+        it."""
         try:
             return ApprovalStatus(self._workshop.approve(card, by=member).status)
         except AlreadyDecided:

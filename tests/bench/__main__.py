@@ -1,4 +1,5 @@
-"""`make bench`: measures Gadget on PostgreSQL and SQLite, prints a table, and writes docs/internals/performance.md."""
+"""`make bench`: measures Gadget on PostgreSQL and SQLite, prints a table, and writes
+docs/internals/performance.md."""
 
 from __future__ import annotations
 
@@ -20,11 +21,23 @@ from tests.bench.paired import compare
 from tests.bench.report import PAGE, Column, table, write_page
 
 NAMES = (
-    *("passes", "history", "arrival", "notices", "elsewhere", "decisions", "desk", "crowd", "slow_model", "policy"),
+    *(
+        "passes",
+        "history",
+        "arrival",
+        "notices",
+        "elsewhere",
+        "decisions",
+        "desk",
+        "crowd",
+        "slow_model",
+        "policy",
+    ),
     *("bulk", "pages"),
 )
 ONLY_IF_NAMED = ("million", "compiled")
-"""Benchmarks omitted from a complete run: one takes minutes and gigabytes, the other helps to choose queries."""
+"""Benchmarks omitted from a complete run: one takes minutes and gigabytes, the other helps to
+choose queries."""
 REPEATS = 5
 QUICK_REPEATS = 2
 
@@ -32,16 +45,30 @@ QUICK_REPEATS = 2
 def main() -> int:
     """Run the benchmarks; return 0 if all of them worked."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help=f"{QUICK_REPEATS} repetitions in place of {REPEATS}")
-    parser.add_argument("--only", choices=(*NAMES, *ONLY_IF_NAMED), default="", help="one benchmark")
+    parser.add_argument(
+        "--quick", action="store_true", help=f"{QUICK_REPEATS} repetitions in place of {REPEATS}"
+    )
+    parser.add_argument(
+        "--only", choices=(*NAMES, *ONLY_IF_NAMED), default="", help="one benchmark"
+    )
     parser.add_argument("--database", choices=(POSTGRESQL, SQLITE), help="one database")
-    parser.add_argument("--against", default="", metavar="COMMIT", help="compare some acts with older code, in turns")
+    parser.add_argument(
+        "--against",
+        default="",
+        metavar="COMMIT",
+        help="compare some acts with older code, in turns",
+    )
     options = parser.parse_args()
     if options.against:
         compare(options.against, options.database or SQLITE)
         return 0
     began, machine = time.monotonic(), this_machine()
-    arguments = ["--repeats", str(QUICK_REPEATS if options.quick else REPEATS), "--only", options.only]
+    arguments = [
+        "--repeats",
+        str(QUICK_REPEATS if options.quick else REPEATS),
+        "--only",
+        options.only,
+    ]
     columns = []
     for kind in [options.database] if options.database else [POSTGRESQL, SQLITE]:
         say(f"{kind}:")
@@ -50,14 +77,18 @@ def main() -> int:
         except (services.ServerError, subprocess.CalledProcessError) as error:
             say(f"{kind} was not measured: {error}")
             return 1
-    print(f"\n{table(columns)}\n\nMedian (smallest to largest), in {time.monotonic() - began:.0f} s.")
+    print(
+        f"\n{table(columns)}\n\nMedian (smallest to largest), in {time.monotonic() - began:.0f} s."
+    )
     if options.quick or options.only or options.database:
         print(f"{PAGE.name} is only written by a complete run.")
     else:
         write_page(machine, columns)
         print(f"Written to docs/internals/{PAGE.name}.")
     if machine.is_busy:
-        print(f"The machine was busy before the start (load {machine.load:.1f}): the figures are provisional.")
+        print(
+            f"The machine was busy before the start (load {machine.load:.1f}): the figures are provisional."
+        )
     return 0
 
 
@@ -72,8 +103,11 @@ def _on(kind: str, arguments: list[str]) -> Column:
 
 
 def _environment(folder: Path, address: str) -> dict[str, str]:
-    """Return the product's own settings, except for the data folder; tests/settings.py adds the tests' tools."""
-    kept = {name: value for name, value in os.environ.items() if name not in services.FOREIGN_VARIABLES}
+    """Return the product's own settings, except for the data folder; tests/settings.py adds the
+    tests' tools."""
+    kept = {
+        name: value for name, value in os.environ.items() if name not in services.FOREIGN_VARIABLES
+    }
     return {
         **kept,
         "DJANGO_SETTINGS_MODULE": "tests.settings",

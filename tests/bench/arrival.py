@@ -24,7 +24,8 @@ WARM_UP = 10
 
 
 def events(installation: Installation, samples: int) -> list[Figure]:
-    """Write one event at a time to a waiting run, at irregular moments, and measure when it arrives."""
+    """Write one event at a time to a waiting run, at irregular moments, and measure when it
+    arrives."""
     with worksite([_read_and_write()]) as site, browsing(installation.url, site.token) as browser:
         watched = browser.watch(site.submit().pk)
         watched.first(EventType.RUN_WAITING)
@@ -38,7 +39,8 @@ def events(installation: Installation, samples: int) -> list[Figure]:
 
 
 def _read_and_write() -> dict[str, Any]:
-    """Build a model's answer with one call that runs and one that needs approval, so that the run waits."""
+    """Build a model's answer with one call that runs and one that needs approval, so that the run
+    waits."""
     read = {"tool": "utility.calculate", "params": {"operation": "add", "a": 1, "b": 2}}
     return {"calls": [read, {"tool": "probe.effect", "params": {"name": "never approved"}}]}
 

@@ -1,4 +1,5 @@
-"""A person's browser as a program: REST requests, and a socket for each run that receives every event."""
+"""A person's browser as a program: REST requests, and a socket for each run that receives every
+event."""
 
 from __future__ import annotations
 
@@ -66,18 +67,24 @@ class Watched:
 
     def number(self, seq: int) -> Seen:
         """Wait for the event with this number."""
-        return self._awaited(lambda: self.events[seq - 1] if len(self.events) >= seq else None, f"event {seq}")
+        return self._awaited(
+            lambda: self.events[seq - 1] if len(self.events) >= seq else None, f"event {seq}"
+        )
 
     def assert_whole(self, next_event_seq: int) -> None:
         """Assert that every event of the run arrived, once and in order."""
         numbers = [event.seq for event in self.events]
-        assert numbers == list(range(1, next_event_seq)), f"run {self.run_id}: {numbers}, next is {next_event_seq}"
+        assert numbers == list(range(1, next_event_seq)), (
+            f"run {self.run_id}: {numbers}, next is {next_event_seq}"
+        )
 
     def _awaited(self, look: Any, what: str) -> Seen:
         with self._changed:
             self._changed.wait_for(lambda: look() is not None, PATIENCE_S)
             found = look()
-        assert isinstance(found, Seen), f"run {self.run_id}: no {what} came in {PATIENCE_S:.0f} s {self._loss}"
+        assert isinstance(found, Seen), (
+            f"run {self.run_id}: no {what} came in {PATIENCE_S:.0f} s {self._loss}"
+        )
         return found
 
 
@@ -101,7 +108,9 @@ class Browser:
 
     def start_run(self, employee_id: int) -> int:
         """Start a run over REST and return its id."""
-        run = self.post("/runs", {"employee_id": str(employee_id), "task": "Do the work of the benchmark"})
+        run = self.post(
+            "/runs", {"employee_id": str(employee_id), "task": "Do the work of the benchmark"}
+        )
         return int(run["id"])
 
     def watch(self, run_id: int) -> Watched:
@@ -128,7 +137,8 @@ class Browser:
         await asyncio.gather(*left, return_exceptions=True)
 
     async def _follow(self, watched: Watched) -> None:
-        """Receive events until the run has finished; reopen a lost socket after the last event, as a browser does."""
+        """Receive events until the run has finished; reopen a lost socket after the last event, as
+        a browser does."""
         deadline = time.monotonic() + PATIENCE_S
         while not watched.has_finished:
             try:
@@ -141,7 +151,11 @@ class Browser:
 
     async def _listen(self, watched: Watched) -> None:
         address = f"{self._socket_url}/ws/runs/{watched.run_id}/?after={watched.last}"
-        options: dict[str, Any] = {"additional_headers": self._headers, "compression": None, "open_timeout": PATIENCE_S}
+        options: dict[str, Any] = {
+            "additional_headers": self._headers,
+            "compression": None,
+            "open_timeout": PATIENCE_S,
+        }
         async with connect(address, **options) as socket:
             async for text in socket:
                 at = time.time()

@@ -1,4 +1,5 @@
-"""A thousand cards decided in bulk over REST: approved, undone before any has started, renewed, and denied."""
+"""A thousand cards decided in bulk over REST: approved, undone before any has started, renewed, and
+denied."""
 
 from __future__ import annotations
 
@@ -30,12 +31,16 @@ def thousand(installation: Installation) -> list[Figure]:
         bulk_id = str(uuid4())
         approved = _measure(lambda: _decide(browser, "approve", bulk_id, {"grace_s": GRACE_S}))
         undone = _measure(lambda: browser.post(f"/approvals/bulks/{bulk_id}/undo", {}))
-        renewed = _measure(lambda: await_that(lambda: _count_pending() == CARDS, "all wait again", PATIENCE_S))
+        renewed = _measure(
+            lambda: await_that(lambda: _count_pending() == CARDS, "all wait again", PATIENCE_S)
+        )
         assert not Approval.objects.filter(bulk_id=bulk_id, status=ApprovalStatus.CONSUMED).exists()
         denied = _measure(lambda: _decide(browser, "deny", str(uuid4()), {"reason": "Not needed"}))
     return [
         figure(f"bulk: approve {CARDS:,} cards", "s", [approved], AIM_DECIDING_S),
-        figure(f"bulk: answer to the undo of {CARDS:,} approvals", "ms", [1000 * undone], AIM_UNDO_MS),
+        figure(
+            f"bulk: answer to the undo of {CARDS:,} approvals", "ms", [1000 * undone], AIM_UNDO_MS
+        ),
         figure(f"bulk: until {CARDS:,} cards are renewed", "s", [renewed]),
         figure(f"bulk: deny {CARDS:,} cards", "s", [denied], AIM_DECIDING_S),
     ]
@@ -51,7 +56,9 @@ def _ask(site: Worksite) -> None:
     """Let every run wait for its cards."""
     for run in range(RUNS):
         names = [f"{run}-{number}" for number in range(CARDS_IN_A_RUN)]
-        site.enqueue({"calls": [{"tool": "probe.effect", "params": {"name": name}} for name in names]})
+        site.enqueue(
+            {"calls": [{"tool": "probe.effect", "params": {"name": name}} for name in names]}
+        )
         waiting = Run.objects.filter(pk=site.submit().pk, status=RunStatus.WAITING)
         await_that(waiting.exists, "the run waits")
 
@@ -61,11 +68,16 @@ def _count_pending() -> int:
 
 
 def _decide(browser: Browser, action: str, bulk_id: str, terms: dict[str, Any]) -> None:
-    cards = list(Approval.objects.filter(status=ApprovalStatus.PENDING).order_by("pk").values_list("pk", "digest"))
+    cards = list(
+        Approval.objects.filter(status=ApprovalStatus.PENDING)
+        .order_by("pk")
+        .values_list("pk", "digest")
+    )
     assert len(cards) == CARDS
     for at in range(0, CARDS, AT_ONCE):
         decided = [
-            {"approval_id": pk, "action": action, "digest": digest, **terms} for pk, digest in cards[at : at + AT_ONCE]
+            {"approval_id": pk, "action": action, "digest": digest, **terms}
+            for pk, digest in cards[at : at + AT_ONCE]
         ]
         answer = browser.post("/approvals/decide", {"decisions": decided, "bulk_id": bulk_id})
         assert {one["status"] for one in answer["outcomes"]} == {200}

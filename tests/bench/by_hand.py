@@ -1,7 +1,7 @@
 """A run as a short loop by hand: the cost of machine, SDK and database without Gadget.
 
-It stores each message as one row and commits twice a pass. It has no gate, approvals, lease, recovery, events or
-viewers. It makes the figures of two machines comparable.
+It stores each message as one row and commits twice a pass. It has no gate, approvals, lease,
+recovery, events or viewers. It makes the figures of two machines comparable.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ _NUMBER = {"type": "number"}
 _TOOL = {
     "name": "utility__calculate",
     "description": "Calculate.",
-    "parameters": {"type": "object", "properties": {"operation": {"type": "string"}, "a": _NUMBER, "b": _NUMBER}},
+    "parameters": {
+        "type": "object",
+        "properties": {"operation": {"type": "string"}, "a": _NUMBER, "b": _NUMBER},
+    },
 }
 
 
@@ -41,14 +44,20 @@ def by_hand(site: Worksite, passes: int, calls: int, repeats: int, patience_s: f
             run_by_hand(client, number)
             seconds.append(time.perf_counter() - began)
             assert_all_is_kept(1, passes, calls)
-    return figure(f"pass of {calls} calls: a loop by hand", "ms", [1000 * each / passes for each in seconds[1:]])
+    return figure(
+        f"pass of {calls} calls: a loop by hand",
+        "ms",
+        [1000 * each / passes for each in seconds[1:]],
+    )
 
 
 @contextmanager
 def messages_by_hand() -> Iterator[None]:
     """Create the table of messages, and remove it after the block."""
     with connection.cursor() as cursor:
-        cursor.execute(f"CREATE TABLE {_TABLE} (run integer, place integer, body text, PRIMARY KEY (run, place))")
+        cursor.execute(
+            f"CREATE TABLE {_TABLE} (run integer, place integer, body text, PRIMARY KEY (run, place))"
+        )
         try:
             yield
         finally:
@@ -64,7 +73,8 @@ def assert_all_is_kept(runs: int, passes: int, calls: int) -> None:
 
 
 def run_by_hand(client: OpenAI, run: int) -> None:
-    """Ask, call and store until the model has given its answer. Calls that only wait do so at the same time."""
+    """Ask, call and store until the model has given its answer. Calls that only wait do so at the
+    same time."""
     messages: list[dict[str, Any]] = []
     _keep(run, messages, [{"role": "user", "content": "Do the work of the benchmark"}])
     while True:
@@ -80,18 +90,29 @@ def run_by_hand(client: OpenAI, run: int) -> None:
 
 
 def _ask(client: OpenAI, messages: list[dict[str, Any]]) -> dict[str, Any]:
-    """Ask the model and return its message; the request skips the SDK's transformation, as Gadget's does."""
-    body = {"model": "fake", "messages": messages, "tools": [{"type": "function", "function": _TOOL}], "stream": True}
+    """Ask the model and return its message; the request skips the SDK's transformation, as Gadget's
+    does."""
+    body = {
+        "model": "fake",
+        "messages": messages,
+        "tools": [{"type": "function", "function": _TOOL}],
+        "stream": True,
+    }
     text, calls = "", dict[int, dict[str, Any]]()
     stream = client.post(
-        "/chat/completions", body=body, cast_to=ChatCompletionChunk, stream=True, stream_cls=Stream[ChatCompletionChunk]
+        "/chat/completions",
+        body=body,
+        cast_to=ChatCompletionChunk,
+        stream=True,
+        stream_cls=Stream[ChatCompletionChunk],
     )
     for chunk in stream:
         for choice in chunk.choices:
             text += choice.delta.content or ""
             for part in choice.delta.tool_calls or ():
                 call = calls.setdefault(
-                    part.index, {"id": part.id, "type": "function", "function": {"name": "", "arguments": ""}}
+                    part.index,
+                    {"id": part.id, "type": "function", "function": {"name": "", "arguments": ""}},
                 )
                 if part.function:
                     call["function"]["name"] += part.function.name or ""

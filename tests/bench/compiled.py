@@ -27,7 +27,8 @@ WARM_UP = 3
 
 
 def shares() -> list[Figure]:
-    """Measure the slowdown in percent of each caller with the ORM instead of each compiled query."""
+    """Measure the slowdown in percent of each caller with the ORM instead of each compiled
+    query."""
     logging.disable(logging.WARNING)
     acts = build_acts(build_workshop()) | build_acts_beside_runs(build_workshop("crowd"))
     acts["state of a run for a browser"] = lambda: read_state(1)
@@ -39,7 +40,9 @@ def shares() -> list[Figure]:
             do()
         whole_ms = _measure(do, 4)
         counts = Counter(query for query, _ in uses)
-        more = {query: count * _measure_orm(query, dict(uses)[query]) for query, count in counts.items()}
+        more = {
+            query: count * _measure_orm(query, dict(uses)[query]) for query, count in counts.items()
+        }
         names = _find_names()
         for query in sorted(more, key=lambda query: -more[query]):
             name = f"{act}: {counts[query]} × {names[id(query)]}"  # noqa: RUF001
@@ -65,7 +68,8 @@ def _recorded() -> Iterator[list[Use]]:
 
 
 def _measure(do: Callable[[], object], times: int) -> float:
-    """Return the processor time of one use in milliseconds: the least of some rounds, which other work disturbs."""
+    """Return the processor time of one use in milliseconds: the least of some rounds, which other
+    work disturbs."""
     taken = []
     for _ in range(ROUNDS):
         began = time.process_time()
@@ -78,17 +82,26 @@ def _measure(do: Callable[[], object], times: int) -> float:
 def _measure_orm(query: AnyQuery, values: tuple[Any, ...]) -> float:
     """Return the extra milliseconds of the ORM compared with the compiled query."""
     with transaction.atomic():
-        return _measure(lambda: list(_build_plain(query, values)), 50) - _measure(lambda: query.fetch_all(*values), 50)
+        return _measure(lambda: list(_build_plain(query, values)), 50) - _measure(
+            lambda: query.fetch_all(*values), 50
+        )
 
 
 def _build_plain(query: AnyQuery, values: tuple[Any, ...]) -> QuerySet[Any]:
-    """Build the query without compiling it: related rows with select_related, the rest as columns."""
+    """Build the query without compiling it: related rows with select_related, the rest as
+    columns."""
     rows: QuerySet[Any] = query._build(*values)
     columns = dict(zip(query._row_type._fields, query._columns, strict=True))
     models = [column for column in columns.values() if isinstance(column, ModelColumns)]
-    found = {name: F(each) if isinstance(each, str) else each for name, each in columns.items() if each not in models}
+    found = {
+        name: F(each) if isinstance(each, str) else each
+        for name, each in columns.items()
+        if each not in models
+    }
     if not models:
-        return rows.values_list(*(each if isinstance(each, str) else found[name] for name, each in columns.items()))
+        return rows.values_list(
+            *(each if isinstance(each, str) else found[name] for name, each in columns.items())
+        )
     related = [column.prefix.removesuffix("__") for column in models if column.prefix]
     added = {f"_{name}": each for name, each in found.items() if isinstance(each, Combinable)}
     rows = rows.select_related(*related).annotate(**added)
@@ -102,5 +115,7 @@ def _find_names() -> dict[int, str]:
         for name, value in vars(module).items():
             for number, each in enumerate(value if isinstance(value, tuple) else [value]):
                 if isinstance(each, CompiledQuery):
-                    found.setdefault(id(each), f"{name}[{number}]" if isinstance(value, tuple) else name)
+                    found.setdefault(
+                        id(each), f"{name}[{number}]" if isinstance(value, tuple) else name
+                    )
     return found

@@ -1,4 +1,5 @@
-"""Copies of rows, inserted by the database itself: the engine would need days for a million runs."""
+"""Copies of rows, inserted by the database itself: the engine would need days for a million
+runs."""
 
 from __future__ import annotations
 
@@ -23,13 +24,23 @@ def copying() -> Iterator[CursorWrapper]:
         cursor.execute("ANALYZE")
 
 
-def insert(cursor: CursorWrapper, values: dict[str, str], model: type[models.Model], source: str) -> None:
+def insert(
+    cursor: CursorWrapper, values: dict[str, str], model: type[models.Model], source: str
+) -> None:
     """Insert rows with these expressions as columns, selected from the source."""
     names = ", ".join(f'"{column}"' for column in values)
-    cursor.execute(f"INSERT INTO {model._meta.db_table} ({names}) SELECT {', '.join(values.values())} FROM {source}")
+    cursor.execute(
+        f"INSERT INTO {model._meta.db_table} ({names}) SELECT {', '.join(values.values())} FROM {source}"
+    )
 
 
-def copied(model: type[models.Model], changed: dict[str, str], with_id: bool = False) -> dict[str, str]:
-    """Return the source's columns, with some changed, and without the primary key unless requested."""
+def copied(
+    model: type[models.Model], changed: dict[str, str], with_id: bool = False
+) -> dict[str, str]:
+    """Return the source's columns, with some changed, and without the primary key unless
+    requested."""
     fields = [field for field in model._meta.concrete_fields if with_id or not field.primary_key]
-    return {str(each.column): changed.get(str(each.column), f'source."{each.column}"') for each in fields}
+    return {
+        str(each.column): changed.get(str(each.column), f'source."{each.column}"')
+        for each in fields
+    }

@@ -1,4 +1,5 @@
-"""100 runs at once on two workers; each waits for its model and its tools, with or without a browser watching."""
+"""100 runs at once on two workers; each waits for its model and its tools, with or without a
+browser watching."""
 
 from __future__ import annotations
 
@@ -25,14 +26,21 @@ PATIENCE_OF_ALL_S = 240.0
 
 
 def at_once(installation: Installation, repeats: int) -> list[Figure]:
-    """Measure the seconds from the first of 100 submissions to the last end; each run waits 1.45 s."""
+    """Measure the seconds from the first of 100 submissions to the last end; each run waits 1.45
+    s."""
     with worksite(_answers()) as site, browsing(installation.url, site.token) as browser:
-        alone = [seconds_for_all(site, None, RUNS if number else WARM_UP) for number in rounds(repeats, PATIENCE_S)][1:]
+        alone = [
+            seconds_for_all(site, None, RUNS if number else WARM_UP)
+            for number in rounds(repeats, PATIENCE_S)
+        ][1:]
         say(f"  nobody watching: {', '.join(f'{each:.2f}' for each in alone)} s")
         watched = [
-            seconds_for_all(site, browser, RUNS if number else WARM_UP) for number in rounds(repeats, PATIENCE_S)
+            seconds_for_all(site, browser, RUNS if number else WARM_UP)
+            for number in rounds(repeats, PATIENCE_S)
         ][1:]
-        by_hand = [crowd_by_hand(site.model_url, RUNS, PASSES, CALLS) for _ in rounds(repeats, PATIENCE_S)][1:]
+        by_hand = [
+            crowd_by_hand(site.model_url, RUNS, PASSES, CALLS) for _ in rounds(repeats, PATIENCE_S)
+        ][1:]
     times = median(watched) / median(by_hand)
     return [
         figure("100 runs at once: each watched by a browser", "s", watched),
@@ -44,14 +52,21 @@ def at_once(installation: Installation, repeats: int) -> list[Figure]:
 
 def _answers() -> list[dict[str, Any]]:
     passes = [
-        [{"tool": "probe.sleep", "params": {"ms": TOOL_MS, "tag": f"{number}-{index}"}} for index in range(CALLS)]
+        [
+            {"tool": "probe.sleep", "params": {"ms": TOOL_MS, "tag": f"{number}-{index}"}}
+            for index in range(CALLS)
+        ]
         for number in range(PASSES)
     ]
-    return [*({"calls": calls, "delay_ms": MODEL_MS} for calls in passes), {"text": "Done.", "delay_ms": MODEL_MS}]
+    return [
+        *({"calls": calls, "delay_ms": MODEL_MS} for calls in passes),
+        {"text": "Done.", "delay_ms": MODEL_MS},
+    ]
 
 
 def seconds_for_all(site: Worksite, browser: Browser | None, count: int) -> float:
-    """Submit this number of runs, watched by the browser if there is one, and wait until all have ended."""
+    """Submit this number of runs, watched by the browser if there is one, and wait until all have
+    ended."""
     sockets: list[Watched] = []
     began, ids = time.time(), []
     for _ in range(count):
@@ -64,15 +79,20 @@ def seconds_for_all(site: Worksite, browser: Browser | None, count: int) -> floa
     for watched in sockets:
         watched.first("run_finished")
         lost += watched.losses
-        watched.assert_whole(Run.objects.values_list("next_event_seq", flat=True).get(pk=watched.run_id))
+        watched.assert_whole(
+            Run.objects.values_list("next_event_seq", flat=True).get(pk=watched.run_id)
+        )
     if lost:
         say(f"  sockets that were lost and opened again: {lost}")
     return max(run.finished_at.timestamp() for run in runs if run.finished_at is not None) - began
 
 
 def _await_ends(ids: list[int]) -> None:
-    """Wait until all runs have ended; poll rarely, because the times themselves are read from the runs."""
+    """Wait until all runs have ended; poll rarely, because the times themselves are read from the
+    runs."""
     deadline = time.monotonic() + PATIENCE_OF_ALL_S
     while Run.objects.filter(pk__in=ids, finished_at=None).exists():
-        assert time.monotonic() < deadline, f"{Run.objects.filter(pk__in=ids, finished_at=None).count()} never ended"
+        assert time.monotonic() < deadline, (
+            f"{Run.objects.filter(pk__in=ids, finished_at=None).count()} never ended"
+        )
         time.sleep(0.25)

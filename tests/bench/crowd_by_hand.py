@@ -1,4 +1,5 @@
-"""100 runs at once as loops by hand: one process for each of Gadget's workers, and one thread for each run."""
+"""100 runs at once as loops by hand: one process for each of Gadget's workers, and one thread for
+each run."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ PROCESSES = 2
 
 
 def crowd_by_hand(model_url: str, runs: int, passes: int, calls: int) -> float:
-    """Measure the seconds from the start of all runs to the end of the last one; the processes are ready before.
+    """Measure the seconds from the start of all runs to the end of the last one; the processes are
+    ready before.
 
     Raises:
         AssertionError: a message was not stored.

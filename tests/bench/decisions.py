@@ -1,4 +1,5 @@
-"""The time from an approval to the tool's start and to the run's end, through web, queue and worker."""
+"""The time from an approval to the tool's start and to the run's end, through web, queue and
+worker."""
 
 from __future__ import annotations
 
@@ -30,10 +31,15 @@ class _Decided:
 
 
 def approvals(installation: Installation, samples: int) -> list[Figure]:
-    """Measure one run after another on an idle machine: it waits, a person approves, and it continues to its answer."""
+    """Measure one run after another on an idle machine: it waits, a person approves, and it
+    continues to its answer."""
     with worksite([{"text": "Done."}]) as site, browsing(installation.url, site.token) as browser:
         record = Record.objects.create(
-            organization=site.employee.organization, name="Acme Corp", region="EU", category="Software", status="active"
+            organization=site.employee.organization,
+            name="Acme Corp",
+            region="EU",
+            category="Software",
+            status="active",
         )
         own = _measured(site, browser, samples, lambda number: _update(record, number))
         assert Record.objects.get(pk=record.pk).version == record.version + len(own) + 1
@@ -51,7 +57,10 @@ def approvals(installation: Installation, samples: int) -> list[Figure]:
 
 def _update(record: Record, number: int) -> dict[str, Any]:
     changes = {"status": "inactive" if number % 2 == 0 else "active"}
-    return {"tool": "data.updateRecord", "params": {"record_id": str(record.pk), "changes": changes}}
+    return {
+        "tool": "data.updateRecord",
+        "params": {"record_id": str(record.pk), "changes": changes},
+    }
 
 
 def _effect(number: int) -> dict[str, Any]:
@@ -76,7 +85,9 @@ def _decide(site: Worksite, browser: Browser, call: dict[str, Any]) -> _Decided:
     run = succeeded(watched.run_id)
     done = ToolCall.objects.get(run=run)
     assert done.status == CallStatus.SUCCEEDED, f"{done.tool}: {done.status} {done.content}"
-    return _Decided(answered - sent, _since(sent, done.started_at), _since(sent, run.finished_at), shown - sent)
+    return _Decided(
+        answered - sent, _since(sent, done.started_at), _since(sent, run.finished_at), shown - sent
+    )
 
 
 def _since(sent: float, moment: datetime | None) -> float:

@@ -1,8 +1,9 @@
-"""A person at the desk decides a hundred mixed cards in a real browser: keys, seconds, and bytes per open page.
+"""A person at the desk decides a hundred mixed cards in a real browser: keys, seconds, and bytes
+per open page.
 
-80 routine cards in 6 shapes are decided by group, 15 single ones and 5 destructive ones one at a time; a tenth of the
-single ones is denied. The person needs 2.5 s to read a single card and 1 s for each row of a group; this time is added
-to the machine's time instead of waiting.
+80 routine cards in 6 shapes are decided by group, 15 single ones and 5 destructive ones one at a
+time; a tenth of the single ones is denied. The person needs 2.5 s to read a single card and 1 s for
+each row of a group; this time is added to the machine's time instead of waiting.
 """
 
 from __future__ import annotations
@@ -88,7 +89,9 @@ class _Person:
         selected = "[data-row]:has(> a[aria-current])"
         row = self.page.locator(selected).get_attribute("data-row") or ""
         expect(self.page.locator(f"[data-pane] > #card-{row}")).to_be_visible()
-        self.page.wait_for_timeout(SEEN_MS)  # faster than any person, and slower than the page's own guard
+        self.page.wait_for_timeout(
+            SEEN_MS
+        )  # faster than any person, and slower than the page's own guard
         return row
 
     def count_rows(self) -> int:
@@ -97,7 +100,10 @@ class _Person:
 
 def decide_all(installation: Installation) -> list[Figure]:
     """Measure one person who decides everything, while another one watches."""
-    with worksite([{"text": "Done."}]) as site, _browsing(installation.url, site) as (person, onlooker):
+    with (
+        worksite([{"text": "Done."}]) as site,
+        _browsing(installation.url, site) as (person, onlooker),
+    ):
         plan = _create_cards(site)
         for page in (person.page, onlooker.page):
             page.goto("/approvals/")
@@ -118,8 +124,12 @@ def decide_all(installation: Installation) -> list[Figure]:
         figure("desk: refused keys", "", [person.refused], 0),
         figure("desk: with time to read", "s", [paced], AIM_S),
         figure("desk: of that, the machine", "s", [paced - person.reading_s]),
-        figure("desk: bytes a decision, for the one who decides", "", [received[0] / TOTAL], AIM_BYTES),
-        figure("desk: bytes a decision, for one who looks on", "", [received[1] / TOTAL], AIM_BYTES),
+        figure(
+            "desk: bytes a decision, for the one who decides", "", [received[0] / TOTAL], AIM_BYTES
+        ),
+        figure(
+            "desk: bytes a decision, for one who looks on", "", [received[1] / TOTAL], AIM_BYTES
+        ),
     ]
 
 
@@ -138,12 +148,19 @@ def _create_cards(site: Worksite) -> _Plan:
         Record.objects.create(organization=site.employee.organization, name=f"Company {number:03}")
         for number in range(TOTAL)
     ]
-    calls = [_update(records[number], {name: VALUES[name](number)}) for number, name in enumerate(_spread(GROUPS))]
+    calls = [
+        _update(records[number], {name: VALUES[name](number)})
+        for number, name in enumerate(_spread(GROUPS))
+    ]
     pairs = itertools.islice(itertools.combinations(VALUES, 2), SINGLE)
     rest = iter(records[len(calls) :])
-    calls += [_update(next(rest), {one: VALUES[one](1), other: VALUES[other](2)}) for one, other in pairs]
+    calls += [
+        _update(next(rest), {one: VALUES[one](1), other: VALUES[other](2)}) for one, other in pairs
+    ]
     doomed = list(rest)
-    calls += [{"tool": "data.bulkDelete", "params": {"record_ids": [str(each.pk)]}} for each in doomed]
+    calls += [
+        {"tool": "data.bulkDelete", "params": {"record_ids": [str(each.pk)]}} for each in doomed
+    ]
     for at in range(0, len(calls), CARDS_IN_A_RUN):
         site.enqueue({"calls": calls[at : at + CARDS_IN_A_RUN]})
         waiting = Run.objects.filter(pk=site.submit().pk, status=RunStatus.WAITING)
@@ -157,7 +174,10 @@ def _spread(sizes: tuple[int, ...]) -> Iterator[str]:
 
 
 def _update(record: Record, changes: dict[str, str]) -> dict[str, Any]:
-    return {"tool": "data.updateRecord", "params": {"record_id": str(record.pk), "changes": changes}}
+    return {
+        "tool": "data.updateRecord",
+        "params": {"record_id": str(record.pk), "changes": changes},
+    }
 
 
 def _plan(doomed: list[Record], organization: Organization) -> _Plan:
@@ -172,7 +192,11 @@ def _plan(doomed: list[Record], organization: Organization) -> _Plan:
     plan.groups = [cards for cards in by_shape.values() if len(cards) > 1]
     single = [cards[0] for cards in by_shape.values() if len(cards) == 1]
     plan.single = {pk: number >= DENIED for number, pk in enumerate(single)}
-    assert (len(plan.groups), len(plan.single), len(plan.destructive)) == (len(GROUPS), SINGLE, DESTRUCTIVE)
+    assert (len(plan.groups), len(plan.single), len(plan.destructive)) == (
+        len(GROUPS),
+        SINGLE,
+        DESTRUCTIVE,
+    )
     return plan
 
 
@@ -211,7 +235,8 @@ def _decide_rest(person: _Person, plan: _Plan) -> None:
 
 
 def _decide(person: _Person, press_keys: Callable[[], None], left: int) -> None:
-    """Press the keys of a decision until it is done; each press without effect counts as a refused key."""
+    """Press the keys of a decision until it is done; each press without effect counts as a refused
+    key."""
     for _ in range(MAX_TRIES):
         press_keys()
         try:
@@ -226,7 +251,11 @@ def _decide(person: _Person, press_keys: Callable[[], None], left: int) -> None:
 
 def _check(plan: _Plan) -> None:
     """Check that every card has its intended outcome."""
-    approved = {*itertools.chain(*plan.groups), *plan.destructive, *(pk for pk, yes in plan.single.items() if yes)}
+    approved = {
+        *itertools.chain(*plan.groups),
+        *plan.destructive,
+        *(pk for pk, yes in plan.single.items() if yes),
+    }
     wanted = {pk: pk in approved for pk in (*approved, *plan.single)}
     found = {
         card.pk: card.status in (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)
@@ -240,7 +269,9 @@ def _browsing(url: str, site: Worksite) -> Iterator[tuple[_Person, _Person]]:
     """Yield two logged-in people, each with their own page."""
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"  # Playwright's loop runs in this thread
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=find_browser(), args=launch_arguments())
+        browser = playwright.chromium.launch(
+            executable_path=find_browser(), args=launch_arguments()
+        )
         try:
             yield _Person(_open(browser, url, site)), _Person(_open(browser, url, site))
         finally:
@@ -251,7 +282,9 @@ def _open(browser: Browser, url: str, site: Worksite) -> Page:
     client = Client()
     client.force_login(site.member.user)
     cookie = str(client.cookies[settings.SESSION_COOKIE_NAME].value)
-    context: BrowserContext = browser.new_context(base_url=url, viewport={"width": 1440, "height": 900})
+    context: BrowserContext = browser.new_context(
+        base_url=url, viewport={"width": 1440, "height": 900}
+    )
     context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": cookie, "url": url}])
     context.add_init_script("performance.setResourceTimingBufferSize(10000)")
     return context.new_page()

@@ -42,7 +42,11 @@ def reads(running: Installation, repeats: int) -> list[Figure]:
         with connect(running.url, secret) as agent:
             for turn in range(repeats):
                 run = site.submit()
-                await_that(lambda run=run: type(run).objects.get(pk=run.pk).has_ended, "the run ends", 120)  # type: ignore[misc]
+                await_that(
+                    lambda run=run: type(run).objects.get(pk=run.pk).has_ended,  # type: ignore[misc]
+                    "the run ends",
+                    120,
+                )
                 inside.append(seconds_of(succeeded(run.pk)) / (READS + 1))
                 for number in range(READS):
                     began = time.perf_counter()
@@ -58,20 +62,26 @@ def reads(running: Installation, repeats: int) -> list[Figure]:
 
 
 def messages(running: Installation, minutes: float) -> list[Figure]:
-    """Send messages to a trigger at a steady rate, then as many at once; measure the time until each is accepted.
+    """Send messages to a trigger at a steady rate, then as many at once; measure the time until
+    each is accepted.
 
-    The workers are paused, so that only accepting is measured; the sender shares the cores with the web part.
-    Meanwhile a member opens the list of runs once a second. At the end, the runs are cancelled.
+    The workers are paused, so that only accepting is measured; the sender shares the cores with the
+    web part. Meanwhile a member opens the list of runs once a second. At the end, the runs are
+    cancelled.
     """
     with worksite(passes_of_calls(0, 0)) as site:
-        terms = TriggerTerms("Bench", site.employee.pk, "github", "Do it.", secret=SECRET, max_queued=1_000)
+        terms = TriggerTerms(
+            "Bench", site.employee.pk, "github", "Do it.", secret=SECRET, max_queued=1_000
+        )
         trigger, _ = make_trigger(site.member, terms)
         Trigger.objects.filter(pk=trigger.pk).update(max_queued=LARGEST_QUEUE)
         workers = [each for each in running.processes if each.name.startswith("worker")]
         for worker in workers:
             worker.pause()
         with _opening_pages(running, site.member) as pages:
-            steady = _send(running, trigger, "steady", round(MESSAGES_A_MINUTE * minutes), 60.0 * minutes)
+            steady = _send(
+                running, trigger, "steady", round(MESSAGES_A_MINUTE * minutes), 60.0 * minutes
+            )
         burst = _send(running, trigger, "burst", BURST, BURST_S)
         runs = trigger.messages.filter(status="started").count()
         for message in trigger.messages.all():
@@ -88,7 +98,8 @@ def messages(running: Installation, minutes: float) -> list[Figure]:
 
 @contextmanager
 def _opening_pages(running: Installation, member: Membership) -> Iterator[list[float]]:
-    """Yield a list that gets the seconds of one view of a page every second, until the end of the block."""
+    """Yield a list that gets the seconds of one view of a page every second, until the end of the
+    block."""
     client, taken, ends = Client(), list[float](), threading.Event()
     client.force_login(member.user)
     cookie = f"{settings.SESSION_COOKIE_NAME}={client.cookies[settings.SESSION_COOKIE_NAME].value}"
@@ -108,8 +119,11 @@ def _opening_pages(running: Installation, member: Membership) -> Iterator[list[f
             opening.result()
 
 
-def _send(running: Installation, trigger: Trigger, name: str, count: int, seconds: float) -> list[float]:
-    """Send this many messages evenly over this time, and return the duration of each, retries included."""
+def _send(
+    running: Installation, trigger: Trigger, name: str, count: int, seconds: float
+) -> list[float]:
+    """Send this many messages evenly over this time, and return the duration of each, retries
+    included."""
     start = time.monotonic()
 
     def send_share(share: int) -> list[float]:
@@ -132,7 +146,9 @@ def _deliver(port: int, trigger: Trigger, delivery: str) -> float:
     return time.perf_counter() - began
 
 
-def _request(port: int, method: str, path: str, body: bytes = b"", headers: dict[str, str] | None = None) -> int:
+def _request(
+    port: int, method: str, path: str, body: bytes = b"", headers: dict[str, str] | None = None
+) -> int:
     """Send a request on its own connection, and return the status of the response."""
     with closing(HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
         connection.request(method, path, body, headers or {})

@@ -64,11 +64,16 @@ def short(value: float) -> str:
     """Format a value with three digits: measurements vary by several percent."""
     if value == 0 or abs(value) >= 100:
         return f"{value:.0f}"
-    return f"{value:.{max(0, 2 - math.floor(math.log10(abs(value))))}f}" if abs(value) >= 0.1 else f"{value:.2f}"
+    return (
+        f"{value:.{max(0, 2 - math.floor(math.log10(abs(value))))}f}"
+        if abs(value) >= 0.1
+        else f"{value:.2f}"
+    )
 
 
 def rounds(most: int, seconds: float) -> Iterator[int]:
-    """Yield the numbers of repetitions: 0 for the warm-up, then 1 to `most`; stop after 2 or more if time is up."""
+    """Yield the numbers of repetitions: 0 for the warm-up, then 1 to `most`; stop after 2 or more
+    if time is up."""
     began = time.monotonic()
     for number in range(most + 1):
         if number > LEAST and time.monotonic() - began > seconds:

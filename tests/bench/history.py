@@ -1,4 +1,5 @@
-"""The cost of earlier results: runs that already have 10, 100 or 1,000 of them continue for some passes."""
+"""The cost of earlier results: runs that already have 10, 100 or 1,000 of them continue for some
+passes."""
 
 from __future__ import annotations
 
@@ -34,9 +35,14 @@ class _Cost:
 def earlier_results(repeats: int) -> list[Figure]:
     """Measure a pass in ms, in this process, and the µs that each earlier result adds to it."""
     with ExitStack() as stack:
-        answers = {earlier: passes_of_calls(earlier // CALLS + PASSES, CALLS) for earlier in EARLIER}
+        answers = {
+            earlier: passes_of_calls(earlier // CALLS + PASSES, CALLS) for earlier in EARLIER
+        }
         sites = {earlier: stack.enter_context(worksite(answers[earlier])) for earlier in EARLIER}
-        rows = [[_cost(sites[earlier], earlier) for earlier in EARLIER] for _ in rounds(repeats, PATIENCE_S)][1:]
+        rows = [
+            [_cost(sites[earlier], earlier) for earlier in EARLIER]
+            for _ in rounds(repeats, PATIENCE_S)
+        ][1:]
     walls = [[each.wall for each in row] for row in rows]
     return [
         *(
@@ -44,12 +50,17 @@ def earlier_results(repeats: int) -> list[Figure]:
             for earlier, each in zip(EARLIER, zip(*walls, strict=True), strict=True)
         ),
         figure("each earlier result, in every later pass", "µs", _slopes(walls), AIM_US),
-        figure("each earlier result: processor time", "µs", _slopes([[each.cpu for each in row] for row in rows])),
+        figure(
+            "each earlier result: processor time",
+            "µs",
+            _slopes([[each.cpu for each in row] for row in rows]),
+        ),
     ]
 
 
 def _slopes(rows: list[list[float]]) -> list[float]:
-    """Return the µs for each earlier result: the slope of a line through the three costs of each repetition."""
+    """Return the µs for each earlier result: the slope of a line through the three costs of each
+    repetition."""
     return [1000 * statistics.linear_regression(EARLIER, row).slope for row in rows]
 
 
@@ -67,9 +78,12 @@ def _cost(site: Worksite, earlier: int) -> _Cost:
 def _pretend(run: Run, passes: int) -> None:
     """Insert the rows of this number of passes."""
     Pass.objects.bulk_create(
-        Pass(run=run, number=number, response=_response(number), messages_upto=1) for number in range(1, passes + 1)
+        Pass(run=run, number=number, response=_response(number), messages_upto=1)
+        for number in range(1, passes + 1)
     )
-    ToolCall.objects.bulk_create(_call(run, number, index) for number in range(1, passes + 1) for index in range(CALLS))
+    ToolCall.objects.bulk_create(
+        _call(run, number, index) for number in range(1, passes + 1) for index in range(CALLS)
+    )
     Run.objects.filter(pk=run.pk).update(
         pass_number=passes, asked_pass=passes, max_passes=passes + 2 * PASSES, messages_heard=1
     )
@@ -88,7 +102,10 @@ def _response(number: int) -> dict[str, Any]:
         {
             "id": _call_id(number, index),
             "type": "function",
-            "function": {"name": "utility__calculate", "arguments": canonical_json(_params(number, index))},
+            "function": {
+                "name": "utility__calculate",
+                "arguments": canonical_json(_params(number, index)),
+            },
         }
         for index in range(CALLS)
     ]

@@ -18,7 +18,8 @@ BUSY = 0.5
 
 @dataclass(frozen=True)
 class Machine:
-    """The cores, processor and Python, the speed of Python and of the disk, and the load of the last minute."""
+    """The cores, processor and Python, the speed of Python and of the disk, and the load of the
+    last minute."""
 
     cores: int
     processor: str
@@ -56,7 +57,8 @@ def _processor() -> str:
 
 
 def _loop_ms() -> float:
-    """Return the median time of a loop of a million multiplications, in the machine's current state."""
+    """Return the median time of a loop of a million multiplications, in the machine's current
+    state."""
     seconds = []
     for _ in range(LOOPS):
         began, total = time.perf_counter(), 0
@@ -67,7 +69,8 @@ def _loop_ms() -> float:
 
 
 def _sync_ms() -> float:
-    """Return the median time of an append of 4 KB with fsync, in the folder of the benchmark's databases."""
+    """Return the median time of an append of 4 KB with fsync, in the folder of the benchmark's
+    databases."""
     seconds = []
     with tempfile.NamedTemporaryFile() as file:
         for _ in range(SYNCS):

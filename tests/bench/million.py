@@ -1,7 +1,8 @@
 """An installation after years: a million runs with eleven million events, and a card in each run.
 
-Ten runs that the engine has driven are copied in turns over half a year, for five employees and five deciders; every
-20th card was denied. The copies have ids of their own, computed from their number, so that no row is looked up.
+Ten runs that the engine has driven are copied in turns over half a year, for five employees and
+five deciders; every 20th card was denied. The copies have ids of their own, computed from their
+number, so that no row is looked up.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ PEOPLE = EMPLOYEES = 5
 
 
 def pages_after_years(repeats: int) -> list[Figure]:
-    """Measure the pages and lists over a million runs, with their 95th percentiles, for a logged-in admin."""
+    """Measure the pages and lists over a million runs, with their 95th percentiles, for a logged-in
+    admin."""
     with worksite(passes_of_calls(1, 1)) as site:
         build(site)
         request_cards(site, WAITING)
@@ -53,25 +55,59 @@ def pages_after_years(repeats: int) -> list[Figure]:
         for _ in range(views):
             client.get(INBOX)
         cost = 1000 * (time.process_time() - began_s) / views
-    return [*found, figure(f"{INBOX} with {WAITING:,} waiting: processor time", "ms", [cost], AIM_MS)]
+    return [
+        *found,
+        figure(f"{INBOX} with {WAITING:,} waiting: processor time", "ms", [cost], AIM_MS),
+    ]
 
 
 INBOX = "/approvals/"
 
 
 def _list_paths(site: Worksite) -> list[str]:
-    """List every page and REST list that shows many rows, also with filters that match little or nothing."""
+    """List every page and REST list that shows many rows, also with filters that match little or
+    nothing."""
     employee = site.employee.pk
     run = Run.objects.filter(pk__gte=RUNS // 2).order_by("pk").values_list("pk", flat=True)[0]
     decider = User.objects.get(username="decider-0-0").pk
     return [
-        *("/", "/?live=1", "/stop/", "/employees/", "/tools/", "/users/", "/records/", "/notices/", "/simulator/"),
+        *(
+            "/",
+            "/?live=1",
+            "/stop/",
+            "/employees/",
+            "/tools/",
+            "/users/",
+            "/records/",
+            "/notices/",
+            "/simulator/",
+        ),
         *("/oversight/", "/oversight/?days=90", "/oversight/export/?table=tools&days=90"),
         *("/grants/", f"/employees/{employee}/", f"/employees/{employee}/trust/"),
-        *(INBOX, "/approvals/?card=5", "/approvals/?history=1", "/approvals/?history=1&tool=nobody.usedThis"),
-        *("/approvals/?history=1&outcome=expired", f"/approvals/?history=1&outcome=denied&by={decider}"),
-        *("/runs/", "/runs/?status=failed", "/runs/?q=nowhere", f"/runs/?employee={employee}&status=waiting"),
-        *(f"/runs/{run}/", f"/runs/{run}/replay/", "/search/?q=nowhere", "/audit/", "/agents/asks/", "/triggers/"),
+        *(
+            INBOX,
+            "/approvals/?card=5",
+            "/approvals/?history=1",
+            "/approvals/?history=1&tool=nobody.usedThis",
+        ),
+        *(
+            "/approvals/?history=1&outcome=expired",
+            f"/approvals/?history=1&outcome=denied&by={decider}",
+        ),
+        *(
+            "/runs/",
+            "/runs/?status=failed",
+            "/runs/?q=nowhere",
+            f"/runs/?employee={employee}&status=waiting",
+        ),
+        *(
+            f"/runs/{run}/",
+            f"/runs/{run}/replay/",
+            "/search/?q=nowhere",
+            "/audit/",
+            "/agents/asks/",
+            "/triggers/",
+        ),
         *("/schedules/", "/webhooks/", "/api/runs", "/api/runs?q=needle", "/api/runs?q=nowhere"),
         *(f"/api/runs?employee_id={employee}&status=waiting", "/api/runs?status=failed&q=nowhere"),
         *("/api/approvals", "/api/approvals?status=pending", "/api/approvals?status=denied"),
@@ -123,14 +159,21 @@ def _employ(site: Worksite) -> list[int]:
 
 def _add_people(site: Worksite) -> list[Membership]:
     organization = site.member.organization
-    users = [User.objects.create_user(f"decider-{number % PEOPLE}-{number}") for number in range(SOURCES)]
-    return [Membership.objects.create(organization=organization, user=user, role=Role.APPROVER) for user in users]
+    users = [
+        User.objects.create_user(f"decider-{number % PEOPLE}-{number}") for number in range(SOURCES)
+    ]
+    return [
+        Membership.objects.create(organization=organization, user=user, role=Role.APPROVER)
+        for user in users
+    ]
 
 
 def _drive(site: Worksite, decider: Membership, place: int) -> int:
     """Drive a run whose card is decided; the last one is denied. Return its id."""
     record = Record.objects.create(organization=site.member.organization, name=f"Company {place}")
-    change: dict[str, Any] = {"phone": f"+1 555 {place:05}"} if place % 2 else {"email": f"a{place}@example.com"}
+    change: dict[str, Any] = (
+        {"phone": f"+1 555 {place:05}"} if place % 2 else {"email": f"a{place}@example.com"}
+    )
     call = {"tool": "data.updateRecord", "params": {"record_id": str(record.pk), "changes": change}}
     site.enqueue({"calls": [call]}, {"text": "Done."})
     run = site.submit()
@@ -141,7 +184,13 @@ def _drive(site: Worksite, decider: Membership, place: int) -> int:
     return run.pk
 
 
-_OWNED: Mapping[type[models.Model], str] = {Pass: "number", ToolCall: "id", Approval: "id", Event: "seq", Message: "id"}
+_OWNED: Mapping[type[models.Model], str] = {
+    Pass: "number",
+    ToolCall: "id",
+    Approval: "id",
+    Event: "seq",
+    Message: "id",
+}
 
 
 _COPIED: tuple[type[models.Model], ...] = (Run, *_OWNED)
@@ -166,12 +215,16 @@ def _number_sources(cursor: CursorWrapper, sources: list[int]) -> None:
 class _Copies:
     """The copies of the driven runs, from the oldest to the newest."""
 
-    def __init__(self, cursor: CursorWrapper, runs: int, employees: list[int], people: list[int]) -> None:
+    def __init__(
+        self, cursor: CursorWrapper, runs: int, employees: list[int], people: list[int]
+    ) -> None:
         self._cursor = cursor
         self._runs = runs
         self._employee = f"(ARRAY{employees})[1 + mod(nth / 7, {len(employees)})]"
         self._decider = f"(ARRAY{people})[1 + mod(nth / 11, {PEOPLE})]"
-        self._at = f"now() - ({runs} - nth) * interval '{DAYS * 24 * 3600 * 1000 // runs} milliseconds'"
+        self._at = (
+            f"now() - ({runs} - nth) * interval '{DAYS * 24 * 3600 * 1000 // runs} milliseconds'"
+        )
         self._turn = f"CASE WHEN mod(nth, {DENIED_EVERY}) = 0 THEN {SOURCES - 1} ELSE mod(nth, {SOURCES - 1}) END"
         self._first = {model: self._find_first(model) for model in _COPIED}
         self._many = {model: self._count_most(model) for model in _COPIED}
@@ -220,7 +273,8 @@ class _Copies:
         say(f"  {table}: {time.monotonic() - began:.0f} s")
 
     def _number(self, model: type[models.Model], place: str = "0") -> str:
-        """Return the expression for the id of the copied row with this place in its run, the first one by default."""
+        """Return the expression for the id of the copied row with this place in its run, the first
+        one by default."""
         return f"{self._first[model]} + (nth - 1)::bigint * {self._many[model]} + {place}"
 
     def _find_first(self, model: type[models.Model]) -> int:

@@ -1,4 +1,5 @@
-"""The time from the commit of a fact to the arrival of its notice at the mail server, and at a webhook's receiver."""
+"""The time from the commit of a fact to the arrival of its notice at the mail server, and at a
+webhook's receiver."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ WRITE = {"calls": [{"tool": "probe.effect", "params": {"name": "never approved"}
 
 
 def told(_: Installation, mail: MailServer, samples: int) -> list[Figure]:
-    """Measure when the e-mails about facts arrive, and then when the webhook of another organization hears of them."""
+    """Measure when the e-mails about facts arrive, and then when the webhook of another
+    organization hears of them."""
     with worksite([WRITE]) as site:
         run = _wait_for_card(site)
         add_known_email(site.member, "bench@example.com")
@@ -54,7 +56,8 @@ def _wait_for_card(site: Worksite) -> Run:
 
 
 def _measure(run: Run, samples: int, received: list[ReceivedMail] | list[Received]) -> list[float]:
-    """Write one event about a failed run at a time, at irregular moments; return the seconds until each was told.
+    """Write one event about a failed run at a time, at irregular moments; return the seconds until
+    each was told.
 
     Args:
         received: what the receiver adds to.
@@ -70,7 +73,8 @@ def _measure(run: Run, samples: int, received: list[ReceivedMail] | list[Receive
 
 
 def _write(run: Run) -> float:
-    """Write the event of an end, without ending the run; return the wall-clock time right after its commit."""
+    """Write the event of an end, without ending the run; return the wall-clock time right after its
+    commit."""
     committed: list[float] = []
     with run_transaction(run.pk) as tx:
         transaction.on_commit(lambda: committed.append(time.time()))

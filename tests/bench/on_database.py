@@ -1,7 +1,8 @@
-"""All benchmarks on the database that DATABASE_URL names; `python -m tests.bench` starts this as a separate process.
+"""All benchmarks on the database that DATABASE_URL names; `python -m tests.bench` starts this as a
+separate process.
 
-Measurements in this process come first, while no worker is running that could drive their runs. Then the installation
-starts: web, two workers and the sweeper, with the product's own settings.
+Measurements in this process come first, while no worker is running that could drive their runs.
+Then the installation starts: web, two workers and the sweeper, with the product's own settings.
 """
 
 from __future__ import annotations
@@ -89,13 +90,19 @@ def main() -> None:
         if options.only in ("", "policy"):
             results.add([*policy.snapshots(), *origins.origins()])
         if options.only in ("", "pages") and connection.vendor == "postgresql":
-            results.add(pages.pages(options.repeats))  # last, because its rows are copies that no engine has made
+            results.add(
+                pages.pages(options.repeats)
+            )  # last, because its rows are copies that no engine has made
         if options.only == "million" and connection.vendor == "postgresql":
             results.add(million.pages_after_years(options.repeats))
     finally:
         redis.stop()
     anatomy = asdict(results.anatomy) if results.anatomy else None
-    told = {"version": _database_version(), "figures": [asdict(each) for each in results.figures], "anatomy": anatomy}
+    told = {
+        "version": _database_version(),
+        "figures": [asdict(each) for each in results.figures],
+        "anatomy": anatomy,
+    }
     options.output.write_text(json.dumps(told))
 
 
@@ -131,7 +138,8 @@ def _measure(results: Results, repeats: int, only: str) -> None:
 
 @contextmanager
 def _installation(mail: MailServer) -> Iterator[Installation]:
-    """Yield a running installation on this process's Redis and queue; after a failure, print its output."""
+    """Yield a running installation on this process's Redis and queue; after a failure, print its
+    output."""
     with Recorder() as outside:
         variables = {
             "REDIS_URL": settings.REDIS_URL,
@@ -159,7 +167,9 @@ def _database_version() -> dict[str, Any]:
         else:
             cursor.execute("SHOW server_version")
             name = f"PostgreSQL {str(cursor.fetchone()[0]).split()[0]}"
-            cursor.execute("SELECT current_setting('fsync') = 'on' AND current_setting('synchronous_commit') = 'on'")
+            cursor.execute(
+                "SELECT current_setting('fsync') = 'on' AND current_setting('synchronous_commit') = 'on'"
+            )
             durable = bool(cursor.fetchone()[0])
     return {"name": name, "durable": durable}
 

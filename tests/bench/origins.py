@@ -1,4 +1,5 @@
-"""The search for the origins of params in a megabyte of results, compared with splitting them into words once."""
+"""The search for the origins of params in a megabyte of results, compared with splitting them into
+words once."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ def origins() -> list[Figure]:
 
     def search() -> None:
         sources = [
-            SeenText(SeenIn.OUTSIDE if at % 2 else SeenIn.OWN, text, is_json=True) for at, text in enumerate(texts)
+            SeenText(SeenIn.OUTSIDE if at % 2 else SeenIn.OWN, text, is_json=True)
+            for at, text in enumerate(texts)
         ]
         assert not trace(SourceIndex(sources), PARAMS).list_outside()
 
@@ -40,9 +42,12 @@ def origins() -> list[Figure]:
 
 def _make_prose(characters: int) -> str:
     chance = random.Random(7)
-    words = ["".join(chance.choices("abcdefghijklmnop", k=chance.randint(2, 9))) for _ in range(4_000)]
+    words = [
+        "".join(chance.choices("abcdefghijklmnop", k=chance.randint(2, 9))) for _ in range(4_000)
+    ]
     text = " ".join(
-        chance.choice(words) + chance.choice(["", ",", ".", "\n", " 1,250 ", " 4711"]) for _ in range(characters // 6)
+        chance.choice(words) + chance.choice(["", ",", ".", "\n", " 1,250 ", " 4711"])
+        for _ in range(characters // 6)
     )
     return text[:characters]
 

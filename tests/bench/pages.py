@@ -1,7 +1,7 @@
 """The cost of pages over many rows.
 
-First with 100,000 runs, a million calls and two million events, all of them counted; then with a million runs and a
-million audit entries.
+First with 100,000 runs, a million calls and two million events, all of them counted; then with a
+million runs and a million audit entries.
 """
 
 from __future__ import annotations
@@ -22,7 +22,16 @@ from agents.accounts.models import AuditEntry, Membership, Role
 from agents.insight import counting, metrics
 from agents.insight.models import FiguresHead
 from agents.runs.engine.loop import advance
-from agents.runs.models import Approval, ApprovalStatus, CallStatus, Event, ExitReason, Pass, Run, ToolCall
+from agents.runs.models import (
+    Approval,
+    ApprovalStatus,
+    CallStatus,
+    Event,
+    ExitReason,
+    Pass,
+    Run,
+    ToolCall,
+)
 from tests.bench.copying import copied, copying, insert
 from tests.bench.figures import Figure, figure, rounds, say
 from tests.bench.site import Worksite, passes_of_calls, worksite
@@ -58,18 +67,28 @@ def pages(repeats: int) -> list[Figure]:
         few = {path: _questions(client, path) for path in (*many.values(), *most.values())}
         began = time.monotonic()
         _multiply(short, RUNS - FEW)
-        say(f"  {RUNS:,} runs with their calls and events were created in {time.monotonic() - began:.0f} s")
+        say(
+            f"  {RUNS:,} runs with their calls and events were created in {time.monotonic() - began:.0f} s"
+        )
         found = _counting(repeats)
-        found += [each for name, path in many.items() for each in _cost(client, name, path, repeats)]
+        found += [
+            each for name, path in many.items() for each in _cost(client, name, path, repeats)
+        ]
         began = time.monotonic()
         _add_runs(short, MAX_RUNS - RUNS)
         _add_entries(short, MAX_ENTRIES - FEW, "2 years")
-        say(f"  {MAX_RUNS:,} runs and {MAX_ENTRIES:,} entries were created in {time.monotonic() - began:.0f} s")
-        found += [each for name, path in most.items() for each in _cost(client, name, path, repeats)]
+        say(
+            f"  {MAX_RUNS:,} runs and {MAX_ENTRIES:,} entries were created in {time.monotonic() - began:.0f} s"
+        )
+        found += [
+            each for name, path in most.items() for each in _cost(client, name, path, repeats)
+        ]
         now = {path: _questions(client, path) for path in few}
         more = {path: (few[path], now[path]) for path in few if now[path] > few[path]}
         assert not more, f"pages send more queries when there are more rows: {more}"
-        request_cards(site, MANY_WAITING - Approval.objects.filter(status=ApprovalStatus.PENDING).count())
+        request_cards(
+            site, MANY_WAITING - Approval.objects.filter(status=ApprovalStatus.PENDING).count()
+        )
         found += _cost(client, f"approvals, {MANY_WAITING:,} waiting", "/approvals/", repeats)
     return found
 
@@ -118,7 +137,9 @@ def _counting(repeats: int) -> list[Figure]:
     began, steps, idle = time.monotonic(), [], []
     newest, counted = Event.objects.latest("pk").pk, -1
     while (reached := _counted()) < newest:
-        assert time.monotonic() - began < COUNTING_PATIENCE_S, f"counted up to {reached} of {newest}"
+        assert time.monotonic() - began < COUNTING_PATIENCE_S, (
+            f"counted up to {reached} of {newest}"
+        )
         if reached == counted:
             time.sleep(0.05)  # another process is counting
         start = time.perf_counter()
@@ -152,7 +173,9 @@ def _driven(site: Worksite, calls: int) -> Run:
     Run.objects.filter(pk=run.pk).update(max_passes=passes)
     advance(run.pk)
     run.refresh_from_db()
-    succeeded = run.tool_calls.filter(status=CallStatus.SUCCEEDED)  # the calls of the closing pass are rejected
+    succeeded = run.tool_calls.filter(
+        status=CallStatus.SUCCEEDED
+    )  # the calls of the closing pass are rejected
     assert (run.exit_reason, succeeded.count()) == (ExitReason.MAX_PASSES, passes * CALLS)
     return run
 
@@ -160,7 +183,8 @@ def _driven(site: Worksite, calls: int) -> Run:
 def request_cards(site: Worksite, count: int) -> None:
     """Create this many different waiting cards, each about its own record."""
     records = Record.objects.bulk_create(
-        Record(organization=site.member.organization, name=f"Waiting {number}") for number in range(count)
+        Record(organization=site.member.organization, name=f"Waiting {number}")
+        for number in range(count)
     )
     for at in range(0, count, CARDS_A_RUN):
         site.enqueue({"calls": [change_phone(record) for record in records[at : at + CARDS_A_RUN]]})
@@ -182,7 +206,8 @@ def make_client(site: Worksite) -> Client:
 
 
 def _cost(client: Client, name: str, path: str, repeats: int) -> list[Figure]:
-    """Measure a page; the first view is a separate figure, because later ones find their rows in the cache."""
+    """Measure a page; the first view is a separate figure, because later ones find their rows in
+    the cache."""
     took = []
     for _ in rounds(5 * repeats, PATIENCE_S):
         began = time.perf_counter()
@@ -214,7 +239,8 @@ _OF_THE_COPYS_CALL = """
 
 
 def _multiply(run: Run, count: int) -> None:
-    """Copy the run with its passes, calls and events; every 5th copy has a decided card, and some cards wait."""
+    """Copy the run with its passes, calls and events; every 5th copy has a decided card, and some
+    cards wait."""
     with copying() as cursor:
         copies = f"copies.id > {_copy_runs(cursor, run, count)}"
         owned: tuple[type[models.Model], ...] = (Pass, ToolCall, Event)
@@ -227,7 +253,12 @@ def _multiply(run: Run, count: int) -> None:
             if model is Event:
                 changed["payload"] = _OF_THE_COPYS_CALL
             source = f"{model._meta.db_table} source, runs_run copies"
-            insert(cursor, copied(model, changed), model, f"{source} WHERE source.run_id = {run.pk} AND {copies}")
+            insert(
+                cursor,
+                copied(model, changed),
+                model,
+                f"{source} WHERE source.run_id = {run.pk} AND {copies}",
+            )
         _add_cards(cursor, run, copies)
 
 
@@ -290,9 +321,20 @@ def _add_cards(cursor: CursorWrapper, run: Run, copies: str) -> None:
         "reason": "''",
         "decision_id": "''",
     }
-    decided = {"status": "'consumed'", "decided_by_id": str(run.created_by_id), "decided_at": "copies.created_at"}
-    first = "runs_toolcall source, runs_run copies WHERE source.pass_number = 1 AND source.index = 0"
+    decided = {
+        "status": "'consumed'",
+        "decided_by_id": str(run.created_by_id),
+        "decided_at": "copies.created_at",
+    }
+    first = (
+        "runs_toolcall source, runs_run copies WHERE source.pass_number = 1 AND source.index = 0"
+    )
     of_copies = f"{first} AND source.run_id = copies.id AND {copies}"
-    insert(cursor, card | decided | {"consumed_at": "now()"}, Approval, f"{of_copies} AND mod(copies.id, 5) = 0")
+    insert(
+        cursor,
+        card | decided | {"consumed_at": "now()"},
+        Approval,
+        f"{of_copies} AND mod(copies.id, 5) = 0",
+    )
     waiting = f"{of_copies} AND mod(copies.id, 5) = 1 ORDER BY copies.id DESC LIMIT {WAITING // 2}"
     insert(cursor, card | {"status": "'pending'"}, Approval, waiting)

@@ -1,8 +1,9 @@
 """Compares this checkout with an older commit: the same actions alternately, by processor time.
 
-`make bench ARGS="--against COMMIT"` is for questions such as "does a pass cost what it cost before?", where two
-separate runs would differ by more than the effect. Every other pair starts with the older code, and the two measures of
-a pair follow each other at once, because other work on the machine changes within seconds.
+`make bench ARGS="--against COMMIT"` is for questions such as "does a pass cost what it cost
+before?", where two separate runs would differ by more than the effect. Every other pair starts with
+the older code, and the two measures of a pair follow each other at once, because other work on the
+machine changes within seconds.
 """
 
 from __future__ import annotations
@@ -49,9 +50,18 @@ class Side:
 
 @contextmanager
 def _started(checkout: Path, kind: str) -> Iterator[Side]:
-    with tempfile.TemporaryDirectory(prefix="gadget-paired-") as name, fresh_database(kind, Path(name)) as address:
-        kept = {key: value for key, value in os.environ.items() if key not in services.FOREIGN_VARIABLES}
-        own = {"DJANGO_SETTINGS_MODULE": "tests.settings", "PYTHONPATH": str(checkout), services.GIVEN_VARIABLE: "1"}
+    with (
+        tempfile.TemporaryDirectory(prefix="gadget-paired-") as name,
+        fresh_database(kind, Path(name)) as address,
+    ):
+        kept = {
+            key: value for key, value in os.environ.items() if key not in services.FOREIGN_VARIABLES
+        }
+        own = {
+            "DJANGO_SETTINGS_MODULE": "tests.settings",
+            "PYTHONPATH": str(checkout),
+            services.GIVEN_VARIABLE: "1",
+        }
         own |= {"GADGET_DATA_DIR": name, "DATABASE_URL": address}
         process = subprocess.Popen(
             [sys.executable, str(CHILD)],
@@ -72,25 +82,35 @@ def _started(checkout: Path, kind: str) -> Iterator[Side]:
 def _checked_out(commit: str) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="gadget-paired-") as name:
         folder = Path(name) / "before"
-        subprocess.run(["git", "worktree", "add", "--quiet", "--detach", str(folder), commit], cwd=ROOT, check=True)
+        subprocess.run(
+            ["git", "worktree", "add", "--quiet", "--detach", str(folder), commit],
+            cwd=ROOT,
+            check=True,
+        )
         try:
             yield folder
         finally:
-            subprocess.run(["git", "worktree", "remove", "--force", str(folder)], cwd=ROOT, check=True)
+            subprocess.run(
+                ["git", "worktree", "remove", "--force", str(folder)], cwd=ROOT, check=True
+            )
 
 
 def compare(commit: str, kind: str) -> None:
-    """Measure and print a line for each act: the median ratio with its interval, and both medians."""
+    """Measure and print a line for each act: the median ratio with its interval, and both
+    medians."""
     with ExitStack() as stack:
         folder = stack.enter_context(_checked_out(commit))
         before, after = (stack.enter_context(_started(each, kind)) for each in (folder, ROOT))
-        print(f"{kind}, {PAIRS} pairs in turns, processor time, after / before {commit}:", flush=True)
+        print(
+            f"{kind}, {PAIRS} pairs in turns, processor time, after / before {commit}:", flush=True
+        )
         for name in after.names:
             print(_compare_act(name, before, after), flush=True)
 
 
 def _compare_act(name: str, before: Side, after: Side) -> str:
-    """Measure one action alternately; the interval contains the true median with 95 % probability."""
+    """Measure one action alternately; the interval contains the true median with 95 %
+    probability."""
     pairs = []
     for number in range(PAIRS):
         sides = (before, after) if number % 2 else (after, before)

@@ -1,7 +1,7 @@
 """Measures actions, named by the lines of its input, in the checkout where it is started.
 
-`tests/bench/paired.py` starts it by its path, once in today's checkout and once in an older one. So it uses only code
-that both have, and imports nothing from its own folder.
+`tests/bench/paired.py` starts it by its path, once in today's checkout and once in an older one. So
+it uses only code that both have, and imports nothing from its own folder.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def build_acts(workshop: Workshop) -> dict[str, Callable[[], object]]:
     client = Client(headers={"host": "localhost"})
     client.force_login(workshop.approver.user)
     reads = [
-        asking(*[call("utility.calculate", operation="add", a=number, b=turn) for number in range(READS)])
+        asking(*[call("utility.calculate", operation="add", a=one, b=turn) for one in range(READS)])
         for turn in range(2)
     ]
     record = workshop.record(name="Company")
@@ -97,7 +97,9 @@ def build_acts(workshop: Workshop) -> dict[str, Callable[[], object]]:
     read_lines = async_to_sync(read_messages)
     session = str(client.session.session_key)
     member = workshop.approver
-    viewer = Viewer(member.pk, member.organization_id, "", session, hash_secret(member.user.password))
+    viewer = Viewer(
+        member.pk, member.organization_id, "", session, hash_secret(member.user.password)
+    )
 
     def watch() -> None:
         allowed, lines = read_lines(1, 2, {viewer})
@@ -106,7 +108,13 @@ def build_acts(workshop: Workshop) -> dict[str, Callable[[], object]]:
 
     _, token = issue_token(member, "script")
     script = Client(headers={"host": "localhost", "authorization": f"Bearer {token}"})
-    pages = {"start": "/", "inbox": "/approvals/", "runs": "/runs/", "one run": "/runs/1/", "tools": "/tools/"}
+    pages = {
+        "start": "/",
+        "inbox": "/approvals/",
+        "runs": "/runs/",
+        "one run": "/runs/1/",
+        "tools": "/tools/",
+    }
     return {
         f"run of two passes and {2 * READS} reads": read,
         "card, approval and write": write,
@@ -127,7 +135,9 @@ def build_acts_beside_runs(workshop: Workshop) -> dict[str, Callable[[], object]
     def request() -> None:
         key = authenticate_key(secret)
         assert key is not None
-        requested = record_request(key, None, ToolRequest("utility.calculate", {"operation": "add", "a": 1, "b": 1}))
+        requested = record_request(
+            key, None, ToolRequest("utility.calculate", {"operation": "add", "a": 1, "b": 1})
+        )
         advance(requested.run_id)
         status = find_ticket(key, Ticket(requested, "").id).status
         if status != "succeeded":

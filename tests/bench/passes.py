@@ -1,4 +1,5 @@
-"""The cost of a pass of five calls: in a real worker while a browser watches, and in this process."""
+"""The cost of a pass of five calls: in a real worker while a browser watches, and in this
+process."""
 
 from __future__ import annotations
 
@@ -39,8 +40,12 @@ class Anatomy:
 
 
 def in_worker(installation: Installation, repeats: int) -> list[Figure]:
-    """Measure 20 passes of 5 calls, from the lease to the end, while a browser receives every event."""
-    with worksite(passes_of_calls(PASSES, CALLS)) as site, browsing(installation.url, site.token) as browser:
+    """Measure 20 passes of 5 calls, from the lease to the end, while a browser receives every
+    event."""
+    with (
+        worksite(passes_of_calls(PASSES, CALLS)) as site,
+        browsing(installation.url, site.token) as browser,
+    ):
         seconds = []
         for number in rounds(repeats, PATIENCE_S):
             watched = browser.watch(browser.start_run(site.employee.pk))
@@ -51,20 +56,33 @@ def in_worker(installation: Installation, repeats: int) -> list[Figure]:
                 seconds.append(seconds_of(run))
     return [
         figure(WATCHED, "ms", [1000 * each / PASSES for each in seconds]),
-        figure(f"pass of {CALLS} calls: each call", "ms", [1000 * each / PASSES / CALLS for each in seconds]),
+        figure(
+            f"pass of {CALLS} calls: each call",
+            "ms",
+            [1000 * each / PASSES / CALLS for each in seconds],
+        ),
     ]
 
 
 def compared_with_by_hand(figures: list[Figure]) -> list[Figure]:
-    """Compare a watched pass with the loop by hand, where both were measured: the ratio of their times."""
+    """Compare a watched pass with the loop by hand, where both were measured: the ratio of their
+    times."""
     medians = {each.name: each.median for each in figures}
     if WATCHED not in medians or BY_HAND not in medians:
         return []
-    return [figure("pass of 5 calls: ratio to a loop by hand", "×", [medians[WATCHED] / medians[BY_HAND]], AIM_TIMES)]  # noqa: RUF001
+    return [
+        figure(
+            "pass of 5 calls: ratio to a loop by hand",
+            "×",  # noqa: RUF001
+            [medians[WATCHED] / medians[BY_HAND]],
+            AIM_TIMES,
+        )
+    ]
 
 
 def in_process(repeats: int) -> tuple[list[Figure], Anatomy]:
-    """Measure the same run in this process, where its processor time and its statements can be counted."""
+    """Measure the same run in this process, where its processor time and its statements can be
+    counted."""
     with worksite(passes_of_calls(PASSES, CALLS)) as site:
         compared = by_hand(site, PASSES, CALLS, repeats, PATIENCE_S)
         driven = [_drive(site) for _ in rounds(repeats, PATIENCE_S)][1:]
@@ -78,8 +96,16 @@ def in_process(repeats: int) -> tuple[list[Figure], Anatomy]:
     queries = [sum(one.is_query for one in each) for each in usual]
     transactions = [sum(one.shape == "COMMIT" for one in each) for each in usual]
     return [
-        figure("pass of 5 calls: in one process, unwatched", "ms", [1000 * wall / PASSES for wall, _ in driven]),
-        figure("pass of 5 calls: processor time, in one process", "ms", [1000 * cpu / PASSES for _, cpu in driven]),
+        figure(
+            "pass of 5 calls: in one process, unwatched",
+            "ms",
+            [1000 * wall / PASSES for wall, _ in driven],
+        ),
+        figure(
+            "pass of 5 calls: processor time, in one process",
+            "ms",
+            [1000 * cpu / PASSES for _, cpu in driven],
+        ),
         compared,
         figure("queries per pass", "", queries),
         figure("queries per call", "", [each / CALLS for each in queries]),

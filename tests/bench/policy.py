@@ -1,7 +1,9 @@
-"""The replay of a million recorded calls, and the cost of policy snapshots per pass, in pairs with and without them.
+"""The replay of a million recorded calls, and the cost of policy snapshots per pass, in pairs with
+and without them.
 
-A run that the engine has driven is copied a thousand times. Half of its calls have a limit and params of their own, so
-that each of them is judged; the others are equal, as most calls of a real installation are.
+A run that the engine has driven is copied a thousand times. Half of its calls have a limit and
+params of their own, so that each of them is judged; the others are equal, as most calls of a real
+installation are.
 """
 
 from __future__ import annotations
@@ -90,7 +92,8 @@ def _replay_many() -> list[Figure]:
 
 
 def _answers() -> list[dict[str, Any]]:
-    """Build passes of calls: half of them limited reads, some over the limit; the others free, refused or wrong."""
+    """Build passes of calls: half of them limited reads, some over the limit; the others free,
+    refused or wrong."""
     found = []
     for number in range(PASSES):
         calls = [_call(number * CALLS_IN_A_PASS + index) for index in range(CALLS_IN_A_PASS)]
@@ -100,7 +103,10 @@ def _answers() -> list[dict[str, Any]]:
 
 def _call(number: int) -> dict[str, Any]:
     if number % 2:
-        return {"tool": SEARCH, "params": {"text": f"q{number}", "limit": 60 if number % 10 == 1 else 5}}
+        return {
+            "tool": SEARCH,
+            "params": {"text": f"q{number}", "limit": 60 if number % 10 == 1 else 5},
+        }
     if number % 10 == 0:
         return {"tool": "data.bulkDelete", "params": {"record_ids": [str(number)]}}
     if number % 10 == 2:
@@ -112,13 +118,20 @@ def _copy(run: Run) -> None:
     """Copy the run with its passes and calls; each limited call gets a text of its own."""
     own = ToolCall.objects.filter(run=run).count()
     copies = CALLS // own - 1
-    kept = {name: getattr(run, name) for name in ("organization_id", "employee_id", "status", "exit_reason", "task")}
+    kept = {
+        name: getattr(run, name)
+        for name in ("organization_id", "employee_id", "status", "exit_reason", "task")
+    }
     runs = Run.objects.bulk_create([Run(**kept, finished_at=Now()) for _ in range(copies)])
     for copy in runs:
         with connection.cursor() as cursor:
             _insert(cursor, Pass, run.pk, {"run_id": str(copy.pk)})
             key = f"'{copy.pk}-' || id"
-            values = {"run_id": str(copy.pk), "idempotency_key": key, **_vary(f"'q' || id || '-{copy.pk}'")}
+            values = {
+                "run_id": str(copy.pk),
+                "idempotency_key": key,
+                **_vary(f"'q' || id || '-{copy.pk}'"),
+            }
             _insert(cursor, ToolCall, run.pk, values)
 
 
@@ -144,7 +157,9 @@ def _insert(cursor: Any, model: type[Model], run_id: int, values: dict[str, str]
     names = ", ".join(f'"{column}"' for column in columns)
     taken = ", ".join(values.get(str(column), f'"{column}"') for column in columns)
     table = model._meta.db_table
-    cursor.execute(f"INSERT INTO {table} ({names}) SELECT {taken} FROM {table} WHERE run_id = {run_id}")
+    cursor.execute(
+        f"INSERT INTO {table} ({names}) SELECT {taken} FROM {table} WHERE run_id = {run_id}"
+    )
 
 
 def _replay(site: Worksite) -> float:

@@ -1,4 +1,5 @@
-"""The data of every benchmark: an organization with an employee, and a fake model over real HTTP."""
+"""The data of every benchmark: an organization with an employee, and a fake model over real
+HTTP."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ _numbers = count(1)
 
 @dataclass(frozen=True)
 class Worksite:
-    """An employee, the approver who works with it, that person's API token, and the employee's model."""
+    """An employee, the approver who works with it, that person's API token, and the employee's
+    model."""
 
     employee: Employee
     member: Membership
@@ -40,13 +42,17 @@ class Worksite:
 
     def submit(self) -> Run:
         """Start a run in this process, as the web part does for a request."""
-        submission = actions.Submission(employee_id=self.employee.pk, task="Do the work of the benchmark")
+        submission = actions.Submission(
+            employee_id=self.employee.pk, task="Do the work of the benchmark"
+        )
         return actions.submit(self.member, submission)[0]
 
     def enqueue(self, *answers: dict[str, Any]) -> None:
         """Set the model's next answers, for any run."""
         control = f"{self.model_url.removesuffix('/v1')}/control/enqueue"
-        with urllib.request.urlopen(urllib.request.Request(control, json.dumps(answers).encode())) as answer:
+        with urllib.request.urlopen(
+            urllib.request.Request(control, json.dumps(answers).encode())
+        ) as answer:
             answer.read()
 
 
@@ -63,7 +69,9 @@ def _model_process(answers: list[dict[str, Any]]) -> Iterator[str]:
         json.dump(answers, script)
         script.flush()
         command = [sys.executable, "-m", "tests.model_server", "--fast", "--script", script.name]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2])
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]
+        )
         try:
             assert process.stdout is not None
             ready = process.stdout.readline()
@@ -76,10 +84,18 @@ def _model_process(answers: list[dict[str, Any]]) -> Iterator[str]:
 def _employ(url: str, slug: str) -> Worksite:
     organization = Organization.objects.create(name=slug.title(), slug=slug)
     provider = ModelProvider.objects.create(
-        organization=organization, name="Fake", kind=ProviderKind.OPENAI, base_url=url, api_key="sk-bench"
+        organization=organization,
+        name="Fake",
+        kind=ProviderKind.OPENAI,
+        base_url=url,
+        api_key="sk-bench",
     )
     employee = Employee.objects.create(
-        organization=organization, name="Dana", provider=provider, model="fake", max_passes=MAX_PASSES
+        organization=organization,
+        name="Dana",
+        provider=provider,
+        model="fake",
+        max_passes=MAX_PASSES,
     )
     names = [probe.name for probe in PROBES] + list(TOOLS)
     Grant.objects.bulk_create([Grant(employee=employee, tool=name) for name in names])
@@ -89,18 +105,23 @@ def _employ(url: str, slug: str) -> Worksite:
 
 
 def passes_of_calls(passes: int, calls: int) -> list[dict[str, Any]]:
-    """Build answers with this number of cheap calls each, all different, and a last one without calls."""
+    """Build answers with this number of cheap calls each, all different, and a last one without
+    calls."""
     answers: list[dict[str, Any]] = []
     for number in range(passes):
         params = [{"operation": "add", "a": number, "b": index} for index in range(calls)]
-        answers.append({"calls": [{"tool": "utility.calculate", "params": each} for each in params]})
+        answers.append(
+            {"calls": [{"tool": "utility.calculate", "params": each} for each in params]}
+        )
     return [*answers, {"text": "Done."}]
 
 
 def succeeded(run_id: int) -> Run:
     """Return the ended run; raise AssertionError if it did not succeed."""
     run = Run.objects.get(pk=run_id)
-    assert run.status == RunStatus.SUCCEEDED, f"run {run_id} is {run.status} ({run.exit_reason}): {run.problem}"
+    assert run.status == RunStatus.SUCCEEDED, (
+        f"run {run_id} is {run.status} ({run.exit_reason}): {run.problem}"
+    )
     return run
 
 

@@ -18,12 +18,18 @@ AIM = 1.4
 
 
 def on_a_slow_model(installation: Installation) -> list[Figure]:
-    """Measure the seconds from the first submission to the last end, and their ratio to the least possible."""
+    """Measure the seconds from the first submission to the last end, and their ratio to the least
+    possible."""
     with worksite(_answers()) as site:
         seconds = seconds_for_all(site, None, RUNS)
     return [
         figure("300 runs on a slow model", "s", [seconds]),
-        figure("300 runs on a slow model: ratio to the least possible", "×", [seconds / LEAST_S], AIM),  # noqa: RUF001
+        figure(
+            "300 runs on a slow model: ratio to the least possible",
+            "×",  # noqa: RUF001
+            [seconds / LEAST_S],
+            AIM,
+        ),
     ]
 
 

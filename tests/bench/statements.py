@@ -33,7 +33,8 @@ class Statement:
 
 
 class _Listener(logging.Handler):
-    """Collects the statements that Django logs, with exact durations, while queries are captured."""
+    """Collects the statements that Django logs, with exact durations, while queries are
+    captured."""
 
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)
@@ -63,7 +64,8 @@ def listened() -> Iterator[list[Statement]]:
 
 
 def split_passes(statements: list[Statement]) -> list[list[Statement]]:
-    """Split the statements into complete passes, each from loading the run to the commit of its calls' results."""
+    """Split the statements into complete passes, each from loading the run to the commit of its
+    calls' results."""
     recorded = [place for place, each in enumerate(statements) if each.shape == _PASS_IS_RECORDED]
     return [_from_the_load(statements[here:there]) for here, there in pairwise(recorded)]
 
@@ -80,7 +82,8 @@ def usual_pass(passes: list[list[Statement]]) -> list[Statement]:
     usual = shapes.most_common(1)[0][0]
     alike = [one for one in passes if tuple(each.shape for each in one) == usual]
     return [
-        Statement(shape, statistics.median(one[place].seconds for one in alike)) for place, shape in enumerate(usual)
+        Statement(shape, statistics.median(one[place].seconds for one in alike))
+        for place, shape in enumerate(usual)
     ]
 
 

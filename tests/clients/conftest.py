@@ -42,7 +42,9 @@ class ConfigFile:
         self.write({"url": "https://gadget.example.com", "key": SECRET})
 
     def write(self, config: Any) -> None:
-        self.path.write_text(config if isinstance(config, str) else json.dumps(config), encoding="utf-8")
+        self.path.write_text(
+            config if isinstance(config, str) else json.dumps(config), encoding="utf-8"
+        )
         self.path.chmod(0o600)
 
     def change(self, **more: Any) -> None:
@@ -53,7 +55,8 @@ class ConfigFile:
 
 @pytest.fixture
 def config_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ConfigFile:
-    """Write a valid configuration to where the hook looks for it; no variable replaces a part of it."""
+    """Write a valid configuration to where the hook looks for it; no variable replaces a part of
+    it."""
     for name in ("AGENT_HOOK_URL", "AGENT_HOOK_KEY"):
         monkeypatch.delenv(name, raising=False)
     found = ConfigFile(tmp_path / "hook.json")
@@ -85,7 +88,11 @@ class Check:
     """The check with a server, a configuration, and settings of an assistant."""
 
     def __init__(
-        self, hook: ModuleType, gadget: AskServer, config_file: ConfigFile, capsys: pytest.CaptureFixture[str]
+        self,
+        hook: ModuleType,
+        gadget: AskServer,
+        config_file: ConfigFile,
+        capsys: pytest.CaptureFixture[str],
     ) -> None:
         self.hook, self.gadget, self.config_file, self._capsys = hook, gadget, config_file, capsys
         self.settings = config_file.path.parent / "settings.json"
@@ -101,14 +108,18 @@ class Check:
     def write(self, settings: Any) -> None:
         self.settings.write_text(settings if isinstance(settings, str) else json.dumps(settings))
 
-    def run(self, assistant: str = "claude", *, waits: bool = False, lives: bool = False) -> Checked:
+    def run(
+        self, assistant: str = "claude", *, waits: bool = False, lives: bool = False
+    ) -> Checked:
         self._capsys.readouterr()
         problems = self.hook.check(assistant, str(self.settings), waits=waits, lives=lives)
         return Checked(self._capsys.readouterr().out, problems)
 
 
 @pytest.fixture
-def check(hook: ModuleType, gadget: AskServer, config_file: ConfigFile, capsys: pytest.CaptureFixture[str]) -> Check:
+def check(
+    hook: ModuleType, gadget: AskServer, config_file: ConfigFile, capsys: pytest.CaptureFixture[str]
+) -> Check:
     return Check(hook, gadget, config_file, capsys)
 
 

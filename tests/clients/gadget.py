@@ -48,7 +48,9 @@ class AskServer:
             return self.file_status, self.file
         if path.endswith("/redeem"):
             code, status = self.redemptions.pop(0)
-            return code, json.dumps({"detail": "Redeemed before."} if code != 200 else self._describe(status)).encode()
+            return code, json.dumps(
+                {"detail": "Redeemed before."} if code != 200 else self._describe(status)
+            ).encode()
         if path.endswith("/cancel"):
             return 200, json.dumps(self._describe(self.cancelled)).encode()
         if path.endswith("/outcome"):
@@ -62,7 +64,9 @@ class AskServer:
         return 200, json.dumps(self._describe(status)).encode()
 
     def _describe(self, status: str) -> dict[str, Any]:
-        params = json.dumps(self._asked.get("params"), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        params = json.dumps(
+            self._asked.get("params"), sort_keys=True, separators=(",", ":"), ensure_ascii=False
+        )
         answer = {
             "id": "7",
             "status": status,
@@ -84,7 +88,9 @@ def serve_asks() -> Iterator[AskServer]:
     class Handler(BaseHTTPRequestHandler):
         def answer(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            code, content = found.answer(self.command, self.path, json.loads(body) if body else None)
+            code, content = found.answer(
+                self.command, self.path, json.loads(body) if body else None
+            )
             self.send_response(code)
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()

@@ -1,4 +1,5 @@
-"""A separate machine for a test: the folders of an administrator, and a user who cannot change them."""
+"""A separate machine for a test: the folders of an administrator, and a user who cannot change
+them."""
 
 from __future__ import annotations
 
@@ -21,11 +22,22 @@ INSTALLED = "/usr/local/lib/gadget_hook.py"
 FOLDERS = ("/etc", "/usr/local/lib")
 CERTIFICATES = "ssl/certs/ca-certificates.crt"
 COPIED = tuple(
-    f"/etc/{name}" for name in ("passwd", "group", "hosts", "nsswitch.conf", "resolv.conf", "ld.so.cache", CERTIFICATES)
+    f"/etc/{name}"
+    for name in (
+        "passwd",
+        "group",
+        "hosts",
+        "nsswitch.conf",
+        "resolv.conf",
+        "ld.so.cache",
+        CERTIFICATES,
+    )
 )
 COMMAND = f"{PYTHON} -I {INSTALLED}"
 """The hook's command from the guide."""
-_MOUNT = 'set -e; {mounts}; cd {home}; exec setpriv --reuid={user} --regid={user} --clear-groups -- "$@"'
+_MOUNT = (
+    'set -e; {mounts}; cd {home}; exec setpriv --reuid={user} --regid={user} --clear-groups -- "$@"'
+)
 
 
 @cache
@@ -33,11 +45,15 @@ def can_separate() -> bool:
     """Return True if this user can give a process other folders, as root can."""
     if os.geteuid() != 0 or not Path(PYTHON).exists() or shutil.which("setpriv") is None:
         return False
-    return subprocess.run(["unshare", "--mount", "true"], check=False, capture_output=True).returncode == 0
+    return (
+        subprocess.run(["unshare", "--mount", "true"], check=False, capture_output=True).returncode
+        == 0
+    )
 
 
 class Machine:
-    """Folders that replace `/etc` and `/usr/local/lib` for processes started here, and a home folder."""
+    """Folders that replace `/etc` and `/usr/local/lib` for processes started here, and a home
+    folder."""
 
     def __init__(self, top: Path) -> None:
         top.chmod(0o755)
@@ -80,10 +96,13 @@ class Machine:
         return path
 
     def start(self, command: Sequence[str], **variables: str) -> subprocess.Popen[str]:
-        """Start a command on this machine, as the user, with only these variables beside HOME and PATH."""
+        """Start a command on this machine, as the user, with only these variables beside HOME and
+        PATH."""
         return self._start(command, variables, ["--mount"], subprocess.PIPE)
 
-    def start_in(self, terminal: Terminal, command: Sequence[str], **variables: str) -> subprocess.Popen[str]:
+    def start_in(
+        self, terminal: Terminal, command: Sequence[str], **variables: str
+    ) -> subprocess.Popen[str]:
         """Start a command in a terminal; its child processes end with it."""
         separated = ["--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
         return self._start(command, variables, separated, terminal.inner)
@@ -91,7 +110,9 @@ class Machine:
     def _start(
         self, command: Sequence[str], variables: dict[str, str], separated: list[str], stream: int
     ) -> subprocess.Popen[str]:
-        mounts = "; ".join(f"mount --bind '{source}' {folder}" for source, folder in self.mounts.items())
+        mounts = "; ".join(
+            f"mount --bind '{source}' {folder}" for source, folder in self.mounts.items()
+        )
         script = _MOUNT.format(mounts=mounts, home=self.home, user=NOBODY)
         environment = {"HOME": str(self.home), "PATH": "/usr/local/bin:/usr/bin:/bin", **variables}
         pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), stream)
@@ -99,7 +120,9 @@ class Machine:
         words = [*shell, *(f"{name}={value}" for name, value in environment.items()), *command]
         return subprocess.Popen(words, text=True, start_new_session=True, **pipes)
 
-    def run(self, command: Sequence[str], given: str = "", **variables: str) -> tuple[int, str, str]:
+    def run(
+        self, command: Sequence[str], given: str = "", **variables: str
+    ) -> tuple[int, str, str]:
         """Return the exit code, the output and the errors of a command."""
         process = self.start(command, **variables)
         output, errors = process.communicate(given, timeout=120)

@@ -11,7 +11,9 @@ import subprocess
 import termios
 import time
 
-CONTROL = re.compile(r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b\[[0-9;?<>=]*[ -/]*[@-~]|\x1b[()][0-9A-Z]|\x1b[=>78M]")
+CONTROL = re.compile(
+    r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b\[[0-9;?<>=]*[ -/]*[@-~]|\x1b[()][0-9A-Z]|\x1b[=>78M]"
+)
 ROWS, COLUMNS = 50, 140
 ANSWERS = {
     "\x1b[6n": "\x1b[1;1R",
@@ -32,14 +34,16 @@ class Terminal:
         self._printed = self._asked = ""
 
     def await_text(self, text: str, seconds: float = 60) -> None:
-        """Wait until the program has printed a text since the last keys; color codes and the like do not count."""
+        """Wait until the program has printed a text since the last keys; color codes and the like
+        do not count."""
         latest = time.monotonic() + seconds
         while not self._shows(text):
             assert time.monotonic() < latest, f"no {text!r} in:\n{self._printed!r}"
             self._read()
 
     def press_until(self, key: str, text: str, seconds: float = 60) -> None:
-        """Type a key once a second until a text is printed: a dialog that has just opened ignores keys."""
+        """Type a key once a second until a text is printed: a dialog that has just opened ignores
+        keys."""
         latest = time.monotonic() + seconds
         self._printed = ""
         pressed = time.monotonic()

@@ -1,4 +1,5 @@
-"""The hook asks, waits and redeems; only an approval of exactly this call, redeemed by it, lets the call run."""
+"""The hook asks, waits and redeems; only an approval of exactly this call, redeemed by it, lets the
+call run."""
 
 from __future__ import annotations
 
@@ -20,7 +21,9 @@ ASK, POLL, REDEEM = "POST /api/asks", "GET /api/asks/7", "POST /api/asks/7/redee
 def pauses(hook: ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Collect the hook's pauses in place of making them."""
     found: list[float] = []
-    monkeypatch.setattr(hook, "time", SimpleNamespace(sleep=found.append, monotonic=time.monotonic, time=time.time))
+    monkeypatch.setattr(
+        hook, "time", SimpleNamespace(sleep=found.append, monotonic=time.monotonic, time=time.time)
+    )
     return found
 
 
@@ -63,7 +66,9 @@ def test_no_request_outlasts_the_patience_of_the_assistant(
         assert most - 1 < wait_s <= most
 
 
-def test_the_ask_contains_the_whole_call(hook: ModuleType, gadget: AskServer, config: dict[str, Any]) -> None:
+def test_the_ask_contains_the_whole_call(
+    hook: ModuleType, gadget: AskServer, config: dict[str, Any]
+) -> None:
     given = {"command": "make deploy", "description": "Deploy the shop"}
     call = hook.read_call(json.dumps({**CLAUDE, "tool_input": given}))
     gadget.statuses = ["denied"]
@@ -84,7 +89,9 @@ def test_the_hook_gives_up_before_the_assistant_does(
 ) -> None:
     goes_on, reason = hook.decide({**config, "timeout_s": 15.5}, call)
     assert goes_on is False
-    assert reason == f"Nobody has decided yet (ask 7, {URL}). Try exactly the same call again later."
+    assert (
+        reason == f"Nobody has decided yet (ask 7, {URL}). Try exactly the same call again later."
+    )
     assert (gadget.paths, pauses) == ([ASK], [])
 
 
@@ -119,7 +126,13 @@ def test_a_call_without_an_approval_is_blocked(
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"action": "assistant.Read"}, {"params_digest": "0"}, {"id": "7/../8"}, {"id": None}, {"id": "1" * 19}],
+    [
+        {"action": "assistant.Read"},
+        {"params_digest": "0"},
+        {"id": "7/../8"},
+        {"id": None},
+        {"id": "1" * 19},
+    ],
 )
 def test_a_response_about_another_ask_blocks_the_call(
     hook: ModuleType, gadget: AskServer, config: dict[str, Any], call: Any, wrong: dict[str, Any]
@@ -140,7 +153,11 @@ def test_a_response_that_is_not_an_object_blocks_the_call(
 
 @pytest.mark.parametrize("redemption", [(409, ""), (200, "approved"), (200, "cancelled")])
 def test_a_receipt_that_is_refused_or_not_redeemed_blocks_the_call(
-    hook: ModuleType, gadget: AskServer, config: dict[str, Any], call: Any, redemption: tuple[int, str]
+    hook: ModuleType,
+    gadget: AskServer,
+    config: dict[str, Any],
+    call: Any,
+    redemption: tuple[int, str],
 ) -> None:
     gadget.statuses, gadget.redemptions = ["approved"], [redemption]
     with pytest.raises(hook.Blocked):
@@ -150,7 +167,12 @@ def test_a_receipt_that_is_refused_or_not_redeemed_blocks_the_call(
 
 @pytest.mark.parametrize(("do", "goes_on"), [("allow", None), ("deny", False)])
 def test_a_call_decided_by_the_configuration_makes_no_ask(
-    hook: ModuleType, gadget: AskServer, config: dict[str, Any], call: Any, do: str, goes_on: bool | None
+    hook: ModuleType,
+    gadget: AskServer,
+    config: dict[str, Any],
+    call: Any,
+    do: str,
+    goes_on: bool | None,
 ) -> None:
     assert hook.decide({**config, "default": do}, call)[0] is goes_on
     assert gadget.paths == []
@@ -168,7 +190,9 @@ def test_the_ask_has_the_level_of_its_rule(
 OUTCOME = "POST /api/asks/7/outcome"
 
 
-@pytest.mark.parametrize(("event", "outcome"), [("PostToolUse", "succeeded"), ("PostToolUseFailure", "failed")])
+@pytest.mark.parametrize(
+    ("event", "outcome"), [("PostToolUse", "succeeded"), ("PostToolUseFailure", "failed")]
+)
 def test_the_end_of_a_call_is_reported(
     hook: ModuleType, gadget: AskServer, config: dict[str, Any], event: str, outcome: str
 ) -> None:
@@ -179,9 +203,16 @@ def test_the_end_of_a_call_is_reported(
     assert gadget.sent[-1][2]["outcome"] == outcome
 
 
-@pytest.mark.parametrize(("statuses", "do"), [(["waiting"], "ask"), ([], "ask"), (["redeemed"], "allow")])
+@pytest.mark.parametrize(
+    ("statuses", "do"), [(["waiting"], "ask"), ([], "ask"), (["redeemed"], "allow")]
+)
 def test_only_an_approved_call_is_reported(
-    hook: ModuleType, gadget: AskServer, config: dict[str, Any], call: Any, statuses: list[str], do: str
+    hook: ModuleType,
+    gadget: AskServer,
+    config: dict[str, Any],
+    call: Any,
+    statuses: list[str],
+    do: str,
 ) -> None:
     gadget.statuses = statuses
     hook.report({**config, "default": do}, call)

@@ -54,7 +54,9 @@ def can_change(file: Path) -> bool:
         (NOBODY, 0o1755, True),
     ],
 )
-def test_whoever_can_change_a_parent_folder_can_change_the_file(owner: int, mode: int, changeable: bool) -> None:
+def test_whoever_can_change_a_parent_folder_can_change_the_file(
+    owner: int, mode: int, changeable: bool
+) -> None:
     with tempfile.TemporaryDirectory() as top:
         file = build(top)
         os.chown(file.parent.parent, owner, owner)
@@ -62,8 +64,12 @@ def test_whoever_can_change_a_parent_folder_can_change_the_file(owner: int, mode
         assert can_change(file) is changeable
 
 
-@pytest.mark.parametrize(("owner", "mode", "changeable"), [(0, 0o644, False), (0, 0o666, True), (NOBODY, 0o444, True)])
-def test_the_owner_and_whoever_can_write_the_file_can_change_it(owner: int, mode: int, changeable: bool) -> None:
+@pytest.mark.parametrize(
+    ("owner", "mode", "changeable"), [(0, 0o644, False), (0, 0o666, True), (NOBODY, 0o444, True)]
+)
+def test_the_owner_and_whoever_can_write_the_file_can_change_it(
+    owner: int, mode: int, changeable: bool
+) -> None:
     with tempfile.TemporaryDirectory() as top:
         file = build(top)
         os.chown(file, owner, owner)

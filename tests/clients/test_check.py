@@ -1,4 +1,5 @@
-"""`gadget_hook.py check`: it finds ways past the hook, and lists the files that the assistant itself can change."""
+"""`gadget_hook.py check`: it finds ways past the hook, and lists the files that the assistant
+itself can change."""
 
 from __future__ import annotations
 
@@ -21,7 +22,10 @@ class TestSummary:
     @pytest.mark.usefixtures("unchangeable")
     def test_reports_no_problem(self, check: Check) -> None:
         found = check.run()
-        assert (found.problems, [line for line in found.lines if line.startswith("PROBLEM")]) == (0, [])
+        assert (found.problems, [line for line in found.lines if line.startswith("PROBLEM")]) == (
+            0,
+            [],
+        )
         assert found.has("The hook is not verified: no call of the assistant came to it") is False
         assert found.last.startswith("The check found no problem")
 
@@ -30,7 +34,9 @@ class TestSummary:
         for path in (HOOK, check.config_file.path, check.settings, "/usr/bin/python3"):
             assert found.has(f"can change {path}") is False
         assert found.has("AGENT_HOOK_CONFIG comes from the environment") is False
-        assert found.last.startswith("The hook is only cooperative: this user can change 5 file(s) or variable(s)")
+        assert found.last.startswith(
+            "The hook is only cooperative: this user can change 5 file(s) or variable(s)"
+        )
 
     @pytest.mark.usefixtures("unchangeable")
     def test_counts_a_problem(self, check: Check) -> None:
@@ -63,7 +69,11 @@ class TestRules:
         self, check: Check, config: dict[str, Any], is_good: bool
     ) -> None:
         check.configure(**config)
-        words = "calls that no rule names are not allowed" if is_good else "allows every call that no rule names"
+        words = (
+            "calls that no rule names are not allowed"
+            if is_good
+            else "allows every call that no rule names"
+        )
         assert check.run().has(words) is is_good
 
 
@@ -93,7 +103,9 @@ class TestSettings:
     def test_without_one_event_for_all_calls_need_both_others(self, check: Check) -> None:
         check.install("beforeShellExecution")
         assert check.run("cursor").has("no hook for beforeMCPExecution in") is False
-        check.write({"hooks": {event: [ENTRY] for event in ("beforeShellExecution", "beforeMCPExecution")}})
+        check.write(
+            {"hooks": {event: [ENTRY] for event in ("beforeShellExecution", "beforeMCPExecution")}}
+        )
         assert check.run("cursor").has("the hook is installed") is True
 
     def test_of_copilot_have_their_own_names_for_command_and_timeout(self, check: Check) -> None:
@@ -123,11 +135,18 @@ class TestSettings:
         assert check.run("gemini").has("the assistant waits 61 s") is True
 
     @pytest.mark.parametrize(
-        ("matcher", "is_good"), [(None, True), ("", True), ("*", True), (".*", True), ("Bash", False)]
+        ("matcher", "is_good"),
+        [(None, True), ("", True), ("*", True), (".*", True), ("Bash", False)],
     )
-    def test_need_a_matcher_that_covers_every_tool(self, check: Check, matcher: str | None, is_good: bool) -> None:
+    def test_need_a_matcher_that_covers_every_tool(
+        self, check: Check, matcher: str | None, is_good: bool
+    ) -> None:
         check.install(matcher=matcher)
-        words = "the matcher covers every tool" if is_good else f"the matcher {matcher!r} does not cover every tool"
+        words = (
+            "the matcher covers every tool"
+            if is_good
+            else f"the matcher {matcher!r} does not cover every tool"
+        )
         assert check.run().has(words) is is_good
 
     def test_with_another_command_do_not_count_as_the_hook(self, check: Check) -> None:
@@ -142,7 +161,9 @@ class TestSettings:
         assert check.run().has("no hook for PreToolUse") is False
 
     @pytest.mark.parametrize("end", ["SessionEnd", "sessionEnd"])
-    def test_without_the_event_that_ends_a_session_are_reported(self, check: Check, end: str) -> None:
+    def test_without_the_event_that_ends_a_session_are_reported(
+        self, check: Check, end: str
+    ) -> None:
         missed = "no event tells the hook that a session ends"
         assert [line for line in check.run().lines if missed in line]
         check.write({"hooks": {event: [{"hooks": [ENTRY]}] for event in ("PreToolUse", end)}})
@@ -153,7 +174,10 @@ class TestSettings:
         self, hook: ModuleType, check: Check, assistant: str
     ) -> None:
         version = hook.OWN_TOOLS[assistant].split()[0]
-        assert f"note     the assistant's own tools are those of {assistant} {version}" in check.run(assistant).lines
+        assert (
+            f"note     the assistant's own tools are those of {assistant} {version}"
+            in check.run(assistant).lines
+        )
 
     def test_that_switch_hooks_off_are_reported(self, check: Check) -> None:
         assert check.run().has("switches all hooks off") is None
@@ -177,22 +201,42 @@ class TestEnvironment:
             (f"'{HOOK}'", False),
         ],
     )
-    def test_cannot_change_the_command_unless_it_is_a_problem(self, check: Check, command: str, is_good: bool) -> None:
+    def test_cannot_change_the_command_unless_it_is_a_problem(
+        self, check: Check, command: str, is_good: bool
+    ) -> None:
         check.install(command=command)
         words = (
-            "takes nothing from the environment" if is_good else "the environment can change what the command starts"
+            "takes nothing from the environment"
+            if is_good
+            else "the environment can change what the command starts"
         )
         assert check.run().has(words) is is_good
 
-    @pytest.mark.parametrize("name", ["AGENT_HOOK_CONFIG", "PYTHONPATH", "LD_PRELOAD", "BASH_ENV", "ANYTHING"])
+    @pytest.mark.parametrize(
+        "name", ["AGENT_HOOK_CONFIG", "PYTHONPATH", "LD_PRELOAD", "BASH_ENV", "ANYTHING"]
+    )
     def test_in_settings_is_reported_for_each_variable(self, check: Check, name: str) -> None:
         check.write({**json.loads(check.settings.read_text()), "env": {name: "x"}})
         assert check.run().has(f"{check.settings} sets {name} for the hook") is False
 
     def test_in_a_single_entry_is_reported_too(self, check: Check) -> None:
-        entry = {"type": "command", "bash": ENTRY["command"], "env": {"PYTHONPATH": "x"}, "timeoutSec": 60}
-        check.write({"hooks": {"preToolUse": [entry], "sessionStart": [{"bash": "true", "env": {"B": "y"}}]}})
-        assert check.run("copilot").has(f"{check.settings} sets B, PYTHONPATH for the hook") is False
+        entry = {
+            "type": "command",
+            "bash": ENTRY["command"],
+            "env": {"PYTHONPATH": "x"},
+            "timeoutSec": 60,
+        }
+        check.write(
+            {
+                "hooks": {
+                    "preToolUse": [entry],
+                    "sessionStart": [{"bash": "true", "env": {"B": "y"}}],
+                }
+            }
+        )
+        assert (
+            check.run("copilot").has(f"{check.settings} sets B, PYTHONPATH for the hook") is False
+        )
 
     def test_is_not_reported_without_variables(self, check: Check) -> None:
         assert check.run().has(f"{check.settings} sets") is None
@@ -264,30 +308,47 @@ class TestAskingOnce:
     def test_with_a_person_lets_one_call_through(self, check: Check) -> None:
         check.gadget.statuses = ["waiting", "approved"]
         found = check.run(waits=True)
-        for words in ("a person approved the ask", "lets one call through", "a second call is refused"):
+        for words in (
+            "a person approved the ask",
+            "lets one call through",
+            "a second call is refused",
+        ):
             assert found.has(words) is True
         assert found.has("the ask of this check was") is None
 
     def test_reports_an_approval_for_several_calls(self, check: Check) -> None:
-        check.gadget.statuses, check.gadget.redemptions = ["waiting", "approved"], [(200, "redeemed")] * 2
+        check.gadget.statuses, check.gadget.redemptions = (
+            ["waiting", "approved"],
+            [(200, "redeemed")] * 2,
+        )
         assert check.run(waits=True).has("the approval lets a second call through") is False
 
     def test_reports_an_unexpected_refusal_of_the_second_call(self, check: Check) -> None:
-        check.gadget.statuses, check.gadget.redemptions = ["waiting", "approved"], [(200, "redeemed"), (500, "")]
+        check.gadget.statuses, check.gadget.redemptions = (
+            ["waiting", "approved"],
+            [(200, "redeemed"), (500, "")],
+        )
         assert check.run(waits=True).has("Gadget answered 500") is False
 
     @pytest.mark.parametrize(
         ("status", "words"),
-        [("denied", "a person denied the ask"), ("expired", "the ask was not approved: it is expired")],
+        [
+            ("denied", "a person denied the ask"),
+            ("expired", "the ask was not approved: it is expired"),
+        ],
     )
-    def test_lets_nothing_through_without_an_approval(self, check: Check, status: str, words: str) -> None:
+    def test_lets_nothing_through_without_an_approval(
+        self, check: Check, status: str, words: str
+    ) -> None:
         check.gadget.statuses = ["waiting", status]
         found = check.run(waits=True)
         assert found.has(words) is False
         assert found.has("lets one call through") is None
         assert "POST /api/asks/7/redeem" not in check.gadget.paths
 
-    def test_reports_that_nobody_decided(self, hook: ModuleType, check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_reports_that_nobody_decided(
+        self, hook: ModuleType, check: Check, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(hook, "LONGEST_CHECK_S", 1)
         found = check.run(waits=True)
         assert found.has("nobody decided within 1 seconds") is False
@@ -302,7 +363,8 @@ if {obeys}:
     subprocess.run([sys.executable, {hook!r}], input=json.dumps(call), text=True)
 print("I have finished.")
 """
-"""A program that stands in for Claude Code: it calls the hook about the command of its task, or ignores it."""
+"""A program that stands in for Claude Code: it calls the hook about the command of its task, or
+ignores it."""
 
 
 class TestLiveCheck:
@@ -317,16 +379,24 @@ class TestLiveCheck:
         program.chmod(0o755)
         monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
 
-    def test_is_verified_by_a_call_of_the_assistant_itself(self, check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_is_verified_by_a_call_of_the_assistant_itself(
+        self, check: Check, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         self.start_with(check, monkeypatch, obeys=True)
         found = check.run(lives=True)
         assert found.has("the assistant's own call was held: ask 7") is True
         assert not [line for line in found.lines if "not verified" in line]
-        commands = [body["params"]["input"].get("command", "") for _, path, body in check.gadget.sent if path == ASKS]
+        commands = [
+            body["params"]["input"].get("command", "")
+            for _, path, body in check.gadget.sent
+            if path == ASKS
+        ]
         assert commands[-1].startswith("echo gadget-check-")
         assert check.gadget.paths[-1] == "POST /api/asks/7/cancel"
 
-    def test_reports_an_assistant_that_ignores_the_hook(self, check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_reports_an_assistant_that_ignores_the_hook(
+        self, check: Check, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         self.start_with(check, monkeypatch, obeys=False)
         found = check.run(lives=True)
         assert found.has("no call of the assistant came to Gadget") is False
@@ -360,7 +430,9 @@ class TestCommandLine:
         assert "gadget_hook.py check ASSISTANT" in capsys.readouterr().err
 
     @pytest.mark.usefixtures("unchangeable")
-    def test_exits_with_an_error_if_the_check_found_a_problem(self, hook: ModuleType, check: Check) -> None:
+    def test_exits_with_an_error_if_the_check_found_a_problem(
+        self, hook: ModuleType, check: Check
+    ) -> None:
         assert hook.main(["check", "claude", str(check.settings)]) == 0
         check.gadget.cancelled = "waiting"
         assert hook.main(["check", "claude", str(check.settings)]) == 1

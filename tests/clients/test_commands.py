@@ -1,4 +1,5 @@
-"""Rules for commands: a denied one is found in other spellings, and one that may hide it needs approval."""
+"""Rules for commands: a denied one is found in other spellings, and one that may hide it needs
+approval."""
 
 from __future__ import annotations
 
@@ -125,16 +126,25 @@ def find_command(hook: ModuleType, rules: list[dict[str, Any]], command: Any, **
 
 @pytest.mark.parametrize("command", SPELLED)
 def test_a_denied_command_is_denied_in_every_spelling(hook: ModuleType, command: str) -> None:
-    assert find_command(hook, [DENY, ALLOW], command) in (["ask", "deny"] if "#" in command else ["deny"])
+    assert find_command(hook, [DENY, ALLOW], command) in (
+        ["ask", "deny"] if "#" in command else ["deny"]
+    )
 
 
 @feature(
-    "Agents elsewhere", "The hook asks about every command that may hide a denied one", "static/clients/gadget_hook.py"
+    "Agents elsewhere",
+    "The hook asks about every command that may hide a denied one",
+    "static/clients/gadget_hook.py",
 )
 @pytest.mark.parametrize("command", [*HIDDEN, *NESTED])
 @pytest.mark.parametrize(
     "rules",
-    [[DENY, ALLOW], [ALLOW, DENY], [DENY, {"do": "allow"}], [DENY, {"tool": "Bash", "input": "(?s).*", "do": "allow"}]],
+    [
+        [DENY, ALLOW],
+        [ALLOW, DENY],
+        [DENY, {"do": "allow"}],
+        [DENY, {"tool": "Bash", "input": "(?s).*", "do": "allow"}],
+    ],
 )
 def test_a_command_that_may_hide_a_denied_one_is_never_allowed(
     hook: ModuleType, rules: list[dict[str, Any]], command: str
@@ -144,7 +154,9 @@ def test_a_command_that_may_hide_a_denied_one_is_never_allowed(
     assert find_command(hook, rules, ["sh", "-c", command]) in ("ask", "deny")
 
 
-def test_an_allowing_default_does_not_allow_a_denied_command_behind_another(hook: ModuleType) -> None:
+def test_an_allowing_default_does_not_allow_a_denied_command_behind_another(
+    hook: ModuleType,
+) -> None:
     call = hook.read_call(json.dumps({**CLAUDE, "tool_input": {"command": "true; rm x"}}))
     assert hook.find_rule({"rules": [DENY], "default": "allow"}, call)["do"] == "ask"
 
@@ -152,10 +164,14 @@ def test_an_allowing_default_does_not_allow_a_denied_command_behind_another(hook
 @pytest.mark.parametrize("command", HARMLESS)
 def test_one_simple_command_can_be_allowed_beside_a_denial(hook: ModuleType, command: str) -> None:
     assert find_command(hook, [DENY, ALLOW], command) == "allow"
-    assert find_command(hook, [DENY, ALLOW], command, description="It's (all) fine; really") == "allow"
+    assert (
+        find_command(hook, [DENY, ALLOW], command, description="It's (all) fine; really") == "allow"
+    )
 
 
-@pytest.mark.parametrize("command", [*HIDDEN[:-8], "git status; id", "git status\nid", "git diff $(id)"])
+@pytest.mark.parametrize(
+    "command", [*HIDDEN[:-8], "git status; id", "git status\nid", "git diff $(id)"]
+)
 def test_a_loose_expression_allows_only_one_simple_command(hook: ModuleType, command: str) -> None:
     rules = [{"tool": "Bash", "input": "(?s).*", "do": "allow"}]
     assert find_command(hook, rules, "git status") == "allow"
@@ -182,7 +198,23 @@ class TestOtherValuesOfACommand:
         "static/clients/gadget_hook.py",
     )
     @pytest.mark.parametrize(
-        "value", [5, 5.0, -1, True, False, None, [], {}, [5], [["ls", 5]], {"a": "ls"}, {"ls": 5}, {"ls": {"a": 1}}, ""]
+        "value",
+        [
+            5,
+            5.0,
+            -1,
+            True,
+            False,
+            None,
+            [],
+            {},
+            [5],
+            [["ls", 5]],
+            {"a": "ls"},
+            {"ls": 5},
+            {"ls": {"a": 1}},
+            "",
+        ],
     )
     def test_must_match_even_if_they_are_not_text(self, hook: ModuleType, value: Any) -> None:
         assert find_command(hook, [self.RULE], "ls", more=value) == "ask"
@@ -197,7 +229,11 @@ class TestOtherValuesOfACommand:
 
 
 class TestFieldsOfARule:
-    RULE = {"tool": "Bash", "input": {"command": "git (status|diff)", "timeout": "[0-9]+"}, "do": "allow"}
+    RULE = {
+        "tool": "Bash",
+        "input": {"command": "git (status|diff)", "timeout": "[0-9]+"},
+        "do": "allow",
+    }
 
     @pytest.mark.parametrize(
         ("given", "verdict"),
@@ -214,7 +250,10 @@ class TestFieldsOfARule:
         assert find(hook, [self.RULE], "Bash", given) == verdict
 
     def test_are_the_only_ones_that_a_denial_checks(self, hook: ModuleType) -> None:
-        rules: list[dict[str, Any]] = [{"input": {"path": "/etc/.*"}, "do": "deny"}, {"do": "allow"}]
+        rules: list[dict[str, Any]] = [
+            {"input": {"path": "/etc/.*"}, "do": "deny"},
+            {"do": "allow"},
+        ]
         assert find(hook, rules, "Edit", {"path": "/etc/passwd"}) == "deny"
         assert find(hook, rules, "Edit", {"path": "a", "text": "/etc/passwd"}) == "allow"
 
@@ -239,17 +278,30 @@ SHOW = 'probe() { printf "%s\\0" "$@"; }; for text in "$@"; do eval "probe $text
 
 
 @pytest.mark.parametrize("shell", ["bash", "sh"])
-def test_a_command_is_split_into_the_same_words_as_by_a_real_shell(hook: ModuleType, shell: str) -> None:
+def test_a_command_is_split_into_the_same_words_as_by_a_real_shell(
+    hook: ModuleType, shell: str
+) -> None:
     chance = random.Random(37)
     texts = ["".join(chance.choices(PIECES, k=chance.randint(1, 12))) for _ in range(20_000)]
-    read = {text: words for text in texts if (words := hook.split_simple(f"probe {text}")) is not None}
+    read = {
+        text: words for text in texts if (words := hook.split_simple(f"probe {text}")) is not None
+    }
     assert len(read) > 300
-    done = subprocess.run([str(shutil.which(shell)), "-c", SHOW, shell, *read], capture_output=True, check=True)
+    done = subprocess.run(
+        [str(shutil.which(shell)), "-c", SHOW, shell, *read], capture_output=True, check=True
+    )
     seen = done.stdout.decode().split("\1\0")[:-1]
     expected = ["".join(f"{word}\0" for word in words[1:] or [""]) for words in read.values()]
     assert seen == expected
 
 
 def test_a_long_text_is_parsed_in_time(hook: ModuleType) -> None:
-    for text in ("a" * 500_000, "'" * 500_001, "a " * 250_000, '"\\' * 200_000, "\\a" * 200_000, "=~" * 200_000):
+    for text in (
+        "a" * 500_000,
+        "'" * 500_001,
+        "a " * 250_000,
+        '"\\' * 200_000,
+        "\\a" * 200_000,
+        "=~" * 200_000,
+    ):
         hook.split_simple(text)

@@ -13,13 +13,22 @@ import pytest
 
 from tests.clients.conftest import SECRET
 from tests.clients.gadget import AskServer, serve_asks
-from tests.clients.machine import COMMAND, INSTALLED, NOBODY, PYTHON, Machine, can_separate, make_machine
+from tests.clients.machine import (
+    COMMAND,
+    INSTALLED,
+    NOBODY,
+    PYTHON,
+    Machine,
+    can_separate,
+    make_machine,
+)
 from tests.clients.test_reading import CLAUDE
 from tests.features import feature
 
 CONFIG = "/etc/gadget/hook.json"
 ALLOWING = "import os, sys\nsys.stdout.flush()\nos._exit(0)\n"
-"""A module that lets every call through, and is found first wherever Python follows the environment."""
+"""A module that lets every call through, and is found first wherever Python follows the
+environment."""
 
 needs_machine = pytest.mark.skipif(
     not can_separate(), reason="another user with other folders can be tried only by root"
@@ -40,7 +49,9 @@ def configure(machine: Machine, gadget: AskServer, *, mode: int = 0o640, **more:
     return machine.write(CONFIG, json.dumps(config), mode=mode)
 
 
-def is_denied(machine: Machine, gadget: AskServer, command: str = COMMAND, **variables: str) -> bool:
+def is_denied(
+    machine: Machine, gadget: AskServer, command: str = COMMAND, **variables: str
+) -> bool:
     """Return True if the hook asked the administrator's server and denied the call."""
     gadget.sent.clear()
     code, output, errors = machine.run(["/bin/sh", "-c", command], json.dumps(CLAUDE), **variables)
@@ -67,29 +78,41 @@ class TestVariables:
         machine.find(CONFIG).unlink()
         assert not is_denied(machine, gadget), "without the administrator's, it counts"
 
-    def test_cannot_send_the_key_to_another_server(self, machine: Machine, gadget: AskServer) -> None:
+    def test_cannot_send_the_key_to_another_server(
+        self, machine: Machine, gadget: AskServer
+    ) -> None:
         with serve_asks() as other:
             for name in ("AGENT_HOOK_URL", "http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
-                assert is_denied(machine, gadget, **{name: other.address, "AGENT_HOOK_KEY": "gadget_agent_other"}), name
+                assert is_denied(
+                    machine, gadget, **{name: other.address, "AGENT_HOOK_KEY": "gadget_agent_other"}
+                ), name
             assert other.sent == []
 
     def test_cannot_import_modules_of_the_user(self, machine: Machine, gadget: AskServer) -> None:
         for name in ("json", "hashlib", "urllib", "ssl", "sitecustomize", "usercustomize"):
             machine.write_at_home(f"modules/{name}.py", ALLOWING)
             machine.write_at_home(f"{name}.py", ALLOWING)
-        version = machine.run([PYTHON, "-c", "import sys; print('python%d.%d' % sys.version_info[:2])"])[1].strip()
+        version = machine.run(
+            [PYTHON, "-c", "import sys; print('python%d.%d' % sys.version_info[:2])"]
+        )[1].strip()
         machine.write_at_home(f".local/lib/{version}/site-packages/usercustomize.py", ALLOWING)
         modules = str(machine.home / "modules")
-        assert is_denied(machine, gadget, PYTHONPATH=modules, PYTHONUSERBASE=str(machine.home / ".local"))
+        assert is_denied(
+            machine, gadget, PYTHONPATH=modules, PYTHONUSERBASE=str(machine.home / ".local")
+        )
         assert is_denied(machine, gadget, PYTHONHOME="/nowhere", PYTHONSTARTUP=f"{modules}/json.py")
-        assert not is_denied(machine, gadget, f"python3 {INSTALLED}", PYTHONPATH=modules), "without -I they are"
+        assert not is_denied(machine, gadget, f"python3 {INSTALLED}", PYTHONPATH=modules), (
+            "without -I they are"
+        )
 
     def test_cannot_choose_another_python(self, machine: Machine, gadget: AskServer) -> None:
         for name in ("python3", "gadget_hook.py"):
             machine.write_at_home(f"bin/{name}", "#!/bin/sh\nexit 0\n").chmod(0o755)
         path = f"{machine.home}/bin:/usr/bin:/bin"
         assert is_denied(machine, gadget, PATH=path)
-        assert not is_denied(machine, gadget, f"python3 {INSTALLED}", PATH=path), "a command without a path is chosen"
+        assert not is_denied(machine, gadget, f"python3 {INSTALLED}", PATH=path), (
+            "a command without a path is chosen"
+        )
 
     def test_need_isolation_to_keep_a_module_beside_the_command_from_being_imported(
         self, machine: Machine, gadget: AskServer
@@ -98,15 +121,20 @@ class TestVariables:
         modules = str(machine.home / "modules")
         assert is_denied(machine, gadget, f"{PYTHON} {INSTALLED}", PYTHONPATH=modules)
 
-    @pytest.mark.parametrize("name", ["SSL_CERT_FILE", "SSL_CERT_DIR", "OPENSSL_CONF", "TMPDIR", "LC_ALL", "TZ"])
-    def test_of_any_other_name_do_not_change_the_verdict(self, machine: Machine, gadget: AskServer, name: str) -> None:
+    @pytest.mark.parametrize(
+        "name", ["SSL_CERT_FILE", "SSL_CERT_DIR", "OPENSSL_CONF", "TMPDIR", "LC_ALL", "TZ"]
+    )
+    def test_of_any_other_name_do_not_change_the_verdict(
+        self, machine: Machine, gadget: AskServer, name: str
+    ) -> None:
         assert is_denied(machine, gadget, **{name: "/nowhere"})
 
 
 @needs_machine
 class TestManagedFile:
     @pytest.mark.parametrize(
-        ("owner", "folder_mode", "mode"), [(NOBODY, 0o755, 0o600), (0, 0o777, 0o640), (0, 0o755, 0o660)]
+        ("owner", "folder_mode", "mode"),
+        [(NOBODY, 0o755, 0o600), (0, 0o777, 0o640), (0, 0o755, 0o660)],
     )
     def test_that_the_user_can_change_blocks_every_call(
         self, machine: Machine, gadget: AskServer, owner: int, folder_mode: int, mode: int
@@ -119,17 +147,25 @@ class TestManagedFile:
         assert CONFIG in errors
 
     @pytest.mark.parametrize("mode", [0o600, 0o000])
-    def test_that_the_user_cannot_read_blocks_every_call(self, machine: Machine, gadget: AskServer, mode: int) -> None:
+    def test_that_the_user_cannot_read_blocks_every_call(
+        self, machine: Machine, gadget: AskServer, mode: int
+    ) -> None:
         own = machine.write_at_home(".config/gadget/hook.json", json.dumps({"default": "allow"}))
         configure(machine, gadget, mode=mode)
-        assert machine.run(COMMAND.split(), json.dumps(CLAUDE), AGENT_HOOK_CONFIG=str(own))[:2] == (2, "")
+        assert machine.run(COMMAND.split(), json.dumps(CLAUDE), AGENT_HOOK_CONFIG=str(own))[:2] == (
+            2,
+            "",
+        )
 
     def test_in_a_folder_that_the_user_cannot_enter_blocks_every_call(
         self, machine: Machine, gadget: AskServer
     ) -> None:
         own = machine.write_at_home(".config/gadget/hook.json", json.dumps({"default": "allow"}))
         machine.find(CONFIG).parent.chmod(0o700)
-        assert machine.run(COMMAND.split(), json.dumps(CLAUDE), AGENT_HOOK_CONFIG=str(own))[:2] == (2, "")
+        assert machine.run(COMMAND.split(), json.dumps(CLAUDE), AGENT_HOOK_CONFIG=str(own))[:2] == (
+            2,
+            "",
+        )
 
 
 class TestWithoutAManagedFile:
@@ -145,14 +181,18 @@ class TestWithoutAManagedFile:
         self, hook: ModuleType, config_file: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
         managed = tmp_path / "managed.json"
-        managed.write_text(json.dumps({"url": "https://gadget.example.com", "key": "gadget_agent_managed"}))
+        managed.write_text(
+            json.dumps({"url": "https://gadget.example.com", "key": "gadget_agent_managed"})
+        )
         managed.chmod(0o640)
         os.chown(managed, 0, -1)
         monkeypatch.setattr(hook, "MANAGED", str(managed))
         monkeypatch.setenv("AGENT_HOOK_KEY", "gadget_agent_other")
         assert hook.load_config()["key"] == "gadget_agent_managed"
 
-    def test_proxy_and_certificates_are_read_from_the_file(self, hook: ModuleType, gadget: AskServer) -> None:
+    def test_proxy_and_certificates_are_read_from_the_file(
+        self, hook: ModuleType, gadget: AskServer
+    ) -> None:
         config = {"url": "http://gadget.invalid", "key": SECRET, "proxy": gadget.address}
         assert hook.send(config, "GET", "/api/asks/7")["id"] == "7"
         assert gadget.sent[0][1] == "http://gadget.invalid/api/asks/7"

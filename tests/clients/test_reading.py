@@ -9,11 +9,27 @@ from typing import Any
 import pytest
 
 INPUT = {"command": "make deploy"}
-CLAUDE = {"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": INPUT, "session_id": "s", "cwd": "/shop"}
+CLAUDE = {
+    "hook_event_name": "PreToolUse",
+    "tool_name": "Bash",
+    "tool_input": INPUT,
+    "session_id": "s",
+    "cwd": "/shop",
+}
 CODEX = {**CLAUDE, "turn_id": "t"}
 GEMINI = {**CLAUDE, "hook_event_name": "BeforeTool", "tool_name": "run_shell_command"}
-SHELL = {"hook_event_name": "beforeShellExecution", "command": "make deploy", "conversation_id": "s", "cwd": "/shop"}
-CURSOR = {**SHELL, "hook_event_name": "beforeMCPExecution", "tool_name": "deploy", "tool_input": json.dumps(INPUT)}
+SHELL = {
+    "hook_event_name": "beforeShellExecution",
+    "command": "make deploy",
+    "conversation_id": "s",
+    "cwd": "/shop",
+}
+CURSOR = {
+    **SHELL,
+    "hook_event_name": "beforeMCPExecution",
+    "tool_name": "deploy",
+    "tool_input": json.dumps(INPUT),
+}
 COPILOT = {"toolName": "bash", "toolArgs": json.dumps(INPUT), "sessionId": "s", "cwd": "/shop"}
 
 
@@ -46,7 +62,8 @@ def test_omitted_values_are_empty(hook: ModuleType) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sent", "given"), [('{"a": 1}', {"a": 1}), ("rm -rf /", {"text": "rm -rf /"}), ("[1]", {"value": [1]})]
+    ("sent", "given"),
+    [('{"a": 1}', {"a": 1}), ("rm -rf /", {"text": "rm -rf /"}), ("[1]", {"value": [1]})],
 )
 def test_an_input_encoded_as_text_is_parsed(hook: ModuleType, sent: str, given: Any) -> None:
     assert read(hook, {**COPILOT, "toolArgs": sent}).given == given
@@ -101,7 +118,9 @@ def test_input_that_is_not_json_blocks_the_call(hook: ModuleType, text: str) -> 
         (COPILOT, changed(COPILOT, error="away")),
     ],
 )
-def test_a_report_refers_to_the_preceding_call(hook: ModuleType, before: dict[str, Any], after: dict[str, Any]) -> None:
+def test_a_report_refers_to_the_preceding_call(
+    hook: ModuleType, before: dict[str, Any], after: dict[str, Any]
+) -> None:
     assert read(hook, after).is_over
     assert read(hook, after).effect_key == read(hook, before).effect_key
 
@@ -137,20 +156,37 @@ OVER = changed(CLAUDE, hook_event_name="PostToolUse")
         (changed(COPILOT, error="away"), True),
     ],
 )
-def test_a_report_says_whether_the_call_failed(hook: ModuleType, after: dict[str, Any], has_failed: bool) -> None:
+def test_a_report_says_whether_the_call_failed(
+    hook: ModuleType, after: dict[str, Any], has_failed: bool
+) -> None:
     assert read(hook, after).has_failed is has_failed
 
 
-def test_each_assistant_gets_its_own_format(hook: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_assistant_gets_its_own_format(
+    hook: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
     def respond(given: dict[str, Any], *, goes_on: bool) -> Any:
         hook.respond(read(hook, given), goes_on, "Why")
         written = capsys.readouterr().out
         return json.loads(written) if written else None
 
     for goes_on, word in ((True, "allow"), (False, "deny")):
-        specific = {"hookEventName": "PreToolUse", "permissionDecision": word, "permissionDecisionReason": "Why"}
+        specific = {
+            "hookEventName": "PreToolUse",
+            "permissionDecision": word,
+            "permissionDecisionReason": "Why",
+        }
         assert respond(CLAUDE, goes_on=goes_on) == {"hookSpecificOutput": specific}
-        assert respond(CODEX, goes_on=goes_on) == (None if goes_on else {"hookSpecificOutput": specific})
+        assert respond(CODEX, goes_on=goes_on) == (
+            None if goes_on else {"hookSpecificOutput": specific}
+        )
         assert respond(GEMINI, goes_on=goes_on) == {"decision": word, "reason": "Why"}
-        assert respond(SHELL, goes_on=goes_on) == {"permission": word, "user_message": "Why", "agent_message": "Why"}
-        assert respond(COPILOT, goes_on=goes_on) == {"permissionDecision": word, "permissionDecisionReason": "Why"}
+        assert respond(SHELL, goes_on=goes_on) == {
+            "permission": word,
+            "user_message": "Why",
+            "agent_message": "Why",
+        }
+        assert respond(COPILOT, goes_on=goes_on) == {
+            "permissionDecision": word,
+            "permissionDecisionReason": "Why",
+        }

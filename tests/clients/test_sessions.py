@@ -1,4 +1,5 @@
-"""An assistant's own tools, Gadget's tools, and the end of a session: no ask stays open without a waiting assistant."""
+"""An assistant's own tools, Gadget's tools, and the end of a session: no ask stays open without a
+waiting assistant."""
 
 from __future__ import annotations
 
@@ -56,8 +57,13 @@ class TestOwnTools:
     def test_are_subject_to_configured_rules_first(
         self, hook: ModuleType, given: dict[str, Any], tools: list[str], other: str
     ) -> None:
-        assert decide(hook, name_tool(given, tools[0]), rules=[{"tool": tools[0], "do": "ask"}]) == "ask"
-        assert decide(hook, name_tool(given, other), rules=[{"tool": other, "do": "allow"}]) == "allow"
+        assert (
+            decide(hook, name_tool(given, tools[0]), rules=[{"tool": tools[0], "do": "ask"}])
+            == "ask"
+        )
+        assert (
+            decide(hook, name_tool(given, other), rules=[{"tool": other, "do": "allow"}]) == "allow"
+        )
 
     def test_are_listed_with_the_version_of_the_assistant(
         self, hook: ModuleType, given: dict[str, Any], tools: list[str], other: str
@@ -82,14 +88,28 @@ def test_calls_of_a_server_with_the_name_of_our_own_make_an_ask(
 class TestToolsOfGadget:
     @pytest.mark.parametrize(
         ("given", "prefix"),
-        [(CLAUDE, "mcp__gadget__"), (CODEX, "mcp__gadget__"), (GEMINI, "mcp_gadget_"), (COPILOT, "gadget-")],
+        [
+            (CLAUDE, "mcp__gadget__"),
+            (CODEX, "mcp__gadget__"),
+            (GEMINI, "mcp_gadget_"),
+            (COPILOT, "gadget-"),
+        ],
     )
-    @pytest.mark.parametrize("tool", ["data.searchRecords", "data__searchRecords", "gadget.ticket", "gadget__ticket"])
-    def test_pass_in_both_spellings(self, hook: ModuleType, given: dict[str, Any], prefix: str, tool: str) -> None:
+    @pytest.mark.parametrize(
+        "tool", ["data.searchRecords", "data__searchRecords", "gadget.ticket", "gadget__ticket"]
+    )
+    def test_pass_in_both_spellings(
+        self, hook: ModuleType, given: dict[str, Any], prefix: str, tool: str
+    ) -> None:
         assert decide(hook, name_tool(given, prefix + tool)) == "allow"
         assert decide(hook, name_tool(given, prefix.replace("gadget", "other") + tool)) == "ask"
         assert decide(hook, name_tool(given, prefix + tool), mcp_server="") == "ask"
-        assert decide(hook, name_tool(given, prefix.replace("gadget", "work") + tool), mcp_server="work") == "allow"
+        assert (
+            decide(
+                hook, name_tool(given, prefix.replace("gadget", "work") + tool), mcp_server="work"
+            )
+            == "allow"
+        )
         assert decide(hook, name_tool(given, tool)) == "ask"
 
     def test_are_recognized_by_their_address_in_cursor(self, hook: ModuleType) -> None:
@@ -102,7 +122,10 @@ class TestToolsOfGadget:
         ("servers", "verdict"),
         [
             ({"gadget": {"type": "http", "url": f"{ADDRESS}/mcp"}}, "allow"),
-            ({"gadget": {"type": "http", "url": f"{ADDRESS}/mcp/"}, "other": {"command": "x"}}, "allow"),
+            (
+                {"gadget": {"type": "http", "url": f"{ADDRESS}/mcp/"}, "other": {"command": "x"}},
+                "allow",
+            ),
             ({"gadget": {"type": "http", "url": "https://other.example.com/mcp"}}, "ask"),
             ({"gadget": {"command": "sh"}}, "ask"),
             ({"gadget": "x"}, "ask"),
@@ -150,10 +173,14 @@ def test_the_end_of_a_session_withdraws_its_asks(
     assert (method, path) == ("POST", "/api/asks/cancel")
     for call in (CLAUDE, CODEX, GEMINI, COPILOT, CURSOR):
         assert read(hook, call).effect_key.startswith(body["effect_key_prefix"])
-    assert not read(hook, {**CLAUDE, "session_id": "other"}).effect_key.startswith(body["effect_key_prefix"])
+    assert not read(hook, {**CLAUDE, "session_id": "other"}).effect_key.startswith(
+        body["effect_key_prefix"]
+    )
 
 
-def test_the_end_of_a_session_without_a_name_withdraws_nothing(gadget: AskServer, config_file: ConfigFile) -> None:
+def test_the_end_of_a_session_without_a_name_withdraws_nothing(
+    gadget: AskServer, config_file: ConfigFile
+) -> None:
     config_file.change(url=gadget.address)
     start(config_file).communicate(json.dumps({**ENDS[0], "session_id": ""}), timeout=60)
     assert gadget.sent == []
@@ -171,4 +198,8 @@ def test_a_signal_withdraws_the_ask_and_blocks_the_call(
     await_that(lambda: "GET /api/asks/7" in gadget.paths, "the hook waits")
     os.kill(process.pid, number)
     assert process.wait(30) == 2
-    assert gadget.sent[-1] == ("POST", "/api/asks/cancel", {"effect_key_prefix": read(hook, CLAUDE).effect_key})
+    assert gadget.sent[-1] == (
+        "POST",
+        "/api/asks/cancel",
+        {"effect_key_prefix": read(hook, CLAUDE).effect_key},
+    )

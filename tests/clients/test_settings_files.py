@@ -1,4 +1,5 @@
-"""The check finds the hook in each file from which an assistant reads its hooks, and in no other."""
+"""The check finds the hook in each file from which an assistant reads its hooks, and in no
+other."""
 
 from __future__ import annotations
 
@@ -12,11 +13,20 @@ from tests.clients.conftest import SECRET
 from tests.clients.gadget import AskServer
 from tests.clients.machine import COMMAND, Machine, can_separate, make_machine
 
-pytestmark = pytest.mark.skipif(not can_separate(), reason="another user with other folders can be tried only by root")
+pytestmark = pytest.mark.skipif(
+    not can_separate(), reason="another user with other folders can be tried only by root"
+)
 
-JSON = json.dumps({"hooks": {"{event}": [{"matcher": "*", "hooks": [{"command": COMMAND, "timeout": 90_000}]}]}})
+JSON = json.dumps(
+    {"hooks": {"{event}": [{"matcher": "*", "hooks": [{"command": COMMAND, "timeout": 90_000}]}]}}
+)
 TOML = f'[[hooks.PreToolUse]]\n[[hooks.PreToolUse.hooks]]\ntype = "command"\ncommand = "{COMMAND}"\ntimeout = 600\n'
-EVENTS = {"claude": "PreToolUse", "codex": "PreToolUse", "gemini": "BeforeTool", "cursor": "preToolUse"}
+EVENTS = {
+    "claude": "PreToolUse",
+    "codex": "PreToolUse",
+    "gemini": "BeforeTool",
+    "cursor": "preToolUse",
+}
 FILES = [
     ("claude", "/etc/claude-code/managed-settings.json"),
     ("claude", "/etc/claude-code/managed-settings.d/gadget.json"),
@@ -38,13 +48,19 @@ TRUST = "Codex runs its hooks only after a person has trusted them"
 @pytest.fixture
 def machine(gadget: AskServer) -> Iterator[Machine]:
     with make_machine() as found:
-        found.write("/etc/gadget/hook.json", json.dumps({"url": gadget.address, "key": SECRET}), mode=0o640)
+        found.write(
+            "/etc/gadget/hook.json", json.dumps({"url": gadget.address, "key": SECRET}), mode=0o640
+        )
         yield found
 
 
 def install(machine: Machine, assistant: str, file: str) -> str:
     """Write the hook into the file, check, and return the output of the check."""
-    text = TOML if file.endswith(".toml") else JSON.replace("{event}", EVENTS.get(assistant, "preToolUse"))
+    text = (
+        TOML
+        if file.endswith(".toml")
+        else JSON.replace("{event}", EVENTS.get(assistant, "preToolUse"))
+    )
     if file.startswith("/"):
         machine.write(file, text)
     else:
@@ -53,7 +69,9 @@ def install(machine: Machine, assistant: str, file: str) -> str:
 
 
 @pytest.mark.parametrize(("assistant", "file"), FILES, ids=[file for _, file in FILES])
-def test_each_settings_file_of_an_assistant_is_read(machine: Machine, assistant: str, file: str) -> None:
+def test_each_settings_file_of_an_assistant_is_read(
+    machine: Machine, assistant: str, file: str
+) -> None:
     path = Path(file.replace("~", str(machine.home)))
     assert f"ok       the hook is installed in {path}\n" in install(machine, assistant, file)
 
@@ -61,15 +79,23 @@ def test_each_settings_file_of_an_assistant_is_read(machine: Machine, assistant:
 @pytest.mark.parametrize(
     ("assistant", "file"), [("copilot", "~/.copilot/hooks.json"), ("codex", "~/.codex/hooks.toml")]
 )
-def test_a_file_that_the_assistant_does_not_read_is_ignored(machine: Machine, assistant: str, file: str) -> None:
+def test_a_file_that_the_assistant_does_not_read_is_ignored(
+    machine: Machine, assistant: str, file: str
+) -> None:
     assert "PROBLEM  no hook for" in install(machine, assistant, file)
 
 
 @pytest.mark.parametrize(
     ("file", "is_told"),
-    [("/etc/codex/requirements.toml", False), ("~/.codex/hooks.json", True), ("~/.codex/config.toml", True)],
+    [
+        ("/etc/codex/requirements.toml", False),
+        ("~/.codex/hooks.json", True),
+        ("~/.codex/config.toml", True),
+    ],
 )
-def test_hooks_of_codex_require_trust_except_in_the_managed_file(machine: Machine, file: str, is_told: bool) -> None:
+def test_hooks_of_codex_require_trust_except_in_the_managed_file(
+    machine: Machine, file: str, is_told: bool
+) -> None:
     assert (TRUST in install(machine, "codex", file)) is is_told
 
 

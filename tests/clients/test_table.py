@@ -1,4 +1,5 @@
-"""The hook's configuration: it must be complete and unreadable for others, and its first matching rule decides."""
+"""The hook's configuration: it must be complete and unreadable for others, and its first matching
+rule decides."""
 
 from __future__ import annotations
 
@@ -26,10 +27,17 @@ class TestConfigurationFile:
             {"url": "http://[::1]:8000"},
             {"default": "deny", "timeout_s": 15.5},
             {"timeout_s": 86_400},
-            {"rules": [{"tool": "Bash", "input": "ls", "do": "ask", "level": "write"}, {"do": "deny"}]},
+            {
+                "rules": [
+                    {"tool": "Bash", "input": "ls", "do": "ask", "level": "write"},
+                    {"do": "deny"},
+                ]
+            },
         ],
     )
-    def test_is_accepted_when_complete(self, hook: ModuleType, config_file: ConfigFile, right: dict[str, Any]) -> None:
+    def test_is_accepted_when_complete(
+        self, hook: ModuleType, config_file: ConfigFile, right: dict[str, Any]
+    ) -> None:
         config_file.change(**right)
         assert hook.load_config().items() >= right.items()
 
@@ -53,7 +61,10 @@ class TestConfigurationFile:
             ({"rules": [{"tool": "Bash"}]}, "a rule has only"),
             ({"rules": [{"tol": "Bash", "do": "allow"}]}, "a rule has only"),
             ({"rules": [{"tool": "(", "do": "allow"}]}, "invalid regular expression"),
-            ({"rules": [{"tool": "Bash", "input": 5, "do": "allow"}]}, "invalid regular expression"),
+            (
+                {"rules": [{"tool": "Bash", "input": 5, "do": "allow"}]},
+                "invalid regular expression",
+            ),
             ({"rules": [{"tool": "a{99999999999}", "do": "allow"}]}, "invalid regular expression"),
         ],
     )
@@ -65,7 +76,9 @@ class TestConfigurationFile:
             hook.load_config()
 
     @pytest.mark.parametrize("text", ["{", "[]", "5", "null"])
-    def test_blocks_when_it_is_not_an_object(self, hook: ModuleType, config_file: ConfigFile, text: str) -> None:
+    def test_blocks_when_it_is_not_an_object(
+        self, hook: ModuleType, config_file: ConfigFile, text: str
+    ) -> None:
         config_file.write(text)
         with pytest.raises(hook.Blocked, match=r"cannot be read|must be a JSON object"):
             hook.load_config()
@@ -78,14 +91,18 @@ class TestConfigurationFile:
         with pytest.raises(hook.Blocked, match="must be a number"):
             hook.load_config()
 
-    def test_blocks_when_others_can_read_it(self, hook: ModuleType, config_file: ConfigFile) -> None:
+    def test_blocks_when_others_can_read_it(
+        self, hook: ModuleType, config_file: ConfigFile
+    ) -> None:
         os.chown(config_file.path, NOBODY if os.geteuid() == 0 else os.geteuid(), -1)
         for mode in (0o644, 0o640, 0o604, 0o620):
             config_file.path.chmod(mode)
             with pytest.raises(hook.Blocked, match="can be read by others"):
                 hook.load_config()
 
-    @pytest.mark.skipif(os.geteuid() != 0, reason="only root can own a file that the others cannot change")
+    @pytest.mark.skipif(
+        os.geteuid() != 0, reason="only root can own a file that the others cannot change"
+    )
     def test_may_be_readable_by_the_group_if_only_root_can_change_it(
         self, hook: ModuleType, config_file: ConfigFile
     ) -> None:
@@ -153,10 +170,16 @@ class TestRules:
 
     @pytest.mark.parametrize(
         ("given", "matches"),
-        [({"command": "rm", "description": "List"}, True), ({"command": "ls", "more": ["rm"]}, True), ({}, False)],
+        [
+            ({"command": "rm", "description": "List"}, True),
+            ({"command": "ls", "more": ["rm"]}, True),
+            ({}, False),
+        ],
     )
     def test_that_deny_match_any_part(self, hook: ModuleType, given: Any, matches: bool) -> None:
-        assert find(hook, [{"input": "rm", "do": "deny"}], "Bash", given) == ("deny" if matches else "ask")
+        assert find(hook, [{"input": "rm", "do": "deny"}], "Bash", given) == (
+            "deny" if matches else "ask"
+        )
 
     @pytest.mark.parametrize(
         ("rule", "tool", "matches"),
@@ -175,7 +198,9 @@ class TestRules:
     def test_accept_the_dotted_and_the_served_name_of_a_tool(
         self, hook: ModuleType, rule: str, tool: str, matches: bool, verdict: str
     ) -> None:
-        assert find(hook, [{"tool": rule, "do": verdict}], tool, {}) == (verdict if matches else "ask")
+        assert find(hook, [{"tool": rule, "do": verdict}], tool, {}) == (
+            verdict if matches else "ask"
+        )
 
     def test_are_tried_in_order_until_one_matches(self, hook: ModuleType) -> None:
         rules = [{"tool": "Bash", "do": "deny"}, {"do": "allow"}]
@@ -198,19 +223,34 @@ class TestPathsInRules:
             ("/work\\..\\etc", "ask"),
         ],
     )
-    def test_that_leave_their_folder_are_not_allowed(self, hook: ModuleType, path: str, found: str) -> None:
-        rules = [{"tool": "Edit", "input": {"file_path": "/project/.*", "text": "(?s).*"}, "do": "allow"}]
+    def test_that_leave_their_folder_are_not_allowed(
+        self, hook: ModuleType, path: str, found: str
+    ) -> None:
+        rules = [
+            {"tool": "Edit", "input": {"file_path": "/project/.*", "text": "(?s).*"}, "do": "allow"}
+        ]
         assert find(hook, rules, "Edit", {"file_path": path, "text": "from ../x import y"}) == found
 
     @pytest.mark.parametrize(
-        "path", ["/etc/a", "//etc/a", "/project/../etc/a", "/etc/./a", "etc/a", "../etc/a", "link/a"]
+        "path",
+        ["/etc/a", "//etc/a", "/project/../etc/a", "/etc/./a", "etc/a", "../etc/a", "link/a"],
     )
-    def test_that_are_denied_are_denied_in_every_spelling(self, hook: ModuleType, path: str, tmp_path: Path) -> None:
+    def test_that_are_denied_are_denied_in_every_spelling(
+        self, hook: ModuleType, path: str, tmp_path: Path
+    ) -> None:
         (tmp_path / "etc").mkdir()
         (tmp_path / "work").mkdir()
         (tmp_path / "work" / "link").symlink_to(tmp_path / "etc")
         named = f"{tmp_path}{path}" if path.startswith("/") else path
         folder = tmp_path if path.startswith("etc") else tmp_path / "work"
-        sent = {**CLAUDE, "cwd": str(folder), "tool_name": "Edit", "tool_input": {"file_path": named}}
-        rules = [{"tool": "Edit", "input": f"{tmp_path}/etc/.*", "do": "deny"}, {"tool": "Edit", "do": "allow"}]
+        sent = {
+            **CLAUDE,
+            "cwd": str(folder),
+            "tool_name": "Edit",
+            "tool_input": {"file_path": named},
+        }
+        rules = [
+            {"tool": "Edit", "input": f"{tmp_path}/etc/.*", "do": "deny"},
+            {"tool": "Edit", "do": "allow"},
+        ]
         assert hook.find_rule({"rules": rules}, hook.read_call(json.dumps(sent)))["do"] == "deny"

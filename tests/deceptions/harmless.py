@@ -1,4 +1,5 @@
-"""Ordinary cards: the demo's companies, and values as the other tests use them. None of them is deceptive."""
+"""Ordinary cards: the demo's companies, and values as the other tests use them. None of them is
+deceptive."""
 
 # ruff: noqa: RUF001 - some of the notes are in other alphabets
 from __future__ import annotations
@@ -51,10 +52,18 @@ def _make(world: World, records: list[Record]) -> Iterator[Approval]:
             case 2:
                 yield _update(world, record, status=status)
             case 3:
-                yield _update(world, record, email=f"contact{place}@{record.domain}", score=place % 100)
+                yield _update(
+                    world, record, email=f"contact{place}@{record.domain}", score=place % 100
+                )
             case 4:
-                values = {"name": f"{record.name} Holding {place}", "domain": record.domain, "notes": note}
-                yield world.card(tool="data.createRecord", params={**values, "email": f"info@{record.domain}"})
+                values = {
+                    "name": f"{record.name} Holding {place}",
+                    "domain": record.domain,
+                    "notes": note,
+                }
+                yield world.card(
+                    tool="data.createRecord", params={**values, "email": f"info@{record.domain}"}
+                )
             case 5:
                 changes = {"region": "UK" if record.region != "UK" else "EU"}
                 others = [str(one.pk) for one in records if one.region != changes["region"]]
@@ -63,7 +72,9 @@ def _make(world: World, records: list[Record]) -> Iterator[Approval]:
                 yield world.card(tool="data.bulkUpdate", params=params)
             case 6:
                 text = f"# {record.name}\n\n{note}\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"
-                yield world.card(tool="files.write", params={"path": f"reports/{place}.md", "text": text})
+                yield world.card(
+                    tool="files.write", params={"path": f"reports/{place}.md", "text": text}
+                )
             case _:
                 yield world.card(tool="data.bulkDelete", params={"record_ids": [str(record.pk)]})
 

@@ -30,7 +30,8 @@ class Plant:
         make: creates the card.
         place: a selector of the sign.
         sees: a text in the sign.
-        is_folded: the deception is in a folded part, so Approve must be off; the sign is not checked.
+        is_folded: the deception is in a folded part, so Approve must be off; the sign is not
+            checked.
     """
 
     kind: str
@@ -42,14 +43,19 @@ class Plant:
 
 
 def make_office() -> World:
-    """Make a world with records that have addresses, and an employee with the tools of all plants."""
+    """Make a world with records that have addresses, and an employee with the tools of all
+    plants."""
     world = make_world()
-    for record, domain in zip(world.records, ("acme.com", "initech.com", "umbrella.org"), strict=True):
+    for record, domain in zip(
+        world.records, ("acme.com", "initech.com", "umbrella.org"), strict=True
+    ):
         record.domain, record.email, record.phone = domain, f"office@{domain}", "+1 555 0107"
         record.notes = "First line.\nSecond line.\nThird line."
         record.save()
     world.records += [
-        Record.objects.create(organization=world.acme, name=f"Company {number}", region="EU", status="inactive")
+        Record.objects.create(
+            organization=world.acme, name=f"Company {number}", region="EU", status="inactive"
+        )
         for number in range(OTHERS)
     ]
     for tool in ("data.bulkUpdate", "data.createRecord", "data.addToList", "files.write"):
@@ -59,7 +65,9 @@ def make_office() -> World:
 
 def update(**changes: Any) -> Make:
     """Plant changes of Acme Corp."""
-    return lambda world: world.card(params={"record_id": str(world.records[0].pk), "changes": changes})
+    return lambda world: world.card(
+        params={"record_id": str(world.records[0].pk), "changes": changes}
+    )
 
 
 def create(**values: Any) -> Make:
@@ -71,7 +79,12 @@ def update_after(used: str, **changes: Any) -> Make:
 
     def make(world: World) -> Approval:
         approver, earlier = world.users["approver"], update(notes=used)(world)
-        started = {"status": ApprovalStatus.CONSUMED, "decided_by": approver, "decided_at": Now(), "consumed_at": Now()}
+        started = {
+            "status": ApprovalStatus.CONSUMED,
+            "decided_by": approver,
+            "decided_at": Now(),
+            "consumed_at": Now(),
+        }
         Approval.objects.filter(pk=earlier.pk).update(**started)
         return update(**changes)(world)
 
@@ -83,7 +96,9 @@ def rename(name: str, **changes: Any) -> Make:
 
     def make(world: World) -> Approval:
         record = Record.objects.create(organization=world.acme, name=name, domain="planted.org")
-        return world.card(params={"record_id": str(record.pk), "changes": changes or {"phone": "+1 555 0123"}})
+        return world.card(
+            params={"record_id": str(record.pk), "changes": changes or {"phone": "+1 555 0123"}}
+        )
 
     return make
 
@@ -107,8 +122,16 @@ def call(level: str = "write", **params: Any) -> Make:
     """Plant params of a tool from outside, without a preview."""
 
     def make(world: World) -> Approval:
-        preview = {"effect": "unknown", "targets": [], "total": 0, "reversible": False, "problem": "No preview."}
-        return replace_content(world.card(), params=params, preview=preview, level=level, sentence="Use **Mailer**")
+        preview = {
+            "effect": "unknown",
+            "targets": [],
+            "total": 0,
+            "reversible": False,
+            "problem": "No preview.",
+        }
+        return replace_content(
+            world.card(), params=params, preview=preview, level=level, sentence="Use **Mailer**"
+        )
 
     return make
 
@@ -135,9 +158,17 @@ def list_targets(
         ]
         if odd is not None:
             targets[count // 2] |= odd
-        preview = {"effect": verb, "targets": targets, "total": count, "reversible": True, "problem": ""}
+        preview = {
+            "effect": verb,
+            "targets": targets,
+            "total": count,
+            "reversible": True,
+            "problem": "",
+        }
         sentence = f"{verb.capitalize()} {count} records"
-        return replace_content(world.card(), preview=preview, level=level, sentence=sentence, params={})
+        return replace_content(
+            world.card(), preview=preview, level=level, sentence=sentence, params={}
+        )
 
     return make
 
@@ -158,7 +189,8 @@ def share_target(world: World) -> Approval:
 
 
 def outdate(**changes: Any) -> Make:
-    """Plant a change of the record after the card was created; without changes, the record is deleted."""
+    """Plant a change of the record after the card was created; without changes, the record is
+    deleted."""
 
     def make(world: World) -> Approval:
         record = Record.objects.create(organization=world.acme, name="Harbor Cloud", phone="1")
@@ -175,12 +207,16 @@ def outdate(**changes: Any) -> Make:
 
 def delete_many(count: int) -> Make:
     return lambda world: world.card(
-        tool="data.bulkDelete", params={"record_ids": [str(record.pk) for record in world.records[:count]]}
+        tool="data.bulkDelete",
+        params={"record_ids": [str(record.pk) for record in world.records[:count]]},
     )
 
 
 def update_many(count: int) -> Make:
     return lambda world: world.card(
         tool="data.bulkUpdate",
-        params={"record_ids": [str(record.pk) for record in world.records[:count]], "changes": {"region": "US"}},
+        params={
+            "record_ids": [str(record.pk) for record in world.records[:count]],
+            "changes": {"region": "US"},
+        },
     )

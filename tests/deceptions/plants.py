@@ -1,4 +1,5 @@
-"""The planted deceptions, by class. Each is invisible, or looks harmless, to a reader of plain text."""
+"""The planted deceptions, by class. Each is invisible, or looks harmless, to a reader of plain
+text."""
 
 # ruff: noqa: RUF001 - the plants consist of such characters
 from __future__ import annotations

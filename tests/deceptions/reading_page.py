@@ -1,4 +1,5 @@
-"""The page of a card in a real browser, on which one card after the other is shown and judged at first sight."""
+"""The page of a card in a real browser, on which one card after the other is shown and judged at
+first sight."""
 
 from __future__ import annotations
 
@@ -65,7 +66,10 @@ class ReadingPage:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._context.close()
 
@@ -87,7 +91,10 @@ class ReadingPage:
         if path.startswith("/static/"):
             file = finders.find(path.removeprefix("/static/").partition("?")[0])
             assert isinstance(file, str), path
-            route.fulfill(body=Path(file).read_bytes(), content_type=mimetypes.guess_type(file)[0] or "")
+            route.fulfill(
+                body=Path(file).read_bytes(), content_type=mimetypes.guess_type(file)[0] or ""
+            )
             return
-        # Django would open another connection here, in Playwright's context, so the page is rendered beforehand.
+        # Django would open another connection here, in Playwright's context, so the page is
+        # rendered beforehand.
         route.fulfill(body=self._first_page, content_type="text/html; charset=utf-8")

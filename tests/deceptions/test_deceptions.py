@@ -48,7 +48,9 @@ def test_each_deception_is_visible_before_its_card_can_be_approved(
             card = plant.make(office)
             reader.show(card)
             sight = reader.look(plant.place, plant.sees)
-            Approval.objects.filter(pk__gte=card.pk).update(status=ApprovalStatus.CANCELLED)  # leave no open card
+            Approval.objects.filter(pk__gte=card.pk).update(
+                status=ApprovalStatus.CANCELLED
+            )  # leave no open card
             may_be_off = plant.is_folded or plant.place.startswith(EFFECT)
             if not ((sight.is_in_view and not plant.is_folded) or (sight.is_off and may_be_off)):
                 faults.append(f"{plant.kind}: {plant.name}: {plant.place} {plant.sees!r}: {sight}")
@@ -68,7 +70,9 @@ def test_ordinary_cards_have_no_warnings(office: World) -> None:
     assert len(false_marks) <= COUNT * MAX_FALSE_MARKS, "\n".join(false_marks)
 
 
-def test_an_honest_card_has_no_warning_and_can_be_approved(office: World, chromium: Browser) -> None:
+def test_an_honest_card_has_no_warning_and_can_be_approved(
+    office: World, chromium: Browser
+) -> None:
     with ReadingPage(chromium, office.client("approver"), SIZES[0]) as reader:
         reader.show(update(phone="+1 555 0123")(office))
         sight = reader.look(".mark, .similar, .stale, .same-target, .new-here", "")

@@ -1,4 +1,5 @@
-"""Approve stays disabled until folded parts are opened and confirmations are typed; Enter shows the way."""
+"""Approve stays disabled until folded parts are opened and confirmations are typed; Enter shows the
+way."""
 
 from __future__ import annotations
 
@@ -7,7 +8,15 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.deceptions.planting import Make, call, create, delete_many, list_targets, make_office, update
+from tests.deceptions.planting import (
+    Make,
+    call,
+    create,
+    delete_many,
+    list_targets,
+    make_office,
+    update,
+)
 from tests.deceptions.plants import LONG, PLANTS
 from tests.deceptions.reading_page import ReadingPage
 from tests.journeys.test_accessibility import find_faults
@@ -31,8 +40,12 @@ def is_on(page: Page) -> bool:
     return page.locator(".approve-button").is_enabled()
 
 
-@pytest.mark.parametrize("make", [update(notes=LONG), create(name="X", notes=LONG), call(text=LONG), list_targets(9)])
-def test_write_level_cards_require_folded_parts_to_be_opened(office: World, reader: ReadingPage, make: Make) -> None:
+@pytest.mark.parametrize(
+    "make", [update(notes=LONG), create(name="X", notes=LONG), call(text=LONG), list_targets(9)]
+)
+def test_write_level_cards_require_folded_parts_to_be_opened(
+    office: World, reader: ReadingPage, make: Make
+) -> None:
     reader.show(make(office))
     assert not is_on(reader.page)
     reader.page.locator(".effect").locator(".clamp, .rest").first.locator("summary").click()
@@ -40,12 +53,16 @@ def test_write_level_cards_require_folded_parts_to_be_opened(office: World, read
     expect(reader.page.locator("[data-unread]")).to_be_hidden()
 
 
-def test_draft_level_cards_can_be_approved_without_opening_anything(office: World, reader: ReadingPage) -> None:
+def test_draft_level_cards_can_be_approved_without_opening_anything(
+    office: World, reader: ReadingPage
+) -> None:
     reader.show(call(level="draft", text=LONG)(office))
     assert is_on(reader.page)
 
 
-def test_a_list_too_long_for_the_card_is_reviewed_on_its_own_page(office: World, reader: ReadingPage) -> None:
+def test_a_list_too_long_for_the_card_is_reviewed_on_its_own_page(
+    office: World, reader: ReadingPage
+) -> None:
     reader.show(list_targets(300, level="destructive", verb="delete")(office))
     reader.page.locator("[data-open-all]").click()
     reader.page.locator("[data-confirm]").fill("300")

@@ -1,4 +1,5 @@
-"""One rig for each channel: the functions with which a test writes, holds, refuses and counts its messages."""
+"""One rig for each channel: the functions with which a test writes, holds, refuses and counts its
+messages."""
 
 from __future__ import annotations
 
@@ -67,7 +68,8 @@ class Rig(ABC):
 
     @abstractmethod
     def count(self) -> int:
-        """Count the messages that reached the server while its response was good; some servers count others, too."""
+        """Count the messages that reached the server while its response was good; some servers
+        count others, too."""
 
     @abstractmethod
     def add_receiver(self) -> Any:

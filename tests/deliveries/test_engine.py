@@ -40,7 +40,9 @@ class TestEveryChannel:
             rig.release()
         assert (rig.delivery.status, rig.delivery.tries) == ("sent", 1)
 
-    def test_sends_the_message_of_a_killed_sender_after_the_attempt_times_out(self, rig: Rig) -> None:
+    def test_sends_the_message_of_a_killed_sender_after_the_attempt_times_out(
+        self, rig: Rig
+    ) -> None:
         rig.write()
         assert _take_batch(rig.kind) is not None  # and the sender is killed
         over = rig.delivery.due_at - timezone.now()
@@ -88,7 +90,9 @@ class TestEveryChannel:
         "A delivery by an unknown kind of channel is refused, and never sent by another",
         "agents/deliveries/channels/__init__.py",
     )
-    def test_refuses_a_delivery_of_an_unknown_kind(self, rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_refuses_a_delivery_of_an_unknown_kind(
+        self, rig: Rig, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         rig.write()
         with monkeypatch.context() as patched:
             patched.delitem(CHANNELS, rig.kind)
@@ -119,13 +123,19 @@ class TestEveryChannel:
         before = rig.count()
         assert not send_next(rig.kind), "a failed message is not due"
         rig.send_again()
-        assert (rig.delivery.status, rig.delivery.tries, rig.delivery.ended_at) == ("waiting", 0, None)
+        assert (rig.delivery.status, rig.delivery.tries, rig.delivery.ended_at) == (
+            "waiting",
+            0,
+            None,
+        )
         rig.let_all_be_due()
         assert send_next(rig.kind)
         assert rig.count() == before + 1
         assert (rig.delivery.status, rig.delivery.tries) == ("sent", 1)
 
-    def test_sends_few_messages_to_a_host_at_a_time_and_delays_no_other_host(self, rig: Rig) -> None:
+    def test_sends_few_messages_to_a_host_at_a_time_and_delays_no_other_host(
+        self, rig: Rig
+    ) -> None:
         added = [rig.add_receiver() for _ in range(MAX_AT_ONE_HOST + 1)]
         rig.move(added[-1])
         rig.write()
@@ -158,14 +168,18 @@ class TestEveryChannel:
         added = rig.add_receiver()
         rig.write()
         rig.receivers.objects.exclude(pk=added.pk).update(failing_since=timezone.now())
-        rig.model.objects.exclude(**{rig.outbox.receiver: added}).update(due_at=timezone.now() - timedelta(hours=1))
+        rig.model.objects.exclude(**{rig.outbox.receiver: added}).update(
+            due_at=timezone.now() - timedelta(hours=1)
+        )
         first = _take_batch(rig.kind)
         assert first is not None
         assert first.receiver.pk == added.pk
         assert _take_batch(rig.kind, only_healthy=True) is None
         assert _take_batch(rig.kind) is not None, "control"
 
-    def test_retries_after_an_internal_failure(self, rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_retries_after_an_internal_failure(
+        self, rig: Rig, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         rig.write()
         with monkeypatch.context() as patched:
             patched.setattr(type(CHANNELS[rig.kind]), "send", lambda *_: 1 / 0)
@@ -184,7 +198,9 @@ class TestEveryChannel:
 
         def send_all() -> None:
             while rig.model.objects.filter(status="waiting").exists():
-                batch = _take_batch(rig.kind)  # like a separate process, which knows no busy receivers
+                batch = _take_batch(
+                    rig.kind
+                )  # like a separate process, which knows no busy receivers
                 if batch is not None:
                     _send_batch(batch)
                     rig.outbox.release(batch)
@@ -196,4 +212,6 @@ class TestEveryChannel:
 
 
 def test_each_outbox_has_a_channel_of_its_kind() -> None:
-    assert {kind: outbox.kind for kind, outbox in OUTBOXES.items()} == {kind: kind for kind in CHANNELS}
+    assert {kind: outbox.kind for kind, outbox in OUTBOXES.items()} == {
+        kind: kind for kind in CHANNELS
+    }

@@ -1,6 +1,8 @@
-"""Stands in for a container engine: runs the image's entry point as process 1 of another user on a read-only tree.
+"""Stands in for a container engine: runs the image's entry point as process 1 of another user on a
+read-only tree.
 
-Linux namespaces imitate `read_only: true`, one volume and a /tmp in memory of a container. It needs root.
+Linux namespaces imitate `read_only: true`, one volume and a /tmp in memory of a container. It needs
+root.
 """
 
 from __future__ import annotations
@@ -23,7 +25,14 @@ PROGRAMS = ("mount", "nsenter", "setpriv", "unshare")
 NAMESPACES = ("unshare", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child")
 ONLY_READING = ("--inh-caps=-all,+dac_read_search", "--ambient-caps=-all,+dac_read_search")
 """Lets the user read Python and its packages in a private home folder; it never allows writing."""
-AS_USER = ("setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", "--no-new-privs", *ONLY_READING)
+AS_USER = (
+    "setpriv",
+    f"--reuid={USER}",
+    f"--regid={USER}",
+    "--clear-groups",
+    "--no-new-privs",
+    *ONLY_READING,
+)
 MOUNTS = """
 mount --make-rprivate /
 mount --bind "$TREE" "$TREE"
@@ -42,7 +51,9 @@ def find_obstacle() -> str:
         return "changing the user and mounting a read-only tree needs root on Linux"
     if missing := [name for name in PROGRAMS if shutil.which(name) is None]:
         return f"these programs are missing: {', '.join(missing)}"
-    tried = subprocess.run([*NAMESPACES, "mount", "--make-rprivate", "/"], capture_output=True, text=True, check=False)
+    tried = subprocess.run(
+        [*NAMESPACES, "mount", "--make-rprivate", "/"], capture_output=True, text=True, check=False
+    )
     return f"this machine allows no namespaces: {tried.stderr.strip()}" if tried.returncode else ""
 
 
@@ -87,7 +98,9 @@ class Image:
     def execute(self, container: RealProcess, *words: str) -> subprocess.CompletedProcess[str]:
         """Run a command in a running container."""
         (first,) = Path(f"/proc/{container.pid}/task/{container.pid}/children").read_text().split()
-        return _run(("nsenter", f"--target={first}", "--mount", "--pid", *AS_USER, *words), self.environment)
+        return _run(
+            ("nsenter", f"--target={first}", "--mount", "--pid", *AS_USER, *words), self.environment
+        )
 
     def _command(self, *words: str) -> tuple[str, ...]:
         inside = f"cd {shlex.quote(str(self.volume))} && {MOUNTS}"
@@ -112,5 +125,11 @@ def build_image(tree: Path, folder: Path, settings: dict[str, str]) -> Image:
 
 def _run(command: tuple[str, ...], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False, cwd="/"
+        command,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+        cwd="/",
     )

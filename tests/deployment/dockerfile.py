@@ -1,4 +1,5 @@
-"""Reads deploy/Dockerfile: its instructions, and the environment that the image gives its containers."""
+"""Reads deploy/Dockerfile: its instructions, and the environment that the image gives its
+containers."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ FILE = ROOT / "deploy" / "Dockerfile"
 
 @dataclass(frozen=True)
 class Instruction:
-    """One instruction with its arguments; a line that ends with a backslash continues in the next one."""
+    """One instruction with its arguments; a line that ends with a backslash continues in the next
+    one."""
 
     name: str
     arguments: str
@@ -25,7 +27,9 @@ class Instruction:
 
 def stages() -> list[list[Instruction]]:
     """List the instructions of each stage, FROM first."""
-    lines = [line for line in FILE.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+    lines = [
+        line for line in FILE.read_text(encoding="utf-8").splitlines() if not line.startswith("#")
+    ]
     whole = re.sub(r"\\\n\s*", " ", "\n".join(lines))
     found: list[list[Instruction]] = []
     for line in filter(str.strip, whole.splitlines()):

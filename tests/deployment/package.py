@@ -43,13 +43,29 @@ class Installed:
 
     def start(self, here: Path, *words: str, **variables: str) -> RealProcess:
         """Start `gadget WORDS…` in the folder `here`."""
-        command = ("sh", "-c", 'cd "$1" && shift && exec "$@"', "sh", str(here), str(self.command), *words)
+        command = (
+            "sh",
+            "-c",
+            'cd "$1" && shift && exec "$@"',
+            "sh",
+            str(here),
+            str(self.command),
+            *words,
+        )
         return RealProcess(ProcessSpec("gadget", command), plain_environment(**variables))
 
 
 def build_wheel(folder: Path, source: Path = ROOT) -> Path:
     """Build the package into the folder, without a network."""
-    command = [*PIP, "wheel", *QUIETLY, "--no-build-isolation", "--wheel-dir", str(folder), str(source)]
+    command = [
+        *PIP,
+        "wheel",
+        *QUIETLY,
+        "--no-build-isolation",
+        "--wheel-dir",
+        str(folder),
+        str(source),
+    ]
     _run(command)
     (wheel,) = folder.glob("*.whl")
     return wheel
@@ -59,16 +75,33 @@ def install(wheel: Path, folder: Path) -> Installed:
     """Install the wheel alone; its dependencies are those that the tests have installed."""
     _run([sys.executable, "-m", "venv", "--without-pip", str(folder)])
     paths = sysconfig.get_paths(vars={"base": str(folder), "platbase": str(folder)})
-    (Path(paths["purelib"]) / "dependencies.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
-    _run([*PIP, "--python", str(folder / "bin" / "python"), "install", *QUIETLY, "--compile", str(wheel)])
+    (Path(paths["purelib"]) / "dependencies.pth").write_text(
+        sysconfig.get_paths()["purelib"] + "\n"
+    )
+    _run(
+        [
+            *PIP,
+            "--python",
+            str(folder / "bin" / "python"),
+            "install",
+            *QUIETLY,
+            "--compile",
+            str(wheel),
+        ]
+    )
     return Installed(folder)
 
 
 def plain_environment(**variables: str) -> dict[str, str]:
     """An environment without the tests' settings."""
-    return {**{name: value for name, value in os.environ.items() if name in KEPT_VARIABLES}, **variables}
+    return {
+        **{name: value for name, value in os.environ.items() if name in KEPT_VARIABLES},
+        **variables,
+    }
 
 
 def _run(command: list[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False, umask=0o022)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=PATIENCE_S, check=False, umask=0o022
+    )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,4 +1,5 @@
-"""A person who uses Gadget only over HTTP: logs in with a password, then calls REST with the session's cookie."""
+"""A person who uses Gadget only over HTTP: logs in with a password, then calls REST with the
+session's cookie."""
 
 from __future__ import annotations
 
@@ -19,7 +20,11 @@ class Person:
     def __init__(self, url: str, username: str) -> None:
         self._client = httpx2.Client(base_url=url, timeout=PATIENCE_S, trust_env=False)
         self._client.get("/login/").raise_for_status()
-        form = {"username": username, "password": PASSWORD, "csrfmiddlewaretoken": self._client.cookies["csrftoken"]}
+        form = {
+            "username": username,
+            "password": PASSWORD,
+            "csrfmiddlewaretoken": self._client.cookies["csrftoken"],
+        }
         response = self._client.post("/login/", data=form)
         assert response.status_code == 302, response.text
 

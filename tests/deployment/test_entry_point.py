@@ -1,4 +1,5 @@
-"""The entry point starts every part as another user on a read-only tree, and the health checks are correct."""
+"""The entry point starts every part as another user on a read-only tree, and the health checks are
+correct."""
 
 from __future__ import annotations
 
@@ -83,7 +84,9 @@ def start(image: Image, running: ExitStack, *words: str) -> RealProcess:
 
 
 def test_only_the_volume_and_tmp_are_writable(image: Image) -> None:
-    told = image.run("sh", "-c", 'id -u; touch "$GADGET_DATA_DIR/file" "$TMPDIR/file" && echo written')
+    told = image.run(
+        "sh", "-c", 'id -u; touch "$GADGET_DATA_DIR/file" "$TMPDIR/file" && echo written'
+    )
     assert told.stdout.split() == [str(USER), "written"], told.stderr
     open_to_all = image.tree / "open"
     open_to_all.mkdir()
@@ -95,11 +98,15 @@ def test_only_the_volume_and_tmp_are_writable(image: Image) -> None:
     open_to_all.rmdir()
 
 
-def test_every_part_starts_becomes_healthy_and_stops(deployed: Image, running: ExitStack, port: int) -> None:
+def test_every_part_starts_becomes_healthy_and_stops(
+    deployed: Image, running: ExitStack, port: int
+) -> None:
     migrated = deployed.run("entrypoint", "migrate")
     assert migrated.returncode == 0, migrated.stderr
     start(deployed, running, "python", "-m", "gadget_site.redis_server", str(deployed.volume))
-    parts = {name: start(deployed, running, "entrypoint", name) for name in ("web", "worker", "sweeper")}
+    parts = {
+        name: start(deployed, running, "entrypoint", name) for name in ("web", "worker", "sweeper")
+    }
     for part in parts.values():
         part.await_line(" ready")
 
@@ -112,7 +119,11 @@ def test_every_part_starts_becomes_healthy_and_stops(deployed: Image, running: E
     assert {path.stat().st_uid for path in deployed.volume.rglob("*")} == {USER}
 
     examined = deployed.execute(parts["web"], "gadget", "doctor", "--json")
-    wrong = {finding["subject"]: finding["text"] for finding in json.loads(examined.stdout) if not finding["is_well"]}
+    wrong = {
+        finding["subject"]: finding["text"]
+        for finding in json.loads(examined.stdout)
+        if not finding["is_well"]
+    }
     assert wrong == {"provider": "there is no provider yet"}
 
     for part in parts.values():
@@ -121,7 +132,9 @@ def test_every_part_starts_becomes_healthy_and_stops(deployed: Image, running: E
         assert "Traceback" not in part.output
 
 
-def test_without_a_command_all_parts_start_in_one_container(deployed: Image, running: ExitStack) -> None:
+def test_without_a_command_all_parts_start_in_one_container(
+    deployed: Image, running: ExitStack
+) -> None:
     whole = start(deployed, running, "entrypoint")
     whole.await_line("Gadget is ready: ")
     assert deployed.execute(whole, "healthcheck", "web").returncode == 0
@@ -132,7 +145,9 @@ def test_without_a_command_all_parts_start_in_one_container(deployed: Image, run
 
 def check(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(HEALTH_CHECK), *words]
-    return subprocess.run(command, env={**os.environ, **variables}, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command, env={**os.environ, **variables}, capture_output=True, text=True, check=False
+    )
 
 
 def test_a_part_without_a_heartbeat_is_unhealthy(tmp_path: Path) -> None:

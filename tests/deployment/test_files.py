@@ -30,7 +30,9 @@ COMMON = DEPLOY / "systemd" / "gadget-.service.d" / "common.conf"
 ENTRY_POINT = (DEPLOY / "entrypoint.sh").read_text(encoding="utf-8")
 COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))
 SERVICES: dict[str, Any] = COMPOSE["services"]
-OURS = {name: service for name, service in SERVICES.items() if service["image"].startswith("gadget:")}
+OURS = {
+    name: service for name, service in SERVICES.items() if service["image"].startswith("gadget:")
+}
 NAMES = {setting.name for setting in SETTINGS}
 OF_OTHERS = {"CELERY_SKIP_CHECKS"}
 """A variable of Celery; those with Python's prefix are not ours either."""
@@ -38,7 +40,9 @@ OF_OTHERS = {"CELERY_SKIP_CHECKS"}
 
 def is_known_command(word: str) -> bool:
     """Return True if the image's entry point starts something of this name."""
-    return word in get_commands() or bool(re.search(rf"^    {re.escape(word)}\)", ENTRY_POINT, flags=re.MULTILINE))
+    return word in get_commands() or bool(
+        re.search(rf"^    {re.escape(word)}\)", ENTRY_POINT, flags=re.MULTILINE)
+    )
 
 
 def read_unit(path: Path) -> ConfigParser:
@@ -62,38 +66,59 @@ class TestTheImage:
         assert is_known_command(command)
 
     def test_installs_nothing_without_a_hash_but_the_package_itself(self) -> None:
-        scripts = [each.arguments for stage in dockerfile.stages() for each in stage if each.name == "RUN"]
+        scripts = [
+            each.arguments for stage in dockerfile.stages() for each in stage if each.name == "RUN"
+        ]
         installs = re.findall(r"(?:install|wheel) (--.*?)(?= &&|$)", " && ".join(scripts))
         of_pip = [each for each in installs if "--directory" not in each]
         assert len(of_pip) == 4
-        assert all("--no-deps" in each and ("--require-hashes" in each or "--no-index" in each) for each in of_pip)
+        assert all(
+            "--no-deps" in each and ("--require-hashes" in each or "--no-index" in each)
+            for each in of_pip
+        )
 
     def test_reads_only_settings_in_its_health_check(self) -> None:
-        names = re.findall(r"environ\W+(?:get\W+)?(\w+)", (DEPLOY / "healthcheck.py").read_text(encoding="utf-8"))
+        names = re.findall(
+            r"environ\W+(?:get\W+)?(\w+)", (DEPLOY / "healthcheck.py").read_text(encoding="utf-8")
+        )
         assert len(names) == 3
         assert set(names) <= NAMES
 
     def test_has_a_supported_version_of_python(self) -> None:
-        (version,) = re.findall(r"^ARG PYTHON=(\d+)\.(\d+)-", dockerfile.FILE.read_text(), flags=re.MULTILINE)
+        (version,) = re.findall(
+            r"^ARG PYTHON=(\d+)\.(\d+)-", dockerfile.FILE.read_text(), flags=re.MULTILINE
+        )
         project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
         (oldest,) = re.findall(r"^>=(\d+)\.(\d+)$", project["requires-python"])
         assert tuple(map(int, version)) >= tuple(map(int, oldest))
 
     def test_sets_only_variables_that_are_settings(self) -> None:
-        names = {name for name in dockerfile.environment() if name != "PATH" and not name.startswith("PYTHON")}
+        names = {
+            name
+            for name in dockerfile.environment()
+            if name != "PATH" and not name.startswith("PYTHON")
+        }
         assert names <= NAMES
 
     def test_copies_enough_files_to_build_the_package(self, wheel: Path, tmp_path: Path) -> None:
         build = tmp_path / "src"
         build.mkdir()
         for source, target in self._copied():
-            shutil.copytree(source, build / target) if source.is_dir() else shutil.copy(source, build / target)
+            shutil.copytree(source, build / target) if source.is_dir() else shutil.copy(
+                source, build / target
+            )
         again = build_wheel(tmp_path / "dist", build)
         assert again.read_bytes() == wheel.read_bytes()
 
     def test_has_the_copied_files_in_its_context(self) -> None:
-        kept = [line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")]
-        sources = [source for stage in dockerfile.stages() for each in stage for source in sources_of(each)]
+        kept = [
+            line[1:]
+            for line in (ROOT / ".dockerignore").read_text().splitlines()
+            if line.startswith("!")
+        ]
+        sources = [
+            source for stage in dockerfile.stages() for each in stage for source in sources_of(each)
+        ]
         assert "deploy/entrypoint.sh" in sources
         for source in sources:
             assert any(fnmatch(source, pattern) for pattern in kept), source
@@ -148,17 +173,27 @@ class TestCompose:
 
     def test_has_valid_settings(self, tmp_path: Path) -> None:
         given = self._example() | {"POSTGRES_PASSWORD": "b4d", "SECRET_KEY": "s" * 50}
-        given |= {name: os.environ[name] for name in ("GADGET_ENCRYPTION_KEYS", "GADGET_AUDIT_KEYS")}
+        given |= {
+            name: os.environ[name] for name in ("GADGET_ENCRYPTION_KEYS", "GADGET_AUDIT_KEYS")
+        }
         texts = OURS["web"]["environment"].items()
-        environment = {name: re.sub(r"\$\{(\w+):[?-]\}", lambda m: given[m[1]], text) for name, text in texts}
-        site = read_settings(dockerfile.environment() | environment | {"GADGET_DATA_DIR": str(tmp_path)}, tmp_path)
+        environment = {
+            name: re.sub(r"\$\{(\w+):[?-]\}", lambda m: given[m[1]], text) for name, text in texts
+        }
+        site = read_settings(
+            dockerfile.environment() | environment | {"GADGET_DATA_DIR": str(tmp_path)}, tmp_path
+        )
         assert not site.debug
         assert site.served_over_https
         assert site.database.host == "postgresql"
-        assert site.trusted_proxies == (ip_network(SERVICES["proxy"]["networks"]["front"]["ipv4_address"]),)
+        assert site.trusted_proxies == (
+            ip_network(SERVICES["proxy"]["networks"]["front"]["ipv4_address"]),
+        )
 
     def test_lists_every_required_variable_in_the_example(self) -> None:
-        text = "\n".join(path.read_text() for path in (DEPLOY / "compose.yaml", DEPLOY / "Caddyfile"))
+        text = "\n".join(
+            path.read_text() for path in (DEPLOY / "compose.yaml", DEPLOY / "Caddyfile")
+        )
         assert set(re.findall(r"\{?\$\{?(\w+)", text)) == set(self._example())
 
     def test_declares_its_networks_volumes_and_dependencies(self) -> None:
@@ -167,18 +202,31 @@ class TestCompose:
             assert set(service.get("depends_on", ())) <= set(SERVICES)
             named = {volume.partition(":")[0] for volume in service.get("volumes", ())}
             for volume in named:
-                assert (DEPLOY / volume).is_file() if volume.startswith("./") else volume in COMPOSE["volumes"]
+                assert (
+                    (DEPLOY / volume).is_file()
+                    if volume.startswith("./")
+                    else volume in COMPOSE["volumes"]
+                )
 
     def test_routes_the_proxy_to_the_web_part(self) -> None:
-        (upstream,) = re.findall(r"^\treverse_proxy (\S+)$", (DEPLOY / "Caddyfile").read_text(), flags=re.MULTILINE)
+        (upstream,) = re.findall(
+            r"^\treverse_proxy (\S+)$", (DEPLOY / "Caddyfile").read_text(), flags=re.MULTILINE
+        )
         assert upstream == f"web:{dockerfile.environment()['PORT']}"
         assert "front" in SERVICES["web"]["networks"]
         subnet = COMPOSE["networks"]["front"]["ipam"]["config"][0]["subnet"]
-        assert ip_address(SERVICES["proxy"]["networks"]["front"]["ipv4_address"]) in ip_network(subnet)
+        assert ip_address(SERVICES["proxy"]["networks"]["front"]["ipv4_address"]) in ip_network(
+            subnet
+        )
 
     def _example(self) -> dict[str, str]:
         lines = (DEPLOY / "example.env").read_text(encoding="utf-8").splitlines()
-        return {name: value for name, _, value in (line.partition("=") for line in lines if re.match(r"[A-Z]", line))}
+        return {
+            name: value
+            for name, _, value in (
+                line.partition("=") for line in lines if re.match(r"[A-Z]", line)
+            )
+        }
 
 
 class TestSystemdUnits:

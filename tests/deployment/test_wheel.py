@@ -1,4 +1,5 @@
-"""The package of `make wheel` contains all of Gadget and nothing else; installed, it runs the main job."""
+"""The package of `make wheel` contains all of Gadget and nothing else; installed, it runs the main
+job."""
 
 from __future__ import annotations
 
@@ -28,12 +29,17 @@ LONGEST_MAIN_JOB_S = 60.0
 
 def files_in(folder: Path) -> set[str]:
     """The files below the folder by their names in the package, without compiled files."""
-    found = (path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    found = (
+        path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts
+    )
     return {path.relative_to(ROOT).as_posix() for path in found}
 
 
 def requirements_in(name: str) -> set[Requirement]:
-    lines = (line.partition("#")[0].strip() for line in (ROOT / name).read_text(encoding="utf-8").splitlines())
+    lines = (
+        line.partition("#")[0].strip()
+        for line in (ROOT / name).read_text(encoding="utf-8").splitlines()
+    )
     return {Requirement(line) for line in lines if line}
 
 
@@ -45,14 +51,21 @@ def test_the_wheel_contains_every_file_of_the_product_and_nothing_else(wheel: Pa
         names = set(archive.namelist())
     metadata = {name for name in names if name.startswith(f"gadget-{VERSION}.dist-info/")}
     assert names - metadata == assets | modules
-    assert {name.partition("/")[2] for name in metadata} == {"METADATA", "WHEEL", "RECORD", "entry_points.txt"}
+    assert {name.partition("/")[2] for name in metadata} == {
+        "METADATA",
+        "WHEEL",
+        "RECORD",
+        "entry_points.txt",
+    }
 
 
 def test_the_wheel_requires_the_packages_of_requirements_in(wheel: Path) -> None:
     with ZipFile(wheel) as archive:
         text = archive.read(f"gadget-{VERSION}.dist-info/METADATA").decode()
     metadata = Parser().parsestr(text)
-    assert {Requirement(line) for line in metadata.get_all("Requires-Dist", [])} == requirements_in("requirements.in")
+    assert {Requirement(line) for line in metadata.get_all("Requires-Dist", [])} == requirements_in(
+        "requirements.in"
+    )
     assert metadata["Version"] == VERSION
 
 
@@ -62,7 +75,9 @@ def test_build_requirements_are_pinned_to_the_same_versions_everywhere() -> None
     assert pinned == requirements_in("requirements-build.in")
     for lock in ("requirements-build.lock", "requirements-dev.lock"):
         text = (ROOT / lock).read_text(encoding="utf-8")
-        assert all(re.search(rf"^{re.escape(str(each))} ", text, flags=re.MULTILINE) for each in pinned), lock
+        assert all(
+            re.search(rf"^{re.escape(str(each))} ", text, flags=re.MULTILINE) for each in pinned
+        ), lock
 
 
 def test_the_installed_command_equals_manage_py(installed: Installed, tmp_path: Path) -> None:
@@ -73,7 +88,9 @@ def test_the_installed_command_equals_manage_py(installed: Installed, tmp_path: 
     assert installed.run(tmp_path, "check").stdout.startswith("System check identified no issues")
 
 
-def test_its_migrations_build_the_database_in_the_current_folder(installed: Installed, tmp_path: Path) -> None:
+def test_its_migrations_build_the_database_in_the_current_folder(
+    installed: Installed, tmp_path: Path
+) -> None:
     done = installed.run(tmp_path, "migrate")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "var" / "gadget.sqlite3").is_file()
@@ -81,7 +98,9 @@ def test_its_migrations_build_the_database_in_the_current_folder(installed: Inst
     assert unchanged.returncode == 0, unchanged.stdout
 
 
-def test_the_installed_command_reads_gadget_yaml_in_the_current_folder(installed: Installed, tmp_path: Path) -> None:
+def test_the_installed_command_reads_gadget_yaml_in_the_current_folder(
+    installed: Installed, tmp_path: Path
+) -> None:
     (tmp_path / "gadget.yaml").write_text("tools:\n  default_timeout: soon\n")
     done = installed.run(tmp_path, "check")
     assert done.returncode == 1

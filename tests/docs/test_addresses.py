@@ -1,4 +1,5 @@
-"""Every address, setting and target of make in the documentation exists, and every file in the engine's diagram."""
+"""Every address, setting and target of make in the documentation exists, and every file in the
+engine's diagram."""
 
 import re
 from pathlib import Path
@@ -10,7 +11,9 @@ from gadget_site.setting_names import OWN_NAMES
 from tests.docs.pages import PAGES
 from tests.source_tree import ROOT, assert_none
 
-ADDRESS = re.compile(r"`(?:(?:GET|POST|PUT|PATCH|DELETE) )?((?:/api/|/(?:\w+/)*(?=`))[\w/{}-]*|/metrics)`")
+ADDRESS = re.compile(
+    r"`(?:(?:GET|POST|PUT|PATCH|DELETE) )?((?:/api/|/(?:\w+/)*(?=`))[\w/{}-]*|/metrics)`"
+)
 FOREIGN_ADDRESSES = {"connect-an-api.md"}
 """Pages that show addresses of other software."""
 
@@ -20,7 +23,9 @@ by_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def leads_nowhere(address: str) -> bool:
     """Return True if this address only returns "not found"."""
     try:
-        return resolve(re.sub(r"\{\w+\}", "1", address)).route.endswith(("<path:rest>", "<path:rest>/"))
+        return resolve(re.sub(r"\{\w+\}", "1", address)).route.endswith(
+            ("<path:rest>", "<path:rest>/")
+        )
     except Resolver404:
         return True
 
@@ -52,8 +57,14 @@ def test_every_documented_setting_with_our_prefix_exists(page: Path) -> None:
 @by_page
 def test_every_documented_make_target_exists(page: Path) -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    named = set(re.findall(r"(?:^|`|; )make (\w+)", page.read_text(encoding="utf-8"), flags=re.MULTILINE))
-    missing = [target for target in sorted(named) if not re.search(rf"^{target}:", makefile, flags=re.MULTILINE)]
+    named = set(
+        re.findall(r"(?:^|`|; )make (\w+)", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    )
+    missing = [
+        target
+        for target in sorted(named)
+        if not re.search(rf"^{target}:", makefile, flags=re.MULTILINE)
+    ]
     assert_none(missing, f"{page.name} names targets of make that exist")
 
 
@@ -62,7 +73,9 @@ def test_every_file_in_the_diagram_of_the_engine_exists() -> None:
     diagram = page.partition("```mermaid\n")[2].partition("```")[0]
     named = set(re.findall(r"[\w/]+\.py", diagram))
     folders = (ROOT / "agents" / "runs" / "engine", ROOT / "agents")
-    missing = [name for name in sorted(named) if not any((folder / name).is_file() for folder in folders)]
+    missing = [
+        name for name in sorted(named) if not any((folder / name).is_file() for folder in folders)
+    ]
     assert named
     assert_none(missing, "the engine's diagram names files that exist")
 

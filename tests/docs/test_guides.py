@@ -39,7 +39,9 @@ SERVERS = ["webhooks.md"]
 def blocks(page: str, language: str) -> list[str]:
     """The texts of all code blocks of this language."""
     text = (DOCS / page).read_text(encoding="utf-8")
-    found: list[str] = re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+    found: list[str] = re.findall(
+        rf"^```{language}\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL
+    )
     return found
 
 
@@ -51,7 +53,9 @@ def test_the_code_of_a_page_runs_as_a_plain_script(page: str, tmp_path: Path) ->
     script.write_text(code, encoding="utf-8")
     folders = os.pathsep.join([str(DOCS.parent), str(EXAMPLE)])
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": folders}
-    done = subprocess.run([sys.executable, str(script)], env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, str(script)], env=environment, capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -117,4 +121,6 @@ def test_the_documented_settings_are_complete() -> None:
     assert set(config.tools.model_fields_set) == set(ToolSettings.model_fields)
     assert set(config.services) == {"google.cse", "github"}
     shown = config.tools.model_dump(exclude={"disabled", "features_by_tool"})
-    assert shown == ToolSettings().model_dump(exclude={"disabled", "features_by_tool"}), "the defaults are shown"
+    assert shown == ToolSettings().model_dump(exclude={"disabled", "features_by_tool"}), (
+        "the defaults are shown"
+    )

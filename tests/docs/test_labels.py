@@ -1,4 +1,5 @@
-"""Every label that the pages quote in italics is on a page, in a form, in a script of the demo or in a message."""
+"""Every label that the pages quote in italics is on a page, in a form, in a script of the demo or
+in a message."""
 
 import re
 from functools import cache
@@ -25,7 +26,8 @@ OTHERS = frozenset(
         "Update record …: status active → inactive",
     }
 )
-"""Labels of libraries and of Python, a name of the benchmark, and texts that are composed of several parts."""
+"""Labels of libraries and of Python, a name of the benchmark, and texts that are composed of
+several parts."""
 
 
 def normalize(text: str) -> str:
@@ -41,14 +43,17 @@ def find_labels(text: str) -> list[str]:
 @cache
 def read_sources() -> str:
     """Read all texts of the sources in one, with strings joined that the code splits over lines."""
-    files = sorted(path for folder in SOURCES for path in (ROOT / folder).rglob("*") if path.suffix in SUFFIXES)
+    files = sorted(
+        path for folder in SOURCES for path in (ROOT / folder).rglob("*") if path.suffix in SUFFIXES
+    )
     texts = [path.read_text(encoding="utf-8") for path in files if "migrations" not in path.parts]
     joined = [re.sub(r"(?<![\"'])[\"']\s*\n\s*f?[\"'](?![\"'])", "", text) for text in texts]
     return normalize("\n".join(joined))
 
 
 def is_shown(label: str) -> bool:
-    """Return True if all parts of the label between ellipses are in the sources, except for quoted values."""
+    """Return True if all parts of the label between ellipses are in the sources, except for quoted
+    values."""
     parts = [normalize(part) for part in re.split(r"…|'\w+'|: \w+ is ", label)]
     return all(part in read_sources() for part in parts)
 
@@ -56,7 +61,10 @@ def is_shown(label: str) -> bool:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_quoted_label_exists(page: Path) -> None:
     labels = set(find_labels(page.read_text(encoding="utf-8"))) - OTHERS
-    assert_none(sorted(label for label in labels if not is_shown(label)), "a label in italics is in the product")
+    assert_none(
+        sorted(label for label in labels if not is_shown(label)),
+        "a label in italics is in the product",
+    )
 
 
 def test_a_wrong_label_is_detected() -> None:

@@ -1,4 +1,5 @@
-"""The examples of the README work: its code runs, its commands and settings exist, its links lead somewhere."""
+"""The examples of the README work: its code runs, its commands and settings exist, its links lead
+somewhere."""
 
 import re
 from pathlib import Path
@@ -18,7 +19,9 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 def blocks(language: str) -> list[str]:
     """The texts of all code blocks of this language."""
-    found: list[str] = re.findall(rf"^```{language}\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
+    found: list[str] = re.findall(
+        rf"^```{language}\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL
+    )
     return found
 
 

@@ -1,4 +1,5 @@
-"""Everything that the pages name exists: files, tests, names in the code, and the layers of the architecture."""
+"""Everything that the pages name exists: files, tests, names in the code, and the layers of the
+architecture."""
 
 import re
 from functools import cache
@@ -27,19 +28,27 @@ FOREIGN = frozenset(
     }
 )
 """Names of libraries, examples and Prometheus, which no file of the project has."""
-CODE_NAME = re.compile(r"(?<!\w)(?:[A-Za-z]+_\w*[a-zA-Z0-9]|[a-z]+[A-Z]\w+|[A-Z][a-z]+[A-Z]\w+)(?!\w)")
+CODE_NAME = re.compile(
+    r"(?<!\w)(?:[A-Za-z]+_\w*[a-zA-Z0-9]|[a-z]+[A-Z]\w+|[A-Z][a-z]+[A-Z]\w+)(?!\w)"
+)
 
 
 def find_quoted(page: Path) -> list[str]:
     """Find the texts in backquotes outside code blocks."""
-    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(
+        r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
+    )
     return re.findall(r"`([^`\n]+)`", text)
 
 
 def is_missing(reference: str, folders: tuple[str, ...] = ()) -> bool:
     """Return True if there is no such file or folder, or no such test in it."""
     path, _, name = reference.partition("::")
-    found = [place for place in (ROOT / path, *(ROOT / folder / path for folder in folders)) if place.exists()]
+    found = [
+        place
+        for place in (ROOT / path, *(ROOT / folder / path for folder in folders))
+        if place.exists()
+    ]
     return not found or (bool(name) and f"def {name}(" not in found[0].read_text(encoding="utf-8"))
 
 
@@ -67,13 +76,20 @@ def test_every_named_path_exists(page: Path) -> None:
     paths = [text for text in find_quoted(page) if re.fullmatch(r"[\w./-]+(::\w+)?", text)]
     ours = [path for path in paths if path.partition("/")[0] in FOLDERS and "/" in path]
     short = [path for path in paths if folders and path.endswith(".py") and path not in ours]
-    assert_none(sorted({path for path in (*ours, *short) if is_missing(path, folders)}), "a path leads to a file")
+    assert_none(
+        sorted({path for path in (*ours, *short) if is_missing(path, folders)}),
+        "a path leads to a file",
+    )
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_name_exists_in_the_code(page: Path) -> None:
-    names = {name for text in find_quoted(page) if "/" not in text for name in CODE_NAME.findall(text)}
-    assert_none(sorted(names - FOREIGN - read_code_words()), "a name in backquotes is a name of the code")
+    names = {
+        name for text in find_quoted(page) if "/" not in text for name in CODE_NAME.findall(text)
+    }
+    assert_none(
+        sorted(names - FOREIGN - read_code_words()), "a name in backquotes is a name of the code"
+    )
 
 
 def test_a_wrong_path_or_test_is_detected() -> None:

@@ -16,9 +16,12 @@ HANDED_ON = {
     "tools/sources/mcp/server_process.py": "a few names to an MCP server that runs here",
     "tools/sources/mcp/tether.py": "to the server that it starts, which got only those names",
 }
-"""The files that pass the environment on, with the receiver. None of them reads a variable of ours."""
+"""The files that pass the environment on, with the receiver. None of them reads a variable of
+ours."""
 WAYS = {"environ", "environb", "getenv", "getenvb"}
-DEFAULT_OF_A_LIBRARY = re.compile(r"os\.environ\.setdefault\('(DJANGO_SETTINGS_MODULE|ASGI_THREADS)', '[\w.]+'\)")
+DEFAULT_OF_A_LIBRARY = re.compile(
+    r"os\.environ\.setdefault\('(DJANGO_SETTINGS_MODULE|ASGI_THREADS)', '[\w.]+'\)"
+)
 """Sets what Django and Daphne read; it must not read the value."""
 
 
@@ -29,7 +32,10 @@ def test_the_page_shows_the_table() -> None:
 
 def test_changing_a_row_changes_the_page() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    changed = render(page, (*SETTINGS, Setting("GADGET_COLOR", str, default="red", example="blue", help="its color")))
+    changed = render(
+        page,
+        (*SETTINGS, Setting("GADGET_COLOR", str, default="red", example="blue", help="its color")),
+    )
     assert changed != page
     assert "| `GADGET_COLOR` | `red` | `blue` | its color |\n<!-- end" in changed
 
@@ -42,7 +48,9 @@ def test_a_page_without_a_place_for_the_table_is_refused() -> None:
 def test_every_setting_has_a_unique_name_and_those_on_the_page_an_example() -> None:
     names = [setting.name for setting in SETTINGS]
     assert len(names) == len(set(names)) > 30
-    assert_none([setting.name for setting in SETTINGS if not setting.example], "a setting has an example")
+    assert_none(
+        [setting.name for setting in SETTINGS if not setting.example], "a setting has an example"
+    )
     for_tests = {"GADGET_TIMING_SCALE"}
     assert {setting.name for setting in SETTINGS if not setting.help} == for_tests
 
@@ -58,17 +66,30 @@ def reads_environment(source: ast.Module) -> list[int]:
     return [
         node.lineno
         for node in ast.walk(source)
-        if (isinstance(node, ast.Attribute) and node.attr in WAYS and ast.unparse(node.value) == "os")
+        if (
+            isinstance(node, ast.Attribute)
+            and node.attr in WAYS
+            and ast.unparse(node.value) == "os"
+        )
         or (isinstance(node, ast.alias) and node.name in WAYS)
         if id(node) not in set_for_others
     ]
 
 
 def test_only_the_table_reads_the_environment() -> None:
-    readers = {module.place: lines for module in product() if (lines := reads_environment(module.tree))}
-    offences = [f"{place}:{line}" for place, lines in readers.items() if place not in HANDED_ON for line in lines]
+    readers = {
+        module.place: lines for module in product() if (lines := reads_environment(module.tree))
+    }
+    offences = [
+        f"{place}:{line}"
+        for place, lines in readers.items()
+        if place not in HANDED_ON
+        for line in lines
+    ]
     offences += [f"{place} needs no entry any more" for place in HANDED_ON.keys() - readers.keys()]
-    assert_none(sorted(offences), "an environment variable is a row of gadget_site/settings_table.py")
+    assert_none(
+        sorted(offences), "an environment variable is a row of gadget_site/settings_table.py"
+    )
 
 
 @pytest.mark.parametrize(

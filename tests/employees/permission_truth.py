@@ -1,7 +1,8 @@
-"""The permissions, as known to the test that sets them, now and when a call was requested or started.
+"""The permissions, as known to the test that sets them, now and when a call was requested or
+started.
 
-Changes are made under the run's lock, which the product holds too when it records and starts calls. So each change
-falls between two such moments, and every call is known to be before or after it.
+Changes are made under the run's lock, which the product holds too when it records and starts calls.
+So each change falls between two such moments, and every call is known to be before or after it.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ class Truth:
 
 @dataclass(frozen=True)
 class Era:
-    """The permissions between two changes; `halted` means that nothing may start although it is permitted."""
+    """The permissions between two changes; `halted` means that nothing may start although it is
+    permitted."""
 
     grants: Grants
     policy: Policy
@@ -102,7 +104,10 @@ class Eras:
         return [*(past.era for past in self._past[self._place_of(call_id) :]), self._now]
 
     def _place_of(self, call_id: int) -> int:
-        return next((place for place, past in enumerate(self._past) if call_id in past.recorded), len(self._past))
+        return next(
+            (place for place, past in enumerate(self._past) if call_id in past.recorded),
+            len(self._past),
+        )
 
 
 def lock(run_id: int) -> None:

@@ -1,7 +1,9 @@
-"""Runs under random permissions that change at random moments; every start of a tool is judged by the documentation.
+"""Runs under random permissions that change at random moments; every start of a tool is judged by
+the documentation.
 
-They change while cards are open, while the model responds, and while tools preview or run. The permissions at the
-record and at the start of a call are known without the product, see `permission_truth`.
+They change while cards are open, while the model responds, and while tools preview or run. The
+permissions at the record and at the start of a call are known without the product, see
+`permission_truth`.
 """
 
 from __future__ import annotations
@@ -42,7 +44,8 @@ _AT_WORK, _IN_A_PREVIEW = 0.3, 0.2
 
 
 class Watched(Tool):
-    """A tool that reports its start to the world; writes reach the recorder, transactional ones create records."""
+    """A tool that reports its start to the world; writes reach the recorder, transactional ones
+    create records."""
 
     description = "Is watched."
 
@@ -68,14 +71,17 @@ class Watched(Tool):
         if not self.transactional:
             self.world.disturb(_AT_WORK, self.name)
         if self.transactional:
-            Record.objects.create(organization_id=context.organization_id, name=context.idempotency_key)
+            Record.objects.create(
+                organization_id=context.organization_id, name=context.idempotency_key
+            )
         elif self.level.has_side_effects:
             reach(params.name, context.idempotency_key)
         return ToolResult.ok({"did": params.name}, f"Did {params.name}")
 
 
 class World:
-    """One workshop, whose employee's permissions are drawn for each run; use as a context manager."""
+    """One workshop, whose employee's permissions are drawn for each run; use as a context
+    manager."""
 
     def __init__(self, workshop: Workshop, recorder: Recorder, chance: random.Random) -> None:
         self.figures: Counter[str] = Counter()
@@ -121,7 +127,8 @@ class World:
         connection.close()
 
     def live(self) -> None:
-        """Play one configuration: a run of a dozen calls, decided and disturbed at random until it ends."""
+        """Play one configuration: a run of a dozen calls, decided and disturbed at random until it
+        ends."""
         self._configure()
         asked = [[self._call() for _ in range(CALLS_PER_PASS)] for _ in range(PASSES)]
         self._run = run = self._workshop.submit()
@@ -144,7 +151,8 @@ class World:
         self._check_end(run)
 
     def _answer(self, body: dict[str, Any], asked: list[list[tuple[str, Arguments]]]) -> Response:
-        """Return the scripted response of this pass, sometimes after a change; called in the model's server."""
+        """Return the scripted response of this pass, sometimes after a change; called in the
+        model's server."""
         self.disturb(_AT_WORK)
         number = sum(message["role"] == "assistant" for message in body["messages"])
         if number >= len(asked):
@@ -167,8 +175,13 @@ class World:
     def _configure(self) -> None:
         chance, workshop = self._chance, self._workshop
         for tool in self._tools.values():
-            tool.modes = chance.choice([*[None] * 9, frozenset({"general"}), frozenset({"code"}), frozenset()])
-            tool.capabilities, tool.features = frozenset(self._some(0.1)), frozenset(self._some(0.1))
+            tool.modes = chance.choice(
+                [*[None] * 9, frozenset({"general"}), frozenset({"code"}), frozenset()]
+            )
+            tool.capabilities, tool.features = (
+                frozenset(self._some(0.1)),
+                frozenset(self._some(0.1)),
+            )
         by_tool = {name: frozenset(self._some(0.03)) for name in self._tools}
         self._toolbox.policy = replace(
             self._policy,
@@ -201,7 +214,10 @@ class World:
     def _set_haves(self, _name: str = "") -> None:
         self._truth.capabilities, self._truth.features = self._some(0.85), self._some(0.85)
         employee, organization = self._workshop.employee, self._workshop.organization
-        employee.capabilities, organization.plan_features = self._truth.capabilities, self._truth.features
+        employee.capabilities, organization.plan_features = (
+            self._truth.capabilities,
+            self._truth.features,
+        )
         employee.save(update_fields=["capabilities"])
         organization.save(update_fields=["plan_features"])
 
@@ -227,7 +243,12 @@ class World:
                 ("missing", Rule.EQUALS, 1),
             ]
         )
-        return Condition(param, rule, value, self._chance.choice([Otherwise.ASK, Otherwise.ASK, Otherwise.FORBID]))
+        return Condition(
+            param,
+            rule,
+            value,
+            self._chance.choice([Otherwise.ASK, Otherwise.ASK, Otherwise.FORBID]),
+        )
 
     def _revoke(self, name: str) -> None:
         self._truth.granted.pop(name, None)
@@ -270,7 +291,8 @@ class World:
             stops.release_employee(workshop.admin, workshop.employee.pk)
 
     def _change(self, name: str = "") -> None:
-        """Let an admin change something between two moments at which calls are recorded or started."""
+        """Let an admin change something between two moments at which calls are recorded or
+        started."""
         if self._chance.random() < 0.2:
             self._halt_or_release()
             return
@@ -292,7 +314,9 @@ class World:
             "area": self._chance.choice(["EU", "US"]),
         }
         if self._chance.random() < 0.12:
-            return name, Arguments(said | self._chance.choice([{"amount": 10}, {"area": "UK"}, {"more": 1}]), None)
+            return name, Arguments(
+                said | self._chance.choice([{"amount": 10}, {"area": "UK"}, {"more": 1}]), None
+            )
         return name, Arguments(said, said)
 
     def _era(self) -> Era:
@@ -300,14 +324,19 @@ class World:
         return Era(grants, self._toolbox.policy, self._truth.halted)
 
     def _check_verdicts(self, run: Run, asked: list[list[tuple[str, Arguments]]]) -> None:
-        """Check that each call had the documented verdict at its record, and the matching status."""
-        first_cards = {card.tool_call_id: card for card in Approval.objects.filter(run=run, sequence=1)}
+        """Check that each call had the documented verdict at its record, and the matching
+        status."""
+        first_cards = {
+            card.tool_call_id: card for card in Approval.objects.filter(run=run, sequence=1)
+        }
         for row in ToolCall.objects.filter(run=run):
             name, arguments = asked[row.pass_number - 1][row.index]
             tool, card = self._tools.get(name), first_cards.get(row.pk)
             wanted = self._eras.at_record(row.pk).says(tool, arguments)
             self.figures[f"calls judged {wanted.permission}"] += 1
-            later = {era.says(tool, arguments).permission for era in self._eras.since_record(row.pk)}
+            later = {
+                era.says(tool, arguments).permission for era in self._eras.since_record(row.pk)
+            }
             went = {
                 Permission.ASK: card is not None,
                 Permission.FORBIDDEN: card is None and row.status == CallStatus.REJECTED,
@@ -319,7 +348,9 @@ class World:
                 self.figures["refused since what is permitted changed"] += 1
                 went = {Permission.ASK: self._may_be_refused(row, tool, arguments)}
             if not went[wanted.permission] or (card or row).level != wanted.level:
-                self.faults.append(f"call {row.pk} of {name} is {row.status} at {row.level}; documented: {wanted}")
+                self.faults.append(
+                    f"call {row.pk} of {name} is {row.status} at {row.level}; documented: {wanted}"
+                )
             why = (card or row).why
             if not all(text in why for text in wanted.says):
                 self.faults.append(f"call {row.pk} says {why!r}; documented: {wanted.says}")
@@ -358,11 +389,15 @@ class World:
         run = again(run)
         rows = list(ToolCall.objects.filter(run=run))
         if run.status not in ENDED:
-            self.faults.append(f"run {run.pk} is {run.status} {[(row.tool, row.status) for row in rows]}")
+            self.faults.append(
+                f"run {run.pk} is {run.status} {[(row.tool, row.status) for row in rows]}"
+            )
         starts = Counter(pk for pk, *_ in self._starts)
         executed = Counter(row.pk for row in rows if row.attempts)
         if starts != executed:
-            self.faults.append(f"run {run.pk}: started {starts - executed} unrecorded, {executed - starts} never began")
+            self.faults.append(
+                f"run {run.pk}: started {starts - executed} unrecorded, {executed - starts} never began"
+            )
         used = Approval.objects.filter(run=run, status=ApprovalStatus.CONSUMED)
         approved = {card.tool_call_id: card.level for card in used}
         for pk, tool, arguments in self._starts:
@@ -375,7 +410,9 @@ class World:
             if wanted.permission is Permission.ASK and pk not in approved:
                 self.faults.append(f"call {pk} started without an approval, though {wanted.says}")
             if approved.get(pk, wanted.level) != wanted.level:
-                self.faults.append(f"call {pk} was approved at {approved[pk]}, and started at {wanted.level}")
+                self.faults.append(
+                    f"call {pk} was approved at {approved[pk]}, and started at {wanted.level}"
+                )
         self.faults += [f"call {row.pk} does not say why" for row in rows if not row.why]
         self._check_effects(rows)
         self.figures["executed"] += len(self._starts)
@@ -383,11 +420,23 @@ class World:
 
     def _check_effects(self, rows: list[ToolCall]) -> None:
         """Check that the outside world and the records contain exactly the executed calls."""
-        outside = Counter(row.idempotency_key for row in rows if row.attempts and row.tool in ("sure.pay", "sure.wipe"))
-        inside = Counter(row.idempotency_key for row in rows if row.attempts and row.tool == "sure.file")
-        made = Counter(Record.objects.filter(organization=self._workshop.organization).values_list("name", flat=True))
+        outside = Counter(
+            row.idempotency_key
+            for row in rows
+            if row.attempts and row.tool in ("sure.pay", "sure.wipe")
+        )
+        inside = Counter(
+            row.idempotency_key for row in rows if row.attempts and row.tool == "sure.file"
+        )
+        made = Counter(
+            Record.objects.filter(organization=self._workshop.organization).values_list(
+                "name", flat=True
+            )
+        )
         if (self._recorder.effects, made) != (outside, inside):
-            self.faults.append(f"effects {self._recorder.effects} and {made}; executed {outside} and {inside}")
+            self.faults.append(
+                f"effects {self._recorder.effects} and {made}; executed {outside} and {inside}"
+            )
         self.figures["writes executed"] += outside.total() + inside.total()
         self._recorder.reset()
         Record.objects.filter(organization=self._workshop.organization).delete()

@@ -32,8 +32,13 @@ def busy(workshop: Workshop, model: ModelServer) -> ModelServer:
     """A model that never finishes, at 1,000 tokens and 0.001 USD per pass."""
     priced(workshop, fake=("1", "1"))
     workshop.allow_passes(4)
-    adding = [Call("utility__calculate", {"operation": "add", "a": 1, "b": number}) for number in range(4)]
-    model.script(*[Response(calls=(call,), usage=USED) for call in adding], Response(text="Enough.", usage=USED))
+    adding = [
+        Call("utility__calculate", {"operation": "add", "a": 1, "b": number}) for number in range(4)
+    ]
+    model.script(
+        *[Response(calls=(call,), usage=USED) for call in adding],
+        Response(text="Enough.", usage=USED),
+    )
     return model
 
 
@@ -51,7 +56,10 @@ BUDGETS: dict[str, tuple[Any, str]] = {
     "month_tokens": (2_000, f"Dana has used 2,000 of its 2,000 tokens for {MONTH}."),
     "month_cost": (Decimal("0.0020"), f"Dana has used 0.002000 of its 0.002000 USD for {MONTH}."),
     "all_month_tokens": (2_000, f"Acme has used 2,000 of its 2,000 tokens for {MONTH}."),
-    "all_month_cost": (Decimal("0.0020"), f"Acme has used 0.002000 of its 0.002000 USD for {MONTH}."),
+    "all_month_cost": (
+        Decimal("0.0020"),
+        f"Acme has used 0.002000 of its 0.002000 USD for {MONTH}.",
+    ),
 }
 
 
@@ -61,7 +69,9 @@ BUDGETS: dict[str, tuple[Any, str]] = {
     "agents/runs/budgets.py",
 )
 @pytest.mark.parametrize("name", BUDGETS)
-def test_a_run_ends_at_its_budget_and_names_it(workshop: Workshop, busy: ModelServer, name: str) -> None:
+def test_a_run_ends_at_its_budget_and_names_it(
+    workshop: Workshop, busy: ModelServer, name: str
+) -> None:
     value, words = BUDGETS[name]
     limit(workshop, **{name: value})
     run = workshop.work()
@@ -83,9 +93,15 @@ def test_a_budget_one_token_above_the_use_allows_one_more_pass(
     assert len(busy.requests) == 3
 
 
-@feature("Costs, budgets, long runs", "A run continues after its budget was raised", "agents/runs/actions.py")
+@feature(
+    "Costs, budgets, long runs",
+    "A run continues after its budget was raised",
+    "agents/runs/actions.py",
+)
 @pytest.mark.parametrize("name", BUDGETS)
-def test_a_run_continues_after_its_budget_was_raised(workshop: Workshop, busy: ModelServer, name: str) -> None:
+def test_a_run_continues_after_its_budget_was_raised(
+    workshop: Workshop, busy: ModelServer, name: str
+) -> None:
     value, words = BUDGETS[name]
     limit(workshop, **{name: value})
     run = workshop.work()
@@ -97,17 +113,28 @@ def test_a_run_continues_after_its_budget_was_raised(workshop: Workshop, busy: M
     assert (run.status, run.answer) == (RunStatus.SUCCEEDED, "Enough.")
 
 
-@feature("Costs, budgets, long runs", "A monthly limit on an employee's minutes", "agents/runs/budgets.py")
-def test_only_the_response_time_of_the_model_counts_as_minutes(workshop: Workshop, busy: ModelServer) -> None:
+@feature(
+    "Costs, budgets, long runs",
+    "A monthly limit on an employee's minutes",
+    "agents/runs/budgets.py",
+)
+def test_only_the_response_time_of_the_model_counts_as_minutes(
+    workshop: Workshop, busy: ModelServer
+) -> None:
     limit(workshop, month_minutes=2, run_tokens=2_000)
     run = workshop.work()
     assert run.problem.startswith("This run")
     Pass.objects.filter(run=run).update(duration_ms=60_000)
     limit(workshop, run_tokens=None)
-    with pytest.raises(BudgetExhausted, match=rf"Dana has used 2\.0 of its 2\.0 minutes for {MONTH}\."):
+    with pytest.raises(
+        BudgetExhausted, match=rf"Dana has used 2\.0 of its 2\.0 minutes for {MONTH}\."
+    ):
         workshop.submit()
     limit(workshop, month_minutes=3)
-    assert workshop.drive(actions.continue_run(workshop.operator, run.pk)).status == RunStatus.SUCCEEDED
+    assert (
+        workshop.drive(actions.continue_run(workshop.operator, run.pk)).status
+        == RunStatus.SUCCEEDED
+    )
 
 
 def test_minutes_of_unusable_responses_count(workshop: Workshop, model: ModelServer) -> None:
@@ -117,7 +144,9 @@ def test_minutes_of_unusable_responses_count(workshop: Workshop, model: ModelSer
     assert run.unusable_ms == payloads(run, "answer_unusable")[0]["duration_ms"] > 0
     assert list_used(workshop) == [run.unusable_ms]
     Run.objects.filter(pk=run.pk).update(unusable_ms=120_000)
-    with pytest.raises(BudgetExhausted, match=rf"Dana has used 2\.0 of its 2\.0 minutes for {MONTH}\."):
+    with pytest.raises(
+        BudgetExhausted, match=rf"Dana has used 2\.0 of its 2\.0 minutes for {MONTH}\."
+    ):
         workshop.submit()
 
 
@@ -130,10 +159,15 @@ def test_minutes_of_a_refused_request_do_not_count(workshop: Workshop, model: Mo
 
 def list_used(workshop: Workshop) -> list[int]:
     month = budgets.get_current_month()
-    return [each.used for each in budgets.list_employee_budgets(workshop.employee, workshop.organization, month)]
+    return [
+        each.used
+        for each in budgets.list_employee_budgets(workshop.employee, workshop.organization, month)
+    ]
 
 
-@pytest.mark.parametrize("name", ["month_tokens", "month_cost", "all_month_tokens", "all_month_cost"])
+@pytest.mark.parametrize(
+    "name", ["month_tokens", "month_cost", "all_month_tokens", "all_month_cost"]
+)
 def test_a_new_run_is_refused_with_the_reason_once_the_month_is_used_up(
     workshop: Workshop, busy: ModelServer, name: str
 ) -> None:
@@ -146,10 +180,14 @@ def test_a_new_run_is_refused_with_the_reason_once_the_month_is_used_up(
     assert Run.objects.count() == 1
 
 
-def test_a_resent_request_gets_its_run_even_if_the_month_is_used_up(workshop: Workshop, busy: ModelServer) -> None:
+def test_a_resent_request_gets_its_run_even_if_the_month_is_used_up(
+    workshop: Workshop, busy: ModelServer
+) -> None:
     run = workshop.work(client_request_id="order-1")
     limit(workshop, month_tokens=1)
-    again_, is_new = actions.submit(workshop.operator, actions.Submission(workshop.employee.pk, TASK, "", "order-1"))
+    again_, is_new = actions.submit(
+        workshop.operator, actions.Submission(workshop.employee.pk, TASK, "", "order-1")
+    )
     assert (again_.pk, is_new) == (run.pk, False)
 
 
@@ -165,17 +203,24 @@ def test_the_engine_enforces_the_budget_on_runs_that_were_started_at_once(
     assert "Nothing was done." in second.answer
 
 
-def test_a_run_counts_for_the_month_in_which_it_started(workshop: Workshop, busy: ModelServer) -> None:
+def test_a_run_counts_for_the_month_in_which_it_started(
+    workshop: Workshop, busy: ModelServer
+) -> None:
     limit(workshop, month_tokens=4_000, all_month_tokens=4_000)
     old = workshop.work()
     month = Month.containing(old.created_at)
     Run.objects.filter(pk=old.pk).update(created_at=month.start - timedelta(microseconds=1))
-    assert [each.used for each in budgets.list_employee_budgets(workshop.employee, workshop.organization, month)] == [
+    assert [
+        each.used
+        for each in budgets.list_employee_budgets(workshop.employee, workshop.organization, month)
+    ] == [
         0,
         0,
     ]
     assert workshop.submit().status == RunStatus.QUEUED
-    with pytest.raises(BudgetExhausted, match=Month.containing(month.start - timedelta(1)).__str__()):
+    with pytest.raises(
+        BudgetExhausted, match=Month.containing(month.start - timedelta(1)).__str__()
+    ):
         actions.continue_run(workshop.operator, old.pk)
     Run.objects.filter(pk=old.pk).update(created_at=month.start)
     with pytest.raises(BudgetExhausted):
@@ -184,17 +229,27 @@ def test_a_run_counts_for_the_month_in_which_it_started(workshop: Workshop, busy
 
 def test_months_are_in_utc() -> None:
     last = datetime(2026, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
-    assert (str(Month.containing(last)), str(Month.containing(last + timedelta(microseconds=1)))) == (
+    assert (
+        str(Month.containing(last)),
+        str(Month.containing(last + timedelta(microseconds=1))),
+    ) == (
         "December 2026",
         "January 2027",
     )
     assert Month.containing(last).end == datetime(2027, 1, 1, tzinfo=UTC)
-    assert str(Month.containing(datetime.fromisoformat("2027-01-01T00:30:00+01:00"))) == "December 2026"
+    assert (
+        str(Month.containing(datetime.fromisoformat("2027-01-01T00:30:00+01:00")))
+        == "December 2026"
+    )
 
 
-def test_a_waiting_run_is_unaffected_until_its_next_model_call(workshop: Workshop, model: ModelServer) -> None:
+def test_a_waiting_run_is_unaffected_until_its_next_model_call(
+    workshop: Workshop, model: ModelServer
+) -> None:
     record = workshop.record()
-    update = Call("data__updateRecord", {"record_id": str(record.pk), "changes": {"name": "Acme AG"}})
+    update = Call(
+        "data__updateRecord", {"record_id": str(record.pk), "changes": {"name": "Acme AG"}}
+    )
     model.enqueue(Response(calls=(update,), usage=USED))
     run = workshop.work()
     limit(workshop, month_tokens=1)
@@ -216,11 +271,15 @@ def test_a_budget_of_an_employee_counts_its_own_runs_and_that_of_the_organizatio
     colleague._state.adding = True
     colleague.save()
     limit(workshop, all_month_tokens=9_000)
-    found = budgets.list_employee_budgets(colleague, workshop.organization, budgets.get_current_month())
+    found = budgets.list_employee_budgets(
+        colleague, workshop.organization, budgets.get_current_month()
+    )
     assert [each.used for each in found] == [0, 0, run.input_tokens + run.output_tokens]
 
 
-def test_the_check_costs_a_query_only_with_a_monthly_budget(workshop: Workshop, busy: ModelServer) -> None:
+def test_the_check_costs_a_query_only_with_a_monthly_budget(
+    workshop: Workshop, busy: ModelServer
+) -> None:
     run = workshop.work()
     for limits, queries in (
         ({"run_tokens": 9_000}, 0),
@@ -241,7 +300,9 @@ def test_the_check_costs_a_query_only_with_a_monthly_budget(workshop: Workshop, 
     "The time limit of a run also applies while the model writes",
     "agents/runs/engine/next_step.py",
 )
-def test_a_model_that_is_still_writing_at_the_deadline_is_interrupted(workshop: Workshop, model: ModelServer) -> None:
+def test_a_model_that_is_still_writing_at_the_deadline_is_interrupted(
+    workshop: Workshop, model: ModelServer
+) -> None:
     model.enqueue(Response(calls=(ADD,)), Response(text="Never heard.", hold="middle"))
     run = workshop.submit()
     soon = Run.objects.values_list("created_at", flat=True).get(pk=run.pk) + timedelta(seconds=2)

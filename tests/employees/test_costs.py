@@ -30,12 +30,16 @@ def priced(workshop: Workshop, **prices: tuple[str, str]) -> None:
 
 
 def two_passes(workshop: Workshop, model: ModelServer) -> Run:
-    model.enqueue(Response(calls=(ADD,), usage=usage(1234, 56)), Response(text="3", usage=usage(2000, 7)))
+    model.enqueue(
+        Response(calls=(ADD,), usage=usage(1234, 56)), Response(text="3", usage=usage(2000, 7))
+    )
     return workshop.work()
 
 
 @feature("Costs, budgets, long runs", "Exact cost of each pass and run", "agents/runs/budgets.py")
-def test_each_pass_and_the_run_cost_exactly_their_tokens(workshop: Workshop, model: ModelServer) -> None:
+def test_each_pass_and_the_run_cost_exactly_their_tokens(
+    workshop: Workshop, model: ModelServer
+) -> None:
     priced(workshop, fake=("2.5", "10"), every_other=("1000", "1000"))
     run = two_passes(workshop, model)
     assert [each.cost_micros for each in passes(run)] == [3085 + 560, 5000 + 70]
@@ -50,7 +54,9 @@ def test_a_fraction_of_a_millionth_is_rounded_up(workshop: Workshop, model: Mode
     assert [each.cost_micros for each in passes(run)] == [1, 1]
 
 
-def test_a_run_without_a_price_has_no_cost_instead_of_zero(workshop: Workshop, model: ModelServer) -> None:
+def test_a_run_without_a_price_has_no_cost_instead_of_zero(
+    workshop: Workshop, model: ModelServer
+) -> None:
     priced(workshop, another=("2.5", "10"))
     run = two_passes(workshop, model)
     assert run.cost_micros == 0
@@ -62,7 +68,9 @@ def test_a_price_of_zero_is_a_known_price(workshop: Workshop, model: ModelServer
     assert payloads(two_passes(workshop, model), "run_finished")[0]["cost"] == 0
 
 
-def test_a_changed_price_does_not_affect_earlier_costs(workshop: Workshop, model: ModelServer) -> None:
+def test_a_changed_price_does_not_affect_earlier_costs(
+    workshop: Workshop, model: ModelServer
+) -> None:
     priced(workshop, fake=("1", "1"))
     run = two_passes(workshop, model)
     priced(workshop, fake=("100", "100"))
@@ -86,15 +94,21 @@ class TestCachedInput:
         provider.save()
 
     @pytest.mark.parametrize("where", CACHED, ids=["OpenAI", "DeepSeek", "small server"])
-    def test_has_its_own_price(self, workshop: Workshop, model: ModelServer, where: dict[str, object]) -> None:
+    def test_has_its_own_price(
+        self, workshop: Workshop, model: ModelServer, where: dict[str, object]
+    ) -> None:
         self.price(workshop, cached="0.5")
         model.enqueue(Response(text="Yes.", usage={**usage(1234, 56), **where}))
         run = workshop.work()
-        assert [(each.cached_tokens, each.cost_micros) for each in passes(run)] == [(1000, 2 * 234 + 500 + 560)]
+        assert [(each.cached_tokens, each.cost_micros) for each in passes(run)] == [
+            (1000, 2 * 234 + 500 + 560)
+        ]
         assert run.cost_micros == 1528
         assert (run.input_tokens, run.output_tokens) == (1234, 56)
 
-    def test_without_its_own_price_costs_as_much_as_other_input(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_without_its_own_price_costs_as_much_as_other_input(
+        self, workshop: Workshop, model: ModelServer
+    ) -> None:
         self.price(workshop)
         model.enqueue(Response(text="Yes.", usage={**usage(1234, 56), **CACHED[0]}))
         assert workshop.work().cost_micros == 2 * 1234 + 560
@@ -104,7 +118,9 @@ class TestCachedInput:
         model.enqueue(Response(text="Yes.", usage={**usage(100, 1), **CACHED[0]}))
         assert workshop.work().cost_micros == 50 + 10
 
-    def test_of_an_unusable_response_has_its_own_price(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_of_an_unusable_response_has_its_own_price(
+        self, workshop: Workshop, model: ModelServer
+    ) -> None:
         self.price(workshop, cached="0.5")
         model.enqueue(Response(usage={**usage(1234, 56), **CACHED[0]}))
         run = workshop.work()

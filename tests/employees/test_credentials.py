@@ -32,7 +32,16 @@ from tests.gateway.conftest import make_key
 from tests.model_server import Call, ModelServer, Response
 from tests.workshop import Workshop, again, asking, call, error_code, last_call
 from tools.caches import clear_caches
-from tools.contract import ErrorCode, Level, Preview, Target, Tool, ToolContext, ToolError, ToolResult
+from tools.contract import (
+    ErrorCode,
+    Level,
+    Preview,
+    Target,
+    Tool,
+    ToolContext,
+    ToolError,
+    ToolResult,
+)
 from tools.toolbox.toolbox import Toolbox
 
 SHARED = "shared-marker-0001"
@@ -47,7 +56,8 @@ class Asked(BaseModel):
 
 
 class Babbler(Tool):
-    """A tool that leaks its credentials everywhere: progress, data, markdown, metadata, errors, log and card."""
+    """A tool that leaks its credentials everywhere: progress, data, markdown, metadata, errors, log
+    and card."""
 
     name = "probe.babble"
     description = "Says its credentials."
@@ -62,7 +72,9 @@ class Babbler(Tool):
             raise ToolError(ErrorCode.UNAUTHORIZED, f"{token} was refused.")
         if params.how == "break":
             raise ValueError(f"broken by {token}")
-        return ToolResult.ok({"token": token, token: 1}, f"Used {token}", f"# {token}", source=token)
+        return ToolResult.ok(
+            {"token": token, token: 1}, f"Used {token}", f"# {token}", source=token
+        )
 
     def preview(self, params: Asked, context: ToolContext) -> Preview:
         token = context.credentials[params.service]["token"]
@@ -87,7 +99,9 @@ def keep(organization: Organization, service: str, **fields: str) -> None:
     with transaction.atomic():
         known = Credential.objects.filter(organization=organization, service=service)
         if not known.update(fields=json.dumps(fields)):
-            Credential.objects.create(organization=organization, service=service, fields=json.dumps(fields))
+            Credential.objects.create(
+                organization=organization, service=service, fields=json.dumps(fields)
+            )
         bump_credentials_version(organization.pk)
     organization.refresh_from_db()
 
@@ -99,7 +113,9 @@ def given(workshop: Workshop) -> dict[str, dict[str, str]]:
 
 @pytest.mark.parametrize("how", ["tell", "refuse", "break"])
 @pytest.mark.usefixtures("babble")
-def test_an_external_agent_cannot_read_credentials(workshop: Workshop, toolbox: Toolbox, how: str) -> None:
+def test_an_external_agent_cannot_read_credentials(
+    workshop: Workshop, toolbox: Toolbox, how: str
+) -> None:
     keep(workshop.organization, "github", token=OWN)
     agent = make_key(workshop)
     call = record_request(agent, None, ToolRequest(Babbler.name, {"how": how}))
@@ -107,7 +123,9 @@ def test_an_external_agent_cannot_read_credentials(workshop: Workshop, toolbox: 
     ticket = load_ticket(call.pk)
     assert ticket.has_ended
     answer = build_call_response(ticket, "https://gadget.example.com").model_dump_json()
-    described = "".join(describe_tool(tool, ()).model_dump_json() for tool in toolbox.tools_by_id.values())
+    described = "".join(
+        describe_tool(tool, ()).model_dump_json() for tool in toolbox.tools_by_id.values()
+    )
     assert "github" in described
     assert not [text for text in (OWN, "own-marker-0002") if text in answer + described]
     assert HIDDEN in answer or how == "break"
@@ -164,11 +182,15 @@ class TestCredentialsForTools:
         "Credentials that no key can decrypt fail only the calls that need them",
         "agents/employees/toolboxes.py",
     )
-    def test_that_cannot_be_read_fail_only_calls_that_need_them(self, babble: Workshop, settings: Settings) -> None:
+    def test_that_cannot_be_read_fail_only_calls_that_need_them(
+        self, babble: Workshop, settings: Settings
+    ) -> None:
         keep(babble.organization, "github", token=OWN)
         keys = settings.GADGET_ENCRYPTION_KEYS
         settings.GADGET_ENCRYPTION_KEYS = [Fernet.generate_key().decode()]
-        babble.play(asking(call("probe.babble"), call("utility.calculate", operation="add", a=1, b=2)))
+        babble.play(
+            asking(call("probe.babble"), call("utility.calculate", operation="add", a=1, b=2))
+        )
         run = babble.work()
         assert run.status == RunStatus.SUCCEEDED
         refused, summed = ToolCall.objects.filter(run=run).order_by("index")
@@ -215,14 +237,19 @@ class TestSecrecyOfCredentials:
         self, world: Workshop, model: ModelServer, lines: list[str], settings: Settings
     ) -> None:
         asked = tuple(Call("probe.babble", {"how": how}) for how in ("tell", "refuse", "break"))
-        model.script(Response(calls=asked), Response(calls=(Call("probe.babbleWrite"),)), Response(text="Done."))
+        model.script(
+            Response(calls=asked),
+            Response(calls=(Call("probe.babbleWrite"),)),
+            Response(text="Done."),
+        )
         run = world.work()
         assert run.status == RunStatus.WAITING
         world.approve(world.card(run))
         run = world.drive(again(run))
         assert run.status == RunStatus.SUCCEEDED, run.problem
         rows = [
-            str(list(kind.objects.values())) for kind in (ToolCall, Event, Approval, Pass, Message, AuditEntry, Run)
+            str(list(kind.objects.values()))
+            for kind in (ToolCall, Event, Approval, Pass, Message, AuditEntry, Run)
         ]
         places = {
             "rows": "".join(rows),
@@ -242,14 +269,18 @@ class TestSecrecyOfCredentials:
 
 def transcript_of(run: Run) -> str:
     entries = read_entries(run.pk, 0, run.next_event_seq, set())
-    return "".join(form.write_entry(entry) for form in (JsonTranscript(), MarkdownTranscript()) for entry in entries)
+    return "".join(
+        form.write_entry(entry)
+        for form in (JsonTranscript(), MarkdownTranscript())
+        for entry in entries
+    )
 
 
 def file_of_the_database() -> str:
     """The bytes of SQLite's file and of its log; on PostgreSQL, the stored column.
 
-    Another process reads them: closing a file that the own connections use drops their locks, and later tests fail with
-    "disk I/O error" (https://www.sqlite.org/howtocorrupt.html, 2.2).
+    Another process reads them: closing a file that the own connections use drops their locks, and
+    later tests fail with "disk I/O error" (https://www.sqlite.org/howtocorrupt.html, 2.2).
     """
     if connection.vendor != "sqlite":
         with connection.cursor() as cursor:

@@ -27,7 +27,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
     "agents/runs/engine/judgment.py",
     whole_file=True,
 )
-def test_exactly_as_many_of_fifty_simultaneous_reads_start_as_the_limit_allows(workshop: Workshop) -> None:
+def test_exactly_as_many_of_fifty_simultaneous_reads_start_as_the_limit_allows(
+    workshop: Workshop,
+) -> None:
     assert race_reads(workshop) == {"succeeded": MOST, "awaiting_approval": RUNS - MOST}
 
 
@@ -36,10 +38,14 @@ def test_the_sum_of_fifty_simultaneous_reads_stays_within_the_limit(workshop: Wo
     assert race_sums(workshop) == {"succeeded": fitting, "awaiting_approval": RUNS - fitting}
 
 
-def test_simultaneous_responses_with_several_calls_respect_the_limit_exactly(workshop: Workshop) -> None:
+def test_simultaneous_responses_with_several_calls_respect_the_limit_exactly(
+    workshop: Workshop,
+) -> None:
     assert race_responses(workshop) == {"succeeded": MOST, "awaiting_approval": RUNS - MOST}
 
 
-def test_exactly_as_many_simultaneous_writes_start_as_the_limit_allows(workshop: Workshop, recorder: Recorder) -> None:
+def test_exactly_as_many_simultaneous_writes_start_as_the_limit_allows(
+    workshop: Workshop, recorder: Recorder
+) -> None:
     assert race_writes(workshop, runs=20, most=8) == {"succeeded": 8, "awaiting_approval": 12}
     assert len(recorder.effects) == 8

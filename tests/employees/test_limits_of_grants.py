@@ -1,4 +1,5 @@
-"""Limits of a grant in a run: a violated condition asks or refuses, and a raised level always asks."""
+"""Limits of a grant in a run: a violated condition asks or refuses, and a raised level always
+asks."""
 
 from __future__ import annotations
 
@@ -66,7 +67,9 @@ def test_a_limit_added_while_a_card_is_open_applies_at_the_start(workshop: Works
 
 
 def test_an_invalid_condition_allows_nothing(workshop: Workshop) -> None:
-    Grant.objects.filter(employee=workshop.employee, tool=SEARCH).update(conditions=[{"param": "limit"}])
+    Grant.objects.filter(employee=workshop.employee, tool=SEARCH).update(
+        conditions=[{"param": "limit"}]
+    )
     workshop.play(asking(call(SEARCH)))
     run = workshop.submit()
     with pytest.raises(ValueError, match="a condition needs"):

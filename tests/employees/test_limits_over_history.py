@@ -1,4 +1,5 @@
-"""Limits over history in a run: counts, sums and calls that must come first, with the state on the card."""
+"""Limits over history in a run: counts, sums and calls that must come first, with the state on the
+card."""
 
 from __future__ import annotations
 
@@ -18,7 +19,16 @@ from agents.runs.models import ApprovalStatus, CallStatus, Run, RunStatus, ToolC
 from tests import composed_probes
 from tests.features import feature
 from tests.recorder import Recorder
-from tests.workshop import Workshop, asking, build_workshop, call, calls, die_while_executing, lose_worker, statuses
+from tests.workshop import (
+    Workshop,
+    asking,
+    build_workshop,
+    call,
+    calls,
+    die_while_executing,
+    lose_worker,
+    statuses,
+)
 from tools.toolbox import Condition, Otherwise, Permission, Rule
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -29,7 +39,11 @@ RENAME = "probe.rename"
 CLOCK = "probe.clock"
 DETAIL = "data.getRecordDetail"
 UPDATE = "data.updateRecord"
-SUCCEEDED, WAITING, REJECTED = CallStatus.SUCCEEDED, CallStatus.AWAITING_APPROVAL, CallStatus.REJECTED
+SUCCEEDED, WAITING, REJECTED = (
+    CallStatus.SUCCEEDED,
+    CallStatus.AWAITING_APPROVAL,
+    CallStatus.REJECTED,
+)
 
 
 def at_most(most: int, period: str = "hour", otherwise: Otherwise = Otherwise.ASK) -> Condition:
@@ -42,7 +56,9 @@ def adds_up_to(most: float, param: str = "ms", otherwise: Otherwise = Otherwise.
 
 def bind(workshop: Workshop, tool: str, *conditions: Condition) -> None:
     Grant.objects.update_or_create(
-        employee=workshop.employee, tool=tool, defaults={"conditions": [each.as_json() for each in conditions]}
+        employee=workshop.employee,
+        tool=tool,
+        defaults={"conditions": [each.as_json() for each in conditions]},
     )
 
 
@@ -53,7 +69,9 @@ def sleep(tag: str, ms: int = 0) -> dict[str, Any]:
 @pytest.fixture
 def composed(workshop: Workshop) -> None:
     """Let the employee use tools made of other tools."""
-    Grant.objects.bulk_create([Grant(employee=workshop.employee, tool=probe.name) for probe in composed_probes.PROBES])
+    Grant.objects.bulk_create(
+        [Grant(employee=workshop.employee, tool=probe.name) for probe in composed_probes.PROBES]
+    )
 
 
 def age(run: Run, **ago: float) -> None:
@@ -87,8 +105,14 @@ def test_the_facts_of_a_verdict_are_stored_with_their_time(workshop: Workshop) -
     assert second.judgment is not None
     assert second.started_at is not None
     kept = second.judgment["facts"]["history"]
-    assert kept == {'["count","hour"]': 1, '["sum","ms","day"]': "4", "at": second.started_at.isoformat()}
-    assert second.why.endswith("2 of 2 this hour with this call; sum of ms 9 of 10 today with this call")
+    assert kept == {
+        '["count","hour"]': 1,
+        '["sum","ms","day"]': "4",
+        "at": second.started_at.isoformat(),
+    }
+    assert second.why.endswith(
+        "2 of 2 this hour with this call; sum of ms 9 of 10 today with this call"
+    )
 
 
 def test_calls_of_one_response_count_toward_the_limit_of_each_other(workshop: Workshop) -> None:
@@ -105,7 +129,9 @@ def test_equal_calls_of_one_response_count_once(workshop: Workshop) -> None:
 
 
 @pytest.mark.parametrize(
-    "limit", [at_most(2, otherwise=Otherwise.FORBID), adds_up_to(10, otherwise=Otherwise.FORBID)], ids=["count", "sum"]
+    "limit",
+    [at_most(2, otherwise=Otherwise.FORBID), adds_up_to(10, otherwise=Otherwise.FORBID)],
+    ids=["count", "sum"],
 )
 @pytest.mark.parametrize(
     ("later", "expected"),
@@ -130,7 +156,9 @@ def test_equal_calls_of_a_volatile_tool_count_separately(workshop: Workshop) -> 
     assert statuses(workshop.work()) == [SUCCEEDED, SUCCEEDED, WAITING]
 
 
-@pytest.mark.parametrize(("otherwise", "status"), [(Otherwise.ASK, WAITING), (Otherwise.FORBID, REJECTED)])
+@pytest.mark.parametrize(
+    ("otherwise", "status"), [(Otherwise.ASK, WAITING), (Otherwise.FORBID, REJECTED)]
+)
 def test_a_limit_used_up_while_the_model_responded_applies(
     workshop: Workshop, otherwise: Otherwise, status: CallStatus
 ) -> None:
@@ -155,7 +183,11 @@ def test_calls_that_wait_for_a_slot_count(workshop: Workshop) -> None:
     assert statuses(run) == [SUCCEEDED] * 20 + [WAITING] * 5
 
 
-@feature("The gate", "An approval over a limit lets exactly this call through", "agents/runs/engine/writes.py")
+@feature(
+    "The gate",
+    "An approval over a limit lets exactly this call through",
+    "agents/runs/engine/writes.py",
+)
 def test_an_approval_allows_exactly_this_call(workshop: Workshop) -> None:
     bind(workshop, SLEEP, at_most(1))
     workshop.play(asking(sleep("a")), asking(sleep("b"), sleep("c")))
@@ -174,14 +206,18 @@ def test_an_approval_allows_exactly_this_call(workshop: Workshop) -> None:
     [("minute", {"seconds": 61}, True), ("minute", {"seconds": 30}, False), ("hour", {"minutes": 61}, True),
      ("hour", {"minutes": 59}, False), ("day", {"hours": 25}, True), ("day", {"hours": 23}, False)],
 )  # fmt: skip
-def test_periods_are_rolling(workshop: Workshop, period: str, ago: dict[str, float], may_start: bool) -> None:
+def test_periods_are_rolling(
+    workshop: Workshop, period: str, ago: dict[str, float], may_start: bool
+) -> None:
     bind(workshop, SLEEP, at_most(1, period))
     workshop.play(asking(sleep("a")))
     age(workshop.work(), **ago)
     assert statuses(workshop.work()) == [SUCCEEDED if may_start else WAITING]
 
 
-def test_an_approved_call_that_has_not_started_counts_only_for_its_employee(workshop: Workshop) -> None:
+def test_an_approved_call_that_has_not_started_counts_only_for_its_employee(
+    workshop: Workshop,
+) -> None:
     bind(workshop, SLEEP, at_most(1))
     workshop.play(asking(sleep("a")))
     age(workshop.work(), hours=2)
@@ -198,11 +234,15 @@ def test_an_approved_call_that_has_not_started_counts_only_for_its_employee(work
     assert statuses(workshop.work()) == [SUCCEEDED]
 
 
-def test_an_earlier_call_without_the_param_does_not_count_as_the_same_value(workshop: Workshop) -> None:
+def test_an_earlier_call_without_the_param_does_not_count_as_the_same_value(
+    workshop: Workshop,
+) -> None:
     first = Condition("tag", Rule.ONLY_AFTER, {"tool": "data.searchRecords", "param": "region"})
     bind(workshop, SLEEP, first)
     workshop.play(
-        asking(call("data.searchRecords")), asking(sleep("EU")), asking(call("data.searchRecords", region="EU"))
+        asking(call("data.searchRecords")),
+        asking(sleep("EU")),
+        asking(call("data.searchRecords", region="EU")),
     )
     assert statuses(workshop.work()) == [SUCCEEDED, WAITING]
 
@@ -249,7 +289,9 @@ def test_a_negative_number_does_not_reduce_a_sum(workshop: Workshop) -> None:
     assert "ms is -5, but must be a number of 0 or more" in refused.content
 
 
-def test_approved_writes_count_and_one_over_the_limit_needs_approval(workshop: Workshop, recorder: Recorder) -> None:
+def test_approved_writes_count_and_one_over_the_limit_needs_approval(
+    workshop: Workshop, recorder: Recorder
+) -> None:
     bind(workshop, EFFECT, at_most(1))
     workshop.play(asking(call(EFFECT, name="a"), call(EFFECT, name="b")))
     run = workshop.work()
@@ -269,7 +311,9 @@ def test_approved_writes_count_and_one_over_the_limit_needs_approval(workshop: W
     assert statuses(workshop.drive(run)) == [SUCCEEDED, SUCCEEDED]
 
 
-def test_a_forbidding_limit_applies_at_the_start_of_an_approved_write(workshop: Workshop, recorder: Recorder) -> None:
+def test_a_forbidding_limit_applies_at_the_start_of_an_approved_write(
+    workshop: Workshop, recorder: Recorder
+) -> None:
     bind(workshop, EFFECT, at_most(1, otherwise=Otherwise.FORBID))
     workshop.play(asking(call(EFFECT, name="a"), call(EFFECT, name="b")))
     run = workshop.work()
@@ -279,7 +323,9 @@ def test_a_forbidding_limit_applies_at_the_start_of_an_approved_write(workshop: 
     assert list(recorder.effects.values()) == [1]
 
 
-def test_undoing_an_approval_at_the_limit_asks_again_instead_of_refusing(workshop: Workshop) -> None:
+def test_undoing_an_approval_at_the_limit_asks_again_instead_of_refusing(
+    workshop: Workshop,
+) -> None:
     bind(workshop, EFFECT, at_most(1, otherwise=Otherwise.FORBID))
     workshop.play(asking(call(EFFECT, name="a")))
     run = workshop.work()
@@ -291,7 +337,9 @@ def test_undoing_an_approval_at_the_limit_asks_again_instead_of_refusing(worksho
 def test_a_transactional_write_over_the_limit_changes_nothing(workshop: Workshop) -> None:
     bind(workshop, RENAME, at_most(1))
     record, other = workshop.record(), workshop.record(name="Other")
-    workshop.play(asking(call(RENAME, record_id=record.pk, to="X"), call(RENAME, record_id=other.pk, to="Y")))
+    workshop.play(
+        asking(call(RENAME, record_id=record.pk, to="X"), call(RENAME, record_id=other.pk, to="Y"))
+    )
     run = workshop.work()
     for card in workshop.cards(run):
         workshop.approve(card)
@@ -306,7 +354,9 @@ def test_a_transactional_write_over_the_limit_changes_nothing(workshop: Workshop
     "tools/toolbox/conditions.py",
 )
 def test_a_call_can_be_required_to_come_first_for_the_same_record(workshop: Workshop) -> None:
-    first = Condition("record_id", Rule.ONLY_AFTER, {"tool": DETAIL, "param": "record_id"}, Otherwise.FORBID)
+    first = Condition(
+        "record_id", Rule.ONLY_AFTER, {"tool": DETAIL, "param": "record_id"}, Otherwise.FORBID
+    )
     bind(workshop, DETAIL)
     bind(workshop, UPDATE, first)
     seen, unseen = str(workshop.record().pk), str(workshop.record(name="Other").pk)
@@ -317,7 +367,10 @@ def test_a_call_can_be_required_to_come_first_for_the_same_record(workshop: Work
     )
     run = workshop.work()
     too_early, unread = [one for one in calls(run) if one.status == REJECTED]
-    assert f'record_id is "{seen}", but {DETAIL} has not succeeded with record_id "{seen}"' in too_early.content
+    assert (
+        f'record_id is "{seen}", but {DETAIL} has not succeeded with record_id "{seen}"'
+        in too_early.content
+    )
     assert f'record_id is "{unseen}"' in unread.content
     assert statuses(run) == [SUCCEEDED, REJECTED, WAITING, REJECTED]
     assert statuses(workshop.work())[2] == WAITING, "another run has to read the record itself"
@@ -370,7 +423,9 @@ def test_a_ready_call_does_not_start_once_its_limit_was_lowered(workshop: Worksh
     bind(workshop, SLEEP, at_most(1))
     other = workshop.work()
     assert statuses(other) == [WAITING]
-    assert "2 of 1" in workshop.card(other).why, "the lost call counts once, although it will start again"
+    assert "2 of 1" in workshop.card(other).why, (
+        "the lost call counts once, although it will start again"
+    )
     assert statuses(workshop.drive(run)) == [SUCCEEDED], "and it does not count itself"
 
 

@@ -58,7 +58,13 @@ def test_a_result_is_shared_by_all_workers_until_it_expires(workers: list[Guards
     first, second = (guards.cache for guards in workers)
     assert first is not None
     assert second is not None
-    result = {"success": True, "data": {"ü": [1.5, None]}, "summary": "S", "markdown": "", "metadata": {}}
+    result = {
+        "success": True,
+        "data": {"ü": [1.5, None]},
+        "summary": "S",
+        "markdown": "",
+        "metadata": {},
+    }
     first.put("a", result, 60)
     first.put("soon", result, 0.05)
     assert second.get("a") == result

@@ -1,4 +1,5 @@
-"""Fault tests: real processes serve all tests of a file, and all runs must be settled after each test."""
+"""Fault tests: real processes serve all tests of a file, and all runs must be settled after each
+test."""
 
 from __future__ import annotations
 
@@ -27,9 +28,13 @@ def recorder() -> Iterator[Recorder]:
 
 @pytest.fixture(scope="module")
 def installation(
-    request: pytest.FixtureRequest, django_db_setup: None, django_db_blocker: DjangoDbBlocker, recorder: Recorder
+    request: pytest.FixtureRequest,
+    django_db_setup: None,
+    django_db_blocker: DjangoDbBlocker,
+    recorder: Recorder,
 ) -> Iterator[Installation]:
-    """Gadget at a tenth of the real times, or at the file's TIMING_SCALE; its processes serve one test after another.
+    """Gadget at a tenth of the real times, or at the file's TIMING_SCALE; its processes serve one
+    test after another.
 
     VARIABLES of the file are added to the environment.
     """
@@ -49,7 +54,9 @@ def model() -> Iterator[ModelServer]:
 
 
 @pytest.fixture
-def site(transactional_db: None, installation: Installation, recorder: Recorder, model: ModelServer) -> Iterator[Site]:
+def site(
+    transactional_db: None, installation: Installation, recorder: Recorder, model: ModelServer
+) -> Iterator[Site]:
     """The rows of one test; afterwards the runs must be settled, and the invariants hold."""
     running = Site(installation, build_workshop(), recorder, model)
     yield running

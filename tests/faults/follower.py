@@ -1,4 +1,5 @@
-"""A browser's end of a run's socket, over a real connection: it reconnects with the last number that it has."""
+"""A browser's end of a run's socket, over a real connection: it reconnects with the last number
+that it has."""
 
 from __future__ import annotations
 
@@ -28,11 +29,14 @@ class SocketOpener:
     def open(self, run: Run, after: int = 0) -> ClientConnection:
         """Open a socket for the run's events after that number."""
         headers = {"Authorization": f"Bearer {self._secret}"}
-        return connect(f"{self._address}/{run.pk}/?after={after}", additional_headers=headers, open_timeout=20)
+        return connect(
+            f"{self._address}/{run.pk}/?after={after}", additional_headers=headers, open_timeout=20
+        )
 
 
 class Follower:
-    """Follows a run from its first event until it is stopped, and reconnects when the connection is lost."""
+    """Follows a run from its first event until it is stopped, and reconnects when the connection is
+    lost."""
 
     def __init__(self, opener: SocketOpener, run: Run) -> None:
         self.messages: list[dict[str, Any]] = []
@@ -61,7 +65,9 @@ class Follower:
     def _follow(self) -> None:
         while not self._stopped.is_set():
             try:
-                with self._opener.open(self._run, self.numbers[-1] if self.numbers else 0) as socket:
+                with self._opener.open(
+                    self._run, self.numbers[-1] if self.numbers else 0
+                ) as socket:
                     self.connections += 1
                     self._listen(socket)
             except (OSError, ConnectionClosed, InvalidHandshake, TimeoutError):

@@ -19,9 +19,23 @@ from kombu.connection import Connection
 from agents.approvals import resolutions
 from agents.employees.models import Employee, Grant, ModelProvider, ProviderKind
 from agents.runs import actions
-from agents.runs.models import ENDED, PARKED, Approval, ApprovalStatus, Event, Run, RunStatus, ToolCall
+from agents.runs.models import (
+    ENDED,
+    PARKED,
+    Approval,
+    ApprovalStatus,
+    Event,
+    Run,
+    RunStatus,
+    ToolCall,
+)
 from gadget_site.addresses import build_broker_url
-from gadget_site.management.processes import ProcessSpec, build_sweeper_process, build_web_process, build_worker_process
+from gadget_site.management.processes import (
+    ProcessSpec,
+    build_sweeper_process,
+    build_web_process,
+    build_worker_process,
+)
 from tests.awaiting import await_that
 from tests.model_server import ModelServer
 from tests.processes import Installation, RealProcess
@@ -34,9 +48,11 @@ PAUSE_TRIES = 50
 
 @dataclass
 class Site:
-    """Real processes, one organization, the recorder as the outside world, and a model whose responses can be held.
+    """Real processes, one organization, the recorder as the outside world, and a model whose
+    responses can be held.
 
-    Decisions are made in the test's process, which reaches no queue, so only the sweeper hints them to the workers.
+    Decisions are made in the test's process, which reaches no queue, so only the sweeper hints them
+    to the workers.
     """
 
     installation: Installation
@@ -51,17 +67,22 @@ class Site:
             process.await_line(" ready")
 
     def have_workers(self, count: int, *others: ProcessSpec) -> None:
-        """Ensure that a sweeper and exactly `count` workers live; start `others` along with them."""
+        """Ensure that a sweeper and exactly `count` workers live; start `others` along with
+        them."""
         living = self.workers()
         for surplus in living[count:]:
             surplus.kill()
         missing = [self._next_worker(place) for place in range(count - len(living))]
-        has_sweeper = any(process.is_alive for process in self.installation.processes if process.name == "sweeper")
+        has_sweeper = any(
+            process.is_alive for process in self.installation.processes if process.name == "sweeper"
+        )
         self.start(*missing, *others, *([] if has_sweeper else [build_sweeper_process()]))
 
     def have_web(self) -> RealProcess:
         """Return the living web process; start one if there is none."""
-        living = [each for each in self.installation.processes if each.name == "web" and each.is_alive]
+        living = [
+            each for each in self.installation.processes if each.name == "web" and each.is_alive
+        ]
         if not living:
             self.start(build_web_process())
             living = [self.installation.process("web")]
@@ -69,7 +90,11 @@ class Site:
 
     def workers(self) -> list[RealProcess]:
         """List the living workers."""
-        return [each for each in self.installation.processes if each.name.startswith("worker") and each.is_alive]
+        return [
+            each
+            for each in self.installation.processes
+            if each.name.startswith("worker") and each.is_alive
+        ]
 
     def start_another_worker(self) -> None:
         self.start(self._next_worker())
@@ -80,17 +105,28 @@ class Site:
 
     def submit(self, task: str, *passes: Pass) -> Run:
         """Submit a task, for which the employee's script plays these passes."""
-        self._scripts.append({"title": task, "task": f"^{task}$", "passes": list(passes), "answer": "Done."})
+        self._scripts.append(
+            {"title": task, "task": f"^{task}$", "passes": list(passes), "answer": "Done."}
+        )
         self.workshop.play_text(yaml.safe_dump({"scripts": self._scripts}))
         return self.workshop.submit(task)
 
     def submit_to_model(self, task: str = "Think") -> Run:
         """Submit a task to another employee, whose model is `self.model`."""
         organization = self.workshop.organization
-        columns = {"kind": ProviderKind.OPENAI, "base_url": self.model.url, "api_key": "sk-test", "timeout_s": 60}
-        provider, _ = ModelProvider.objects.get_or_create(organization=organization, name="Held", defaults=columns)
+        columns = {
+            "kind": ProviderKind.OPENAI,
+            "base_url": self.model.url,
+            "api_key": "sk-test",
+            "timeout_s": 60,
+        }
+        provider, _ = ModelProvider.objects.get_or_create(
+            organization=organization, name="Held", defaults=columns
+        )
         uses_model = {"provider": provider, "model": "fake"}
-        employee, _ = Employee.objects.get_or_create(organization=organization, name="Mo", defaults=uses_model)
+        employee, _ = Employee.objects.get_or_create(
+            organization=organization, name="Mo", defaults=uses_model
+        )
         Grant.objects.get_or_create(employee=employee, tool="probe.gate")
         submission = actions.Submission(employee_id=employee.pk, task=task)
         return actions.submit(self.workshop.operator, submission)[0]
@@ -108,7 +144,8 @@ class Site:
         return next(process for process in self.installation.processes if str(process.pid) == pid)
 
     def pause(self, worker: RealProcess) -> None:
-        """Send SIGSTOP while the worker is not writing: a file that a paused process has locked stays locked."""
+        """Send SIGSTOP while the worker is not writing: a file that a paused process has locked
+        stays locked."""
         for _ in range(PAUSE_TRIES):
             worker.pause()
             if connection.vendor != "sqlite" or not _file_is_locked():
@@ -125,7 +162,11 @@ class Site:
 
     def await_status(self, run: Run, *statuses: str, seconds: float = 60) -> Run:
         """Return the run once it has one of these statuses."""
-        await_that(lambda: reload(run).status in statuses, lambda: f"{statuses}, but {self.describe(run)}", seconds)
+        await_that(
+            lambda: reload(run).status in statuses,
+            lambda: f"{statuses}, but {self.describe(run)}",
+            seconds,
+        )
         return reload(run)
 
     def await_card(self, run: Run) -> Approval:
@@ -159,7 +200,9 @@ def stopping(worker: RealProcess) -> Iterator[None]:
 
 
 def _file_is_locked() -> bool:
-    with closing(sqlite3.connect(connection.settings_dict["NAME"], timeout=0.3, isolation_level=None)) as probe:
+    with closing(
+        sqlite3.connect(connection.settings_dict["NAME"], timeout=0.3, isolation_level=None)
+    ) as probe:
         try:
             probe.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError:
@@ -195,4 +238,8 @@ def effect(name: str) -> Pass:
 
 def rename(record_id: int, to: str, gate: str = "") -> Pass:
     """Return a pass with one write inside our database, which may hold in its transaction."""
-    return {"calls": [{"tool": "probe.rename", "params": {"record_id": record_id, "to": to, "gate": gate}}]}
+    return {
+        "calls": [
+            {"tool": "probe.rename", "params": {"record_id": record_id, "to": to, "gate": gate}}
+        ]
+    }

@@ -1,4 +1,5 @@
-"""The points at which a worker may be killed, each reached from outside, and the expected end of their runs."""
+"""The points at which a worker may be killed, each reached from outside, and the expected end of
+their runs."""
 
 from __future__ import annotations
 
@@ -50,7 +51,9 @@ class Spots:
 
     def _bring_asking_again(self) -> None:
         """Stop the second response in the middle; the first one is a call written as text."""
-        self.site.model.enqueue(Response(text=CALL_AS_TEXT), Response(text="Half an answer.", hold="middle"))
+        self.site.model.enqueue(
+            Response(text=CALL_AS_TEXT), Response(text="Half an answer.", hold="middle")
+        )
         self.runs["asking_again"] = self.site.submit_to_model()
         self.site.model.wait_for_held(1, timeout=30)
 
@@ -105,7 +108,9 @@ class Spots:
     def _bring_renaming(self) -> None:
         self.site.recorder.hold("inside")
         self.record = self.site.workshop.record(name="Old")
-        self.runs["renaming"] = run = self.site.submit("Rename", rename(self.record.pk, "New", "inside"))
+        self.runs["renaming"] = run = self.site.submit(
+            "Rename", rename(self.record.pk, "New", "inside")
+        )
         self.site.approve_next(run)
         self.site.recorder.await_arrival("inside")
 

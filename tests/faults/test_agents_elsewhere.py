@@ -1,4 +1,5 @@
-"""kill -9 of the client, the web or the worker while an agent's call is at any point: nothing is lost or done twice."""
+"""kill -9 of the client, the web or the worker while an agent's call is at any point: nothing is
+lost or done twice."""
 
 from __future__ import annotations
 
@@ -26,7 +27,12 @@ from tests.features import feature
 from tests.mcp_client import connect
 from tests.sampling import take_sample
 
-TOOLS = {"read": "probe.gate", "draft": "probe.draw", "write": "probe.effect", "destructive": "probe.doom"}
+TOOLS = {
+    "read": "probe.gate",
+    "draft": "probe.draw",
+    "write": "probe.effect",
+    "destructive": "probe.doom",
+}
 """A tool of each level, which waits until the recorder replies."""
 WRITES = ("write", "destructive")
 GRACE_S = 2
@@ -55,7 +61,8 @@ class Call:
         self.move_on(state)
 
     def move_on(self, state: str) -> None:
-        """Let the recorded call get as far as `waiting`, `approved` (it can still be undone) or `executing`."""
+        """Let the recorded call get as far as `waiting`, `approved` (it can still be undone) or
+        `executing`."""
         if self.level in WRITES:
             assert self.call.status == CallStatus.AWAITING_APPROVAL
         if state == "approved":
@@ -76,7 +83,11 @@ class Call:
         if self._status() == CallStatus.AWAITING_APPROVAL:
             self.decide()
         expected = CallStatus.OUTCOME_UNKNOWN if died_in_effect else CallStatus.SUCCEEDED
-        await_that(lambda: self._status() in (*TERMINAL_CALLS, CallStatus.OUTCOME_UNKNOWN), "the call ends", 60)
+        await_that(
+            lambda: self._status() in (*TERMINAL_CALLS, CallStatus.OUTCOME_UNKNOWN),
+            "the call ends",
+            60,
+        )
         assert self._status() == expected
         if died_in_effect:
             assert find_ticket(self.key, f"t-{self.call.pk}").status == "outcome_unknown"
@@ -84,7 +95,9 @@ class Call:
         ended = find_ticket(self.key, f"t-{self.call.pk}")
         assert ended.has_ended, "no ticket is lost"
         if self.level in WRITES:
-            assert self.site.recorder.effects[self.call.idempotency_key] == 1, "no effect is doubled"
+            assert self.site.recorder.effects[self.call.idempotency_key] == 1, (
+                "no effect is doubled"
+            )
             assert ToolCall.objects.get(pk=self.call.pk).attempts == 1
 
     def _status(self) -> str:
@@ -92,7 +105,9 @@ class Call:
 
 
 @pytest.mark.parametrize(("state", "level"), MOMENTS)
-def test_killing_a_worker_neither_loses_nor_repeats_anything(site: Site, level: str, state: str) -> None:
+def test_killing_a_worker_neither_loses_nor_repeats_anything(
+    site: Site, level: str, state: str
+) -> None:
     site.have_workers(2)
     call = Call(site, level)
     call.bring(state)
@@ -101,11 +116,17 @@ def test_killing_a_worker_neither_loses_nor_repeats_anything(site: Site, level: 
     call.settle(died_in_effect=state == "executing" and level in WRITES)
 
 
-@feature("Agents elsewhere", "Kills of client, web and worker lose and double nothing", "agents/gateway/requests.py")
+@feature(
+    "Agents elsewhere",
+    "Kills of client, web and worker lose and double nothing",
+    "agents/gateway/requests.py",
+)
 @pytest.mark.parametrize(
     ("victim", "state", "level"),
     take_sample(
-        [(victim, *moment) for victim in ("client", "web") for moment in MOMENTS], 3, "killed clients and webs"
+        [(victim, *moment) for victim in ("client", "web") for moment in MOMENTS],
+        3,
+        "killed clients and webs",
     ),
 )
 def test_killing_a_client_or_the_web_neither_loses_nor_repeats_anything(
@@ -116,7 +137,15 @@ def test_killing_a_client_or_the_web_neither_loses_nor_repeats_anything(
     web = site.have_web()
     call = Call(site, level)
     site.recorder.hold("gate")
-    command = [sys.executable, "-m", "tests.mcp_caller", site.installation.url, call.secret, TOOLS[level], "gate"]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.mcp_caller",
+        site.installation.url,
+        call.secret,
+        TOOLS[level],
+        "gate",
+    ]
     client = subprocess.Popen(command, cwd=settings.BASE_DIR)
     await_that(ToolCall.objects.exists, "the request is recorded")
     call.call = ToolCall.objects.get()
@@ -145,7 +174,8 @@ def test_an_interrupted_request_is_recorded_once(site: Site) -> None:
 
 
 def test_a_receipt_is_redeemed_once_although_the_web_is_killed(site: Site) -> None:
-    """Many redemptions at once, with kills in between: at most one is accepted, and the ask is redeemed."""
+    """Many redemptions at once, with kills in between: at most one is accepted, and the ask is
+    redeemed."""
     site.have_workers(1)
     site.have_web()
     key, secret = issue_key(site.workshop.operator, site.workshop.employee.pk, "Laptop", 30)
@@ -159,7 +189,9 @@ def test_a_receipt_is_redeemed_once_although_the_web_is_killed(site: Site) -> No
         while not stop.is_set():
             with suppress(httpx2.HTTPError):
                 response = httpx2.post(
-                    f"{site.installation.url}/api/asks/{asked.pk}/redeem", json=body, headers=headers
+                    f"{site.installation.url}/api/asks/{asked.pk}/redeem",
+                    json=body,
+                    headers=headers,
                 )
                 statuses.append(response.status_code)
 

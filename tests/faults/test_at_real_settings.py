@@ -1,4 +1,5 @@
-"""With the real durations, a killed worker costs less than a minute, and one that shuts down costs nothing."""
+"""With the real durations, a killed worker costs less than a minute, and one that shuts down costs
+nothing."""
 
 from __future__ import annotations
 
@@ -22,8 +23,11 @@ def test_a_run_moves_to_another_worker_at_once_during_a_model_call(site: Site) -
     site.model.wait_for_held(1, timeout=30)
     first = site.driver_of(run)
     with stopping(first):
-        # The worker may acquire the lease once more and give it back, until it stops receiving messages.
-        duration = await_that(lambda: _is_driven_by_another(run, first), "another worker drives the run", AT_ONCE_S)
+        # The worker may acquire the lease once more and give it back, until it stops receiving
+        # messages.
+        duration = await_that(
+            lambda: _is_driven_by_another(run, first), "another worker drives the run", AT_ONCE_S
+        )
         print(f"handed over {duration:.2f} s after SIGTERM")
         site.model.wait_for_requests(2)
         site.model.release()
@@ -63,4 +67,7 @@ def test_a_worker_killed_between_decision_and_start_costs_less_than_a_minute(sit
 
 def _is_driven_by_another(run: Run, first: RealProcess) -> bool:
     now = reload(run)
-    return now.status == RunStatus.RUNNING and now.lease_owner.partition("-")[0] not in ("", str(first.pid))
+    return now.status == RunStatus.RUNNING and now.lease_owner.partition("-")[0] not in (
+        "",
+        str(first.pid),
+    )

@@ -36,7 +36,9 @@ def test_a_restored_backup_has_all_earlier_decisions_and_nothing_runs_twice(
     people = People(site)
     site.have_workers(2)
     for number in range(RUNS):
-        site.submit(f"task {number}", effect(f"{number}a"), effect(f"{number}b"), effect(f"{number}c"))
+        site.submit(
+            f"task {number}", effect(f"{number}a"), effect(f"{number}b"), effect(f"{number}c")
+        )
     began: list[float] = []
     with beside(people.decide):
         try:
@@ -57,14 +59,19 @@ def test_a_restored_backup_has_all_earlier_decisions_and_nothing_runs_twice(
     site.have_workers(2)
     with beside(people.decide):
         try:
-            await_that(lambda: not Run.objects.exclude(status__in=ENDED).exists(), "all runs have ended", 90)
+            await_that(
+                lambda: not Run.objects.exclude(status__in=ENDED).exists(),
+                "all runs have ended",
+                90,
+            )
         finally:
             people.go_home.set()
     assert max(site.recorder.effects.values()) == 1
 
 
 class People:
-    """People who decide arriving cards; for a card with a warning, they check the outside world first.
+    """People who decide arriving cards; for a card with a warning, they check the outside world
+    first.
 
     Attributes:
         answered: the decided cards, each with the time of the response.
@@ -87,7 +94,9 @@ class People:
 
     def decide(self) -> None:
         while not self.go_home.wait(0.01):
-            for card in Approval.objects.filter(status=ApprovalStatus.PENDING).select_related("tool_call", "run"):
+            for card in Approval.objects.filter(status=ApprovalStatus.PENDING).select_related(
+                "tool_call", "run"
+            ):
                 try:
                     self._decide(card)
                 except Refusal:

@@ -1,4 +1,5 @@
-"""kill -9 of a worker inside a call made of other calls: finished calls stay, and nothing is done twice."""
+"""kill -9 of a worker inside a call made of other calls: finished calls stay, and nothing is done
+twice."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ def composing(site: Site) -> Site:
 
 
 def submit_inner(site: Site, tool: str) -> Run:
-    """Submit a run whose one call makes an inner call of `tool`, which waits at the gate "inner"."""
+    """Submit a run whose one call makes an inner call of `tool`, which waits at the gate
+    "inner"."""
     site.recorder.hold("inner")
     params = {"inner": tool, "params": {"name": "inner"}, "gate": "outer"}
     run = site.submit("Compose", asking(call("probe.composed", **params)))
@@ -33,7 +35,8 @@ def submit_inner(site: Site, tool: str) -> Run:
 
 
 def submit_relay(site: Site, *gates: str) -> tuple[Run, Record]:
-    """Submit a run whose one call is a recipe, with the record that it renames; hold these gates."""
+    """Submit a run whose one call is a recipe, with the record that it renames; hold these
+    gates."""
     for gate in gates:
         site.recorder.hold(gate)
     record = site.workshop.record(name="Old")
@@ -58,16 +61,24 @@ def attempts(run: Run) -> list[int]:
 
 class TestAnInnerCall:
     @pytest.mark.parametrize("tool", ["probe.gate", "probe.draw"])
-    def test_that_was_executing_fails_and_is_repeated_by_its_caller(self, composing: Site, tool: str) -> None:
+    def test_that_was_executing_fails_and_is_repeated_by_its_caller(
+        self, composing: Site, tool: str
+    ) -> None:
         run = submit_inner(composing, tool)
         assert statuses(run) == [CallStatus.EXECUTING, CallStatus.EXECUTING]
         kill_driver(composing, run, "inner")
         composing.await_status(run, RunStatus.SUCCEEDED)
         parent, lost, repeated = calls(run)
         assert (parent.status, parent.attempts) == (DONE, 2)
-        assert (lost.status, error_code(lost), lost.attempts) == (CallStatus.FAILED, "WORKER_LOST", 1)
+        assert (lost.status, error_code(lost), lost.attempts) == (
+            CallStatus.FAILED,
+            "WORKER_LOST",
+            1,
+        )
         assert (repeated.status, repeated.attempts, repeated.parent_call_id) == (DONE, 1, parent.pk)
-        assert event_types(run).count("tool_start") == event_types(run).count("tool_result") + 1 == 4
+        assert (
+            event_types(run).count("tool_start") == event_types(run).count("tool_result") + 1 == 4
+        )
 
     def test_that_has_ended_keeps_its_result_when_its_caller_is_lost(self, composing: Site) -> None:
         composing.recorder.hold("outer")
@@ -79,7 +90,11 @@ class TestAnInnerCall:
         composing.await_status(run, RunStatus.SUCCEEDED)
         parent, same, repeated = calls(run)
         assert (parent.status, parent.attempts, repeated.status) == (DONE, 2, DONE)
-        assert (same.status, same.result, same.finished_at) == (DONE, first.result, first.finished_at)
+        assert (same.status, same.result, same.finished_at) == (
+            DONE,
+            first.result,
+            first.finished_at,
+        )
 
 
 class TestARecipe:
@@ -115,7 +130,9 @@ class TestARecipe:
         assert (reload(run).crash_count, composing.recorder.arrivals["first"]) == (0, 1)
         assert_renamed_once(record)
 
-    def test_waits_at_the_card_of_its_step_after_its_worker_was_killed(self, composing: Site) -> None:
+    def test_waits_at_the_card_of_its_step_after_its_worker_was_killed(
+        self, composing: Site
+    ) -> None:
         run, record = submit_relay(composing, "between first and second")
         composing.recorder.await_arrival("between first and second")
         kill_driver(composing, run, "between first and second")
@@ -153,5 +170,7 @@ class TestARecipe:
             composing.approve_next(run)
         composing.await_status(run, RunStatus.SUCCEEDED)
         assert (statuses(run), attempts(run)) == ([DONE] * 4, [1, 1, 1, 1])
-        assert [row.finished_at for row in calls(run)[1 : len(before)]] == [row.finished_at for row in before[1:]]
+        assert [row.finished_at for row in calls(run)[1 : len(before)]] == [
+            row.finished_at for row in before[1:]
+        ]
         assert_renamed_once(record)

@@ -42,14 +42,22 @@ def supervised(site: Site, output: io.StringIO) -> Iterator[None]:
         supervisor.stop()
 
 
-def test_a_frozen_worker_is_replaced_and_its_run_continues(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_frozen_worker_is_replaced_and_its_run_continues(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("gadget_site.management.supervisor.FROZEN_AFTER_S", 4.0)
     output = io.StringIO()
     site.start(build_sweeper_process())
     with supervised(site, output):
         await_that(lambda: "worker ready" in output.getvalue(), output.getvalue, 30)
-        run = site.submit("Freeze", {"calls": [{"tool": "probe.freeze", "params": {"name": "once"}}]})
-        await_that(lambda: reload(run).crash_count == 1, lambda: site.describe(run) + output.getvalue(), 30)
+        run = site.submit(
+            "Freeze", {"calls": [{"tool": "probe.freeze", "params": {"name": "once"}}]}
+        )
+        await_that(
+            lambda: reload(run).crash_count == 1, lambda: site.describe(run) + output.getvalue(), 30
+        )
         site.await_status(run, RunStatus.SUCCEEDED)
     assert "no heartbeat for 4 s; killing it" in output.getvalue()
-    assert Event.objects.filter(run=run, type=EventType.RUN_RESUMED, payload__by="gadget").count() == 1
+    assert (
+        Event.objects.filter(run=run, type=EventType.RUN_RESUMED, payload__by="gadget").count() == 1
+    )

@@ -22,12 +22,15 @@ from tests.features import feature
 from tests.workshop import beside
 
 KILLS = 3
-_IS_BLOCKED = "SELECT 1 FROM pg_locks WHERE relation = 'webhooks_webhookdelivery'::regclass AND NOT granted"
+_IS_BLOCKED = (
+    "SELECT 1 FROM pg_locks WHERE relation = 'webhooks_webhookdelivery'::regclass AND NOT granted"
+)
 
 
 @contextmanager
 def holding_readers() -> Iterator[None]:
-    """Keep readers from writing deliveries, in the middle of their transaction; SQLite has no lock of a table."""
+    """Keep readers from writing deliveries, in the middle of their transaction; SQLite has no lock
+    of a table."""
     if connection.vendor != "postgresql":
         yield
         return
@@ -70,7 +73,9 @@ def is_all_read() -> bool:
     "agents/readers/reading.py",
 )
 def test_killing_a_reader_neither_loses_nor_repeats_anything(site: Site) -> None:
-    make_webhook(site.workshop.admin, WebhookTerms("Other", "https://example.com/x", WebhookKind.values))
+    make_webhook(
+        site.workshop.admin, WebhookTerms("Other", "https://example.com/x", WebhookKind.values)
+    )
     for number in range(KILLS):
         site.have_workers(1)
         site.recorder.hold(f"read{number}")

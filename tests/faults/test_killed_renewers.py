@@ -1,4 +1,5 @@
-"""kill -9 of workers while they renew the cards of a withheld bulk: none starts, and each is renewed once."""
+"""kill -9 of workers while they renew the cards of a withheld bulk: none starts, and each is
+renewed once."""
 
 from __future__ import annotations
 
@@ -21,7 +22,9 @@ EVERYTHING = RUNS * CALLS
 KILLS = 20 if sampling.is_whole() else 3
 
 
-@feature("The inbox", "A killed worker loses no card of an undone bulk", "agents/worker/card_renewer.py")
+@feature(
+    "The inbox", "A killed worker loses no card of an undone bulk", "agents/worker/card_renewer.py"
+)
 def test_a_withheld_bulk_is_renewed_once_although_workers_are_killed(site: Site) -> None:
     site.have_workers(1)
     runs = [site.submit(f"Task {number}", build_pass()) for number in range(RUNS)]
@@ -33,9 +36,13 @@ def test_a_withheld_bulk_is_renewed_once_although_workers_are_killed(site: Site)
             (card.pk, "approve", decisions.Decision(digest=card.digest, grace_s=60))
             for card in site.workshop.cards(run)
         ]
-        assert {one.status for one in bulk.decide_many(site.workshop.approver, items, bulk_id)} == {200}
+        assert {one.status for one in bulk.decide_many(site.workshop.approver, items, bulk_id)} == {
+            200
+        }
     assert withhold(site.workshop.approver, bulk_id).left == EVERYTHING
-    Approval.objects.update(start_after=F("start_after") - timedelta(seconds=120), valid_until=F("expires_at"))
+    Approval.objects.update(
+        start_after=F("start_after") - timedelta(seconds=120), valid_until=F("expires_at")
+    )
     kills = 0
     while count_left(site, bulk_id) > 0:
         left = count_left(site, bulk_id)

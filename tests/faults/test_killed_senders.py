@@ -1,4 +1,5 @@
-"""kill -9 of a worker during notices: everybody is notified, and each kill repeats only interrupted messages."""
+"""kill -9 of a worker during notices: everybody is notified, and each kill repeats only interrupted
+messages."""
 
 from __future__ import annotations
 
@@ -39,7 +40,11 @@ def installation(
     django_db_setup: None, django_db_blocker: DjangoDbBlocker, recorder: Recorder, mail: MailServer
 ) -> Iterator[Installation]:
     """Gadget with a mail server."""
-    variables = {RECORDER_VARIABLE: recorder.url, "MAIL_URL": mail.url, "MAIL_FROM": "gadget@example.com"}
+    variables = {
+        RECORDER_VARIABLE: recorder.url,
+        "MAIL_URL": mail.url,
+        "MAIL_FROM": "gadget@example.com",
+    }
     with Installation(timing_scale=TIMING_SCALE, variables=variables, is_forked=True) as running:
         yield running
     with django_db_blocker.unblock():
@@ -75,7 +80,11 @@ def test_everybody_is_notified_and_a_kill_repeats_only_what_it_interrupted(
         mail.hold()
         site.have_workers(1)
     mail.release()
-    await_that(lambda: not Delivery.objects.filter(status=DeliveryStatus.WAITING).exists(), "everything is sent", 60)
+    await_that(
+        lambda: not Delivery.objects.filter(status=DeliveryStatus.WAITING).exists(),
+        "everything is sent",
+        60,
+    )
     repeats = count_repeats(mail, approvers)
     assert 0 < repeats <= KILLS * CARDS, "each kill hit a message that had arrived"
 

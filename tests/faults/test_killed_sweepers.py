@@ -20,7 +20,9 @@ SCHEDULES = 10
 
 
 @feature(
-    "Schedules", "Each time of a schedule fires at most once even if sweepers are killed", "agents/runs/schedules.py"
+    "Schedules",
+    "Each time of a schedule fires at most once even if sweepers are killed",
+    "agents/runs/schedules.py",
 )
 def test_each_time_fires_once_although_sweepers_are_killed(site: Site) -> None:
     site.workshop.play()
@@ -31,7 +33,9 @@ def test_each_time_fires_once_although_sweepers_are_killed(site: Site) -> None:
     for round_ in range(1, ROUNDS + 1):
         Schedule.objects.update(next_at=Now() - timedelta(minutes=round_))
         await_that(lambda: count_fired_runs() > (round_ - 1) * SCHEDULES, "the first one has fired")  # noqa: B023
-        victim = next(one for one in site.installation.processes if one.name == "sweeper" and one.is_alive)
+        victim = next(
+            one for one in site.installation.processes if one.name == "sweeper" and one.is_alive
+        )
         victim.kill()
         site.start(build_sweeper_process())
         await_that(lambda: count_fired_runs() == round_ * SCHEDULES, "all have fired")  # noqa: B023

@@ -1,4 +1,5 @@
-"""kill -9 of a worker during deliveries to webhooks: all arrive, and each kill repeats only interrupted ones."""
+"""kill -9 of a worker during deliveries to webhooks: all arrive, and each kill repeats only
+interrupted ones."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ from tests.recorder import Recorder
 from tests.webhooks.receiver import Receiver, open_receiver
 
 TIMING_SCALE = 0.25
-"""With this, an attempt counts as lost only after its request's time limit, so only a kill repeats one."""
+"""With this, an attempt counts as lost only after its request's time limit, so only a kill repeats
+one."""
 KILLS = 3
 RUNS = 4
 
@@ -48,7 +50,9 @@ def receiver(settings: Settings) -> Iterator[Receiver]:
 
 
 @feature("Agents elsewhere", "Kills of workers lose no delivery", "agents/deliveries/engine.py")
-def test_everything_is_delivered_and_a_kill_repeats_only_what_it_interrupted(site: Site, receiver: Receiver) -> None:
+def test_everything_is_delivered_and_a_kill_repeats_only_what_it_interrupted(
+    site: Site, receiver: Receiver
+) -> None:
     terms = WebhookTerms("Other system", receiver.url, WebhookKind.values)
     _, secret = make_webhook(site.workshop.admin, terms)
     receiver.hold()
@@ -73,7 +77,8 @@ def test_everything_is_delivered_and_a_kill_repeats_only_what_it_interrupted(sit
     assert {one.status for one in deliveries} == {WebhookDeliveryStatus.SENT}
     assert len(deliveries) == 3 * RUNS, "run started, call executed, run finished"
     tries = deliveries.aggregate(all=Sum("tries"))["all"]
-    # Each kill costs one attempt, and a delivery that the receiver holds meanwhile may reach its time limit.
+    # Each kill costs one attempt, and a delivery that the receiver holds meanwhile may reach its
+    # time limit.
     assert sum(told.values()) <= tries <= len(deliveries) + 2 * KILLS
     for one in receiver.received:
         one.verify(secret)

@@ -1,4 +1,5 @@
-"""kill -9 of a worker at any point: nothing is lost, no write starts twice, and people resolve unknown outcomes."""
+"""kill -9 of a worker at any point: nothing is lost, no write starts twice, and people resolve
+unknown outcomes."""
 
 from __future__ import annotations
 
@@ -26,7 +27,9 @@ def spots(site: Site) -> Spots:
 
 
 @pytest.mark.parametrize("spot", ["asking", "reading", "paying", "renaming", "waiting"])
-def test_another_worker_takes_over_the_run_and_finishes_it_correctly(spots: Spots, spot: str) -> None:
+def test_another_worker_takes_over_the_run_and_finishes_it_correctly(
+    spots: Spots, spot: str
+) -> None:
     site = spots.site
     site.have_workers(2)
     spots.bring(spot)
@@ -40,8 +43,11 @@ def test_another_worker_takes_over_the_run_and_finishes_it_correctly(spots: Spot
 
 
 @pytest.mark.parametrize("spot", ["asking_again", "printing"])
-def test_a_kill_near_the_end_of_new_work_neither_loses_nor_repeats_anything(spots: Spots, spot: str) -> None:
-    """The worker is killed up to 0.2 s after its response or file can arrive; twenty times in the whole set."""
+def test_a_kill_near_the_end_of_new_work_neither_loses_nor_repeats_anything(
+    spots: Spots, spot: str
+) -> None:
+    """The worker is killed up to 0.2 s after its response or file can arrive; twenty times in the
+    whole set."""
     site, chance = spots.site, random.Random(sampling.get_seed())
     for _ in range(20 if sampling.is_whole() else 2):
         site.have_workers(2)
@@ -53,8 +59,11 @@ def test_a_kill_near_the_end_of_new_work_neither_loses_nor_repeats_anything(spot
         spots.settle(spot)
 
 
-def test_another_worker_takes_over_although_the_clock_of_the_database_was_set_back(site: Site) -> None:
-    """The lease of the lost worker ends in an hour; that of the living one is renewed, and stays."""
+def test_another_worker_takes_over_although_the_clock_of_the_database_was_set_back(
+    site: Site,
+) -> None:
+    """The lease of the lost worker ends in an hour; that of the living one is renewed, and
+    stays."""
     site.have_workers(2)
     site.recorder.hold("read")
     lost = site.submit("Read", read("read"))
@@ -91,11 +100,15 @@ def test_a_write_resolved_as_not_done_can_be_requested_again_with_a_new_card(sit
 class TestBetweenDecisionAndStart:
     """The worker does not notice the decision, because it is paused before."""
 
-    def test_the_next_worker_starts_each_call_once_and_not_before_its_grace_ends(self, site: Site) -> None:
+    def test_the_next_worker_starts_each_call_once_and_not_before_its_grace_ends(
+        self, site: Site
+    ) -> None:
         site.have_workers(1)
         records = [site.workshop.record(name="Old"), site.workshop.record(name="Old")]
         submitted = [site.submit("Pay", effect("pay")), site.submit("Pay later", effect("pay"))]
-        submitted += [site.submit(f"Rename {record.pk}", rename(record.pk, "New")) for record in records]
+        submitted += [
+            site.submit(f"Rename {record.pk}", rename(record.pk, "New")) for record in records
+        ]
         cards = [site.await_card(run) for run in submitted]
         worker = site.workers()[0]
         site.pause(worker)
@@ -108,7 +121,10 @@ class TestBetweenDecisionAndStart:
         assert list(site.recorder.effects.values()) == [1, 1]
         assert [_name_of(record) for record in records] == ["New", "New"]
         for card in cards:
-            decided, call = Approval.objects.get(pk=card.pk), ToolCall.objects.get(pk=card.tool_call_id)
+            decided, call = (
+                Approval.objects.get(pk=card.pk),
+                ToolCall.objects.get(pk=card.tool_call_id),
+            )
             assert call.attempts == 1
             assert call.started_at is not None
             assert decided.start_after is not None
@@ -128,7 +144,9 @@ class TestBetweenDecisionAndStart:
         assert not site.recorder.effects
 
 
-def test_a_run_cancelled_after_a_kill_ends_and_keeps_the_unknown_outcome_visible(site: Site) -> None:
+def test_a_run_cancelled_after_a_kill_ends_and_keeps_the_unknown_outcome_visible(
+    site: Site,
+) -> None:
     site.have_workers(1)
     site.recorder.hold("pay")
     run = site.submit("Pay", effect("pay"))
@@ -152,7 +170,9 @@ def _is_writable(record: Record) -> bool:
     """Return True if the record's row (on SQLite, the file) is not locked."""
     with transaction.atomic():
         return (
-            Record.objects.select_for_update(skip_locked=connection.features.has_select_for_update_skip_locked)
+            Record.objects.select_for_update(
+                skip_locked=connection.features.has_select_for_update_skip_locked
+            )
             .filter(pk=record.pk)
             .exists()
         )

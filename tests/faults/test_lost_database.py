@@ -1,6 +1,7 @@
 """The database becomes unavailable while a worker is busy: its work is neither lost nor done twice.
 
-PostgreSQL ends every connection, as at a restart. SQLite has no server to lose, so another connection holds its lock.
+PostgreSQL ends every connection, as at a restart. SQLite has no server to lose, so another
+connection holds its lock.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from tests.workshop.conditions import locked_database
 
 BUSY_S = 1.0
 TIMING_SCALE = 0.2
-"""After an outage, a worker has two heartbeats to renew its lease: 2 s here, enough on a busy machine."""
+"""After an outage, a worker has two heartbeats to renew its lease: 2 s here, enough on a busy
+machine."""
 LOCKED_S = 12.0
 """Twice a lease, and six times as long as PostgreSQL lets a statement wait for a lock."""
 END_ALL_OTHERS = (
@@ -37,7 +39,9 @@ def lost_database() -> Iterator[None]:
             assert len(cursor.fetchall()) > 1, "somebody was connected"
         yield
         return
-    with closing(sqlite3.connect(connection.settings_dict["NAME"], timeout=20, isolation_level=None)) as other:
+    with closing(
+        sqlite3.connect(connection.settings_dict["NAME"], timeout=20, isolation_level=None)
+    ) as other:
         other.execute("BEGIN IMMEDIATE")
         yield
         time.sleep(BUSY_S)
@@ -81,7 +85,8 @@ def test_the_result_of_an_outside_write_is_recorded(site: Site) -> None:
 
 
 def test_a_lock_longer_than_every_lease_and_timeout_does_not_end_a_run(site: Site) -> None:
-    """A migration may hold such a lock. The result of a write stays known, and no worker counts as lost."""
+    """A migration may hold such a lock. The result of a write stays known, and no worker counts as
+    lost."""
     site.have_workers(1)
     site.model.hold()
     site.recorder.hold("read")
@@ -101,11 +106,16 @@ def test_a_lock_longer_than_every_lease_and_timeout_does_not_end_a_run(site: Sit
         done = site.await_status(run, RunStatus.SUCCEEDED)
         assert (done.crash_count, done.exit_reason) == (0, ExitReason.FINAL_ANSWER)
     (call,) = calls(paying)
-    assert (call.status, call.attempts, event_types(paying).count("call_resolved")) == (CallStatus.SUCCEEDED, 1, 0)
+    assert (call.status, call.attempts, event_types(paying).count("call_resolved")) == (
+        CallStatus.SUCCEEDED,
+        1,
+        0,
+    )
 
 
 def test_a_transactional_write_happens_once(site: Site) -> None:
-    """On SQLite, the write itself holds the only lock, so there the database is locked just before it."""
+    """On SQLite, the write itself holds the only lock, so there the database is locked just before
+    it."""
     site.have_workers(1)
     gate = "inside" if connection.vendor == "postgresql" else ""
     record = site.workshop.record(name="Old")

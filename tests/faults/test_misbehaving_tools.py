@@ -1,4 +1,5 @@
-"""One worker executes calls that fail in every way: each gets its own result, and no other call is affected."""
+"""One worker executes calls that fail in every way: each gets its own result, and no other call is
+affected."""
 
 from __future__ import annotations
 
@@ -45,14 +46,20 @@ def worker(site: Site) -> Site:
     Grant.objects.bulk_create([Grant(employee=employee, tool=tool.name) for tool in PROBES])
     with transaction.atomic():
         organization = site.workshop.organization
-        Credential.objects.create(organization=organization, service=SERVICE, fields=json.dumps({"token": SECRET}))
+        Credential.objects.create(
+            organization=organization, service=SERVICE, fields=json.dumps({"token": SECRET})
+        )
         bump_credentials_version(organization.pk)
     site.workshop.connect(site.model.url)
     return site
 
 
 def ways(tool: str, *hows: str) -> list[Call]:
-    return [Call(tool, {"how": how}) for how in hows or MISBEHAVIORS if hows or how not in ("hangs", "prints")]
+    return [
+        Call(tool, {"how": how})
+        for how in hows or MISBEHAVIORS
+        if hows or how not in ("hangs", "prints")
+    ]
 
 
 def run_calls(site: Site, *asked: Call) -> Run:
@@ -75,7 +82,9 @@ def measure_good_call(run: Run) -> tuple[int, int]:
     "tools/toolbox/isolation.py",
 )
 @pytest.mark.parametrize("kind", ["", "Async"])
-def test_each_call_has_its_own_clear_result_and_the_worker_continues(worker: Site, kind: str) -> None:
+def test_each_call_has_its_own_clear_result_and_the_worker_continues(
+    worker: Site, kind: str
+) -> None:
     pid, memory = measure_good_call(run_calls(worker, GOOD))
     tool = "bad.async" if kind else "bad.read"
     run = run_calls(worker, *ways(tool), *ways(f"bad.brief{kind}", "hangs"), GOOD)
@@ -103,7 +112,8 @@ def _assert_result(row: ToolCall) -> None:
 
 
 def _assert_memory_is_freed(site: Site, pid: int, before: int) -> None:
-    """Check that the same process drives the next runs, and frees the memory of the large results."""
+    """Check that the same process drives the next runs, and frees the memory of the large
+    results."""
     seen: list[int] = []
 
     def is_forgotten() -> bool:
@@ -131,7 +141,14 @@ def test_a_failed_outside_write_has_an_unknown_outcome(worker: Site) -> None:
 
 
 def test_an_outside_write_that_returned_counts_as_done_whatever_its_result(worker: Site) -> None:
-    hows = ["is huge", "is nothing", "is no JSON", "cannot be read", "cannot be dumped", "is endless"]
+    hows = [
+        "is huge",
+        "is nothing",
+        "is no JSON",
+        "cannot be read",
+        "cannot be dumped",
+        "is endless",
+    ]
     assert _write_and_settle(worker, *hows) == [CallStatus.SUCCEEDED] * len(hows)
 
 

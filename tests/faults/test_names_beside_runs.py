@@ -37,7 +37,10 @@ def _are_titled(runs: list[Run]) -> bool:
 
 
 @feature(
-    "Built-in tools", "Runs continue while many names are requested slowly", "agents/worker/jobs.py", whole_file=True
+    "Built-in tools",
+    "Runs continue while many names are requested slowly",
+    "agents/worker/jobs.py",
+    whole_file=True,
 )
 def test_a_worker_with_one_thread_drives_runs_while_titles_are_requested(site: Site) -> None:
     runs = _create_untitled_runs(site)
@@ -46,7 +49,11 @@ def test_a_worker_with_one_thread_drives_runs_while_titles_are_requested(site: S
     assert len(site.workers()) == 1
 
 
-@feature("Built-in tools", "A worker that exits hands its pending names to the next one", "agents/worker/jobs.py")
+@feature(
+    "Built-in tools",
+    "A worker that exits hands its pending names to the next one",
+    "agents/worker/jobs.py",
+)
 def test_a_worker_that_shuts_down_leaves_its_titles_to_the_next_one(site: Site) -> None:
     runs = _create_untitled_runs(site)
     (worker,) = site.workers()

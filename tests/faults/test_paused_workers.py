@@ -1,4 +1,5 @@
-"""SIGSTOP of a worker until another one has taken its run over, then SIGCONT: the paused worker writes nothing more."""
+"""SIGSTOP of a worker until another one has taken its run over, then SIGCONT: the paused worker
+writes nothing more."""
 
 from __future__ import annotations
 
@@ -18,7 +19,9 @@ LEASE_LOST = "the lease was lost"
 
 
 def _await_takeover(run: Run, epoch: int = 2) -> None:
-    await_that(lambda: reload(run).lease_epoch >= epoch, f"run {run.pk} is driven by another worker")
+    await_that(
+        lambda: reload(run).lease_epoch >= epoch, f"run {run.pk} is driven by another worker"
+    )
 
 
 def _await_late_report() -> None:
@@ -91,12 +94,17 @@ class TestAWorkerInsideAnOutsideWrite:
         paused_worker.resume()
         _await_late_report()
         (after,) = calls(run)
-        assert (after.status, after.result, after.finished_at) == (before.status, before.result, before.finished_at)
+        assert (after.status, after.result, after.finished_at) == (
+            before.status,
+            before.result,
+            before.finished_at,
+        )
         assert event_types(run).count("call_resolved") == 2
 
 
 class TestAWorkerBeforeAnEffect:
-    """When it continues, its lease may be over and a person may have said that nothing was done, so it does nothing."""
+    """When it continues, its lease may be over and a person may have said that nothing was done, so
+    it does nothing."""
 
     def _pause_before_the_effect(self, site: Site, tool: str) -> tuple[Run, RealProcess]:
         site.have_workers(2)
@@ -136,7 +144,8 @@ class TestAWorkerBeforeAnEffect:
 
 
 def test_a_worker_inside_a_transactional_write_changes_nothing_twice(site: Site) -> None:
-    """PostgreSQL ends its idle transaction, and another worker makes the change; SQLite blocks all other writes."""
+    """PostgreSQL ends its idle transaction, and another worker makes the change; SQLite blocks all
+    other writes."""
     site.have_workers(2)
     site.recorder.hold("inside")
     record = site.workshop.record(name="Old")
@@ -159,8 +168,11 @@ def test_a_worker_inside_a_transactional_write_changes_nothing_twice(site: Site)
     assert statuses(run) == [CallStatus.SUCCEEDED]
 
 
-def test_a_worker_that_acquires_its_run_again_renews_the_new_lease_while_its_old_thread_hangs(site: Site) -> None:
-    """The only worker was paused until its run was requeued; then two of its threads work on the run."""
+def test_a_worker_that_acquires_its_run_again_renews_the_new_lease_while_its_old_thread_hangs(
+    site: Site,
+) -> None:
+    """The only worker was paused until its run was requeued; then two of its threads work on the
+    run."""
     site.have_workers(1)
     site.recorder.hold("pay")
     site.recorder.hold("read")
@@ -174,7 +186,9 @@ def test_a_worker_that_acquires_its_run_again_renews_the_new_lease_while_its_old
     site.resolve(run, "not_done")
     site.recorder.await_arrival("read")
     first_end, epoch = _lease_end(run), reload(run).lease_epoch
-    await_that(lambda: _lease_end(run) > first_end + 5, "the new lease is renewed again and again", 20)
+    await_that(
+        lambda: _lease_end(run) > first_end + 5, "the new lease is renewed again and again", 20
+    )
     site.recorder.release("read")
     done = site.await_status(run, RunStatus.SUCCEEDED)
     assert (done.lease_epoch, calls(run)[1].attempts) == (epoch, 1)

@@ -1,4 +1,5 @@
-"""Redis is wiped while runs wait and pages are open: decisions resume the runs within 10 s, and sockets stay open."""
+"""Redis is wiped while runs wait and pages are open: decisions resume the runs within 10 s, and
+sockets stay open."""
 
 from __future__ import annotations
 
@@ -33,10 +34,15 @@ def _approve_over_rest(site: Site, card: Approval) -> None:
 @pytest.mark.alone
 def test_a_decision_resumes_the_run_and_appears_on_the_socket(site: Site) -> None:
     site.have_workers(1, build_web_process())
-    over_rest, without_a_hint = site.submit("Pay", effect("pay")), site.submit("Pay again", effect("again"))
+    over_rest, without_a_hint = (
+        site.submit("Pay", effect("pay")),
+        site.submit("Pay again", effect("again")),
+    )
     cards = [site.await_card(over_rest), site.await_card(without_a_hint)]
     with Follower(SocketOpener(site.installation, site.workshop.operator), over_rest) as follower:
-        await_that(lambda: "run_waiting" in follower.types, "the socket shows that the run waits", 10)
+        await_that(
+            lambda: "run_waiting" in follower.types, "the socket shows that the run waits", 10
+        )
         site.installation.wipe_redis()
         decided = time.monotonic()
         _approve_over_rest(site, cards[0])
@@ -44,7 +50,9 @@ def test_a_decision_resumes_the_run_and_appears_on_the_socket(site: Site) -> Non
         for run in (over_rest, without_a_hint):
             site.await_status(run, RunStatus.SUCCEEDED, seconds=RESUMES_WITHIN_S)
         print(f"both done {time.monotonic() - decided:.1f} s after the decision")
-        stored = list(Event.objects.filter(run=over_rest).order_by("seq").values_list("seq", "type"))
+        stored = list(
+            Event.objects.filter(run=over_rest).order_by("seq").values_list("seq", "type")
+        )
         await_that(lambda: "run_finished" in follower.types, "the socket shows the end", 10)
         assert list(zip(follower.numbers, follower.types, strict=True)) == stored
         assert follower.connections == 1

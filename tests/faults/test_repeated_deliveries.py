@@ -1,4 +1,5 @@
-"""One message that is sent again and again to a trigger, while the web is killed in between: one run."""
+"""One message that is sent again and again to a trigger, while the web is killed in between: one
+run."""
 
 from __future__ import annotations
 
@@ -55,11 +56,17 @@ class Sender:
                 return
 
 
-@feature("Agents elsewhere", "A message starts one run, however often it comes", "agents/triggers/receiving.py")
+@feature(
+    "Agents elsewhere",
+    "A message starts one run, however often it comes",
+    "agents/triggers/receiving.py",
+)
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("delivery", ["d1", ""], ids=["id", "no id"])
 @pytest.mark.parametrize("kills", take_sample([2, 5, 10], 3, "kills of the web"))
-def test_fifty_deliveries_of_one_message_despite_kills_start_one_run(site: Site, delivery: str, kills: int) -> None:
+def test_fifty_deliveries_of_one_message_despite_kills_start_one_run(
+    site: Site, delivery: str, kills: int
+) -> None:
     site.have_workers(1)
     site.have_web()
     site.workshop.play(answer="Seen.")

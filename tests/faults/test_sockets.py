@@ -1,4 +1,5 @@
-"""Sockets of a real web process: no event is lost or repeated, even if the process is killed or the reader is slow."""
+"""Sockets of a real web process: no event is lost or repeated, even if the process is killed or the
+reader is slow."""
 
 from __future__ import annotations
 
@@ -20,7 +21,11 @@ AT_ONCE = 50
 
 
 def _ensure_web(site: Site) -> RealProcess:
-    webs = [process for process in site.installation.processes if process.name == "web" and process.is_alive]
+    webs = [
+        process
+        for process in site.installation.processes
+        if process.name == "web" and process.is_alive
+    ]
     return webs[0] if webs else site.installation.start_web()
 
 
@@ -67,7 +72,9 @@ def test_a_subscriber_resumes_by_number_after_the_web_process_was_killed(
         assert follower.connections == 2
 
 
-def test_a_slow_reader_gets_each_of_a_thousand_events_once(site: Site, run: Run, opener: SocketOpener) -> None:
+def test_a_slow_reader_gets_each_of_a_thousand_events_once(
+    site: Site, run: Run, opener: SocketOpener
+) -> None:
     _ensure_web(site)
     with opener.open(run) as socket:
         assert next_event(socket, 10)["seq"] == 1

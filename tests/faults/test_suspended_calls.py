@@ -1,4 +1,5 @@
-"""kill -9 of a worker around suspended calls: no question is asked twice, and no task is delegated twice or lost."""
+"""kill -9 of a worker around suspended calls: no question is asked twice, and no task is delegated
+twice or lost."""
 
 from __future__ import annotations
 
@@ -12,20 +13,32 @@ from tests.awaiting import await_that
 from tests.faults.site import Site, has_ended, reload
 from tests.features import feature
 from tests.workshop import asking, call, calls, event_types, statuses
-from tests.workshop.colleagues import ask, child_of, delegate, hire, may_ask, may_delegate, question_of
+from tests.workshop.colleagues import (
+    ask,
+    child_of,
+    delegate,
+    hire,
+    may_ask,
+    may_delegate,
+    question_of,
+)
 
 
 @pytest.fixture
 def kim(site: Site) -> Employee:
-    """A colleague whose work waits at a gate, and to whom the workshop's employee may delegate tasks."""
-    colleague = hire(site.workshop, "Kim", asking(call("probe.gate", name="kim")), answer="From Kim.")
+    """A colleague whose work waits at a gate, and to whom the workshop's employee may delegate
+    tasks."""
+    colleague = hire(
+        site.workshop, "Kim", asking(call("probe.gate", name="kim")), answer="From Kim."
+    )
     may_delegate(site.workshop.employee, colleague)
     may_ask(site.workshop.employee)
     return colleague
 
 
 def submit_delegation(site: Site) -> tuple[Run, Run]:
-    """Submit a run that waits for a colleague; return it with the colleague's run, which waits at its gate."""
+    """Submit a run that waits for a colleague; return it with the colleague's run, which waits at
+    its gate."""
     site.recorder.hold("kim")
     run = site.submit("Hand over", asking(delegate()))
     site.await_status(run, RunStatus.WAITING)
@@ -46,12 +59,16 @@ def test_a_question_survives_the_loss_of_every_worker(site: Site, kim: Employee)
     assert (reload(run).crash_count, statuses(run)) == (0, [CallStatus.SUCCEEDED])
 
 
-def test_a_question_beside_a_read_whose_worker_was_killed_is_asked_once(site: Site, kim: Employee) -> None:
+def test_a_question_beside_a_read_whose_worker_was_killed_is_asked_once(
+    site: Site, kim: Employee
+) -> None:
     site.have_workers(2)
     site.recorder.hold("read")
     run = site.submit("Ask and read", asking(ask(), call("probe.gate", name="read")))
     site.recorder.await_arrival("read")
-    await_that(lambda: CallStatus.SUSPENDED in statuses(run), "the question is asked while the read runs")
+    await_that(
+        lambda: CallStatus.SUSPENDED in statuses(run), "the question is asked while the read runs"
+    )
     questions.answer(site.workshop.operator, question_of(run).pk, "While it runs.")
     site.driver_of(run).kill()
     site.recorder.release("read")
@@ -65,19 +82,26 @@ def test_a_question_beside_a_read_whose_worker_was_killed_is_asked_once(site: Si
     "A task is never delegated twice, even if processes are killed",
     "agents/runs/engine/suspension.py",
 )
-def test_a_parent_gets_the_answer_although_the_worker_of_the_child_was_killed(site: Site, kim: Employee) -> None:
+def test_a_parent_gets_the_answer_although_the_worker_of_the_child_was_killed(
+    site: Site, kim: Employee
+) -> None:
     site.have_workers(2)
     run, child = submit_delegation(site)
     site.driver_of(child).kill()
     site.recorder.release("kim")
     site.await_status(run, RunStatus.SUCCEEDED)
-    assert (reload(child).status, Run.objects.filter(parent=run).count()) == (RunStatus.SUCCEEDED, 1)
+    assert (reload(child).status, Run.objects.filter(parent=run).count()) == (
+        RunStatus.SUCCEEDED,
+        1,
+    )
     (row,) = calls(run)
     assert row.status == CallStatus.SUCCEEDED
     assert event_types(run).count("tool_result") == 1
 
 
-def test_a_cancelled_parent_cancels_a_child_whose_worker_was_killed(site: Site, kim: Employee) -> None:
+def test_a_cancelled_parent_cancels_a_child_whose_worker_was_killed(
+    site: Site, kim: Employee
+) -> None:
     site.have_workers(1)
     run, child = submit_delegation(site)
     site.workers()[0].kill()

@@ -1,4 +1,5 @@
-"""People who are notified of cards by mail, and the check that nobody was left out and only kills caused repeats."""
+"""People who are notified of cards by mail, and the check that nobody was left out and only kills
+caused repeats."""
 
 from __future__ import annotations
 
@@ -20,7 +21,9 @@ def add_approvers(organization: Organization, count: int) -> list[Membership]:
     made = []
     for number in range(count):
         user = User.objects.create_user(f"told{number}")
-        made.append(Membership.objects.create(organization=organization, user=user, role=Role.APPROVER))
+        made.append(
+            Membership.objects.create(organization=organization, user=user, role=Role.APPROVER)
+        )
         add_address(made[-1])
     return made
 
@@ -36,13 +39,16 @@ def count_told(mail: MailServer) -> Counter[tuple[str, int]]:
 
 
 def count_repeats(mail: MailServer, approvers: list[Membership]) -> int:
-    """Check that each approver was notified of each card of the organization; return the number of repeats.
+    """Check that each approver was notified of each card of the organization; return the number of
+    repeats.
 
-    A sender records each attempt before it begins, so a repeat was caused by a kill: a card has at most one
-    notification per attempt.
+    A sender records each attempt before it begins, so a repeat was caused by a kill: a card has at
+    most one notification per attempt.
     """
     told, cards = count_told(mail), Approval.objects.filter(organization=approvers[0].organization)
-    deliveries = Delivery.objects.filter(channel__membership__in=approvers, channel__kind=ChannelKind.EMAIL)
+    deliveries = Delivery.objects.filter(
+        channel__membership__in=approvers, channel__kind=ChannelKind.EMAIL
+    )
     tries = {
         (f"{name}@example.com", card): number
         for name, card, status, number in deliveries.values_list(

@@ -1,4 +1,5 @@
-"""`python -m tests.first_release` froze the first release: its tables, a row in each of them, and a backup of both."""
+"""`python -m tests.first_release` froze the first release: its tables, a row in each of them, and a
+backup of both."""
 
 from __future__ import annotations
 
@@ -18,8 +19,14 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as name, fresh_database(kind, Path(name)) as address:
             own = {"DJANGO_SETTINGS_MODULE": "tests.settings", services.GIVEN_VARIABLE: "1"}
             own |= {"GADGET_DATA_DIR": name, "DATABASE_URL": address}
-            kept = {key: value for key, value in os.environ.items() if key not in services.FOREIGN_VARIABLES}
-            subprocess.run([sys.executable, "-m", "tests.first_release.freezing"], env=kept | own, check=True)
+            kept = {
+                key: value
+                for key, value in os.environ.items()
+                if key not in services.FOREIGN_VARIABLES
+            }
+            subprocess.run(
+                [sys.executable, "-m", "tests.first_release.freezing"], env=kept | own, check=True
+            )
 
 
 if __name__ == "__main__":

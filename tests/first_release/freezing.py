@@ -1,4 +1,5 @@
-"""Fills the empty database that DATABASE_URL names, and freezes it; `python -m tests.first_release` starts this."""
+"""Fills the empty database that DATABASE_URL names, and freezes it; `python -m tests.first_release`
+starts this."""
 
 import django
 

@@ -27,7 +27,8 @@ def get_file(kind: str) -> Path:
 
 
 def read_tables() -> dict[str, str]:
-    """Read the statements of each migration of the release, by `app.name`, in the order in which they run."""
+    """Read the statements of each migration of the release, by `app.name`, in the order in which
+    they run."""
     _, *parts = _BLOCK.split(get_file("tables").read_text())
     return dict(zip(parts[::2], parts[1::2], strict=True))
 
@@ -56,13 +57,19 @@ def list_tables() -> list[str]:
 
 
 def render_rows() -> Iterator[str]:
-    """Yield a statement for each row of the database, and those that let new rows have the next ids."""
+    """Yield a statement for each row of the database, and those that let new rows have the next
+    ids."""
     with connection.cursor() as cursor:
         for table in list_tables():
-            columns = [f'"{column.name}"' for column in connection.introspection.get_table_description(cursor, table)]
+            columns = [
+                f'"{column.name}"'
+                for column in connection.introspection.get_table_description(cursor, table)
+            ]
             quoted = ", ".join(_QUOTE[connection.vendor].format(column) for column in columns)
             cursor.execute(f'SELECT {quoted} FROM "{table}" ORDER BY 1')
             for row in cursor.fetchall():
                 yield f'INSERT INTO "{table}" ({", ".join(columns)}) VALUES ({", ".join(row)});\n'
     models = apps.get_models(include_auto_created=True)
-    yield from (f"{statement}\n" for statement in connection.ops.sequence_reset_sql(no_style(), models))
+    yield from (
+        f"{statement}\n" for statement in connection.ops.sequence_reset_sql(no_style(), models)
+    )

@@ -1,4 +1,5 @@
-"""A database of the first release comes to today's schema with every row, and its migrations stay as they are."""
+"""A database of the first release comes to today's schema with every row, and its migrations stay
+as they are."""
 
 from __future__ import annotations
 
@@ -42,14 +43,19 @@ def build_release(url: str) -> None:
 
 def run_command(url: str, tmp_path: Path, *command: str) -> subprocess.CompletedProcess[str]:
     """Run a command of today's code on the database at this address."""
-    own = {"GADGET_TESTS_GIVEN": "1", "DJANGO_SETTINGS_MODULE": "tests.settings", "DATABASE_URL": url}
+    own = {
+        "GADGET_TESTS_GIVEN": "1",
+        "DJANGO_SETTINGS_MODULE": "tests.settings",
+        "DATABASE_URL": url,
+    }
     environment = {**os.environ, **own, "GADGET_DATA_DIR": str(tmp_path / "fresh")}
     words = [sys.executable, str(settings.BASE_DIR / "manage.py"), *command]
     return subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
 
 
 def list_columns(url: str = "") -> set[tuple[str, str]]:
-    """List the columns of every table of Gadget, in the database at this address or else in that of the tests."""
+    """List the columns of every table of Gadget, in the database at this address or else in that of
+    the tests."""
     if not url:
         with connection.cursor() as cursor:
             cursor.execute(COLUMNS[connection.vendor])
@@ -66,7 +72,9 @@ def list_columns(url: str = "") -> set[tuple[str, str]]:
 )
 @pytest.mark.django_db(transaction=True)
 def test_a_filled_database_of_the_first_release_is_migrated_with_every_row(tmp_path: Path) -> None:
-    own = {model._meta.db_table for model in apps.get_models(include_auto_created=True)} - LATER_TABLES
+    own = {
+        model._meta.db_table for model in apps.get_models(include_auto_created=True)
+    } - LATER_TABLES
     with empty_database(tmp_path) as url:
         build_release(url)
         before = count_rows(url, own)
@@ -85,4 +93,6 @@ def test_a_migration_of_the_first_release_is_unchanged() -> None:
     for key, frozen in read_tables().items():
         app, name = key.split(".")
         if loader.disk_migrations[app, name].__module__.partition(".")[0] in own:
-            assert render_migration(loader, app, name) == frozen, f"{key} was changed: add a migration instead"
+            assert render_migration(loader, app, name) == frozen, (
+                f"{key} was changed: add a migration instead"
+            )

@@ -19,7 +19,9 @@ def web(installation: Installation) -> Installation:
 
 def test_the_documentation_page_can_call_the_api(web: Installation) -> None:
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=find_browser(), args=launch_arguments())
+        browser = playwright.chromium.launch(
+            executable_path=find_browser(), args=launch_arguments()
+        )
         page, complaints = listened(browser.new_page())
         page.goto(f"{web.url}/api/docs")
         expect(page.get_by_text("/api/runs").first).to_be_visible()
@@ -31,7 +33,9 @@ def test_the_documentation_page_can_call_the_api(web: Installation) -> None:
 
 def test_the_admin_is_styled(web: Installation) -> None:
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=find_browser(), args=launch_arguments())
+        browser = playwright.chromium.launch(
+            executable_path=find_browser(), args=launch_arguments()
+        )
         page, complaints = listened(browser.new_page())
         page.goto(f"{web.url}/admin/login/")
         expect(page.get_by_role("button", name="Log in")).to_be_visible()

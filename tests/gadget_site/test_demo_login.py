@@ -1,4 +1,5 @@
-"""The login page offers the demo's people to this machine, while DEBUG is on and their accounts exist.
+"""The login page offers the demo's people to this machine, while DEBUG is on and their accounts
+exist.
 
 The address behind their buttons follows the same rules.
 """
@@ -76,7 +77,12 @@ def test_the_buttons_are_absent_while_debug_is_off(settings: Settings) -> None:
         ({f"HTTP_{FORWARDED_HEADER.decode().upper().replace('-', '_')}": "1"}, True),
         ({}, False),
     ],
-    ids=["another machine", "another machine by IPv6", "through a proxy", "where others may reach Gadget"],
+    ids=[
+        "another machine",
+        "another machine by IPv6",
+        "through a proxy",
+        "where others may reach Gadget",
+    ],
 )
 def test_the_buttons_are_absent_on_other_machines(
     settings: Settings, origin: dict[str, Any], is_only_local: bool
@@ -99,7 +105,9 @@ def test_the_buttons_are_absent_without_demo_accounts() -> None:
     assert log_in("viewer") == (404, "")
 
 
-@pytest.mark.parametrize("change", [{"email": "me@company.example"}, {"is_active": False}, {"username": "viewer2"}])
+@pytest.mark.parametrize(
+    "change", [{"email": "me@company.example"}, {"is_active": False}, {"username": "viewer2"}]
+)
 def test_an_account_not_created_by_the_demo_is_not_offered(change: dict[str, object]) -> None:
     User.objects.filter(username="viewer").update(**change)
     assert "viewer" not in "".join(offered(read_login_page()))
@@ -127,4 +135,7 @@ def test_only_a_form_of_this_site_can_log_in() -> None:
     assert client.post(ADDRESS, {"username": "viewer"}).status_code == 403
     token = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', read_login_page(client))
     assert token is not None
-    assert client.post(ADDRESS, {"username": "viewer", "csrfmiddlewaretoken": token[1]}).status_code == 302
+    assert (
+        client.post(ADDRESS, {"username": "viewer", "csrfmiddlewaretoken": token[1]}).status_code
+        == 302
+    )

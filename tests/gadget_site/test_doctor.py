@@ -53,7 +53,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def pulses(redis_url: str) -> Iterator[list[SignOfLife]]:
     """A worker and a sweeper that leave signs of life."""
     with redis.Redis.from_url(settings.REDIS_URL) as client:
-        client.delete(*client.keys(f"{settings.GADGET_QUEUE}:alive:*"), "no key")  # the signs of earlier tests
+        client.delete(
+            *client.keys(f"{settings.GADGET_QUEUE}:alive:*"), "no key"
+        )  # the signs of earlier tests
     running = [SignOfLife(WORKER, "worker1@tests"), SignOfLife(SWEEPER, "sweeper@tests")]
     for pulse in running:
         pulse.start()
@@ -96,7 +98,9 @@ def test_missing_parts_are_reported(redis_url: str) -> None:
     assert missed["sweeper"]["text"] == "no sweeper is running"
 
 
-def test_an_installation_with_its_own_redis_is_not_advised_to_use_make_run(redis_url: str, settings: Settings) -> None:
+def test_an_installation_with_its_own_redis_is_not_advised_to_use_make_run(
+    redis_url: str, settings: Settings
+) -> None:
     settings.REDIS_IS_EMBEDDED = False
     _, findings = examined()
     missed = {finding["subject"]: finding for finding in findings if not finding["is_well"]}
@@ -118,7 +122,10 @@ def vanished(pulses: list[SignOfLife]) -> Iterator[None]:
 
 @pytest.mark.usefixtures("vanished")
 def test_a_vanished_worker_is_reported() -> None:
-    assert list_worker_findings() == ["1 running: worker1@tests", "1 of 2 workers vanished in the last ten minutes"]
+    assert list_worker_findings() == [
+        "1 running: worker1@tests",
+        "1 of 2 workers vanished in the last ten minutes",
+    ]
 
 
 @pytest.mark.usefixtures("vanished")
@@ -154,14 +161,20 @@ def test_redis_is_queried_once_for_workers_and_sweepers(pulses: list[SignOfLife]
         assert count_scans() - once == once - start
 
 
-def test_the_connections_of_all_processes_are_summed_up(pulses: list[SignOfLife], settings: Settings) -> None:
+def test_the_connections_of_all_processes_are_summed_up(
+    pulses: list[SignOfLife], settings: Settings
+) -> None:
     """SQLite has no connections to sum up."""
     for workers, is_well in ((1, True), (64, False)):
         settings.GADGET_WORKERS = workers
         found = list(check_capacity(load_presence()))[:1]
-        assert [finding.is_well for finding in found] == ([is_well] if connection.vendor == "postgresql" else [])
+        assert [finding.is_well for finding in found] == (
+            [is_well] if connection.vendor == "postgresql" else []
+        )
         for finding in found:
-            assert finding.text.startswith(f"{workers + 2} processes * 24 connections (DATABASE_POOL)")
+            assert finding.text.startswith(
+                f"{workers + 2} processes * 24 connections (DATABASE_POOL)"
+            )
 
 
 def test_the_demo_is_recommended_only_with_debug(settings: Settings) -> None:
@@ -180,15 +193,28 @@ def test_the_demo_is_recommended_only_with_debug(settings: Settings) -> None:
         (["https://gadget.example.com"], [".example.com"], ("127.0.0.1",), []),
         (["https://gadget.example.com:8443"], ["*"], ("127.0.0.1",), []),
         (["http://localhost:8000"], ["localhost"], (), []),
-        (["https://gadget.example.com"], ["gadget.example.org"], ("127.0.0.1",), ["is not in ALLOWED_HOSTS"]),
+        (
+            ["https://gadget.example.com"],
+            ["gadget.example.org"],
+            ("127.0.0.1",),
+            ["is not in ALLOWED_HOSTS"],
+        ),
         (["http://gadget.example.com"], ["gadget.example.com"], (), ["is not encrypted"]),
         (["https://gadget.example.com"], ["gadget.example.com"], (), ["no proxy is trusted"]),
     ],
 )
 def test_inconsistent_addresses_are_reported(
-    settings: Settings, origins: list[str], hosts: list[str], proxies: tuple[str, ...], problems: list[str]
+    settings: Settings,
+    origins: list[str],
+    hosts: list[str],
+    proxies: tuple[str, ...],
+    problems: list[str],
 ) -> None:
-    settings.ALLOWED_ORIGINS, settings.ALLOWED_HOSTS, settings.GADGET_TRUSTED_PROXIES = origins, hosts, proxies
+    settings.ALLOWED_ORIGINS, settings.ALLOWED_HOSTS, settings.GADGET_TRUSTED_PROXIES = (
+        origins,
+        hosts,
+        proxies,
+    )
     settings.GADGET_ORIGIN = origins[0] if origins and origins[0].startswith("https") else ""
     found = [finding for finding in check_addresses() if not finding.is_well]
     assert len(found) == len(problems)
@@ -250,7 +276,9 @@ def test_an_unreachable_redis_is_reported_and_other_checks_still_run(settings: S
 def test_an_unset_variable_is_reported_with_its_service(settings: Settings) -> None:
     settings.GADGET_CONFIG = read_config("services: {github: {token: '${NOBODY}'}}", {})
     (_, finding) = check_settings()
-    assert finding.text == "the credentials of github in gadget.yaml are not used: NOBODY is not set"
+    assert (
+        finding.text == "the credentials of github in gadget.yaml are not used: NOBODY is not set"
+    )
     assert not finding.is_well
 
 
@@ -258,7 +286,10 @@ def test_a_missing_audit_key_is_reported(settings: Settings) -> None:
     organization = Organization.objects.create(name="Acme", slug="acme")
     with transaction.atomic():
         audit.append(organization.pk, [audit.NewEntry("user:me", "did", "thing")])
-    key_id, settings.GADGET_AUDIT_KEYS = signatures.get_current_key_id(), [Fernet.generate_key().decode()]
+    key_id, settings.GADGET_AUDIT_KEYS = (
+        signatures.get_current_key_id(),
+        [Fernet.generate_key().decode()],
+    )
     finding = check_audit()
     assert not finding.is_well
     assert f"the key {key_id}, which GADGET_AUDIT_KEYS does not hold" in finding.text
@@ -296,9 +327,14 @@ def examined() -> tuple[object, list[dict[str, str]]]:
 def test_an_unreachable_mail_server_is_reported(settings: Settings) -> None:
     with MailServer() as mail:
         mail.use_in(settings)
-        assert [finding.text for finding in check_notices()] == [f"the mail server 127.0.0.1:{mail.port} answers"]
+        assert [finding.text for finding in check_notices()] == [
+            f"the mail server 127.0.0.1:{mail.port} answers"
+        ]
     (finding,) = check_notices()
-    assert finding.text == f"127.0.0.1:{mail.port}: the mail server is not available: ConnectionRefusedError"
+    assert (
+        finding.text
+        == f"127.0.0.1:{mail.port}: the mail server is not available: ConnectionRefusedError"
+    )
     assert finding.fix == "check MAIL_URL"
 
 

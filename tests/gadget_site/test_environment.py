@@ -1,4 +1,5 @@
-"""A wrong setting stops the start with its name, the fault and an example; missing ones have a safe default."""
+"""A wrong setting stops the start with its name, the fault and an example; missing ones have a safe
+default."""
 
 from __future__ import annotations
 
@@ -37,10 +38,18 @@ WRONG = [
     ("DATABASE_POOL", "1", "is not a whole number from 2 to 256"),
     ("LOG_LEVEL", "LOUD", "'LOUD' is not one of DEBUG, INFO"),
     ("LOG_FORMAT", "xml", "'xml' is not one of text, json"),
-    ("DATABASE_URL", "mysql://localhost/gadget", "begins with neither postgresql:// nor sqlite:///"),
+    (
+        "DATABASE_URL",
+        "mysql://localhost/gadget",
+        "begins with neither postgresql:// nor sqlite:///",
+    ),
     ("DATABASE_URL", "postgresql://localhost", "names no database"),
     ("DATABASE_URL", "postgresql://localhost:port/gadget", "is not an address"),
-    ("DATABASE_URL", "postgresql://localhost/gadget?poolsize=3", "the option 'poolsize' is not one of host, port"),
+    (
+        "DATABASE_URL",
+        "postgresql://localhost/gadget?poolsize=3",
+        "the option 'poolsize' is not one of host, port",
+    ),
     ("DATABASE_URL", "sqlite://", "names no file"),
     ("DATABASE_URL", "sqlite:///:memory:", "names no file"),
     ("REDIS_URL", "localhost:6379", "begins with none of redis://"),
@@ -54,12 +63,24 @@ WRONG = [
     ("TRUSTED_PROXIES", "127.0.0.1,0.0.0.0/0", "'0.0.0.0/0' trusts everybody"),
     ("OPENAI_BASE_URL", "api.openai.com", "is not an http:// or https:// address"),
     ("OLLAMA_HOST", "localhost:11434", "is not an http:// or https:// address"),
-    ("ALLOWED_PRIVATE_HOSTS", "http://ollama.internal", "'http://ollama.internal' is not a host name"),
-    ("GADGET_PRIVATE_PUSH_HOSTS", "http://push.internal", "'http://push.internal' is not a host name"),
+    (
+        "ALLOWED_PRIVATE_HOSTS",
+        "http://ollama.internal",
+        "'http://ollama.internal' is not a host name",
+    ),
+    (
+        "GADGET_PRIVATE_PUSH_HOSTS",
+        "http://push.internal",
+        "'http://push.internal' is not a host name",
+    ),
     ("ALLOWED_PRIVATE_HOSTS", "10.0.0.5,10.0.0.5/8", "'10.0.0.5/8' is not a host name"),
     ("ALLOWED_PRIVATE_HOSTS", "127.1", "'127.1' is not a host name"),
     ("ALLOWED_PRIVATE_HOSTS", "*.internal", "'*.internal' is not a host name"),
-    ("ALLOWED_PRIVATE_HOSTS", "ollama.internal:99999", "'ollama.internal:99999' is not a host name"),
+    (
+        "ALLOWED_PRIVATE_HOSTS",
+        "ollama.internal:99999",
+        "'ollama.internal:99999' is not a host name",
+    ),
     ("GADGET_QUEUE", "two words", "is not 1 to 64 letters"),
     ("GADGET_TIMING_SCALE", "fast", "is not a number from 0.01 to 100"),
     ("GADGET_DEMO_PACE", "11", "is not a number of seconds from 0 to 10"),
@@ -77,11 +98,27 @@ WRONG = [
     ("HOST", "localhost:8000", "is neither an IP address nor a host name"),
     ("HOST", "two words", "is neither an IP address nor a host name"),
     ("HOST", "-gadget", "is neither an IP address nor a host name"),
-    ("DATABASE_URL", "postgresql://localhost/gadget?sslmode=banana", "sslmode 'banana' is not one of disable, allow"),
+    (
+        "DATABASE_URL",
+        "postgresql://localhost/gadget?sslmode=banana",
+        "sslmode 'banana' is not one of disable, allow",
+    ),
     ("DATABASE_URL", "postgresql://localhost/gadget?sslmode=", "the option 'sslmode' has no value"),
-    ("DATABASE_URL", "postgresql://localhost/gadget?sslmode=require&sslmode=disable", "'sslmode' is given twice"),
-    ("DATABASE_URL", "postgresql://localhost/gadget?sslrootcert=/nowhere/ca.pem", "there is no file '/nowhere/ca.pem'"),
-    ("DATABASE_URL", "postgresql://localhost/gadget?sslkey=/nowhere/key.pem", "there is no file '/nowhere/key.pem'"),
+    (
+        "DATABASE_URL",
+        "postgresql://localhost/gadget?sslmode=require&sslmode=disable",
+        "'sslmode' is given twice",
+    ),
+    (
+        "DATABASE_URL",
+        "postgresql://localhost/gadget?sslrootcert=/nowhere/ca.pem",
+        "there is no file '/nowhere/ca.pem'",
+    ),
+    (
+        "DATABASE_URL",
+        "postgresql://localhost/gadget?sslkey=/nowhere/key.pem",
+        "there is no file '/nowhere/key.pem'",
+    ),
     ("DATABASE_URL", "postgresql:///gadget?host=localhost&port=banana", "'banana' is not a port"),
     ("DATABASE_URL", "postgresql://localhost:99999/gadget", "is not an address"),
     ("DATABASE_URL", "postgresql://localhost:0/gadget", "0 is not a port"),
@@ -123,7 +160,9 @@ def test_an_invalid_value_is_reported_with_setting_fault_and_example(
     assert f"Example: {name}=" in message
 
 
-@pytest.mark.parametrize("name", ["SECRET_KEY", "GADGET_ENCRYPTION_KEYS", "DATABASE_URL", "HOST", "OPENAI_API_KEY"])
+@pytest.mark.parametrize(
+    "name", ["SECRET_KEY", "GADGET_ENCRYPTION_KEYS", "DATABASE_URL", "HOST", "OPENAI_API_KEY"]
+)
 @pytest.mark.parametrize("hidden", ["\n", "\r", "\t", "\x00", "\x1b", "\u200b", "\udcff"])
 def test_a_hidden_character_in_a_value_is_refused_without_showing_the_value(
     tmp_path: Path, name: str, hidden: str
@@ -144,20 +183,33 @@ def test_all_errors_are_reported_at_once(tmp_path: Path) -> None:
     with pytest.raises(SettingError) as caught:
         read({"DEBUG": "off", "PORT": "http", "TRUSTED_PROXIES": "0.0.0.0/0"}, tmp_path)
     names = [line.partition(":")[0] for line in str(caught.value).splitlines()]
-    assert names == ["SECRET_KEY", "GADGET_ENCRYPTION_KEYS", "GADGET_AUDIT_KEYS", "PORT", "TRUSTED_PROXIES"]
+    assert names == [
+        "SECRET_KEY",
+        "GADGET_ENCRYPTION_KEYS",
+        "GADGET_AUDIT_KEYS",
+        "PORT",
+        "TRUSTED_PROXIES",
+    ]
     with pytest.raises(SettingError) as caught:
-        read({"GADGET_TYPO": "1", "TRUSTED_PROXY": "1", "HOST": "two words", "PORT": "http"}, tmp_path)
+        read(
+            {"GADGET_TYPO": "1", "TRUSTED_PROXY": "1", "HOST": "two words", "PORT": "http"},
+            tmp_path,
+        )
     assert [line.split()[0].strip(":") for line in str(caught.value).splitlines()] == [
         "GADGET_TYPO", "TRUSTED_PROXY", "HOST",
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("host", ["::1", "0.0.0.0", "gadget", "gadget.example.com", "web_1", "localhost"])
+@pytest.mark.parametrize(
+    "host", ["::1", "0.0.0.0", "gadget", "gadget.example.com", "web_1", "localhost"]
+)
 def test_addresses_and_host_names_are_accepted(tmp_path: Path, host: str) -> None:
     assert read({**PRODUCTION, "HOST": host}, tmp_path).host == host
 
 
-@pytest.mark.parametrize("host", ["/run/postgresql", "db.example.com", "10.0.0.5", "db1,db2", "::1"])
+@pytest.mark.parametrize(
+    "host", ["/run/postgresql", "db.example.com", "10.0.0.5", "db1,db2", "::1"]
+)
 def test_every_kind_of_database_host_is_accepted(tmp_path: Path, host: str) -> None:
     url = f"postgresql:///gadget?host={host}&sslmode=verify-full&sslrootcert=system"
     assert read({**PRODUCTION, "DATABASE_URL": url}, tmp_path).database.host == host
@@ -165,7 +217,9 @@ def test_every_kind_of_database_host_is_accepted(tmp_path: Path, host: str) -> N
 
 @pytest.mark.parametrize("name", ["SECRET_KEY", "GADGET_ENCRYPTION_KEYS", "GADGET_AUDIT_KEYS"])
 def test_keys_are_required_while_debug_is_off(tmp_path: Path, name: str) -> None:
-    with pytest.raises(SettingError, match=f"^{name}: is not set; it is required while DEBUG is off"):
+    with pytest.raises(
+        SettingError, match=f"^{name}: is not set; it is required while DEBUG is off"
+    ):
         read({key: value for key, value in PRODUCTION.items() if key != name}, tmp_path)
 
 
@@ -254,8 +308,12 @@ def test_an_empty_value_counts_as_unset(tmp_path: Path) -> None:
     assert read({"PORT": "", "DATABASE_URL": " ", "DEBUG": ""}, tmp_path).port == 8000
 
 
-@pytest.mark.parametrize("variables", [{"ALLOWED_HOSTS": "gadget.example.com"}, {"HOST": "0.0.0.0"}])
-def test_debug_is_off_by_default_when_others_can_connect(tmp_path: Path, variables: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    "variables", [{"ALLOWED_HOSTS": "gadget.example.com"}, {"HOST": "0.0.0.0"}]
+)
+def test_debug_is_off_by_default_when_others_can_connect(
+    tmp_path: Path, variables: dict[str, str]
+) -> None:
     with pytest.raises(SettingError, match="required while DEBUG is off"):
         read(variables, tmp_path)
 
@@ -295,7 +353,10 @@ def test_simultaneous_first_starts_agree_on_the_keys(tmp_path: Path) -> None:
 
 
 def test_postgresql_addresses_are_parsed(tmp_path: Path) -> None:
-    site = read({"DATABASE_URL": "postgresql://me:p%40ss@db.example.com:5433/gadget?sslmode=require"}, tmp_path)
+    site = read(
+        {"DATABASE_URL": "postgresql://me:p%40ss@db.example.com:5433/gadget?sslmode=require"},
+        tmp_path,
+    )
     address = site.database
     assert (address.user, address.password, address.host, address.port, address.name) == (
         "me", "p@ss", "db.example.com", "5433", "gadget",
@@ -305,12 +366,17 @@ def test_postgresql_addresses_are_parsed(tmp_path: Path) -> None:
 
 
 def test_postgresql_can_be_reached_over_a_socket(tmp_path: Path) -> None:
-    address = read({"DATABASE_URL": "postgresql://me@/gadget?host=/run/postgresql"}, tmp_path).database
+    address = read(
+        {"DATABASE_URL": "postgresql://me@/gadget?host=/run/postgresql"}, tmp_path
+    ).database
     assert (address.host, address.port, address.name) == ("/run/postgresql", "", "gadget")
 
 
 def test_a_redis_unix_socket_is_converted_to_the_form_of_celery() -> None:
-    assert build_broker_url("unix:///run/redis.sock?db=3") == "redis+socket:///run/redis.sock?virtual_host=3"
+    assert (
+        build_broker_url("unix:///run/redis.sock?db=3")
+        == "redis+socket:///run/redis.sock?virtual_host=3"
+    )
     assert build_broker_url("redis://:pw@host:1/2") == "redis://:pw@host:1/2"
 
 
@@ -325,18 +391,25 @@ def test_a_socket_path_is_never_too_long(tmp_path: Path) -> None:
 def test_cookies_are_secure_if_every_origin_is_https(tmp_path: Path) -> None:
     assert not read({}, tmp_path).served_over_https
     assert read({"ALLOWED_ORIGINS": "https://a.example.com"}, tmp_path).served_over_https
-    assert not read({"ALLOWED_ORIGINS": "https://a.example.com,http://b.example.com"}, tmp_path).served_over_https
+    assert not read(
+        {"ALLOWED_ORIGINS": "https://a.example.com,http://b.example.com"}, tmp_path
+    ).served_over_https
 
 
 def test_links_use_the_first_origin_if_every_origin_is_https(tmp_path: Path) -> None:
     both = "https://a.example.com,https://b.example.com"
     assert read({"ALLOWED_ORIGINS": both}, tmp_path).origin == "https://a.example.com"
-    assert read({"ALLOWED_ORIGINS": "https://a.example.com,http://b.example.com"}, tmp_path).origin == ""
+    assert (
+        read({"ALLOWED_ORIGINS": "https://a.example.com,http://b.example.com"}, tmp_path).origin
+        == ""
+    )
     assert read({}, tmp_path).origin == ""
 
 
 def test_proxies_are_parsed_as_addresses_and_networks(tmp_path: Path) -> None:
-    proxies = read({"TRUSTED_PROXIES": "127.0.0.1, 10.0.0.0/24,2001:db8::/48"}, tmp_path).trusted_proxies
+    proxies = read(
+        {"TRUSTED_PROXIES": "127.0.0.1, 10.0.0.0/24,2001:db8::/48"}, tmp_path
+    ).trusted_proxies
     assert [str(network) for network in proxies] == ["127.0.0.1/32", "10.0.0.0/24", "2001:db8::/48"]
     assert read({}, tmp_path).trusted_proxies == ()
 
@@ -368,7 +441,9 @@ def test_only_this_machine_can_connect_unless_a_setting_allows_others(
 def test_every_part_reports_an_invalid_setting_in_one_sentence(tmp_path: Path, module: str) -> None:
     environment = {"PATH": os.environ["PATH"], "GADGET_DATA_DIR": str(tmp_path), "PORT": "none"}
     command = [sys.executable, "-m", *module.split()]
-    ended = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
+    ended = subprocess.run(
+        command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False
+    )
     assert (ended.returncode, ended.stdout) == (1, "")
     fault = "PORT: 'none' is not a whole number from 1 to 65535. Example: PORT=8000"
     assert ended.stderr.strip() == f"Gadget cannot start. {fault}"
@@ -385,7 +460,9 @@ def test_every_part_reports_an_invalid_setting_in_one_sentence(tmp_path: Path, m
         ),
     ],
 )
-def test_incomplete_mail_settings_are_refused(tmp_path: Path, environ: dict[str, str], fault: str) -> None:
+def test_incomplete_mail_settings_are_refused(
+    tmp_path: Path, environ: dict[str, str], fault: str
+) -> None:
     with pytest.raises(SettingError, match=fault):
         read_settings(environ, tmp_path)
 

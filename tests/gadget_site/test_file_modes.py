@@ -1,4 +1,5 @@
-"""Only the owner can open stored files: new ones, those of an older version, and those that the doctor names."""
+"""Only the owner can open stored files: new ones, those of an older version, and those that the
+doctor names."""
 
 from __future__ import annotations
 
@@ -29,7 +30,13 @@ def older(tmp_path: Path) -> Path:
     data = tmp_path / "var"
     (data / "files" / "1" / "reports").mkdir(parents=True)
     (tmp_path / "outside").mkdir()
-    for name in ("gadget.sqlite3", "gadget.sqlite3-wal", "secret_key", "files/1/reports/a.txt", "../outside/b.txt"):
+    for name in (
+        "gadget.sqlite3",
+        "gadget.sqlite3-wal",
+        "secret_key",
+        "files/1/reports/a.txt",
+        "../outside/b.txt",
+    ):
         (data / name).write_text("x")
         (data / name).chmod(0o644)
     (data / "files" / "1" / "way-out").symlink_to(tmp_path / "outside")
@@ -74,7 +81,11 @@ def test_a_folder_shared_by_all_users_stays_unchanged(tmp_path: Path) -> None:
 
 @pytest.mark.once
 def test_a_command_creates_everything_for_its_owner_alone(tmp_path: Path) -> None:
-    environment = {**TEST_ENVIRONMENT, "PATH": os.environ["PATH"], "GADGET_DATA_DIR": str(tmp_path / "var")}
+    environment = {
+        **TEST_ENVIRONMENT,
+        "PATH": os.environ["PATH"],
+        "GADGET_DATA_DIR": str(tmp_path / "var"),
+    }
     script = (
         "import os; os.umask(0o022); os.environ['DJANGO_SETTINGS_MODULE'] = 'gadget_site.settings'\n"
         "import django; django.setup()\n"
@@ -86,7 +97,9 @@ def test_a_command_creates_everything_for_its_owner_alone(tmp_path: Path) -> Non
     )
     subprocess.run([sys.executable, "-c", script], cwd=ROOT, env=environment, check=True)
     stored = list(list_stored_paths(tmp_path / "var", tmp_path / "var" / "gadget.sqlite3"))
-    assert {"gadget.sqlite3", "gadget.sqlite3-wal", "a.txt", ".gadget-folder"} <= {path.name for path in stored}
+    assert {"gadget.sqlite3", "gadget.sqlite3-wal", "a.txt", ".gadget-folder"} <= {
+        path.name for path in stored
+    }
     assert not list(find_open_paths(stored))
 
 

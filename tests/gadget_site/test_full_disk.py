@@ -78,10 +78,14 @@ def test_readiness_fails_when_nothing_can_be_saved(full_disk: str, client: Clien
 
 def test_the_doctor_reports_that_nothing_can_be_saved(full_disk: str) -> None:
     _, findings = examined()
-    assert f"nothing can be saved: {full_disk}" in [each["text"] for each in findings if not each["is_well"]]
+    assert f"nothing can be saved: {full_disk}" in [
+        each["text"] for each in findings if not each["is_well"]
+    ]
 
 
-def test_a_page_explains_that_nothing_can_be_saved(world: World, browser: Client, full_disk: str) -> None:
+def test_a_page_explains_that_nothing_can_be_saved(
+    world: World, browser: Client, full_disk: str
+) -> None:
     task = "Look around. " * 1500
     response = browser.post("/", {"employee": world.employee.pk, "task": task})
     text = response.content.decode()
@@ -91,23 +95,33 @@ def test_a_page_explains_that_nothing_can_be_saved(world: World, browser: Client
     assert not Run.objects.exists()
 
 
-def test_the_api_explains_that_nothing_can_be_saved(world: World, browser: Client, full_disk: str) -> None:
+def test_the_api_explains_that_nothing_can_be_saved(
+    world: World, browser: Client, full_disk: str
+) -> None:
     body = {"employee_id": str(world.employee.pk), "task": "Look around. " * 1500}
     response = browser.post("/api/runs", body, content_type="application/json")
     assert (response.status_code, response.json()["code"]) == (503, "database_away")
     assert response.json()["detail"].startswith(full_disk)
 
 
-def test_a_folder_that_cannot_be_written_is_reported(client: Client, settings: Settings, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_reported(
+    client: Client, settings: Settings, tmp_path: Path
+) -> None:
     (tmp_path / "file").touch()
     settings.GADGET_FILES_DIR = tmp_path / "file" / "files"
     assert "files" in client.get("/api/ready").json()["degraded"]
     _, findings = examined()
-    assert "The files folder is not writable: Not a directory." in [each["text"] for each in findings]
+    assert "The files folder is not writable: Not a directory." in [
+        each["text"] for each in findings
+    ]
 
 
 def test_a_full_disk_under_the_folder_is_reported(tmp_path: Path) -> None:
-    environment = {**TEST_ENVIRONMENT, "PYTHONDONTWRITEBYTECODE": "1", "GADGET_DATA_DIR": str(tmp_path)}
+    environment = {
+        **TEST_ENVIRONMENT,
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "GADGET_DATA_DIR": str(tmp_path),
+    }
     script = (
         "import os, resource; os.environ['DJANGO_SETTINGS_MODULE'] = 'gadget_site.settings'\n"
         "import django; django.setup()\n"
@@ -115,7 +129,12 @@ def test_a_full_disk_under_the_folder_is_reported(tmp_path: Path) -> None:
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)); print(try_files())\n"
     )
     told = subprocess.run(
-        [sys.executable, "-c", script], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-c", script],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert told.stdout == "The files folder is not writable: File too large.\n"
     assert not list((tmp_path / "files").iterdir())
@@ -145,9 +164,12 @@ def value_of(statement: str) -> Any:
 
 @pytest.mark.parametrize("room", [1_000, 200_000])
 def test_a_first_start_on_a_full_disk_fails_with_one_sentence(tmp_path: Path, room: int) -> None:
-    """No file may grow beyond this size, so that SQLite fills its disk at the first or a later migration."""
+    """No file may grow beyond this size, so that SQLite fills its disk at the first or a later
+    migration."""
     kept = {name: value for name, value in TEST_ENVIRONMENT.items() if name != "DATABASE_URL"}
-    kept["PYTHONDONTWRITEBYTECODE"] = "1"  # otherwise the next process would find truncated compiled files
+    kept["PYTHONDONTWRITEBYTECODE"] = (
+        "1"  # otherwise the next process would find truncated compiled files
+    )
     script = (
         f"import resource, runpy, sys; resource.setrlimit(resource.RLIMIT_FSIZE, ({room}, {room}))\n"
         "sys.argv = ['manage.py', 'migrate', '--skip-checks', '--verbosity', '0']\n"

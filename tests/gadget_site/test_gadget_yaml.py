@@ -57,12 +57,24 @@ WRONG = [
 ]  # fmt: skip
 
 
-@feature("The toolbox and its settings", "`gadget.yaml`, in both spellings, with `${NAME}`", "tools/config.py")
+@feature(
+    "The toolbox and its settings",
+    "`gadget.yaml`, in both spellings, with `${NAME}`",
+    "tools/config.py",
+)
 def test_both_spellings_are_read_and_variables_are_substituted() -> None:
     config = read_config(WHOLE, {"SEARCH_KEY": "k-1", "SUFFIX": "77"})
     tools = config.tools
-    assert (tools.orchestrator_id, tools.default_timeout, tools.max_concurrent_calls) == ("north", 12.5, 4)
-    assert (tools.log_calls, tools.allow_dynamic_registration, tools.strict_capabilities) == (False, False, False)
+    assert (tools.orchestrator_id, tools.default_timeout, tools.max_concurrent_calls) == (
+        "north",
+        12.5,
+        4,
+    )
+    assert (tools.log_calls, tools.allow_dynamic_registration, tools.strict_capabilities) == (
+        False,
+        False,
+        False,
+    )
     assert tools.disabled == {"data.archiveAll", "web.fetchPage@1.0"}
     assert tools.features_by_tool == {"search_google": {"web"}}
     assert tools.plugins == ("iban", "other.tools")
@@ -73,10 +85,15 @@ def test_both_spellings_are_read_and_variables_are_substituted() -> None:
     }
 
 
-@pytest.mark.parametrize("text", ["google: {cse: {apiKey: k-1, engineId: e}}", "google: {api_key: k-1, engine_id: e}"])
+@pytest.mark.parametrize(
+    "text", ["google: {cse: {apiKey: k-1, engineId: e}}", "google: {api_key: k-1, engine_id: e}"]
+)
 def test_google_can_be_a_top_level_key(text: str) -> None:
     config = read_config(f"{text}\nservices: {{github: {{token: t}}}}\n", {})
-    assert config.services == {"google.cse": {"api_key": "k-1", "engine_id": "e"}, "github": {"token": "t"}}
+    assert config.services == {
+        "google.cse": {"api_key": "k-1", "engine_id": "e"},
+        "github": {"token": "t"},
+    }
 
 
 def test_an_unset_variable_disables_only_its_own_service() -> None:
@@ -97,7 +114,11 @@ def test_an_unset_variable_disables_only_its_own_service() -> None:
 def test_omitted_keys_have_defaults(text: str) -> None:
     config = read_config(text, {})
     assert config == Config()
-    assert (config.tools.default_timeout, config.tools.max_concurrent_calls, config.tools.log_calls) == (30, 10, True)
+    assert (
+        config.tools.default_timeout,
+        config.tools.max_concurrent_calls,
+        config.tools.log_calls,
+    ) == (30, 10, True)
     assert config.environment == Environment.empty()
 
 
@@ -130,5 +151,7 @@ def test_an_invalid_file_stops_the_start(tmp_path: Path) -> None:
 
 def test_a_file_beside_manage_py_is_found_automatically(tmp_path: Path) -> None:
     (tmp_path / "gadget.yaml").write_text("services:\n  github:\n    token: ${TOKEN}\n")
-    site = read_settings({"GADGET_DATA_DIR": str(tmp_path), "TOKEN": "from-the-environment"}, tmp_path)
+    site = read_settings(
+        {"GADGET_DATA_DIR": str(tmp_path), "TOKEN": "from-the-environment"}, tmp_path
+    )
     assert site.config.environment.credentials["github"]["token"] == "from-the-environment"

@@ -26,7 +26,9 @@ def started() -> dict[str, object]:
     """A process with the same modules as web and workers."""
     command = [sys.executable, "-c", STARTED]
     environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "gadget_site.settings"}
-    done = subprocess.run(command, cwd=settings.BASE_DIR, env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        command, cwd=settings.BASE_DIR, env=environment, capture_output=True, text=True, check=True
+    )
     found: dict[str, object] = json.loads(done.stdout)
     return found
 

@@ -57,10 +57,14 @@ except ValueError:
 
 
 @pytest.fixture(scope="module", params=["text", "json"])
-def lines(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+def lines(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[str, str]:
     """The format, and the lines that a process with known secrets wrote in it."""
     config = tmp_path_factory.mktemp("config") / "gadget.yaml"
-    config.write_text("tools: {orchestrator_id: north}\nservices: {github: {token: token-of-a-service}}")
+    config.write_text(
+        "tools: {orchestrator_id: north}\nservices: {github: {token: token-of-a-service}}"
+    )
     environment = {
         "DEBUG": "off",
         "SECRET_KEY": SECRET_KEY,
@@ -78,14 +82,20 @@ def lines(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 def speak(script: str, environment: dict[str, str]) -> str:
     """Run the script and return its log."""
     done = subprocess.run(
-        [sys.executable, "-c", script], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-c", script],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return done.stderr
 
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory: pytest.TempPathFactory) -> dict[int | None, list[dict[str, Any]]]:
-    """The same lines without an organization, for the one with common credentials, and for another one."""
+    """The same lines without an organization, for the one with common credentials, and for another
+    one."""
     environment = {
         "DEBUG": "off",
         "SECRET_KEY": SECRET_KEY,
@@ -94,7 +104,10 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> dict[int | None, list[dict
         "GADGET_DATA_DIR": str(tmp_path_factory.mktemp("data")),
         "LOG_FORMAT": "json",
     }
-    written = [json.loads(line) for line in speak(SPEAK_OF_TENANTS % {"canary": CANARY}, environment).splitlines()]
+    written = [
+        json.loads(line)
+        for line in speak(SPEAK_OF_TENANTS % {"canary": CANARY}, environment).splitlines()
+    ]
     return {
         organization: [row for row in written if row.get("organization") == organization]
         for organization in (None, 7, 8)
@@ -117,9 +130,15 @@ def test_a_credential_that_is_a_common_value_hides_nothing_in_lines_of_others(
     assert library["event"].startswith("request to 127.0.0.1 failed")
 
 
-def test_a_credential_never_hides_text_of_our_own_code(rows: dict[int | None, list[dict[str, Any]]]) -> None:
+def test_a_credential_never_hides_text_of_our_own_code(
+    rows: dict[int | None, list[dict[str, Any]]],
+) -> None:
     login, failed, _, _ = rows[7]
-    assert (login["event"], login["logger"], login["address"]) == ("login failed", "gadget_site.web", "[hidden]")
+    assert (login["event"], login["logger"], login["address"]) == (
+        "login failed",
+        "gadget_site.web",
+        "[hidden]",
+    )
     assert login["timestamp"].endswith("Z")
     assert failed["event"] == "request to [hidden] failed: ValueError('[hidden] [hidden]')"
 
@@ -128,7 +147,9 @@ def test_a_canary_credential_is_in_no_line(rows: dict[int | None, list[dict[str,
     for_nobody, own = json.dumps(rows[None]), json.dumps(rows[7])
     assert CANARY not in for_nobody + own
     assert "hunter22" not in own
-    assert "hunter22" in for_nobody, "control: a short value of an unknown organization is no secret there"
+    assert "hunter22" in for_nobody, (
+        "control: a short value of an unknown organization is no secret there"
+    )
     assert "Traceback" in rows[None][3]["exception"]
 
 
@@ -156,7 +177,12 @@ def test_no_secret_is_in_the_log(lines: tuple[str, str]) -> None:
 def test_every_fact_is_logged(lines: tuple[str, str]) -> None:
     form, written = lines
     assert "north" in written
-    for fact in ("asked the model", "connected to redis://:[hidden]@host:6379/0", "failed", "ValueError"):
+    for fact in (
+        "asked the model",
+        "connected to redis://:[hidden]@host:6379/0",
+        "failed",
+        "ValueError",
+    ):
         assert fact in written
     if form == "json":
         rows = [json.loads(line) for line in written.splitlines()]

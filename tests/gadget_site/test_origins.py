@@ -32,7 +32,9 @@ HOST = "localhost:8000"
         (HOST, "http://gadget.example.com", False),
     ],
 )
-def test_an_origin_consists_of_scheme_host_and_port(settings: Settings, host: str, origin: str, known: bool) -> None:
+def test_an_origin_consists_of_scheme_host_and_port(
+    settings: Settings, host: str, origin: str, known: bool
+) -> None:
     settings.ALLOWED_HOSTS = ["localhost", "[::1]"]
     settings.ALLOWED_ORIGINS = ["https://gadget.example.com"]
     assert is_known_origin(scope(host=host, origin=origin)) is known
@@ -45,8 +47,13 @@ def test_a_cookie_without_an_origin_is_refused(settings: Settings) -> None:
 def test_a_token_needs_no_origin_but_a_foreign_one_is_refused(settings: Settings) -> None:
     settings.ALLOWED_HOSTS = ["localhost"]
     assert is_known_origin(scope(host=HOST, authorization="Bearer token"))
-    assert not is_known_origin(scope(host=HOST, authorization="Bearer token", origin="http://evil.example.com"))
+    assert not is_known_origin(
+        scope(host=HOST, authorization="Bearer token", origin="http://evil.example.com")
+    )
 
 
 def scope(**headers: str) -> dict[str, Any]:
-    return {"type": "websocket", "headers": [(name.encode(), value.encode()) for name, value in headers.items()]}
+    return {
+        "type": "websocket",
+        "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+    }

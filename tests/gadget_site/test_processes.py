@@ -1,4 +1,5 @@
-"""The real parts start on the test database, find each other through Redis, and recover after losing it."""
+"""The real parts start on the test database, find each other through Redis, and recover after
+losing it."""
 
 from __future__ import annotations
 
@@ -29,7 +30,9 @@ def test_a_killed_worker_is_missed_and_a_stopped_one_is_not(installation: Instal
     assert "worker" in degraded(installation)
 
 
-def test_a_worker_receives_messages_again_within_seconds_after_redis_was_wiped(installation: Installation) -> None:
+def test_a_worker_receives_messages_again_within_seconds_after_redis_was_wiped(
+    installation: Installation,
+) -> None:
     worker = installation.start_worker()
     until(lambda: listeners(installation) == 1)
     installation.wipe_redis()

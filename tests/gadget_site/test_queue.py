@@ -87,16 +87,23 @@ def assert_at_work(worker: RealProcess, installation: Installation, client: redi
     assert worker.is_alive, worker.output
 
 
-def test_an_unreadable_element_is_dropped(worker: RealProcess, installation: Installation, client: redis.Redis) -> None:
+def test_an_unreadable_element_is_dropped(
+    worker: RealProcess, installation: Installation, client: redis.Redis
+) -> None:
     for number in range(2 * THREADS):
-        tagged = (each.replace(b'"delivery_tag": "1"', b'"delivery_tag": "%d"' % number) for each in CORRUPT)
+        tagged = (
+            each.replace(b'"delivery_tag": "1"', b'"delivery_tag": "%d"' % number)
+            for each in CORRUPT
+        )
         client.rpush(installation.queue, *tagged)
     until(lambda: client.exists(installation.queue) == 0)
     assert_at_work(worker, installation, client)
     worker.await_line("dropped a queue element that is not a message")
 
 
-def test_a_key_of_another_type_is_deleted(worker: RealProcess, installation: Installation, client: redis.Redis) -> None:
+def test_a_key_of_another_type_is_deleted(
+    worker: RealProcess, installation: Installation, client: redis.Redis
+) -> None:
     client.rpush(f"{installation.queue}\x06\x163", "not json")
     for key in (installation.queue, f"_kombu.binding.{installation.queue}"):
         client.delete(key)
@@ -106,13 +113,19 @@ def test_a_key_of_another_type_is_deleted(worker: RealProcess, installation: Ins
     assert_at_work(worker, installation, client)
 
 
-def test_a_worker_neither_gossips_nor_mingles_however_it_was_started(installation: Installation) -> None:
+def test_a_worker_neither_gossips_nor_mingles_however_it_was_started(
+    installation: Installation,
+) -> None:
     probe = (
         "from gadget_site.celery import app; worker = app.Worker(pool='threads');"
         "print([step.alias for step in worker.consumer.blueprint.order if getattr(step, 'enabled', True)])"
     )
     asked = subprocess.run(
-        [sys.executable, "-c", probe], env=installation.environment, capture_output=True, text=True, check=False
+        [sys.executable, "-c", probe],
+        env=installation.environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert "'Tasks'" in asked.stderr
     assert not {"Gossip", "Mingle", "Heart"} & set(re.findall(r"\w+", asked.stderr))
@@ -123,7 +136,9 @@ def test_a_web_part_that_cannot_listen_fails_with_the_reason(installation: Insta
         port = str(taken.getsockname()[1])
         environment = {**os.environ, **installation.environment, "PORT": port}
         command = [sys.executable, "-m", "gadget_site.web"]
-        ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
+        ended = subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=False, timeout=60
+        )
     assert ended.returncode == 1
     assert f"Cannot listen on 127.0.0.1:{port}" in ended.stderr
     assert "web ready" not in ended.stdout + ended.stderr

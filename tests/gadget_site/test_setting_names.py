@@ -19,10 +19,14 @@ from gadget_site.faults import SettingError
         ("GADGET_PORT", "GADGET_"),
     ],
 )
-def test_an_unknown_name_is_refused_with_the_nearest_setting(tmp_path: Path, name: str, nearest: str) -> None:
+def test_an_unknown_name_is_refused_with_the_nearest_setting(
+    tmp_path: Path, name: str, nearest: str
+) -> None:
     with pytest.raises(SettingError) as caught:
         read_settings({"DEBUG": "off", name: "anything"}, tmp_path)
-    assert str(caught.value).startswith(f"{name}: there is no such setting; the nearest name is {nearest}")
+    assert str(caught.value).startswith(
+        f"{name}: there is no such setting; the nearest name is {nearest}"
+    )
 
 
 @pytest.mark.parametrize(
@@ -43,7 +47,9 @@ def test_an_unknown_name_is_refused_with_the_nearest_setting(tmp_path: Path, nam
         ("DATABSAE_POOL", "DATABASE_POOL"),
     ],
 )
-def test_a_near_miss_of_a_setting_is_refused_with_the_setting(tmp_path: Path, name: str, meant: str) -> None:
+def test_a_near_miss_of_a_setting_is_refused_with_the_setting(
+    tmp_path: Path, name: str, meant: str
+) -> None:
     with pytest.raises(SettingError) as caught:
         read_settings({name: "anything"}, tmp_path)
     assert str(caught.value) == f"{name} is not a setting. Did you mean {meant}?"
@@ -70,7 +76,9 @@ def test_a_near_miss_beside_the_setting_or_in_gadget_yaml_is_accepted(tmp_path: 
     given = {"WORKER_THREAD": "1", "WORKER_THREADS": "7"}
     assert read_settings(given, tmp_path).worker_threads == 7
     (tmp_path / "gadget.yaml").write_text("services:\n  post:\n    host: ${ALLOWED_HOST}\n")
-    assert read_settings({"ALLOWED_HOST": "a.example"}, tmp_path).config.services == {"post": {"host": "a.example"}}
+    assert read_settings({"ALLOWED_HOST": "a.example"}, tmp_path).config.services == {
+        "post": {"host": "a.example"}
+    }
 
 
 def test_names_that_kubernetes_gives_every_container_are_accepted(tmp_path: Path) -> None:
@@ -87,5 +95,9 @@ def test_names_that_kubernetes_gives_every_container_are_accepted(tmp_path: Path
 
 def test_names_of_the_tests_and_of_gadget_yaml_are_accepted(tmp_path: Path) -> None:
     (tmp_path / "gadget.yaml").write_text("services:\n  post:\n    token: ${GADGET_POST_TOKEN}\n")
-    given = {"GADGET_TEST_DATABASE": "sqlite", "GADGET_TESTS_GIVEN": "1", "GADGET_POST_TOKEN": "a-token"}
+    given = {
+        "GADGET_TEST_DATABASE": "sqlite",
+        "GADGET_TESTS_GIVEN": "1",
+        "GADGET_POST_TOKEN": "a-token",
+    }
     assert read_settings(given, tmp_path).config.services == {"post": {"token": "a-token"}}

@@ -1,6 +1,8 @@
-"""The database falls silent: readiness reports it within two seconds, hanging requests end, and everything recovers.
+"""The database falls silent: readiness reports it within two seconds, hanging requests end, and
+everything recovers.
 
-PostgreSQL is reached through a proxy that stops forwarding; SQLite has no link, so another process holds its lock.
+PostgreSQL is reached through a proxy that stops forwarding; SQLite has no link, so another process
+holds its lock.
 """
 
 from __future__ import annotations
@@ -46,7 +48,9 @@ def silent_database(proxy: SilentProxy | None) -> Iterator[None]:
         yield
         proxy.resume()
         return
-    with closing(sqlite3.connect(connection.settings_dict["NAME"], timeout=20, isolation_level=None)) as stranger:
+    with closing(
+        sqlite3.connect(connection.settings_dict["NAME"], timeout=20, isolation_level=None)
+    ) as stranger:
         stranger.execute("BEGIN IMMEDIATE")
         yield
         stranger.execute("ROLLBACK")
@@ -63,7 +67,9 @@ def test_readiness_responds_in_bounded_time_and_hanging_requests_block_nobody(
     hanging: list[threading.Thread] = []
     with silent_database(proxy):
         for _ in range(HANGING):
-            hanging.append(threading.Thread(target=ask_for_employees, args=(installation,), daemon=True))
+            hanging.append(
+                threading.Thread(target=ask_for_employees, args=(installation,), daemon=True)
+            )
             hanging[-1].start()
         responses: list[tuple[int, float]] = []
         while [status for status, _ in responses[-5:]] != [503] * 5:
@@ -74,7 +80,9 @@ def test_readiness_responds_in_bounded_time_and_hanging_requests_block_nobody(
         assert get(f"{installation.url}/api/health").status == 200
     began = time.monotonic()
     while readiness(installation)[0] != 200:
-        assert time.monotonic() - began < 10, "it takes too long to notice that the database is back"
+        assert time.monotonic() - began < 10, (
+            "it takes too long to notice that the database is back"
+        )
         time.sleep(0.05)
     for thread in hanging:
         thread.join(10)
@@ -111,11 +119,16 @@ def test_a_backup_and_a_migration_have_no_time_limit() -> None:
 
 @pytest.mark.once
 def test_a_silently_cut_link_is_detected(tmp_path: Path) -> None:
-    options = build_database_settings(DatabaseAddress("postgresql", "gadget", host="db"), 24)["OPTIONS"]
+    options = build_database_settings(DatabaseAddress("postgresql", "gadget", host="db"), 24)[
+        "OPTIONS"
+    ]
     assert options["connect_timeout"] <= 5
     assert options["tcp_user_timeout"] <= 10_000
     assert options["keepalives"] == 1
-    assert options["keepalives_idle"] + options["keepalives_interval"] * options["keepalives_count"] <= 20
+    assert (
+        options["keepalives_idle"] + options["keepalives_interval"] * options["keepalives_count"]
+        <= 20
+    )
     assert options["pool"]["timeout"] <= 10
 
 
@@ -124,7 +137,9 @@ def test_the_server_probes_silent_links_as_its_clients_do() -> None:
     if connection.vendor == "sqlite":
         return
     with connection.cursor() as cursor:
-        cursor.execute("SELECT name, reset_val, source FROM pg_settings WHERE name LIKE 'tcp_%' ORDER BY name")
+        cursor.execute(
+            "SELECT name, reset_val, source FROM pg_settings WHERE name LIKE 'tcp_%' ORDER BY name"
+        )
         assert cursor.fetchall() == [
             ("tcp_keepalives_count", "2", "client"),
             ("tcp_keepalives_idle", "10", "client"),

@@ -1,4 +1,5 @@
-"""A part that dies is restarted, parts that keep dying stop everything, and nothing outlives its supervisor."""
+"""A part that dies is restarted, parts that keep dying stop everything, and nothing outlives its
+supervisor."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ ROOT = Path(__file__).resolve().parents[2]
 SLEEPER = "import os, time; print('pid', os.getpid(), flush=True); time.sleep(60)"
 DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); time.sleep(60)"
 PARENT = (
-    "import os, time, subprocess, sys; p = subprocess.Popen(['sleep', '60']); print('pid', p.pid, flush=True); p.wait()"
+    "import os, time, subprocess, sys; p = subprocess.Popen(['sleep', '60']); "
+    "print('pid', p.pid, flush=True); p.wait()"
 )
 FROZEN = (
     "import ctypes, os; from pathlib import Path; print('pid', os.getpid(), flush=True);"
@@ -65,13 +67,16 @@ def test_five_deaths_in_a_minute_stop_everything_and_the_last_lines_say_why() ->
     supervisor = Supervisor(ROOT, PartsOutput(output))
     supervisor.start(python("sweeper", "print('no database'); raise SystemExit(3)"))
     with pytest.raises(
-        TooManyDeathsError, match=r"5 processes died .* sweeper \(ended with code 3\)[\s\S]*no database"
+        TooManyDeathsError,
+        match=r"5 processes died .* sweeper \(ended with code 3\)[\s\S]*no database",
     ):
         supervisor.watch(30)
     supervisor.stop()
 
 
-def test_a_part_whose_heartbeat_stopped_is_replaced_as_often_as_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_whose_heartbeat_stopped_is_replaced_as_often_as_needed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("gadget_site.management.supervisor.FROZEN_AFTER_S", 0.1)
     output = io.StringIO()
     supervisor = Supervisor(ROOT, PartsOutput(output))
@@ -94,7 +99,9 @@ def test_a_part_that_never_had_a_heartbeat_is_left_alone(monkeypatch: pytest.Mon
     supervisor.stop()
 
 
-def test_time_in_which_the_supervisor_was_suspended_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_time_in_which_the_supervisor_was_suspended_does_not_count(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("gadget_site.management.supervisor.FROZEN_AFTER_S", 0.3)
     monkeypatch.setattr("gadget_site.management.supervisor.CHECK_EVERY_S", 0.1)
     output = io.StringIO()
@@ -111,9 +118,15 @@ def test_time_in_which_the_supervisor_was_suspended_does_not_count(monkeypatch: 
 def test_quiet_parts_print_only_when_they_die() -> None:
     output = io.StringIO()
     supervisor = Supervisor(ROOT, PartsOutput(output))
-    supervisor.start(ProcessSpec("redis", (sys.executable, "-c", "print('secret of a good night')"), is_quiet=True))
+    supervisor.start(
+        ProcessSpec(
+            "redis", (sys.executable, "-c", "print('secret of a good night')"), is_quiet=True
+        )
+    )
     until(lambda: "restarting it" in output.getvalue(), supervisor)
-    assert output.getvalue().startswith("redis    | secret of a good night\nredis    | ended with code 0")
+    assert output.getvalue().startswith(
+        "redis    | secret of a good night\nredis    | ended with code 0"
+    )
     supervisor.stop()
 
 
@@ -137,7 +150,9 @@ def test_processes_started_by_a_part_end_with_it() -> None:
 
 
 def test_parts_end_when_their_supervisor_is_killed() -> None:
-    keeper = subprocess.Popen([sys.executable, "-c", KEEPER], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    keeper = subprocess.Popen(
+        [sys.executable, "-c", KEEPER], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
     assert keeper.stdout is not None
     pid = int(keeper.stdout.readline().split()[-1])
     assert is_alive(pid)
@@ -156,11 +171,15 @@ def pids(output: io.StringIO) -> list[int]:
 
 def is_alive(pid: int) -> bool:
     """Return True if the process runs; an unreaped zombie does not."""
-    state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
+    state = subprocess.run(
+        ["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False
+    ).stdout
     return bool(state.strip()) and "Z" not in state
 
 
-def until(condition: Callable[[], bool], supervisor: Supervisor | None = None, seconds: float = 15) -> None:
+def until(
+    condition: Callable[[], bool], supervisor: Supervisor | None = None, seconds: float = 15
+) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "this did not come true in time"

@@ -19,7 +19,10 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 READY = "Gadget is ready: "
 PATIENCE_S = 60.0
-KEYS = ("dGVzdHMtb25seS10ZXN0cy1vbmx5LXRlc3RzLW9ubHk=", "YXVkaXQtdGVzdHMtb25seS1hdWRpdC10ZXN0cy1vbmw=")
+KEYS = (
+    "dGVzdHMtb25seS10ZXN0cy1vbmx5LXRlc3RzLW9ubHk=",
+    "YXVkaXQtdGVzdHMtb25seS1hdWRpdC10ZXN0cy1vbmw=",
+)
 
 
 class Up:
@@ -28,7 +31,11 @@ class Up:
     def __init__(self, folder: Path, port: int, *arguments: str, **variables: str) -> None:
         self.folder, self.port = folder, port
         self.lines: list[str] = []
-        kept = {name: value for name, value in os.environ.items() if name in {"PATH", "HOME", "LANG", "TMPDIR"}}
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if name in {"PATH", "HOME", "LANG", "TMPDIR"}
+        }
         self.environment = {**kept, "GADGET_DATA_DIR": str(folder), "PORT": str(port), **variables}
         self.process = subprocess.Popen(
             [sys.executable, "manage.py", "up", *arguments],
@@ -69,7 +76,9 @@ class Up:
 
     def parts(self) -> dict[int, str]:
         """The command lines of the processes for this data folder, by process id."""
-        listing = subprocess.run(["ps", "-axww", "-o", "pid=,command="], capture_output=True, text=True, check=True)
+        listing = subprocess.run(
+            ["ps", "-axww", "-o", "pid=,command="], capture_output=True, text=True, check=True
+        )
         rows = (line.strip().partition(" ") for line in listing.stdout.splitlines())
         return {int(pid): command for pid, _, command in rows if self._is_mine(int(pid), command)}
 
@@ -77,7 +86,9 @@ class Up:
         if str(self.folder) in command:
             return True
         try:
-            return f"GADGET_DATA_DIR={self.folder}" in Path(f"/proc/{pid}/environ").read_text(errors="replace")
+            return f"GADGET_DATA_DIR={self.folder}" in Path(f"/proc/{pid}/environ").read_text(
+                errors="replace"
+            )
         except OSError:
             return False
 
@@ -149,7 +160,9 @@ def test_killing_up_ends_its_parts_and_the_next_one_starts(up: Up) -> None:
 
 
 @pytest.mark.alone
-def test_a_start_behind_a_proxy_prints_the_public_address_and_logs_only_json(tmp_path: Path, port: int) -> None:
+def test_a_start_behind_a_proxy_prints_the_public_address_and_logs_only_json(
+    tmp_path: Path, port: int
+) -> None:
     up = Up(
         tmp_path / "var",
         port,
@@ -167,7 +180,9 @@ def test_a_start_behind_a_proxy_prints_the_public_address_and_logs_only_json(tmp
     rows = [json.loads(line) for line in up.lines]
     assert {"up", "web", "worker1", "sweeper"} <= {row["part"] for row in rows}
     assert all(row["event"] and row["timestamp"] for row in rows)
-    assert not [row for row in rows if row.get("level") in {"warning", "error"} or "exception" in row]
+    assert not [
+        row for row in rows if row.get("level") in {"warning", "error"} or "exception" in row
+    ]
 
 
 @pytest.mark.timeout(90)
@@ -185,7 +200,9 @@ def test_a_port_in_use_is_reported_before_anything_starts(tmp_path: Path) -> Non
 def test_an_invalid_setting_ends_the_start_with_one_line(tmp_path: Path, port: int) -> None:
     up = Up(tmp_path, port, "--demo", DATABASE_URL="mysql://localhost/gadget")
     assert up.process.wait(PATIENCE_S) == 1
-    up.until_said("Gadget cannot start. DATABASE_URL: 'mysql://localhost/gadget' begins with neither")
+    up.until_said(
+        "Gadget cannot start. DATABASE_URL: 'mysql://localhost/gadget' begins with neither"
+    )
     assert "Traceback" not in up.output
 
 

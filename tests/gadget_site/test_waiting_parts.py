@@ -1,4 +1,5 @@
-"""Parts that start before the database is migrated wait for it, say so once, and then start automatically."""
+"""Parts that start before the database is migrated wait for it, say so once, and then start
+automatically."""
 
 from __future__ import annotations
 
@@ -18,7 +19,11 @@ from django.db import connection
 from django.db.migrations.loader import MigrationLoader
 
 from gadget_site.addresses import parse_database_url
-from gadget_site.management.processes import build_sweeper_process, build_web_process, build_worker_process
+from gadget_site.management.processes import (
+    build_sweeper_process,
+    build_web_process,
+    build_worker_process,
+)
 from tests.gadget_site.backups.places import empty_database
 from tests.http import get
 from tests.processes import Installation, RealProcess
@@ -51,7 +56,9 @@ def execute(url: str, statement: str) -> None:
 
 def start_migrate(environment: dict[str, str]) -> subprocess.Popen[str]:
     command = [sys.executable, str(settings.BASE_DIR / "manage.py"), "migrate", "--verbosity", "0"]
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
 
 
 def migrate(environment: dict[str, str]) -> None:
@@ -90,7 +97,9 @@ def test_parts_on_an_empty_database_wait_and_start_once_it_is_migrated(
     assert response.headers["retry-after"] == "2"
     assert get(f"{installation.url}/api/health").status == 200
     assert b"gadget_database_up 0.0" in get(f"{installation.url}/metrics").body
-    assert [get(f"{installation.url}{path}").status for path in ("/", "/api/employees", "/mcp")] == [503] * 3
+    assert [
+        get(f"{installation.url}{path}").status for path in ("/", "/api/employees", "/mcp")
+    ] == [503] * 3
     migrate(installation.environment)
     for part in parts:
         part.await_line(" ready")
@@ -99,7 +108,9 @@ def test_parts_on_an_empty_database_wait_and_start_once_it_is_migrated(
     assert b"gadget_database_up 1.0" in get(f"{installation.url}/metrics").body
 
 
-def test_parts_on_an_older_database_wait_for_the_missing_migration(installation: Installation, empty_url: str) -> None:
+def test_parts_on_an_older_database_wait_for_the_missing_migration(
+    installation: Installation, empty_url: str
+) -> None:
     installation.variables = {"DATABASE_URL": empty_url}
     migrate(installation.environment)
     row = f"app = 'runs' AND name = '{NEWEST_MIGRATION}'"
@@ -108,7 +119,9 @@ def test_parts_on_an_older_database_wait_for_the_missing_migration(installation:
     fix = "Run: python manage.py migrate"
     check_waiting(parts, f"1 migration is not applied (runs.{NEWEST_MIGRATION}). {fix}")
     assert get(f"{installation.url}/api/ready").json()["code"] == "not_migrated"
-    execute(empty_url, f"UPDATE django_migrations SET app = 'runs' WHERE name = '{NEWEST_MIGRATION}'")
+    execute(
+        empty_url, f"UPDATE django_migrations SET app = 'runs' WHERE name = '{NEWEST_MIGRATION}'"
+    )
     for part in parts:
         part.await_line(" ready")
 
@@ -126,7 +139,9 @@ def test_a_waiting_web_part_ends_when_it_belongs_to_another_installation(
     web = installation.spawn(build_web_process())
     web.await_line(WAITING)
     (Path(installation.environment["GADGET_DATA_DIR"]) / "files" / "1").mkdir(parents=True)
-    (Path(installation.environment["GADGET_DATA_DIR"]) / "files" / ".gadget-folder").write_text("0" * 32)
+    (Path(installation.environment["GADGET_DATA_DIR"]) / "files" / ".gadget-folder").write_text(
+        "0" * 32
+    )
     migrate(installation.environment)
     assert web.wait_for_end() == 1
     assert "Gadget cannot start. The files folder" in web.output
@@ -139,7 +154,9 @@ def test_migrate_waits_for_its_server_with_one_line(empty_url: str, tmp_path: Pa
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = int(probe.getsockname()[1])
     login, name = connection.settings_dict["USER"], parse_database_url(empty_url).name
-    process = start_migrate(environment_at(f"postgresql://{login}@127.0.0.1:{port}/{name}", tmp_path))
+    process = start_migrate(
+        environment_at(f"postgresql://{login}@127.0.0.1:{port}/{name}", tmp_path)
+    )
     assert process.stdout is not None
     line = process.stdout.readline()
     assert "Waiting for the database server." in line
@@ -157,7 +174,9 @@ def test_migrate_ends_at_once_when_the_server_refuses_the_login(tmp_path: Path) 
         return
     proxy = SilentProxy()
     try:
-        url = f"postgresql://stranger:wrong@127.0.0.1:{proxy.port}/{connection.settings_dict['NAME']}"
+        url = (
+            f"postgresql://stranger:wrong@127.0.0.1:{proxy.port}/{connection.settings_dict['NAME']}"
+        )
         process = start_migrate(environment_at(url, tmp_path))
         output, _ = process.communicate(timeout=PATIENCE_S)
     finally:

@@ -1,4 +1,5 @@
-"""A request that waits for the decision of an ask holds no thread, and one key cannot fill the process with them."""
+"""A request that waits for the decision of an ask holds no thread, and one key cannot fill the
+process with them."""
 
 from __future__ import annotations
 
@@ -42,19 +43,24 @@ def ask_for(
     parts: int = 1,
     reads: int | None = None,
 ) -> list[str]:
-    """Send a request that waits; return the status of the ask when it arrived at Django, and each part that arrived."""
+    """Send a request that waits; return the status of the ask when it arrived at Django, and each
+    part that arrived."""
     arrived: list[Any] = []
 
     async def arrive(_scope: Any, receive: Any, _send: Any) -> None:
         arrived.append(await _read_status(asked))
-        arrived.extend([(await receive())["type"] for _ in range(parts if reads is None else reads)])
+        arrived.extend(
+            [(await receive())["type"] for _ in range(parts if reads is None else reads)]
+        )
 
     async def run() -> None:
         gone = asyncio.Event()
         if leaves:
             asyncio.get_running_loop().call_later(0.2, gone.set)
         scope = build_scope(secret, path.format(id=asked.pk), wait_s, method)
-        await asyncio.wait_for(ask_waiting.AskWaiting(arrive)(scope, read_parts(parts, gone), None), PATIENCE_S)
+        await asyncio.wait_for(
+            ask_waiting.AskWaiting(arrive)(scope, read_parts(parts, gone), None), PATIENCE_S
+        )
 
     asyncio.run(run())
     return arrived
@@ -75,7 +81,8 @@ def build_scope(secret: str, path: str, wait_s: str = "30", method: str = "GET")
 
 
 def read_parts(parts: int, gone: asyncio.Event) -> Any:
-    """Return a `receive` that returns a body in this many parts, and then the disconnect of the client."""
+    """Return a `receive` that returns a body in this many parts, and then the disconnect of the
+    client."""
     left = parts
 
     async def receive() -> Any:
@@ -91,10 +98,14 @@ def read_parts(parts: int, gone: asyncio.Event) -> Any:
 
 def approve(workshop: Workshop, asked: Ask, grace_s: int) -> None:
     card = workshop.card(asked.run)
-    decisions.approve(workshop.approver, card.pk, Decision(card.digest, confirm="deploy", grace_s=grace_s))
+    decisions.approve(
+        workshop.approver, card.pk, Decision(card.digest, confirm="deploy", grace_s=grace_s)
+    )
 
 
-def test_a_waiting_request_is_passed_on_once_a_person_decides(workshop: Workshop, secret: str) -> None:
+def test_a_waiting_request_is_passed_on_once_a_person_decides(
+    workshop: Workshop, secret: str
+) -> None:
     asked = make_ask(secret)
     with beside(lambda: workshop.deny(workshop.card(asked.run))):
         assert ask_for(secret, asked) == ["denied", "http.request"]
@@ -102,7 +113,9 @@ def test_a_waiting_request_is_passed_on_once_a_person_decides(workshop: Workshop
     workshop.drive(asked.run)
 
 
-def test_a_waiting_request_is_passed_on_once_the_approval_is_final(workshop: Workshop, secret: str) -> None:
+def test_a_waiting_request_is_passed_on_once_the_approval_is_final(
+    workshop: Workshop, secret: str
+) -> None:
     asked = make_ask(secret)
     approve(workshop, asked, grace_s=1)
     assert ask_for(secret, asked) == ["approved", "http.request"]
@@ -127,18 +140,32 @@ def test_a_wait_without_a_decision_ends_in_time(secret: str) -> None:
 
 @pytest.mark.parametrize(
     ("method", "path"),
-    [("POST", "/api/asks/{id}"), ("GET", "/api/asks"), ("POST", "/api/asks/{id}/redeem"), ("GET", "/api/asks/{id}/x")],
+    [
+        ("POST", "/api/asks/{id}"),
+        ("GET", "/api/asks"),
+        ("POST", "/api/asks/{id}/redeem"),
+        ("GET", "/api/asks/{id}/x"),
+    ],
 )
 def test_any_other_request_passes_at_once_in_full(secret: str, method: str, path: str) -> None:
     asked = make_ask(secret)
-    assert ask_for(secret, asked, method=method, path=path, parts=2) == ["waiting", "http.request", "http.request"]
+    assert ask_for(secret, asked, method=method, path=path, parts=2) == [
+        "waiting",
+        "http.request",
+        "http.request",
+    ]
 
 
 @pytest.mark.parametrize("parts", [2, 5])
 @pytest.mark.parametrize("is_anonymous", [False, True])
-def test_a_body_in_parts_is_not_mistaken_for_a_disconnect(secret: str, parts: int, is_anonymous: bool) -> None:
+def test_a_body_in_parts_is_not_mistaken_for_a_disconnect(
+    secret: str, parts: int, is_anonymous: bool
+) -> None:
     sent_by = "" if is_anonymous else secret
-    assert ask_for(sent_by, make_ask(secret), "0.3", parts=parts, reads=1) == ["waiting", "http.request"]
+    assert ask_for(sent_by, make_ask(secret), "0.3", parts=parts, reads=1) == [
+        "waiting",
+        "http.request",
+    ]
 
 
 def test_a_client_that_disconnects_within_its_body_is_not_waited_for(secret: str) -> None:
@@ -150,7 +177,10 @@ def test_a_client_that_disconnects_within_its_body_is_not_waited_for(secret: str
     async def receive() -> Any:
         return messages.pop(0)
 
-    messages = [{"type": "http.request", "body": b"x", "more_body": True}, {"type": "http.disconnect"}]
+    messages = [
+        {"type": "http.request", "body": b"x", "more_body": True},
+        {"type": "http.disconnect"},
+    ]
     scope = build_scope(secret, f"/api/asks/{make_ask(secret).pk}")
     asyncio.run(asyncio.wait_for(ask_waiting.AskWaiting(arrive)(scope, receive, None), PATIENCE_S))
     assert arrived == []
@@ -166,7 +196,9 @@ def test_an_invalid_wait_time_does_not_wait(secret: str, wait_s: str) -> None:
     assert ask_for(secret, asked, wait_s) == ["waiting", "http.request"]
 
 
-def test_a_request_without_the_key_of_the_ask_does_not_wait(workshop: Workshop, secret: str) -> None:
+def test_a_request_without_the_key_of_the_ask_does_not_wait(
+    workshop: Workshop, secret: str
+) -> None:
     asked = make_ask(secret)
     other = issue_key(workshop.approver, workshop.employee.pk, "Laptop", 30)[1]
     for stranger in ("", "gadget_agent_x", other):
@@ -179,7 +211,9 @@ def test_requests_over_the_limit_do_not_wait(secret: str, monkeypatch: pytest.Mo
     assert ask_for(secret, asked) == ["waiting", "http.request"]
 
 
-def test_a_disconnect_frees_a_slot_for_another_wait(secret: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disconnect_frees_a_slot_for_another_wait(
+    secret: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     scope = build_scope(secret, f"/api/asks/{make_ask(secret).pk}")
     monkeypatch.setattr(ask_waiting, "MAX_WAITING", 1)
     arrived: list[Any] = []
@@ -192,8 +226,12 @@ def test_a_disconnect_frees_a_slot_for_another_wait(secret: str, monkeypatch: py
         leaving = [asyncio.Event() for _ in range(3)]
         first, second, third = (middleware(scope, read_parts(1, gone), None) for gone in leaving)
         tasks = [asyncio.create_task(first), asyncio.create_task(second)]
-        done, waiting = await asyncio.wait(tasks, timeout=PATIENCE_S, return_when=asyncio.FIRST_COMPLETED)
-        assert (len(done), len(waiting), len(arrived)) == (1, 1, 1), "the second is answered at once"
+        done, waiting = await asyncio.wait(
+            tasks, timeout=PATIENCE_S, return_when=asyncio.FIRST_COMPLETED
+        )
+        assert (len(done), len(waiting), len(arrived)) == (1, 1, 1), (
+            "the second is answered at once"
+        )
         for gone in leaving[:2]:
             gone.set()
         await asyncio.wait(waiting, timeout=PATIENCE_S)

@@ -1,4 +1,5 @@
-"""Business effects and repeats of asks: two asks about one effect are never open at the same time."""
+"""Business effects and repeats of asks: two asks about one effect are never open at the same
+time."""
 
 from __future__ import annotations
 
@@ -38,25 +39,36 @@ class TestBusinessEffects:
                 asks.submit(asker, AskedRequest(ACTION, params, "write", effect_key="refund:4711"))
             assert (refusal.value.status, refusal.value.code) == (409, "same_effect")
             assert "1.4.2" not in str(refusal.value.__dict__)
-        assert [one.key_id for one in RefusedAsk.objects.filter(ask=first).order_by("pk")] == [key.pk, other.pk]
+        assert [one.key_id for one in RefusedAsk.objects.filter(ask=first).order_by("pk")] == [
+            key.pk,
+            other.pk,
+        ]
         assert Ask.objects.count() == 1
 
     @pytest.mark.parametrize("other", [True, 1.0, "1"])
-    def test_params_that_only_look_equal_count_as_different(self, key: AgentKey, other: Any) -> None:
+    def test_params_that_only_look_equal_count_as_different(
+        self, key: AgentKey, other: Any
+    ) -> None:
         ask(key, params={"force": 1}, effect_key="refund:4711", client_request_id="a")
         with pytest.raises(SameEffect):
             ask(key, params={"force": other}, effect_key="refund:4711")
         with pytest.raises(Conflict, match="other params"):
             ask(key, params={"force": other}, client_request_id="a")
 
-    def test_another_level_or_audience_counts_as_different(self, workshop: Workshop, key: AgentKey) -> None:
-        ToolRule.objects.create(organization=workshop.organization, tool=f"ask/{ACTION}", level="read")
+    def test_another_level_or_audience_counts_as_different(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
+        ToolRule.objects.create(
+            organization=workshop.organization, tool=f"ask/{ACTION}", level="read"
+        )
         ask(key, effect_key="refund:4711", audience="a")
         for more in ({"level": "destructive", "audience": "a"}, {"audience": "b"}):
             with pytest.raises(SameEffect):
                 ask(key, effect_key="refund:4711", **more)
 
-    def test_only_a_limited_number_of_refused_asks_is_kept(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_only_a_limited_number_of_refused_asks_is_kept(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         ask(key, effect_key="refund:4711")
         for number in range(asks.MAX_REFUSED + 5):
             with pytest.raises(SameEffect):
@@ -78,7 +90,9 @@ class TestBusinessEffects:
         client.force_login(workshop.approver.user)
         assert "6.6.6" in client.get(f"/approvals/{workshop.card(first.run).pk}/").content.decode()
 
-    def test_another_action_or_organization_has_separate_effects(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_another_action_or_organization_has_separate_effects(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         ask(key, effect_key="refund:4711")
         ask(key, action="refund.pay", effect_key="refund:4711")
         ask(make_key(build_workshop("globex")), effect_key="refund:4711")
@@ -88,12 +102,19 @@ class TestBusinessEffects:
     def test_six_simultaneous_asks_create_one(self, workshop: Workshop, key: AgentKey) -> None:
         made: list[bool] = []
         all_at_once(
-            [lambda: made.append(asks.submit(key, AskedRequest(ACTION, PARAMS, "write", effect_key="e"))[1])] * 6
+            [
+                lambda: made.append(
+                    asks.submit(key, AskedRequest(ACTION, PARAMS, "write", effect_key="e"))[1]
+                )
+            ]
+            * 6
         )
         assert sorted(made) == [False] * 5 + [True]
         assert Ask.objects.count() == 1
 
-    def test_a_decided_ask_is_followed_by_a_new_one(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_a_decided_ask_is_followed_by_a_new_one(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         first = ask(key, effect_key="refund:4711")
         assert load_state(ask(key)).is_waiting, "an open ask about something else"
         workshop.deny(workshop.card(first.run))
@@ -110,7 +131,9 @@ class TestBusinessEffects:
         "The card of an ask says since when its agent has not asked again",
         "agents/web/cards/asks.py",
     )
-    def test_the_card_says_since_when_the_agent_has_been_silent(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_the_card_says_since_when_the_agent_has_been_silent(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         asked = ask(key, effect_key="refund:4711")
         client = Client()
         client.force_login(workshop.approver.user)
@@ -130,7 +153,11 @@ class TestBusinessEffects:
         assert ask(key, params={}, client_request_id="b").pk != first.pk
         key.employee.is_active = False
         assert ask(key, client_request_id="a").pk == first.pk, "whatever has changed meanwhile"
-        for other in ({"params": {"version": "2"}}, {"action": "deploy.staging"}, {"audience": "b"}):
+        for other in (
+            {"params": {"version": "2"}},
+            {"action": "deploy.staging"},
+            {"audience": "b"},
+        ):
             with pytest.raises(Conflict, match="other params or another audience"):
                 ask(key, client_request_id="a", **other)
 
@@ -148,6 +175,8 @@ class TestBusinessEffects:
         other = make_key(workshop, "approver")
         assert ask(key, client_request_id="a").pk != ask(other, client_request_id="a").pk
 
-    def test_a_person_cannot_use_a_reserved_request_id(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_a_person_cannot_use_a_reserved_request_id(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         with pytest.raises(Invalid, match="reserved"):
             workshop.submit(client_request_id=f"ask:{key.pk}:a")

@@ -1,4 +1,5 @@
-"""Asks: an agent asks before it acts on its own, redeems the receipt once, and reports the outcome."""
+"""Asks: an agent asks before it acts on its own, redeems the receipt once, and reports the
+outcome."""
 
 from __future__ import annotations
 
@@ -48,7 +49,9 @@ def redeem(key: AgentKey, asked: Ask, receipt: str) -> AskState:
     return redemptions.redeem(key, str(asked.pk), receipt)
 
 
-def report(key: AgentKey, asked: Ask, outcome: str = "succeeded", summary: str = "Done.") -> AskState:
+def report(
+    key: AgentKey, asked: Ask, outcome: str = "succeeded", summary: str = "Done."
+) -> AskState:
     return redemptions.report_outcome(key, str(asked.pk), outcome, summary)
 
 
@@ -58,7 +61,9 @@ class TestAnAsk:
         "An agent that acts on its own asks, and a person decides on a card that says so",
         "agents/gateway/asks.py",
     )
-    def test_is_recorded_from_the_request_to_its_outcome(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_is_recorded_from_the_request_to_its_outcome(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         asked = ask(key, sentence="Deploy 1.4.2", effect="The site restarts.")
         assert load_state(asked).status == "waiting"
         assert again(asked.run).status == RunStatus.WAITING
@@ -73,7 +78,10 @@ class TestAnAsk:
         reported = report(key, asked)
         assert (reported.status, reported.ask.reported_at is not None) == ("succeeded", True)
         run = workshop.drive(asked.run)
-        assert (run.status, run.answer) == (RunStatus.SUCCEEDED, "The agent reported success. Done.")
+        assert (run.status, run.answer) == (
+            RunStatus.SUCCEEDED,
+            "The agent reported success. Done.",
+        )
         assert ToolCall.objects.get().attempts == 1
         assert Approval.objects.get().status == ApprovalStatus.CONSUMED
         assert event_types(run) == [
@@ -83,7 +91,9 @@ class TestAnAsk:
         actions = set(AuditEntry.objects.values_list("action", flat=True))
         assert {"card_approved", "receipt_redeemed", "outcome_reported"} <= actions
 
-    def test_with_a_reported_failure_counts_as_failed(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_with_a_reported_failure_counts_as_failed(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         asked = ask(key)
         redeem(key, asked, approve(workshop, asked).sign())
         assert report(key, asked, "failed", "No space.").status == "failed"
@@ -109,34 +119,46 @@ class TestAnAsk:
         asked = ask(key)
         assert redemptions.cancel(key, str(asked.pk)).status == "cancelled"
         assert redemptions.cancel(key, str(asked.pk)).status == "cancelled"
-        assert AuditEntry.objects.filter(action="ask_cancelled").count() == 1, "again changes nothing"
+        assert AuditEntry.objects.filter(action="ask_cancelled").count() == 1, (
+            "again changes nothing"
+        )
         workshop.drive(asked.run)
 
-    def test_does_not_last_longer_after_an_undone_approval(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_does_not_last_longer_after_an_undone_approval(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         asked = ask(key, expires_s=60)
         workshop.undo(approve(workshop, asked).card)
         card = workshop.card(asked.run)
         assert timedelta(seconds=0) < card.expires_at - card.requested_at < timedelta(seconds=61)
 
-    def test_cannot_be_decided_by_the_member_of_its_key_under_the_two_person_rule(self, workshop: Workshop) -> None:
+    def test_cannot_be_decided_by_the_member_of_its_key_under_the_two_person_rule(
+        self, workshop: Workshop
+    ) -> None:
         workshop.organization.four_eyes = True
         workshop.organization.save()
         asked = ask(make_key(workshop, "approver"))
         with pytest.raises(Forbidden):
             approve(workshop, asked)
 
-    def test_of_a_key_that_ends_meanwhile_is_refused(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_of_a_key_that_ends_meanwhile_is_refused(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         revoke_key(workshop.admin, key.pk)
         with pytest.raises(Conflict, match="no longer works"):
             ask(key)
         assert not Run.objects.exists()
 
-    def test_cannot_be_withdrawn_once_it_is_redeemed(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_cannot_be_withdrawn_once_it_is_redeemed(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         asked = ask(key)
         redeem(key, asked, approve(workshop, asked).sign())
         assert redemptions.cancel(key, str(asked.pk)).status == "redeemed"
 
-    def test_can_be_undone_by_a_person_until_it_is_redeemed(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_can_be_undone_by_a_person_until_it_is_redeemed(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         asked = ask(key)
         state = approve(workshop, asked)
         workshop.undo(state.card)
@@ -147,7 +169,9 @@ class TestAnAsk:
         with pytest.raises(Conflict):
             workshop.undo(Approval.objects.latest("pk"))
 
-    def test_is_approved_only_after_the_time_to_undo(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_is_approved_only_after_the_time_to_undo(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         asked = ask(key)
         state = approve(workshop, asked, grace_s=30)
         assert (state.status, state.sign()) == ("waiting", "")
@@ -159,11 +183,21 @@ class TestAnAsk:
         with pytest.raises(Invalid, match="the agent acts with the params that it asked about"):
             workshop.edit(card, {"version": "2"})
 
-    def test_has_a_card_that_says_who_asks_for_what(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_has_a_card_that_says_who_asks_for_what(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         first = workshop.card(ask(key, params={"version": "1.4.2", "hosts": ["a", "b"]}).run)
-        assert first.sentence == 'Run deploy.production (version: 1.4.2, hosts: ["a","b"]), asked by Laptop'
-        inner = workshop.card(ask(key, params={"tool": "Bash", "input": {"command": "make deploy"}}).run)
-        assert inner.sentence == "Run deploy.production (command: make deploy, tool: Bash), asked by Laptop"
+        assert (
+            first.sentence
+            == 'Run deploy.production (version: 1.4.2, hosts: ["a","b"]), asked by Laptop'
+        )
+        inner = workshop.card(
+            ask(key, params={"tool": "Bash", "input": {"command": "make deploy"}}).run
+        )
+        assert (
+            inner.sentence
+            == "Run deploy.production (command: make deploy, tool: Bash), asked by Laptop"
+        )
         second = workshop.card(ask(key, params={"text": "x\n" * 1_000}).run)
         assert len(second.sentence) < 220
         assert "\n" not in second.sentence
@@ -177,7 +211,9 @@ class TestAnAsk:
 
 class TestLevelsOfActions:
     @pytest.mark.parametrize("has_rule", [False, True])
-    def test_are_destructive_by_default(self, workshop: Workshop, key: AgentKey, has_rule: bool) -> None:
+    def test_are_destructive_by_default(
+        self, workshop: Workshop, key: AgentKey, has_rule: bool
+    ) -> None:
         if has_rule:
             ToolRule.objects.create(organization=workshop.organization, tool=f"ask/{ACTION}")
         card = workshop.card(ask(key, level="read").run)
@@ -190,7 +226,11 @@ class TestLevelsOfActions:
     )
     @pytest.mark.parametrize(
         ("asked", "ruled", "level"),
-        [("read", "write", "write"), ("destructive", "write", "destructive"), ("read", "draft", "draft")],
+        [
+            ("read", "write", "write"),
+            ("destructive", "write", "destructive"),
+            ("read", "draft", "draft"),
+        ],
     )
     def test_can_be_raised_and_never_lowered_by_an_ask(
         self, workshop: Workshop, key: AgentKey, asked: str, ruled: str, level: str
@@ -209,9 +249,14 @@ class TestLevelsOfActions:
         workshop.raise_for_all("ask/deploy.staging", Level.WRITE)
         assert workshop.card(ask(key).run).level == Level.DESTRUCTIVE
 
-    def test_an_ask_for_a_stopped_action_is_refused(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_an_ask_for_a_stopped_action_is_refused(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         ToolRule.objects.create(
-            organization=workshop.organization, tool=f"ask/{ACTION}", stopped_at=Now(), stopped_by="Ada"
+            organization=workshop.organization,
+            tool=f"ask/{ACTION}",
+            stopped_at=Now(),
+            stopped_by="Ada",
         )
         with pytest.raises(Forbidden, match="stopped by Ada"):
             ask(key)
@@ -221,7 +266,9 @@ class TestLevelsOfActions:
         with pytest.raises(Conflict, match="not active"):
             ask(key)
 
-    def test_an_ask_is_refused_while_everything_is_stopped(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_an_ask_is_refused_while_everything_is_stopped(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         stops.stop_everything(workshop.operator)
         key.employee.organization.refresh_from_db()
         with pytest.raises(Conflict):
@@ -272,10 +319,14 @@ class TestInputOfAnAsk:
             ("expires_s", 7 * 24 * 3600),
         ],
     )
-    def test_of_the_maximum_length_is_accepted(self, workshop: Workshop, key: AgentKey, field: str, value: Any) -> None:
+    def test_of_the_maximum_length_is_accepted(
+        self, workshop: Workshop, key: AgentKey, field: str, value: Any
+    ) -> None:
         assert load_state(ask(key, **{field: value})).is_waiting
 
-    @pytest.mark.parametrize(("length", "is_cut"), [(MAX_HEADLINE, False), (MAX_HEADLINE + 1, True)])
+    @pytest.mark.parametrize(
+        ("length", "is_cut"), [(MAX_HEADLINE, False), (MAX_HEADLINE + 1, True)]
+    )
     def test_is_truncated_in_the_sentence_of_the_card(
         self, workshop: Workshop, key: AgentKey, length: int, is_cut: bool
     ) -> None:
@@ -283,11 +334,15 @@ class TestInputOfAnAsk:
         assert ("…" in workshop.card(asked.run).sentence) == is_cut
 
     @pytest.mark.parametrize("number", [1e17, -0.0, 1e300])
-    def test_with_a_number_that_cannot_be_stored_exactly_is_refused(self, key: AgentKey, number: float) -> None:
+    def test_with_a_number_that_cannot_be_stored_exactly_is_refused(
+        self, key: AgentKey, number: float
+    ) -> None:
         with pytest.raises(Invalid, match="cannot be stored exactly"):
             ask(key, params={"amount": number})
 
-    def test_in_a_flood_is_refused(self, workshop: Workshop, key: AgentKey, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_in_a_flood_is_refused(
+        self, workshop: Workshop, key: AgentKey, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         assert MAX_OPEN_ASKS == 100
         monkeypatch.setattr(asks, "MAX_OPEN_ASKS", 2)
         ask(make_key(workshop, name="Server"))
@@ -297,7 +352,9 @@ class TestInputOfAnAsk:
         workshop.deny(workshop.card(first.run))
         assert load_state(ask(key)).is_waiting, "those that people have decided do not count"
 
-    def test_offers_neither_an_edit_nor_a_standing_grant(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_offers_neither_an_edit_nor_a_standing_grant(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         asked = ask(key)
         client = Client()
         client.force_login(workshop.approver.user)

@@ -9,7 +9,12 @@ from typing import Any
 import pytest
 
 from agents.gateway.tickets import Ticket
-from agents.mcp_server.call_responses import build_address, build_call_response, build_cancellation, describe_tool
+from agents.mcp_server.call_responses import (
+    build_address,
+    build_call_response,
+    build_cancellation,
+    describe_tool,
+)
 from agents.mcp_server.names import TICKET_TOOL
 from agents.mcp_server.results import SHORT
 from agents.runs.models import CallStatus, ToolCall
@@ -22,9 +27,12 @@ SITE = "https://gadget.example.com"
 
 
 def build_ticket(status: CallStatus, result: ToolResult | None = None, **more: Any) -> Ticket:
-    """Build the ticket of a call of run 5, as a model reads it: `As text`, unless there is no text."""
+    """Build the ticket of a call of run 5, as a model reads it: `As text`, unless there is no
+    text."""
     stored = result.as_json() if result is not None else None
-    call = ToolCall(pk=3, run_id=5, status=status, result=stored, content=more.pop("content", "As text"))
+    call = ToolCall(
+        pk=3, run_id=5, status=status, result=stored, content=more.pop("content", "As text")
+    )
     return Ticket(call, more.pop("told", str(status)), **more)
 
 
@@ -44,7 +52,9 @@ def answer(ticket: Ticket) -> tuple[str, Any, bool | None]:
         (Level.DESTRUCTIVE, False, True),
     ],
 )
-def test_a_tool_is_described_with_hints_for_its_level(level: Level, *, reads: bool, destroys: bool) -> None:
+def test_a_tool_is_described_with_hints_for_its_level(
+    level: Level, *, reads: bool, destroys: bool
+) -> None:
     tool = Effect()
     tool.level = level
     hints = describe_tool(tool, ()).annotations
@@ -53,7 +63,11 @@ def test_a_tool_is_described_with_hints_for_its_level(level: Level, *, reads: bo
 
 
 def test_a_result_is_returned_as_text_and_as_data() -> None:
-    assert answer(build_ticket(CallStatus.SUCCEEDED, ToolResult.ok({"a": 1}))) == ('{"a":1}', {"a": 1}, False)
+    assert answer(build_ticket(CallStatus.SUCCEEDED, ToolResult.ok({"a": 1}))) == (
+        '{"a":1}',
+        {"a": 1},
+        False,
+    )
 
 
 @pytest.mark.parametrize(("data", "text"), [("text", '"text"'), ([1], "[1]"), (None, "Done")])
@@ -66,7 +80,10 @@ def test_text_that_a_tool_writes_for_models_is_in_the_structure_too() -> None:
     told = answer(build_ticket(CallStatus.SUCCEEDED, ToolResult.ok({"found": 0}, markdown=text)))
     assert told == (text, {"found": 0, "markdown": text}, False)
     own = ToolResult.ok({"markdown": "its own"}, markdown=text)
-    assert answer(build_ticket(CallStatus.SUCCEEDED, own))[1] == {"data": own.data, "markdown": text}
+    assert answer(build_ticket(CallStatus.SUCCEEDED, own))[1] == {
+        "data": own.data,
+        "markdown": text,
+    }
 
 
 def test_the_structure_is_complete_up_to_a_size() -> None:
@@ -133,7 +150,9 @@ def test_the_short_form_says_how_to_get_the_rest(result: ToolResult) -> None:
 
 def test_the_text_says_how_to_get_the_rest() -> None:
     text = answer(build_ticket(CallStatus.SUCCEEDED, LARGE["rows"]))[0]
-    assert re.search(rf"handle t-3; continue with {TICKET_TOOL}, this handle as ticket, and start \d+]$", text)
+    assert re.search(
+        rf"handle t-3; continue with {TICKET_TOOL}, this handle as ticket, and start \d+]$", text
+    )
     assert "results.read" not in text
 
 
@@ -185,9 +204,14 @@ def test_an_unfinished_call_is_returned_as_a_ticket(status: CallStatus, advice: 
 
 @pytest.mark.parametrize(
     ("status", "in_time"),
-    [(CallStatus.CANCELLED, True), *((each, False) for each in CallStatus if each != CallStatus.CANCELLED)],
+    [
+        (CallStatus.CANCELLED, True),
+        *((each, False) for each in CallStatus if each != CallStatus.CANCELLED),
+    ],
 )
-def test_a_cancellation_is_an_error_only_if_it_came_too_late(status: CallStatus, in_time: bool) -> None:
+def test_a_cancellation_is_an_error_only_if_it_came_too_late(
+    status: CallStatus, in_time: bool
+) -> None:
     built = build_cancellation(build_ticket(status), SITE)
     assert built.is_error is not in_time
     assert built.structured_content is not None

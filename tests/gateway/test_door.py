@@ -57,7 +57,12 @@ def test_a_body_in_parts_is_limited_in_size() -> None:
 
 def test_a_truncated_body_is_not_taken_as_complete() -> None:
     with pytest.raises(door._Refusal) as refusal:
-        read([{"type": "http.request", "body": b"{}", "more_body": True}, {"type": "http.disconnect"}])
+        read(
+            [
+                {"type": "http.request", "body": b"{}", "more_body": True},
+                {"type": "http.disconnect"},
+            ]
+        )
     assert refusal.value.status == 400
 
 
@@ -75,11 +80,15 @@ def test_wrong_keys_are_counted_by_address(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(door, "MAX_WRONG_KEYS_PER_MINUTE", 2)
     assert [admit(client=("192.0.2.1", port)) for port in range(3)] == [401, 401, 429]
     assert admit(client=("192.0.2.2", 1)) == 401
-    assert [admit(client=None) for _ in range(3)] == [401, 401, 429], "without an address, as behind a local socket"
+    assert [admit(client=None) for _ in range(3)] == [401, 401, 429], (
+        "without an address, as behind a local socket"
+    )
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize(("origin", "site"), [("", "https://gadget.test"), ("https://x.test", "https://x.test")])
+@pytest.mark.parametrize(
+    ("origin", "site"), [("", "https://gadget.test"), ("https://x.test", "https://x.test")]
+)
 def test_links_in_responses_use_the_configured_origin(
     workshop: Workshop, settings: Settings, origin: str, site: str
 ) -> None:
@@ -99,7 +108,9 @@ def test_links_in_responses_use_the_configured_origin(
         (None, {"result": {}, "id": 1}, False),
     ],
 )
-def test_only_an_initialization_opens_a_session(revision: str | None, body: dict[str, Any], opens: bool) -> None:
+def test_only_an_initialization_opens_a_session(
+    revision: str | None, body: dict[str, Any], opens: bool
+) -> None:
     headers = [(b"MCP-Protocol-Version", revision.encode())] if revision else []
     assert opens_session({"headers": headers}, body) is opens
 
@@ -125,7 +136,11 @@ def test_a_task_includes_the_time_of_the_last_change_of_its_call() -> None:
     created = timezone.now()
     started, finished = created + timedelta(seconds=1), created + timedelta(seconds=2)
     caller: Any = SimpleNamespace(site="")
-    for times, last in (((None, None), created), ((started, None), started), ((started, finished), finished)):
+    for times, last in (
+        ((None, None), created),
+        ((started, None), started),
+        ((started, finished), finished),
+    ):
         call = ToolCall(pk=1, run_id=1, status=CallStatus.EXECUTING, created_at=created)
         call.started_at, call.finished_at = times
         assert tasks._describe(Ticket(call, "running"), caller)["lastUpdatedAt"] == last.isoformat()

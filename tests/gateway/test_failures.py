@@ -1,4 +1,5 @@
-"""An internal failure is reported to an agent without its text, which may contain a key, a path or SQL."""
+"""An internal failure is reported to an agent without its text, which may contain a key, a path or
+SQL."""
 
 from __future__ import annotations
 
@@ -22,8 +23,12 @@ async def _work(response: str) -> str:
     return response
 
 
-@pytest.mark.parametrize("error", [RuntimeError("key sk-123"), KeyError("sk-123"), TypeError("sk-123 is no JSON")])
-def test_the_text_of_an_exception_stays_in_the_log(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(
+    "error", [RuntimeError("key sk-123"), KeyError("sk-123"), TypeError("sk-123 is no JSON")]
+)
+def test_the_text_of_an_exception_stays_in_the_log(
+    error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
     with pytest.raises(MCPError) as told:
         asyncio.run(hide_failures(_fail)(error))
     assert (told.value.error.code, told.value.error.message) == (types.INTERNAL_ERROR, FAILED)
@@ -39,7 +44,9 @@ def test_a_response_is_passed_on() -> None:
     assert asyncio.run(hide_failures(_work)("a")) == "a"
 
 
-@pytest.mark.parametrize("method", ["tools/list", "tools/call", "tasks/get", "tasks/cancel", "tasks/update"])
+@pytest.mark.parametrize(
+    "method", ["tools/list", "tools/call", "tasks/get", "tasks/cancel", "tasks/update"]
+)
 def test_failures_of_each_kind_of_request_are_hidden(method: str) -> None:
     """A request without a caller fails in our own code."""
     handler: Any = build_server("1")._request_handlers[method].handler

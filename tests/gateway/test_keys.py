@@ -54,7 +54,9 @@ class TestCreatingAKey:
         with pytest.raises(Forbidden):
             issue_key(workshop.members["viewer"], workshop.employee.pk, "Laptop", 30)
 
-    def test_for_an_employee_of_another_organization_is_refused_as_not_found(self, workshop: Workshop) -> None:
+    def test_for_an_employee_of_another_organization_is_refused_as_not_found(
+        self, workshop: Workshop
+    ) -> None:
         with pytest.raises(NotFound):
             issue_key(workshop.operator, build_workshop("globex").employee.pk, "Laptop", 30)
 
@@ -73,9 +75,14 @@ class TestCreatingAKey:
 
     def test_accepts_a_name_and_a_lifetime_of_maximum_length(self, workshop: Workshop) -> None:
         for days in (1, MAX_DAYS):
-            assert issue_key(workshop.operator, workshop.employee.pk, "x" * 80, days)[0].name == "x" * 80
+            assert (
+                issue_key(workshop.operator, workshop.employee.pk, "x" * 80, days)[0].name
+                == "x" * 80
+            )
 
-    def test_is_limited_in_number_for_each_member(self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_is_limited_in_number_for_each_member(
+        self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         assert MAX_KEYS == 50
         monkeypatch.setattr(keys, "MAX_KEYS", 2)
         make_key(workshop, "approver")
@@ -93,13 +100,17 @@ class TestUsingAKey:
         assert key.last_used_at is None
         assert AgentKey.objects.get().last_used_at is not None
 
-    def test_is_recorded_once_in_a_while_and_does_not_affect_other_keys(self, workshop: Workshop) -> None:
+    def test_is_recorded_once_in_a_while_and_does_not_affect_other_keys(
+        self, workshop: Workshop
+    ) -> None:
         secret, other = make_secret(workshop), make_key(workshop, "approver")
         AgentKey.objects.update(last_used_at=None)
         authenticate_key(secret)
         first = AgentKey.objects.exclude(pk=other.pk).get().last_used_at
         authenticate_key(secret)
-        used, other_used = (AgentKey.objects.get(hash=hash_) for hash_ in (hash_secret(secret), other.hash))
+        used, other_used = (
+            AgentKey.objects.get(hash=hash_) for hash_ in (hash_secret(secret), other.hash)
+        )
         assert (used.last_used_at, other_used.last_used_at) == (first, None)
         AgentKey.objects.filter(pk=used.pk).update(last_used_at=Now() - LONG_AGO)
         authenticate_key(secret)
@@ -164,10 +175,15 @@ class TestRevokingAKey:
         assert set(list_keys(workshop.admin)) == {of_operator, of_approver}
         with pytest.raises(NotFound):
             revoke_key(workshop.operator, of_approver.pk)
-        assert revoke_key(workshop.admin, of_approver.pk).revoked_by == workshop.admin.user.get_username()
+        assert (
+            revoke_key(workshop.admin, of_approver.pk).revoked_by
+            == workshop.admin.user.get_username()
+        )
         assert list(AgentKey.usable()) == [of_operator], "and no other one"
 
-    def test_is_impossible_for_admins_of_other_organizations(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_is_impossible_for_admins_of_other_organizations(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         with pytest.raises(NotFound):
             revoke_key(build_workshop("globex").admin, key.pk)
 
@@ -179,7 +195,10 @@ class TestRevokingAKey:
     def test_cancels_its_open_calls(self, workshop: Workshop, key: AgentKey) -> None:
         run = open_call(workshop, key)
         revoke_key(workshop.operator, key.pk)
-        assert (again(run).status, calls(run)[0].status) == (RunStatus.CANCELLED, CallStatus.CANCELLED)
+        assert (again(run).status, calls(run)[0].status) == (
+            RunStatus.CANCELLED,
+            CallStatus.CANCELLED,
+        )
         why = "The run was cancelled. The agent's key no longer works."
         assert Approval.objects.get().reason == why
         assert why in calls(run)[0].content
@@ -205,7 +224,11 @@ class TestRevokingAKey:
         for name in ("before", "open", "after"):  # regardless of their order
             session = find_or_create_session(key, name)
             if is_ended and name != "open":
-                workshop.drive(record_request(key, session, ToolRequest("data.searchRecords", {"region": "EU"})).run)
+                workshop.drive(
+                    record_request(
+                        key, session, ToolRequest("data.searchRecords", {"region": "EU"})
+                    ).run
+                )
                 end_session(session)
             else:
                 runs.append(open_call(workshop, key, session))
@@ -220,12 +243,20 @@ class TestRevokingAKey:
     ) -> None:
         others = [make_key(workshop, name=name) for name in ("before", "after")]
         runs = [open_call(workshop, each) for each in (others[0], key, others[1])]
-        AgentKey.objects.filter(pk__in=[each.pk for each in others]).update(expires_at=Now() - LONG_AGO)
+        AgentKey.objects.filter(pk__in=[each.pk for each in others]).update(
+            expires_at=Now() - LONG_AGO
+        )
         monkeypatch.setattr(keys, "CANCELLED_AT_ONCE", 1)
         revoke_key(workshop.operator, key.pk)
-        assert [again(run).status for run in runs] == [RunStatus.WAITING, RunStatus.CANCELLED, RunStatus.WAITING]
+        assert [again(run).status for run in runs] == [
+            RunStatus.WAITING,
+            RunStatus.CANCELLED,
+            RunStatus.WAITING,
+        ]
 
-    def test_can_keep_open_calls_if_an_admin_wants_it(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_can_keep_open_calls_if_an_admin_wants_it(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         run = open_call(workshop, key)
         revoke_key(workshop.admin, key.pk, keeps_open=True)
         sweep_once()
@@ -234,7 +265,9 @@ class TestRevokingAKey:
         workshop.drive(run)
         assert calls(run)[0].status == CallStatus.SUCCEEDED
 
-    def test_cannot_keep_open_calls_if_a_member_wants_it(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_cannot_keep_open_calls_if_a_member_wants_it(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         with pytest.raises(Forbidden):
             revoke_key(workshop.operator, key.pk, keeps_open=True)
 
@@ -244,7 +277,9 @@ class TestRevokingAKey:
         "agents/gateway/keys.py",
     )
     @pytest.mark.parametrize("end", ["expiry", "role", "leaving"])
-    def test_the_sweeper_cancels_calls_of_an_expired_key(self, workshop: Workshop, key: AgentKey, end: str) -> None:
+    def test_the_sweeper_cancels_calls_of_an_expired_key(
+        self, workshop: Workshop, key: AgentKey, end: str
+    ) -> None:
         run = open_call(workshop, key)
         sweep_once()
         assert again(run).status == RunStatus.WAITING, "the key still works"

@@ -16,12 +16,16 @@ from tests.workshop import Workshop, build_workshop
 from tools.contract import Level
 
 
-def test_actions_with_a_level_and_requested_ones_are_listed(workshop: Workshop, key: AgentKey) -> None:
+def test_actions_with_a_level_and_requested_ones_are_listed(
+    workshop: Workshop, key: AgentKey
+) -> None:
     others = build_workshop("globex")
     others.raise_for_all("ask/pay.invoice", Level.READ)
     workshop.raise_for_all("probe.effect", Level.READ)
     workshop.raise_for_all("ask/deploy.staging", Level.WRITE)
-    ToolRule.objects.create(organization=workshop.organization, tool="ask/wipe", stopped_at=Now(), stopped_by="ada")
+    ToolRule.objects.create(
+        organization=workshop.organization, tool="ask/wipe", stopped_at=Now(), stopped_by="ada"
+    )
     ask(key)
     ask(make_key(others), action="pay.salary")
     assert list_levels(workshop.organization.pk) == [
@@ -35,7 +39,11 @@ def test_a_change_is_audited_with_the_previous_level(workshop: Workshop) -> None
     workshop.raise_for_all("ask/deploy.staging", Level.READ)
     set_level(workshop.admin, ACTION, "write")
     set_level(workshop.admin, ACTION, "draft")
-    changes = AuditEntry.objects.filter(action="action_level_set").order_by("pk").values_list("payload", flat=True)
+    changes = (
+        AuditEntry.objects.filter(action="action_level_set")
+        .order_by("pk")
+        .values_list("payload", flat=True)
+    )
     assert [change["level"] for change in changes] == [
         {"before": "destructive", "after": "write"},
         {"before": "write", "after": "draft"},
@@ -49,8 +57,12 @@ def test_only_an_admin_can_set_a_level(workshop: Workshop, role: str) -> None:
     assert not ToolRule.objects.exists()
 
 
-@pytest.mark.parametrize(("action", "level", "field"), [(ACTION, "harmless", "level"), ("rm -rf", "write", "action")])
-def test_an_invalid_field_is_reported(workshop: Workshop, action: str, level: str, field: str) -> None:
+@pytest.mark.parametrize(
+    ("action", "level", "field"), [(ACTION, "harmless", "level"), ("rm -rf", "write", "action")]
+)
+def test_an_invalid_field_is_reported(
+    workshop: Workshop, action: str, level: str, field: str
+) -> None:
     with pytest.raises(Invalid) as refusal:
         set_level(workshop.admin, action, level)
     assert refusal.value.extra["field"] == field

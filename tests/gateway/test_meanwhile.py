@@ -1,4 +1,5 @@
-"""The preview of a requested call takes time, during which other requests arrive and people change rules."""
+"""The preview of a requested call takes time, during which other requests arrive and people change
+rules."""
 
 from __future__ import annotations
 
@@ -42,7 +43,9 @@ def test_equal_requests_get_one_ticket(
     workshop: Workshop, key: AgentKey, during_preview: list[Callable[[], object]]
 ) -> None:
     record, session = workshop.record(), find_or_create_session(key, "other")
-    during_preview.append(lambda: request(key, UPDATE, session, record_id=str(record.pk), changes={"phone": "+49 1"}))
+    during_preview.append(
+        lambda: request(key, UPDATE, session, record_id=str(record.pk), changes={"phone": "+49 1"})
+    )
     call = update(workshop, key)
     assert ToolCall.objects.get() == call
 
@@ -55,7 +58,9 @@ def test_two_equal_requests_share_the_last_free_ticket(
 ) -> None:
     monkeypatch.setattr(requests, "MAX_OPEN_TICKETS", 1)
     record, session = workshop.record(), find_or_create_session(key, "other")
-    during_preview.append(lambda: request(key, UPDATE, session, record_id=str(record.pk), changes={"phone": "+49 1"}))
+    during_preview.append(
+        lambda: request(key, UPDATE, session, record_id=str(record.pk), changes={"phone": "+49 1"})
+    )
     assert update(workshop, key).status == CallStatus.AWAITING_APPROVAL
 
 
@@ -63,7 +68,9 @@ def test_a_limit_used_up_by_another_session_applies(
     workshop: Workshop, key: AgentKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limit = Condition("", Rule.CALL_COUNT, {"most": 1, "period": "day"}, Otherwise.FORBID)
-    Grant.objects.filter(employee=workshop.employee, tool=SEARCH).update(conditions=[limit.as_json()])
+    Grant.objects.filter(employee=workshop.employee, tool=SEARCH).update(
+        conditions=[limit.as_json()]
+    )
     session, keep_snapshot = find_or_create_session(key, "other"), RunContext.keep_snapshot
 
     def be_overtaken(context: RunContext) -> str:
@@ -77,7 +84,9 @@ def test_a_limit_used_up_by_another_session_applies(
         workshop.drive(run)
 
 
-def test_a_request_does_not_shorten_the_pause_after_a_failure(workshop: Workshop, key: AgentKey) -> None:
+def test_a_request_does_not_shorten_the_pause_after_a_failure(
+    workshop: Workshop, key: AgentKey
+) -> None:
     run = request(key, SEARCH).run
     Run.objects.filter(pk=run.pk).update(next_wake_at=Now() + LONG_AGO)
     for params in ({"region": "EU"}, {"limit": 0}):  # the second is rejected
@@ -88,17 +97,25 @@ def test_a_request_does_not_shorten_the_pause_after_a_failure(workshop: Workshop
 
 @pytest.mark.parametrize("is_cancelled", [True, False])
 def test_a_run_that_ends_accepts_no_more_requests(
-    workshop: Workshop, key: AgentKey, during_preview: list[Callable[[], object]], *, is_cancelled: bool
+    workshop: Workshop,
+    key: AgentKey,
+    during_preview: list[Callable[[], object]],
+    *,
+    is_cancelled: bool,
 ) -> None:
     run = workshop.drive(request(key, SEARCH).run)
     during_preview.append(
-        partial(workshop.cancel, run) if is_cancelled else partial(end_resting_run, run.pk, is_idle=False)
+        partial(workshop.cancel, run)
+        if is_cancelled
+        else partial(end_resting_run, run.pk, is_idle=False)
     )
     assert update(workshop, key).run_id != run.pk
     assert [each.number for each in passes(run)] == [1]
 
 
-def test_a_revoked_grant_applies(workshop: Workshop, key: AgentKey, during_preview: list[Callable[[], object]]) -> None:
+def test_a_revoked_grant_applies(
+    workshop: Workshop, key: AgentKey, during_preview: list[Callable[[], object]]
+) -> None:
     during_preview.append(Grant.objects.filter(tool=UPDATE).delete)
     assert update(workshop, key).status == CallStatus.REJECTED
     assert not Approval.objects.exists()

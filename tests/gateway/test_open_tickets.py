@@ -25,7 +25,9 @@ def two_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def open_one(key: AgentKey, name: str) -> ToolCall:
     """Request a write in its own session."""
-    return record_request(key, find_or_create_session(key, f"{key.pk} {name}"), ToolRequest(EFFECT, {"name": name}))
+    return record_request(
+        key, find_or_create_session(key, f"{key.pk} {name}"), ToolRequest(EFFECT, {"name": name})
+    )
 
 
 def test_the_limit_spans_all_sessions_of_a_key(workshop: Workshop, key: AgentKey) -> None:

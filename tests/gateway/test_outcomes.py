@@ -19,7 +19,11 @@ from tests.gateway.test_asks import approve, ask, redeem, report
 from tests.workshop import Workshop, again, all_at_once
 
 
-@feature("Agents elsewhere", "A redeemed ask without a report has an unknown outcome", "agents/gateway/redemptions.py")
+@feature(
+    "Agents elsewhere",
+    "A redeemed ask without a report has an unknown outcome",
+    "agents/gateway/redemptions.py",
+)
 def test_a_missing_report_makes_the_outcome_unknown_until_a_person_settles_it(
     workshop: Workshop, key: AgentKey
 ) -> None:
@@ -75,8 +79,14 @@ def test_repeating_a_report_changes_nothing(workshop: Workshop, key: AgentKey) -
     workshop.drive(asked.run)
 
 
-@feature("Agents elsewhere", "A report that contradicts a person's word opens a card", "agents/gateway/redemptions.py")
-def test_a_report_after_the_resolution_by_a_person_is_refused_and_recorded(workshop: Workshop, key: AgentKey) -> None:
+@feature(
+    "Agents elsewhere",
+    "A report that contradicts a person's word opens a card",
+    "agents/gateway/redemptions.py",
+)
+def test_a_report_after_the_resolution_by_a_person_is_refused_and_recorded(
+    workshop: Workshop, key: AgentKey
+) -> None:
     asked = ask(key)
     redeem(key, asked, approve(workshop, asked).sign())
     ToolCall.objects.update(deadline_at=Now() - timedelta(seconds=1))
@@ -89,11 +99,16 @@ def test_a_report_after_the_resolution_by_a_person_is_refused_and_recorded(works
     (entry,) = AuditEntry.objects.filter(action="outcome_reported_late")
     assert entry.payload["outcome"] == "succeeded"
     card = Approval.objects.latest("pk")
-    assert (card.status, card.sentence.startswith("This happened after all")) == (ApprovalStatus.PENDING, True)
+    assert (card.status, card.sentence.startswith("This happened after all")) == (
+        ApprovalStatus.PENDING,
+        True,
+    )
     assert "but the agent says it happened" in card.why
 
 
-def test_six_equal_simultaneous_reports_do_not_count_as_late(workshop: Workshop, key: AgentKey) -> None:
+def test_six_equal_simultaneous_reports_do_not_count_as_late(
+    workshop: Workshop, key: AgentKey
+) -> None:
     asked = ask(key)
     redeem(key, asked, approve(workshop, asked).sign())
     responses: list[str] = []
@@ -117,8 +132,12 @@ def test_a_missing_report_is_noted_only_after_its_time(workshop: Workshop, key: 
     workshop.drive(told.run)
 
 
-@pytest.mark.parametrize(("field", "value"), [("outcome", "maybe"), ("summary", "x" * 2_001), ("summary", "\0")])
-def test_an_invalid_field_of_a_report_is_reported(workshop: Workshop, key: AgentKey, field: str, value: str) -> None:
+@pytest.mark.parametrize(
+    ("field", "value"), [("outcome", "maybe"), ("summary", "x" * 2_001), ("summary", "\0")]
+)
+def test_an_invalid_field_of_a_report_is_reported(
+    workshop: Workshop, key: AgentKey, field: str, value: str
+) -> None:
     asked = ask(key)
     redeem(key, asked, approve(workshop, asked).sign())
     with pytest.raises(Invalid) as refusal:

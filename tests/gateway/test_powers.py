@@ -1,4 +1,5 @@
-"""An agent key opens only the gateway: even with an approver's key, no path decides its own card."""
+"""An agent key opens only the gateway: even with an approver's key, no path decides its own
+card."""
 
 from __future__ import annotations
 
@@ -51,11 +52,23 @@ class Approver:
         self.card = Approval.objects.get()
 
     def send(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
-        ids = {name: str(self.card.pk) for name in ("approval_id", "grant_id", "notice_id", "employee_id", "bulk_id")}
+        ids = {
+            name: str(self.card.pk)
+            for name in ("approval_id", "grant_id", "notice_id", "employee_id", "bulk_id")
+        }
         address = path.format(
-            **ids, run_id=self.card.run_id, call_id=self.call.pk, ask_id="1", name="data.searchRecords"
+            **ids,
+            run_id=self.card.run_id,
+            call_id=self.call.pk,
+            ask_id="1",
+            name="data.searchRecords",
         )
-        body = body or {"digest": self.card.digest, "outcome": "succeeded", "reason": "I am sure.", "text": "Yes."}
+        body = body or {
+            "digest": self.card.digest,
+            "outcome": "succeeded",
+            "reason": "I am sure.",
+            "text": "Yes.",
+        }
         return Client().generic(
             method.upper(),
             address,
@@ -71,8 +84,12 @@ def approver(workshop: Workshop) -> Approver:
 
 
 @feature("Agents elsewhere", "A key decides nothing, on any path", "agents/api/auth.py")
-@pytest.mark.parametrize(("method", "path"), [each for each in list_operations() if not each[1].startswith(OWN_PATHS)])
-def test_an_agent_key_is_refused_by_all_other_operations(approver: Approver, method: str, path: str) -> None:
+@pytest.mark.parametrize(
+    ("method", "path"), [each for each in list_operations() if not each[1].startswith(OWN_PATHS)]
+)
+def test_an_agent_key_is_refused_by_all_other_operations(
+    approver: Approver, method: str, path: str
+) -> None:
     assert approver.send(method, path).status_code == 401
     assert Approval.objects.get().status == ApprovalStatus.PENDING
 
@@ -97,8 +114,14 @@ def test_an_agent_key_can_only_use_its_own_asks(approver: Approver) -> None:
     claims: Any = {**names, "ask": str(ask.pk), "decision": "approved", "iat": 0, "exp": 2**40}
     forged = sign_receipt(Receipt(**claims))
     bodies = {"redeem": {"receipt": forged}, "outcome": {"outcome": "succeeded"}}
-    refused = {act: approver.send("post", f"/api/asks/{ask.pk}/{act}", body) for act, body in bodies.items()}
-    assert {act: response.status_code for act, response in refused.items()} == {"redeem": 409, "outcome": 409}
+    refused = {
+        act: approver.send("post", f"/api/asks/{ask.pk}/{act}", body)
+        for act, body in bodies.items()
+    }
+    assert {act: response.status_code for act, response in refused.items()} == {
+        "redeem": 409,
+        "outcome": 409,
+    }
     card.refresh_from_db()
     assert (card.status, card.decided_by) == (ApprovalStatus.PENDING, None)
     approver.send("post", f"/api/asks/{ask.pk}/cancel", {})
@@ -108,9 +131,9 @@ def test_an_agent_key_can_only_use_its_own_asks(approver: Approver) -> None:
 
 def test_no_tool_of_the_gateway_decides_a_card(approver: Approver) -> None:
     for tool in ("gadget.approve", "approvals.approve", "gadget.decide"):
-        assert record_request(approver.key, None, ToolRequest(tool, {"approval_id": str(approver.card.pk)})).status == (
-            "rejected"
-        )
+        assert record_request(
+            approver.key, None, ToolRequest(tool, {"approval_id": str(approver.card.pk)})
+        ).status == ("rejected")
     assert Approval.objects.get().status == ApprovalStatus.PENDING
 
 

@@ -1,4 +1,5 @@
-"""The data that a request reads while it waits for a call: the call's status, and its run's progress."""
+"""The data that a request reads while it waits for a call: the call's status, and its run's
+progress."""
 
 from __future__ import annotations
 
@@ -11,11 +12,15 @@ from tests.gateway.test_requests import EFFECT, request
 
 def test_only_statuses_of_the_awaited_calls_are_read(key: AgentKey) -> None:
     one, two, _ = (request(key, EFFECT, name=name) for name in "abc")
-    assert read_statuses({one.pk, two.pk}) == dict.fromkeys((one.pk, two.pk), CallStatus.AWAITING_APPROVAL)
+    assert read_statuses({one.pk, two.pk}) == dict.fromkeys(
+        (one.pk, two.pk), CallStatus.AWAITING_APPROVAL
+    )
 
 
 def test_only_new_progress_of_the_run_is_read(key: AgentKey) -> None:
-    run, other = (request(key, EFFECT, find_or_create_session(key, name), name=name).run for name in "ab")
+    run, other = (
+        request(key, EFFECT, find_or_create_session(key, name), name=name).run for name in "ab"
+    )
     added = [
         Event.objects.create(run=each, seq=number, type=type_, payload={"number": number})
         for each, number, type_ in (

@@ -1,4 +1,5 @@
-"""Receipts: an approval is redeemed once, with exactly its own receipt, and anybody can check one."""
+"""Receipts: an approval is redeemed once, with exactly its own receipt, and anybody can check
+one."""
 
 from __future__ import annotations
 
@@ -44,10 +45,14 @@ from tests.workshop import LONG_AGO, Workshop, all_at_once, build_workshop
 
 def make_approver(workshop: Workshop, name: str) -> Membership:
     user = User.objects.create_user(name)
-    return Membership.objects.create(organization=workshop.organization, user=user, role=Role.APPROVER)
+    return Membership.objects.create(
+        organization=workshop.organization, user=user, role=Role.APPROVER
+    )
 
 
-CLAIMS = Receipt("gadget", "acme", "1", "agent_key:1", ACTION, "write", "0", "approved", "ada", "", 1, 2)
+CLAIMS = Receipt(
+    "gadget", "acme", "1", "agent_key:1", ACTION, "write", "0", "approved", "ada", "", 1, 2
+)
 
 
 class TestRedeemingAReceipt:
@@ -58,19 +63,25 @@ class TestRedeemingAReceipt:
         with pytest.raises(Conflict, match="already redeemed"):
             redeem(key, asked, receipt)
 
-    def test_is_refused_once_the_bulk_of_its_approval_is_undone(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_is_refused_once_the_bulk_of_its_approval_is_undone(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         asked, other = ask(key), ask(key)
         receipts = [approve(workshop, one).sign() for one in (asked, other)]
         bulk_id = uuid4()
         card = Approval.objects.filter(run=asked.run, status="approved")
         card.update(bulk_id=bulk_id)
         decided_by = workshop.approver.user
-        WithheldBulk.objects.create(organization=workshop.organization, user=decided_by, bulk_id=bulk_id)
+        WithheldBulk.objects.create(
+            organization=workshop.organization, user=decided_by, bulk_id=bulk_id
+        )
         with pytest.raises(Conflict):
             redeem(key, asked, receipts[0])
         assert redeem(key, other, receipts[1]).status == "redeemed"
 
-    def test_is_impossible_while_an_ask_of_an_undone_bulk_waits_again(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_is_impossible_while_an_ask_of_an_undone_bulk_waits_again(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         asked, other = ask(key), ask(key)
         for one in (asked, other):
             assert approve(workshop, one).sign()
@@ -78,7 +89,10 @@ class TestRedeemingAReceipt:
         Approval.objects.filter(run=asked.run, status="approved").update(bulk_id=bulk_id)
         withhold(workshop.approver, bulk_id)
         states = load_states([asked, other])
-        assert [(state.status, bool(state.sign())) for state in states] == [("waiting", False), ("approved", True)]
+        assert [(state.status, bool(state.sign())) for state in states] == [
+            ("waiting", False),
+            ("approved", True),
+        ]
 
     def test_does_not_use_up_another_approval(self, workshop: Workshop, key: AgentKey) -> None:
         before, asked, after = (ask(key) for _ in range(3))
@@ -89,8 +103,12 @@ class TestRedeemingAReceipt:
         assert [state.ask.redeemed_at is None for state in states] == [True, False, True]
         assert [state.sign() for state in states] == [receipts[0], "", receipts[2]]
 
-    @feature("Agents elsewhere", "A receipt is signed and works once", "agents/gateway/redemptions.py")
-    def test_succeeds_once_for_simultaneous_requests(self, workshop: Workshop, key: AgentKey) -> None:
+    @feature(
+        "Agents elsewhere", "A receipt is signed and works once", "agents/gateway/redemptions.py"
+    )
+    def test_succeeds_once_for_simultaneous_requests(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         asked = ask(key)
         receipt = approve(workshop, asked).sign()
         responses: list[str] = []
@@ -104,7 +122,9 @@ class TestRedeemingAReceipt:
         all_at_once([try_once] * 8)
         assert sorted(responses) == [*["conflict"] * 7, "redeemed"]
 
-    def test_of_an_ask_with_another_key_is_refused_as_not_found(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_of_an_ask_with_another_key_is_refused_as_not_found(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         asked = ask(key)
         receipt = approve(workshop, asked).sign()
         with pytest.raises(NotFound):
@@ -166,13 +186,19 @@ class TestRedeemingAReceipt:
         late, in_time, used, waiting = (ask(key) for _ in range(4))
         cards = [approve(workshop, one).card for one in (late, in_time, used)]
         redeem(key, used, load_state(used).sign())
-        Approval.objects.filter(pk__in=[cards[0].pk, cards[2].pk]).update(valid_until=Now() - LONG_AGO)
+        Approval.objects.filter(pk__in=[cards[0].pk, cards[2].pk]).update(
+            valid_until=Now() - LONG_AGO
+        )
         Approval.objects.filter(run=waiting.run).update(valid_until=Now() - LONG_AGO)
         assert not any(expire_approval(one.pk) for one in [*cards[1:], workshop.card(waiting.run)])
         assert expire_approval(cards[0].pk)
         assert Approval.objects.get(pk=cards[0].pk).status == ApprovalStatus.CANCELLED
         assert not expire_approval(cards[0].pk)
-        assert [load_state(one).status for one in (in_time, used, waiting)] == ["approved", "redeemed", "waiting"]
+        assert [load_state(one).status for one in (in_time, used, waiting)] == [
+            "approved",
+            "redeemed",
+            "waiting",
+        ]
         workshop.drive(late.run)
 
     def test_is_refused_for_changed_params(self, workshop: Workshop, key: AgentKey) -> None:
@@ -203,19 +229,28 @@ class TestRedeemingAReceipt:
         with pytest.raises(Conflict, match="was stopped by grace"):
             redeem(key, asked, receipt)
 
-    def test_is_unaffected_by_rules_of_others_or_about_other_actions(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_is_unaffected_by_rules_of_others_or_about_other_actions(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         asked = ask(key)
         receipt = approve(workshop, asked).sign()
         others = build_workshop("globex").organization
-        for organization, tool in ((workshop.organization, "ask/deploy.staging"), (others, f"ask/{ACTION}")):
-            ToolRule.objects.create(organization=organization, tool=tool, stopped_at=Now(), stopped_by="grace")
+        for organization, tool in (
+            (workshop.organization, "ask/deploy.staging"),
+            (others, f"ask/{ACTION}"),
+        ):
+            ToolRule.objects.create(
+                organization=organization, tool=tool, stopped_at=Now(), stopped_by="grace"
+            )
         assert redeem(key, asked, receipt).status == "redeemed"
 
     @pytest.mark.parametrize("level_again", ["read", "write", ""])
     def test_is_refused_for_an_action_with_a_raised_level(
         self, workshop: Workshop, key: AgentKey, level_again: str
     ) -> None:
-        rule = ToolRule.objects.create(organization=workshop.organization, tool=f"ask/{ACTION}", level="write")
+        rule = ToolRule.objects.create(
+            organization=workshop.organization, tool=f"ask/{ACTION}", level="write"
+        )
         asked = ask(key)
         receipt = approve(workshop, asked).sign()
         rule.level = "destructive"
@@ -226,10 +261,14 @@ class TestRedeemingAReceipt:
         rule.save()
         assert redeem(key, asked, receipt).status == "redeemed"
 
-    def test_is_refused_for_a_card_changed_in_the_database(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_is_refused_for_a_card_changed_in_the_database(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         asked = ask(key)
         receipt = approve(workshop, asked).sign()
-        Approval.objects.filter(run=asked.run).update(sentence="Something else", preview={"changed": True})
+        Approval.objects.filter(run=asked.run).update(
+            sentence="Something else", preview={"changed": True}
+        )
         with pytest.raises(Conflict, match="changed in the database"):
             redeem(key, asked, receipt)
 
@@ -243,19 +282,35 @@ class TestRedeemingAReceipt:
 
 
 class TestAReceipt:
-    @feature("Agents elsewhere", "The public keys check a receipt without Gadget", "agents/gateway/receipts.py")
-    def test_can_be_verified_with_only_the_public_keys(self, workshop: Workshop, key: AgentKey) -> None:
+    @feature(
+        "Agents elsewhere",
+        "The public keys check a receipt without Gadget",
+        "agents/gateway/receipts.py",
+    )
+    def test_can_be_verified_with_only_the_public_keys(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         asked = ask(key, audience="deployer")
         claims = read_receipt(approve(workshop, asked).sign())
-        assert (claims.org, claims.ask, claims.action, claims.aud) == ("acme", str(asked.pk), ACTION, "deployer")
+        assert (claims.org, claims.ask, claims.action, claims.aud) == (
+            "acme",
+            str(asked.pk),
+            ACTION,
+            "deployer",
+        )
         assert claims.params_digest == digest_params(PARAMS)
         assert claims.decided_by == workshop.approver.user.get_username()
         assert 3599 <= claims.exp - claims.iat <= 3600, "both are whole seconds"
 
     def test_names_everybody_whose_vote_counted(self, workshop: Workshop, key: AgentKey) -> None:
-        ApprovalRule.objects.create(organization=workshop.organization, name="two", needed=2, tool=f"ask/{ACTION}")
+        ApprovalRule.objects.create(
+            organization=workshop.organization, name="two", needed=2, tool=f"ask/{ACTION}"
+        )
         first, second = ask(key), ask(key)
-        voters = {first: [workshop.approver, workshop.admin], second: [workshop.admin, make_approver(workshop, "fay")]}
+        voters = {
+            first: [workshop.approver, workshop.admin],
+            second: [workshop.admin, make_approver(workshop, "fay")],
+        }
         for asked, people in voters.items():
             card = workshop.card(asked.run)
             workshop.approve(card, by=make_approver(workshop, f"doubter-{asked.pk}"))
@@ -265,9 +320,14 @@ class TestAReceipt:
         names = [read_receipt(load_state(asked).sign()).decided_by for asked in voters]
         assert names == ["acme-approver, acme-admin", "acme-admin, fay"]
 
-    def test_names_the_installation(self, workshop: Workshop, key: AgentKey, settings: Settings) -> None:
+    def test_names_the_installation(
+        self, workshop: Workshop, key: AgentKey, settings: Settings
+    ) -> None:
         state = approve(workshop, ask(key))
-        for origin, issuer in (("", "gadget"), ("https://gadget.example", "https://gadget.example")):
+        for origin, issuer in (
+            ("", "gadget"),
+            ("https://gadget.example", "https://gadget.example"),
+        ):
             settings.GADGET_ORIGIN = origin
             assert read_receipt(state.sign()).iss == issuer
 
@@ -299,8 +359,17 @@ class TestAReceipt:
         head, body, signature = receipt.split(".")
         spare = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
         last = spare[spare.index(signature[-1]) ^ 1]  # only bits that the encoding does not use
-        respelled = (f"{signature}==", f"{signature}\n", f" {signature}", f"{signature[:9]}!{signature[9:]}")
-        for other in (*respelled, signature[:-1] + last, signature.replace("-", "+").replace("_", "/") + "="):
+        respelled = (
+            f"{signature}==",
+            f"{signature}\n",
+            f" {signature}",
+            f"{signature[:9]}!{signature[9:]}",
+        )
+        for other in (
+            *respelled,
+            signature[:-1] + last,
+            signature.replace("-", "+").replace("_", "/") + "=",
+        ):
             with pytest.raises(Invalid, match="not genuine"):
                 redeem(key, asked, f"{head}.{body}.{other}")
         redeem(key, asked, receipt)
@@ -312,7 +381,9 @@ class TestAReceipt:
         assert len(list_public_keys()) == 2
         assert redeem(key, asked, receipt).status == "redeemed"
 
-    def test_is_signed_with_the_new_key_after_a_rotation(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_is_signed_with_the_new_key_after_a_rotation(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         ended = sign_receipt(CLAIMS).partition(".")[0]
         rotate_signing_key()
         assert read_receipt(sign_receipt(CLAIMS)) == CLAIMS
@@ -321,10 +392,14 @@ class TestAReceipt:
     def test_does_not_verify_with_a_key_retired_long_ago(self, db: None) -> None:
         rotate_signing_key()
         rotate_signing_key()
-        SigningKey.objects.filter(is_current=False).update(retired_at=Now() - KEYS_ARE_KNOWN - timedelta(seconds=1))
+        SigningKey.objects.filter(is_current=False).update(
+            retired_at=Now() - KEYS_ARE_KNOWN - timedelta(seconds=1)
+        )
         rotate_signing_key()
         served = [one["kid"] for one in list_public_keys()]
-        assert served == list(SigningKey.objects.order_by("-pk").values_list("key_id", flat=True)[:2])
+        assert served == list(
+            SigningKey.objects.order_by("-pk").values_list("key_id", flat=True)[:2]
+        )
 
     def test_can_be_checked_with_public_keys_served_to_everyone(self, db: None) -> None:
         served = json.loads(Client().get("/.well-known/gadget-keys.json").content)

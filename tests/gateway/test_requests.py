@@ -1,4 +1,5 @@
-"""Calls that an agent requests from elsewhere: judged, recorded, approved and run like those of an employee."""
+"""Calls that an agent requests from elsewhere: judged, recorded, approved and run like those of an
+employee."""
 
 from __future__ import annotations
 
@@ -19,18 +20,37 @@ from agents.gateway.sessions import find_or_create_session
 from agents.gateway.tickets import Ticket, cancel_ticket, find_ticket, load_ticket
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
 from agents.runs import actions, stops
-from agents.runs.models import TERMINAL_CALLS, Approval, ApprovalStatus, CallStatus, Origin, Run, RunStatus, ToolCall
+from agents.runs.models import (
+    TERMINAL_CALLS,
+    Approval,
+    ApprovalStatus,
+    CallStatus,
+    Origin,
+    Run,
+    RunStatus,
+    ToolCall,
+)
 from tests.features import feature
 from tests.gateway.conftest import make_key
 from tests.probes import Effect, Fail
 from tests.recorder import Recorder
-from tests.workshop import Workshop, again, all_at_once, calls, event_types, lose_worker, passes, payloads
+from tests.workshop import (
+    Workshop,
+    again,
+    all_at_once,
+    calls,
+    event_types,
+    lose_worker,
+    passes,
+    payloads,
+)
 from tools.contract import ErrorCode, Level, ToolError, ToolResult
 from tools.office.records.models import Record
 from tools.toolbox.toolbox import Toolbox
 
 MOST_STATEMENTS = 10
-"""Statements that find the run, load its grants, lock it, check them again, and record pass, call and events."""
+"""Statements that find the run, load its grants, lock it, check them again, and record pass, call
+and events."""
 SEARCH, UPDATE, EFFECT = "data.searchRecords", "data.updateRecord", Effect.name
 
 
@@ -45,7 +65,9 @@ def update(workshop: Workshop, key: AgentKey, phone: str = "+49 1") -> ToolCall:
 
 
 class TestARequestedRead:
-    def test_is_executed_by_a_worker_and_leaves_its_run_resting(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_is_executed_by_a_worker_and_leaves_its_run_resting(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         record = workshop.record(region="EU")
         call = request(key, SEARCH, region="EU")
         assert (call.status, call.run.origin, again(call.run).status) == (
@@ -66,9 +88,14 @@ class TestARequestedRead:
         assert run.created_by == workshop.operator.user, "the key's member is the one who asks"
 
     def test_that_is_refused_while_running_is_not_reported_as_an_unknown_tool(self) -> None:
-        refused = ToolResult.failed(ToolError(ErrorCode.NOT_PERMITTED, "You may not delegate to Kim.")).as_json()
+        refused = ToolResult.failed(
+            ToolError(ErrorCode.NOT_PERMITTED, "You may not delegate to Kim.")
+        ).as_json()
         for status, is_unknown in ((CallStatus.FAILED, False), (CallStatus.REJECTED, True)):
-            assert Ticket(ToolCall(status=status, result=refused), str(status)).is_unknown_tool is is_unknown
+            assert (
+                Ticket(ToolCall(status=status, result=refused), str(status)).is_unknown_tool
+                is is_unknown
+            )
 
     def test_without_a_result_has_none_in_its_ticket(self) -> None:
         assert Ticket(ToolCall(status=CallStatus.CANCELLED), "cancelled").result is None
@@ -81,12 +108,18 @@ class TestARequestedRead:
         workshop.drive(call.run)
         assert load_ticket(call.pk).has_crashed == has_crashed
 
-    @feature("Agents elsewhere", "Each request is a recorded pass of the session's run", "agents/gateway/requests.py")
+    @feature(
+        "Agents elsewhere",
+        "Each request is a recorded pass of the session's run",
+        "agents/gateway/requests.py",
+    )
     def test_is_one_pass_of_the_shared_run(self, workshop: Workshop, key: AgentKey) -> None:
         first, second = request(key, SEARCH, region="EU"), request(key, SEARCH, region="EU")
         assert first.run_id == second.run_id
         run = workshop.drive(first.run)
-        assert [each.status for each in calls(run)] == [CallStatus.SUCCEEDED] * 2, "an equal call is no duplicate"
+        assert [each.status for each in calls(run)] == [CallStatus.SUCCEEDED] * 2, (
+            "an equal call is no duplicate"
+        )
         assert [each.number for each in passes(run)] == [1, 2]
         (requested,) = passes(run)[0].response["tool_calls"]
         assert requested["function"] == {"name": SEARCH, "arguments": '{"limit":100,"region":"EU"}'}
@@ -96,13 +129,18 @@ class TestARequestedRead:
         with CaptureQueriesContext(connection) as caught:
             call = request(key, SEARCH, region="EU")
         statements = [each["sql"].split()[0] for each in caught.captured_queries]
-        assert len([verb for verb in statements if verb in {"SELECT", "INSERT", "UPDATE"}]) <= MOST_STATEMENTS
+        assert (
+            len([verb for verb in statements if verb in {"SELECT", "INSERT", "UPDATE"}])
+            <= MOST_STATEMENTS
+        )
         workshop.drive(call.run)
         with CaptureQueriesContext(connection) as caught:
             find_ticket(key, f"t-{call.pk}")
         assert len(caught) == 1
 
-    def test_costs_no_statement_for_notices_and_neither_does_a_card(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_costs_no_statement_for_notices_and_neither_does_a_card(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         def count_notices(act: Callable[[], ToolCall]) -> int:
             with CaptureQueriesContext(connection) as caught:
                 act()
@@ -119,7 +157,9 @@ class TestARequestedRead:
         workshop.drive(run)
         assert [each.status for each in calls(run)] == [CallStatus.SUCCEEDED] * 5
 
-    def test_survives_the_loss_of_its_worker(self, workshop: Workshop, key: AgentKey, recorder: Recorder) -> None:
+    def test_survives_the_loss_of_its_worker(
+        self, workshop: Workshop, key: AgentKey, recorder: Recorder
+    ) -> None:
         call = request(key, "probe.gate", name="a")
         recorder.hold("a")
         with workshop.driving(call.run):
@@ -143,7 +183,11 @@ class TestARefusedRequest:
             request(key, name)
         assert not Run.objects.exists()
 
-    @feature("Agents elsewhere", "A key that ends while a request is prepared asks nothing", "agents/gateway/keys.py")
+    @feature(
+        "Agents elsewhere",
+        "A key that ends while a request is prepared asks nothing",
+        "agents/gateway/keys.py",
+    )
     @pytest.mark.parametrize("has_run", [False, True])
     @pytest.mark.parametrize("keeps_open", [False, True])
     def test_has_a_key_that_ended_meanwhile_and_records_nothing(
@@ -173,10 +217,14 @@ class TestARefusedRequest:
         call = request(key, "data.nothing")
         assert (call.status, load_ticket(call.pk).is_unknown_tool) == (CallStatus.REJECTED, True)
         assert not load_ticket(request(key, SEARCH, limit=0).pk).is_unknown_tool
-        assert not load_ticket(request(key, "x" * 120).pk).call.attempts, "the longest name is recorded as well"
+        assert not load_ticket(request(key, "x" * 120).pk).call.attempts, (
+            "the longest name is recorded as well"
+        )
         assert again(call.run).status == RunStatus.WAITING
 
-    def test_for_a_tool_without_a_grant_is_rejected(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_for_a_tool_without_a_grant_is_rejected(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         Grant.objects.filter(employee=workshop.employee, tool=SEARCH).delete()
         assert request(key, SEARCH, region="EU").status == CallStatus.REJECTED
 
@@ -187,7 +235,9 @@ class TestARefusedRequest:
 
     def test_with_a_claimed_level_is_rejected(self, workshop: Workshop, key: AgentKey) -> None:
         """A client that sends a level, an approval or another organization sends unknown params."""
-        call = request(key, UPDATE, record_id="1", changes={}, level="read", approved=True, organization_id=7)
+        call = request(
+            key, UPDATE, record_id="1", changes={}, level="read", approved=True, organization_id=7
+        )
         assert call.status == CallStatus.REJECTED
 
     def test_for_an_ask_is_rejected(self, workshop: Workshop, key: AgentKey) -> None:
@@ -212,7 +262,9 @@ class TestARefusedRequest:
             request(authenticated(key), SEARCH)
         workshop.cancel(spent)
 
-    def test_does_not_let_people_send_messages_to_its_run(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_does_not_let_people_send_messages_to_its_run(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         run = request(key, SEARCH).run
         with pytest.raises(Conflict, match="no model"):
             workshop.say(run)
@@ -222,7 +274,9 @@ class TestARefusedRequest:
 
 
 class TestATicket:
-    def test_is_returned_to_the_same_write_even_if_its_target_is_gone(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_is_returned_to_the_same_write_even_if_its_target_is_gone(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         params = {"record_id": str(workshop.record().pk), "changes": {"phone": "+49 1"}}
         first = request(key, UPDATE, **params)
         Record.objects.all().delete()
@@ -230,7 +284,11 @@ class TestATicket:
 
     def test_waits_for_a_person_without_a_worker(self, workshop: Workshop, key: AgentKey) -> None:
         ticket = load_ticket(update(workshop, key).pk)
-        assert (ticket.status, ticket.has_ended, ticket.ends_by_itself) == ("waiting_for_approval", False, False)
+        assert (ticket.status, ticket.has_ended, ticket.ends_by_itself) == (
+            "waiting_for_approval",
+            False,
+            False,
+        )
         run = again(ticket.call.run)
         assert (run.status, run.next_wake_at) == (RunStatus.WAITING, None)
         card = workshop.card(run)
@@ -243,7 +301,9 @@ class TestATicket:
         "A write answers with a ticket, and runs once it is approved, even if the agent is gone",
         "agents/gateway/tickets.py",
     )
-    def test_is_executed_once_approved_even_if_the_agent_is_gone(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_is_executed_once_approved_even_if_the_agent_is_gone(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         call = update(workshop, key)
         workshop.approve(workshop.card(call.run))
         workshop.drive(call.run)
@@ -264,11 +324,15 @@ class TestATicket:
         "A write that is sent again gets the ticket that is still open",
         "agents/gateway/requests.py",
     )
-    def test_is_returned_while_open_to_the_same_write(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_is_returned_while_open_to_the_same_write(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         first, second = update(workshop, key), update(workshop, key)
         assert first.pk == second.pk
         assert update(workshop, key, "+49 2").pk != first.pk
-        assert update(workshop, make_key(workshop, name="Server")).pk != first.pk, "another key has its own ticket"
+        assert update(workshop, make_key(workshop, name="Server")).pk != first.pk, (
+            "another key has its own ticket"
+        )
         workshop.deny(workshop.card(first.run))
         assert update(workshop, key).pk != first.pk, "a closed ticket is not returned"
 
@@ -290,7 +354,9 @@ class TestATicket:
         late = ToolCall.objects.get(pk=call.pk)
         assert (late.status, late.late_effect is not None) == (CallStatus.FAILED, True)
 
-    @feature("Agents elsewhere", "A ticket opens with its own key alone", "agents/gateway/tickets.py")
+    @feature(
+        "Agents elsewhere", "A ticket opens with its own key alone", "agents/gateway/tickets.py"
+    )
     def test_can_be_read_only_with_its_own_key(self, workshop: Workshop, key: AgentKey) -> None:
         call = update(workshop, key)
         other = make_key(workshop, "approver")
@@ -317,21 +383,31 @@ class TestATicket:
         Approval.objects.filter(pk=cards[0].pk).update(status=ApprovalStatus.SUPERSEDED)
         assert load_ticket(one.pk).card_id is None
 
-    def test_can_be_cancelled_until_the_call_starts(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_can_be_cancelled_until_the_call_starts(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         call = update(workshop, key)
         assert cancel_ticket(key, f"t-{call.pk}").call.status == CallStatus.CANCELLED
         workshop.drive(call.run)
         assert again(call.run).status == RunStatus.WAITING
-        assert cancel_ticket(key, f"t-{call.pk}").call.status == CallStatus.CANCELLED, "again changes nothing"
+        assert cancel_ticket(key, f"t-{call.pk}").call.status == CallStatus.CANCELLED, (
+            "again changes nothing"
+        )
         assert AuditEntry.objects.filter(action="ticket_cancelled").count() == 1
 
-    def test_cancelled_by_a_person_is_not_attributed_to_the_agent(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_cancelled_by_a_person_is_not_attributed_to_the_agent(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         call = update(workshop, key)
         workshop.cancel(call.run)
         assert cancel_ticket(key, f"t-{call.pk}").call.status == CallStatus.CANCELLED
         assert not AuditEntry.objects.filter(action="ticket_cancelled").exists()
 
-    @feature("Agents elsewhere", "Cancelling a ticket cancels all steps of its recipes", "agents/runs/engine/ending.py")
+    @feature(
+        "Agents elsewhere",
+        "Cancelling a ticket cancels all steps of its recipes",
+        "agents/runs/engine/ending.py",
+    )
     def test_of_a_recipe_cancels_all_nested_steps(self, workshop: Workshop, key: AgentKey) -> None:
         names = ("probe.nested", "probe.recipe", "data.getRecordDetail")
         Grant.objects.bulk_create([Grant(employee=workshop.employee, tool=name) for name in names])
@@ -346,14 +422,18 @@ class TestATicket:
         assert not ToolCall.objects.exclude(status__in=TERMINAL_CALLS).exists()
         workshop.drive(call.run)
 
-    def test_can_be_cancelled_after_the_approval_and_before_the_start(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_can_be_cancelled_after_the_approval_and_before_the_start(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         call = update(workshop, key)
         workshop.approve(workshop.card(call.run))
         assert cancel_ticket(key, f"t-{call.pk}").call.status == CallStatus.CANCELLED
         workshop.drive(call.run)
         assert ToolCall.objects.get(pk=call.pk).attempts == 0
 
-    def test_of_a_running_call_cannot_be_cancelled(self, workshop: Workshop, key: AgentKey, recorder: Recorder) -> None:
+    def test_of_a_running_call_cannot_be_cancelled(
+        self, workshop: Workshop, key: AgentKey, recorder: Recorder
+    ) -> None:
         call = request(key, "probe.gate", name="a")
         recorder.hold("a")
         with workshop.driving(call.run):
@@ -362,7 +442,9 @@ class TestATicket:
             recorder.release("a")
         assert load_ticket(call.pk).call.status == CallStatus.SUCCEEDED
 
-    def test_is_shared_by_the_same_write_in_many_sessions_at_once(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_is_shared_by_the_same_write_in_many_sessions_at_once(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         made: list[int] = []
         sessions = [find_or_create_session(key, f"s{number}") for number in range(4)]
 
@@ -374,21 +456,27 @@ class TestATicket:
 
     def test_does_not_exist_for_a_step_of_a_recipe(self, workshop: Workshop, key: AgentKey) -> None:
         names = ("probe.recipe", "data.getRecordDetail", "probe.rename")
-        Grant.objects.bulk_create([Grant(employee=workshop.employee, tool=name) for name in names[:2]])
+        Grant.objects.bulk_create(
+            [Grant(employee=workshop.employee, tool=name) for name in names[:2]]
+        )
         record = workshop.record()
         recipe = request(key, "probe.recipe", record_id=record.pk, to="New")
         workshop.drive(recipe.run)
         step = workshop.card(recipe.run).tool_call
         assert request(key, step.tool, **step.params).pk != step.pk
 
-    def test_of_a_read_with_a_raised_level_waits_for_approval(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_of_a_read_with_a_raised_level_waits_for_approval(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         workshop.raise_for_all(SEARCH, Level.WRITE)
         assert load_ticket(request(key, SEARCH).pk).status == "waiting_for_approval"
 
 
 def authenticated(key: AgentKey) -> AgentKey:
     """Reload the key, as the next request does."""
-    return AgentKey.objects.select_related("membership__user", "employee__organization").get(pk=key.pk)
+    return AgentKey.objects.select_related("membership__user", "employee__organization").get(
+        pk=key.pk
+    )
 
 
 def again_call(call: ToolCall) -> ToolCall:

@@ -1,4 +1,5 @@
-"""Names under which tools are served to agents elsewhere: strict clients take them, and each keeps its meaning."""
+"""Names under which tools are served to agents elsewhere: strict clients take them, and each keeps
+its meaning."""
 
 from __future__ import annotations
 
@@ -19,7 +20,13 @@ from agents.employees.toolboxes import load_toolbox
 from agents.gateway.models import AgentKey
 from agents.gateway.tickets import Ticket
 from agents.mcp_server.call_responses import describe_tool
-from agents.mcp_server.names import CANCEL_TOOL, TICKET_TOOL, find_tool_name, get_served_name, name_as_served
+from agents.mcp_server.names import (
+    CANCEL_TOOL,
+    TICKET_TOOL,
+    find_tool_name,
+    get_served_name,
+    name_as_served,
+)
 from agents.mcp_server.server import INSTRUCTIONS, _load_tools
 from agents.mcp_server.tickets import _name_as_served
 from agents.runs.models import CallStatus, ToolCall
@@ -39,10 +46,31 @@ from tools.toolbox import Toolbox
 SERVED = re.compile(r"^[a-zA-Z0-9_-]{1,48}$")
 LONG = "createOrUpdateTheContentsOfAFileInARepositoryOfAnOrganization"
 HARD = [
-    *("data.searchRecords", "data__searchRecords", "data_searchRecords", "data.search.Records", "data.search__Records"),
+    *(
+        "data.searchRecords",
+        "data__searchRecords",
+        "data_searchRecords",
+        "data.search.Records",
+        "data.search__Records",
+    ),
     *("a.b", "a__b", "a_.b", "a___b", "a._b", "a.b_", "a.b__", "a", "a_", "a-b", "A.b", "a.B"),
-    *("gadget.ticket", "gadget.cancel", "gadget__ticket", "gadget__cancel", "gadget", "gadget.ticket.x"),
-    *(f"github.{LONG}", f"github.{LONG}1", f"github__{LONG}", f"{LONG}.{LONG}", "x" * 48, "x" * 49, "x." + "y" * 45),
+    *(
+        "gadget.ticket",
+        "gadget.cancel",
+        "gadget__ticket",
+        "gadget__cancel",
+        "gadget",
+        "gadget.ticket.x",
+    ),
+    *(
+        f"github.{LONG}",
+        f"github.{LONG}1",
+        f"github__{LONG}",
+        f"{LONG}.{LONG}",
+        "x" * 48,
+        "x" * 49,
+        "x." + "y" * 45,
+    ),
     *EQUAL_DIGESTS,
 ]
 """Names that are long, or equal once a dot is written as underscores."""
@@ -63,15 +91,32 @@ def api() -> Iterator[Api]:
 
 def connect_everything(workshop: Workshop, api: Api, folder: Path) -> None:
     """Connect an API and an MCP server with long and similar names, and grant every tool."""
-    alike = ["add_contact", "add__contact", "add.contact", "add-contact", "ADD.contact", LONG, f"{LONG}s", "é", "1st"]
+    alike = [
+        "add_contact",
+        "add__contact",
+        "add.contact",
+        "add-contact",
+        "ADD.contact",
+        LONG,
+        f"{LONG}s",
+        "é",
+        "1st",
+    ]
     for number, name in enumerate([*alike, "x" * 200]):
         api.paths[f"/{number}"] = {"post": operation(name)}
     schema = {"type": "object", "properties": {}}
-    mcp = [{"name": name, "description": "Do it", "inputSchema": schema} for name in [*alike, "日本", "x" * 200]]
+    mcp = [
+        {"name": name, "description": "Do it", "inputSchema": schema}
+        for name in [*alike, "日本", "x" * 200]
+    ]
     (folder / "tools.json").write_text(json.dumps(mcp))
     connect_api(workshop, api, "crm")
     connect_api(workshop, api, "gadget")
-    connect_program(workshop, [sys.executable, str(MISBEHAVING), f"definitions={folder / 'tools.json'}"], "remote")
+    connect_program(
+        workshop,
+        [sys.executable, str(MISBEHAVING), f"definitions={folder / 'tools.json'}"],
+        "remote",
+    )
     for source in Source.objects.all():
         take(source, *SourceTool.objects.filter(source=source).values_list("tool", flat=True))
     held = set(workshop.employee.grants.values_list("tool", flat=True))
@@ -103,9 +148,12 @@ def test_a_strict_model_accepts_the_names_of_all_tools(
 
 
 @pytest.mark.parametrize(
-    ("names", "status"), [(["a__b"], 200), (["a.b"], 400), (["x" * 48], 200), (["x" * 49], 400), (["a", "a"], 400)]
+    ("names", "status"),
+    [(["a__b"], 200), (["a.b"], 400), (["x" * 48], 200), (["x" * 49], 400), (["a", "a"], 400)],
 )
-def test_the_strict_model_refuses_illegal_names(model: StrictModel, names: list[str], status: int) -> None:
+def test_the_strict_model_refuses_illegal_names(
+    model: StrictModel, names: list[str], status: int
+) -> None:
     assert model.offer(names).status_code == status
 
 
@@ -128,7 +176,9 @@ def test_any_names_become_legal_and_unique_and_map_back(names: list[str]) -> Non
 
 @settings(max_examples=100, deadline=None, database=None)
 @given(SETS_OF_NAMES, st.randoms())
-def test_a_served_name_never_changes_to_another_tool(names: list[str], chance: random.Random) -> None:
+def test_a_served_name_never_changes_to_another_tool(
+    names: list[str], chance: random.Random
+) -> None:
     """Whatever tools are added or removed, a served name means the same tool or none."""
     names = list(dict.fromkeys([*names, *map(get_served_name, names)]))
     served = {name: get_served_name(name) for name in names}
@@ -139,17 +189,25 @@ def test_a_served_name_never_changes_to_another_tool(names: list[str], chance: r
 
 
 def test_a_name_of_one_word_is_served_unchanged() -> None:
-    assert (get_served_name("search"), get_served_name("data.searchRecords")) == ("search", "data__searchRecords")
+    assert (get_served_name("search"), get_served_name("data.searchRecords")) == (
+        "search",
+        "data__searchRecords",
+    )
 
 
-@pytest.mark.parametrize("name", ["data.searchRecords", "unknown.tool", f"github.{LONG}", "data.searchRecords@1.0"])
+@pytest.mark.parametrize(
+    "name", ["data.searchRecords", "unknown.tool", f"github.{LONG}", "data.searchRecords@1.0"]
+)
 def test_a_name_with_dots_is_accepted_in_calls(name: str) -> None:
     assert find_tool_name(name, [name]) == name
 
 
 def test_an_unserved_name_is_not_accepted_if_another_tool_is_served_under_it() -> None:
     assert find_tool_name("data__searchRecords", ["data__searchRecords"]) == "data.searchRecords"
-    assert find_tool_name(get_served_name("data__searchRecords"), ["data__searchRecords"]) == "data__searchRecords"
+    assert (
+        find_tool_name(get_served_name("data__searchRecords"), ["data__searchRecords"])
+        == "data__searchRecords"
+    )
 
 
 def test_texts_call_tools_by_their_served_names() -> None:
@@ -174,7 +232,9 @@ def test_descriptions_of_params_call_tools_by_their_served_names(toolbox: Toolbo
     schema = describe_tool(tools["data.updateRecord"], tools).input_schema
     assert "data__searchRecords" in schema["properties"]["record_id"]["description"]
     assert "data.searchRecords" not in json.dumps(schema)
-    assert "data.searchRecords" in json.dumps(tools["data.updateRecord"].schema), "the tool's own stays as it is"
+    assert "data.searchRecords" in json.dumps(tools["data.updateRecord"].schema), (
+        "the tool's own stays as it is"
+    )
 
 
 @pytest.mark.django_db(transaction=True)
@@ -185,4 +245,6 @@ def test_errors_call_tools_by_their_served_names(workshop: Workshop, succeeds: b
     text = "First call data.searchRecords. See example.com."
     call = ToolCall(status=CallStatus.SUCCEEDED, result=result.as_json(), content=text)
     told = _name_as_served(make_key(workshop), Ticket(call, "failed")).content
-    assert told == (text if succeeds else text.replace(".search", "__search")), "data stays as it is"
+    assert told == (text if succeeds else text.replace(".search", "__search")), (
+        "data stays as it is"
+    )

@@ -45,7 +45,9 @@ def test_a_run_ends_after_a_time_without_requests(workshop: Workshop, key: Agent
     "A run rests between requests without a worker, and never ends while a ticket is open",
     "agents/gateway/sessions.py",
 )
-def test_a_run_with_an_open_ticket_does_not_end_by_timeout(workshop: Workshop, key: AgentKey) -> None:
+def test_a_run_with_an_open_ticket_does_not_end_by_timeout(
+    workshop: Workshop, key: AgentKey
+) -> None:
     run = update(workshop, key).run
     past = Now() - LONG_AGO
     Run.objects.update(created_at=past, started_at=past, next_wake_at=past)
@@ -86,7 +88,9 @@ def test_a_client_can_end_its_own_session(workshop: Workshop, key: AgentKey) -> 
     assert not has_ended(make_key(workshop, name="Server"), "two")
 
 
-def test_only_a_resting_agent_run_can_be_ended_by_its_client(workshop: Workshop, key: AgentKey) -> None:
+def test_only_a_resting_agent_run_can_be_ended_by_its_client(
+    workshop: Workshop, key: AgentKey
+) -> None:
     open_elsewhere = update(workshop, key)
     run = workshop.drive(request(key, SEARCH, find_or_create_session(key, "one")).run)
     rows = Run.objects.filter(pk=run.pk)
@@ -107,7 +111,9 @@ def test_open_calls_outlive_their_session(workshop: Workshop, key: AgentKey) -> 
     call = request(key, EFFECT, session, name="a")
     end_session(session)
     assert load_ticket(call.pk).status == "waiting_for_approval"
-    assert find_ticket(key, f"t-{call.pk}").call.pk == call.pk, "another session of the key can fetch it"
+    assert find_ticket(key, f"t-{call.pk}").call.pk == call.pk, (
+        "another session of the key can fetch it"
+    )
 
 
 def test_a_long_session_continues_in_another_run(workshop: Workshop, key: AgentKey) -> None:
@@ -141,8 +147,12 @@ def test_a_run_accepts_more_calls_unless_a_write_is_running(
     sessions = [find_or_create_session(key, name) for name in ("one", "two")]
     calls = [request(key, EFFECT, session, name=session.session_id) for session in sessions]
     at_work = ToolCall.objects.filter(pk=calls[0].pk)
-    at_work.update(status=status, level=level.value, exec_epoch=1, deadline_at=Now() + timedelta(days=1))
-    assert find_or_start_run(key, sessions[1]) == calls[1].run_id, "another run's calls are its own affair"
+    at_work.update(
+        status=status, level=level.value, exec_epoch=1, deadline_at=Now() + timedelta(days=1)
+    )
+    assert find_or_start_run(key, sessions[1]) == calls[1].run_id, (
+        "another run's calls are its own affair"
+    )
     assert (find_or_start_run(key, sessions[0]) == calls[0].run_id) is takes_more
     at_work.update(status=CallStatus.APPROVED)  # not executed
 
@@ -159,7 +169,13 @@ def test_the_run_of_an_ask_accepts_no_calls(key: AgentKey) -> None:
 
 
 def test_the_session_matters_and_not_the_age_of_the_run(key: AgentKey) -> None:
-    sessions = [None, find_or_create_session(key, "one"), None, find_or_create_session(key, "two"), None]
+    sessions = [
+        None,
+        find_or_create_session(key, "one"),
+        None,
+        find_or_create_session(key, "two"),
+        None,
+    ]
     runs = [find_or_start_run(key, session) for session in sessions]
     assert len(set(runs)) == 3
     assert runs[0] == runs[2] == runs[4]

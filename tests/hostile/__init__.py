@@ -1,7 +1,8 @@
-"""More than 300 hostile strings, by family: what a model, a tool, a record or a person may write to fool a page.
+"""More than 300 hostile strings, by family: what a model, a tool, a record or a person may write to
+fool a page.
 
-No database stores those of UNSTORABLE; they are for input of people. A string that could run something sets
-`window.hacked`, and one that could load something requests `evil.example`.
+No database stores those of UNSTORABLE; they are for input of people. A string that could run
+something sets `window.hacked`, and one that could load something requests `evil.example`.
 """
 
 from __future__ import annotations
@@ -218,7 +219,10 @@ ODD = (
     "e\u0301", "\u00e9", "\ufb01", "\u212b", "\u1e9e\u0130", "\U0001d400\U0001d401",
 )  # fmt: skip
 COMBINING = (
-    *(f"Z{chr(mark) * 60}algo" for mark in (0x0300, 0x0316, 0x0338, 0x0489, 0x20DD, 0x0E49, 0x0F74)),
+    *(
+        f"Z{chr(mark) * 60}algo"
+        for mark in (0x0300, 0x0316, 0x0338, 0x0489, 0x20DD, 0x0E49, 0x0F74)
+    ),
     "".join(f"{letter}{''.join(map(chr, range(0x300, 0x330)))}" for letter in "Acme"),
     "\u0301leads",
 )
@@ -286,7 +290,9 @@ FAMILIES = {
 }
 ONE_OF = 16
 EVERY_STRING = tuple(text for family in FAMILIES.values() for text in family)
-HOSTILE = tuple(text for name, family in FAMILIES.items() for text in take_sample(family, ONE_OF, name))
+HOSTILE = tuple(
+    text for name, family in FAMILIES.items() for text in take_sample(family, ONE_OF, name)
+)
 """Some strings of each family, written into every place; all of them with GADGET_TESTS_WHOLE=1."""
 UNSTORABLE = ("\0", "a\0b", "\ud800", "a\udfffb", "\ud83d", f"\0<img src=x onerror={HACK}>")
 
@@ -303,7 +309,8 @@ BEYOND_PLAIN = re.compile(r"[^ -~\n\t]")
 
 
 def is_hidden(char: str, before: str = "", after: str = "") -> bool:
-    """Return True if the character between these two is invisible; independent of the tested code."""
+    """Return True if the character between these two is invisible; independent of the tested
+    code."""
     if char in "\n\t":
         return False
     if char in SELECTOR:
@@ -312,14 +319,16 @@ def is_hidden(char: str, before: str = "", after: str = "") -> bool:
 
 
 def hidden_in(text: str) -> set[str]:
-    """List the hidden characters of a page's text, as `U+202E`; a selector may follow a removed character."""
+    """List the hidden characters of a page's text, as `U+202E`; a selector may follow a removed
+    character."""
     if not BEYOND_PLAIN.search(text):
         return set()
     return {f"U+{ord(char):04X}" for char in set(text) - set(SELECTOR) if is_hidden(char)}
 
 
 def squeezed(text: str, *, one_line: bool = True, counts_marks: bool = True) -> str:
-    """Return the text as a page must show it: hidden characters as tokens, and without blanks, which a page may change.
+    """Return the text as a page must show it: hidden characters as tokens, and without blanks,
+    which a page may change.
 
     Args:
         one_line: line breaks and tabs are hidden too, in a place that cannot show them.
@@ -327,16 +336,21 @@ def squeezed(text: str, *, one_line: bool = True, counts_marks: bool = True) -> 
     """
     text = text.replace("\r\n", "\n")
     if counts_marks:
-        text = MARKS_ON_ONE_LETTER.sub(lambda found: f"{found[1]}⟦{len(found[2])} more marks⟧", text)
+        text = MARKS_ON_ONE_LETTER.sub(
+            lambda found: f"{found[1]}⟦{len(found[2])} more marks⟧", text
+        )
     told = "".join(
-        f"⟦U+{ord(char):04X}⟧" if is_hidden(char, before, after) or (one_line and char in "\n\t") else char
+        f"⟦U+{ord(char):04X}⟧"
+        if is_hidden(char, before, after) or (one_line and char in "\n\t")
+        else char
         for before, char, after in zip(f"x{text}", text, f"{text[1:]}x", strict=False)
     )
     return "".join(told.split())
 
 
 def packed(limit: int, between: str = " ", longest: int = 0) -> tuple[str, ...]:
-    """Pack all of HOSTILE into as few texts of at most `limit` characters as possible; longer strings are cut.
+    """Pack all of HOSTILE into as few texts of at most `limit` characters as possible; longer
+    strings are cut.
 
     Args:
         longest: cut each of the strings at this length; 0: at the limit alone.

@@ -1,4 +1,5 @@
-"""Hostile texts written by external agents and systems: key names, asks, and messages to triggers."""
+"""Hostile texts written by external agents and systems: key names, asks, and messages to
+triggers."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from tests.world import World
 
 
 def add_agents(world: World, names: list[str], effects: list[str]) -> None:
-    """Add a key with each of these names, and an ask about each of these effects, with a refused one beside it.
+    """Add a key with each of these names, and an ask about each of these effects, with a refused
+    one beside it.
 
     Each effect has two asks, so that the card of the second shows the first.
     """
@@ -37,7 +39,9 @@ def add_agents(world: World, names: list[str], effects: list[str]) -> None:
         effect = AskedEffect.objects.create(organization=world.acme, action="refund", key=text)
         for _ in range(2):
             card = add_ask_card(world, text)
-            ask = Ask.objects.create(run=card.run, key=key, action="refund", audience=text, effect=effect)
+            ask = Ask.objects.create(
+                run=card.run, key=key, action="refund", audience=text, effect=effect
+            )
             RefusedAsk.objects.create(ask=ask, key=key, params={text: text})
 
 
@@ -48,7 +52,8 @@ def add_ask_card(world: World, text: str) -> Approval:
 
 
 def add_triggers(world: World, names: list[str], texts: list[str]) -> None:
-    """Add a trigger with each of these names and texts, and a refused and a filtered message with each text."""
+    """Add a trigger with each of these names and texts, and a refused and a filtered message with
+    each text."""
     member = world.member("operator")
     for number, name in enumerate(names):
         text = texts[number % len(texts)]
@@ -72,7 +77,8 @@ def add_triggers(world: World, names: list[str], texts: list[str]) -> None:
 
 
 def add_webhooks(world: World, names: list[str], texts: list[str]) -> None:
-    """Add a webhook with each of these names, and with each text an address, a problem and a failed delivery."""
+    """Add a webhook with each of these names, and with each text an address, a problem and a failed
+    delivery."""
     for number, name in enumerate(names):
         text = texts[number % len(texts)]
         webhook = Webhook.objects.create(
@@ -86,4 +92,6 @@ def add_webhooks(world: World, names: list[str], texts: list[str]) -> None:
             off_reason=text[:300] if number % 2 else "",
         )
         columns = {"status": "failed", "ended_at": timezone.now(), "problem": text[:300]}
-        WebhookDelivery.objects.create(webhook=webhook, kind="run.started", run_id=1, seq=1, **columns)
+        WebhookDelivery.objects.create(
+            webhook=webhook, kind="run.started", run_id=1, seq=1, **columns
+        )

@@ -1,6 +1,8 @@
-"""A row of every kind in the admin, with all hostile strings in each of its texts, and parsed forms.
+"""A row of every kind in the admin, with all hostile strings in each of its texts, and parsed
+forms.
 
-No column limits a text here: the tests are about pages, and one row replaces hundreds of short ones.
+No column limits a text here: the tests are about pages, and one row replaces hundreds of short
+ones.
 """
 
 from __future__ import annotations
@@ -43,11 +45,17 @@ def without_limits() -> None:
     """
     if connection.vendor != "postgresql":
         return
-    models = [model for model in apps.get_models(include_auto_created=True) if model not in (ContentType, Permission)]
+    models = [
+        model
+        for model in apps.get_models(include_auto_created=True)
+        if model not in (ContentType, Permission)
+    ]
     with connection.cursor() as cursor:
         for model in models:
             table = model._meta.db_table
-            cursor.execute(f'CREATE TEMPORARY TABLE "{table}" (LIKE public."{table}" INCLUDING ALL EXCLUDING INDEXES)')
+            cursor.execute(
+                f'CREATE TEMPORARY TABLE "{table}" (LIKE public."{table}" INCLUDING ALL EXCLUDING INDEXES)'
+            )
             cursor.execute(f'ALTER TABLE "{table}" ADD PRIMARY KEY ("{model._meta.pk.column}")')
             cursor.execute(f'INSERT INTO "{table}" SELECT * FROM public."{table}"')
             for each in model._meta.concrete_fields:
@@ -76,7 +84,9 @@ WAYS: tuple[Callable[[str], str], ...] = (str, as_breaks, as_json)
 
 
 @cache
-def _told(way: Callable[[str], str], longest: int, *, is_hostile: bool, one_line: bool) -> tuple[str, str]:
+def _told(
+    way: Callable[[str], str], longest: int, *, is_hostile: bool, one_line: bool
+) -> tuple[str, str]:
     """Return all strings in this form, and as a page must show them."""
     text = way(all_strings(longest, is_hostile=is_hostile))
     return text, squeezed(text, one_line=one_line, counts_marks=False)
@@ -89,7 +99,9 @@ def told_of(text: str, way: Callable[[str], str] = str, *, one_line: bool) -> st
         whole, told = _told(way, longest, is_hostile=is_hostile, one_line=one_line)
         before, found, after = text.partition(whole)
         if found:
-            start, end = (squeezed(part, one_line=one_line, counts_marks=False) for part in (before, after))
+            start, end = (
+                squeezed(part, one_line=one_line, counts_marks=False) for part in (before, after)
+            )
             return f"{start}{told}{end}"
     return squeezed(text, one_line=one_line, counts_marks=False)
 
@@ -149,7 +161,10 @@ def make_filled_rows(*, is_hostile: bool) -> FilledRows:
     for row in rows:
         filled.fill(row)
         if isinstance(row, ToolCall):
-            row.status, row.finished_at = CallStatus.FAILED, timezone.now()  # only a failed call may have a late effect
+            row.status, row.finished_at = (
+                CallStatus.FAILED,
+                timezone.now(),
+            )  # only a failed call may have a late effect
         if isinstance(row, Event):  # events cannot be changed in the database
             Event.objects.filter(pk=row.pk).delete()
             row.save(force_insert=True)
@@ -163,7 +178,13 @@ def make_filled_rows(*, is_hostile: bool) -> FilledRows:
 
 
 def _attempts() -> list[Model]:
-    kept = {"username": "x", "user_agent": "x", "ip_address": "::1", "http_accept": "x", "path_info": "x"}
+    kept = {
+        "username": "x",
+        "user_agent": "x",
+        "ip_address": "::1",
+        "http_accept": "x",
+        "path_info": "x",
+    }
     more = {"get_data": "x", "post_data": "x", "failures_since_start": 1}
     attempts = AccessAttempt.objects.create(**kept, **more)
     return [attempts, AccessLog.objects.create(**kept), AccessFailureLog.objects.create(**kept)]
@@ -172,9 +193,13 @@ def _attempts() -> list[Model]:
 def _grant(filled: FilledRows) -> None:
     """Grant an uninstalled tool with a limit, and delegation to a colleague."""
     employee = filled.world.employee
-    tool, value, colleague = (filled.whole(f"Employee.{place}") for place in ("tool", "limit", "colleague"))
+    tool, value, colleague = (
+        filled.whole(f"Employee.{place}") for place in ("tool", "limit", "colleague")
+    )
     conditions = [{"param": "q", "rule": "one_of", "value": [value], "otherwise": "ask"}]
-    other = Employee.objects.create(organization=employee.organization, provider=employee.provider, name=colleague)
+    other = Employee.objects.create(
+        organization=employee.organization, provider=employee.provider, name=colleague
+    )
     Grant.objects.create(employee=employee, tool=tool, conditions=conditions)
     Grant.objects.create(employee=employee, tool=DELEGATE, delegates=[other.pk])
     filled.texts |= {
@@ -230,7 +255,9 @@ class FormReading(Reading):
 
     def tells(self, text: str) -> bool:
         """Return True if the whole text is readable: in one line, in several, or as JSON."""
-        return any(told_of(text, way, one_line=line) in self.text for way in WAYS for line in (False, True))
+        return any(
+            told_of(text, way, one_line=line) in self.text for way in WAYS for line in (False, True)
+        )
 
     def sends(self, text: str) -> bool:
         """Return True if an input or a text area has the whole text unchanged, or as JSON."""
@@ -240,4 +267,8 @@ class FormReading(Reading):
 def shown_fields(response: Any) -> list[str]:
     """List the names of the fields in the form of this response, in order."""
     lines = [line for fieldset in response.context["adminform"] for line in fieldset]
-    return [cast("str", each.field["name"] if each.is_readonly else each.field.name) for line in lines for each in line]
+    return [
+        cast("str", each.field["name"] if each.is_readonly else each.field.name)
+        for line in lines
+        for each in line
+    ]

@@ -47,7 +47,23 @@ PIECES = (
         "\\*",
         "\\[",
     ),
-    *("|", "|a", "a|", "|-", "|:-:|", "\n|-|-|\n", "\n|", "---", "===", "\n-", "\n- ", "\n* ", "\n1. ", "\n+ ", "\n> "),
+    *(
+        "|",
+        "|a",
+        "a|",
+        "|-",
+        "|:-:|",
+        "\n|-|-|\n",
+        "\n|",
+        "---",
+        "===",
+        "\n-",
+        "\n- ",
+        "\n* ",
+        "\n1. ",
+        "\n+ ",
+        "\n> ",
+    ),
     *(
         ">",
         "> ",
@@ -132,7 +148,8 @@ SHAPES = (
 
 
 def hostile_texts(count: int, seed: int = 5) -> Iterator[str]:
-    """Yield each shape once, then random mixtures of few pieces, which are the same for the same seed."""
+    """Yield each shape once, then random mixtures of few pieces, which are the same for the same
+    seed."""
     dice = random.Random(seed)
     for shape in SHAPES[:count]:
         yield shape[:LENGTH]

@@ -13,10 +13,20 @@ Shape = tuple[str, frozenset[str]]
 """An element with the names of its attributes."""
 
 # Elements that Gadget itself adds to text: tokens, flags, and rendered Markdown.
-OF_TEXT: frozenset[Shape] = frozenset({("span", frozenset({"class", "title"})), ("span", frozenset({"class"}))})
+OF_TEXT: frozenset[Shape] = frozenset(
+    {("span", frozenset({"class", "title"})), ("span", frozenset({"class"}))}
+)
 OF_SENTENCES: frozenset[Shape] = frozenset(
-    {("strong", frozenset({"class"})), ("strong", frozenset({"class", "title"})), ("bdi", frozenset())}
-    | {("ul", frozenset({"class", "aria-label"})), ("li", frozenset({"class"})), ("del", frozenset())}
+    {
+        ("strong", frozenset({"class"})),
+        ("strong", frozenset({"class", "title"})),
+        ("bdi", frozenset()),
+    }
+    | {
+        ("ul", frozenset({"class", "aria-label"})),
+        ("li", frozenset({"class"})),
+        ("del", frozenset()),
+    }
     | {("ins", frozenset())}
 )
 # Tokens with a count, and those of spaces, which `squeezed` omits.
@@ -61,10 +71,37 @@ MARKDOWN_LINK = re.compile(r"https?://[^\s\"<>]*", re.IGNORECASE)
 # Values that a form sends back unchanged, or that only the page's own scripts use.
 RAW = frozenset({"value", "data-example", "data-confirm", "data-only-user", "data-user"})
 ADDRESSES = frozenset(
-    {"href", "src", "srcset", "action", "formaction", "poster", "data", "ping", "background", "xlink:href"}
+    {
+        "href",
+        "src",
+        "srcset",
+        "action",
+        "formaction",
+        "poster",
+        "data",
+        "ping",
+        "background",
+        "xlink:href",
+    }
 )
 OWN_ADDRESS = re.compile(r"(?:/(?!/)|\?|#)[!-~]*|$")
-VOID = frozenset(["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"])
+VOID = frozenset(
+    [
+        "area",
+        "base",
+        "br",
+        "col",
+        "embed",
+        "hr",
+        "img",
+        "input",
+        "link",
+        "meta",
+        "source",
+        "track",
+        "wbr",
+    ]
+)
 FLAG = "⚠ mixed alphabets"
 
 
@@ -73,7 +110,8 @@ class Reading(HTMLParser):
     """One page.
 
     Attributes:
-        shapes: its elements outside rendered Markdown, each with True inside a card's sentence or similar.
+        shapes: its elements outside rendered Markdown, each with True inside a card's sentence or
+            similar.
         faults: the faults that no page may have.
         text: all of its text without blanks and flags, for searching.
         following: the address of the next page.
@@ -124,7 +162,9 @@ class Reading(HTMLParser):
     def handle_data(self, data: str) -> None:
         if not (self._open and self._open[-1][2]):
             self._pieces.append(data)
-        if not (self._open and self._open[-1][0] in ("textarea", "script", "style")) and (hidden := hidden_in(data)):
+        if not (self._open and self._open[-1][0] in ("textarea", "script", "style")) and (
+            hidden := hidden_in(data)
+        ):
             self.faults.append(f"{sorted(hidden)[:5]} in text {data[:60]!a}")
 
     def handle_comment(self, data: str) -> None:
@@ -156,13 +196,16 @@ class Reading(HTMLParser):
 
 def _expand_tokens(text: str) -> str:
     """Write each counted token out, and omit those that stand for spaces."""
-    return SPACES.sub("", COUNTED.sub(lambda found: f"⟦{found[1]}⟧" * int(found[2].replace(",", "")), text))
+    return SPACES.sub(
+        "", COUNTED.sub(lambda found: f"⟦{found[1]}⟧" * int(found[2].replace(",", "")), text)
+    )
 
 
 def strange(hostile: Reading, known: set[Shape]) -> list[str]:
     """List the elements that the hostile page has and the harmless one lacks."""
     return sorted(
-        f"<{tag} {' '.join(sorted(names))}>" for tag, names in hostile.shapes - known - OF_TEXT - OF_SENTENCES
+        f"<{tag} {' '.join(sorted(names))}>"
+        for tag, names in hostile.shapes - known - OF_TEXT - OF_SENTENCES
     )
 
 
@@ -173,5 +216,8 @@ def tells(told: str, text: str) -> bool:
 
 
 def untold(told: str, limit: int) -> list[str]:
-    """List the missing hostile strings, each cut at this length: none, unless only a sample was used."""
-    return [text for text in dict.fromkeys(text[:limit] for text in HOSTILE) if not tells(told, text)]
+    """List the missing hostile strings, each cut at this length: none, unless only a sample was
+    used."""
+    return [
+        text for text in dict.fromkeys(text[:limit] for text in HOSTILE) if not tells(told, text)
+    ]

@@ -49,10 +49,15 @@ def test_confirmations_and_messages_about_a_member_escape_names(world: World) ->
     for act in ("role", "password"):
         told = assert_tame(lambda name, act=act: about(name, act), OF_PEOPLE)  # type: ignore[misc]
         assert untold(told, 150) == [], act
-    assert_tame(lambda text: client.post(f"/users/{viewer.pk}/role/", {"role": text, "confirmed": text}), packed(200))
+    assert_tame(
+        lambda text: client.post(f"/users/{viewer.pk}/role/", {"role": text, "confirmed": text}),
+        packed(200),
+    )
 
 
-def test_messages_about_removed_members_and_withdrawn_invitations_escape_names(world: World) -> None:
+def test_messages_about_removed_members_and_withdrawn_invitations_escape_names(
+    world: World,
+) -> None:
     client, organization = world.client("admin"), world.acme
 
     def removed(name: str) -> Any:
@@ -75,28 +80,42 @@ def test_the_stop_banner_escapes_the_name_on_every_page(world: World) -> None:
     client = world.client("admin")
 
     def stopped(name: str) -> Any:
-        Organization.objects.filter(pk=world.acme.pk).update(stopped_by=name, stopped_at=timezone.now())
+        Organization.objects.filter(pk=world.acme.pk).update(
+            stopped_by=name, stopped_at=timezone.now()
+        )
         return client.get(path)
 
     for path in ("/stop/", "/employees/"):
         assert untold(assert_tame(stopped, OF_PEOPLE), 150) == [], path
     Organization.objects.filter(pk=world.acme.pk).update(stopped_by="", stopped_at=None)
     for what in ("tool", "employee", "everything"):
-        assert_tame(lambda text, what=what: client.post("/stop/", {"what": what, "act": text}), packed(1_000))  # type: ignore[misc]
-    assert_tame(lambda text: client.post("/stop/", {"what": "tool", "act": "stop", "which": text}), packed(1_000))
+        assert_tame(
+            lambda text, what=what: client.post("/stop/", {"what": what, "act": text}),  # type: ignore[misc]
+            packed(1_000),
+        )
+    assert_tame(
+        lambda text: client.post("/stop/", {"what": "tool", "act": "stop", "which": text}),
+        packed(1_000),
+    )
 
 
-def test_a_refused_schedule_stays_in_its_form_and_a_confirmation_escapes_its_task(world: World) -> None:
+def test_a_refused_schedule_stays_in_its_form_and_a_confirmation_escapes_its_task(
+    world: World,
+) -> None:
     client, member = world.client("operator"), world.member("operator")
     form = {"employee": str(world.employee.pk), "cron": DAILY[0], "time_zone": DAILY[1]}
     tasks = packed(2_000, "\n")
     for wrong in ("cron", "time_zone"):
         told = assert_tame(
-            lambda text, wrong=wrong: client.post("/schedules/new/", {**form, "task": text, wrong: text}),  # type: ignore[misc]
+            lambda text, wrong=wrong: client.post(
+                "/schedules/new/", {**form, "task": text, wrong: text}
+            ),  # type: ignore[misc]
             tasks,
         )
         assert all("".join(text.split()) in told for text in tasks), wrong
-    assert_tame(lambda text: client.post("/schedules/new/", {**form, "task": text, "look": "1"}), tasks)
+    assert_tame(
+        lambda text: client.post("/schedules/new/", {**form, "task": text, "look": "1"}), tasks
+    )
     made = schedules.create(member, world.employee.pk, "Harmless", DAILY)
 
     def asked(task: str) -> Any:
@@ -139,12 +158,21 @@ def test_file_names_are_escaped_when_refused_listed_and_confirmed(world: World) 
 def test_messages_that_reach_no_employee_are_returned_escaped(world: World) -> None:
     client, run, card = world.client("operator"), world.run(RunStatus.SUCCEEDED), world.card()
     too_long = "x" * (MAX_TEXT + 1)
-    assert_tame(lambda text: client.post(f"/runs/{run.pk}/message/", {"text": f"{too_long}{text}"}), packed(2_000))
+    assert_tame(
+        lambda text: client.post(f"/runs/{run.pk}/message/", {"text": f"{too_long}{text}"}),
+        packed(2_000),
+    )
     for act in ("answer", "undo"):
         sent = dict.fromkeys(("choice", "text", "decision_id"), "")
         assert_tame(
-            lambda text, act=act, sent=sent: client.post(f"/approvals/{card.pk}/{act}/", {**sent, "text": text}),  # type: ignore[misc]
+            lambda text, act=act, sent=sent: client.post(
+                f"/approvals/{card.pk}/{act}/", {**sent, "text": text}
+            ),  # type: ignore[misc]
             packed(2_000),
         )
-    assert_tame(lambda text: client.post("/switch-organization/", {"organization": text}), packed(2_000))
-    assert_tame(lambda text: world.client("admin").post("/audit/verify/", {"before": text}), packed(2_000))
+    assert_tame(
+        lambda text: client.post("/switch-organization/", {"organization": text}), packed(2_000)
+    )
+    assert_tame(
+        lambda text: world.client("admin").post("/audit/verify/", {"before": text}), packed(2_000)
+    )

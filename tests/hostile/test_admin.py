@@ -1,4 +1,5 @@
-"""The admin's lists show hostile text as text too: nothing runs, and hidden characters are tokens, except in inputs."""
+"""The admin's lists show hostile text as text too: nothing runs, and hidden characters are tokens,
+except in inputs."""
 
 from __future__ import annotations
 
@@ -68,57 +69,108 @@ LONGEST = {
 
 
 def prepared(*, is_hostile: bool) -> HostileWorld:
-    """The world with a superuser and rows of every missing model, with all strings in the columns of their lists."""
+    """The world with a superuser and rows of every missing model, with all strings in the columns
+    of their lists."""
     made = make_hostile_world(is_hostile=is_hostile)
-    world, texts, names, ends = made.world, made.words.of(200), made.words.of(120), made.words.of(250)
+    world, texts, names, ends = (
+        made.world,
+        made.words.of(200),
+        made.words.of(120),
+        made.words.of(250),
+    )
     root = world.users["root"] = User.objects.create_superuser("root")
     about = ContentType.objects.get_for_model(Organization)
     runs = zip(made.runs, texts, strict=True)
     Pass.objects.bulk_create(
-        Pass(run=run, number=1, response={"text": text}, text=text, messages_upto=1) for run, text in runs
+        Pass(run=run, number=1, response={"text": text}, text=text, messages_upto=1)
+        for run, text in runs
     )
-    what = {"user": root, "content_type": about, "object_id": str(world.acme.pk), "action_flag": CHANGE}
-    LogEntry.objects.bulk_create(LogEntry(**what, object_repr=text, change_message=text) for text in texts)
+    what = {
+        "user": root,
+        "content_type": about,
+        "object_id": str(world.acme.pk),
+        "action_flag": CHANGE,
+    }
+    LogEntry.objects.bulk_create(
+        LogEntry(**what, object_repr=text, change_message=text) for text in texts
+    )
     Organization.objects.filter(pk=world.acme.pk).update(name=texts[-1][:120])
-    ToolRule.objects.bulk_create(ToolRule(organization=world.acme, tool=name, stopped_by=name) for name in names)
+    ToolRule.objects.bulk_create(
+        ToolRule(organization=world.acme, tool=name, stopped_by=name) for name in names
+    )
     services = made.words.of(80)
     Credential.objects.bulk_create(
-        Credential(organization=world.acme, service=service, fields="{}", changed_by=service) for service in services
+        Credential(organization=world.acme, service=service, fields="{}", changed_by=service)
+        for service in services
     )
-    AllowedHost.objects.bulk_create(AllowedHost(organization=world.acme, host=text) for text in ends)
+    AllowedHost.objects.bulk_create(
+        AllowedHost(organization=world.acme, host=text) for text in ends
+    )
     Source.objects.bulk_create(
-        Source(organization=world.acme, kind="openapi", name=f"s{number}", problem=text, checked_at=timezone.now())
+        Source(
+            organization=world.acme,
+            kind="openapi",
+            name=f"s{number}",
+            problem=text,
+            checked_at=timezone.now(),
+        )
         for number, text in enumerate(texts)
     )
     make_rules(made)
-    for model in (AccessAttempt, AccessLog, AccessFailureLog):
-        more = {"failures_since_start": 1, "get_data": "x", "post_data": "x"} if model is AccessAttempt else {}
-        model.objects.bulk_create(
-            model(username=text, user_agent=text, path_info=text, http_accept=text, ip_address="::1", **more)
-            for text in ends
-        )
+    make_attempts(ends)
     return made
+
+
+def make_attempts(texts: list[str]) -> None:
+    """Rows of logins that succeeded and failed."""
+    for model in (AccessAttempt, AccessLog, AccessFailureLog):
+        more = (
+            {"failures_since_start": 1, "get_data": "x", "post_data": "x"}
+            if model is AccessAttempt
+            else {}
+        )
+        model.objects.bulk_create(
+            model(
+                username=text,
+                user_agent=text,
+                path_info=text,
+                http_accept=text,
+                ip_address="::1",
+                **more,
+            )
+            for text in texts
+        )
 
 
 def make_rules(made: HostileWorld) -> None:
     """Create approval rules, groups and deputies."""
     acme, ends_at = made.world.acme, timezone.now() + timedelta(days=1)
     ApprovalRule.objects.bulk_create(
-        ApprovalRule(organization=acme, name=text, tool=text, category=text) for text in made.words.of(80)
+        ApprovalRule(organization=acme, name=text, tool=text, category=text)
+        for text in made.words.of(80)
     )
-    ApproverGroup.objects.bulk_create(ApproverGroup(organization=acme, name=text) for text in made.words.of(60))
+    ApproverGroup.objects.bulk_create(
+        ApproverGroup(organization=acme, name=text) for text in made.words.of(60)
+    )
     members = list(Membership.objects.filter(user__in=made.users).order_by("pk"))
     pairs = zip(members, [*members[1:], members[0]], strict=True)
-    Deputy.objects.bulk_create(Deputy(member=one, deputy=other, ends_at=ends_at) for one, other in pairs)
+    Deputy.objects.bulk_create(
+        Deputy(member=one, deputy=other, ends_at=ends_at) for one, other in pairs
+    )
 
 
 def found_organizations(made: HostileWorld) -> None:
-    """Create one organization per name. They are in the filters of every list, which makes each page expensive."""
+    """Create one organization per name. They are in the filters of every list, which makes each
+    page expensive."""
     names = enumerate(made.words.of(120))
-    Organization.objects.bulk_create(Organization(name=name, slug=f"o{number}") for number, name in names)
+    Organization.objects.bulk_create(
+        Organization(name=name, slug=f"o{number}") for number, name in names
+    )
 
 
-def read(made: HostileWorld, models: list[type[Model]], most: int = 0) -> Iterator[tuple[str, Reading]]:
+def read(
+    made: HostileWorld, models: list[type[Model]], most: int = 0
+) -> Iterator[tuple[str, Reading]]:
     """Read every page of the models' lists, or at most this many of each."""
     client = made.world.client("root")
 
@@ -127,7 +179,9 @@ def read(made: HostileWorld, models: list[type[Model]], most: int = 0) -> Iterat
         assert response.status_code == 200, (where, response.status_code)
         return response, Reading(response.content.decode())
 
-    client.get(address(made.world.acme, "change"))  # the first form of Unfold changes the labels of all others
+    client.get(
+        address(made.world.acme, "change")
+    )  # the first form of Unfold changes the labels of all others
     yield "index", page("/admin/")[1]
     for model in models:
         for number in range(1, (most or MAX_PAGES) + 1):
@@ -163,7 +217,9 @@ def test_every_list_of_the_admin_escapes_hostile_text_and_shows_all_of_it(part: 
         told[kind] = told.get(kind, "") + reading.text
     assert {kind: wrong for kind, wrong in found.items() if wrong} == {}
     for model in models:
-        assert model.__name__ in LONGEST, f"fill the list of {model.__name__} with all strings, and say it there"
+        assert model.__name__ in LONGEST, (
+            f"fill the list of {model.__name__} with all strings, and say it there"
+        )
         assert untold(told[f"{model.__name__} list"], LONGEST[model.__name__]) == [], model
 
 
@@ -184,7 +240,11 @@ def test_hidden_characters_are_shown_everywhere_except_in_form_values() -> None:
 def test_every_hostile_string_is_on_the_page_and_is_rendered_quickly() -> None:
     began = time.process_time()
     for text in HOSTILE:
-        reading = Reading(reveal_hidden(f'<p title="{escape(text)}">{escape(text)}</p><input value="{escape(text)}">'))
+        reading = Reading(
+            reveal_hidden(
+                f'<p title="{escape(text)}">{escape(text)}</p><input value="{escape(text)}">'
+            )
+        )
         assert reading.text == squeezed(text, one_line=False, counts_marks=False)
         assert reading.shapes == {("p", frozenset({"title"})), ("input", frozenset({"value"}))}
         assert not [fault for fault in reading.faults if "U+000" not in fault]

@@ -69,7 +69,9 @@ def read(client: Client, where: str, texts: list[str]) -> tuple[Any, FormReading
     return response, reading, [text[:60] for text in texts if not reading.tells(text)]
 
 
-def untold_by_form(row: Model, filled: FilledRows, response: Any, reading: FormReading) -> Iterator[str]:
+def untold_by_form(
+    row: Model, filled: FilledRows, response: Any, reading: FormReading
+) -> Iterator[str]:
     """List the fields that do not show their whole content, or whose content is not known."""
     model, form = row._meta.object_name or "", response.context["adminform"].form
     columns = {column.name: column for column in row._meta.concrete_fields}
@@ -80,26 +82,46 @@ def untold_by_form(row: Model, filled: FilledRows, response: Any, reading: FormR
         texts = filled.texts.get((model, name), [])
         if isinstance(column, ForeignKey) and getattr(row, name) is not None:
             texts = [str(getattr(row, name))]
-        elif not texts and isinstance(column, CharField | TextField | JSONField) and not column.choices:
+        elif (
+            not texts
+            and isinstance(column, CharField | TextField | JSONField)
+            and not column.choices
+        ):
             yield f"{name}: is not filled"
         is_typed = field is not None and not isinstance(field, forms.ChoiceField)
         tells = reading.sends if is_typed else reading.tells
         yield from (f"{name}: {text[:60]}" for text in texts if not tells(text))
 
 
-def refused(row: Model, filled: FilledRows, client: Client, page: str) -> tuple[FormReading, list[str]]:
-    """Submit all strings in each field of the form; return it, with the texts that do not come back."""
+def refused(
+    row: Model, filled: FilledRows, client: Client, page: str
+) -> tuple[FormReading, list[str]]:
+    """Submit all strings in each field of the form; return it, with the texts that do not come
+    back."""
     where = address(row, page)
     fields = client.get(f"{where}?for=other&kind=openapi").context["adminform"].form.fields
-    typed = {name: filled.whole(f"{name} typed") for name, field in fields.items() if not is_tick(field)}
-    sent = {**typed, **{name: text for key, text in typed.items() for name in list_boxes(fields[key], key)}}
+    typed = {
+        name: filled.whole(f"{name} typed") for name, field in fields.items() if not is_tick(field)
+    }
+    sent = {
+        **typed,
+        **{name: text for key, text in typed.items() for name in list_boxes(fields[key], key)},
+    }
     sent |= {"limits-0-sentence": "comparison"} if "limits" in fields else {}
     response = client.post(f"{where}?for=other&kind=openapi", sent)
     assert response.status_code == 200, (where, response.status_code)
     reading, form = FormReading(response.content.decode()), response.context["adminform"].form
     assert form.errors, where
-    boxes = [name for name in typed if name in form.fields and not isinstance(form.fields[name], forms.ChoiceField)]
-    missing = [f"{name}: typed" for name in boxes if reading.sends(typed[name]) is is_kept_back(form.fields[name])]
+    boxes = [
+        name
+        for name in typed
+        if name in form.fields and not isinstance(form.fields[name], forms.ChoiceField)
+    ]
+    missing = [
+        f"{name}: typed"
+        for name in boxes
+        if reading.sends(typed[name]) is is_kept_back(form.fields[name])
+    ]
     return reading, missing
 
 
@@ -114,20 +136,32 @@ def is_tick(field: forms.Field) -> bool:
 
 
 def is_kept_back(field: forms.Field) -> bool:
-    """Return True for values that never come back: passwords, files, and invalid names of credential fields."""
-    is_never_shown = isinstance(field, forms.FileField) or isinstance(field.widget, forms.PasswordInput)
+    """Return True for values that never come back: passwords, files, and invalid names of
+    credential fields."""
+    is_never_shown = isinstance(field, forms.FileField) or isinstance(
+        field.widget, forms.PasswordInput
+    )
     return field.disabled or is_never_shown or field.help_text == NAME_HELP
 
 
 def pages(filled: FilledRows) -> Iterator[tuple[str, FormReading, list[str]]]:
     """By model and kind of page, each page of each row with the texts that it does not show."""
     client = filled.world.client("root")
-    client.get(address(filled.world.acme, "change"))  # the first form of Unfold changes the labels of all others
+    client.get(
+        address(filled.world.acme, "change")
+    )  # the first form of Unfold changes the labels of all others
     for row in filled.rows:
         model = row._meta.object_name
         response, reading, missing = read(client, address(row, "change"), [str(row)])
-        yield f"{model} change", reading, [*missing, *untold_by_form(row, filled, response, reading)]
-        yield f"{model} history", *read(client, address(row, "history"), [str(row), *filled.acts])[1:]
+        yield (
+            f"{model} change",
+            reading,
+            [*missing, *untold_by_form(row, filled, response, reading)],
+        )
+        yield (
+            f"{model} history",
+            *read(client, address(row, "history"), [str(row), *filled.acts])[1:],
+        )
         if may(row, "delete"):
             yield f"{model} delete", *read(client, address(row, "delete"), [str(row)])[1:]
         if not all(map(is_tick, response.context["adminform"].form.fields.values())):
@@ -141,7 +175,9 @@ def test_every_registered_model_has_a_row_with_all_strings() -> None:
     assert untold(told_of(all_strings(IN_ALL), one_line=False), IN_ALL) == []
     with transaction.atomic():
         without_limits()
-        assert {type(row) for row in make_filled_rows(is_hostile=True).rows} == set(admin.site._registry)
+        assert {type(row) for row in make_filled_rows(is_hostile=True).rows} == set(
+            admin.site._registry
+        )
         transaction.set_rollback(True)
 
 
@@ -171,7 +207,9 @@ def test_every_page_of_a_row_escapes_hostile_text_and_shows_all_of_it() -> None:
 
 
 @pytest.mark.parametrize(("model", "column", "limit"), TITLES)
-def test_a_title_that_begins_like_a_text_is_escaped(model: type[Model], column: str, limit: int) -> None:
+def test_a_title_that_begins_like_a_text_is_escaped(
+    model: type[Model], column: str, limit: int
+) -> None:
     world = make_admin_world()
     world.card()
     row = model._default_manager.get()

@@ -1,4 +1,5 @@
-"""Input of people comes back as text, refused or not: names, queries, forms, files; exports are safe."""
+"""Input of people comes back as text, refused or not: names, queries, forms, files; exports are
+safe."""
 
 from __future__ import annotations
 
@@ -109,14 +110,18 @@ def test_a_query_changes_no_page(world: World, path: str) -> None:
     assert_tame(asked, packed(200))
     for text in UNSTORABLE:
         assert (
-            client.get(path, {name: text.encode("utf-8", "surrogatepass") for name in QUERIES[path]}).status_code == 200
+            client.get(
+                path, {name: text.encode("utf-8", "surrogatepass") for name in QUERIES[path]}
+            ).status_code
+            == 200
         )
 
 
 def test_an_unknown_address_is_reported_as_escaped_text(world: World) -> None:
     client = world.client("viewer")
     assert_tame(
-        lambda text: client.get(f"/nothing/{quote(text, safe='')}/"), (text for text in packed(200) if "\n" not in text)
+        lambda text: client.get(f"/nothing/{quote(text, safe='')}/"),
+        (text for text in packed(200) if "\n" not in text),
     )
 
 
@@ -127,9 +132,17 @@ def test_a_refused_form_keeps_its_values_escaped(world: World) -> None:
     client, card = world.client("admin"), world.card()
 
     def edited(text: str) -> Any:
-        names = ("record_id", "changes.phone", "changes.notes", "changes.score", "changes.attributes", "changes.status")
+        names = (
+            "record_id",
+            "changes.phone",
+            "changes.notes",
+            "changes.score",
+            "changes.attributes",
+            "changes.status",
+        )
         return client.post(
-            f"/approvals/{card.pk}/edit/", {"digest": card.digest} | {f"param.{name}": text for name in names}
+            f"/approvals/{card.pk}/edit/",
+            {"digest": card.digest} | {f"param.{name}": text for name in names},
         )
 
     assert_tame(edited, packed(200))
@@ -139,22 +152,43 @@ def test_refused_reasons_and_proofs_are_returned_escaped(world: World) -> None:
     client, card, deletion = world.client("admin"), world.card(), world.destructive_card()
     unknown = world.unknown_call().approvals.get()
     texts = packed(1_900)
-    assert_tame(lambda text: client.post(f"/approvals/{card.pk}/deny/", {"digest": text, "reason": text}), texts)
     assert_tame(
-        lambda text: client.post(f"/approvals/{card.pk}/approve/", {"digest": text, "decision_id": text}), texts
+        lambda text: client.post(f"/approvals/{card.pk}/deny/", {"digest": text, "reason": text}),
+        texts,
+    )
+    assert_tame(
+        lambda text: client.post(
+            f"/approvals/{card.pk}/approve/", {"digest": text, "decision_id": text}
+        ),
+        texts,
     )
     approval = {"digest": deletion.digest}
     told = assert_tame(
-        lambda text: client.post(f"/approvals/{deletion.pk}/approve/", approval | {"confirm": text}), texts
+        lambda text: client.post(
+            f"/approvals/{deletion.pk}/approve/", approval | {"confirm": text}
+        ),
+        texts,
     )
     assert "not" in told
-    assert_tame(lambda text: client.post(f"/approvals/{unknown.pk}/resolve/", {"outcome": text, "reason": text}), texts)
+    assert_tame(
+        lambda text: client.post(
+            f"/approvals/{unknown.pk}/resolve/", {"outcome": text, "reason": text}
+        ),
+        texts,
+    )
     for text in UNSTORABLE:
-        for row, act in ((card, "deny"), (card, "approve"), (deletion, "approve"), (unknown, "resolve")):
+        for row, act in (
+            (card, "deny"),
+            (card, "approve"),
+            (deletion, "approve"),
+            (unknown, "resolve"),
+        ):
             sent = {"digest": row.digest, "outcome": "succeeded"} | dict.fromkeys(
                 ("reason", "confirm", "decision_id"), text
             )
-            refused = client.post(f"/approvals/{row.pk}/{act}/", urlencoded(sent), content_type=URLENCODED)
+            refused = client.post(
+                f"/approvals/{row.pk}/{act}/", urlencoded(sent), content_type=URLENCODED
+            )
             assert refused.status_code in (302, *SOME_STATUSES), (act, text)
 
 
@@ -164,9 +198,14 @@ def test_a_task_that_cannot_start_stays_in_its_form(world: World) -> None:
     told = assert_tame(lambda text: client.post("/", {"employee": "none", "task": text}), texts)
     assert "<imgsrc=xonerror=window.hacked=1>" in told
     run = world.run(RunStatus.SUCCEEDED)
-    assert_tame(lambda text: client.post(f"/runs/{run.pk}/continue/", {"max_passes": f"x{text}"}), packed(200))
+    assert_tame(
+        lambda text: client.post(f"/runs/{run.pk}/continue/", {"max_passes": f"x{text}"}),
+        packed(200),
+    )
     for text in UNSTORABLE:
-        sent = urlencoded({"employee": str(world.employee.pk), "task": text, "client_request_id": text})
+        sent = urlencoded(
+            {"employee": str(world.employee.pk), "task": text, "client_request_id": text}
+        )
         assert client.post("/", sent, content_type=URLENCODED).status_code in (302, 422)
 
 
@@ -181,12 +220,17 @@ def test_input_of_strangers_is_returned_escaped(world: World) -> None:
         (text for text in packed(150) if "\n" not in text),
     )
     client = nobody()
-    assert_tame(lambda text: client.post("/login/", {"username": text, "password": "x", "next": text}), packed(1_000))
+    assert_tame(
+        lambda text: client.post("/login/", {"username": text, "password": "x", "next": text}),
+        packed(1_000),
+    )
     admin = world.client("admin")
 
     def noted(note: str) -> Any:
         Invitation.objects.all().delete()
-        return admin.post("/users/invite/", {"role": "viewer", "days": "7", "note": note}, follow=True)
+        return admin.post(
+            "/users/invite/", {"role": "viewer", "days": "7", "note": note}, follow=True
+        )
 
     assert_tame(lambda text: noted(f"{text}{'x' * 120}"), packed(200))
     assert_tame(noted, packed(120))
@@ -198,14 +242,18 @@ def test_the_page_of_a_new_password_escapes_the_account_name(world: World) -> No
     guest.get(f"/new-password/{secret}/")
 
     def named(name: str, **sent: str) -> Any:
-        User.objects.filter(pk=world.users["viewer"].pk).update(username=name, first_name=name, email=name)
+        User.objects.filter(pk=world.users["viewer"].pk).update(
+            username=name, first_name=name, email=name
+        )
         return guest.post("/new-password/", sent) if sent else guest.get("/new-password/")
 
     names = packed(150)
     told = assert_tame(named, names)
     refused = assert_tame(lambda name: named(name, password="short", again="short"), names)
     assert all(tells(told, name) and tells(refused, name) for name in names)
-    assert_tame(lambda text: named("viewer", username=text, password=text, again="another"), packed(1_000))
+    assert_tame(
+        lambda text: named("viewer", username=text, password=text, again="another"), packed(1_000)
+    )
     assert_tame(
         lambda text: guest.get(f"/new-password/{quote(text, safe='')}/", follow=True),
         (text for text in names if "\n" not in text),
@@ -229,12 +277,16 @@ def test_the_report_of_bad_rows_escapes_their_text(world: World) -> None:
     client, texts = world.client("admin"), packed(200)
 
     def sent(text: str) -> Any:
-        return uploaded(client, [{"name": text, "status": text, "score": text, "attributes": text, text: text}])
+        return uploaded(
+            client, [{"name": text, "status": text, "score": text, "attributes": text, text: text}]
+        )
 
     assert_tame(sent, texts)
     assert_tame(lambda text: uploaded(client, [{text: text}]), texts)
     assert_tame(
-        lambda text: uploaded(client, [{"name": text * 30, "status": "active"}], name=f"{text.replace('/', '')}.csv"),
+        lambda text: uploaded(
+            client, [{"name": text * 30, "status": "active"}], name=f"{text.replace('/', '')}.csv"
+        ),
         texts,
     )
 
@@ -252,7 +304,10 @@ def test_a_file_of_records_contains_every_string_and_no_formula(world: World) ->
     Record.objects.bulk_create(
         Record(organization=world.acme, name=f"{n}", notes=text) for n, text in enumerate(HOSTILE)
     )
-    rows = {row["name"]: row for row in csv.DictReader(io.StringIO(exported(world.client("viewer")), newline=""))}
+    rows = {
+        row["name"]: row
+        for row in csv.DictReader(io.StringIO(exported(world.client("viewer")), newline=""))
+    }
     assert tuple(rows["0"]) == HEADER
     for number, text in enumerate(HOSTILE):
         notes = rows[f"{number}"]["notes"]
@@ -263,7 +318,9 @@ def test_a_file_of_records_contains_every_string_and_no_formula(world: World) ->
 def test_exported_records_can_be_imported_unchanged(world: World) -> None:
     texts = [text for text in HOSTILE if text.strip() and len(text) < 10_000]
     response = uploaded(
-        world.client("admin"), [{"name": f"n{n}", "notes": text} for n, text in enumerate(texts)], "\u202e<b>.csv"
+        world.client("admin"),
+        [{"name": f"n{n}", "notes": text} for n, text in enumerate(texts)],
+        "\u202e<b>.csv",
     )
     html = response.content.decode()
     assert not Reading(html).faults
@@ -271,7 +328,8 @@ def test_exported_records_can_be_imported_unchanged(world: World) -> None:
     kept = dict(Record.objects.filter(name__startswith="n").values_list("name", "notes"))
     for number, text in enumerate(texts):
         assert (
-            kept[f"n{number}"] == remove_guard(text).strip() or kept[f"n{number}"].split() == remove_guard(text).split()
+            kept[f"n{number}"] == remove_guard(text).strip()
+            or kept[f"n{number}"].split() == remove_guard(text).split()
         ), text[:80]
     assert AuditEntry.objects.filter(action="records_imported").exists()
 
@@ -303,7 +361,9 @@ def test_transcripts_and_exports_hide_no_characters() -> None:
     assert all(tells("\n".join(told), text) for text in made.words.of(200))
     for draft in made.drafts:
         response = client.get(f"/drafts/{draft.pk}/draft.md")
-        assert re.fullmatch(r'attachment; filename="[\w.-]+"', response["Content-Disposition"], re.ASCII), draft.title
+        assert re.fullmatch(
+            r'attachment; filename="[\w.-]+"', response["Content-Disposition"], re.ASCII
+        ), draft.title
         assert response["X-Content-Type-Options"] == "nosniff"
     for row in csv.reader(io.StringIO(parts_of(client, "/audit/export/?format=csv"), newline="")):
         assert not any(cell.lstrip(" ").startswith(FORMULA_STARTS) for cell in row), row

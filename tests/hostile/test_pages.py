@@ -1,4 +1,5 @@
-"""Every hostile string in all places of every page: additional elements, hidden characters and foreign links fail."""
+"""Every hostile string in all places of every page: additional elements, hidden characters and
+foreign links fail."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ HARMLESS_PAGES = 9
 """The number of pages of each kind that are read with harmless text."""
 GRANTS_ON_A_PAGE = 40
 IN_A_ROW = 120
-"""The least number of characters of a card's text in a row of the inbox; the card itself shows all."""
+"""The least number of characters of a card's text in a row of the inbox; the card itself shows
+all."""
 
 
 def test_there_are_more_than_300_different_strings() -> None:
@@ -41,7 +43,11 @@ def test_there_are_strings_of_each_family() -> None:
 
 
 def test_the_check_detects_unescaped_text() -> None:
-    for text in (*FAMILIES["handlers"], *FAMILIES["bidirectional"][:-1], *FAMILIES["zero width"][:-2]):
+    for text in (
+        *FAMILIES["handlers"],
+        *FAMILIES["bidirectional"][:-1],
+        *FAMILIES["zero width"][:-2],
+    ):
         reading = Reading(f"<p>{text}</p>")
         assert reading.faults, text
     for end in ('"', "'"):
@@ -97,7 +103,9 @@ READ_ELSEWHERE = {
     "search": "tests/web/test_frame.py::test_shows_hostile_names_as_text",
 }
 """The tests that fill the pages at other addresses, by the name of the address."""
-SIMULATED_RULE = '/simulator/?changes=[{"kind":"approval_rule","rule":{"id":0,"name":"two","needed":2}}]'
+SIMULATED_RULE = (
+    '/simulator/?changes=[{"kind":"approval_rule","rule":{"id":0,"name":"two","needed":2}}]'
+)
 TELLS_NO_TEXT = {
     "logout": "leads on to the login, which is empty",
     "agent-key-revoke": "leads on to the keys, and names the key, whose name is checked",
@@ -143,7 +151,8 @@ TELLS_NO_TEXT = {
 
 
 def assert_each_address_is_judged(here: set[str]) -> None:
-    """Check that each address is in `every_page`, or in one of the lists above; `here` has the names of read pages."""
+    """Check that each address is in `every_page`, or in one of the lists above; `here` has the
+    names of read pages."""
     names = [str(pattern.name) for pattern in urlpatterns]
     assert {*here, *READ_ELSEWHERE, *TELLS_NO_TEXT} == set(names)
     assert len(here) + len(READ_ELSEWHERE) + len(TELLS_NO_TEXT) == len(set(names))
@@ -164,7 +173,9 @@ def world_at_work(*, is_hostile: bool) -> HostileWorld:
 def every_page(made: HostileWorld) -> dict[str, list[str]]:
     """Return the addresses of pages that together show every row, by kind."""
     runs, cards = [run.pk for run in made.runs], [card.pk for card in made.cards]
-    asks = Approval.objects.filter(run__ask__isnull=False).order_by("pk").values_list("pk", flat=True)
+    asks = (
+        Approval.objects.filter(run__ask__isnull=False).order_by("pk").values_list("pk", flat=True)
+    )
     return {
         "home": ["/", "/?live=1"],
         "employees": ["/employees/"],
@@ -176,8 +187,14 @@ def every_page(made: HostileWorld) -> dict[str, list[str]]:
         "asks": ["/agents/asks/"],
         "triggers": ["/triggers/"],
         "webhooks": ["/webhooks/"],
-        "webhook": [f"/webhooks/{pk}/" for pk in Webhook.objects.order_by("pk").values_list("pk", flat=True)[:12]],
-        "trigger": [f"/triggers/{pk}/" for pk in Trigger.objects.order_by("pk").values_list("pk", flat=True)[:12]],
+        "webhook": [
+            f"/webhooks/{pk}/"
+            for pk in Webhook.objects.order_by("pk").values_list("pk", flat=True)[:12]
+        ],
+        "trigger": [
+            f"/triggers/{pk}/"
+            for pk in Trigger.objects.order_by("pk").values_list("pk", flat=True)[:12]
+        ],
         "card of an ask": [f"/approvals/{pk}/" for pk in asks[:12]],
         "runs": ["/runs/"],
         "run": [f"/runs/{pk}/" for pk in runs],
@@ -194,7 +211,11 @@ def every_page(made: HostileWorld) -> dict[str, list[str]]:
         "audit": ["/audit/"],
         "oversight": ["/oversight/"],
         "users": ["/users/"],
-        "simulator": ["/simulator/", "/simulator/?kind=stop&tool=data.searchRecords", SIMULATED_RULE],
+        "simulator": [
+            "/simulator/",
+            "/simulator/?kind=stop&tool=data.searchRecords",
+            SIMULATED_RULE,
+        ],
         "policy draft": [f"/simulator/{draft.pk}/" for draft in made.policy_drafts],
         "grants": ["/grants/"],
         "ended grants": ["/grants/?ended=1"],

@@ -1,4 +1,5 @@
-"""Each response of a page, and each refusal, has the strict policy; only the admin may run inline code."""
+"""Each response of a page, and each refusal, has the strict policy; only the admin may run inline
+code."""
 
 from __future__ import annotations
 
@@ -28,7 +29,10 @@ STRICT = {
     "base-uri": "'none'",
     "frame-ancestors": "'none'",
 }
-INLINE = {"script-src": "'self' 'unsafe-inline' 'unsafe-eval'", "style-src": "'self' 'unsafe-inline'"}
+INLINE = {
+    "script-src": "'self' 'unsafe-inline' 'unsafe-eval'",
+    "style-src": "'self' 'unsafe-inline'",
+}
 
 
 @pytest.fixture
@@ -86,19 +90,35 @@ def test_every_kind_of_refusal_has_the_strict_policy(world: World) -> None:
 def test_a_wrong_host_and_an_overlong_query_get_the_strict_policy(client: Client) -> None:
     wrong_host = client.get("/login/", headers={"host": "evil.example"})
     assert (wrong_host.status_code, policy_of(wrong_host)) == (400, STRICT)
-    too_many = client.post("/login/", {f"f{n}": "x" for n in range(settings.DATA_UPLOAD_MAX_NUMBER_FIELDS + 1)})
+    too_many = client.post(
+        "/login/", {f"f{n}": "x" for n in range(settings.DATA_UPLOAD_MAX_NUMBER_FIELDS + 1)}
+    )
     assert (too_many.status_code, policy_of(too_many)) == (400, STRICT)
 
 
 @pytest.mark.parametrize(
-    "path", ["/adminx/", "/ADMIN/", "//admin/", "/x/admin/", "/admin", "/api/docs", "/api/health", "/api/runs"]
+    "path",
+    [
+        "/adminx/",
+        "/ADMIN/",
+        "//admin/",
+        "/x/admin/",
+        "/admin",
+        "/api/docs",
+        "/api/health",
+        "/api/runs",
+    ],
 )
 def test_paths_that_only_resemble_the_admin_have_the_strict_policy(world: World, path: str) -> None:
     assert policy_of(world.client("admin").get(path)) == STRICT
 
 
-@pytest.mark.parametrize("path", ["/admin/", "/admin/login/", "/admin/runs/run/", "/admin/no/such/"])
-def test_only_the_admin_can_run_inline_code_and_it_loads_nothing_foreign(world: World, path: str) -> None:
+@pytest.mark.parametrize(
+    "path", ["/admin/", "/admin/login/", "/admin/runs/run/", "/admin/no/such/"]
+)
+def test_only_the_admin_can_run_inline_code_and_it_loads_nothing_foreign(
+    world: World, path: str
+) -> None:
     assert policy_of(world.client("admin").get(path)) == STRICT | INLINE
 
 

@@ -33,9 +33,16 @@ def connect(kind: SourceKind, words: Words) -> tuple[Client, Source]:
     client.force_login(User.objects.create_superuser("root"))
     titles, texts, long = words.of(200), words.of(4_000, "\n"), words.of(10_000)
     source = Source.objects.create(
-        organization=world.acme, kind=kind, name="s", title=titles[0], told=long[0][:2_000], problem=long[-1][:500]
+        organization=world.acme,
+        kind=kind,
+        name="s",
+        title=titles[0],
+        told=long[0][:2_000],
+        problem=long[-1][:500],
     )
-    Source.objects.filter(pk=source.pk).update(checked_at=timezone.now(), described_version=titles[0][:40])
+    Source.objects.filter(pk=source.pk).update(
+        checked_at=timezone.now(), described_version=titles[0][:40]
+    )
     described = cycle(texts)
     rows = []
     for number, title in enumerate([*titles, *texts[len(titles) :]]):
@@ -49,15 +56,27 @@ def connect(kind: SourceKind, words: Words) -> tuple[Client, Source]:
             "hash": "a",
         }
         definition = definition_of(next(described), title[:200], "present")
-        what = {"key": key[:200], "tool": f"s.t{number}", "title": title[:200], "tags": [title[:100]]}
-        rows.append(SourceTool(source=source, definition=definition, inferred_level="read", **what, **more))
+        what = {
+            "key": key[:200],
+            "tool": f"s.t{number}",
+            "title": title[:200],
+            "tags": [title[:100]],
+        }
+        rows.append(
+            SourceTool(source=source, definition=definition, inferred_level="read", **what, **more)
+        )
     SourceTool.objects.bulk_create(rows)
     return client, source
 
 
 def definition_of(text: str, title: str, when: str) -> dict[str, Any]:
-    """Build a definition with the texts in all of its parts: keys and values of schemas, hints and reasons."""
-    schema = {"type": "object", "properties": {title: {"type": title, "description": text}}, "required": [title]}
+    """Build a definition with the texts in all of its parts: keys and values of schemas, hints and
+    reasons."""
+    schema = {
+        "type": "object",
+        "properties": {title: {"type": title, "description": text}},
+        "required": [title],
+    }
     return {
         "description": f"{when} {text}",
         "level_reason": title,
@@ -78,7 +97,10 @@ def read(kind: SourceKind, words: Words) -> dict[str, list[Reading]]:
     }
     responses = {name: [client.get(where) for where in wheres] for name, wheres in places.items()}
     assert all(response.status_code == 200 for each in responses.values() for response in each)
-    return {name: [Reading(response.content.decode()) for response in each] for name, each in responses.items()}
+    return {
+        name: [Reading(response.content.decode()) for response in each]
+        for name, each in responses.items()
+    }
 
 
 @pytest.mark.every_commit
@@ -91,7 +113,9 @@ def test_every_page_of_a_source_escapes_the_text_of_its_server(kind: SourceKind)
     for name, readings in read(kind, Words(is_hostile=True)).items():
         known = {shape for reading in usual[name] for shape in reading.shapes}
         faults = {fault for reading in usual[name] for fault in reading.faults}
-        wrong = {each for reading in readings for each in (*strange(reading, known), *reading.faults)}
+        wrong = {
+            each for reading in readings for each in (*strange(reading, known), *reading.faults)
+        }
         assert wrong - faults - BREAKS == set(), name
         told += "".join(reading.text for reading in readings) if name == "tools" else ""
     assert untold(told, 200) == []

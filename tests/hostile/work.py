@@ -44,7 +44,9 @@ def _stops(made: HostileWorld) -> None:
         employee.stopped_at, employee.stopped_by = now, at(people, number)
     Employee.objects.bulk_update(made.employees, ["stopped_at", "stopped_by"])
     ToolRule.objects.bulk_create(
-        ToolRule(organization=made.world.acme, tool=tool, stopped_by=at(people, number), stopped_at=now)
+        ToolRule(
+            organization=made.world.acme, tool=tool, stopped_by=at(people, number), stopped_at=now
+        )
         for number, tool in enumerate(made.words.of(OF_TOOLS))
     )
 
@@ -121,7 +123,8 @@ def _call(run: Run, index: int, tool: str, told: str) -> ToolCall:
 
 
 def _grants(made: HostileWorld) -> None:
-    """Add standing grants with texts as params, values and reasons of their end; the first 40 fit on a page."""
+    """Add standing grants with texts as params, values and reasons of their end; the first 40 fit
+    on a page."""
     texts, ends = made.words.of(OF_LINES)[:40], timezone.now() + timedelta(days=1)
     for ended_at in (None, timezone.now()):
         StandingGrant.objects.bulk_create(
@@ -132,7 +135,9 @@ def _grants(made: HostileWorld) -> None:
                 level="write",
                 employee=at_employee(made, number),
                 params=[text[:80], "other"],
-                conditions=[{"param": "other", "rule": "equals", "value": text, "otherwise": "ask"}],
+                conditions=[
+                    {"param": "other", "rule": "equals", "value": text, "otherwise": "ask"}
+                ],
                 max_uses=1,
                 expires_at=ends,
                 made_by=at_user(made, number),
@@ -154,7 +159,9 @@ def _policy_drafts(made: HostileWorld) -> None:
             counts={"auto ask": 1},
         )
         call = at_call(made, number)
-        ShadowVerdict.objects.create(draft=draft, call=call, before="auto", after="ask", reason=name)
+        ShadowVerdict.objects.create(
+            draft=draft, call=call, before="auto", after="ask", reason=name
+        )
         card = made.cards[number % len(made.cards)]
         ShadowCard.objects.create(draft=draft, card=card, outcome="more", needs=name)
         made.policy_drafts.append(draft)

@@ -5,6 +5,7 @@ The strings are packed, many into one field, and a place gets as many rows as ne
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -39,15 +40,24 @@ class Words:
 
     def of(self, limit: int, between: str = " ") -> list[str]:
         packs = packed(limit, between, longest=IN_ALL)
-        return list(packs) if self.is_hostile else [self._masked(number, text) for number, text in enumerate(packs)]
+        return (
+            list(packs)
+            if self.is_hostile
+            else [self._masked(number, text) for number, text in enumerate(packs)]
+        )
 
     def longest(self) -> list[str]:
         """The texts of 100 KB."""
         found = [text for text in HOSTILE if len(text) > LONG // 2]
-        return found if self.is_hostile else [self._masked(number, text) for number, text in enumerate(found)]
+        return (
+            found
+            if self.is_hostile
+            else [self._masked(number, text) for number, text in enumerate(found)]
+        )
 
     def _masked(self, number: int, text: str) -> str:
-        """Return a harmless text of the same length with the same blanks, so that it wraps at the same places."""
+        """Return a harmless text of the same length with the same blanks, so that it wraps at the
+        same places."""
         plain = "".join(char if char in " \n" else "x" for char in text)
         return f"{number:03}{plain[3:]}"
 
@@ -71,7 +81,8 @@ class HostileWorld:
 
 
 def make_hostile_world(*, is_hostile: bool = True) -> HostileWorld:
-    """Fill every place with rows created directly, because most forms would refuse some of these texts."""
+    """Fill every place with rows created directly, because most forms would refuse some of these
+    texts."""
     made = HostileWorld(make_world(), Words(is_hostile))
     fill(made)
     return made
@@ -118,11 +129,18 @@ def _people(made: HostileWorld) -> None:
     )
     member = world.member("operator")
     tokens = enumerate(made.words.of(80))
-    ApiToken.objects.bulk_create(ApiToken(membership=member, name=name, hash=f"t{number}") for number, name in tokens)
+    ApiToken.objects.bulk_create(
+        ApiToken(membership=member, name=name, hash=f"t{number}") for number, name in tokens
+    )
 
 
 def _employees(made: HostileWorld) -> None:
-    acme, jobs, models, modes = made.world.acme, made.words.of(120), made.words.of(120), made.words.of(40)
+    acme, jobs, models, modes = (
+        made.world.acme,
+        made.words.of(120),
+        made.words.of(120),
+        made.words.of(40),
+    )
     texts = [*made.words.longest(), *made.words.of(IN_ALL, "\n")]
     names = made.words.of(80)
     providers = ModelProvider.objects.bulk_create(
@@ -145,7 +163,8 @@ def _employees(made: HostileWorld) -> None:
     )
     tools = made.words.of(120)
     Grant.objects.bulk_create(
-        Grant(employee=employee, tool=at(tools, number)) for number, employee in enumerate(made.employees)
+        Grant(employee=employee, tool=at(tools, number))
+        for number, employee in enumerate(made.employees)
     )
 
 
@@ -195,7 +214,10 @@ def _fill_run(made: HostileWorld, run: Run, text: str, number: int) -> None:
     }
     told: list[tuple[EventType, dict[str, Any]]] = [
         (EventType.RUN_STARTED, {"by": by}),
-        (EventType.RUN_TITLED, {"title": text, "input_tokens": 1, "output_tokens": 1, "cost": None}),
+        (
+            EventType.RUN_TITLED,
+            {"title": text, "input_tokens": 1, "output_tokens": 1, "cost": None},
+        ),
         (EventType.PASS_STARTED, {"pass_number": 1}),
         (EventType.ASSISTANT_MESSAGE, {"pass_number": 1, "text": f"{text} and more"}),
         (EventType.MESSAGE_ADDED, {"by": by, "text": text}),
@@ -211,16 +233,21 @@ def _fill_run(made: HostileWorld, run: Run, text: str, number: int) -> None:
         (EventType.RUN_FINISHED, end),
     ]
     Event.objects.bulk_create(
-        Event(run=run, seq=seq, type=type_, payload=payload) for seq, (type_, payload) in enumerate(told, start=1)
+        Event(run=run, seq=seq, type=type_, payload=payload)
+        for seq, (type_, payload) in enumerate(told, start=1)
     )
     Run.objects.filter(pk=run.pk).update(next_event_seq=len(told) + 1)
 
 
-def _calls(made: HostileWorld, run: Run, text: str, number: int) -> list[tuple[EventType, dict[str, Any]]]:
+def _calls(
+    made: HostileWorld, run: Run, text: str, number: int
+) -> list[tuple[EventType, dict[str, Any]]]:
     params: dict[str, Any] = {text: text, "list": [text, {text: [{text: 1}]}]}
     told: list[tuple[EventType, dict[str, Any]]] = []
 
-    def call(type_: EventType, level: str = "read", became: str = "succeeded", **payload: Any) -> ToolCall:
+    def call(
+        type_: EventType, level: str = "read", became: str = "succeeded", **payload: Any
+    ) -> ToolCall:
         index = len(told)
         asked = params if index < 2 else {"q": text}
         tool = text[:120] if index % 2 else UPDATE if level == "write" else SEARCH
@@ -258,24 +285,44 @@ def _calls(made: HostileWorld, run: Run, text: str, number: int) -> list[tuple[E
     call(EventType.TOOL_RESULT, "draft", result=success({}, summary=text, markdown=text))
     call(EventType.TOOL_REJECTED, reason=text, code=text[:40])
     call(EventType.TOOL_SKIPPED)
-    call(EventType.CALL_RESOLVED, outcome="succeeded", by=at_user(made, number).username, reason=text)
+    call(
+        EventType.CALL_RESOLVED, outcome="succeeded", by=at_user(made, number).username, reason=text
+    )
     call(EventType.CALL_RESOLVED, outcome="late_report", by="gadget", reason=text)
+    _calls_with_cards(made, call, text, number)
+    return told
+
+
+def _calls_with_cards(
+    made: HostileWorld, call: Callable[..., ToolCall], text: str, number: int
+) -> None:
     late = {"summary": text, "reason": text, "done_again_by": []}
     _late_effect(made, call(EventType.LATE_EFFECT, "write", "failed", **late), text, number)
     for decided in (False, True):
-        card = _card(made, call(EventType.APPROVAL_DECIDED, "write", status="denied", decided_by=text), text, number)
+        card = _card(
+            made,
+            call(EventType.APPROVAL_DECIDED, "write", status="denied", decided_by=text),
+            text,
+            number,
+        )
         if decided:
-            card.status, card.reason, card.decided_by, card.decided_at = "denied", text, at_user(made, number), Now()
+            card.status, card.reason, card.decided_by, card.decided_at = (
+                "denied",
+                text,
+                at_user(made, number),
+                Now(),
+            )
         card.save()
         made.cards.append(card)
     for type_ in (EventType.QUESTION_ASKED, EventType.QUESTION_ANSWERED):
         row = call(type_, "read", approval_id=1, text=text, by=at_user(made, number).username)
-        _question(made, row, text, at_user(made, number) if type_ == EventType.QUESTION_ANSWERED else None)
+        _question(
+            made, row, text, at_user(made, number) if type_ == EventType.QUESTION_ANSWERED else None
+        )
     unknown = _card(made, call(EventType.APPROVAL_REQUESTED, "destructive"), text, number)
     unknown.kind = "unknown"
     unknown.save()
     made.cards.append(unknown)
-    return told
 
 
 def _late_effect(made: HostileWorld, call: ToolCall, text: str, number: int) -> None:
@@ -293,13 +340,25 @@ def _question(made: HostileWorld, call: ToolCall, text: str, answered_by: User |
     card = _card(made, call, text, 0)
     card.kind, card.preview = "question", {"question": text, "choices": [text, text], "targets": []}
     if answered_by is not None:
-        card.status, card.reason, card.decided_by, card.decided_at = "answered", text, answered_by, Now()
+        card.status, card.reason, card.decided_by, card.decided_at = (
+            "answered",
+            text,
+            answered_by,
+            Now(),
+        )
     card.save()
     made.cards.append(card)
 
 
 def _card(made: HostileWorld, call: ToolCall, text: str, number: int) -> Approval:
-    targets = [{"id": text, "label": text, "before": {text: text}, "after": {text: text[::-1], "notes": text}}] * 2
+    targets = [
+        {
+            "id": text,
+            "label": text,
+            "before": {text: text},
+            "after": {text: text[::-1], "notes": text},
+        }
+    ] * 2
     preview: dict[str, Any] = {"effect": text, "targets": targets, "total": 2, "reversible": True}
     if number % 3 == 0:
         preview = {"problem": text}
@@ -338,7 +397,9 @@ def _records(made: HostileWorld) -> None:
         for number, phone in enumerate(short[40])
     ]
     made.records = Record.objects.bulk_create(rows)
-    lists = RecordList.objects.bulk_create(RecordList(organization=acme, name=name) for name in made.words.of(100))
+    lists = RecordList.objects.bulk_create(
+        RecordList(organization=acme, name=name) for name in made.words.of(100)
+    )
     for number, one in enumerate(lists):
         ListEntry.objects.create(list=one, record=made.records[number // 90])
     RecordChange.objects.bulk_create(

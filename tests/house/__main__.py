@@ -31,8 +31,13 @@ MEASURES: Mapping[str, tuple[Callable[[], Part], ...]] = {
 def describe_checkout() -> str:
     """Name the commit, and mention changed files."""
     answers = [
-        subprocess.run(["git", *arguments], cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
-        for arguments in (("rev-parse", "--short=8", "HEAD"), ("status", "--porcelain", "--untracked-files=no"))
+        subprocess.run(
+            ["git", *arguments], cwd=ROOT, check=True, capture_output=True, text=True
+        ).stdout.strip()
+        for arguments in (
+            ("rev-parse", "--short=8", "HEAD"),
+            ("status", "--porcelain", "--untracked-files=no"),
+        )
     ]
     return f"{answers[0]}, with changes" if answers[1] else answers[0]
 
@@ -43,7 +48,12 @@ def main() -> int:
     parser.add_argument("--only", choices=MEASURES, help="measure one point")
     parser.add_argument("--short", action="store_true", help="print the table alone")
     options = parser.parse_args()
-    parts = [measure() for name, measures in MEASURES.items() if options.only in {None, name} for measure in measures]
+    parts = [
+        measure()
+        for name, measures in MEASURES.items()
+        if options.only in {None, name}
+        for measure in measures
+    ]
     print(f"The house at {describe_checkout()}\n")
     print(format_figures(figure for part in parts for figure in part.figures))
     if not options.short:

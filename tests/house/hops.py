@@ -1,10 +1,12 @@
 """Record the hops between modules of an action through our code.
 
-A *hop* is a call of a named function in another module than that of its caller. Only our own functions count, so a call
-through Django or the standard library belongs to our function that made it. Properties, comprehensions and resumed
-generators do not count. Threads of tools are not followed.
+A *hop* is a call of a named function in another module than that of its caller. Only our own
+functions count, so a call through Django or the standard library belongs to our function that made
+it. Properties, comprehensions and resumed generators do not count. Threads of tools are not
+followed.
 
-A *return* is a hop to a module to which an earlier hop led, where hops to the same module in a row count as one visit.
+A *return* is a hop to a module to which an earlier hop led, where hops to the same module in a row
+count as one visit.
 """
 
 from __future__ import annotations
@@ -52,7 +54,8 @@ class HopRecorder:
             self.hops.append(Hop(caller, module, code.co_qualname))
 
     def _find_caller(self, frame: FrameType) -> str:
-        """Return the module of the nearest function of ours below in the stack; empty if there is none."""
+        """Return the module of the nearest function of ours below in the stack; empty if there is
+        none."""
         back = frame.f_back
         while back is not None:
             if module := self._find_module(back.f_code):

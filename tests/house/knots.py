@@ -21,13 +21,16 @@ def draw_graph(top: str) -> Graph:
         if not is_within(module.name, f"{top}") or module.name == top:
             continue
         own = module.name.split(".")[1]
-        below = {name.split(".")[1] for name, _ in module.imports if is_within(name, top) and name != top}
+        below = {
+            name.split(".")[1] for name, _ in module.imports if is_within(name, top) and name != top
+        }
         arrows.setdefault(own, set()).update(below - {own})
     return {folder: frozenset(below & arrows.keys()) for folder, below in arrows.items()}
 
 
 def find_reachable(graph: Graph, start: str) -> frozenset[str]:
-    """Find the folders to which the arrows lead from here; the start is included only if a circle leads back."""
+    """Find the folders to which the arrows lead from here; the start is included only if a circle
+    leads back."""
     found: set[str] = set()
     waiting = [start]
     while waiting:
@@ -41,7 +44,9 @@ def find_knots(graph: Graph) -> list[frozenset[str]]:
     """Find the sets of folders that import each other in circles, largest first."""
     reachable = {folder: find_reachable(graph, folder) for folder in graph}
     knots = {
-        frozenset(other for other in graph if other in reachable[folder] and folder in reachable[other])
+        frozenset(
+            other for other in graph if other in reachable[folder] and folder in reachable[other]
+        )
         for folder in graph
         if folder in reachable[folder]
     }
@@ -51,9 +56,12 @@ def find_knots(graph: Graph) -> list[frozenset[str]]:
 def count_floors(graph: Graph) -> int:
     """Return the length of the longest way down, where a knot counts as one folder."""
     knots = find_knots(graph)
-    names = {folder: next((min(knot) for knot in knots if folder in knot), folder) for folder in graph}
+    names = {
+        folder: next((min(knot) for knot in knots if folder in knot), folder) for folder in graph
+    }
     below = {
-        name: {names[other] for folder in graph if names[folder] == name for other in graph[folder]} - {name}
+        name: {names[other] for folder in graph if names[folder] == name for other in graph[folder]}
+        - {name}
         for name in names.values()
     }
     heights: dict[str, int] = {}
@@ -79,7 +87,9 @@ def measure_knots(top: str) -> Part:
     knots = find_knots(graph)
     tied = frozenset().union(*knots)
     dotted = [name for names in floors for name in names if "." in name]
-    subjects = f" ({len(tied - DOORS)} of {len(graph.keys() - DOORS)} subjects)" if top == "agents" else ""
+    subjects = (
+        f" ({len(tied - DOORS)} of {len(graph.keys() - DOORS)} subjects)" if top == "agents" else ""
+    )
     figures = (
         Figure(f"{top}: folders in circles", f"{len(tied)} of {len(graph)}{subjects}", "0"),
         Figure(f"{top}: arrows between folders", str(sum(map(len, graph.values())))),

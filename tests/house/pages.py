@@ -22,7 +22,9 @@ def count_words(page: Path) -> int:
 
 def list_pictures() -> list[Path]:
     """List the pictures under docs/ that git tracks."""
-    tracked = subprocess.run(["git", "ls-files", "docs"], cwd=ROOT, check=True, capture_output=True, text=True)
+    tracked = subprocess.run(
+        ["git", "ls-files", "docs"], cwd=ROOT, check=True, capture_output=True, text=True
+    )
     return [ROOT / name for name in tracked.stdout.splitlines() if Path(name).suffix in PICTURES]
 
 
@@ -40,9 +42,17 @@ def measure_pages() -> Part:
     shown = {picture for page in [*words, *ROOT.glob("*.md")] for picture in find_shown(page)}
     size = sum(picture.stat().st_size for picture in pictures if picture.exists())
     figures = (
-        Figure("docs: words for people", f"{sum(words.values()) - sum(internal.values()):,}", "at most 30,000"),
+        Figure(
+            "docs: words for people",
+            f"{sum(words.values()) - sum(internal.values()):,}",
+            "at most 30,000",
+        ),
         Figure("docs: words under docs/internals", f"{sum(internal.values()):,}"),
-        Figure("docs: pictures that git tracks", f"{len(pictures)}, {size / 1_000_000:.1f} MB", "those that are shown"),
+        Figure(
+            "docs: pictures that git tracks",
+            f"{len(pictures)}, {size / 1_000_000:.1f} MB",
+            "those that are shown",
+        ),
         Figure("docs: pictures that a page shows", str(len(shown.intersection(pictures)))),
     )
     longest = sorted(words.items(), key=lambda item: -item[1])

@@ -1,4 +1,5 @@
-"""Logic that should exist once: the judgment of a call, the engine of deliveries, the description of an event."""
+"""Logic that should exist once: the judgment of a call, the engine of deliveries, the description
+of an event."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ TRIES, DELIVERY = "F('tries') + 1", "Delivery"
 """The statement that counts an attempt of a delivery, and the name of delivery models."""
 EVENT_TYPES = "EventType"
 MANY = 1 / 3
-"""The share of event types that a place must name to be listed: it may describe events, or only choose some."""
+"""The share of event types that a place must name to be listed: it may describe events, or only
+choose some."""
 
 
 def list_judgments() -> list[str]:
@@ -26,7 +28,9 @@ def list_judgments() -> list[str]:
         if module.name.startswith("agents.") and module.place != CONTEXT
         for name, function in module.functions
         for node in ast.walk(function)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in JUDGES
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in JUDGES
         if "context" in (asked := ast.unparse(node.func.value)) or asked == "current"
     ]
 
@@ -37,15 +41,27 @@ def list_engines() -> list[str]:
         module.place
         for module in product()
         if DELIVERY in module.text
-        and any(isinstance(node, ast.BinOp) and ast.unparse(node) == TRIES for node in ast.walk(module.tree))
+        and any(
+            isinstance(node, ast.BinOp) and ast.unparse(node) == TRIES
+            for node in ast.walk(module.tree)
+        )
     ]
 
 
 def read_event_types() -> dict[str, str]:
     """Return the value of each event type by its name in the code."""
-    classes = (node for module in product() for node in ast.walk(module.tree) if isinstance(node, ast.ClassDef))
+    classes = (
+        node
+        for module in product()
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.ClassDef)
+    )
     enum = next(node for node in classes if node.name == EVENT_TYPES)
-    members = (node for node in enum.body if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant))
+    members = (
+        node
+        for node in enum.body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+    )
     return {ast.unparse(node.targets[0]): str(node.value.value) for node in members}  # type: ignore[attr-defined]
 
 
@@ -54,12 +70,15 @@ def find_types(module: Module, types: dict[str, str]) -> set[str]:
     return {
         node.attr
         for node in ast.walk(module.tree)
-        if isinstance(node, ast.Attribute) and ast.unparse(node.value) == EVENT_TYPES and node.attr in types
+        if isinstance(node, ast.Attribute)
+        and ast.unparse(node.value) == EVENT_TYPES
+        and node.attr in types
     }
 
 
 def list_places(types: dict[str, str]) -> Iterator[tuple[int, str]]:
-    """List the files and folders that know event types, with the number of types that each knows."""
+    """List the files and folders that know event types, with the number of types that each
+    knows."""
     for module in product():
         yield len(find_types(module, types)), module.place
     for folder in sorted({path.parent for path in (ROOT / "templates").rglob("*.html")}):
@@ -71,7 +90,9 @@ def measure_repeated() -> Part:
     """Measure by rules of thumb; the lists show the places found."""
     types = read_event_types()
     judgments, engines = list_judgments(), list_engines()
-    places = sorted(((number, place) for number, place in list_places(types) if number > 1), reverse=True)
+    places = sorted(
+        ((number, place) for number, place in list_places(types) if number > 1), reverse=True
+    )
     lines = tuple(f"{number:>4}  {place}" for number, place in places)
     describing = [place for number, place in places if number >= MANY * len(types)]
     figures = (

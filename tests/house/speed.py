@@ -16,7 +16,8 @@ EMPTYING = "clear_caches"
 
 
 def find_name(node: ast.expr) -> str:
-    """Return the last part of what is called or subscribed, such as `lru_cache` of `functools.lru_cache(maxsize=1)`."""
+    """Return the last part of what is called or subscribed, such as `lru_cache` of
+    `functools.lru_cache(maxsize=1)`."""
     while isinstance(node, ast.Call | ast.Subscript):
         node = node.func if isinstance(node, ast.Call) else node.value
     return ast.unparse(node).rpartition(".")[2]
@@ -29,25 +30,37 @@ def list_calls(module: Module, name: str) -> list[int]:
 
 
 def defines(module: Module, name: str) -> bool:
-    return any(isinstance(node, ast.ClassDef) and node.name == name for node in ast.walk(module.tree))
+    return any(
+        isinstance(node, ast.ClassDef) and node.name == name for node in ast.walk(module.tree)
+    )
 
 
 def is_of_queries(module: Module) -> bool:
-    """Return True for a file of `agents/` that is named for its queries, or is in a folder that is."""
+    """Return True for a file of `agents/` that is named for its queries, or is in a folder that
+    is."""
     return module.name.startswith("agents.") and "queries" in module.name
 
 
 def measure_queries() -> Part:
     """Measure the compiled queries, and their files."""
     holders = [(module, len(list_calls(module, COMPILED))) for module in product()]
-    holders = [(module, number) for module, number in holders if number or defines(module, COMPILED)]
+    holders = [
+        (module, number) for module, number in holders if number or defines(module, COMPILED)
+    ]
     of_queries = [module for module in product() if is_of_queries(module)]
     figures = (
-        Figure("compiled queries", str(sum(number for _, number in holders)), "the hot ones, about 6"),
-        Figure("lines of files that hold or define compiled queries", f"{sum(count(m) for m, _ in holders):,}"),
+        Figure(
+            "compiled queries", str(sum(number for _, number in holders)), "the hot ones, about 6"
+        ),
+        Figure(
+            "lines of files that hold or define compiled queries",
+            f"{sum(count(m) for m, _ in holders):,}",
+        ),
         Figure("lines of files of agents/ named queries", f"{sum(map(count, of_queries)):,}"),
     )
-    lines = tuple(f"{number:>4}  {module.place}, {count(module)} lines" for module, number in holders)
+    lines = tuple(
+        f"{number:>4}  {module.place}, {count(module)} lines" for module, number in holders
+    )
     return Part(figures, (Listing("Compiled queries by file:", lines),))
 
 
@@ -56,7 +69,8 @@ def count(module: Module) -> int:
 
 
 def list_caches(module: Module) -> Iterator[str]:
-    """List functions that are cached, and variables of the module or of a class that are named or typed as a cache."""
+    """List functions that are cached, and variables of the module or of a class that are named or
+    typed as a cache."""
     for name, function in module.functions:
         if CACHES & {find_name(decorator) for decorator in function.decorator_list}:
             yield f"{module.place} {name}"
@@ -81,12 +95,20 @@ def count_emptied() -> int:
     """Count the statements of the fixture that empties caches by hand."""
     conftest = next(module for module in modules() if module.place == "tests/conftest.py")
     bodies = [function.body for name, function in conftest.functions if name == EMPTYING]
-    return sum(isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) for body in bodies for node in body)
+    return sum(
+        isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
+        for body in bodies
+        for node in body
+    )
 
 
 def count_cleared() -> int:
     """Count the other places in tests that empty the cache of a function."""
-    return sum(len(list_calls(module, "cache_clear")) for module in modules() if module.name.startswith("tests."))
+    return sum(
+        len(list_calls(module, "cache_clear"))
+        for module in modules()
+        if module.name.startswith("tests.")
+    )
 
 
 def count_calls(name: str) -> int:
@@ -98,7 +120,11 @@ def measure_caches() -> Part:
     caches = [cache for module in product() for cache in list_caches(module)]
     figures = (
         Figure("caches", str(len(caches))),
-        Figure("of these, in the class of tools/caches.py", str(count_calls(CLASS)), "all of what is read"),
+        Figure(
+            "of these, in the class of tools/caches.py",
+            str(count_calls(CLASS)),
+            "all of what is read",
+        ),
         Figure("caches that a fixture empties by hand", str(count_emptied()), "1 reset"),
         Figure("other places in tests that empty one", str(count_cleared())),
     )

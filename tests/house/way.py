@@ -23,7 +23,9 @@ def follow_write(workshop: Workshop) -> dict[str, list[Hop]]:
     record = workshop.record()
     tests = importlib.import_module("tests.workshop")
     models = importlib.import_module("agents.runs.models")
-    change = tests.call("data.updateRecord", record_id=str(record.pk), changes={"status": "inactive"})
+    change = tests.call(
+        "data.updateRecord", record_id=str(record.pk), changes={"status": "inactive"}
+    )
     workshop.play(tests.asking(change))
     hops: dict[str, list[Hop]] = {}
 
@@ -43,7 +45,8 @@ def follow_write(workshop: Workshop) -> dict[str, list[Hop]]:
 
 
 def follow_warm_write() -> dict[str, list[Hop]]:
-    """Drive two runs on a scratch SQLite database, so that the second finds warm caches; return its hops."""
+    """Drive two runs on a scratch SQLite database, so that the second finds warm caches; return its
+    hops."""
     os.environ["GADGET_TEST_DATABASE"] = "sqlite"
     os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"
     importlib.import_module("django").setup()
@@ -70,9 +73,15 @@ def measure_way() -> Part:
     return Part(
         figures,
         (
-            Listing("Hops of the write by step:", tuple(f"{len(each):>4}  {step}" for step, each in steps.items())),
+            Listing(
+                "Hops of the write by step:",
+                tuple(f"{len(each):>4}  {step}" for step, each in steps.items()),
+            ),
             list_most("Hops by function", Counter(f"{hop.module} {hop.function}" for hop in hops)),
-            list_most("Hops from one module into another", Counter(f"{hop.caller} → {hop.module}" for hop in hops)),
+            list_most(
+                "Hops from one module into another",
+                Counter(f"{hop.caller} → {hop.module}" for hop in hops),
+            ),
             list_most("Returns by module", count_returns(hops)),
             *(list_way(step, each) for step, each in steps.items()),
         ),
@@ -87,10 +96,16 @@ def list_most(title: str, counts: Counter[str]) -> Listing:
 
 def list_way(step: str, hops: list[Hop]) -> Listing:
     """List the functions that a step enters, in order: a line for each visit of a module."""
-    visits = [(module, [hop.function for hop in visit]) for module, visit in groupby(hops, lambda hop: hop.module)]
+    visits = [
+        (module, [hop.function for hop in visit])
+        for module, visit in groupby(hops, lambda hop: hop.module)
+    ]
     return Listing(
         f"The way in order: {step}",
-        tuple(f"{module} {', '.join(map(describe_times, groupby(functions)))}" for module, functions in visits),
+        tuple(
+            f"{module} {', '.join(map(describe_times, groupby(functions)))}"
+            for module, functions in visits
+        ),
     )
 
 

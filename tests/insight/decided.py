@@ -1,4 +1,5 @@
-"""Decisions at given times, made as rows, and a slow second computation of the times that they took."""
+"""Decisions at given times, made as rows, and a slow second computation of the times that they
+took."""
 
 from __future__ import annotations
 
@@ -42,12 +43,15 @@ class Desk:
     calls: dict[int, ToolCall] = field(default_factory=dict)
 
     def add(self, decided: Iterable[Decided]) -> None:
-        """Store the decisions; those with the same number of a call are about one call, in this order."""
+        """Store the decisions; those with the same number of a call are about one call, in this
+        order."""
         every = list(decided)
         users = {user.username: user for user in User.objects.all()}
         for each in every:
             if each.call not in self.calls:
-                self.calls[each.call] = self.world.call(self.run, each.tool, level="write", status=each.ended)
+                self.calls[each.call] = self.world.call(
+                    self.run, each.tool, level="write", status=each.ended
+                )
         numbers: defaultdict[int, int] = defaultdict(int)
         rows = []
         for each in every:
@@ -65,7 +69,9 @@ class Desk:
         columns: dict[str, Any] = {}
         if decided.outcome == APPROVED:
             columns = {"start_after": decided.at}
-            if not Approval.objects.filter(tool_call=self.calls[decided.call], status="consumed").exists():
+            if not Approval.objects.filter(
+                tool_call=self.calls[decided.call], status="consumed"
+            ).exists():
                 status = ApprovalStatus.CONSUMED
                 columns |= {"consumed_at": decided.at}
         return Approval(
@@ -92,7 +98,8 @@ class Desk:
 
 @dataclass(frozen=True)
 class Timed:
-    """A decision with its time; `counts` is True for only one row of a bulk decision per outcome."""
+    """A decision with its time; `counts` is True for only one row of a bulk decision per
+    outcome."""
 
     decided: Decided
     ms: int

@@ -53,19 +53,28 @@ def world(db: None, redis_url: str) -> Iterator[World]:
 
 
 def list_firing(text: str) -> list[str]:
-    """Evaluate all documented alarms as Prometheus does: one whose metric is missing never fires."""
-    samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+    """Evaluate all documented alarms as Prometheus does: one whose metric is missing never
+    fires."""
+    samples = [
+        sample for family in text_string_to_metric_families(text) for sample in family.samples
+    ]
     firing = []
     for alarm in ALARMS:
         name, label, value, comparison, number = CONDITION.fullmatch(alarm).groups()  # type: ignore[union-attr]
-        values = [each.value for each in samples if each.name == name and (not label or each.labels[label] == value)]
+        values = [
+            each.value
+            for each in samples
+            if each.name == name and (not label or each.labels[label] == value)
+        ]
         if any(COMPARISONS[comparison](each, float(number)) for each in values):
             firing.append(alarm)
     return firing
 
 
 def delay_queued_run(world: World, settings: Settings) -> None:
-    Run.objects.filter(pk=world.run(RunStatus.QUEUED).pk).update(next_wake_at=Now() - timedelta(minutes=2))
+    Run.objects.filter(pk=world.run(RunStatus.QUEUED).pk).update(
+        next_wake_at=Now() - timedelta(minutes=2)
+    )
 
 
 def delay_sweep(world: World, settings: Settings) -> None:
@@ -109,13 +118,17 @@ def test_each_alarm_fires_in_its_outage_and_no_other_does(
     assert UNREAD not in list_firing(metrics.render_metrics().decode())
 
 
-def test_the_alarm_for_the_sweeper_fires_if_none_has_ever_run(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_alarm_for_the_sweeper_fires_if_none_has_ever_run(
+    db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(metrics, "_STARTED_AT", time.monotonic() - 120)
     assert SWEEP in list_firing(metrics.render_metrics().decode())
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_alarm_for_a_silent_database_fires_within_two_seconds(installation: Installation) -> None:
+def test_the_alarm_for_a_silent_database_fires_within_two_seconds(
+    installation: Installation,
+) -> None:
     if connection.vendor == "sqlite":  # its file cannot fall silent
         return
     proxy = SilentProxy()

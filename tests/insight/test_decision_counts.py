@@ -1,4 +1,5 @@
-"""Decisions that a sweeper has counted: every figure stays the same, wherever the counting was interrupted."""
+"""Decisions that a sweeper has counted: every figure stays the same, wherever the counting was
+interrupted."""
 
 from __future__ import annotations
 
@@ -43,7 +44,9 @@ def count_up_to(moment: datetime) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_figures_stay_the_same_wherever_the_counting_is_interrupted(world: World, desk: Desk, seed: int) -> None:
+def test_figures_stay_the_same_wherever_the_counting_is_interrupted(
+    world: World, desk: Desk, seed: int
+) -> None:
     chance = random.Random(seed)
     history = make_history(chance, 60)
     desk.add(history)
@@ -59,18 +62,32 @@ def test_figures_stay_the_same_wherever_the_counting_is_interrupted(world: World
 
 def test_an_interrupted_bulk_decision_counts_once(world: World, desk: Desk) -> None:
     at, bulk_id = hours_ago(5), uuid.uuid4()
-    desk.add([Decided("approver", at + timedelta(seconds=n), at, call=n, bulk=bulk_id) for n in range(10)])
+    desk.add(
+        [
+            Decided("approver", at + timedelta(seconds=n), at, call=n, bulk=bulk_id)
+            for n in range(10)
+        ]
+    )
     count_up_to(at + timedelta(seconds=5))
     (person,) = oversight.load_person_figures(world.acme, 7)
     assert (person.decided.cards, person.decided.decisions, person.decided.in_bulk) == (10, 1, 1)
 
 
-def test_a_call_edited_before_and_approved_after_an_interruption_counts_once(world: World, desk: Desk) -> None:
+def test_a_call_edited_before_and_approved_after_an_interruption_counts_once(
+    world: World, desk: Desk
+) -> None:
     at = hours_ago(30)
     later = at + timedelta(hours=28)
-    desk.add([Decided("approver", at, at, EDITED, call=1), Decided("approver", later, at, APPROVED, call=1)])
+    desk.add(
+        [
+            Decided("approver", at, at, EDITED, call=1),
+            Decided("approver", later, at, APPROVED, call=1),
+        ]
+    )
     count_up_to(at + timedelta(hours=1))
-    assert oversight.load_tool_corrections(world.acme.pk, 7) == [("data.updateRecord", 1, 1, 1, 0, 1)]
+    assert oversight.load_tool_corrections(world.acme.pk, 7) == [
+        ("data.updateRecord", 1, 1, 1, 0, 1)
+    ]
 
 
 def test_decisions_recorded_later_than_made_are_counted(world: World, desk: Desk) -> None:
@@ -101,7 +118,12 @@ def test_the_end_of_a_call_that_ran_while_its_card_was_counted_is_shown(
     world: World, desk: Desk, end: CallStatus
 ) -> None:
     at = hours_ago(5)
-    running = {"status": CallStatus.OUTCOME_UNKNOWN, "finished_at": None, "content": "", "result": None}
+    running = {
+        "status": CallStatus.OUTCOME_UNKNOWN,
+        "finished_at": None,
+        "content": "",
+        "result": None,
+    }
     desk.calls[1] = world.call(desk.run, "data.updateRecord", level="write", **running)
     desk.add([Decided("approver", at, at, call=1)])
     count_decisions()
@@ -124,7 +146,12 @@ def test_many_different_durations_are_stored_with_two_digits(
     (before,) = oversight.load_person_figures(world.acme, 7)
     count_decisions()
     (person,) = oversight.load_person_figures(world.acme, 7)
-    assert len(DecisionFigures.objects.get(subject="people").data[str(person.decided.user_id)]["times"]) < 10
+    assert (
+        len(
+            DecisionFigures.objects.get(subject="people").data[str(person.decided.user_id)]["times"]
+        )
+        < 10
+    )
     assert person.decided.median_ms == pytest.approx(before.decided.median_ms, rel=0.02)
     assert person.decided[:-1] == before.decided[:-1]
 
@@ -159,6 +186,8 @@ def test_a_sweeper_counts_and_keeps_only_the_days_shown_on_pages(world: World, d
     assert not DecisionFigures.objects.filter(day=old).exists()
 
 
-@pytest.mark.parametrize(("times", "median"), [({"5": 1}, 5), ({"5": 1, "8": 1}, 6), ({"9": 1, "5": 3}, 5)])
+@pytest.mark.parametrize(
+    ("times", "median"), [({"5": 1}, 5), ({"5": 1, "8": 1}, 6), ({"9": 1, "5": 3}, 5)]
+)
 def test_the_median_of_counted_durations_is_right(times: dict[str, int], median: int) -> None:
     assert compute_median(times) == median

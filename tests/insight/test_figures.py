@@ -1,4 +1,5 @@
-"""The counts of calls, cards and passes equal their rows: each exactly once, with any number of counters."""
+"""The counts of calls, cards and passes equal their rows: each exactly once, with any number of
+counters."""
 
 from __future__ import annotations
 
@@ -21,7 +22,16 @@ from agents.readers.reading import find_oldest_cursor, skip_unread
 from agents.runs.engine.timing import timing
 from agents.runs.engine.transaction import run_transaction
 from agents.runs.events import ToolFinished
-from agents.runs.models import ApprovalKind, CallStatus, Event, EventType, Pass, Run, RunStatus, ToolCall
+from agents.runs.models import (
+    ApprovalKind,
+    CallStatus,
+    Event,
+    EventType,
+    Pass,
+    Run,
+    RunStatus,
+    ToolCall,
+)
 from agents.worker.sweeper import sweep_once
 from tests.features import feature
 from tests.recorder import Recorder
@@ -115,7 +125,9 @@ class TestConcurrentCounting:
         assert_figures_are_true()
 
     def test_in_small_steps_counts_nothing_twice(self, workshop: Workshop) -> None:
-        workshop.play(asking(*[call("utility.calculate", operation="add", a=n, b=1) for n in range(8)]))
+        workshop.play(
+            asking(*[call("utility.calculate", operation="add", a=n, b=1) for n in range(8)])
+        )
         for _ in range(3):
             workshop.work()
         make_counting_due()
@@ -149,11 +161,16 @@ def figures_of(workshop: Workshop, tool: str) -> figures.Figures:
 
 
 class TestCountedCalls:
-    def test_are_counted_at_their_end_however_old_they_are(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_are_counted_at_their_end_however_old_they_are(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         workshop.play(asking(call("probe.effect", name="a")))
         run = workshop.work()
         count_all()
-        assert (figures_of(workshop, "probe.effect").calls, figures_of(workshop, "probe.effect").asked) == (0, 1)
+        assert (
+            figures_of(workshop, "probe.effect").calls,
+            figures_of(workshop, "probe.effect").asked,
+        ) == (0, 1)
         ToolCall.objects.filter(run=run).update(created_at=Now() - timedelta(days=100))
         workshop.approve(workshop.card(run))
         workshop.drive(run)
@@ -171,14 +188,21 @@ class TestCountedCalls:
         workshop.deny(workshop.card(run))
         workshop.drive(run)
         count_all()
-        assert {tool: one.calls for tool, one in figures.load_tool_figures(workshop.organization.pk).items()} == {
+        assert {
+            tool: one.calls
+            for tool, one in figures.load_tool_figures(workshop.organization.pk).items()
+        } == {
             "utility.calculate": 1,
             "probe.effect": 0,
         }
         assert figures_of(workshop, "probe.effect").denied == 1
         assert_figures_are_true()
 
-    @feature("Figures and metrics", "An unknown outcome is counted when it is resolved", "agents/insight/counting.py")
+    @feature(
+        "Figures and metrics",
+        "An unknown outcome is counted when it is resolved",
+        "agents/insight/counting.py",
+    )
     @pytest.mark.parametrize(("outcome", "sums"), [("succeeded", (1, 0)), ("not_done", (0, 1))])
     def test_include_an_unknown_outcome_once_a_person_settled_it(
         self, workshop: Workshop, recorder: Recorder, outcome: str, sums: tuple[int, int]
@@ -195,7 +219,11 @@ class TestCountedCalls:
         assert (found.succeeded, found.failed) == sums
         assert found.p50_ms is None, "nobody measured how long it took"
         error = found.last_error
-        assert (error.code, error.message) == ("OUTCOME_UNKNOWN", "I rang them.") if error else outcome == "succeeded"
+        assert (
+            (error.code, error.message) == ("OUTCOME_UNKNOWN", "I rang them.")
+            if error
+            else outcome == "succeeded"
+        )
         assert_figures_are_true()
 
     def test_include_a_late_report_once_unless_a_person_resolved_it(
@@ -228,8 +256,12 @@ class TestCountedCalls:
         assert figures_of(workshop, "probe.clock").calls == 1
         assert_figures_are_true()
 
-    @pytest.mark.parametrize("told", [12, None, "", "²", "٣", "1e3", "-1", "9" * 40, [1], {"id": 1}, True])
-    def test_are_not_blocked_by_an_event_without_a_call(self, workshop: Workshop, told: Any) -> None:
+    @pytest.mark.parametrize(
+        "told", [12, None, "", "²", "٣", "1e3", "-1", "9" * 40, [1], {"id": 1}, True]
+    )
+    def test_are_not_blocked_by_an_event_without_a_call(
+        self, workshop: Workshop, told: Any
+    ) -> None:
         workshop.play(asking(call("probe.clock")))
         run = workshop.submit()
         with run_transaction(run.pk) as tx:
@@ -244,11 +276,16 @@ class TestCountedCalls:
             place.play(*[asking(call("probe.clock")) for _ in range(passes)])
             place.work()
         count_all()
-        assert (figures_of(workshop, "probe.clock").calls, figures_of(other, "probe.clock").calls) == (1, 2)
+        assert (
+            figures_of(workshop, "probe.clock").calls,
+            figures_of(other, "probe.clock").calls,
+        ) == (1, 2)
         assert figures.load_employee_figures(workshop.employee.pk)["probe.clock"].calls == 1
         assert sum(use.passes for use in figures.load_employee_use(other.employee.pk).values()) == 3
 
-    def test_include_the_newest_failure_shortened_and_without_secrets(self, workshop: Workshop) -> None:
+    def test_include_the_newest_failure_shortened_and_without_secrets(
+        self, workshop: Workshop
+    ) -> None:
         for code in ("NOT_FOUND", ""):
             workshop.play(asking(call("probe.fail", code=code)))
             workshop.work()
@@ -260,9 +297,20 @@ class TestCountedCalls:
 
     @pytest.mark.parametrize(
         ("cost", "micros"),
-        [(0.25, 250_000), (3, 3_000_000), (-1, 0), ("dear", 0), (True, 0), (None, 0), ([1], 0), (1e12, 10**12)],
+        [
+            (0.25, 250_000),
+            (3, 3_000_000),
+            (-1, 0),
+            ("dear", 0),
+            (True, 0),
+            (None, 0),
+            ([1], 0),
+            (1e12, 10**12),
+        ],
     )
-    def test_include_the_cost_of_a_result(self, workshop: Workshop, toolbox: Toolbox, cost: Any, micros: int) -> None:
+    def test_include_the_cost_of_a_result(
+        self, workshop: Workshop, toolbox: Toolbox, cost: Any, micros: int
+    ) -> None:
         toolbox.register(Dear())
         Grant.objects.create(employee=workshop.employee, tool=Dear.name)
         workshop.play(asking(call(Dear.name, cost={"is": cost})))
@@ -286,7 +334,9 @@ class Dear(Tool):
 
 
 class TestCounting:
-    @feature("Figures and metrics", "Uncommitted rows are not skipped", "agents/insight/counting.py")
+    @feature(
+        "Figures and metrics", "Uncommitted rows are not skipped", "agents/insight/counting.py"
+    )
     def test_does_not_skip_events_that_are_not_committed_yet(self, workshop: Workshop) -> None:
         """An event may get its id long before another one that is committed first."""
         if connection.vendor == "sqlite":
@@ -308,13 +358,20 @@ class TestCounting:
             for _ in range(5):
                 counting.count_batch()
             assert figures_of(workshop, "probe.clock").calls == 0
-            assert FiguresHead.objects.get().event_bound >= Event.objects.filter(run=fast).latest("pk").pk
+            assert (
+                FiguresHead.objects.get().event_bound
+                >= Event.objects.filter(run=fast).latest("pk").pk
+            )
             commit.set()
         count_all()
         assert figures_of(workshop, "probe.clock").calls == 2
         assert_figures_are_true()
 
-    @feature("Figures and metrics", "A crash before the commit counts nothing", "agents/insight/counting.py")
+    @feature(
+        "Figures and metrics",
+        "A crash before the commit counts nothing",
+        "agents/insight/counting.py",
+    )
     def test_rolled_back_by_a_crash_counts_nothing(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.clock"), call("probe.fail", code="NOT_FOUND")))
         workshop.work()
@@ -364,7 +421,9 @@ class TestCounting:
         with django_assert_max_num_queries(10):
             counting.count_batch()
 
-    def test_continues_after_the_database_resets_its_transaction_numbers(self, workshop: Workshop) -> None:
+    def test_continues_after_the_database_resets_its_transaction_numbers(
+        self, workshop: Workshop
+    ) -> None:
         """After a restored dump, the remembered numbers may be in the future."""
         workshop.play(asking(call("probe.clock")))
         workshop.work()

@@ -1,4 +1,5 @@
-"""/metrics shows the installation in numbers: only with access, without names, the same from every process."""
+"""/metrics shows the installation in numbers: only with access, without names, the same from every
+process."""
 
 from __future__ import annotations
 
@@ -79,13 +80,20 @@ class TestContentOfMetrics:
         Approval.objects.filter(pk=card.pk).update(requested_at=Now() - timedelta(hours=2))
         world.unknown_call()
         found = samples()
-        told = {labels[0]: value for (name, labels), value in found.items() if name == "gadget_runs"}
+        told = {
+            labels[0]: value for (name, labels), value in found.items() if name == "gadget_runs"
+        }
         assert told == {"queued": 3, "running": 2, "waiting": 1, "needs_attention": 1}
         assert found["gadget_queue_runs", ()] == 1
         assert found["gadget_queue_oldest_seconds", ()] == pytest.approx(300, abs=20)
         assert (found["gadget_leases", ()], found["gadget_leases_expired", ()]) == (2, 1)
-        assert (found["gadget_open_cards", ("approval",)], found["gadget_open_cards", ("unknown",)]) == (1, 1)
-        assert found["gadget_open_cards_oldest_seconds", ("approval",)] == pytest.approx(7200, abs=20)
+        assert (
+            found["gadget_open_cards", ("approval",)],
+            found["gadget_open_cards", ("unknown",)],
+        ) == (1, 1)
+        assert found["gadget_open_cards_oldest_seconds", ("approval",)] == pytest.approx(
+            7200, abs=20
+        )
 
     def test_covers_due_notices_and_failed_deliveries(self, world: World) -> None:
         add_address(world.member("approver"))
@@ -107,9 +115,30 @@ class TestContentOfMetrics:
         "agents/insight/metrics.py",
     )
     def test_covers_counts_of_all_organizations_together(self, world: World) -> None:
-        count_calls(world.employee, SEARCH, succeeded=3, within_20=2, longer=1, duration_ms=2_000_030, approved=1)
-        count_calls(world.others_employee, SEARCH, days_ago=1, succeeded=1, **last_error(message="secret words"))
-        count_passes(world.employee, passes=2, input_tokens=7, output_tokens=3, cost_micros=500_000, runs_failed=1)
+        count_calls(
+            world.employee,
+            SEARCH,
+            succeeded=3,
+            within_20=2,
+            longer=1,
+            duration_ms=2_000_030,
+            approved=1,
+        )
+        count_calls(
+            world.others_employee,
+            SEARCH,
+            days_ago=1,
+            succeeded=1,
+            **last_error(message="secret words"),
+        )
+        count_passes(
+            world.employee,
+            passes=2,
+            input_tokens=7,
+            output_tokens=3,
+            cost_micros=500_000,
+            runs_failed=1,
+        )
         sweep_at(timezone.now() - timedelta(seconds=40))
         found = samples()
         assert found["gadget_tool_calls_total", (SEARCH, "succeeded")] == 4
@@ -119,7 +148,10 @@ class TestContentOfMetrics:
         assert found["gadget_tool_call_duration_seconds_bucket", ("0.02", SEARCH)] == 2
         assert found["gadget_tool_call_duration_seconds_bucket", ("+Inf", SEARCH)] == 3
         assert found["gadget_tool_call_duration_seconds_sum", (SEARCH,)] == 2000.03
-        assert (found["gadget_passes_total", ()], found["gadget_tokens_total", ("input",)]) == (2, 7)
+        assert (found["gadget_passes_total", ()], found["gadget_tokens_total", ("input",)]) == (
+            2,
+            7,
+        )
         assert found["gadget_model_cost_total", ("000",)] == 0.5
         assert found["gadget_runs_finished_total", ("failed",)] == 1
         assert found["gadget_sweep_age_seconds", ()] == pytest.approx(40, abs=20)
@@ -131,7 +163,9 @@ class TestContentOfMetrics:
         for name in ("Acme", "acme", "Dana", "operator", "secret", "Globex"):
             assert name not in text
 
-    def test_costs_few_queries_and_is_cached_briefly(self, world: World, django_assert_max_num_queries: Any) -> None:
+    def test_costs_few_queries_and_is_cached_briefly(
+        self, world: World, django_assert_max_num_queries: Any
+    ) -> None:
         for number in range(20):
             world.run(RunStatus.QUEUED)
             Organization.objects.create(name=f"More {number}", slug=f"more-{number}")
@@ -161,7 +195,9 @@ class TestAccessToMetrics:
     def test_without_a_token_is_denied_through_a_proxy(self) -> None:
         assert ask(nobody(), **{FORWARDED_HEADER.decode(): "1"}) == 404
 
-    def test_without_a_token_is_denied_where_others_can_reach_gadget(self, settings: Settings) -> None:
+    def test_without_a_token_is_denied_where_others_can_reach_gadget(
+        self, settings: Settings
+    ) -> None:
         settings.GADGET_ONLY_LOCAL = False
         assert ask(nobody()) == 404
 

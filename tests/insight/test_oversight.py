@@ -1,4 +1,5 @@
-"""Oversight: the figures of people, tools and employees equal a slow second computation; thresholds are exact."""
+"""Oversight: the figures of people, tools and employees equal a slow second computation; thresholds
+are exact."""
 
 from __future__ import annotations
 
@@ -53,7 +54,8 @@ def hours_ago(hours: int = 1) -> datetime:
 
 
 def make_history(chance: random.Random, count: int) -> list[Decided]:
-    """Make decisions of three people from shortly before the last 7 days, with bulks, edits, answers and pauses."""
+    """Make decisions of three people from shortly before the last 7 days, with bulks, edits,
+    answers and pauses."""
     history: list[Decided] = []
     call = 0
     for person in ("approver", "admin", "operator"):
@@ -62,7 +64,9 @@ def make_history(chance: random.Random, count: int) -> list[Decided]:
         while (made := len([each for each in history if each.by == person])) < count:
             call += 1
             at = max(at, start) if made > count / 2 else at
-            at += timedelta(milliseconds=chance.choice([300, 1_500, 1_999, 2_000, 7_000, 3_600_000]))
+            at += timedelta(
+                milliseconds=chance.choice([300, 1_500, 1_999, 2_000, 7_000, 3_600_000])
+            )
             requested = at - timedelta(milliseconds=chance.choice([100, 1_000, 30_000, 86_400_000]))
             tool = TOOLS[call % len(TOOLS)]
             kind = chance.randrange(10)
@@ -71,12 +75,18 @@ def make_history(chance: random.Random, count: int) -> list[Decided]:
                 for _ in range(chance.randrange(1, 6)):
                     call += 1
                     outcome = chance.choice([APPROVED, APPROVED, APPROVED, DENIED])
-                    history.append(Decided(person, at, requested, outcome, call, TOOLS[call % 3], bulk_id))
+                    history.append(
+                        Decided(person, at, requested, outcome, call, TOOLS[call % 3], bulk_id)
+                    )
                     at += timedelta(milliseconds=20)
             elif kind <= 2:
                 history.append(Decided(person, at, requested, EDITED, call, tool))
                 again = at + timedelta(milliseconds=800)
-                history.append(Decided(person, again, at, chance.choice([APPROVED, DENIED, EDITED]), call, tool))
+                history.append(
+                    Decided(
+                        person, again, at, chance.choice([APPROVED, DENIED, EDITED]), call, tool
+                    )
+                )
                 at = again
             else:
                 outcome = chance.choice([APPROVED, APPROVED, DENIED, ANSWERED])
@@ -103,7 +113,11 @@ class TestFiguresOfPeople:
         figures = oversight.load_person_figures(desk.world.acme, days)
         assert [each.name for each in figures] == ["admin", "approver", "operator"]
         assert (len([each for each in history if each.at < since]) > 0) is (days == 7)
-        every = [one for one in time_decisions(history) if one.decided.at >= since and one.decided.outcome != ANSWERED]
+        every = [
+            one
+            for one in time_decisions(history)
+            if one.decided.at >= since and one.decided.outcome != ANSWERED
+        ]
         for person in figures:
             own = [one for one in every if one.decided.by == person.name]
             counted = [one for one in own if one.counts]
@@ -117,16 +131,25 @@ class TestFiguresOfPeople:
                 median_ms(counted),
             )
 
-    def test_measure_a_decision_from_its_request_or_the_preceding_decision(self, desk: Desk) -> None:
+    def test_measure_a_decision_from_its_request_or_the_preceding_decision(
+        self, desk: Desk
+    ) -> None:
         at = hours_ago()
         earlier, later = at - timedelta(hours=1), at + timedelta(seconds=4)
-        desk.add([Decided("approver", at, earlier, call=1), Decided("approver", later, earlier, call=2)])
+        desk.add(
+            [Decided("approver", at, earlier, call=1), Decided("approver", later, earlier, call=2)]
+        )
         assert on_the_person(desk)["approver"].decided.median_ms == (3_600_000 + 4_000) // 2
 
     def test_use_the_last_decision_before_the_period_as_the_preceding_one(self, desk: Desk) -> None:
         start = oversight.get_period_start(7)
         before, after = start - timedelta(seconds=1), start + timedelta(seconds=3)
-        desk.add([Decided("admin", at, start - timedelta(hours=5), call=n) for n, at in enumerate((before, after))])
+        desk.add(
+            [
+                Decided("admin", at, start - timedelta(hours=5), call=n)
+                for n, at in enumerate((before, after))
+            ]
+        )
         decided = on_the_person(desk, 7)["admin"].decided
         assert (decided.cards, decided.median_ms) == (1, 4_000)
 
@@ -137,10 +160,18 @@ class TestFiguresOfPeople:
     )
     def test_count_a_bulk_once_with_the_time_per_row(self, desk: Desk) -> None:
         at, bulk_id = hours_ago(), uuid.uuid4()
-        rows = [Decided("approver", at, at - timedelta(seconds=60), call=n, bulk=bulk_id) for n in range(12)]
+        rows = [
+            Decided("approver", at, at - timedelta(seconds=60), call=n, bulk=bulk_id)
+            for n in range(12)
+        ]
         desk.add(rows)
         decided = on_the_person(desk)["approver"].decided
-        assert (decided.cards, decided.decisions, decided.in_bulk, decided.median_ms) == (12, 1, 1, 5_000)
+        assert (decided.cards, decided.decisions, decided.in_bulk, decided.median_ms) == (
+            12,
+            1,
+            1,
+            5_000,
+        )
 
     def test_do_not_count_an_edited_card_as_quick_for_its_editor(self, desk: Desk) -> None:
         at = hours_ago()
@@ -157,16 +188,25 @@ class TestFiguresOfPeople:
         decided = on_the_person(desk)["approver"].decided
         assert (decided.cards, decided.quick, decided.median_ms) == (1, 1, 1_000)
 
-    def test_do_not_attribute_approvals_by_standing_grants_to_their_creators(self, desk: Desk) -> None:
+    def test_do_not_attribute_approvals_by_standing_grants_to_their_creators(
+        self, desk: Desk
+    ) -> None:
         at = hours_ago()
         hour_ago = at - timedelta(hours=1)
-        desk.add([Decided("approver", at + timedelta(seconds=n), hour_ago, call=n) for n in range(3)])
+        desk.add(
+            [Decided("approver", at + timedelta(seconds=n), hour_ago, call=n) for n in range(3)]
+        )
         grant = desk.world.standing_grant()
-        Approval.objects.filter(pk=Approval.objects.order_by("pk")[1].pk).update(standing_grant=grant)
+        Approval.objects.filter(pk=Approval.objects.order_by("pk")[1].pk).update(
+            standing_grant=grant
+        )
         decided = on_the_person(desk)["approver"].decided
         assert (decided.cards, decided.quick, decided.median_ms) == (2, 0, (3_600_000 + 2_000) // 2)
         assert [row.calls for row in oversight.load_tool_corrections(desk.world.acme.pk, 30)] == [2]
-        assert [tool.approved for tool in load_employee_trust(desk.world.employee, desk.world.acme).tools] == [2]
+        assert [
+            tool.approved
+            for tool in load_employee_trust(desk.world.employee, desk.world.acme).tools
+        ] == [2]
 
     def test_exclude_other_organizations(self, desk: Desk) -> None:
         at = hours_ago()
@@ -175,7 +215,9 @@ class TestFiguresOfPeople:
         assert oversight.load_person_figures(desk.world.acme, 30) == []
         assert oversight.load_tool_corrections(desk.world.acme.pk, 30) == []
         assert oversight.load_day_decisions(desk.world.acme.pk, 30) == {}
-        assert [each.name for each in oversight.load_person_figures(desk.world.globex, 30)] == ["outsider"]
+        assert [each.name for each in oversight.load_person_figures(desk.world.globex, 30)] == [
+            "outsider"
+        ]
 
 
 class TestTheWarningOfHaste:
@@ -186,7 +228,11 @@ class TestTheWarningOfHaste:
         for number in range(quick + slow):
             took = QUICK if number < quick else SLOW
             at += timedelta(minutes=1)
-            rows.append(Decided("approver", at, at - took, outcome if number < quick else APPROVED, call=number))
+            rows.append(
+                Decided(
+                    "approver", at, at - took, outcome if number < quick else APPROVED, call=number
+                )
+            )
         desk.add(rows)
         return on_the_person(desk)["approver"].is_hasty
 
@@ -197,7 +243,14 @@ class TestTheWarningOfHaste:
     )
     @pytest.mark.parametrize(
         ("quick", "slow", "is_hasty"),
-        [(50, 0, True), (49, 0, False), (48, 2, True), (47, 3, False), (95, 5, False), (96, 4, True)],
+        [
+            (50, 0, True),
+            (49, 0, False),
+            (48, 2, True),
+            (47, 3, False),
+            (95, 5, False),
+            (96, 4, True),
+        ],
     )
     def test_appears_above_95_percent_of_at_least_50_decisions(
         self, desk: Desk, quick: int, slow: int, is_hasty: bool
@@ -212,12 +265,18 @@ class TestTheWarningOfHaste:
 
     def test_counts_one_large_bulk_as_one_decision(self, desk: Desk) -> None:
         at, bulk_id = hours_ago(), uuid.uuid4()
-        desk.add([Decided("approver", at, at - SLOW, call=number, bulk=bulk_id) for number in range(60)])
+        desk.add(
+            [Decided("approver", at, at - SLOW, call=number, bulk=bulk_id) for number in range(60)]
+        )
         assert not on_the_person(desk)["approver"].is_hasty
 
 
 class TestFiguresOfTools:
-    @feature("Figures and metrics", "How often calls of a tool are denied or edited", "agents/insight/oversight.py")
+    @feature(
+        "Figures and metrics",
+        "How often calls of a tool are denied or edited",
+        "agents/insight/oversight.py",
+    )
     def test_count_denied_and_edited_calls_once(self, desk: Desk) -> None:
         at = hours_ago()
         before = at - SLOW
@@ -250,7 +309,9 @@ class TestFiguresOfTools:
             )
         for day, decided in oversight.load_day_decisions(desk.world.acme.pk, 30).items():
             outcomes = [each.outcome for each in shown if each.at.astimezone(UTC).date() == day]
-            assert tuple(decided) == tuple(outcomes.count(outcome) for outcome in (APPROVED, EDITED, DENIED))
+            assert tuple(decided) == tuple(
+                outcomes.count(outcome) for outcome in (APPROVED, EDITED, DENIED)
+            )
 
 
 class TestTrustInAnEmployee:
@@ -266,7 +327,14 @@ class TestTrustInAnEmployee:
             [
                 Decided("approver", at, before, call=1),
                 Decided("admin", at, before, call=2, ended=CallStatus.FAILED),
-                Decided("operator", at, before, DENIED, call=3, reason="Wrong target. It is the other one"),
+                Decided(
+                    "operator",
+                    at,
+                    before,
+                    DENIED,
+                    call=3,
+                    reason="Wrong target. It is the other one",
+                ),
             ]
         )
         trust = load_employee_trust(desk.world.employee, desk.world.acme)
@@ -287,12 +355,18 @@ class TestTrustInAnEmployee:
     def test_uses_cards_of_other_employees_only_as_preceding_decisions(self, world: World) -> None:
         at = hours_ago()
         hour_ago = at - timedelta(hours=1)
-        colleague = Employee.objects.create(organization=world.acme, name="Robin", provider=world.employee.provider)
-        other = Run.objects.create(organization=world.acme, employee=colleague, task="Help", status=RunStatus.WAITING)
+        colleague = Employee.objects.create(
+            organization=world.acme, name="Robin", provider=world.employee.provider
+        )
+        other = Run.objects.create(
+            organization=world.acme, employee=colleague, task="Help", status=RunStatus.WAITING
+        )
         Desk(world, other).add([Decided("approver", at, hour_ago, call=1)])
         mine = Desk(world, world.run())
         mine.add([Decided("approver", at + timedelta(seconds=5), hour_ago, call=2)])
-        assert [each.median_ms for each in load_employee_trust(world.employee, world.acme).tools] == [5_000]
+        assert [
+            each.median_ms for each in load_employee_trust(world.employee, world.acme).tools
+        ] == [5_000]
 
     def test_distinguishes_reasons_of_cards_from_free_text(self) -> None:
         own = [("Wrong targets all over", 1), ("not needed", 2), ("  ", 3), ("", 4)]
@@ -320,7 +394,9 @@ class TestBulkIds:
     def test_can_be_shared_by_several_requests(self, world: World) -> None:
         bulk_id = uuid.uuid4()
         for card in (world.card(), world.card()):
-            bulk.decide_many(world.member("approver"), [(card.pk, "approve", Decision(card.digest))], bulk_id)
+            bulk.decide_many(
+                world.member("approver"), [(card.pk, "approve", Decision(card.digest))], bulk_id
+            )
         assert set(Approval.objects.values_list("bulk_id", flat=True)) == {bulk_id}
 
 

@@ -15,7 +15,11 @@ from tests.features import feature
 
 
 class TestPercentiles:
-    @feature("Figures and metrics", "p50 and p95, exact to the width of a bucket", "agents/insight/figures.py")
+    @feature(
+        "Figures and metrics",
+        "p50 and p95, exact to the width of a bucket",
+        "agents/insight/figures.py",
+    )
     @pytest.mark.parametrize("seed", range(20))
     def test_are_accurate_within_the_width_of_a_bucket(self, seed: int) -> None:
         chance = random.Random(seed)

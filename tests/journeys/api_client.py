@@ -82,15 +82,24 @@ class ApiClient:
 
     def start(self, employee_id: int, task: str) -> int:
         """Start a run, and return its id."""
-        return int(self.post("/runs", {"employee_id": str(employee_id), "task": task}, status=201)["id"])
+        return int(
+            self.post("/runs", {"employee_id": str(employee_id), "task": task}, status=201)["id"]
+        )
 
     def socket(self, run_id: int, after: int = 0, **options: Any) -> Any:
         """Return a context manager for the run's socket."""
         return open_socket(self.url, f"/ws/runs/{run_id}/?after={after}", self.headers, **options)
 
-    def _request(self, method: str, path: str, body: dict[str, Any] | None = None) -> httpx2.Response:
+    def _request(
+        self, method: str, path: str, body: dict[str, Any] | None = None
+    ) -> httpx2.Response:
         return httpx2.request(
-            method, f"{self.url}/api{path}", json=body, headers=self.headers, timeout=PATIENCE_S, trust_env=False
+            method,
+            f"{self.url}/api{path}",
+            json=body,
+            headers=self.headers,
+            timeout=PATIENCE_S,
+            trust_env=False,
         )
 
 

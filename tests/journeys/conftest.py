@@ -47,7 +47,8 @@ def installation(
 
 @pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
-    """Yield the browser. Playwright's event loop runs in this thread, so Django has to allow queries beside a loop."""
+    """Yield the browser. Playwright's event loop runs in this thread, so Django has to allow
+    queries beside a loop."""
     path = find_browser()
     expect.set_options(timeout=PATIENCE_MS)
     with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
@@ -57,7 +58,9 @@ def chromium() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def office(transactional_db: None, installation: Installation, recorder: Recorder) -> Iterator[Office]:
+def office(
+    transactional_db: None, installation: Installation, recorder: Recorder
+) -> Iterator[Office]:
     """Yield an organization; after the journey, all runs settle and the invariants are checked."""
     running = Office(installation, build_workshop(), recorder)
     yield running
@@ -70,19 +73,24 @@ def office(transactional_db: None, installation: Installation, recorder: Recorde
 
 @pytest.fixture
 def visit(office: Office, chromium: Browser) -> Iterator[Visit]:
-    """Yield a function that opens a browser: `visit("approver")` logs that person in. Page errors fail the test."""
+    """Yield a function that opens a browser: `visit("approver")` logs that person in. Page errors
+    fail the test."""
     with ExitStack() as contexts:
         visitors = []
 
         def open_one(role: str = "", *, scripts: bool = True) -> Visitor:
             context = contexts.enter_context(
-                chromium.new_context(base_url=office.url, java_script_enabled=scripts, reduced_motion="reduce")
+                chromium.new_context(
+                    base_url=office.url, java_script_enabled=scripts, reduced_motion="reduce"
+                )
             )
             visitor = Visitor(context, office.url)
             visitors.append(visitor)
             if role:
                 session = office.session(office.member(role))
-                context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": session, "url": office.url}])
+                context.add_cookies(
+                    [{"name": settings.SESSION_COOKIE_NAME, "value": session, "url": office.url}]
+                )
             return visitor
 
         yield open_one

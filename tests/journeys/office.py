@@ -29,7 +29,8 @@ from tests.workshop import Workshop
 
 @dataclass
 class Office:
-    """Everything a journey needs: rows in `workshop`, processes in `installation`, effects in `recorder`."""
+    """Everything a journey needs: rows in `workshop`, processes in `installation`, effects in
+    `recorder`."""
 
     installation: Installation
     workshop: Workshop
@@ -71,7 +72,10 @@ class Office:
 
     def await_status(self, run_id: int, *statuses: str) -> Run:
         """Wait until the run has one of these statuses, and return it."""
-        await_that(lambda: load_run(run_id).status in statuses, lambda: f"{statuses}: {describe_run(run_id)}")
+        await_that(
+            lambda: load_run(run_id).status in statuses,
+            lambda: f"{statuses}: {describe_run(run_id)}",
+        )
         return load_run(run_id)
 
     def await_cards(self, run_id: int, count: int = 1) -> list[Approval]:
@@ -89,14 +93,22 @@ class Office:
         """Wait until a socket is subscribed to this run's bells and streamed text."""
         group = f"{self.installation.queue}:bell__group__{notify.get_run_group(run_id)}"
         with redis.Redis.from_url(self.installation.redis.url) as client:
-            await_that(lambda: client.pubsub_numsub(group)[0][1] > 0, f"a socket is subscribed to run {run_id}")
+            await_that(
+                lambda: client.pubsub_numsub(group)[0][1] > 0,
+                f"a socket is subscribed to run {run_id}",
+            )
 
     def stream(self, run_id: int, epoch: int, text: str, start: int) -> None:
-        """Send text of the run's second pass from this character on, as a worker with this epoch does."""
-        layer = RedisPubSubChannelLayer([self.installation.redis.url], prefix=f"{self.installation.queue}:bell")
+        """Send text of the run's second pass from this character on, as a worker with this epoch
+        does."""
+        layer = RedisPubSubChannelLayer(
+            [self.installation.redis.url], prefix=f"{self.installation.queue}:bell"
+        )
         delta = {"type": "delta", "pass_number": 2, "epoch": epoch, "start": start, "text": text}
         with ThreadPoolExecutor() as beside:  # the browser's loop runs in this thread
-            beside.submit(asyncio.run, layer.group_send(notify.get_run_group(run_id), delta)).result()
+            beside.submit(
+                asyncio.run, layer.group_send(notify.get_run_group(run_id), delta)
+            ).result()
 
     def end_grace(self) -> None:
         """End the grace period of every approval."""
@@ -105,7 +117,9 @@ class Office:
     def list_unsettled_runs(self) -> list[int]:
         """List the runs that still wait for a worker or the sweeper."""
         graced = Q(status__in=PARKED, approvals__status=ApprovalStatus.APPROVED)
-        busy = Run.objects.exclude(Q(status__in=PARKED) | Q(status__in=ENDED)) | Run.objects.filter(graced)
+        busy = Run.objects.exclude(Q(status__in=PARKED) | Q(status__in=ENDED)) | Run.objects.filter(
+            graced
+        )
         return list(busy.values_list("pk", flat=True).distinct())
 
     def assert_no_crashes(self) -> None:

@@ -1,4 +1,5 @@
-"""In a browser: two runs request the same change; the second card says that it is done, and is dismissed."""
+"""In a browser: two runs request the same change; the second card says that it is done, and is
+dismissed."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ def test_a_card_whose_change_another_run_made_can_be_dismissed_and_its_run_conti
 ) -> None:
     workshop = office.workshop
     record = workshop.record(name="Acme Corp", status="active")
-    workshop.play(asking(call("data.updateRecord", record_id=str(record.pk), changes={"status": "inactive"})))
+    workshop.play(
+        asking(call("data.updateRecord", record_id=str(record.pk), changes={"status": "inactive"}))
+    )
     first, second = workshop.submit("Deactivate Acme"), workshop.submit("Deactivate Acme, too")
     await_that(lambda: bool(workshop.cards(first) and workshop.cards(second)), "both runs ask")
     card = workshop.card(second)

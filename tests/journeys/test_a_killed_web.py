@@ -14,7 +14,9 @@ pytestmark = pytest.mark.once
 
 
 @pytest.mark.every_commit
-def test_an_open_page_recovers_after_the_web_process_was_killed(office: Office, visit: Visit) -> None:
+def test_an_open_page_recovers_after_the_web_process_was_killed(
+    office: Office, visit: Visit
+) -> None:
     office.workshop.play(*gates_and_calls("one", "two", "three"))
     for gate in ("one", "two", "three"):
         office.recorder.hold(gate)
@@ -45,4 +47,6 @@ def test_an_open_page_recovers_after_the_web_process_was_killed(office: Office, 
     expect(visitor.answer).to_have_text("Done.")
     visitor.assert_panel_is_whole(run_id)
     heard = [message["seq"] for message in select_events(visitor.received)]
-    assert heard == list_event_numbers(run_id)[-len(heard) :], "each event came once, also on the new socket"
+    assert heard == list_event_numbers(run_id)[-len(heard) :], (
+        "each event came once, also on the new socket"
+    )

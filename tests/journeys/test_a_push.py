@@ -1,4 +1,5 @@
-"""A push reaches the service worker while no page is open; the card is opened, decided, and gone elsewhere.
+"""A push reaches the service worker while no page is open; the card is opened, decided, and gone
+elsewhere.
 
 The browser's developer protocol delivers the message, because no real push service is used.
 """
@@ -63,10 +64,16 @@ class Worker:
         self._context, self._office = context, office
 
     def push(self, **message: Any) -> None:
-        await_that(lambda: self._watcher.evaluate("1") and self._registration, "the worker is registered")
+        await_that(
+            lambda: self._watcher.evaluate("1") and self._registration, "the worker is registered"
+        )
         self._protocol.send(
             "ServiceWorker.deliverPushMessage",
-            {"origin": self._office.url, "registrationId": self._registration, "data": json.dumps(message)},
+            {
+                "origin": self._office.url,
+                "registrationId": self._registration,
+                "data": json.dumps(message),
+            },
         )
 
     def await_notifications(self, *expected: dict[str, str]) -> None:
@@ -74,7 +81,11 @@ class Worker:
         page = self._context.new_page()
         page.goto("/service-worker.js")
         said = f"{expected} are shown"
-        await_that(lambda: page.evaluate(LIST_NOTIFICATIONS) == list(expected), said, CLOSED_BY_ITSELF_S / 3)
+        await_that(
+            lambda: page.evaluate(LIST_NOTIFICATIONS) == list(expected),
+            said,
+            CLOSED_BY_ITSELF_S / 3,
+        )
         page.close()
 
     def _learn(self, event: dict[str, Any]) -> None:
@@ -85,10 +96,19 @@ class Worker:
 @pytest.fixture
 def phone(office: Office, chromium: Browser) -> Iterator[BrowserContext]:
     """Yield a phone whose browser shows notifications, with the approver logged in."""
-    launched = chromium.browser_type.launch(executable_path=find_full_browser(), args=launch_arguments())
-    with launched, launched.new_context(base_url=office.url, viewport={"width": 360, "height": 740}) as context:
+    launched = chromium.browser_type.launch(
+        executable_path=find_full_browser(), args=launch_arguments()
+    )
+    with (
+        launched,
+        launched.new_context(
+            base_url=office.url, viewport={"width": 360, "height": 740}
+        ) as context,
+    ):
         session = office.session(office.member("approver"))
-        context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": session, "url": office.url}])
+        context.add_cookies(
+            [{"name": settings.SESSION_COOKIE_NAME, "value": session, "url": office.url}]
+        )
         yield context
 
 
@@ -107,7 +127,11 @@ def test_a_push_opens_its_card_and_disappears_with_the_decision(
     desk, worker = visit("admin"), Worker(phone, office)
     desk.page.goto("/approvals/")
     expect(desk.page.locator(f"#row-{card.pk}")).to_be_visible()
-    shown = {"title": "A decision is waiting", "tag": f"card-{card.pk}", "path": f"/approvals/{card.pk}/"}
+    shown = {
+        "title": "A decision is waiting",
+        "tag": f"card-{card.pk}",
+        "path": f"/approvals/{card.pk}/",
+    }
     worker.push(**shown, waiting=1)
     worker.await_notifications(shown)
     page = phone.new_page()
@@ -125,7 +149,9 @@ def test_a_push_opens_its_card_and_disappears_with_the_decision(
     worker.await_notifications()
 
 
-def test_a_browser_with_an_outdated_key_subscribes_again(office: Office, phone: BrowserContext) -> None:
+def test_a_browser_with_an_outdated_key_subscribes_again(
+    office: Office, phone: BrowserContext
+) -> None:
     make_key_if_missing()
     phone.grant_permissions(["notifications"], origin=office.url)
     phone.add_init_script(f"({SUBSCRIBE_WITH_OLD_KEY})()")

@@ -1,4 +1,5 @@
-"""Cards that load late: a key acts on the selected card alone, and only while that card is shown."""
+"""Cards that load late: a key acts on the selected card alone, and only while that card is
+shown."""
 
 from __future__ import annotations
 
@@ -46,11 +47,15 @@ class LateCard:
         self._page.evaluate("() => new Promise((resolve) => setTimeout(resolve))")
 
 
-def visit_slowly(visit: Visit, late: Approval, path: str = "/approvals/") -> tuple[Visitor, LateCard]:
+def visit_slowly(
+    visit: Visit, late: Approval, path: str = "/approvals/"
+) -> tuple[Visitor, LateCard]:
     visitor = visit("approver")
     card = LateCard(visitor, late)
     visitor.page.goto(path)
-    expect(visitor.page.locator("[data-snooze-button]")).to_be_visible()  # the script of the inbox runs
+    expect(
+        visitor.page.locator("[data-snooze-button]")
+    ).to_be_visible()  # the script of the inbox runs
     return visitor, card
 
 
@@ -77,7 +82,9 @@ def test_returning_to_the_shown_card_shows_it_at_once(office: Office, visit: Vis
     assert_selected(visitor, first)
 
 
-def test_a_digit_answers_no_question_while_another_is_selected(office: Office, visit: Visit) -> None:
+def test_a_digit_answers_no_question_while_another_is_selected(
+    office: Office, visit: Visit
+) -> None:
     may_ask(office.workshop.employee)
     office.workshop.play(asking(ask(choices=["London", "Paris"])))
     runs = [office.await_status(office.submit().pk, RunStatus.WAITING) for _ in range(2)]
@@ -92,7 +99,9 @@ def test_a_digit_answers_no_question_while_another_is_selected(office: Office, v
 
 
 @pytest.mark.parametrize("key", ["o", "Enter", "e", "d", "t"])
-def test_a_key_does_not_act_on_the_previously_selected_card(office: Office, visit: Visit, key: str) -> None:
+def test_a_key_does_not_act_on_the_previously_selected_card(
+    office: Office, visit: Visit, key: str
+) -> None:
     _, second, _ = waiting(office)
     visitor, late = visit_slowly(visit, second)
     press(visitor, f"j {key}")
@@ -105,12 +114,17 @@ def test_a_key_does_not_act_on_the_previously_selected_card(office: Office, visi
 
 def test_u_withdraws_no_vote_on_a_card_that_is_not_shown(office: Office, visit: Visit) -> None:
     ApprovalRule.objects.create(
-        organization=office.workshop.organization, name="two people", needed=2, tool="data.updateRecord"
+        organization=office.workshop.organization,
+        name="two people",
+        needed=2,
+        tool="data.updateRecord",
     )
     first, second = waiting(office, 2)
     office.workshop.approve(first)
     visitor, late = visit_slowly(visit, second, f"/approvals/?card={first.pk}")
-    expect(visitor.card(first.pk).get_by_role("button", name="Withdraw my approval")).to_be_visible()
+    expect(
+        visitor.card(first.pk).get_by_role("button", name="Withdraw my approval")
+    ).to_be_visible()
     row(visitor, second).locator("a").click()
     expect(visitor.page.get_by_text(LOADING)).to_be_visible()
     press(visitor, "u")

@@ -35,7 +35,8 @@ RULES = {
 }
 WIDER = "() => document.documentElement.scrollWidth - innerWidth"
 COLOR_RULES = ("color-contrast", "link-in-text-block")
-"""The rules that depend on colors. The others depend only on PAGE_STATE, so they are not repeated in dark mode.
+"""The rules that depend on colors. The others depend only on PAGE_STATE, so they are not repeated
+in dark mode.
 
 PAGE_STATE leaves out the admin's scroll bars, which are visible for half a second after scrolling.
 """
@@ -58,7 +59,14 @@ PAGE_WITH_A_FORM = (
     "<label><span>Name</span><input></label></main>"
 )
 # Not pages: fragments, a missing address, and downloads.
-PAGES = frozenset(READ) - {"card", "nothing", "audit-export", "records-export", "draft-download", "file-download"}
+PAGES = frozenset(READ) - {
+    "card",
+    "nothing",
+    "audit-export",
+    "records-export",
+    "draft-download",
+    "file-download",
+}
 PAGES -= {"oversight-export", "transcript-markdown", "transcript-json", "playback-export", "nested"}
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 
@@ -87,23 +95,37 @@ def places(office: Office) -> dict[str, str]:
     record = office.workshop.record()
     update = call("data.updateRecord", record_id=str(record.pk), changes={"status": "inactive"})
     search = call("data.searchRecords", region="EU")
-    office.workshop.play(asking(search, update, call("data.bulkDelete", record_ids=[str(record.pk)]), text="I look."))
+    office.workshop.play(
+        asking(search, update, call("data.bulkDelete", record_ids=[str(record.pk)]), text="I look.")
+    )
     waiting = office.submit()
     card, _ = office.await_cards(waiting.pk, 2)
     office.workshop.play(asking(search), answer="# Done\n\n- one\n- two")
     ended = office.submit("Look again")
     office.await_end(ended.pk)
-    eventually(lambda: ToolFigures.objects.filter(tool="data.searchRecords", succeeded__gt=0).exists())
-    known = {"run_id": waiting.pk, "approval_id": card.pk, "employee_id": office.workshop.employee.pk}
-    draft = Draft.objects.create(organization=record.organization, kind="report", title="A report", body="# One\n\ntwo")
+    eventually(
+        lambda: ToolFigures.objects.filter(tool="data.searchRecords", succeeded__gt=0).exists()
+    )
+    known = {
+        "run_id": waiting.pk,
+        "approval_id": card.pk,
+        "employee_id": office.workshop.employee.pk,
+    }
+    draft = Draft.objects.create(
+        organization=record.organization, kind="report", title="A report", body="# One\n\ntwo"
+    )
     known |= {"record_id": record.pk, "draft_id": draft.pk, "call_id": card.tool_call_id}
     change = PolicyChange(ChangeKind.STOP, "data.searchRecords")
-    known["policy_draft_id"] = shadow.save_policy_draft(office.member("admin"), "No search", (change,)).pk
+    known["policy_draft_id"] = shadow.save_policy_draft(
+        office.member("admin"), "No search", (change,)
+    ).pk
     known["trigger_id"] = add_trigger(office.workshop).pk
     terms = WebhookTerms("Warehouse", "https://example.com/x", WebhookKind.values)
     known["webhook_id"] = make_webhook(office.member("admin"), terms)[0].pk
     _, secret = invitations.invite(office.member("admin"), invitations.Offer(role="viewer"))
-    _, reset_secret = members.create_password_reset(office.member("admin"), office.member("viewer").pk)
+    _, reset_secret = members.create_password_reset(
+        office.member("admin"), office.member("viewer").pk
+    )
     return {
         "a run that has ended": f"/runs/{ended.pk}/",
         "the history of the inbox": "/approvals/?history=1",
@@ -111,7 +133,11 @@ def places(office: Office) -> dict[str, str]:
         "login": "/login/",
         "an invitation": f"/join/{secret}/",
         "a new password": f"/new-password/{reset_secret}/",
-        **{str(one.name): "/" + _fill_in(str(one.pattern), known) for one in urlpatterns if one.name in PAGES},
+        **{
+            str(one.name): "/" + _fill_in(str(one.pattern), known)
+            for one in urlpatterns
+            if one.name in PAGES
+        },
     }
 
 
@@ -122,7 +148,9 @@ def _fill_in(route: str, known: dict[str, int]) -> str:
 
 
 @pytest.mark.parametrize("only_in_the_dark", ["p { color: #333 }", "label span { display: none }"])
-def test_faults_that_exist_only_in_dark_mode_are_found(chromium: Browser, only_in_the_dark: str) -> None:
+def test_faults_that_exist_only_in_dark_mode_are_found(
+    chromium: Browser, only_in_the_dark: str
+) -> None:
     dark = f"@media (prefers-color-scheme: dark) {{ p {{ color: white; background: black }} {only_in_the_dark} }}"
     style = f"p {{ color: black; background: white }} {dark}"
     with chromium.new_context() as context:
@@ -163,7 +191,9 @@ def test_the_page_of_the_api_passes_axe_and_fits_every_width(visit: Visit, width
     for state, opened in API_STATES.items():
         opened(page)
         if state in CHECKED_STATES:
-            faults += find_faults(page, state, besides="" if state == FIRST_STATE else ".opblock:not(.is-open)")
+            faults += find_faults(
+                page, state, besides="" if state == FIRST_STATE else ".opblock:not(.is-open)"
+            )
         for other in (*WIDTHS, width):
             set_width(page, other)
             wider = page.evaluate(WIDER)
@@ -218,7 +248,9 @@ def send(page: Page) -> None:
     listing.locator(".opblock-summary-control").click()
     listing.get_by_role("button", name="Try it out").click()
     listing.get_by_role("button", name="Execute").click()
-    expect(listing.locator(".live-responses-table .response-col_status").last).to_contain_text("200")
+    expect(listing.locator(".live-responses-table .response-col_status").last).to_contain_text(
+        "200"
+    )
 
 
 def open_models(page: Page) -> None:

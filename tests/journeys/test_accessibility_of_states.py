@@ -1,4 +1,5 @@
-"""axe finds no fault in opened, refused, running and lost states of pages, in light and dark mode."""
+"""axe finds no fault in opened, refused, running and lost states of pages, in light and dark
+mode."""
 
 from __future__ import annotations
 
@@ -44,7 +45,11 @@ class StateChecker:
 def two_cards(office: Office) -> list[Approval]:
     """Create a card that can be edited, and a destructive one with a folded list."""
     records = [office.workshop.record(name=f"Acme {number}") for number in range(7)]
-    update = call("data.updateRecord", record_id=str(records[0].pk), changes={"status": "inactive", "notes": "x" * 300})
+    update = call(
+        "data.updateRecord",
+        record_id=str(records[0].pk),
+        changes={"status": "inactive", "notes": "x" * 300},
+    )
     deletion = call("data.bulkDelete", record_ids=[str(record.pk) for record in records])
     office.workshop.play(asking(update, deletion, text="I found seven."))
     return office.await_cards(office.submit().pk, 2)
@@ -88,8 +93,12 @@ def test_open_cards_pass_axe(office: Office, visit: Visit) -> None:
 
 def test_a_warning_on_a_card_passes_axe(office: Office, visit: Visit) -> None:
     office.workshop.record(name="Acme Corp")
-    twin = create_record(office.workshop.organization.pk, {"name": "\u0410cme Corp"}, ChangeAuthor("test"))
-    office.workshop.play(asking(call("data.updateRecord", record_id=str(twin.pk), changes={"phone": "+1"})))
+    twin = create_record(
+        office.workshop.organization.pk, {"name": "\u0410cme Corp"}, ChangeAuthor("test")
+    )
+    office.workshop.play(
+        asking(call("data.updateRecord", record_id=str(twin.pk), changes={"phone": "+1"}))
+    )
     (card,) = office.await_cards(office.submit().pk)
     visitor = visit("approver")
     checker = StateChecker(visitor.page)
@@ -150,7 +159,10 @@ def test_reports_of_imports_pass_axe(office: Office, visit: Visit) -> None:
     visitor = visit("admin")
     page, checker = visitor.page, StateChecker(visitor.page)
     page.goto("/records/import/")
-    for name, text, told in (("a.csv", BAD_ROWS, "1 record imported"), ("b.csv", "no header", "Nothing was imported")):
+    for name, text, told in (
+        ("a.csv", BAD_ROWS, "1 record imported"),
+        ("b.csv", "no header", "Nothing was imported"),
+    ):
         file = FilePayload(name=name, mimeType="text/csv", buffer=text.encode())
         page.get_by_label("CSV file").set_input_files(file)
         page.get_by_role("button", name="Import").click()
@@ -159,13 +171,16 @@ def test_reports_of_imports_pass_axe(office: Office, visit: Visit) -> None:
     checker.assert_clear()
 
 
-def test_a_running_run_and_a_lost_connection_pass_axe(office: Office, visit: Visit, model: ModelServer) -> None:
+def test_a_running_run_and_a_lost_connection_pass_axe(
+    office: Office, visit: Visit, model: ModelServer
+) -> None:
     office.workshop.connect(model.url)
     office.recorder.hold("one")
     gate = Call("probe.gate", {"name": "one"})
     look = Call("data.searchRecords", {"region": "EU"})
     model.enqueue(
-        Response(text="I look.", calls=(gate, look)), Response(text="A long answer, word by word.", hold="middle")
+        Response(text="I look.", calls=(gate, look)),
+        Response(text="A long answer, word by word.", hold="middle"),
     )
     visitor = visit("operator")
     page, checker = visitor.page, StateChecker(visitor.page)
@@ -187,7 +202,10 @@ def test_a_running_run_and_a_lost_connection_pass_axe(office: Office, visit: Vis
     elsewhere = visit("operator")
     elsewhere.page.goto("/approvals/")
     Session.objects.all().delete()
-    for one, bar in ((visitor, visitor.lost_bar), (elsewhere, elsewhere.page.locator("[data-inbox-lost]"))):
+    for one, bar in (
+        (visitor, visitor.lost_bar),
+        (elsewhere, elsewhere.page.locator("[data-inbox-lost]")),
+    ):
         expect(bar).to_contain_text("You are logged out")
         lost = StateChecker(one.page)
         lost.check("a lost connection")
@@ -243,10 +261,17 @@ def test_failed_logins_pass_axe(office: Office, visit: Visit) -> None:
     log_in()
     expect(page.get_by_role("alert")).to_contain_text("password")
     checker.check("a wrong password")
-    for template, told in (("login/locked.html", "Too many attempts"), ("500.html", "Something went wrong")):
+    for template, told in (
+        ("login/locked.html", "Too many attempts"),
+        ("500.html", "Something went wrong"),
+    ):
         page.route(
             "**/as-it-would-be/",
-            partial(Route.fulfill, body=render_to_string(template, {"minutes": 15}), content_type="text/html"),
+            partial(
+                Route.fulfill,
+                body=render_to_string(template, {"minutes": 15}),
+                content_type="text/html",
+            ),
         )
         page.goto("/as-it-would-be/")
         expect(page.get_by_role("heading", name=told)).to_be_visible()

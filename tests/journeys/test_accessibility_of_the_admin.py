@@ -1,4 +1,5 @@
-"""axe finds no fault in the admin, in light and dark mode: its index, and a sample of lists, add forms and rows."""
+"""axe finds no fault in the admin, in light and dark mode: its index, and a sample of lists, add
+forms and rows."""
 
 from __future__ import annotations
 
@@ -40,7 +41,10 @@ def rows(office: Office) -> None:
     update_admin_access(shop.admin.user)
     record = shop.record()
     search = call("data.searchRecords", region="EU")
-    updates = [call("data.updateRecord", record_id=str(record.pk), changes={"score": score}) for score in (1, 2)]
+    updates = [
+        call("data.updateRecord", record_id=str(record.pk), changes={"score": score})
+        for score in (1, 2)
+    ]
     shop.play(asking(search, *updates, text="I look."))
     card, _ = office.await_cards(office.submit().pk, 2)
     shop.approve(card)
@@ -48,15 +52,21 @@ def rows(office: Office) -> None:
     await_that(RecordChange.objects.exists, "the approved call has changed the record")
     record_list = RecordList.objects.create(organization=shop.organization, name="Weak ones")
     ListEntry.objects.create(list=record_list, record=record)
-    Draft.objects.create(organization=shop.organization, kind="report", title="A report", body="# One")
+    Draft.objects.create(
+        organization=shop.organization, kind="report", title="A report", body="# One"
+    )
     issue_token(shop.admin, "robot")
     ToolRule.objects.create(organization=shop.organization, tool="data.getStats", level="write")
     group = ApproverGroup.objects.create(organization=shop.organization, name="Finance")
     ApprovalRule.objects.create(organization=shop.organization, name="Payments", group=group)
     ends_at = timezone.now() + timedelta(hours=1)
     Deputy.objects.create(member=shop.approver, deputy=shop.admin, ends_at=ends_at)
-    Credential.objects.create(organization=shop.organization, service="github", fields='{"token": "of-acme"}')
-    Source.objects.create(organization=shop.organization, kind="openapi", name="crm", address="https://crm.example")
+    Credential.objects.create(
+        organization=shop.organization, service="github", fields='{"token": "of-acme"}'
+    )
+    Source.objects.create(
+        organization=shop.organization, kind="openapi", name="crm", address="https://crm.example"
+    )
     AllowedHost.objects.create(organization=shop.organization, host="crm.example")
 
 
@@ -70,7 +80,11 @@ def list_pages(model: type[Model], shown: ScopedAdmin) -> list[str]:
 
 
 def test_every_page_of_the_admin_passes_axe(office: Office, visit: Visit, rows: None) -> None:
-    ours = {model: shown for model, shown in admin.site._registry.items() if isinstance(shown, ScopedAdmin)}
+    ours = {
+        model: shown
+        for model, shown in admin.site._registry.items()
+        if isinstance(shown, ScopedAdmin)
+    }
     pages = list(chain.from_iterable(list_pages(model, shown) for model, shown in ours.items()))
     places = ["/admin/", *take_sample(pages, ONE_OF, "pages of the admin")]
     visitor = visit("admin")

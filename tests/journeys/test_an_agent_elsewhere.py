@@ -1,4 +1,5 @@
-"""In a browser: a key is made, an agent elsewhere works with it, and a person approves its change."""
+"""In a browser: a key is made, an agent elsewhere works with it, and a person approves its
+change."""
 
 from __future__ import annotations
 
@@ -48,7 +49,13 @@ def test_an_agent_connects_and_its_change_is_approved(office: Office, visit: Vis
     run = Run.objects.get(origin=Origin.MCP)
     owner.goto(f"/runs/{run.pk}/")
     expect(owner.locator("#panel .line.call")).to_have_count(1)
-    asked = call(office.url, secret, "data.updateRecord", record_id=str(record.pk), changes={"status": "inactive"})
+    asked = call(
+        office.url,
+        secret,
+        "data.updateRecord",
+        record_id=str(record.pk),
+        changes={"status": "inactive"},
+    )
     ticket = asked["result"]["structuredContent"]
     assert ticket["status"] == "waiting_for_approval"
     expect(owner.locator("#panel .line.call")).to_have_count(2)
@@ -57,11 +64,16 @@ def test_an_agent_connects_and_its_change_is_approved(office: Office, visit: Vis
     approver.page.goto(ticket["url"])
     expect(approver.open_cards).to_have_count(1)
     with ThreadPoolExecutor(1) as beside:
-        waiting = beside.submit(call, office.url, secret, "gadget__ticket", ticket=ticket["ticket"], wait_s=30)
+        waiting = beside.submit(
+            call, office.url, secret, "gadget__ticket", ticket=ticket["ticket"], wait_s=30
+        )
         approver.approve(approver.open_cards.first)
         expect(approver.page.get_by_role("button", name="Undo")).to_be_visible()
         office.end_grace()
         assert not waiting.result()["result"]["isError"]
     record.refresh_from_db()
     assert record.status == "inactive"
-    await_that(lambda: owner.locator("#panel").inner_text().count("inactive") > 0, "the panel shows what changed")
+    await_that(
+        lambda: owner.locator("#panel").inner_text().count("inactive") > 0,
+        "the panel shows what changed",
+    )

@@ -34,7 +34,9 @@ def fill_in(visitor: Visitor, username: str, password: str = PASSWORD) -> None:
 
 @pytest.mark.parametrize("scripts", [True, False])
 @pytest.mark.every_commit
-def test_a_new_colleague_joins_and_assigns_a_task(office: Office, visit: Visit, scripts: bool) -> None:
+def test_a_new_colleague_joins_and_assigns_a_task(
+    office: Office, visit: Visit, scripts: bool
+) -> None:
     admin = visit("admin", scripts=scripts)
     link = create_invitation(admin, "Ada, sales", "operator")
     newcomer = visit(scripts=scripts)
@@ -44,7 +46,9 @@ def test_a_new_colleague_joins_and_assigns_a_task(office: Office, visit: Visit, 
     fill_in(newcomer, "acme-admin")
     expect(newcomer.page.get_by_role("alert")).to_contain_text("is taken")
     fill_in(newcomer, "ada")
-    expect(newcomer.page.get_by_role("status").first).to_contain_text("Welcome to Acme. You are an operator.")
+    expect(newcomer.page.get_by_role("status").first).to_contain_text(
+        "Welcome to Acme. You are an operator."
+    )
     office.workshop.play(answer="Done.")
     run_id = newcomer.start("Dana", "Do the work")
     office.await_end(run_id)
@@ -56,7 +60,9 @@ def test_a_new_colleague_joins_and_assigns_a_task(office: Office, visit: Visit, 
     expect(admin.page.get_by_role("heading", name="Open invitations")).to_have_count(0)
 
 
-def test_an_existing_account_joins_and_later_gets_a_new_password(office: Office, visit: Visit) -> None:
+def test_an_existing_account_joins_and_later_gets_a_new_password(
+    office: Office, visit: Visit
+) -> None:
     User.objects.create_user("grace", password=PASSWORD)
     admin = visit("admin")
     link = create_invitation(admin, "Grace", "viewer")
@@ -67,7 +73,9 @@ def test_an_existing_account_joins_and_later_gets_a_new_password(office: Office,
     grace.page.get_by_label("Password").fill(PASSWORD)
     grace.page.get_by_role("button", name="Log in").click()
     grace.page.get_by_role("button", name="Join as grace").click()
-    expect(grace.page.get_by_role("status").first).to_contain_text("Welcome to Acme. You are a viewer.")
+    expect(grace.page.get_by_role("status").first).to_contain_text(
+        "Welcome to Acme. You are a viewer."
+    )
     assert Membership.objects.get(user__username="grace").role == Role.VIEWER
 
     admin.page.goto("/users/")

@@ -30,7 +30,9 @@ def submit_task(visitor: Visitor, task: str) -> None:
     ],
     ids=["empty", "blank", "over-long"],
 )
-def test_an_invalid_task_is_refused_with_an_explanation(office: Office, visit: Visit, task: str, why: str) -> None:
+def test_an_invalid_task_is_refused_with_an_explanation(
+    office: Office, visit: Visit, task: str, why: str
+) -> None:
     visitor = visit("operator")
     submit_task(visitor, task)
     expect(visitor.page.get_by_role("alert")).to_have_text(why)
@@ -39,7 +41,9 @@ def test_an_invalid_task_is_refused_with_an_explanation(office: Office, visit: V
 
 
 @pytest.mark.parametrize("path", ["/", "/runs/{run}/"])
-def test_a_text_that_is_too_long_is_counted_and_kept(office: Office, visit: Visit, path: str) -> None:
+def test_a_text_that_is_too_long_is_counted_and_kept(
+    office: Office, visit: Visit, path: str
+) -> None:
     office.workshop.play()
     run = office.submit()
     office.await_end(run.pk)
@@ -59,7 +63,9 @@ def test_a_text_that_is_too_long_is_counted_and_kept(office: Office, visit: Visi
     assert field.evaluate("(field) => field.checkValidity()")
 
 
-def test_an_empty_message_is_refused_with_an_explanation_on_the_page_of_its_run(office: Office, visit: Visit) -> None:
+def test_an_empty_message_is_refused_with_an_explanation_on_the_page_of_its_run(
+    office: Office, visit: Visit
+) -> None:
     office.workshop.play()
     run = office.submit()
     office.await_end(run.pk)
@@ -88,7 +94,9 @@ def test_a_newly_inactive_employee_is_reported_by_name(office: Office, visit: Vi
 def test_an_unknown_employee_is_reported(office: Office, visit: Visit) -> None:
     visitor = visit("operator")
     visitor.choose("Dana")
-    visitor.page.locator("input[name=employee]:checked").evaluate("(one) => { one.value = '987654'; }")
+    visitor.page.locator("input[name=employee]:checked").evaluate(
+        "(one) => { one.value = '987654'; }"
+    )
     visitor.page.locator("textarea[name=task]").fill("Do the work")
     visitor.page.get_by_role("button", name="Start", exact=True).click()
     expect(visitor.page.get_by_role("alert")).to_have_text("There is no employee 987654.")

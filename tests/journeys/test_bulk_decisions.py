@@ -1,4 +1,5 @@
-"""Bulk decisions in a browser: select, read the summary, confirm, undo; and snooze what can wait."""
+"""Bulk decisions in a browser: select, read the summary, confirm, undo; and snooze what can
+wait."""
 
 from __future__ import annotations
 
@@ -17,13 +18,18 @@ pytestmark = pytest.mark.once
 
 
 def await_group(office: Office, emails: list[str], deletes: int = 0) -> list[Approval]:
-    """Create cards of one shape, each for the email address of another record, followed by deletions."""
-    records = [office.workshop.record(name=f"Company {number}") for number in range(len(emails) + deletes)]
+    """Create cards of one shape, each for the email address of another record, followed by
+    deletions."""
+    records = [
+        office.workshop.record(name=f"Company {number}") for number in range(len(emails) + deletes)
+    ]
     calls = [
         call("data.updateRecord", record_id=str(record.pk), changes={"email": email})
         for record, email in zip(records, emails, strict=False)
     ]
-    calls += [call("data.bulkDelete", record_ids=[str(record.pk)]) for record in records[len(emails) :]]
+    calls += [
+        call("data.bulkDelete", record_ids=[str(record.pk)]) for record in records[len(emails) :]
+    ]
     office.workshop.play(asking(*calls))
     return office.await_cards(office.submit().pk, len(calls))
 
@@ -49,9 +55,15 @@ def get_status(card: Approval) -> str:
     return Approval.objects.get(pk=card.pk).status
 
 
-@feature("The inbox", "A group is approved with three keys and undone as a whole", "static/js/inbox/selection.js")
+@feature(
+    "The inbox",
+    "A group is approved with three keys and undone as a whole",
+    "static/js/inbox/selection.js",
+)
 @pytest.mark.every_commit
-def test_a_group_is_approved_with_three_keys_and_undone_as_a_whole(office: Office, visit: Visit) -> None:
+def test_a_group_is_approved_with_three_keys_and_undone_as_a_whole(
+    office: Office, visit: Visit
+) -> None:
     *group, deletion = await_group(office, [f"{name}@acme.example" for name in "abcd"], deletes=1)
     visitor = in_the_inbox(visit)
     press(visitor, "Shift+X")
@@ -75,7 +87,9 @@ def test_a_group_is_approved_with_three_keys_and_undone_as_a_whole(office: Offic
     "The summary before a bulk decision says what the cards share and where they differ",
     "static/js/inbox/bulk_summary.js",
 )
-def test_a_bulk_denial_confirms_number_reason_and_differences_once(office: Office, visit: Visit) -> None:
+def test_a_bulk_denial_confirms_number_reason_and_differences_once(
+    office: Office, visit: Visit
+) -> None:
     addresses = [*[f"{name}@acme.example" for name in "abc"], "d@acme.example"]
     group = await_group(office, addresses)
     visitor = in_the_inbox(visit)
@@ -95,14 +109,20 @@ def test_a_bulk_denial_confirms_number_reason_and_differences_once(office: Offic
     "The odd one out of a group comes first and is decided on its own",
     "agents/approvals/warnings/odd_values.py",
 )
-def test_an_odd_card_is_listed_first_and_not_selected_with_its_group(office: Office, visit: Visit) -> None:
-    *group, odd = await_group(office, ["a@acme.example", "b@acme.example", "c@acme.example", "d@acrne.example"])
+def test_an_odd_card_is_listed_first_and_not_selected_with_its_group(
+    office: Office, visit: Visit
+) -> None:
+    *group, odd = await_group(
+        office, ["a@acme.example", "b@acme.example", "c@acme.example", "d@acrne.example"]
+    )
     visitor = in_the_inbox(visit)
     expect(rows(visitor).first).to_have_attribute("data-row", str(odd.pk))
     expect(rows(visitor).first).to_contain_text("email: different domain")
     press(visitor, "j Shift+X")
     expect(visitor.page.locator("[data-bulk]")).to_contain_text("3 selected")
-    expect(visitor.page.locator("[data-announcer]")).to_have_text("3 selected. 1 left to decide individually.")
+    expect(visitor.page.locator("[data-announcer]")).to_have_text(
+        "3 selected. 1 left to decide individually."
+    )
     press(visitor, "Shift+D")
     visitor.page.get_by_role("dialog").get_by_role("button", name="Not needed").click()
     expect(visitor.page.get_by_label("Reason (sent to each employee)")).to_be_focused()
@@ -115,7 +135,9 @@ def test_an_odd_card_is_listed_first_and_not_selected_with_its_group(office: Off
     assert get_status(odd) == ApprovalStatus.PENDING
 
 
-def test_an_odd_card_that_arrives_is_listed_first_and_not_selected_with_its_group(office: Office, visit: Visit) -> None:
+def test_an_odd_card_that_arrives_is_listed_first_and_not_selected_with_its_group(
+    office: Office, visit: Visit
+) -> None:
     group = await_group(office, [f"{name}@acme.example" for name in "abc"])
     visitor = in_the_inbox(visit)
     (odd,) = await_group(office, ["d@acrne.example"])
@@ -128,11 +150,15 @@ def test_an_odd_card_that_arrives_is_listed_first_and_not_selected_with_its_grou
     expect(rows(visitor).last).to_have_attribute("data-row", str(plain.pk))
     press(visitor, "Shift+X")
     expect(visitor.page.locator("[data-bulk]")).to_contain_text("4 selected")
-    expect(visitor.page.locator("[data-announcer]")).to_have_text("4 selected. 1 left to decide individually.")
+    expect(visitor.page.locator("[data-announcer]")).to_have_text(
+        "4 selected. 1 left to decide individually."
+    )
     assert {get_status(card) for card in (*group, odd, plain)} == {ApprovalStatus.PENDING}
 
 
-def test_a_new_odd_card_without_a_heading_has_its_sentence_and_is_not_selected(office: Office, visit: Visit) -> None:
+def test_a_new_odd_card_without_a_heading_has_its_sentence_and_is_not_selected(
+    office: Office, visit: Visit
+) -> None:
     await_group(office, ["a@acme.example", "b@acme.example"])
     visitor = in_the_inbox(visit)
     _, odd = await_group(office, ["c@acme.example", "d@acrne.example"])
@@ -156,8 +182,14 @@ def test_a_destructive_card_cannot_be_selected(office: Office, visit: Visit) -> 
     expect(visitor.page.locator("[data-pick]")).to_have_count(0)
 
 
-@feature("The inbox", "A card that changed meanwhile is not decided in bulk", "static/js/inbox/selection.js")
-def test_a_card_that_changed_meanwhile_stays_open_with_a_notice(office: Office, visit: Visit) -> None:
+@feature(
+    "The inbox",
+    "A card that changed meanwhile is not decided in bulk",
+    "static/js/inbox/selection.js",
+)
+def test_a_card_that_changed_meanwhile_stays_open_with_a_notice(
+    office: Office, visit: Visit
+) -> None:
     first, second, third = await_group(office, [f"{name}@acme.example" for name in "abc"])
     visitor = visit("approver")
     visitor.block_sockets()
@@ -173,7 +205,9 @@ def test_a_card_that_changed_meanwhile_stays_open_with_a_notice(office: Office, 
         office.workshop.undo(Approval.objects.get(pk=card.pk))
 
 
-def test_a_snoozed_card_leaves_the_list_and_the_next_one_is_selected(office: Office, visit: Visit) -> None:
+def test_a_snoozed_card_leaves_the_list_and_the_next_one_is_selected(
+    office: Office, visit: Visit
+) -> None:
     first, second = await_group(office, ["a@acme.example", "b@acme.example"])
     visitor = in_the_inbox(visit)
     press(visitor, "s")
@@ -190,8 +224,12 @@ def test_a_snoozed_card_leaves_the_list_and_the_next_one_is_selected(office: Off
 def test_two_people_see_that_they_view_the_same_card(office: Office, visit: Visit) -> None:
     await_group(office, ["a@acme.example", "b@acme.example"])
     approver, admin = in_the_inbox(visit), in_the_inbox(visit, "admin")
-    expect(approver.page.locator("[data-presence]")).to_have_text("acme-admin is looking at this card.")
-    expect(admin.page.locator("[data-presence]")).to_have_text("acme-approver is looking at this card.")
+    expect(approver.page.locator("[data-presence]")).to_have_text(
+        "acme-admin is looking at this card."
+    )
+    expect(admin.page.locator("[data-presence]")).to_have_text(
+        "acme-approver is looking at this card."
+    )
     press(admin, "j")
     expect(approver.page.locator("[data-presence]")).to_be_hidden()
     expect(admin.page.locator("[data-presence]")).to_be_hidden()

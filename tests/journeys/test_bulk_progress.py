@@ -1,4 +1,5 @@
-"""A bulk decision in a browser explains itself before, during and after it, and when it is undone."""
+"""A bulk decision in a browser explains itself before, during and after it, and when it is
+undone."""
 
 from __future__ import annotations
 
@@ -27,14 +28,23 @@ def progress(visitor: Visitor) -> Locator:
 
 
 def take(visitor: Visitor, held: list[Route], count: int) -> None:
-    """Wait until this many requests are held; the browser is polled meanwhile, so that it can pass them on."""
-    await_that(lambda: visitor.page.evaluate("() => true") and len(held) >= count, f"{count} requests are held")
+    """Wait until this many requests are held; the browser is polled meanwhile, so that it can pass
+    them on."""
+    await_that(
+        lambda: visitor.page.evaluate("() => true") and len(held) >= count,
+        f"{count} requests are held",
+    )
 
 
-def test_the_summary_lists_shared_values_differences_and_odd_cards(office: Office, visit: Visit) -> None:
+def test_the_summary_lists_shared_values_differences_and_odd_cards(
+    office: Office, visit: Visit
+) -> None:
     records = [office.workshop.record(name=f"Company {number}") for number in range(5)]
     domains = ["acme.example"] * 4 + ["acrne.example"]
-    changes = [{"status": "inactive", "email": f"{number}@{domain}"} for number, domain in enumerate(domains)]
+    changes = [
+        {"status": "inactive", "email": f"{number}@{domain}"}
+        for number, domain in enumerate(domains)
+    ]
     calls = [
         call("data.updateRecord", record_id=str(record.pk), changes=each)
         for record, each in zip(records, changes, strict=True)
@@ -52,7 +62,9 @@ def test_the_summary_lists_shared_values_differences_and_odd_cards(office: Offic
     expect(named).to_contain_text("4@acrne.example")
     expect(named).to_contain_text("email: different domain")
     sent = list[Request]()
-    visitor.page.on("request", lambda request: sent.append(request) if DECIDE.search(request.url) else None)
+    visitor.page.on(
+        "request", lambda request: sent.append(request) if DECIDE.search(request.url) else None
+    )
     press(visitor, "Escape")
     expect(summary(visitor)).to_be_hidden()
     press(visitor, "Shift+D")
@@ -62,8 +74,12 @@ def test_the_summary_lists_shared_values_differences_and_odd_cards(office: Offic
     assert len(sent) == 1, "leaving the summary sends nothing"
 
 
-@pytest.mark.parametrize(("key", "doing", "done"), [("D", "Denying", "Denied"), ("A", "Approving", "Approved")])
-def test_a_long_bulk_decision_shows_its_progress(office: Office, visit: Visit, key: str, doing: str, done: str) -> None:
+@pytest.mark.parametrize(
+    ("key", "doing", "done"), [("D", "Denying", "Denied"), ("A", "Approving", "Approved")]
+)
+def test_a_long_bulk_decision_shows_its_progress(
+    office: Office, visit: Visit, key: str, doing: str, done: str
+) -> None:
     for _ in range(3):  # a run has at most 20 open cards, and a request at most 50 decisions
         await_group(office, [f"n{number}@acme.example" for number in range(17)])
     visitor, held = in_the_inbox(visit), list[Route]()
@@ -80,10 +96,14 @@ def test_a_long_bulk_decision_shows_its_progress(office: Office, visit: Visit, k
     expect(progress(visitor)).to_have_count(0)
     if done == "Approved":
         press(visitor, "u")
-        expect(toast(visitor).last).to_contain_text(re.compile(r"Undone: .*\d+ (is|are) waiting again\."))
+        expect(toast(visitor).last).to_contain_text(
+            re.compile(r"Undone: .*\d+ (is|are) waiting again\.")
+        )
 
 
-def test_an_undo_responds_at_once_updates_the_cards_and_counts_the_started_ones(office: Office, visit: Visit) -> None:
+def test_an_undo_responds_at_once_updates_the_cards_and_counts_the_started_ones(
+    office: Office, visit: Visit
+) -> None:
     first, *others = await_group(office, [f"{name}@acme.example" for name in "abcd"])
     visitor, held = in_the_inbox(visit), list[Route]()
     visitor.page.route(STATE, lambda route: held.append(route), times=1)  # noqa: PLW0108 - Playwright inspects it
@@ -95,9 +115,14 @@ def test_an_undo_responds_at_once_updates_the_cards_and_counts_the_started_ones(
     press(visitor, "u")
     expect(progress(visitor)).to_contain_text("Undone: 4 cards. No further calls will start.")
     take(visitor, held, 1)
-    await_that(lambda: {get_status(card) for card in others} == {ApprovalStatus.SUPERSEDED}, "the cards are renewed")
+    await_that(
+        lambda: {get_status(card) for card in others} == {ApprovalStatus.SUPERSEDED},
+        "the cards are renewed",
+    )
     held[0].continue_()
-    expect(toast(visitor).last).to_contain_text("Undone: 1 had already started. 3 are waiting again.")
+    expect(toast(visitor).last).to_contain_text(
+        "Undone: 1 had already started. 3 are waiting again."
+    )
     expect(progress(visitor)).to_have_count(0)
     expect(row(visitor, first)).to_have_count(0)
     expect(rows(visitor)).to_have_count(3)

@@ -1,4 +1,5 @@
-"""The whole journey without a mouse: every Tab stop is visible, changes are announced, and nothing steals the focus."""
+"""The whole journey without a mouse: every Tab stop is visible, changes are announced, and nothing
+steals the focus."""
 
 from __future__ import annotations
 
@@ -20,9 +21,9 @@ pytestmark = pytest.mark.once
 
 MAX_STOPS = 80
 PLACE_OF_NEXT = {"Tab": "FOLLOWING", "Shift+Tab": "PRECEDING"}
-# Before each Tab the focused element is stored with its style. Afterwards the next one must be in the window, uncovered
-# and later in the document, and the one before must look different without the focus. Only the selected card of the
-# inbox keeps its frame while the focus moves on inside it.
+# Before each Tab the focused element is stored with its style. Afterwards the next one must be in
+# the window, uncovered and later in the document, and the one before must look different without
+# the focus. Only the selected card of the inbox keeps its frame while the focus moves on inside it.
 WATCH_FOCUS = """
 window.said = [];
 const looksOf = (element) => {
@@ -81,7 +82,8 @@ class Typist:
         self.page.keyboard.type(text)
 
     def tab_to(self, wanted: Locator, key: str = "Tab") -> None:
-        """Press Tab until the element has the focus; check that every stop on the way is visible and in order."""
+        """Press Tab until the element has the focus; check that every stop on the way is visible
+        and in order."""
         arrive = f"(wanted) => window.arrive(Node.DOCUMENT_POSITION_{PLACE_OF_NEXT[key]}, wanted)"
         expect(wanted).to_have_count(1)
         self.page.evaluate("() => window.leave()")
@@ -91,7 +93,9 @@ class Typist:
             assert not fault, f"{self.page.evaluate(FOCUSED)} {fault}"
             if is_there:
                 return
-        raise AssertionError(f"{wanted} is not among {MAX_STOPS} stops; the last is {self.page.evaluate(FOCUSED)}")
+        raise AssertionError(
+            f"{wanted} is not among {MAX_STOPS} stops; the last is {self.page.evaluate(FOCUSED)}"
+        )
 
     def go(self, wanted: Locator, key: str = "Enter") -> None:
         """Move to the element with Tab, and press the key on it."""
@@ -105,7 +109,9 @@ class Typist:
 
     def await_announcement(self, words: str) -> None:
         """Wait until the page has announced this text."""
-        await_that(lambda: words in self.get_announcements(), f"{words!r} in {self.get_announcements()!r}")
+        await_that(
+            lambda: words in self.get_announcements(), f"{words!r} in {self.get_announcements()!r}"
+        )
 
     def get_announcements(self) -> str:
         return str(self.page.evaluate("() => window.said.join(' | ')"))
@@ -154,7 +160,10 @@ def robin(office: Office) -> Employee:
     """Create a second employee, so that there is a choice."""
     shop = office.workshop
     return Employee.objects.create(
-        organization=shop.organization, name="Robin", job_title="Clerk", provider=shop.employee.provider
+        organization=shop.organization,
+        name="Robin",
+        job_title="Clerk",
+        provider=shop.employee.provider,
     )
 
 
@@ -221,14 +230,21 @@ def continue_and_cancel(office: Office, typist: Typist, run_id: int) -> None:
 
 
 def start_waiting_run(office: Office) -> tuple[Run, list[Approval]]:
-    """Start a run with three cards: two changes of one record each, and the deletion of seven records."""
+    """Start a run with three cards: two changes of one record each, and the deletion of seven
+    records."""
     shop = office.workshop
     changes = [
-        call("data.updateRecord", record_id=str(shop.record(name=f"Company {score}").pk), changes={"score": score})
+        call(
+            "data.updateRecord",
+            record_id=str(shop.record(name=f"Company {score}").pk),
+            changes={"score": score},
+        )
         for score in (1, 2)
     ]
     doomed = [str(shop.record(name=f"Lead {number}").pk) for number in range(7)]
-    shop.play(asking(*changes, call("data.bulkDelete", record_ids=doomed)), answer="All of it is done.")
+    shop.play(
+        asking(*changes, call("data.bulkDelete", record_ids=doomed)), answer="All of it is done."
+    )
     run = office.submit("Tidy up")
     return run, office.await_cards(run.pk, 3)
 
@@ -278,7 +294,9 @@ def edit(typist: Typist, card: Approval) -> Approval:
     expect(shown.locator(".approve-button")).to_be_disabled()
     typist.tab_to(shown.get_by_role("button", name="Preview changes"))
     typist.decide(shown)
-    waiting = Approval.objects.filter(tool_call=card.tool_call_id, status=ApprovalStatus.PENDING, pk__gt=card.pk)
+    waiting = Approval.objects.filter(
+        tool_call=card.tool_call_id, status=ApprovalStatus.PENDING, pk__gt=card.pk
+    )
     await_that(waiting.exists, "there is a changed card")
     fresh = waiting.get()
     assert "77" in fresh.sentence
@@ -326,7 +344,9 @@ def confirm(typist: Typist, card: Approval) -> None:
     expect(shown).to_be_focused()
 
 
-def test_the_inbox_the_lists_and_the_logout_can_be_used_by_keyboard_alone(office: Office, visit: Visit) -> None:
+def test_the_inbox_the_lists_and_the_logout_can_be_used_by_keyboard_alone(
+    office: Office, visit: Visit
+) -> None:
     run, (first, second, _) = start_waiting_run(office)
     typist = Typist(visit("approver"))
     page = typist.page

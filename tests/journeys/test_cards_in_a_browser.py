@@ -1,4 +1,5 @@
-"""A card in a browser guards against haste and deception, and shows at once what another person decided."""
+"""A card in a browser guards against haste and deception, and shows at once what another person
+decided."""
 
 from __future__ import annotations
 
@@ -110,7 +111,10 @@ def test_an_approval_undone_within_its_grace_waits_again(office: Office, visit: 
     office.end_grace()
     office.await_end(run.pk)
     expect(visitor.page.locator("#panel")).to_contain_text("acme-approver undid the approval.")
-    assert (status(record), Record.objects.get(pk=record.pk).version) == ("inactive", record.version + 1)
+    assert (status(record), Record.objects.get(pk=record.pk).version) == (
+        "inactive",
+        record.version + 1,
+    )
     visitor.assert_panel_is_whole(run.pk)
 
 
@@ -129,7 +133,9 @@ def test_an_edited_card_is_a_new_card_and_approves_nothing(office: Office, visit
     (edited,) = office.workshop.cards(run)
     assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.SUPERSEDED
     expect(visitor.card(edited.pk).locator(".changed")).to_contain_text("pending")
-    expect(visitor.card(edited.pk).locator(".why")).to_contain_text("acme-approver edited the request")
+    expect(visitor.card(edited.pk).locator(".why")).to_contain_text(
+        "acme-approver edited the request"
+    )
     assert status(record) == "active"
     visitor.approve(visitor.card(edited.pk))
     expect(visitor.card(edited.pk)).to_contain_text("Approved by")
@@ -160,7 +166,9 @@ def test_approve_is_disabled_while_the_form_has_unsaved_edits(office: Office, vi
     expect(approve).to_be_enabled()
 
 
-def test_invalid_values_in_the_form_are_explained_and_the_card_stays_open(office: Office, visit: Visit) -> None:
+def test_invalid_values_in_the_form_are_explained_and_the_card_stays_open(
+    office: Office, visit: Visit
+) -> None:
     _, (card,) = waiting(office, update(office.workshop.record()))
     visitor = visit("approver")
     for name, typed, words in (
@@ -175,7 +183,9 @@ def test_invalid_values_in_the_form_are_explained_and_the_card_stays_open(office
         field.fill(typed)
         visitor.await_stillness(shown)
         shown.get_by_role("button", name="Preview changes").click()
-        expect(shown.locator(f"label:has([name='param.changes.{name}']) .problem")).to_contain_text(words)
+        expect(shown.locator(f"label:has([name='param.changes.{name}']) .problem")).to_contain_text(
+            words
+        )
         expect(field).to_have_value(typed)
         expect(field).to_be_visible()
     assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.PENDING
@@ -203,7 +213,9 @@ def test_a_card_that_arrived_live_can_be_edited(office: Office, visit: Visit) ->
 
 
 @pytest.mark.parametrize("width", [360, 1280])
-def test_the_buttons_keep_their_place_when_a_form_opens(office: Office, visit: Visit, width: int) -> None:
+def test_the_buttons_keep_their_place_when_a_form_opens(
+    office: Office, visit: Visit, width: int
+) -> None:
     _, (card,) = waiting(office, update(office.workshop.record()))
     visitor = visit("approver")
     visitor.page.set_viewport_size({"width": width, "height": 800})
@@ -218,11 +230,17 @@ def test_the_buttons_keep_their_place_when_a_form_opens(office: Office, visit: V
 
 
 def test_old_and_new_values_fit_on_a_phone(office: Office, visit: Visit) -> None:
-    _, (card,) = waiting(office, update(office.workshop.record(name="A rather long name of a company, Ltd. & Co. KG")))
+    _, (card,) = waiting(
+        office,
+        update(office.workshop.record(name="A rather long name of a company, Ltd. & Co. KG")),
+    )
     visitor = visit("approver")
     visitor.page.set_viewport_size({"width": 360, "height": 800})
     visitor.page.goto(f"/approvals/{card.pk}/")
-    for value in (visitor.card(card.pk).locator(".diff .before"), visitor.card(card.pk).locator(".diff .after")):
+    for value in (
+        visitor.card(card.pk).locator(".diff .before"),
+        visitor.card(card.pk).locator(".diff .after"),
+    ):
         box = value.bounding_box()
         assert box is not None
         assert box["x"] >= 0
@@ -257,8 +275,12 @@ class TestADestructiveCard:
         office.await_end(run.pk)
         assert Record.objects.count() == 0
 
-    def test_shows_the_whole_list_and_every_shortened_value_on_request(self, office: Office, visit: Visit) -> None:
-        records = [office.workshop.record(name=f"Lead {n} {'x' * 180} {'y' * 10}") for n in range(7)]
+    def test_shows_the_whole_list_and_every_shortened_value_on_request(
+        self, office: Office, visit: Visit
+    ) -> None:
+        records = [
+            office.workshop.record(name=f"Lead {n} {'x' * 180} {'y' * 10}") for n in range(7)
+        ]
         run, (card,) = waiting(office, delete(*records))
         visitor = visit("approver")
         visitor.open_run(run.pk)
@@ -269,7 +291,9 @@ class TestADestructiveCard:
         expect(shown.get_by_text("Lead 6").first).to_be_visible()
         expect(shown.locator(".approve-button")).to_be_enabled()
 
-    def test_without_scripts_hides_approve_until_the_list_is_open(self, office: Office, visit: Visit) -> None:
+    def test_without_scripts_hides_approve_until_the_list_is_open(
+        self, office: Office, visit: Visit
+    ) -> None:
         records = [office.workshop.record(name=f"Lead {number}") for number in range(7)]
         _, (card,) = waiting(office, delete(*records))
         visitor = visit("approver", scripts=False)
@@ -285,7 +309,9 @@ class TestADestructiveCard:
         expect(visitor.page.locator(".notice[role]")).to_have_text("Approved.")
         office.workshop.undo(Approval.objects.get(pk=card.pk))
 
-    def test_is_refused_by_the_server_without_the_right_confirmation(self, office: Office, visit: Visit) -> None:
+    def test_is_refused_by_the_server_without_the_right_confirmation(
+        self, office: Office, visit: Visit
+    ) -> None:
         record = office.workshop.record(name="Acme Corp")
         run, (card,) = waiting(office, delete(record))
         visitor = visit("approver")
@@ -349,9 +375,13 @@ class TestACardDecidedElsewhere:
         office.workshop.deny(card, "Not this one", by=office.member("admin"))
         visitor.approve(visitor.card(card.pk))
         expect(visitor.card(card.pk)).to_contain_text("Denied by acme-admin")
-        expect(visitor.page.locator("[data-announcer]")).to_contain_text("already denied by acme-admin")
+        expect(visitor.page.locator("[data-announcer]")).to_contain_text(
+            "already denied by acme-admin"
+        )
 
-    def test_that_changed_meanwhile_is_locked_and_offers_the_new_card(self, office: Office, visit: Visit) -> None:
+    def test_that_changed_meanwhile_is_locked_and_offers_the_new_card(
+        self, office: Office, visit: Visit
+    ) -> None:
         record = office.workshop.record()
         run, (card,) = waiting(office, update(record))
         visitor = visit("approver")
@@ -367,7 +397,9 @@ class TestACardDecidedElsewhere:
         expect(visitor.card(edited.pk).locator(".changed")).to_contain_text("pending")
         assert office.workshop.cards(run) == [edited]
 
-    def test_that_another_person_edits_is_not_replaced_while_it_is_read(self, office: Office, visit: Visit) -> None:
+    def test_that_another_person_edits_is_not_replaced_while_it_is_read(
+        self, office: Office, visit: Visit
+    ) -> None:
         record = office.workshop.record()
         run, (card,) = waiting(office, update(record))
         visitor = visit("approver")
@@ -388,7 +420,9 @@ class TestACardDecidedElsewhere:
         visitor.approve(visitor.card(edited.pk))
         expect(visitor.card(edited.pk)).to_contain_text("Approved by")
 
-    def test_a_viewer_sees_the_card_and_cannot_decide_it(self, office: Office, visit: Visit) -> None:
+    def test_a_viewer_sees_the_card_and_cannot_decide_it(
+        self, office: Office, visit: Visit
+    ) -> None:
         run, (card,) = waiting(office, update(office.workshop.record()))
         visitor = visit("viewer")
         visitor.open_run(run.pk)

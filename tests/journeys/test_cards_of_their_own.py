@@ -1,4 +1,5 @@
-"""A card on its own page: its result, lost answers, the two-person rule, and parts to open before approving."""
+"""A card on its own page: its result, lost answers, the two-person rule, and parts to open before
+approving."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from tools.office.records.models import Record
 
 pytestmark = pytest.mark.once
 
-# The response to the next POST is lost, or replaced by a proxy's error; the request itself arrives or not.
+# The response to the next POST is lost, or replaced by a proxy's error; the request itself arrives
+# or not.
 LOSE_A_RESPONSE = """([arrives, status]) => {
   const real = window.fetch;
   window.fetch = async (...sent) => {
@@ -45,7 +47,9 @@ class TestACardOnItsOwnPage:
         expect(reader.page.locator("[data-report]")).to_contain_text("Succeeded: ")
         office.await_end(run.pk)
 
-    def test_whose_target_drifted_links_to_its_replacement(self, office: Office, visit: Visit) -> None:
+    def test_whose_target_drifted_links_to_its_replacement(
+        self, office: Office, visit: Visit
+    ) -> None:
         record = office.workshop.record()
         run, (card,) = waiting(office, update(record))
         visitor = visit("approver")
@@ -62,7 +66,9 @@ class TestACardOnItsOwnPage:
         expect(visitor.card(fresh.pk).locator(".changed")).to_contain_text("pending")
 
     @pytest.mark.parametrize("page", ["/approvals/{card}/", "/approvals/"])
-    def test_decided_during_an_edit_keeps_the_typed_values(self, office: Office, visit: Visit, page: str) -> None:
+    def test_decided_during_an_edit_keeps_the_typed_values(
+        self, office: Office, visit: Visit, page: str
+    ) -> None:
         _, (card,) = waiting(office, update(office.workshop.record()))
         visitor = visit("approver")
         visitor.page.goto(page.format(card=card.pk))
@@ -78,7 +84,8 @@ class TestACardOnItsOwnPage:
     def test_whose_call_was_lost_does_not_claim_that_nothing_was_decided(
         self, office: Office, visit: Visit, page: str
     ) -> None:
-        """The call is lost while the page has no connection, so its newest card asks for the outcome."""
+        """The call is lost while the page has no connection, so its newest card asks for the
+        outcome."""
         run, (card,) = waiting(office, call("probe.shortEffect", name="pay"))
         visitor = visit("approver")
         sockets: list[WebSocketRoute] = []
@@ -107,7 +114,9 @@ class TestACardOnItsOwnPage:
         expect(visitor.page.get_by_text("Nothing was decided")).to_have_count(0)
         office.workshop.resolve(asking_card.tool_call)
 
-    def test_is_shown_unchanged_after_going_back_from_a_corrected_edit(self, office: Office, visit: Visit) -> None:
+    def test_is_shown_unchanged_after_going_back_from_a_corrected_edit(
+        self, office: Office, visit: Visit
+    ) -> None:
         _, (card,) = waiting(office, update(office.workshop.record(phone="1")))
         visitor = visit("approver")
         visitor.page.goto(f"/approvals/{card.pk}/")
@@ -137,14 +146,18 @@ def open_card(visit: Visit, card: Approval) -> Visitor:
 
 @pytest.mark.parametrize("status", [0, 502])
 class TestALostResponse:
-    def test_of_a_decision_that_arrived_shows_it(self, office: Office, visit: Visit, status: int) -> None:
+    def test_of_a_decision_that_arrived_shows_it(
+        self, office: Office, visit: Visit, status: int
+    ) -> None:
         _, (card,) = waiting(office, update(office.workshop.record()))
         visitor = open_card(visit, card)
         visitor.page.evaluate(LOSE_A_RESPONSE, [True, status])
         visitor.approve(visitor.card(card.pk))
         expect(visitor.card(card.pk)).to_contain_text("Approved by acme-approver")
 
-    def test_of_an_undo_that_arrived_shows_it(self, office: Office, visit: Visit, status: int) -> None:
+    def test_of_an_undo_that_arrived_shows_it(
+        self, office: Office, visit: Visit, status: int
+    ) -> None:
         _, (card,) = waiting(office, update(office.workshop.record()))
         office.workshop.approve(card, by=office.member("approver"), grace_s=60)
         visitor = open_card(visit, card)
@@ -181,7 +194,9 @@ class TestALostResponse:
 
 
 class TestFourEyes:
-    def test_lets_the_person_who_started_the_run_only_deny_and_says_why(self, office: Office, visit: Visit) -> None:
+    def test_lets_the_person_who_started_the_run_only_deny_and_says_why(
+        self, office: Office, visit: Visit
+    ) -> None:
         office.workshop.organization.four_eyes = True
         office.workshop.organization.save()
         office.workshop.play(asking(update(office.workshop.record())))
@@ -191,13 +206,17 @@ class TestFourEyes:
         (card,) = office.await_cards(run_id)
         other.open_run(run_id)
         for visitor in (starter, in_the_inbox, other):
-            expect(visitor.card(card.pk).locator(".two-person-rule")).to_contain_text("acme-approver started this run")
+            expect(visitor.card(card.pk).locator(".two-person-rule")).to_contain_text(
+                "acme-approver started this run"
+            )
         for visitor in (starter, in_the_inbox):
             expect(visitor.card(card.pk).locator(".approve-button")).to_be_hidden()
             expect(visitor.card(card.pk).get_by_text("Deny…")).to_be_visible()
         for key in "ja":
             in_the_inbox.page.keyboard.press(key)
-        expect(in_the_inbox.page.locator("[data-announcer]")).to_contain_text("someone else must approve")
+        expect(in_the_inbox.page.locator("[data-announcer]")).to_contain_text(
+            "someone else must approve"
+        )
         assert decisions_sent(in_the_inbox) == []
         other.approve(other.card(card.pk))
         expect(other.card(card.pk)).to_contain_text("Approved by acme-admin")
@@ -206,8 +225,12 @@ class TestFourEyes:
 
 
 class TestTwoApprovers:
-    def test_are_needed_and_the_first_approval_can_be_withdrawn(self, office: Office, visit: Visit) -> None:
-        ApprovalRule.objects.create(organization=office.workshop.organization, name="Two people", needed=2)
+    def test_are_needed_and_the_first_approval_can_be_withdrawn(
+        self, office: Office, visit: Visit
+    ) -> None:
+        ApprovalRule.objects.create(
+            organization=office.workshop.organization, name="Two people", needed=2
+        )
         office.workshop.play(asking(update(office.workshop.record())))
         run = office.submit()
         (card,) = office.await_cards(run.pk)
@@ -217,7 +240,9 @@ class TestTwoApprovers:
             expect(visitor.card(card.pk)).to_contain_text("Still needed: 0 of 2: an approver.")
         for is_first in (True, False):
             first.approve(first.card(card.pk))
-            expect(first.card(card.pk)).to_contain_text("1 of 2: an approver. Approved by acme-approver.")
+            expect(first.card(card.pk)).to_contain_text(
+                "1 of 2: an approver. Approved by acme-approver."
+            )
             expect(first.card(card.pk).locator(".approve-button")).to_be_hidden()
             withdraw = first.card(card.pk).get_by_role("button", name="Withdraw my approval")
             if is_first:
@@ -226,7 +251,9 @@ class TestTwoApprovers:
                 expect(first.card(card.pk)).to_contain_text("0 of 2: an approver.")
                 first.await_stillness(first.card(card.pk))
         second.page.reload()
-        expect(second.card(card.pk).get_by_role("button", name="Withdraw my approval")).to_be_hidden()
+        expect(
+            second.card(card.pk).get_by_role("button", name="Withdraw my approval")
+        ).to_be_hidden()
         second.approve(second.card(card.pk))
         office.end_grace()
         office.await_end(run.pk)
@@ -235,12 +262,16 @@ class TestTwoApprovers:
 @pytest.mark.parametrize(
     ("count", "what"), [(2, "the shortened values"), (7, "all 7 records and the shortened values")]
 )
-def test_the_hint_names_only_existing_parts(office: Office, visit: Visit, count: int, what: str) -> None:
+def test_the_hint_names_only_existing_parts(
+    office: Office, visit: Visit, count: int, what: str
+) -> None:
     long = f"{'x' * 230}@example.com"
     records = [office.workshop.record(name=f"Lead {number}", email=long) for number in range(count)]
     run, (card,) = waiting(office, delete(*records))
     visitor = visit("approver")
     visitor.open_run(run.pk)
-    expect(visitor.card(card.pk).locator("[data-unread]")).to_contain_text(f"Review {what} to continue.")
+    expect(visitor.card(card.pk).locator("[data-unread]")).to_contain_text(
+        f"Review {what} to continue."
+    )
     visitor.card(card.pk).get_by_role("button", name="Show all").click()
     expect(visitor.card(card.pk).locator("[data-unread]")).to_be_hidden()

@@ -1,4 +1,5 @@
-"""Claimed cards in two browsers: others see the claimant at once, and are warned before they decide it."""
+"""Claimed cards in two browsers: others see the claimant at once, and are warned before they decide
+it."""
 
 from __future__ import annotations
 
@@ -10,7 +11,14 @@ from agents.runs.models import Approval, ApprovalStatus
 from tests.awaiting import await_that
 from tests.features import feature
 from tests.journeys.office import Office
-from tests.journeys.test_the_inbox_by_keyboard import assert_selected, in_the_inbox, press, row, toast, waiting
+from tests.journeys.test_the_inbox_by_keyboard import (
+    assert_selected,
+    in_the_inbox,
+    press,
+    row,
+    toast,
+    waiting,
+)
 from tests.journeys.visitor import Visit
 
 pytestmark = pytest.mark.once
@@ -21,7 +29,9 @@ def get_status(card: Approval) -> str:
 
 
 @feature("The inbox", "A claim is shown in open inboxes at once", "static/js/inbox/attention.js")
-def test_a_claimed_card_warns_others_and_is_decided_by_their_second_press(office: Office, visit: Visit) -> None:
+def test_a_claimed_card_warns_others_and_is_decided_by_their_second_press(
+    office: Office, visit: Visit
+) -> None:
     first, second = waiting(office, 2)
     taker, other = in_the_inbox(visit), in_the_inbox(visit, "admin")
     assert_selected(other, first)
@@ -32,7 +42,9 @@ def test_a_claimed_card_warns_others_and_is_decided_by_their_second_press(office
     expect(claim).to_contain_text("acme-approver has taken this card")
     expect(claim.get_by_role("button")).to_be_hidden()
     press(other, "a")
-    expect(other.card(first.pk)).to_contain_text("acme-approver has taken this card. Press again to decide it anyway.")
+    expect(other.card(first.pk)).to_contain_text(
+        "acme-approver has taken this card. Press again to decide it anyway."
+    )
     assert get_status(first) == ApprovalStatus.PENDING
     press(other, "a")
     assert_selected(other, second)

@@ -1,4 +1,5 @@
-"""In a browser: an admin connects a program and an API, chooses tools and grants them; a run uses one of each."""
+"""In a browser: an admin connects a program and an API, chooses tools and grants them; a run uses
+one of each."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ WIDTHS = (360, 768, 1440)
 def installation(
     django_db_setup: None, django_db_blocker: DjangoDbBlocker, recorder: Recorder
 ) -> Iterator[Installation]:
-    """Yield a separate Gadget: one that served other journeys still caches tools of deleted organizations."""
+    """Yield a separate Gadget: one that served other journeys still caches tools of deleted
+    organizations."""
     with Installation(variables={RECORDER_VARIABLE: recorder.url, UNSAFE: ""}) as running_one:
         running_one.start_all()
         yield running_one
@@ -59,7 +61,9 @@ def installation(
 @pytest.fixture
 def pets() -> Iterator[Outside]:
     with running() as api:
-        api.replies.append(Reply(content=described(PATHS, components={"securitySchemes": SCHEMES}).encode()))
+        api.replies.append(
+            Reply(content=described(PATHS, components={"securitySchemes": SCHEMES}).encode())
+        )
         yield api
 
 
@@ -88,7 +92,9 @@ def look(page: Page, where: str) -> list[str]:
 def look_at_all(page: Page) -> list[str]:
     """Check the pages of sources, and the confirmation of a lower level."""
     faults = []
-    for kind in take_sample(("", "?kind=openapi", "?kind=mcp_http", "?kind=mcp_stdio"), 4, "forms of sources"):
+    for kind in take_sample(
+        ("", "?kind=openapi", "?kind=mcp_http", "?kind=mcp_stdio"), 4, "forms of sources"
+    ):
         page.goto(f"/admin/connections/source/add/{kind}")
         faults += look(page, f"add {kind}")
     page.goto("/admin/connections/source/")
@@ -110,7 +116,9 @@ def connect_program(page: Page) -> None:
     page.locator("[name=command_line]").fill(PROGRAM)
     save(page)
     confirm(page)
-    expect(page.get_by_text("2 of 2 tools")).to_be_visible()  # once a worker has read the description
+    expect(
+        page.get_by_text("2 of 2 tools")
+    ).to_be_visible()  # once a worker has read the description
     page.get_by_label("Enable clock.get_current_time").check()
     save(page)
     expect(page.get_by_text("Choose a level for clock.get_current_time")).to_be_visible()
@@ -170,7 +178,12 @@ def test_a_newly_connected_tool_runs_after_its_approval(
     asked = len(pets.received)
 
     model.enqueue(
-        Response(calls=(Call("clock.get_current_time", {"timezone": "UTC"}), Call("pets.addPet", {"name": "Rex"}))),
+        Response(
+            calls=(
+                Call("clock.get_current_time", {"timezone": "UTC"}),
+                Call("pets.addPet", {"name": "Rex"}),
+            )
+        ),
         Response(text="Rex is there."),
         Response(text="Rex is there."),  # on a busy machine, a slow request is sent again
     )

@@ -1,4 +1,5 @@
-"""In a browser: an admin stores credentials, which no page shows again; the forms are accessible."""
+"""In a browser: an admin stores credentials, which no page shows again; the forms are
+accessible."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ TOKEN = "marker-of-acme-1234"
 def installation(
     django_db_setup: None, django_db_blocker: DjangoDbBlocker, recorder: Recorder
 ) -> Iterator[Installation]:
-    """Yield a separate Gadget: one that served other journeys still caches deleted content types."""
+    """Yield a separate Gadget: one that served other journeys still caches deleted content
+    types."""
     with Installation(variables={RECORDER_VARIABLE: recorder.url, UNSAFE: ""}) as running:
         running.start_all()
         yield running

@@ -1,4 +1,5 @@
-"""In a browser: files are uploaded, found, downloaded and deleted after a confirmation; no width scrolls sideways."""
+"""In a browser: files are uploaded, found, downloaded and deleted after a confirmation; no width
+scrolls sideways."""
 
 from __future__ import annotations
 
@@ -12,14 +13,20 @@ pytestmark = pytest.mark.once
 
 FILES = [
     FilePayload(name="notes.txt", mimeType="text/plain", buffer=b"Hello"),
-    FilePayload(name=f"{'a-long-name-' * 12}.html", mimeType="text/html", buffer=b"<script>alert(1)</script>"),
+    FilePayload(
+        name=f"{'a-long-name-' * 12}.html",
+        mimeType="text/html",
+        buffer=b"<script>alert(1)</script>",
+    ),
     FilePayload(name="nul.txt", mimeType="text/plain", buffer=b"x"),
 ]
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
 @pytest.mark.every_commit
-def test_files_can_be_uploaded_downloaded_and_deleted(office: Office, visit: Visit, scripts: bool) -> None:
+def test_files_can_be_uploaded_downloaded_and_deleted(
+    office: Office, visit: Visit, scripts: bool
+) -> None:
     page = visit("approver", scripts=scripts).page
     page.goto("/files/")
     expect(page.get_by_text("No files yet.")).to_be_visible()
@@ -33,7 +40,10 @@ def test_files_can_be_uploaded_downloaded_and_deleted(office: Office, visit: Vis
     expect(page.get_by_role("navigation", name="Path")).to_contain_text("reports")
     with page.expect_download() as waiting:
         page.get_by_role("link", name="notes.txt").click()
-    assert (waiting.value.suggested_filename, waiting.value.path().read_bytes()) == ("notes.txt", b"Hello")
+    assert (waiting.value.suggested_filename, waiting.value.path().read_bytes()) == (
+        "notes.txt",
+        b"Hello",
+    )
     page.get_by_role("button", name="Delete notes.txt").click()
     expect(page.get_by_role("heading", name="Delete reports/2026/notes.txt?")).to_be_visible()
     page.get_by_role("button", name="Delete", exact=True).click()

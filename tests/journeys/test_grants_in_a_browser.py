@@ -1,4 +1,5 @@
-"""In a browser: the pages of standing grants fit every width, are accessible, and work without scripts."""
+"""In a browser: the pages of standing grants fit every width, are accessible, and work without
+scripts."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ LONG = "everything-that-was-ever-written-" * 20
 
 
 def make_pages(workshop: Workshop) -> None:
-    """Make more standing grants than fit on one page, the newest for a run that its maker requested."""
+    """Make more standing grants than fit on one page, the newest for a run that its maker
+    requested."""
     workshop.members["operator"] = workshop.approver
     run = workshop.submit()
     proposal = propose_for(workshop, "probe.effect", equals("name", LONG))
@@ -32,11 +34,15 @@ def make_pages(workshop: Workshop) -> None:
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
 @pytest.mark.every_commit
-def test_the_pages_fit_every_width_and_link_to_each_other(office: Office, visit: Visit, scripts: bool) -> None:
+def test_the_pages_fit_every_width_and_link_to_each_other(
+    office: Office, visit: Visit, scripts: bool
+) -> None:
     make_pages(office.workshop)
     page = visit("approver", scripts=scripts).page
     page.goto("/grants/")
-    expect(page.get_by_text("requested this run, so someone else decides its calls.")).to_have_count(1)
+    expect(
+        page.get_by_text("requested this run, so someone else decides its calls.")
+    ).to_have_count(1)
     expect(page.get_by_text("it never approves calls that")).to_have_count(PAGE_SIZE - 1)
     faults = find_faults_at(page, WIDTHS[0], "the list") if scripts else []
     page.get_by_role("link", name="Older standing grants").click()

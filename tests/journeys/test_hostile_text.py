@@ -1,4 +1,5 @@
-"""Pages show everything from models, people and records as text: nothing runs, loads or stays hidden."""
+"""Pages show everything from models, people and records as text: nothing runs, loads or stays
+hidden."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ EVIL = (
 )
 TEXT = f"{HIDDEN} {' '.join(EVIL)}"
 
-# Elements that no text may bring into a page. Only Markdown may link to other sites, without a referrer.
+# Elements that no text may bring into a page. Only Markdown may link to other sites, without a
+# referrer.
 INJECTED = """() => ({
   hacked: window.hacked ?? null,
   elements: [...document.querySelectorAll(
@@ -83,7 +85,9 @@ def hostile(office: Office, model: ModelServer) -> Office:
     workshop.employee.name, workshop.employee.job_title = f"Da{HIDDEN}{EVIL[1]}"[:80], EVIL[0]
     workshop.employee.example_tasks = [TEXT]
     workshop.employee.save()
-    record = workshop.record(name=f"{HIDDEN}{EVIL[1]}", notes=TEXT, category=EVIL[0][:60], email=EVIL[2])
+    record = workshop.record(
+        name=f"{HIDDEN}{EVIL[1]}", notes=TEXT, category=EVIL[0][:60], email=EVIL[2]
+    )
     change = {"record_id": str(record.pk), "changes": {"notes": TEXT, "phone": EVIL[2]}}
     model.enqueue(
         Response(
@@ -144,7 +148,8 @@ def test_no_text_runs_or_is_hidden_on_any_page(hostile: Office, visit: Visit) ->
 
 
 def assert_tokens_in_cards(visitor: Visitor, office: Office, run_id: int) -> None:
-    """Check that each card's own page shows hidden characters and marks the employee's words as not verified."""
+    """Check that each card's own page shows hidden characters and marks the employee's words as not
+    verified."""
     for card in office.workshop.cards(Run.objects.get(pk=run_id)):
         visitor.page.goto(f"/approvals/{card.pk}/")
         assert_tokens(visitor, f"#card-{card.pk} .facts")
@@ -164,7 +169,9 @@ def test_a_page_without_scripts_is_safe(hostile: Office, visit: Visit) -> None:
     assert_tokens(visitor, f"#card-{card.pk} .facts")
 
 
-def test_a_long_value_shows_its_length_and_disables_a_destructive_approve(office: Office, visit: Visit) -> None:
+def test_a_long_value_shows_its_length_and_disables_a_destructive_approve(
+    office: Office, visit: Visit
+) -> None:
     office.workshop.play(asking(call("probe.doom", name="A" * 150 + " and " + "B" * 100)))
     run = office.submit()
     (card,) = office.await_cards(run.pk)
@@ -199,7 +206,8 @@ HIDDEN_NOW = r"""() => {
 
 
 class ServedPage:
-    """A browser page whose requests this process answers, with Django's client and the static files."""
+    """A browser page whose requests this process answers, with Django's client and the static
+    files."""
 
     def __init__(self, context: BrowserContext, client: Client) -> None:
         self._client = client
@@ -220,8 +228,12 @@ class ServedPage:
             found = finders.find(address.path.removeprefix(settings.STATIC_URL))
             route.fulfill(path=str(found)) if found else route.fulfill(status=404)
         else:
-            response = self._client.get(f"{address.path}?{address.query}", headers={"host": "testserver"})
-            route.fulfill(status=response.status_code, headers=dict(response.headers), body=response.content)
+            response = self._client.get(
+                f"{address.path}?{address.query}", headers={"host": "testserver"}
+            )
+            route.fulfill(
+                status=response.status_code, headers=dict(response.headers), body=response.content
+            )
 
     def _note(self, message: ConsoleMessage) -> None:
         if message.type == "error":
@@ -239,11 +251,18 @@ class ServedPage:
 
 
 @pytest.fixture
-def served(transactional_db: None, chromium: Browser) -> Iterator[tuple[HostileWorld, Callable[[str], ServedPage]]]:
+def served(
+    transactional_db: None, chromium: Browser
+) -> Iterator[tuple[HostileWorld, Callable[[str], ServedPage]]]:
     made = make_hostile_world()
     made.world.users["root"] = User.objects.create_superuser("root")
     with ExitStack() as contexts:
-        yield made, lambda name: ServedPage(contexts.enter_context(chromium.new_context()), made.world.client(name))
+        yield (
+            made,
+            lambda name: ServedPage(
+                contexts.enter_context(chromium.new_context()), made.world.client(name)
+            ),
+        )
 
 
 def test_every_page_with_every_string_is_safe(
@@ -267,11 +286,20 @@ def test_the_admin_with_every_string_is_safe(
     """The admin's policy allows inline code, so only escaping keeps these strings from running."""
     made, opened = served
     browser = opened("root")
-    rows = (made.runs[1], made.calls[1], made.cards[1], made.employees[5], made.records[5], made.drafts[5])
+    rows = (
+        made.runs[1],
+        made.calls[1],
+        made.cards[1],
+        made.employees[5],
+        made.records[5],
+        made.drafts[5],
+    )
     for model in (*(row._meta for row in rows), AuditEntry._meta, ApiToken._meta):
         browser.assert_tame(reverse(f"admin:{model.app_label}_{model.model_name}_changelist"))
     for row in rows[:-1]:
-        browser.assert_tame(reverse(f"admin:{row._meta.label_lower.replace('.', '_')}_change", args=[row.pk]))
+        browser.assert_tame(
+            reverse(f"admin:{row._meta.label_lower.replace('.', '_')}_change", args=[row.pk])
+        )
     browser.assert_tame(reverse("admin:records_draft_delete", args=[made.drafts[5].pk]))
     for text in packed(1_000)[::6]:
         browser.assert_tame(f"/admin/records/record/?{urlencode({'q': text})}")
@@ -298,7 +326,8 @@ IN_PIECES = r"""async (source) => {
 
 
 def count_server_marks() -> str:
-    """Count the tokens that replace each character and its followers; `-` for unassigned characters."""
+    """Count the tokens that replace each character and its followers; `-` for unassigned
+    characters."""
     return "".join(
         "-"
         if category(char) == "Cn"
@@ -316,5 +345,12 @@ def test_a_page_marks_the_same_characters_as_the_server(chromium: Browser) -> No
         assert len(ours) == len(theirs)
         assert set(ours) == set("-0236")
         pairs = enumerate(zip(ours, theirs, strict=True))
-        assert [f"U+{code:04X}" for code, pair in pairs if "-" not in pair and len(set(pair)) > 1][:20] == []
-        assert page.evaluate(IN_PIECES, source) == ["\ufe0f", "⟦U+FE0F⟧", "a\nb", "⟦U+0378⟧⟦U+FE0F⟧"]
+        assert [f"U+{code:04X}" for code, pair in pairs if "-" not in pair and len(set(pair)) > 1][
+            :20
+        ] == []
+        assert page.evaluate(IN_PIECES, source) == [
+            "\ufe0f",
+            "⟦U+FE0F⟧",
+            "a\nb",
+            "⟦U+0378⟧⟦U+FE0F⟧",
+        ]

@@ -1,4 +1,5 @@
-"""A model that returns nonsense, or never responds, ends only its own run, with a visible reason."""
+"""A model that returns nonsense, or never responds, ends only its own run, with a visible
+reason."""
 
 from __future__ import annotations
 
@@ -42,10 +43,22 @@ ARCHIVE = {"name": "data.archiveAll", "arguments": '{"record_ids": ["1"]}'}
 REFUSED_CALLS = {
     "an unknown tool": (Call("data.dropDatabase", {}), "TOOL_NOT_FOUND"),
     "a tool that is not granted": (Call("", extra={"function": ARCHIVE}), "NOT_PERMITTED"),
-    "the same by its name on the wire": (Call("data.archiveAll", {"record_ids": ["1"]}), "NOT_PERMITTED"),
-    "params that are not JSON": (Call("data.searchRecords", arguments='{"limit": '), "INVALID_TOOL_ARGUMENTS"),
-    "params of the wrong type": (Call("data.searchRecords", {"limit": "many"}), "INVALID_PARAMETER"),
-    "params that do not exist": (Call("data.updateRecord", {"record_id": "1", "color": "red"}), "INVALID_PARAMETER"),
+    "the same by its name on the wire": (
+        Call("data.archiveAll", {"record_ids": ["1"]}),
+        "NOT_PERMITTED",
+    ),
+    "params that are not JSON": (
+        Call("data.searchRecords", arguments='{"limit": '),
+        "INVALID_TOOL_ARGUMENTS",
+    ),
+    "params of the wrong type": (
+        Call("data.searchRecords", {"limit": "many"}),
+        "INVALID_PARAMETER",
+    ),
+    "params that do not exist": (
+        Call("data.updateRecord", {"record_id": "1", "color": "red"}),
+        "INVALID_PARAMETER",
+    ),
     "an unknown record": (
         Call("data.updateRecord", {"record_id": "987654", "changes": {"score": 1}}),
         "NOT_FOUND",
@@ -64,18 +77,23 @@ def hire(office: Office, name: str, url: str) -> Employee:
         api_key="sk-test",
         timeout_s=IMPATIENT_S if name in WITHOUT_END else PATIENT_S,
     )
-    employee = Employee.objects.create(organization=organization, name=name, provider=provider, model="fake")
+    employee = Employee.objects.create(
+        organization=organization, name=name, provider=provider, model="fake"
+    )
     Grant.objects.create(employee=employee, tool="utility.calculate")
     return employee
 
 
 def start_all(office: Office, answers: dict[str, Response], stack: ExitStack) -> dict[str, int]:
-    """Start a run for each answer, all at once; its model first requests a sum, then gives this answer."""
+    """Start a run for each answer, all at once; its model first requests a sum, then gives this
+    answer."""
     outside = office.api_client("operator")
     started = {}
     for name, answer in answers.items():
         server = stack.enter_context(ModelServer())
-        first = Response(text="I add.", calls=(Call("utility.calculate", {"operation": "add", "a": 1, "b": 2}),))
+        first = Response(
+            text="I add.", calls=(Call("utility.calculate", {"operation": "add", "a": 1, "b": 2}),)
+        )
         server.enqueue(first, *[answer] * (2 if name in QUICKLY_RETRIED else 1))
         started[name] = outside.start(hire(office, name, server.url).pk, "Add two numbers")
     return started
@@ -87,7 +105,10 @@ def test_a_temporary_failure_is_shown_and_retried(office: Office, visit: Visit) 
         runs = start_all(office, {name: answer for name, (answer, _) in TEMPORARY.items()}, stack)
         for name, (_, code) in TEMPORARY.items():
             run = office.await_end(runs[name])
-            assert (run.status, run.exit_reason) == (RunStatus.SUCCEEDED, ExitReason.FINAL_ANSWER), (
+            assert (run.status, run.exit_reason) == (
+                RunStatus.SUCCEEDED,
+                ExitReason.FINAL_ANSWER,
+            ), (
                 name,
                 describe_run(run.pk),
             )
@@ -106,9 +127,13 @@ def test_a_temporary_failure_is_shown_and_retried(office: Office, visit: Visit) 
 
 def test_retry_after_is_respected(office: Office) -> None:
     with ExitStack() as stack:
-        run_id = start_all(office, {"busy": failing(429, "slow down", Retry_After="20")}, stack)["busy"]
+        run_id = start_all(office, {"busy": failing(429, "slow down", Retry_After="20")}, stack)[
+            "busy"
+        ]
         office.await_end(run_id)
-    delayed = next(event for event in load_run(run_id).events.all() if event.type == "provider_delayed")
+    delayed = next(
+        event for event in load_run(run_id).events.all() if event.type == "provider_delayed"
+    )
     after = load_run(run_id).passes.get(number=2).created_at
     assert (after - delayed.created_at).total_seconds() >= 20 * office.installation.timing_scale
 
@@ -119,7 +144,9 @@ def test_a_permanent_failure_ends_the_run_with_its_reason(office: Office, visit:
         visitor = visit("viewer")
         for name, (_, why) in PERMANENT.items():
             run = office.await_end(runs[name])
-            assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.PROVIDER_ERROR), describe_run(run.pk)
+            assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.PROVIDER_ERROR), (
+                describe_run(run.pk)
+            )
             assert why in run.problem, (name, run.problem)
             assert "sk-test" not in run.problem
             (end,) = list_payloads(run.pk, "run_finished")
@@ -137,12 +164,20 @@ def test_retries_end_if_the_model_never_recovers(office: Office) -> None:
         run_id = outside.start(hire(office, "Patient", server.url).pk, "Wait for it")
         run = office.await_end(run_id)
     assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.PROVIDER_ERROR)
-    assert [delay["tries"] for delay in list_payloads(run_id, "provider_delayed")] == [1, 2, 3, 4, 5]
+    assert [delay["tries"] for delay in list_payloads(run_id, "provider_delayed")] == [
+        1,
+        2,
+        3,
+        4,
+        5,
+    ]
     assert "maintenance" in run.problem
     assert outside.get(f"/runs/{run_id}")["exit_reason"] == "provider_error"
 
 
-def test_a_deadline_ends_a_run_whose_model_never_answers(office: Office, model: ModelServer) -> None:
+def test_a_deadline_ends_a_run_whose_model_never_answers(
+    office: Office, model: ModelServer
+) -> None:
     office.workshop.connect(model.url, timeout_s=1)
     model.hold()
     run_id = office.api_client("operator").start(office.workshop.employee.pk, "Hurry")
@@ -158,12 +193,19 @@ def test_invalid_calls_are_refused_with_a_code_and_without_cards(
     office: Office, model: ModelServer, visit: Visit
 ) -> None:
     office.workshop.connect(model.url)
-    model.enqueue(Response(calls=tuple(call for call, _ in REFUSED_CALLS.values())), Response(text="I give up."))
-    run_id = office.api_client("operator").start(office.workshop.employee.pk, "Do what cannot be done")
+    model.enqueue(
+        Response(calls=tuple(call for call, _ in REFUSED_CALLS.values())),
+        Response(text="I give up."),
+    )
+    run_id = office.api_client("operator").start(
+        office.workshop.employee.pk, "Do what cannot be done"
+    )
     run = office.await_end(run_id)
     assert (run.status, run.answer) == (RunStatus.SUCCEEDED, "I give up.")
     codes = [rejection["code"] for rejection in list_payloads(run_id, "tool_rejected")]
-    assert dict(zip(REFUSED_CALLS, codes, strict=True)) == {name: code for name, (_, code) in REFUSED_CALLS.items()}
+    assert dict(zip(REFUSED_CALLS, codes, strict=True)) == {
+        name: code for name, (_, code) in REFUSED_CALLS.items()
+    }
     assert not run.approvals.exists()
     visitor = visit("viewer")
     visitor.open_run(run_id)

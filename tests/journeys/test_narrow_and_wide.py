@@ -52,7 +52,9 @@ def open_page(visit: Visit, path: str, width: int, scripts: bool = True, height:
 
 
 @pytest.mark.parametrize(("width", "height"), [(1024, 768), (1440, 620), (1440, 900)])
-def test_every_link_of_the_menu_is_visible(office: Office, visit: Visit, width: int, height: int) -> None:
+def test_every_link_of_the_menu_is_visible(
+    office: Office, visit: Visit, width: int, height: int
+) -> None:
     page = open_page(visit, "/users/", width, height=height)
     assert page.evaluate(IN_SIGHT) == PLACES
     expect(page.get_by_role("button", name="Menu")).to_be_hidden()
@@ -60,9 +62,14 @@ def test_every_link_of_the_menu_is_visible(office: Office, visit: Visit, width: 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
 @pytest.mark.parametrize("width", [360, 1023])
-def test_below_1024_pixels_a_button_opens_the_menu(office: Office, visit: Visit, width: int, scripts: bool) -> None:
+def test_below_1024_pixels_a_button_opens_the_menu(
+    office: Office, visit: Visit, width: int, scripts: bool
+) -> None:
     page = open_page(visit, "/users/", width, scripts)
-    menu, places = page.get_by_role("button", name="Menu"), page.get_by_role("navigation", name="Main")
+    menu, places = (
+        page.get_by_role("button", name="Menu"),
+        page.get_by_role("navigation", name="Main"),
+    )
     expect(places).to_be_hidden()
     menu.focus()
     page.keyboard.press("Enter")
@@ -82,7 +89,9 @@ def test_below_1024_pixels_a_button_opens_the_menu(office: Office, visit: Visit,
 def test_the_decision_stays_in_view_on_a_phone(office: Office, visit: Visit, path: str) -> None:
     record = office.workshop.record(name="Acme Corp")
     changes = {"attributes": {f"field {number}": "word " * 5 for number in range(9)}}
-    office.workshop.play(asking(call("data.updateRecord", record_id=str(record.pk), changes=changes)))
+    office.workshop.play(
+        asking(call("data.updateRecord", record_id=str(record.pk), changes=changes))
+    )
     (card,) = office.await_cards(office.submit().pk)
     page = open_page(visit, path.format(card=card.pk, run=card.run_id), 360, height=740)
     page.locator(f"#card-{card.pk} .sentence").scroll_into_view_if_needed()
@@ -94,30 +103,46 @@ def test_the_decision_stays_in_view_on_a_phone(office: Office, visit: Visit, pat
 def list_red(page: Page, path: str) -> list[str]:
     """Open a card's page, and list the texts in its effect that are red."""
     page.goto(path)
-    texts: list[str] = page.locator("[data-card] .effect").evaluate(RED_TEXTS, page.evaluate(COLOR_OF_LOSS))
+    texts: list[str] = page.locator("[data-card] .effect").evaluate(
+        RED_TEXTS, page.evaluate(COLOR_OF_LOSS)
+    )
     return texts
 
 
 def test_only_a_loss_is_red_in_the_effect(office: Office, visit: Visit) -> None:
     regions = ["EU", "EU", "EU", "EU", "US"]  # the last two rows differ, so that a table is shown
-    records = [office.workshop.record(name=f"Company {number}", region=each) for number, each in enumerate(regions)]
+    records = [
+        office.workshop.record(name=f"Company {number}", region=each)
+        for number, each in enumerate(regions)
+    ]
     update = [{"status": "inactive"}, {"status": "inactive", "region": ""}]
     ids = [str(each.pk) for each in records]
-    updates = [call("data.updateRecord", record_id=pk, changes=each) for pk, each in zip(ids, update, strict=False)]
+    updates = [
+        call("data.updateRecord", record_id=pk, changes=each)
+        for pk, each in zip(ids, update, strict=False)
+    ]
     deletions = [call("data.bulkDelete", record_ids=some) for some in (ids[2:3], ids[3:])]
     office.workshop.play(asking(*updates, *deletions))
-    neutral, emptied, *losses = [f"/approvals/{card.pk}/" for card in office.await_cards(office.submit().pk, 4)]
+    neutral, emptied, *losses = [
+        f"/approvals/{card.pk}/" for card in office.await_cards(office.submit().pk, 4)
+    ]
     page = open_page(visit, neutral, 1440)
     assert list_red(page, neutral) == []
     assert list_red(page, emptied) == ["EU", "removed"]
     for loss, name in zip(losses, ("Company 2", "Company 3"), strict=True):
         lost = list_red(page, loss)
         assert {"EU", "Software", "active", name} <= set(lost)
-        assert not {"name", "region", "category", "status"} & set(lost), "the names of the fields are not lost"
+        assert not {"name", "region", "category", "status"} & set(lost), (
+            "the names of the fields are not lost"
+        )
 
 
 def test_each_choice_of_a_question_is_a_separate_button(office: Office, visit: Visit) -> None:
-    choices = ["Amber Castings plc", "Bluewater Market Ltd", "Leave it as it is until the audit is over"]
+    choices = [
+        "Amber Castings plc",
+        "Bluewater Market Ltd",
+        "Leave it as it is until the audit is over",
+    ]
     may_ask(office.workshop.employee)
     office.workshop.play(asking(ask("Which one?", choices=choices)))
     run = office.submit()
@@ -130,7 +155,9 @@ def test_each_choice_of_a_question_is_a_separate_button(office: Office, visit: V
         box = button.bounding_box()
         assert box is not None
         assert box["width"] < 0.7 * row["width"]
-        looks = button.evaluate("(one) => { const s = getComputedStyle(one); return [s.borderRadius, s.marginLeft]; }")
+        looks = button.evaluate(
+            "(one) => { const s = getComputedStyle(one); return [s.borderRadius, s.marginLeft]; }"
+        )
         assert looks == [buttons[0].evaluate("(one) => getComputedStyle(one).borderRadius"), "0px"]
         assert " " not in looks[0], "all four corners are alike"
     office.workshop.cancel(run)
@@ -138,16 +165,31 @@ def test_each_choice_of_a_question_is_a_separate_button(office: Office, visit: V
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1440])
-def test_a_wide_table_has_a_shadow_at_its_edge(office: Office, visit: Visit, width: int, scheme: str) -> None:
-    body = "\n".join(["| " + " | ".join(f"Column{n}" for n in range(20)) + " |", "|---" * 20 + "|", "| x " * 20 + "|"])
+def test_a_wide_table_has_a_shadow_at_its_edge(
+    office: Office, visit: Visit, width: int, scheme: str
+) -> None:
+    body = "\n".join(
+        [
+            "| " + " | ".join(f"Column{n}" for n in range(20)) + " |",
+            "|---" * 20 + "|",
+            "| x " * 20 + "|",
+        ]
+    )
     draft = Draft.objects.create(
-        organization=office.workshop.organization, kind="report", title="Wide", body=body, employee="Dana", run_id="1"
+        organization=office.workshop.organization,
+        kind="report",
+        title="Wide",
+        body=body,
+        employee="Dana",
+        run_id="1",
     )
     page = open_page(visit, f"/drafts/{draft.pk}/", width)
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
     box = page.locator(".table-box")
     assert box.evaluate("(one) => one.scrollWidth > one.clientWidth + 100")
-    box.evaluate("(one) => one.querySelectorAll('th, td').forEach((cell) => (cell.style.color = 'transparent'))")
+    box.evaluate(
+        "(one) => one.querySelectorAll('th, td').forEach((cell) => (cell.style.color = 'transparent'))"
+    )
     goes_on = picture_edges(page)
     box.evaluate("(one) => one.scrollTo(one.scrollWidth, 0)")
     at_end = picture_edges(page)

@@ -69,10 +69,14 @@ def test_an_edit_sent_after_the_session_ended_is_restored_after_the_login(
     expect(visitor.page.get_by_text("Your session had ended")).to_be_visible()
     visitor.card(card.pk).get_by_role("button", name="Preview changes").press("Enter")
     expect(visitor.page.get_by_text("This is the edited card")).to_be_visible()
-    assert Approval.objects.get(status=ApprovalStatus.PENDING).params["changes"] == {"status": "pending"}
+    assert Approval.objects.get(status=ApprovalStatus.PENDING).params["changes"] == {
+        "status": "pending"
+    }
 
 
-def test_without_scripts_the_text_is_on_the_page_after_the_login(office: Office, visit: Visit) -> None:
+def test_without_scripts_the_text_is_on_the_page_after_the_login(
+    office: Office, visit: Visit
+) -> None:
     (card,) = waiting(office, 1)
     visitor = visit("approver", scripts=False)
     visitor.page.goto(f"/approvals/{card.pk}/")
@@ -85,7 +89,9 @@ def test_without_scripts_the_text_is_on_the_page_after_the_login(office: Office,
     assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.PENDING
 
 
-def test_a_decision_after_the_session_ended_offers_the_login_and_keeps_the_reason(office: Office, visit: Visit) -> None:
+def test_a_decision_after_the_session_ended_offers_the_login_and_keeps_the_reason(
+    office: Office, visit: Visit
+) -> None:
     (card,) = waiting(office, 1)
     visitor = in_the_inbox(visit)
     assert_selected(visitor, card)
@@ -100,10 +106,15 @@ def test_a_decision_after_the_session_ended_offers_the_login_and_keeps_the_reaso
     expect(visitor.card(card.pk).locator("[name=reason]")).to_have_value("not this one")
     visitor.await_stillness(visitor.card(card.pk))
     visitor.card(card.pk).get_by_role("button", name="Deny", exact=True).click()
-    await_that(lambda: Approval.objects.get(pk=card.pk).reason == "not this one", "the denial has its reason")
+    await_that(
+        lambda: Approval.objects.get(pk=card.pk).reason == "not this one",
+        "the denial has its reason",
+    )
 
 
-def test_the_first_refused_request_shows_the_login_if_no_socket_reports_it(office: Office, visit: Visit) -> None:
+def test_the_first_refused_request_shows_the_login_if_no_socket_reports_it(
+    office: Office, visit: Visit
+) -> None:
     (card,) = waiting(office, 1)
     visitor = visit("approver")
     visitor.block_sockets()
@@ -144,9 +155,13 @@ def test_a_socket_with_a_replaced_session_reconnects_silently(office: Office, vi
     """The login comes before the socket of the ended session is closed."""
     waiting(office, 1)
     visitor = in_the_inbox(visit)
-    ended = {cookie["name"]: cookie["value"] for cookie in visitor.page.context.cookies()}[settings.SESSION_COOKIE_NAME]
+    ended = {cookie["name"]: cookie["value"] for cookie in visitor.page.context.cookies()}[
+        settings.SESSION_COOKIE_NAME
+    ]
     new = office.session(office.member("approver"))
-    visitor.page.context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": new, "url": office.url}])
+    visitor.page.context.add_cookies(
+        [{"name": settings.SESSION_COOKIE_NAME, "value": new, "url": office.url}]
+    )
     with visitor.page.expect_websocket():
         Session.objects.get(session_key=ended).delete()
     waiting(office, 1)
@@ -155,7 +170,9 @@ def test_a_socket_with_a_replaced_session_reconnects_silently(office: Office, vi
 
 
 @pytest.mark.parametrize("path", ["/approvals/", "/approvals/{card}/", "/runs/{run}/"])
-def test_an_edit_reports_that_another_person_decided_meanwhile(office: Office, visit: Visit, path: str) -> None:
+def test_an_edit_reports_that_another_person_decided_meanwhile(
+    office: Office, visit: Visit, path: str
+) -> None:
     (card,) = waiting(office, 1)
     visitor = visit("approver")
     visitor.page.goto(path.format(card=card.pk, run=card.run_id))
@@ -192,7 +209,9 @@ def test_e_focuses_the_most_useful_field_of_the_form(office: Office, visit: Visi
 
 
 @pytest.mark.parametrize("is_shown", [True, False], ids=["of the shown card", "of another card"])
-def test_u_undoes_in_a_second_tab_an_approval_of_the_first(office: Office, visit: Visit, is_shown: bool) -> None:
+def test_u_undoes_in_a_second_tab_an_approval_of_the_first(
+    office: Office, visit: Visit, is_shown: bool
+) -> None:
     first, second = waiting(office, 2)
     other = visit("approver")
     shown = first if is_shown else second
@@ -203,7 +222,10 @@ def test_u_undoes_in_a_second_tab_an_approval_of_the_first(office: Office, visit
     if is_shown:
         expect(other.card(first.pk).get_by_role("button", name="Undo")).to_be_visible()
     press(other, "u")
-    await_that(lambda: Approval.objects.get(pk=first.pk).status == ApprovalStatus.SUPERSEDED, "the approval is undone")
+    await_that(
+        lambda: Approval.objects.get(pk=first.pk).status == ApprovalStatus.SUPERSEDED,
+        "the approval is undone",
+    )
 
 
 def test_a_button_undoes_without_scripts(office: Office, visit: Visit) -> None:

@@ -1,4 +1,5 @@
-"""The main job without a browser: REST and a socket with a token, and a model over real HTTP that reads the results."""
+"""The main job without a browser: REST and a socket with a token, and a model over real HTTP that
+reads the results."""
 
 from __future__ import annotations
 
@@ -22,10 +23,13 @@ REASON = "Borealis has just called us: leave “it” alone."
 
 @pytest.fixture
 def records(office: Office, model: ModelServer) -> list[Record]:
-    """Create two records, and an employee whose model searches them, requests a change of each, and answers."""
+    """Create two records, and an employee whose model searches them, requests a change of each, and
+    answers."""
     office.workshop.connect(model.url)
     records = [office.workshop.record(name=name) for name in ("Acme Corp", "Borealis Freight")]
-    changes = [{"record_id": str(record.pk), "changes": {"status": "inactive"}} for record in records]
+    changes = [
+        {"record_id": str(record.pk), "changes": {"status": "inactive"}} for record in records
+    ]
     model.enqueue(
         Response(
             text="I look first.",
@@ -37,7 +41,10 @@ def records(office: Office, model: ModelServer) -> list[Record]:
         ),
         Response(
             text="Both look inactive.",
-            calls=tuple(Call("data.updateRecord", each, id=f"call_{place}") for place, each in enumerate(changes)),
+            calls=tuple(
+                Call("data.updateRecord", each, id=f"call_{place}")
+                for place, each in enumerate(changes)
+            ),
             style="one_delta",
         ),
         Response(text="One was changed. " * 20, hold="middle"),
@@ -55,8 +62,12 @@ def test_one_change_is_approved_one_denied_and_the_model_reads_both(
         asked = socket.receive_until("run_waiting")
         office.await_bells(run_id)
         approve, deny = fetch_cards(approver, run_id)
-        approved = approver.post(f"/approvals/{approve['id']}/approve", {"digest": approve["digest"]})
-        denied = approver.post(f"/approvals/{deny['id']}/deny", {"digest": deny["digest"], "reason": REASON})
+        approved = approver.post(
+            f"/approvals/{approve['id']}/approve", {"digest": approve["digest"]}
+        )
+        denied = approver.post(
+            f"/approvals/{deny['id']}/deny", {"digest": deny["digest"], "reason": REASON}
+        )
         assert (approved["decided_by"], denied["reason"]) == ("acme-approver", REASON)
         assert approved["status"] in ("approved", "consumed")
         heard = asked + socket.receive_until("assistant_delta")
@@ -74,7 +85,12 @@ def test_one_change_is_approved_one_denied_and_the_model_reads_both(
     ended = operator.get(f"/runs/{run_id}")
     assert (ended["status"], ended["exit_reason"]) == ("succeeded", "final_answer")
     assert ended["answer"].strip() == ("One was changed. " * 20).strip()
-    assert [call["status"] for call in ended["tool_calls"]] == ["succeeded", "succeeded", "succeeded", "denied"]
+    assert [call["status"] for call in ended["tool_calls"]] == [
+        "succeeded",
+        "succeeded",
+        "succeeded",
+        "denied",
+    ]
     assert ended["usage"]["input_tokens"] == 300
     by_rest = operator.get(f"/runs/{run_id}/events")
     assert [(event["seq"], event["type"]) for event in by_rest] == [
@@ -91,7 +107,9 @@ def fetch_cards(approver: ApiClient, run_id: int) -> list[dict[str, Any]]:
 def assert_changed_once(records: list[Record], run_id: int) -> None:
     now = [Record.objects.get(pk=record.pk) for record in records]
     assert [record.status for record in now] == ["inactive", "active"]
-    assert [record.version - before.version for record, before in zip(now, records, strict=True)] == [1, 0]
+    assert [
+        record.version - before.version for record, before in zip(now, records, strict=True)
+    ] == [1, 0]
     cards = Approval.objects.filter(run_id=run_id).order_by("pk")
     assert [card.status for card in cards] == [ApprovalStatus.CONSUMED, ApprovalStatus.DENIED]
 
@@ -113,9 +131,14 @@ def assert_streamed(heard: list[dict[str, Any]], run_id: int) -> None:
 
 
 def assert_requests(model: ModelServer, records: list[Record]) -> None:
-    """Check the three requests: each has the whole history, with the model's own messages verbatim."""
+    """Check the three requests: each has the whole history, with the model's own messages
+    verbatim."""
     first, second, third = model.requests
-    assert [tool["function"]["name"] for tool in first["tools"] if tool["function"]["name"].startswith("data")] == [
+    assert [
+        tool["function"]["name"]
+        for tool in first["tools"]
+        if tool["function"]["name"].startswith("data")
+    ] == [
         "data__bulkDelete",
         "data__searchRecords",
         "data__updateRecord",
@@ -156,12 +179,16 @@ def test_a_person_edits_over_rest_and_the_model_reads_the_edit(
     office.await_cards(run_id, 2)
     change, other = fetch_cards(approver, run_id)
     params = {**change["params"], "changes": {"status": "pending"}}
-    edited = approver.post(f"/approvals/{change['id']}/approve", {"digest": change["digest"], "params": params})
+    edited = approver.post(
+        f"/approvals/{change['id']}/approve", {"digest": change["digest"], "params": params}
+    )
     assert edited["status"] == "superseded"
     assert Record.objects.get(pk=records[0].pk).status == "active"
     fresh = approver.get(f"/approvals/{edited['next_approval_id']}")
     assert fresh["digest"] != change["digest"]
-    stale = approver.post(f"/approvals/{fresh['id']}/approve", {"digest": change["digest"]}, status=412)
+    stale = approver.post(
+        f"/approvals/{fresh['id']}/approve", {"digest": change["digest"]}, status=412
+    )
     assert stale["code"] == "stale_digest"
     approver.post(f"/approvals/{fresh['id']}/approve", {"digest": fresh["digest"]})
     approver.post(f"/approvals/{other['id']}/deny", {"digest": other["digest"]})
@@ -169,7 +196,11 @@ def test_a_person_edits_over_rest_and_the_model_reads_the_edit(
     model.release()
     office.await_end(run_id)
     assert Record.objects.get(pk=records[0].pk).status == "pending"
-    told = [message["content"] for message in model.requests[2]["messages"] if message.get("tool_call_id") == "call_0"]
+    told = [
+        message["content"]
+        for message in model.requests[2]["messages"]
+        if message.get("tool_call_id") == "call_0"
+    ]
     assert "A person changed the params" in told[0]
 
 
@@ -181,7 +212,12 @@ def test_a_message_resumes_an_ended_run(office: Office, model: ModelServer) -> N
     office.await_end(run_id)
     operator.post(f"/runs/{run_id}/messages", {"text": "And now in French"})
     await_that(lambda: load_run(run_id).answer == "Second answer.", "the run went on")
-    assert [message["role"] for message in model.requests[1]["messages"]] == ["system", "user", "assistant", "user"]
+    assert [message["role"] for message in model.requests[1]["messages"]] == [
+        "system",
+        "user",
+        "assistant",
+        "user",
+    ]
     assert model.requests[1]["messages"][-1]["content"] == "And now in French"
     with operator.socket(run_id) as socket:
         heard = [socket.next()["type"] for _ in load_events(run_id)]
@@ -195,7 +231,9 @@ def test_one_of_fifty_simultaneous_approvals_over_http_succeeds(office: Office) 
     approver = office.api_client("approver")
     with ThreadPoolExecutor(50) as people:
         sent = [
-            people.submit(approver.post_for_status, f"/approvals/{card.pk}/approve", {"digest": card.digest})
+            people.submit(
+                approver.post_for_status, f"/approvals/{card.pk}/approve", {"digest": card.digest}
+            )
             for _ in range(50)
         ]
     assert Counter(each.result() for each in sent) == {200: 1, 409: 49}

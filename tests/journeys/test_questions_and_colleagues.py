@@ -1,4 +1,5 @@
-"""In the browser: a question is answered, and a delegated task is shown inside the panel of the delegating run."""
+"""In the browser: a question is answered, and a delegated task is shown inside the panel of the
+delegating run."""
 
 from __future__ import annotations
 
@@ -11,7 +12,15 @@ from tests.features import feature
 from tests.journeys.office import Office
 from tests.journeys.visitor import Visit
 from tests.workshop import asking, call, statuses
-from tests.workshop.colleagues import ask, child_of, delegate, hire, may_ask, may_delegate, question_of
+from tests.workshop.colleagues import (
+    ask,
+    child_of,
+    delegate,
+    hire,
+    may_ask,
+    may_delegate,
+    question_of,
+)
 
 pytestmark = pytest.mark.once
 
@@ -26,7 +35,9 @@ def run(office: Office) -> Run:
 
 
 class TestAQuestion:
-    def test_is_answered_by_a_choice_and_everybody_sees_it(self, office: Office, visit: Visit, run: Run) -> None:
+    def test_is_answered_by_a_choice_and_everybody_sees_it(
+        self, office: Office, visit: Visit, run: Run
+    ) -> None:
         card = question_of(run)
         operator, reader = visit("operator"), visit("viewer")
         operator.open_run(run.pk)
@@ -41,12 +52,18 @@ class TestAQuestion:
         office.await_end(run.pk)
         assert statuses(run) == [CallStatus.SUCCEEDED]
 
-    def test_remains_the_reason_to_wait_once_the_other_card_is_decided(self, office: Office, visit: Visit) -> None:
+    def test_remains_the_reason_to_wait_once_the_other_card_is_decided(
+        self, office: Office, visit: Visit
+    ) -> None:
         may_ask(office.workshop.employee)
-        update = call("data.updateRecord", record_id=str(office.workshop.record().pk), changes={"score": 5})
+        update = call(
+            "data.updateRecord", record_id=str(office.workshop.record().pk), changes={"score": 5}
+        )
         office.workshop.play(asking(ask("Which address is right?"), update))
         run = office.await_status(office.submit().pk, RunStatus.WAITING)
-        (card,) = [each for each in office.workshop.cards(run) if each.kind == ApprovalKind.APPROVAL]
+        (card,) = [
+            each for each in office.workshop.cards(run) if each.kind == ApprovalKind.APPROVAL
+        ]
         visitor = visit("viewer")
         visitor.open_run(run.pk)
         badge = visitor.page.locator("[data-badge]")
@@ -56,7 +73,9 @@ class TestAQuestion:
         office.workshop.cancel(run)
 
     @pytest.mark.every_commit
-    def test_can_be_answered_with_the_keyboard_alone(self, office: Office, visit: Visit, run: Run) -> None:
+    def test_can_be_answered_with_the_keyboard_alone(
+        self, office: Office, visit: Visit, run: Run
+    ) -> None:
         card = question_of(run)
         visitor = visit("approver")
         visitor.page.goto("/approvals/")
@@ -84,7 +103,9 @@ class TestAQuestion:
         "An answer that is too long is refused with its length, and never cut",
         "templates/cards/question.html",
     )
-    def test_keeps_a_refused_answer_that_is_too_long(self, office: Office, visit: Visit, run: Run) -> None:
+    def test_keeps_a_refused_answer_that_is_too_long(
+        self, office: Office, visit: Visit, run: Run
+    ) -> None:
         card = question_of(run)
         visitor = visit("operator")
         visitor.open_run(run.pk)
@@ -131,7 +152,10 @@ def test_a_delegated_task_is_shown_inside_the_panel(office: Office, visit: Visit
     change = call("data.updateRecord", record_id=str(record.pk), changes={"status": "inactive"})
     kim = hire(workshop, "Kim", asking(change), answer="Acme is inactive now.")
     may_delegate(workshop.employee, kim)
-    workshop.play(asking(delegate("Kim", "Set Acme to inactive")), answer="Kim says: {{ calls[0].data.answer }}")
+    workshop.play(
+        asking(delegate("Kim", "Set Acme to inactive")),
+        answer="Kim says: {{ calls[0].data.answer }}",
+    )
     visitor = visit("approver")
     run = office.submit()
     visitor.open_run(run.pk)

@@ -1,4 +1,5 @@
-"""In a browser: an admin imports records and gets them back as a file; a reader follows a draft to its run."""
+"""In a browser: an admin imports records and gets them back as a file; a reader follows a draft to
+its run."""
 
 from __future__ import annotations
 
@@ -15,7 +16,9 @@ from tools.office.records.models import Draft, Record
 
 pytestmark = pytest.mark.once
 
-FILE = "name,region,status,phone\nNorth & Co,EU,active,+49 1\nSouth,EU,dead,\nWest <i>,UK,pending,\n"
+FILE = (
+    "name,region,status,phone\nNorth & Co,EU,active,+49 1\nSouth,EU,dead,\nWest <i>,UK,pending,\n"
+)
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
@@ -27,7 +30,9 @@ def test_an_admin_imports_a_file_finds_its_records_and_exports_them(
     page = visitor.page
     page.goto("/records/")
     page.get_by_role("link", name="Import").first.click()
-    page.get_by_label("CSV file").set_input_files(FilePayload(name="a.csv", mimeType="text/csv", buffer=FILE.encode()))
+    page.get_by_label("CSV file").set_input_files(
+        FilePayload(name="a.csv", mimeType="text/csv", buffer=FILE.encode())
+    )
     page.get_by_role("button", name="Import").click()
     expect(page.get_by_role("heading", name="2 records imported")).to_be_visible()
     expect(page.get_by_role("row", name="3 status")).to_be_visible()
@@ -47,11 +52,18 @@ def test_an_admin_imports_a_file_finds_its_records_and_exports_them(
     expect(page.locator(".step")).to_contain_text("acme-admin (CSV import)")
 
 
-def test_a_reader_follows_a_record_to_the_run_that_changed_it_and_to_its_draft(office: Office, visit: Visit) -> None:
+def test_a_reader_follows_a_record_to_the_run_that_changed_it_and_to_its_draft(
+    office: Office, visit: Visit
+) -> None:
     record = office.workshop.record()
     update = call("data.updateRecord", record_id=str(record.pk), changes={"status": "inactive"})
     Grant.objects.create(employee=office.workshop.employee, tool="content.generateSummary")
-    draft = call("content.generateSummary", title="What I did", body="I **changed** it.", record_ids=[str(record.pk)])
+    draft = call(
+        "content.generateSummary",
+        title="What I did",
+        body="I **changed** it.",
+        record_ids=[str(record.pk)],
+    )
     office.workshop.play(asking(draft, update))
     run = office.submit("Tidy up the record")
     (card,) = office.await_cards(run.pk)

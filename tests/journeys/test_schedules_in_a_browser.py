@@ -1,4 +1,5 @@
-"""In a browser: a schedule is previewed, created, paused, resumed and cancelled; no width scrolls sideways."""
+"""In a browser: a schedule is previewed, created, paused, resumed and cancelled; no width scrolls
+sideways."""
 
 from __future__ import annotations
 
@@ -24,7 +25,9 @@ def fill(page: Page, task: str = "Look around", cron: str = "0 9 * * MON-FRI") -
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
 @pytest.mark.every_commit
-def test_a_schedule_can_be_created_paused_resumed_and_cancelled(office: Office, visit: Visit, scripts: bool) -> None:
+def test_a_schedule_can_be_created_paused_resumed_and_cancelled(
+    office: Office, visit: Visit, scripts: bool
+) -> None:
     page = visit("operator", scripts=scripts).page
     fill(page)
     page.get_by_label("Time zone").select_option("Europe/Berlin")
@@ -53,7 +56,9 @@ def test_the_form_starts_with_the_time_zone_of_the_reader(office: Office, visit:
     expect(page.get_by_label("Time zone")).to_have_value(own)
 
 
-def test_a_refused_form_keeps_its_values_and_the_page_can_be_reloaded(office: Office, visit: Visit) -> None:
+def test_a_refused_form_keeps_its_values_and_the_page_can_be_reloaded(
+    office: Office, visit: Visit
+) -> None:
     page = visit("operator").page
     fill(page, cron="0 0 31 2 *")
     page.get_by_role("button", name="Create schedule").click()
@@ -66,7 +71,8 @@ def test_a_refused_form_keeps_its_values_and_the_page_can_be_reloaded(office: Of
 
 
 def find_faults_at(page: Page, width: int, where: str) -> list[str]:
-    """Find the accessibility faults at this width, and the widths at which the page scrolls sideways."""
+    """Find the accessibility faults at this width, and the widths at which the page scrolls
+    sideways."""
     faults = list(find_faults(page, where))
     for other in (*WIDTHS, width):
         page.set_viewport_size({"width": other, "height": 900})

@@ -1,4 +1,5 @@
-"""A socket opens only for members of the run's organization and our own pages, and closes when access ends."""
+"""A socket opens only for members of the run's organization and our own pages, and closes when
+access ends."""
 
 from __future__ import annotations
 
@@ -36,15 +37,22 @@ NONSENSE = (
 def run(office: Office) -> Run:
     """Start a run that waits for a decision."""
     record = office.workshop.record()
-    office.workshop.play(asking(call("data.updateRecord", record_id=str(record.pk), changes={"score": 1})))
+    office.workshop.play(
+        asking(call("data.updateRecord", record_id=str(record.pk), changes={"score": 1}))
+    )
     run = office.submit()
     office.await_cards(run.pk)
     return load_run(run.pk)
 
 
-def browser_headers(office: Office, member: Membership | None = None, origin: str = "") -> dict[str, str]:
-    """Return the headers of our own page, or of another origin, with the session of this person if one is given."""
-    cookie = {"Cookie": f"{settings.SESSION_COOKIE_NAME}={office.session(member)}"} if member else {}
+def browser_headers(
+    office: Office, member: Membership | None = None, origin: str = ""
+) -> dict[str, str]:
+    """Return the headers of our own page, or of another origin, with the session of this person if
+    one is given."""
+    cookie = (
+        {"Cookie": f"{settings.SESSION_COOKIE_NAME}={office.session(member)}"} if member else {}
+    )
     return {"Origin": origin or office.url, **cookie}
 
 
@@ -73,7 +81,9 @@ class TestASocketWithoutALogin:
     def test_is_closed(self, office: Office, run: Run, path: str) -> None:
         assert close_code(office, path.format(run=run.pk), browser_headers(office)) == NO_LOGIN
 
-    def test_is_refused_with_a_wrong_token_despite_a_valid_session(self, office: Office, run: Run, path: str) -> None:
+    def test_is_refused_with_a_wrong_token_despite_a_valid_session(
+        self, office: Office, run: Run, path: str
+    ) -> None:
         wrong = {"Authorization": "Bearer gadget_wrong"}
         assert close_code(office, path.format(run=run.pk), wrong) == NO_LOGIN
         both = {**browser_headers(office, office.member("admin")), **wrong}
@@ -85,12 +95,18 @@ class TestASocketWithoutALogin:
         member.delete()
         assert close_code(office, path.format(run=run.pk), headers) == NO_LOGIN
 
-    @pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1:1", "http://localhost"])
-    def test_gets_no_handshake_from_another_origin(self, office: Office, run: Run, path: str, origin: str) -> None:
+    @pytest.mark.parametrize(
+        "origin", ["https://evil.example", "null", "http://127.0.0.1:1", "http://localhost"]
+    )
+    def test_gets_no_handshake_from_another_origin(
+        self, office: Office, run: Run, path: str, origin: str
+    ) -> None:
         headers = browser_headers(office, office.member("admin"), origin)
         assert get_refusal(office, path.format(run=run.pk), headers) == 403
 
-    def test_gets_no_handshake_with_a_cookie_and_no_origin(self, office: Office, run: Run, path: str) -> None:
+    def test_gets_no_handshake_with_a_cookie_and_no_origin(
+        self, office: Office, run: Run, path: str
+    ) -> None:
         headers = browser_headers(office, office.member("admin"))
         del headers["Origin"]
         assert get_refusal(office, path.format(run=run.pk), headers) == 403
@@ -99,42 +115,73 @@ class TestASocketWithoutALogin:
 class TestASocketOfAnotherOrganization:
     def test_does_not_find_the_run(self, office: Office, run: Run) -> None:
         outsider = build_workshop("globex").admin
-        for headers in (browser_headers(office, outsider), ApiClient(office.url, create_token(outsider)).headers):
+        for headers in (
+            browser_headers(office, outsider),
+            ApiClient(office.url, create_token(outsider)).headers,
+        ):
             assert close_code(office, f"/ws/runs/{run.pk}/", headers) == NOT_THERE
 
     @pytest.mark.parametrize("run_id", ["987654", "9" * 30])
     def test_does_not_find_a_missing_run_either(self, office: Office, run_id: str) -> None:
-        assert close_code(office, f"/ws/runs/{run_id}/", browser_headers(office, office.member("admin"))) == NOT_THERE
+        assert (
+            close_code(
+                office, f"/ws/runs/{run_id}/", browser_headers(office, office.member("admin"))
+            )
+            == NOT_THERE
+        )
 
     def test_counts_only_its_own_cards(self, office: Office, run: Run) -> None:
         outsider = ApiClient(office.url, create_token(build_workshop("globex").admin))
         with open_socket(office.url, "/ws/inbox/", outsider.headers) as socket:
-            assert socket.next() == {"type": "inbox_changed", "payload": {"pending": 0, "stopped": None}, "html": ""}
+            assert socket.next() == {
+                "type": "inbox_changed",
+                "payload": {"pending": 0, "stopped": None},
+                "html": "",
+            }
         with open_socket(office.url, "/ws/inbox/", office.api_client("viewer").headers) as socket:
-            assert socket.next() == {"type": "inbox_changed", "payload": {"pending": 1, "stopped": None}, "html": ""}
+            assert socket.next() == {
+                "type": "inbox_changed",
+                "payload": {"pending": 1, "stopped": None},
+                "html": "",
+            }
 
     @pytest.mark.parametrize("role", ["viewer", "operator", "approver", "admin"])
     def test_every_role_can_watch_a_run(self, office: Office, run: Run, role: str) -> None:
-        for headers in (browser_headers(office, office.member(role)), office.api_client(role).headers):
+        for headers in (
+            browser_headers(office, office.member(role)),
+            office.api_client(role).headers,
+        ):
             with watch_run(office, run, headers) as socket:
                 heard = socket.receive_until("run_waiting")
-                assert [message["seq"] for message in select_events(heard)] == list_event_numbers(run.pk)
+                assert [message["seq"] for message in select_events(heard)] == list_event_numbers(
+                    run.pk
+                )
 
 
 @pytest.mark.every_commit
 def test_an_open_socket_closes_when_access_ends(office: Office, run: Run) -> None:
-    headers = {role: browser_headers(office, office.member(role)) for role in ("viewer", "operator", "approver")}
+    headers = {
+        role: browser_headers(office, office.member(role))
+        for role in ("viewer", "operator", "approver")
+    }
     headers["token"] = office.api_client("admin").headers
     with ExitStack() as stack:
-        open_ones = {name: stack.enter_context(watch_run(office, run, each)) for name, each in headers.items()}
-        staying = stack.enter_context(watch_run(office, run, browser_headers(office, office.member("admin"))))
+        open_ones = {
+            name: stack.enter_context(watch_run(office, run, each))
+            for name, each in headers.items()
+        }
+        staying = stack.enter_context(
+            watch_run(office, run, browser_headers(office, office.member("admin")))
+        )
         for socket in [*open_ones.values(), staying]:
             socket.receive_until("run_waiting")
         Session.objects.filter(pk=headers["viewer"]["Cookie"].partition("=")[2]).delete()
         office.member("operator").delete()
         User.objects.filter(pk=office.member("approver").user_id).update(is_active=False)
         ApiToken.objects.update(revoked_at=Now())
-        assert {name: socket.close_code() for name, socket in open_ones.items()} == dict.fromkeys(headers, NO_LOGIN)
+        assert {name: socket.close_code() for name, socket in open_ones.items()} == dict.fromkeys(
+            headers, NO_LOGIN
+        )
         actions.add_message(office.member("admin"), run.pk, "Who is still there?")
         assert staying.next()["type"] == "message_added"
 
@@ -147,7 +194,9 @@ class TestEventsOfASocket:
     @pytest.mark.parametrize(
         ("after", "first"), [("0", 1), ("2", 3), ("-3", 1), ("x", 1), ("1e3", 1), ("٣", 1), ("", 1)]
     )
-    def test_start_after_the_given_number(self, office: Office, run: Run, after: str, first: int) -> None:
+    def test_start_after_the_given_number(
+        self, office: Office, run: Run, after: str, first: int
+    ) -> None:
         expected = list_event_numbers(run.pk)[first - 1 :]
         with open_socket(
             office.url, f"/ws/runs/{run.pk}/?after={after}", office.api_client("viewer").headers
@@ -190,7 +239,9 @@ class TestEventsOfASocket:
         with outside.socket(run.pk) as socket, outside.socket(run.pk) as neighbor:
             socket.send("x" * length)
             assert socket.close_code() == code
-            assert [neighbor.next()["seq"] for _ in list_event_numbers(run.pk)] == list_event_numbers(run.pk)
+            assert [
+                neighbor.next()["seq"] for _ in list_event_numbers(run.pk)
+            ] == list_event_numbers(run.pk)
         assert outside.get("/health")["status"] == "ok"
 
 

@@ -1,4 +1,5 @@
-"""A socket delivers every event once and in order: to a slow reader, in a burst, and after a long silence."""
+"""A socket delivers every event once and in order: to a slow reader, in a burst, and after a long
+silence."""
 
 from __future__ import annotations
 
@@ -16,9 +17,12 @@ SILENCE_S = 7.0
 
 @pytest.fixture
 def burst(office: Office) -> int:
-    """Start a run with five passes of a hundred calls, which publish over 1,000 events; its worker is paused."""
+    """Start a run with five passes of a hundred calls, which publish over 1,000 events; its worker
+    is paused."""
     passes = [
-        asking(*[call("utility.calculate", operation="add", a=number, b=place) for place in range(100)])
+        asking(
+            *[call("utility.calculate", operation="add", a=number, b=place) for place in range(100)]
+        )
         for number in range(5)
     ]
     office.workshop.play(*passes)
@@ -42,7 +46,11 @@ def assert_whole(heard: list[dict[str, Any]], run_id: int) -> None:
 
 def test_1000_events_reach_fast_and_slow_readers_completely(office: Office, burst: int) -> None:
     outside = office.api_client("viewer")
-    slow_options: dict[str, Any] = {"sock": open_slow_connection(office), "max_queue": 1, "compression": None}
+    slow_options: dict[str, Any] = {
+        "sock": open_slow_connection(office),
+        "max_queue": 1,
+        "compression": None,
+    }
     with outside.socket(burst) as fast, outside.socket(burst, **slow_options) as slow:
         first = slow.next()
         assert fast.next() == first
@@ -92,7 +100,9 @@ def test_hints_arrive_again_when_redis_is_back(office: Office) -> None:
     office.recorder.hold("gate")
     office.workshop.play(asking(call("probe.gate", name="gate")))
     operator = office.api_client("operator")
-    run_ids = [operator.start(office.workshop.employee.pk, f"Wait at a gate {place}") for place in range(2)]
+    run_ids = [
+        operator.start(office.workshop.employee.pk, f"Wait at a gate {place}") for place in range(2)
+    ]
     with operator.socket(run_ids[0]) as before:
         before.receive_until("tool_start")
         office.await_bells(run_ids[0])

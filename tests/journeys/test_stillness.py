@@ -1,4 +1,5 @@
-"""Nothing on a page jumps while a run is in progress, and unchanged lines stay the same elements."""
+"""Nothing on a page jumps while a run is in progress, and unchanged lines stay the same
+elements."""
 
 from __future__ import annotations
 
@@ -19,8 +20,11 @@ pytestmark = pytest.mark.once
 STILL = 0.02
 """The maximum sum of a page's layout shifts; browsers call 0.1 good."""
 WITH_A_LINE_MORE = 0.05
-"""The maximum if a result needs one line more than its placeholder, on a phone that shows the content below."""
-SIZES = pytest.mark.parametrize(("width", "height"), [(1440, 900), (360, 740)], ids=["wide", "narrow"])
+"""The maximum if a result needs one line more than its placeholder, on a phone that shows the
+content below."""
+SIZES = pytest.mark.parametrize(
+    ("width", "height"), [(1440, 900), (360, 740)], ids=["wide", "narrow"]
+)
 
 # Every layout shift without recent input, with the elements that moved.
 WATCH = """window.shifts = [];
@@ -57,7 +61,8 @@ GATES = ("one", "two", "three")
 
 
 def queue_three_gates_and_a_card(office: Office, model: ModelServer) -> None:
-    """Set the model's answers: three parallel calls, a change beside another call, and a held response."""
+    """Set the model's answers: three parallel calls, a change beside another call, and a held
+    response."""
     office.workshop.connect(model.url)
     changed = {"record_id": str(office.workshop.record().pk), "changes": {"status": "inactive"}}
     for gate in (*GATES, "four"):
@@ -93,7 +98,9 @@ def test_a_running_run_moves_nothing_and_keeps_its_lines(
         running.evaluate_all(MARK)
         office.recorder.release(gate)
         expect(running).to_have_count(left)
-        assert all(running.evaluate_all(ARE_MARKED)), "a line whose call still runs is another element"
+        assert all(running.evaluate_all(ARE_MARKED)), (
+            "a line whose call still runs is another element"
+        )
     office.recorder.release(GATES[-1])
 
     expect(visitor.open_cards).to_have_count(1)
@@ -103,7 +110,9 @@ def test_a_running_run_moves_nothing_and_keeps_its_lines(
     office.recorder.release("four")
     (card,) = office.await_cards(run_id)
     expect(page.locator("[data-badge]")).to_have_text("Waiting for a decision")
-    assert others.evaluate_all(ARE_MARKED).count(False) == 2, "only the call that has ended and the wait are new"
+    assert others.evaluate_all(ARE_MARKED).count(False) == 2, (
+        "only the call that has ended and the wait are new"
+    )
     assert_still(page)
 
     visitor.approve(visitor.card(card.pk))
@@ -113,7 +122,9 @@ def test_a_running_run_moves_nothing_and_keeps_its_lines(
     office.end_grace()
     model.wait_for_held()
     expect(page.locator("#pass-3")).to_be_visible()
-    assert before.evaluate_all(ARE_MARKED).index(False) == before.evaluate_all(ARE_MARKED).count(True)
+    assert before.evaluate_all(ARE_MARKED).index(False) == before.evaluate_all(ARE_MARKED).count(
+        True
+    )
     assert_still(page, WITH_A_LINE_MORE)
     model.release()
     office.await_end(run_id)
@@ -129,7 +140,9 @@ def start_another(office: Office, task: str) -> Run:
 def play_a_gate_and_a_card(office: Office) -> None:
     office.recorder.hold("one")
     changed = {"record_id": str(office.workshop.record().pk), "changes": {"status": "inactive"}}
-    office.workshop.play(asking(call("probe.gate", name="one"), call("data.updateRecord", **changed)))
+    office.workshop.play(
+        asking(call("probe.gate", name="one"), call("data.updateRecord", **changed))
+    )
 
 
 @SIZES
@@ -153,7 +166,9 @@ def test_new_runs_and_cards_move_nothing_on_the_start_page(
 
 
 @SIZES
-def test_a_new_card_moves_nothing_in_the_inbox(office: Office, visit: Visit, width: int, height: int) -> None:
+def test_a_new_card_moves_nothing_in_the_inbox(
+    office: Office, visit: Visit, width: int, height: int
+) -> None:
     play_a_gate_and_a_card(office)
     visitor = visit("approver")
     page = watch_shifts(visitor, width, height)

@@ -40,13 +40,18 @@ def list_announcements(page: Page, part: str) -> list[str]:
 
 
 def list_ends(page: Page) -> list[str]:
-    return list_announcements(page, "The stop was lifted") + list_announcements(page, "The stop is lifted.")
+    return list_announcements(page, "The stop was lifted") + list_announcements(
+        page, "The stop is lifted."
+    )
 
 
 def start_waiting_run(office: Office) -> Run:
     record = office.workshop.record()
     office.workshop.play(
-        asking(call("data.updateRecord", record_id=str(record.pk), changes={"status": "inactive"}), text="I look.")
+        asking(
+            call("data.updateRecord", record_id=str(record.pk), changes={"status": "inactive"}),
+            text="I look.",
+        )
     )
     return office.await_status(office.submit().pk, RunStatus.WAITING)
 
@@ -139,7 +144,10 @@ def test_a_stop_and_its_end_are_announced_once_on_every_page(office: Office, vis
     run = start_waiting_run(office)
     ended = office.submit()
     office.workshop.cancel(ended)
-    pages = {path: visit("approver").page for path in ("/", f"/runs/{run.pk}/", f"/runs/{ended.pk}/", "/stop/")}
+    pages = {
+        path: visit("approver").page
+        for path in ("/", f"/runs/{run.pk}/", f"/runs/{ended.pk}/", "/stop/")
+    }
     for path, page in pages.items():
         page.goto(path)
         page.evaluate(LISTEN)

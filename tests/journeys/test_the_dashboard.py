@@ -1,4 +1,5 @@
-"""The start page in a browser: tasks are assigned by keyboard or without scripts, and sections refresh."""
+"""The start page in a browser: tasks are assigned by keyboard or without scripts, and sections
+refresh."""
 
 from __future__ import annotations
 
@@ -22,7 +23,10 @@ def hire_zoe(office: Office) -> Employee:
     """Create a second employee, with example tasks."""
     colleague = office.workshop.employee
     return Employee.objects.create(
-        organization=colleague.organization, provider=colleague.provider, name="Zoe", example_tasks=EXAMPLES
+        organization=colleague.organization,
+        provider=colleague.provider,
+        name="Zoe",
+        example_tasks=EXAMPLES,
     )
 
 
@@ -67,7 +71,9 @@ def test_focusing_the_task_neither_scrolls_nor_moves_links(office: Office, visit
     expect(visitor.page.get_by_label("Task", exact=True)).not_to_be_focused()
 
 
-def test_only_examples_of_the_chosen_employee_are_shown_even_without_scripts(office: Office, visit: Visit) -> None:
+def test_only_examples_of_the_chosen_employee_are_shown_even_without_scripts(
+    office: Office, visit: Visit
+) -> None:
     zoe = hire_zoe(office)
     visitor = visit("operator", scripts=False)
     visitor.choose(office.workshop.employee.name)
@@ -94,7 +100,9 @@ def test_pressing_start_twice_starts_one_run(office: Office, visit: Visit) -> No
 
 def test_sections_refresh_except_the_one_with_the_focus(office: Office, visit: Visit) -> None:
     record = office.workshop.record()
-    office.workshop.play(asking(call("data.updateRecord", record_id=str(record.pk), changes={"score": 5})))
+    office.workshop.play(
+        asking(call("data.updateRecord", record_id=str(record.pk), changes={"score": 5}))
+    )
     visitor = visit("approver")
     visitor.page.goto("/")
     visitor.page.locator("textarea[name=task]").fill("Half a thou")
@@ -125,14 +133,18 @@ def test_a_row_with_the_same_text_links_to_its_own_run(office: Office, visit: Vi
     visitor.page.goto("/")
     ended = visitor.page.locator("#recent a").first
     ended.evaluate("(link) => link.setAttribute('href', '/runs/0/')")
-    visitor.page.evaluate("document.dispatchEvent(new CustomEvent('inbox-changed', { detail: { pending: 0 } }))")
+    visitor.page.evaluate(
+        "document.dispatchEvent(new CustomEvent('inbox-changed', { detail: { pending: 0 } }))"
+    )
     expect(ended).to_have_attribute("href", f"/runs/{run.pk}/")
 
 
 @pytest.mark.parametrize("width", [360, 768, 1440])
 def test_the_page_never_scrolls_sideways(office: Office, visit: Visit, width: int) -> None:
     colleague = hire_zoe(office)
-    Employee.objects.filter(pk=colleague.pk).update(name="N" * 80, job_title="J" * 120, example_tasks=["x" * 900])
+    Employee.objects.filter(pk=colleague.pk).update(
+        name="N" * 80, job_title="J" * 120, example_tasks=["x" * 900]
+    )
     office.workshop.play(answer="Done.")
     office.await_end(office.submit("y" * 5000).pk)
     visitor = visit("operator")

@@ -74,7 +74,9 @@ def test_the_focus_stays_inside_the_open_drawer(office: Office, visit: Visit) ->
     expect(menu).to_be_focused()
 
 
-@feature("Pages", "Ctrl+K finds any page, record, run, employee or action", "static/js/frame/palette.js")
+@feature(
+    "Pages", "Ctrl+K finds any page, record, run, employee or action", "static/js/frame/palette.js"
+)
 @pytest.mark.every_commit
 def test_the_palette_finds_and_opens_pages_by_keyboard(office: Office, visit: Visit) -> None:
     record = Record.objects.create(organization=office.workshop.organization, name="Zebra Works")
@@ -87,7 +89,10 @@ def test_the_palette_finds_and_opens_pages_by_keyboard(office: Office, visit: Vi
     expect(page.get_by_role("option", name="Approvals")).to_be_visible()
     page.keyboard.type("zebra")
     expect(page.get_by_role("dialog").get_by_role("option")).to_have_count(2)
-    farm, works = page.get_by_role("option", name="Zebra Farm"), page.get_by_role("option", name="Zebra Works")
+    farm, works = (
+        page.get_by_role("option", name="Zebra Farm"),
+        page.get_by_role("option", name="Zebra Works"),
+    )
     expect(farm).to_have_attribute("aria-selected", "true")
     press(page, "ArrowDown")
     expect(works).to_have_attribute("aria-selected", "true")
@@ -133,7 +138,9 @@ def test_a_late_response_keeps_the_chosen_hit(office: Office, visit: Visit) -> N
     page.keyboard.type("a")
     press(page, "ArrowDown")
     expect(options.nth(1)).to_have_attribute("aria-selected", "true")
-    await_that(lambda: page.evaluate("1") and waiting, "the search for the last letter is on its way")
+    await_that(
+        lambda: page.evaluate("1") and waiting, "the search for the last letter is on its way"
+    )
     options.nth(0).evaluate("(option) => option.toggleAttribute('data-earlier')")
     waiting[0].continue_()
     expect(page.locator("[data-earlier]")).to_have_count(0)
@@ -150,7 +157,11 @@ def test_g_and_a_letter_open_a_page(office: Office, visit: Visit) -> None:
         expect(page).to_have_url(f"{office.url}{path}")
 
 
-@feature("Pages", "`g` and a letter go to a page; `?` lists the keys and can turn them off", "static/js/frame/keys.js")
+@feature(
+    "Pages",
+    "`g` and a letter go to a page; `?` lists the keys and can turn them off",
+    "static/js/frame/keys.js",
+)
 def test_the_help_lists_the_keys_and_can_turn_them_off(office: Office, visit: Visit) -> None:
     page = visit("approver").page
     page.goto("/employees/")
@@ -173,13 +184,19 @@ def press(page: Page, *keys: str) -> None:
         page.keyboard.press(key)
 
 
-def test_times_are_kept_up_to_date_with_the_exact_time_on_hover(office: Office, visit: Visit) -> None:
+def test_times_are_kept_up_to_date_with_the_exact_time_on_hover(
+    office: Office, visit: Visit
+) -> None:
     record = Record.objects.create(organization=office.workshop.organization, name="Zebra Works")
     page = visit("viewer").page
     for age, words in ((timedelta(minutes=5), "5 min ago"), (timedelta(hours=3), "3 h ago")):
         page.clock.set_fixed_time(timezone.now() + age)
         page.goto(f"/records/{record.pk}/")
         expect(page.locator("time[data-ago]").first).to_have_text(words)
-    assert str(timezone.now().year) in str(page.locator("time[data-ago]").first.get_attribute("title"))
+    assert str(timezone.now().year) in str(
+        page.locator("time[data-ago]").first.get_attribute("title")
+    )
     page.clock.set_fixed_time(timezone.now() + timedelta(hours=30))
-    expect(page.locator("time[data-ago]").first).to_contain_text(str(timezone.now().year), timeout=30_000)
+    expect(page.locator("time[data-ago]").first).to_contain_text(
+        str(timezone.now().year), timeout=30_000
+    )

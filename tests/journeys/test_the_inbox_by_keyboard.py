@@ -1,4 +1,5 @@
-"""The inbox in a browser: single keys move, open, decide and undo, each only once; and the page shows the count."""
+"""The inbox in a browser: single keys move, open, decide and undo, each only once; and the page
+shows the count."""
 
 from __future__ import annotations
 
@@ -32,7 +33,10 @@ RECEIVED = "() => performance.getEntriesByType('resource').reduce((sum, each) =>
 def waiting(office: Office, count: int = 3, *, deletes: bool = False) -> list[Approval]:
     """Cards of one run, each about its own record."""
     records = [office.workshop.record(name=f"Company {number}") for number in range(count)]
-    calls = [call("data.updateRecord", record_id=str(each.pk), changes={"status": "inactive"}) for each in records]
+    calls = [
+        call("data.updateRecord", record_id=str(each.pk), changes={"status": "inactive"})
+        for each in records
+    ]
     if deletes:
         calls = [call("data.bulkDelete", record_ids=[str(each.pk)]) for each in records]
     office.workshop.play(asking(*calls))
@@ -95,7 +99,11 @@ def test_j_and_k_move_the_selection_and_o_opens_the_card(office: Office, visit: 
     visitor.page.wait_for_url(f"**/approvals/{first.pk}/")
 
 
-@feature("The inbox", "A decision leads to the next card, and a note offers to undo it", "static/js/inbox/inbox.js")
+@feature(
+    "The inbox",
+    "A decision leads to the next card, and a note offers to undo it",
+    "static/js/inbox/inbox.js",
+)
 @pytest.mark.every_commit
 def test_a_approves_and_selects_the_next_card_and_u_undoes(office: Office, visit: Visit) -> None:
     first, second, third = waiting(office)
@@ -108,7 +116,9 @@ def test_a_approves_and_selects_the_next_card_and_u_undoes(office: Office, visit
     press(visitor, "u")
     expect(rows(visitor)).to_have_count(3)
     assert Approval.objects.get(pk=first.pk).status == ApprovalStatus.SUPERSEDED
-    (asked_again,) = Approval.objects.filter(tool_call=first.tool_call_id, status=ApprovalStatus.PENDING)
+    (asked_again,) = Approval.objects.filter(
+        tool_call=first.tool_call_id, status=ApprovalStatus.PENDING
+    )
     assert_selected(visitor, asked_again)
     assert Approval.objects.get(pk=third.pk).status == ApprovalStatus.PENDING
 
@@ -172,7 +182,10 @@ def test_no_key_approves_while_a_reason_is_typed(office: Office, visit: Visit) -
     press(visitor, "Escape a")
     assert_selected(visitor, second)
     await_that(
-        lambda: list(Approval.objects.exclude(decided_by=None).values_list("pk", "reason")) == [(first.pk, "")],
+        lambda: (
+            list(Approval.objects.exclude(decided_by=None).values_list("pk", "reason"))
+            == [(first.pk, "")]
+        ),
         "only the key after Escape approved",
     )
 
@@ -194,7 +207,9 @@ def test_escape_leaves_a_form_and_keeps_its_edits(office: Office, visit: Visit) 
     assert_selected(visitor, card)
     expect(shown.locator(".deny")).not_to_have_attribute("open", "")
     press(visitor, "e")
-    await_that(lambda: visitor.page.evaluate(FOCUSED) == "param.changes.status", "the form has come")
+    await_that(
+        lambda: visitor.page.evaluate(FOCUSED) == "param.changes.status", "the form has come"
+    )
     press(visitor, "ArrowDown")
     press(visitor, "Escape")
     expect(shown.locator(".edit > form")).to_be_visible()
@@ -245,7 +260,9 @@ def test_a_viewer_can_move_the_selection_and_cannot_decide(office: Office, visit
     press(visitor, "j")
     assert_selected(visitor, second)
     press(visitor, "a d e")
-    expect(visitor.page.locator("[data-announcer]")).to_have_text("Only approvers can decide cards.")
+    expect(visitor.page.locator("[data-announcer]")).to_have_text(
+        "Only approvers can decide cards."
+    )
     assert not [line for line in visitor.requests if line.startswith("POST")]
 
 
@@ -289,8 +306,14 @@ def test_a_card_decided_elsewhere_leaves_the_list(office: Office, visit: Visit) 
     expect(rows(visitor)).to_have_count(1)
 
 
-@feature("The inbox", "A decision moves less than 5 KB to each open inbox", "agents/web/sockets/inbox_feed.py")
-def test_a_decision_sends_less_than_five_kilobytes_to_each_screen(office: Office, visit: Visit) -> None:
+@feature(
+    "The inbox",
+    "A decision moves less than 5 KB to each open inbox",
+    "agents/web/sockets/inbox_feed.py",
+)
+def test_a_decision_sends_less_than_five_kilobytes_to_each_screen(
+    office: Office, visit: Visit
+) -> None:
     """The decider's screen also prefetches the next card, which is counted here."""
     first, second, *_ = waiting(office, 5)
     visitor, onlooker = in_the_inbox(visit), in_the_inbox(visit, "admin")
@@ -303,12 +326,17 @@ def test_a_decision_sends_less_than_five_kilobytes_to_each_screen(office: Office
     press(visitor, "a")
     assert_selected(visitor, second)
     expect(row(onlooker, first)).to_have_count(0)
-    spent = [each.page.evaluate(RECEIVED) - start for each, start in zip((visitor, onlooker), before, strict=True)]
+    spent = [
+        each.page.evaluate(RECEIVED) - start
+        for each, start in zip((visitor, onlooker), before, strict=True)
+    ]
     assert max(spent) < 5_000, spent
     office.workshop.undo(Approval.objects.get(pk=first.pk))
 
 
-def test_a_search_lists_only_matching_cards_including_new_ones(office: Office, visit: Visit) -> None:
+def test_a_search_lists_only_matching_cards_including_new_ones(
+    office: Office, visit: Visit
+) -> None:
     waiting(office, 2)
     (card,) = waiting(office, 1, deletes=True)
     visitor = in_the_inbox(visit)

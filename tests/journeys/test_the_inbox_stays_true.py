@@ -1,4 +1,5 @@
-"""The inbox stays true while cards load, change, snooze and conflict: no key and no click hits another card."""
+"""The inbox stays true while cards load, change, snooze and conflict: no key and no click hits
+another card."""
 
 from __future__ import annotations
 
@@ -14,7 +15,15 @@ from agents.runs.models import Approval, ApprovalStatus, RunStatus
 from tests.awaiting import await_that
 from tests.features import feature
 from tests.journeys.office import Office
-from tests.journeys.test_the_inbox_by_keyboard import assert_selected, in_the_inbox, press, row, rows, toast, waiting
+from tests.journeys.test_the_inbox_by_keyboard import (
+    assert_selected,
+    in_the_inbox,
+    press,
+    row,
+    rows,
+    toast,
+    waiting,
+)
 from tests.journeys.visitor import Visit, Visitor
 from tests.workshop import asking, call
 from tests.workshop.colleagues import ask, may_ask, question_of
@@ -47,7 +56,9 @@ def get_status(card: Approval) -> str:
     return Approval.objects.get(pk=card.pk).status
 
 
-@feature("The inbox", "No key decides a card while another one is selected", "static/js/inbox/inbox.js")
+@feature(
+    "The inbox", "No key decides a card while another one is selected", "static/js/inbox/inbox.js"
+)
 def test_no_key_decides_a_card_while_another_is_selected(office: Office, visit: Visit) -> None:
     first, second, third = waiting(office)
     visitor = in_the_inbox(visit)
@@ -64,7 +75,9 @@ def test_no_key_decides_a_card_while_another_is_selected(office: Office, visit: 
     press(visitor, "j")
     await_that(lambda: len(held) > 0, "the card is asked for")
     press(visitor, "a d 1 Enter")
-    expect(visitor.page.locator("[data-announcer]")).to_have_text("The selected card is not shown yet.")
+    expect(visitor.page.locator("[data-announcer]")).to_have_text(
+        "The selected card is not shown yet."
+    )
     assert not [line for line in visitor.requests if line.startswith("POST")]
     held[-1].continue_()
     assert_selected(visitor, third)
@@ -73,7 +86,11 @@ def test_no_key_decides_a_card_while_another_is_selected(office: Office, visit: 
     assert [get_status(card) for card in (first, second, third)] == ["pending", "pending", "denied"]
 
 
-@feature("The inbox", "Cards on the same target name each other as soon as they arrive", "static/js/inbox/pane.js")
+@feature(
+    "The inbox",
+    "Cards on the same target name each other as soon as they arrive",
+    "static/js/inbox/pane.js",
+)
 def test_cards_on_the_same_target_refer_to_each_other_at_once(office: Office, visit: Visit) -> None:
     record = office.workshop.record(name="Shared")
     change = call("data.updateRecord", record_id=str(record.pk), changes={"status": "inactive"})
@@ -81,10 +98,16 @@ def test_cards_on_the_same_target_refer_to_each_other_at_once(office: Office, vi
     (first,) = office.await_cards(office.submit().pk)
     visitor = in_the_inbox(visit)
     assert_selected(visitor, first)
-    expect(visitor.card(first.pk).locator("[data-surroundings]")).not_to_contain_text("Also affected by")
-    office.workshop.play(asking(call("data.updateRecord", record_id=str(record.pk), changes={"region": "UK"})))
+    expect(visitor.card(first.pk).locator("[data-surroundings]")).not_to_contain_text(
+        "Also affected by"
+    )
+    office.workshop.play(
+        asking(call("data.updateRecord", record_id=str(record.pk), changes={"region": "UK"}))
+    )
     (second,) = office.await_cards(office.submit().pk)
-    expect(visitor.card(first.pk).locator("[data-surroundings]")).to_contain_text(f"Also affected by card {second.pk}")
+    expect(visitor.card(first.pk).locator("[data-surroundings]")).to_contain_text(
+        f"Also affected by card {second.pk}"
+    )
     press(visitor, "a")
     assert_selected(visitor, second)
     expect(visitor.card(second.pk)).to_contain_text(f"Also affected by card {first.pk} (approved)")
@@ -105,7 +128,9 @@ def test_after_an_edit_elsewhere_the_new_card_is_decided_and_the_next_one_select
     assert get_status(replacement) == ApprovalStatus.DENIED
 
 
-def test_a_snoozed_card_stays_away_although_it_is_replaced_and_returns_on_time(office: Office, visit: Visit) -> None:
+def test_a_snoozed_card_stays_away_although_it_is_replaced_and_returns_on_time(
+    office: Office, visit: Visit
+) -> None:
     first, second, _ = waiting(office)
     visitor = in_the_inbox(visit)
     press(visitor, "s 1")
@@ -132,13 +157,19 @@ def test_u_undoes_one_approval_after_the_other(office: Office, visit: Visit) -> 
     press(visitor, "d 1")
     expect(toast(visitor)).to_have_count(3)
     press(visitor, "u")
-    await_that(lambda: get_status(second) == ApprovalStatus.SUPERSEDED, "the second approval is undone")
+    await_that(
+        lambda: get_status(second) == ApprovalStatus.SUPERSEDED, "the second approval is undone"
+    )
     press(visitor, "u")
-    await_that(lambda: get_status(first) == ApprovalStatus.SUPERSEDED, "the first approval is undone")
+    await_that(
+        lambda: get_status(first) == ApprovalStatus.SUPERSEDED, "the first approval is undone"
+    )
     expect(rows(visitor)).to_have_count(2)
 
 
-def test_the_focus_follows_the_selection_and_never_jumps_to_the_page(office: Office, visit: Visit) -> None:
+def test_the_focus_follows_the_selection_and_never_jumps_to_the_page(
+    office: Office, visit: Visit
+) -> None:
     first, second = waiting(office, 2)
     visitor = in_the_inbox(visit)
     row(visitor, first).locator("a").focus()
@@ -164,7 +195,9 @@ def test_a_removed_row_passes_its_focus_to_the_next(office: Office, visit: Visit
 def test_enter_and_digits_on_a_question_focus_its_answer(office: Office, visit: Visit) -> None:
     may_ask(office.workshop.employee)
     office.workshop.play(asking(ask(choices=["London", "Paris"])))
-    first, second = [question_of(office.await_status(office.submit().pk, RunStatus.WAITING)) for _ in range(2)]
+    first, second = [
+        question_of(office.await_status(office.submit().pk, RunStatus.WAITING)) for _ in range(2)
+    ]
     visitor = in_the_inbox(visit)
     assert_selected(visitor, first)
     press(visitor, "Enter")
@@ -173,7 +206,10 @@ def test_enter_and_digits_on_a_question_focus_its_answer(office: Office, visit: 
     press(visitor, "Escape 2")
     visitor.page.wait_for_function("() => window.wasPressed")
     assert_selected(visitor, second)
-    assert (get_status(first), get_status(second)) == (ApprovalStatus.ANSWERED, ApprovalStatus.PENDING)
+    assert (get_status(first), get_status(second)) == (
+        ApprovalStatus.ANSWERED,
+        ApprovalStatus.PENDING,
+    )
 
 
 def test_a_truncated_list_is_filled_again(office: Office, visit: Visit) -> None:
@@ -222,7 +258,9 @@ def test_a_refused_snooze_is_explained(office: Office, visit: Visit) -> None:
 
 def test_an_approval_can_be_undone_after_a_reload(office: Office, visit: Visit) -> None:
     first, second = waiting(office, 2)
-    decisions.approve(office.member("approver"), first.pk, decisions.Decision(first.digest, grace_s=30))
+    decisions.approve(
+        office.member("approver"), first.pk, decisions.Decision(first.digest, grace_s=30)
+    )
     visitor, other = in_the_inbox(visit), in_the_inbox(visit, "admin")
     assert_selected(visitor, second)
     expect(toast(visitor)).to_contain_text("Approved: Update record")

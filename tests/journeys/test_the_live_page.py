@@ -1,4 +1,5 @@
-"""The live panel loses no line and shows none twice, whatever happens to the page, its socket or the web."""
+"""The live panel loses no line and shows none twice, whatever happens to the page, its socket or
+the web."""
 
 from __future__ import annotations
 
@@ -22,9 +23,14 @@ pytestmark = pytest.mark.once
 
 def gates_and_calls(*gates: str) -> list[dict[str, object]]:
     """Build a pass for each gate: two quick reads beside one that waits at the gate."""
-    reads = [call("utility.calculate", operation="add", a=1, b=number) for number in range(2 * len(gates))]
+    reads = [
+        call("utility.calculate", operation="add", a=1, b=number)
+        for number in range(2 * len(gates))
+    ]
     return [
-        asking(call("probe.gate", name=gate), *reads[2 * place : 2 * place + 2], text=f"Now *{gate}*.")
+        asking(
+            call("probe.gate", name=gate), *reads[2 * place : 2 * place + 2], text=f"Now *{gate}*."
+        )
         for place, gate in enumerate(gates)
     ]
 
@@ -51,9 +57,13 @@ def test_a_reload_in_the_middle_shows_every_line_once(office: Office, visit: Vis
     expect(visitor.answer).to_have_text("Done.")
 
 
-def test_a_page_open_through_1000_events_shows_every_line_once(office: Office, visit: Visit) -> None:
+def test_a_page_open_through_1000_events_shows_every_line_once(
+    office: Office, visit: Visit
+) -> None:
     passes = [
-        asking(*[call("utility.calculate", operation="add", a=number, b=place) for place in range(100)])
+        asking(
+            *[call("utility.calculate", operation="add", a=number, b=place) for place in range(100)]
+        )
         for number in range(5)
     ]
     office.workshop.play(*passes)
@@ -67,7 +77,9 @@ def test_a_page_open_through_1000_events_shows_every_line_once(office: Office, v
     assert len(list_event_numbers(run_id)) > 1000
     expect(visitor.answer).to_have_text("Done.")
     visitor.assert_panel_is_whole(run_id)
-    assert [message["seq"] for message in select_events(visitor.received)] == list_event_numbers(run_id)[1:]
+    assert [message["seq"] for message in select_events(visitor.received)] == list_event_numbers(
+        run_id
+    )[1:]
 
 
 FLOOD = """async (count) => {
@@ -113,7 +125,9 @@ def test_a_line_costs_the_same_in_a_panel_of_5000_lines(office: Office, visit: V
 
 
 def test_an_updated_line_keeps_its_open_details_and_its_focus(office: Office, visit: Visit) -> None:
-    office.workshop.play(asking(call("probe.gate", name="one"), call("utility.calculate", operation="add", a=1, b=2)))
+    office.workshop.play(
+        asking(call("probe.gate", name="one"), call("utility.calculate", operation="add", a=1, b=2))
+    )
     office.recorder.hold("one")
     visitor = visit("operator")
     run_id = visitor.start("Dana", "Pass a gate")
@@ -142,7 +156,9 @@ def test_a_pass_is_the_same_live_and_loaded(office: Office, visit: Visit) -> Non
     reads = [call("utility.calculate", operation="add", a=1, b=number) for number in range(14)]
     office.workshop.play(
         asking(call("probe.gate", name="one"), call("probe.gate", name="two"), *reads),
-        asking(call("probe.gate", name="three"), call("utility.calculate", operation="add", a=2, b=2)),
+        asking(
+            call("probe.gate", name="three"), call("utility.calculate", operation="add", a=2, b=2)
+        ),
     )
     for gate in ("one", "two", "three"):
         office.recorder.hold(gate)
@@ -160,7 +176,14 @@ def test_a_pass_is_the_same_live_and_loaded(office: Office, visit: Visit) -> Non
     expect(visitor.page.locator("#timeline-1")).to_contain_text("5 more")
     expect(visitor.page.locator("#timeline-2 rect")).to_have_count(3)
     assert (
-        len(set(visitor.page.locator("#timeline-1 rect").evaluate_all("(all) => all.map((one) => one.outerHTML)"))) > 2
+        len(
+            set(
+                visitor.page.locator("#timeline-1 rect").evaluate_all(
+                    "(all) => all.map((one) => one.outerHTML)"
+                )
+            )
+        )
+        > 2
     )
     office.recorder.release("three")
     office.await_end(run_id)
@@ -192,9 +215,9 @@ def test_the_badge_is_the_same_live_and_loaded(office: Office, visit: Visit) -> 
         expect(loaded).to_have_text(words)
         assert loaded.get_attribute("class") == badge.get_attribute("class")
         shown = "(all) => all.map((one) => [one.dataset.when, one.hidden])"
-        assert [page.locator("[data-when]").evaluate_all(shown) for page in (visitor.page, other.page)] == (
-            [visitor.page.locator("[data-when]").evaluate_all(shown)] * 2
-        )
+        assert [
+            page.locator("[data-when]").evaluate_all(shown) for page in (visitor.page, other.page)
+        ] == ([visitor.page.locator("[data-when]").evaluate_all(shown)] * 2)
 
     await_gate(office, "one")
     assert_same("Running")
@@ -227,7 +250,9 @@ def test_the_answer_is_on_top_until_the_next_one(office: Office, visit: Visit) -
 
 
 def test_the_transcript_can_be_downloaded_from_the_page(office: Office, visit: Visit) -> None:
-    office.workshop.play(asking(call("utility.calculate", operation="add", a=1, b=2)), answer="It is 3.")
+    office.workshop.play(
+        asking(call("utility.calculate", operation="add", a=1, b=2)), answer="It is 3."
+    )
     run = office.submit("Calculate")
     office.await_end(run.pk)
     visitor = visit("viewer")
@@ -240,7 +265,9 @@ def test_the_transcript_can_be_downloaded_from_the_page(office: Office, visit: V
     assert coming.value.suggested_filename == f"run-{run.pk}.md"
 
 
-def start_writing(office: Office, visitor: Visitor, model: ModelServer, task: str, *answers: Response) -> int:
+def start_writing(
+    office: Office, visitor: Visitor, model: ModelServer, task: str, *answers: Response
+) -> int:
     """Start a run whose model writes these answers once the page is connected."""
     office.workshop.connect(model.url)
     office.recorder.hold("one")
@@ -252,7 +279,9 @@ def start_writing(office: Office, visitor: Visitor, model: ModelServer, task: st
     return run_id
 
 
-def test_streamed_text_is_shown_once_at_its_end(office: Office, visit: Visit, model: ModelServer) -> None:
+def test_streamed_text_is_shown_once_at_its_end(
+    office: Office, visit: Visit, model: ModelServer
+) -> None:
     visitor = visit("operator")
     task = "Write an answer that is long enough to be named by a model. " * 5
     answer = Response(text="This is *quite* a long answer, written word by word.", hold="middle")
@@ -268,7 +297,9 @@ def test_streamed_text_is_shown_once_at_its_end(office: Office, visit: Visit, mo
     visitor.assert_panel_is_whole(run_id)
 
 
-def test_interrupted_text_is_replaced_by_the_next_answer(office: Office, visit: Visit, model: ModelServer) -> None:
+def test_interrupted_text_is_replaced_by_the_next_answer(
+    office: Office, visit: Visit, model: ModelServer
+) -> None:
     visitor = visit("operator")
     answers = (
         Response(text="A first answer, which is never finished because it is cut.", fault="cut"),
@@ -277,7 +308,11 @@ def test_interrupted_text_is_replaced_by_the_next_answer(office: Office, visit: 
     run_id = start_writing(office, visitor, model, "Write an answer", *answers)
     streaming = visitor.page.locator(".model-text.streaming")
     expect(streaming).to_contain_text("Now another")
-    pieces = [message["payload"]["text"] for message in visitor.received if message["type"] == "assistant_delta"]
+    pieces = [
+        message["payload"]["text"]
+        for message in visitor.received
+        if message["type"] == "assistant_delta"
+    ]
     assert pieces[0].startswith("A first")
     expect(streaming).not_to_contain_text("A first")
     model.wait_for_held()
@@ -287,7 +322,9 @@ def test_interrupted_text_is_replaced_by_the_next_answer(office: Office, visit: 
     visitor.assert_panel_is_whole(run_id)
 
 
-def test_text_is_replaced_when_another_worker_takes_over(office: Office, visit: Visit, model: ModelServer) -> None:
+def test_text_is_replaced_when_another_worker_takes_over(
+    office: Office, visit: Visit, model: ModelServer
+) -> None:
     visitor = visit("operator")
     answer = Response(text="A first answer, of which the half is written.", hold="middle")
     run_id = start_writing(office, visitor, model, "Write an answer", answer)
@@ -303,16 +340,22 @@ def test_text_is_replaced_when_another_worker_takes_over(office: Office, visit: 
     visitor.assert_panel_is_whole(run_id)
 
 
-def test_a_pause_of_the_provider_is_shown_with_its_end(office: Office, visit: Visit, model: ModelServer) -> None:
+def test_a_pause_of_the_provider_is_shown_with_its_end(
+    office: Office, visit: Visit, model: ModelServer
+) -> None:
     office.workshop.connect(model.url)
     model.enqueue(failing(429, "slow down", Retry_After="100"), Response(text="Done."))
     visitor = visit("operator")
     run_id = visitor.start("Dana", "Answer")
     expect(visitor.page.locator("[data-badge]")).to_have_text("Waiting for the model")
-    expect(visitor.page.locator(".delayed")).to_contain_text(re.compile(r"server\. Next attempt in \d+ s"))
+    expect(visitor.page.locator(".delayed")).to_contain_text(
+        re.compile(r"server\. Next attempt in \d+ s")
+    )
     expect(visitor.page.locator(".continue")).to_be_hidden()
     visitor.page.reload()
-    expect(visitor.page.locator(".delayed")).to_contain_text(re.compile(r"server\. Next attempt in \d+ s"))
+    expect(visitor.page.locator(".delayed")).to_contain_text(
+        re.compile(r"server\. Next attempt in \d+ s")
+    )
     office.await_end(run_id)
     expect(visitor.page.locator("[data-badge]")).to_have_text("Finished without changes")
     expect(visitor.page.locator(".delayed")).to_be_hidden()
@@ -335,13 +378,22 @@ def test_the_lists_update_live(office: Office, visit: Visit) -> None:
     visitor.page.goto("/")
     expect(visitor.page.get_by_text("all caught up.")).to_be_visible()
     office.workshop.play(
-        asking(call("data.updateRecord", record_id=str(office.workshop.record().pk), changes={"score": 5}))
+        asking(
+            call(
+                "data.updateRecord",
+                record_id=str(office.workshop.record().pk),
+                changes={"score": 5},
+            )
+        )
     )
     run = office.submit("Set the score")
     (card,) = office.await_cards(run.pk)
     expect(visitor.page.locator("#waiting")).to_contain_text("Update record Acme Corp")
     expect(visitor.page.locator(".places [data-pending]")).to_have_text("1")
-    await_that(lambda: visitor.page.title().startswith("(1) "), "the title carries the number of waiting cards")
+    await_that(
+        lambda: visitor.page.title().startswith("(1) "),
+        "the title carries the number of waiting cards",
+    )
     office.workshop.deny(card)
     expect(visitor.page.get_by_text("all caught up.")).to_be_visible()
     expect(visitor.page.locator(".places [data-pending]")).to_be_hidden()

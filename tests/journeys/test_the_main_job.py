@@ -1,4 +1,5 @@
-"""The main job in a browser: a task is assigned, one change is approved, one is denied, and exactly that happens."""
+"""The main job in a browser: a task is assigned, one change is approved, one is denied, and exactly
+that happens."""
 
 from __future__ import annotations
 
@@ -45,7 +46,9 @@ def test_a_newcomer_approves_one_change_and_denies_another(office: Office, visit
     visitor.approve(visitor.card(approved.pk))
     expect(visitor.card(approved.pk)).to_contain_text("Approved by approver")
     expect(visitor.card(approved.pk).get_by_role("button", name="Undo")).to_be_visible()
-    expect(visitor.card(approved.pk).locator("[data-countdown]")).to_have_text(re.compile("^[0-5]$"))
+    expect(visitor.card(approved.pk).locator("[data-countdown]")).to_have_text(
+        re.compile("^[0-5]$")
+    )
     visitor.deny(visitor.card(denied.pk), REASON)
     expect(visitor.card(denied.pk)).to_contain_text("Denied by approver")
     expect(visitor.card(denied.pk)).to_contain_text(REASON)
@@ -53,7 +56,9 @@ def test_a_newcomer_approves_one_change_and_denies_another(office: Office, visit
     expect(visitor.answer).to_be_visible()
     expect(visitor.answer).to_contain_text(REASON)
     changed = load_record(approved)
-    expect(visitor.answer).to_contain_text(f"{changed.name} (record {changed.pk}): the status is now inactive")
+    expect(visitor.answer).to_contain_text(
+        f"{changed.name} (record {changed.pk}): the status is now inactive"
+    )
     expect(visitor.page.locator("[data-badge]")).to_have_text("Partly denied")
     visitor.assert_panel_is_whole(run_id)
 
@@ -109,7 +114,9 @@ def started_after_its_grace(card: Approval) -> bool:
 @pytest.mark.once
 def test_calls_of_one_pass_run_in_parallel(office: Office, visit: Visit) -> None:
     gates = ("left", "middle", "right")
-    office.workshop.play({"calls": [{"tool": "probe.gate", "params": {"name": gate}} for gate in gates]})
+    office.workshop.play(
+        {"calls": [{"tool": "probe.gate", "params": {"name": gate}} for gate in gates]}
+    )
     for gate in gates:
         office.recorder.hold(gate)
     visitor = visit("operator")

@@ -1,4 +1,5 @@
-"""The run page in a browser: its bar, following the newest line, late viewers, and the playback with its export."""
+"""The run page in a browser: its bar, following the newest line, late viewers, and the playback
+with its export."""
 
 from __future__ import annotations
 
@@ -26,11 +27,15 @@ IS_NEWEST_IN_VIEW = """() => {
 }"""
 
 
-def test_the_bar_shows_the_state_of_the_run_and_links_to_what_it_needs(office: Office, visit: Visit) -> None:
+def test_the_bar_shows_the_state_of_the_run_and_links_to_what_it_needs(
+    office: Office, visit: Visit
+) -> None:
     record = office.workshop.record()
     office.recorder.hold("one")
     changed = {"record_id": str(record.pk), "changes": {"status": "inactive"}}
-    office.workshop.play(asking(call("probe.gate", name="one")), asking(call("data.updateRecord", **changed)))
+    office.workshop.play(
+        asking(call("probe.gate", name="one")), asking(call("data.updateRecord", **changed))
+    )
     visitor = visit("approver")
     run_id = visitor.start("Dana", "Set the record to inactive")
     office.recorder.await_arrival("one")
@@ -41,7 +46,9 @@ def test_the_bar_shows_the_state_of_the_run_and_links_to_what_it_needs(office: O
     expect(bar).to_contain_text("1 approval needed")
     bar.get_by_role("link", name="Review").click()
     expect(visitor.card(card.pk)).to_be_focused()
-    expect(visitor.page.locator(f"#call-{card.tool_call_id} .call-brief")).to_contain_text(record.name)
+    expect(visitor.page.locator(f"#call-{card.tool_call_id} .call-brief")).to_contain_text(
+        record.name
+    )
     visitor.approve(visitor.card(card.pk))
     office.end_grace()
     office.await_end(run_id)
@@ -53,12 +60,16 @@ def test_the_bar_shows_the_state_of_the_run_and_links_to_what_it_needs(office: O
 
 
 def play_gates(office: Office, *later: dict[str, Any]) -> list[str]:
-    """Prepare four passes with a gate and three more lines each, hold their gates, and add later passes."""
+    """Prepare four passes with a gate and three more lines each, hold their gates, and add later
+    passes."""
     gates = [f"gate {number}" for number in range(4)]
     reads = [call("utility.calculate", operation="add", a=1, b=number) for number in range(12)]
     for gate in gates:
         office.recorder.hold(gate)
-    passes = [asking(call("probe.gate", name=gate), *reads[3 * at : 3 * at + 3]) for at, gate in enumerate(gates)]
+    passes = [
+        asking(call("probe.gate", name=gate), *reads[3 * at : 3 * at + 3])
+        for at, gate in enumerate(gates)
+    ]
     office.workshop.play(*passes, *later)
     office.workshop.allow_passes(10)
     return gates
@@ -71,7 +82,9 @@ def open_gate(office: Office, visitor: Visitor, gates: list[str], number: int) -
     expect(visitor.page.locator(f".call[data-pass='{number + 1}']")).to_have_count(4)
 
 
-def test_the_page_follows_the_newest_line_until_the_reader_scrolls_up(office: Office, visit: Visit) -> None:
+def test_the_page_follows_the_newest_line_until_the_reader_scrolls_up(
+    office: Office, visit: Visit
+) -> None:
     gates = play_gates(office)
     visitor = visit("operator")
     page = visitor.page
@@ -97,7 +110,9 @@ def test_the_page_follows_the_newest_line_until_the_reader_scrolls_up(office: Of
     page.wait_for_function(IS_NEWEST_IN_VIEW)
 
 
-def test_a_live_run_opens_at_its_newest_line_unless_the_address_names_a_place(office: Office, visit: Visit) -> None:
+def test_a_live_run_opens_at_its_newest_line_unless_the_address_names_a_place(
+    office: Office, visit: Visit
+) -> None:
     gates = play_gates(office)
     run = office.submit("Pass four gates")
     visitor = visit("viewer")
@@ -140,9 +155,13 @@ ARE_DRAWN = """() => new Promise((done) => {
 """The page draws lines for up to ten frames before it follows them."""
 
 
-def test_the_page_stays_where_the_reader_selects_writes_or_decides(office: Office, visit: Visit) -> None:
+def test_the_page_stays_where_the_reader_selects_writes_or_decides(
+    office: Office, visit: Visit
+) -> None:
     changed = {"record_id": str(office.workshop.record().pk), "changes": {"status": "inactive"}}
-    gates = play_gates(office, asking(call("data.updateRecord", **changed), call("probe.gate", name="last gate")))
+    gates = play_gates(
+        office, asking(call("data.updateRecord", **changed), call("probe.gate", name="last gate"))
+    )
     office.recorder.hold("last gate")
     visitor = visit("approver")
     page = visitor.page
@@ -172,9 +191,13 @@ def test_the_page_stays_where_the_reader_selects_writes_or_decides(office: Offic
     expect(page.get_by_role("button", name="Newest")).to_be_visible()
 
 
-def test_a_late_reader_sees_the_text_from_its_beginning(office: Office, visit: Visit, model: ModelServer) -> None:
+def test_a_late_reader_sees_the_text_from_its_beginning(
+    office: Office, visit: Visit, model: ModelServer
+) -> None:
     office.workshop.connect(model.url)
-    model.enqueue(Response(text="This is quite a long answer, written word by word.", hold="middle"))
+    model.enqueue(
+        Response(text="This is quite a long answer, written word by word.", hold="middle")
+    )
     run = office.submit("Write an answer")
     model.wait_for_held()
     visitor = visit("viewer")
@@ -190,14 +213,21 @@ def test_a_late_reader_sees_the_text_from_its_beginning(office: Office, visit: V
 
 
 @pytest.mark.every_commit
-def test_a_run_can_be_played_back_and_exported(office: Office, visit: Visit, chromium: Browser, tmp_path: Path) -> None:
-    office.workshop.play(asking(call("utility.calculate", operation="add", a=40, b=2), text="I add them."))
+def test_a_run_can_be_played_back_and_exported(
+    office: Office, visit: Visit, chromium: Browser, tmp_path: Path
+) -> None:
+    office.workshop.play(
+        asking(call("utility.calculate", operation="add", a=40, b=2), text="I add them.")
+    )
     run = office.submit("Add 40 and 2")
     office.await_end(run.pk)
     visitor = visit("viewer")
     visitor.open_run(run.pk)
     visitor.page.get_by_role("link", name="Playback").click()
-    entries, current = visitor.page.locator("[data-at]:visible"), visitor.page.locator("[data-current]")
+    entries, current = (
+        visitor.page.locator("[data-at]:visible"),
+        visitor.page.locator("[data-current]"),
+    )
     expect(entries).to_have_count(1)
     for number in range(2, run.events.count() + 1):
         visitor.page.get_by_role("button", name="Next").click()
@@ -217,7 +247,12 @@ def test_a_run_can_be_played_back_and_exported(office: Office, visit: Visit, chr
     page = chromium.new_page()
     complaints: list[str] = []
     page.on("console", lambda message: complaints.append(message.text))
-    page.on("request", lambda request: complaints.append(request.url) if "replay.html" not in request.url else None)
+    page.on(
+        "request",
+        lambda request: (
+            complaints.append(request.url) if "replay.html" not in request.url else None
+        ),
+    )
     page.goto((tmp_path / "replay.html").as_uri())
     expect(page.locator("[data-at]:visible")).to_have_count(1)
     page.get_by_role("button", name="Next").click()
@@ -251,7 +286,9 @@ def test_a_link_to_a_moment_opens_it_whatever_is_skipped(office: Office, visit: 
     expect(current).to_have_id(f"event-{decided}")
     skip.uncheck()
     expect(current).to_have_id(f"event-{decided}")
-    expect(clock).to_have_text(re.compile(rf"^{current.locator('time').inner_text()} of 1:05:\d\d$"))
+    expect(clock).to_have_text(
+        re.compile(rf"^{current.locator('time').inner_text()} of 1:05:\d\d$")
+    )
     for is_skipped in (False, True):
         skip.set_checked(is_skipped)
         address = str(link.get_attribute("href"))

@@ -1,4 +1,5 @@
-"""In a browser: a read tool is found in the catalog, tried by hand, and the run's page shows its result."""
+"""In a browser: a read tool is found in the catalog, tried by hand, and the run's page shows its
+result."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ def open_form(page: Page, words: str) -> Locator:
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
 @pytest.mark.every_commit
-def test_a_tool_is_tried_and_its_result_is_shown(office: Office, visit: Visit, scripts: bool) -> None:
+def test_a_tool_is_tried_and_its_result_is_shown(
+    office: Office, visit: Visit, scripts: bool
+) -> None:
     office.workshop.record(name="Acme Corp", region="EU")
     office.workshop.record(name="Initech", region="US")
     visitor = visit("operator", scripts=scripts)
@@ -53,16 +56,18 @@ def test_a_tool_is_tried_and_its_result_is_shown(office: Office, visit: Visit, s
     assert load_run(run_id).created_by == office.member("operator").user
 
 
-def test_an_error_is_shown_at_its_field_and_the_values_are_kept(office: Office, visit: Visit) -> None:
+def test_an_error_is_shown_at_its_field_and_the_values_are_kept(
+    office: Office, visit: Visit
+) -> None:
     page = visit("operator").page
     form = open_form(page, "calculate")
     form.locator("[name='param.operation']").select_option("divide")
     form.locator("[name='param.a']").fill("12")
     form.get_by_role("button", name="Try").click()
     form = page.locator("details.try[open] form")
-    expect(form.locator("label", has=page.locator("[name='param.b']")).get_by_role("alert")).to_have_text(
-        "This is required."
-    )
+    expect(
+        form.locator("label", has=page.locator("[name='param.b']")).get_by_role("alert")
+    ).to_have_text("This is required.")
     expect(form.locator("[name='param.a']")).to_have_value("12")
     form.locator("[name='param.b']").fill("4")
     form.get_by_role("button", name="Try").click()

@@ -1,4 +1,5 @@
-"""The page of the REST API: reading operations have example ids, and operations that change something have none."""
+"""The page of the REST API: reading operations have example ids, and operations that change
+something have none."""
 
 from __future__ import annotations
 
@@ -36,7 +37,10 @@ def execute(page: Page, name: str) -> tuple[int, Any]:
 
 def start_waiting_run(office: Office) -> tuple[Run, Approval]:
     workshop = office.workshop
-    workshop.play(asking(call("utility.calculate", operation="add", a=1, b=2)), asking(call("probe.effect", name="a")))
+    workshop.play(
+        asking(call("utility.calculate", operation="add", a=1, b=2)),
+        asking(call("probe.effect", name="a")),
+    )
     run = office.submit()
     (card,) = office.await_cards(run.pk)
     return run, card
@@ -46,7 +50,9 @@ def test_example_ids_belong_to_rows_of_the_reader(office: Office, visit: Visit) 
     run, card = start_waiting_run(office)
     page = visit("operator").page
     asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url) if "/api/" in request.url else None)
+    page.on(
+        "request", lambda request: asked.append(request.url) if "/api/" in request.url else None
+    )
     page.goto("/api/docs")
     expect(page.locator(".opblock").last).to_be_visible()
     for name, wanted in (
@@ -62,7 +68,12 @@ def test_example_ids_belong_to_rows_of_the_reader(office: Office, visit: Visit) 
     office.await_end(run.pk)
 
 
-CHANGES = {"cancel_run": "run_id", "approve": "approval_id", "deny": "approval_id", "resolve_tool_call": "call_id"}
+CHANGES = {
+    "cancel_run": "run_id",
+    "approve": "approval_id",
+    "deny": "approval_id",
+    "resolve_tool_call": "call_id",
+}
 
 
 def test_operations_that_change_something_have_no_example_ids(office: Office, visit: Visit) -> None:
@@ -75,11 +86,15 @@ def test_operations_that_change_something_have_no_example_ids(office: Office, vi
         block = open_form(page, name)
         expect(block.locator(f"tr[data-param-name={field}] input")).to_have_value("")
         block.get_by_role("button", name="Execute").click()
-        expect(block.locator(f"tr[data-param-name={field}] input")).to_have_class(re.compile("invalid"))
+        expect(block.locator(f"tr[data-param-name={field}] input")).to_have_class(
+            re.compile("invalid")
+        )
     assert office.workshop.card(run).status == ApprovalStatus.PENDING
     bodies = open_form(page, "decide_many"), open_form(page, "start_run")
     for body in bodies:
-        expect(body.locator("textarea").first).not_to_have_value(re.compile(rf'_id": "({card.pk}|{run.employee_id})"'))
+        expect(body.locator("textarea").first).not_to_have_value(
+            re.compile(rf'_id": "({card.pk}|{run.employee_id})"')
+        )
     office.workshop.deny(card)
     office.await_end(run.pk)
 
@@ -95,7 +110,9 @@ def test_operations_are_shown_without_example_ids_if_those_cannot_be_loaded(visi
     page = visit("operator").page
     page.route("**/api/runs?*", lambda route: route.abort())
     page.goto("/api/docs")
-    expect(open_form(page, "show_run").locator("tr[data-param-name=run_id] input")).to_have_value("")
+    expect(open_form(page, "show_run").locator("tr[data-param-name=run_id] input")).to_have_value(
+        ""
+    )
 
 
 def test_operations_have_no_example_ids_without_a_login(office: Office, visit: Visit) -> None:

@@ -1,4 +1,5 @@
-"""Typed letters decide nothing in any control; they decide only with nothing open and nothing focused."""
+"""Typed letters decide nothing in any control; they decide only with nothing open and nothing
+focused."""
 
 from __future__ import annotations
 
@@ -8,7 +9,13 @@ from playwright.sync_api import Locator, expect
 from agents.runs.models import Approval, ApprovalStatus
 from tests.features import feature
 from tests.journeys.office import Office
-from tests.journeys.test_the_inbox_by_keyboard import assert_selected, in_the_inbox, press, toast, waiting
+from tests.journeys.test_the_inbox_by_keyboard import (
+    assert_selected,
+    in_the_inbox,
+    press,
+    toast,
+    waiting,
+)
 from tests.journeys.visitor import Visit, Visitor
 
 pytestmark = pytest.mark.once
@@ -65,8 +72,14 @@ def switch_keys_on(visitor: Visitor) -> None:
     press(visitor, "Escape")
 
 
-@feature("The inbox", "Typing never decides a card, whatever control has the focus", "static/js/frame/key_guard.js")
-def test_a_sentence_typed_into_each_control_of_each_page_decides_nothing(office: Office, visit: Visit) -> None:
+@feature(
+    "The inbox",
+    "Typing never decides a card, whatever control has the focus",
+    "static/js/frame/key_guard.js",
+)
+def test_a_sentence_typed_into_each_control_of_each_page_decides_nothing(
+    office: Office, visit: Visit
+) -> None:
     first, *_ = waiting(office, 2)
     waiting(office, 1, deletes=True)
     visitor, typed = in_the_inbox(visit), 0
@@ -91,7 +104,9 @@ def test_a_sentence_typed_into_each_control_of_each_page_decides_nothing(office:
 
 
 @pytest.mark.parametrize("form", [".save-view", ".deny"])
-def test_no_key_decides_while_a_closed_form_has_the_focus(office: Office, visit: Visit, form: str) -> None:
+def test_no_key_decides_while_a_closed_form_has_the_focus(
+    office: Office, visit: Visit, form: str
+) -> None:
     first, *_ = waiting(office, 2)
     visitor = in_the_inbox(visit)
     visitor.page.goto("/approvals/?sort=asked")
@@ -105,7 +120,9 @@ def test_no_key_decides_while_a_closed_form_has_the_focus(office: Office, visit:
     office.workshop.undo(Approval.objects.get(pk=first.pk))
 
 
-def test_closing_a_form_with_the_pointer_enables_the_keys_again(office: Office, visit: Visit) -> None:
+def test_closing_a_form_with_the_pointer_enables_the_keys_again(
+    office: Office, visit: Visit
+) -> None:
     first, second = waiting(office, 2)
     visitor = in_the_inbox(visit)
     assert_selected(visitor, first)
@@ -128,7 +145,9 @@ def test_an_opened_form_receives_the_following_letters(office: Office, visit: Vi
 
 
 @pytest.mark.parametrize("form", [".save-view", ".deny", ".edit"])
-def test_no_key_decides_beside_an_open_form_and_escape_closes_it(office: Office, visit: Visit, form: str) -> None:
+def test_no_key_decides_beside_an_open_form_and_escape_closes_it(
+    office: Office, visit: Visit, form: str
+) -> None:
     first, *_ = waiting(office, 2)
     visitor = in_the_inbox(visit)
     visitor.page.goto("/approvals/?sort=asked")

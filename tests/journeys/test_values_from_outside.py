@@ -1,4 +1,5 @@
-"""In the browser: a card names a value from outside, and its link leads to the line of the call that brought it."""
+"""In the browser: a card names a value from outside, and its link leads to the line of the call
+that brought it."""
 
 from __future__ import annotations
 
@@ -27,7 +28,11 @@ def run(office: Office) -> Run:
     AllowedHost.objects.create(organization=workshop.organization, host=PAGE_HOST)
     bump_tools_version(workshop.organization.pk)
     Grant.objects.create(employee=workshop.employee, tool=ReadPage.name)
-    changes = {"email": SAMPLE_VALUE, "notes": "Invoices moved. Account DE89370400440532013000.", "region": "Benelux"}
+    changes = {
+        "email": SAMPLE_VALUE,
+        "notes": "Invoices moved. Account DE89370400440532013000.",
+        "region": "Benelux",
+    }
     workshop.play(
         asking(call(ReadPage.name, url=f"https://{PAGE_HOST}{SAMPLE_PATH}")),
         asking(call("data.updateRecord", record_id=workshop.record().pk, changes=changes)),
@@ -36,7 +41,9 @@ def run(office: Office) -> Run:
 
 
 @pytest.mark.parametrize("scripts", [True, False])
-def test_the_link_opens_the_call_that_returned_the_value(office: Office, visit: Visit, run: Run, scripts: bool) -> None:
+def test_the_link_opens_the_call_that_returned_the_value(
+    office: Office, visit: Visit, run: Run, scripts: bool
+) -> None:
     (card,) = office.await_cards(run.pk)
     visitor = visit("approver", scripts=scripts)
     visitor.page.goto(f"/approvals/{card.pk}/")
@@ -51,7 +58,9 @@ def test_the_link_opens_the_call_that_returned_the_value(office: Office, visit: 
     expect(visitor.page.locator(f"#call-{pk}")).to_be_in_viewport()
 
 
-def test_the_line_passes_axe_and_fits_narrow_screens(office: Office, visit: Visit, run: Run) -> None:
+def test_the_line_passes_axe_and_fits_narrow_screens(
+    office: Office, visit: Visit, run: Run
+) -> None:
     (card,) = office.await_cards(run.pk)
     visitor = visit("approver")
     for width in (1440, 360):

@@ -1,4 +1,5 @@
-"""Cards that need two people: a vote appears wherever the card is open, and the next press warns first."""
+"""Cards that need two people: a vote appears wherever the card is open, and the next press warns
+first."""
 
 from __future__ import annotations
 
@@ -15,7 +16,15 @@ from tests.features import feature
 from tests.journeys.cut_links import SocketLink
 from tests.journeys.office import Office
 from tests.journeys.test_bulk_decisions import confirm
-from tests.journeys.test_the_inbox_by_keyboard import assert_selected, in_the_inbox, press, row, rows, toast, waiting
+from tests.journeys.test_the_inbox_by_keyboard import (
+    assert_selected,
+    in_the_inbox,
+    press,
+    row,
+    rows,
+    toast,
+    waiting,
+)
 from tests.journeys.visitor import Visit, Visitor
 
 pytestmark = pytest.mark.once
@@ -24,7 +33,10 @@ pytestmark = pytest.mark.once
 @pytest.fixture(autouse=True)
 def _two_people(office: Office) -> None:
     ApprovalRule.objects.create(
-        organization=office.workshop.organization, name="two people", needed=2, tool="data.updateRecord"
+        organization=office.workshop.organization,
+        name="two people",
+        needed=2,
+        tool="data.updateRecord",
     )
 
 
@@ -42,7 +54,9 @@ def standing(visitor: Visitor, card: Approval) -> Locator:
     "static/js/cards/votes.js",
 )
 @pytest.mark.every_commit
-def test_a_vote_and_its_withdrawal_reach_the_inbox_the_card_and_the_run(office: Office, visit: Visit) -> None:
+def test_a_vote_and_its_withdrawal_reach_the_inbox_the_card_and_the_run(
+    office: Office, visit: Visit
+) -> None:
     (card,) = waiting(office, 1)
     inbox, page, run = (visit("admin") for _ in range(3))
     inbox.page.goto("/approvals/")
@@ -62,7 +76,9 @@ def test_a_vote_and_its_withdrawal_reach_the_inbox_the_card_and_the_run(office: 
     assert get_status(card) == ApprovalStatus.PENDING
 
 
-def test_the_first_press_after_a_vote_warns_and_the_second_decides(office: Office, visit: Visit) -> None:
+def test_the_first_press_after_a_vote_warns_and_the_second_decides(
+    office: Office, visit: Visit
+) -> None:
     (card,) = waiting(office, 1)
     visitor = in_the_inbox(visit, "admin")
     assert_selected(visitor, card)
@@ -76,7 +92,9 @@ def test_the_first_press_after_a_vote_warns_and_the_second_decides(office: Offic
     office.workshop.undo(Approval.objects.get(pk=card.pk), by=office.member("admin"))
 
 
-def test_a_vote_and_its_withdrawal_are_announced_and_each_warns_before_a_denial(office: Office, visit: Visit) -> None:
+def test_a_vote_and_its_withdrawal_are_announced_and_each_warns_before_a_denial(
+    office: Office, visit: Visit
+) -> None:
     (card,) = waiting(office, 1)
     visitor = in_the_inbox(visit, "admin")
     assert_selected(visitor, card)
@@ -110,10 +128,14 @@ def test_a_vote_of_the_same_person_elsewhere_removes_the_buttons_without_a_warni
     assert not Vote.objects.filter(withdrawn_at=None).exists()
 
 
-def test_a_deputy_is_told_that_both_share_one_vote_and_cannot_approve(office: Office, visit: Visit) -> None:
+def test_a_deputy_is_told_that_both_share_one_vote_and_cannot_approve(
+    office: Office, visit: Visit
+) -> None:
     (card,) = waiting(office, 1)
     principal, deputy = office.member("approver"), office.member("admin")
-    Deputy.objects.create(member=principal, deputy=deputy, ends_at=timezone.now() + timedelta(hours=1))
+    Deputy.objects.create(
+        member=principal, deputy=deputy, ends_at=timezone.now() + timedelta(hours=1)
+    )
     visitor = in_the_inbox(visit, "admin")
     assert_selected(visitor, card)
     office.workshop.approve(card)
@@ -126,14 +148,18 @@ def test_a_deputy_is_told_that_both_share_one_vote_and_cannot_approve(office: Of
     assert get_status(card) == ApprovalStatus.PENDING
 
 
-def test_a_vote_that_no_event_announced_is_caught_by_the_server(office: Office, visit: Visit) -> None:
+def test_a_vote_that_no_event_announced_is_caught_by_the_server(
+    office: Office, visit: Visit
+) -> None:
     (card,) = waiting(office, 1)
     visitor = visit("admin")
     visitor.block_sockets()
     visitor.page.goto(f"/approvals/{card.pk}/")
     office.workshop.approve(card)
     visitor.approve(visitor.card(card.pk))
-    expect(visitor.card(card.pk)).to_contain_text("the approvals have changed: it is now approved by acme-approver")
+    expect(visitor.card(card.pk)).to_contain_text(
+        "the approvals have changed: it is now approved by acme-approver"
+    )
     expect(standing(visitor, card)).to_contain_text("Approved by acme-approver")
     assert get_status(card) == ApprovalStatus.PENDING
     visitor.approve(visitor.card(card.pk))
@@ -141,7 +167,9 @@ def test_a_vote_that_no_event_announced_is_caught_by_the_server(office: Office, 
     office.workshop.undo(Approval.objects.get(pk=card.pk), by=office.member("admin"))
 
 
-def test_a_vote_missed_during_a_lost_connection_is_shown_afterwards(office: Office, visit: Visit) -> None:
+def test_a_vote_missed_during_a_lost_connection_is_shown_afterwards(
+    office: Office, visit: Visit
+) -> None:
     (card,) = waiting(office, 1)
     visitor = visit("admin")
     link = SocketLink(visitor)
@@ -158,7 +186,9 @@ def test_a_vote_missed_during_a_lost_connection_is_shown_afterwards(office: Offi
     "Cards that the reader has approved wait for others at the end of the list, and can be collapsed",
     "static/js/inbox/rows.js",
 )
-def test_voting_selects_the_next_card_and_the_row_waits_for_others(office: Office, visit: Visit) -> None:
+def test_voting_selects_the_next_card_and_the_row_waits_for_others(
+    office: Office, visit: Visit
+) -> None:
     first, second = waiting(office, 2)
     visitor = in_the_inbox(visit)
     assert_selected(visitor, first)
@@ -179,7 +209,9 @@ def test_voting_selects_the_next_card_and_the_row_waits_for_others(office: Offic
     expect(row(visitor, first)).to_be_visible()
 
 
-def test_the_voter_stays_with_the_last_card_if_none_is_left_to_decide(office: Office, visit: Visit) -> None:
+def test_the_voter_stays_with_the_last_card_if_none_is_left_to_decide(
+    office: Office, visit: Visit
+) -> None:
     first, second = waiting(office, 2)
     visitor = in_the_inbox(visit)
     for card in (first, second):
@@ -190,7 +222,9 @@ def test_the_voter_stays_with_the_last_card_if_none_is_left_to_decide(office: Of
     assert_selected(visitor, second)
 
 
-def test_voting_on_the_page_of_a_card_shows_what_is_still_needed(office: Office, visit: Visit) -> None:
+def test_voting_on_the_page_of_a_card_shows_what_is_still_needed(
+    office: Office, visit: Visit
+) -> None:
     (card,) = waiting(office, 1)
     visitor = visit("approver")
     visitor.page.goto(f"/approvals/{card.pk}/")
@@ -223,6 +257,8 @@ def test_votes_of_a_bulk_are_undone_together(office: Office, visit: Visit) -> No
     expect(toast(visitor)).to_contain_text("Approved: 0 cards. 2 need more people.")
     toast(visitor).get_by_role("button", name="Undo").click()
     expect(visitor.page.locator("[data-toasts]")).to_contain_text("Undone: 2 votes withdrawn.")
-    await_that(lambda: not Vote.objects.filter(withdrawn_at=None).exists(), "both votes are withdrawn")
+    await_that(
+        lambda: not Vote.objects.filter(withdrawn_at=None).exists(), "both votes are withdrawn"
+    )
     for card in cards:
         expect(row(visitor, card)).not_to_contain_text("you approved")

@@ -13,7 +13,11 @@ from tests.workshop import asking, call
 pytestmark = pytest.mark.once
 
 
-@feature("Pages", "A decided card on an open screen shows what happened then", "static/js/cards/outcomes.js")
+@feature(
+    "Pages",
+    "A decided card on an open screen shows what happened then",
+    "static/js/cards/outcomes.js",
+)
 def test_the_inbox_and_the_history_follow_a_decided_card(office: Office, visit: Visit) -> None:
     record = office.workshop.record()
     update = call("data.updateRecord", record_id=str(record.pk), changes={"status": "inactive"})

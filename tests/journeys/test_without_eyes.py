@@ -12,7 +12,14 @@ from agents.runs.models import Approval, ApprovalStatus
 from tests.features import feature
 from tests.journeys.cut_links import SocketLink
 from tests.journeys.office import Office
-from tests.journeys.test_the_inbox_by_keyboard import assert_selected, in_the_inbox, press, row, toast, waiting
+from tests.journeys.test_the_inbox_by_keyboard import (
+    assert_selected,
+    in_the_inbox,
+    press,
+    row,
+    toast,
+    waiting,
+)
 from tests.journeys.visitor import Visit, Visitor
 from tests.workshop import asking, call
 
@@ -36,7 +43,11 @@ def evaluate_look(visitor: Visitor, card: Approval) -> Any:
     return row(visitor, card).locator("a").evaluate(LOOK)
 
 
-@feature("The inbox", "Moving through the list names each card and moves the focus", "static/js/inbox/inbox.js")
+@feature(
+    "The inbox",
+    "Moving through the list names each card and moves the focus",
+    "static/js/inbox/inbox.js",
+)
 def test_j_and_k_announce_the_card_and_move_the_focus(office: Office, visit: Visit) -> None:
     first, second, _ = waiting(office)
     visitor = in_the_inbox(visit)
@@ -63,10 +74,14 @@ def test_a_new_card_is_announced_by_name(office: Office, visit: Visit) -> None:
     waiting(office, 1)
     visitor = in_the_inbox(visit)
     waiting(office, 1, deletes=True)
-    expect(announcer(visitor)).to_have_text(re.compile("New card: .*delete.* 2 waiting.", re.IGNORECASE))
+    expect(announcer(visitor)).to_have_text(
+        re.compile("New card: .*delete.* 2 waiting.", re.IGNORECASE)
+    )
 
 
-@feature("The inbox", "System colors show what is selected and ticked", "static/css/forced-colors.css")
+@feature(
+    "The inbox", "System colors show what is selected and ticked", "static/css/forced-colors.css"
+)
 def test_system_colors_show_what_is_selected_and_ticked(office: Office, visit: Visit) -> None:
     first, second, _ = waiting(office)
     visitor = in_the_inbox(visit)
@@ -102,7 +117,9 @@ def test_a_lost_and_a_restored_connection_are_announced(office: Office, visit: V
     link.cut()
     expect(visitor.page.locator("[data-bar-lost]")).to_be_visible()
     expect(doing).to_be_hidden()
-    assert "before the connection was lost" in visitor.page.locator("#run-status").evaluate(TEXT_AFTER)
+    assert "before the connection was lost" in visitor.page.locator("#run-status").evaluate(
+        TEXT_AFTER
+    )
     expect(announcer(visitor)).to_contain_text("Connection lost")
     link.mend()
     expect(doing).to_be_visible()
@@ -113,9 +130,13 @@ def test_a_lost_and_a_restored_connection_are_announced(office: Office, visit: V
 
 
 @feature(
-    "The inbox", "On a slow connection, the previous card is never shown for a new selection", "static/js/inbox/pane.js"
+    "The inbox",
+    "On a slow connection, the previous card is never shown for a new selection",
+    "static/js/inbox/pane.js",
 )
-def test_a_slow_link_never_shows_an_earlier_card_under_a_new_selection(office: Office, visit: Visit) -> None:
+def test_a_slow_link_never_shows_an_earlier_card_under_a_new_selection(
+    office: Office, visit: Visit
+) -> None:
     first, second, _ = waiting(office)
     visitor, held = visit("approver"), list[Route]()
     visitor.page.route(CARD_ADDRESS, lambda route: held.append(route), times=1)  # noqa: PLW0108 - Playwright inspects it
@@ -148,7 +169,9 @@ def test_a_card_that_failed_to_load_can_be_requested_again(office: Office, visit
 
 
 @pytest.mark.parametrize("key", ["e", "o", "x"])
-def test_a_key_without_a_card_is_explained_on_the_screen(office: Office, visit: Visit, key: str) -> None:
+def test_a_key_without_a_card_is_explained_on_the_screen(
+    office: Office, visit: Visit, key: str
+) -> None:
     visitor = in_the_inbox(visit)
     press(visitor, key)
     expect(toast(visitor)).to_be_visible()

@@ -24,10 +24,17 @@ pytestmark = pytest.mark.once
     "templates/cards/decide.html",
 )
 @pytest.mark.every_commit
-def test_a_card_is_approved_another_denied_and_the_answer_read(office: Office, visit: Visit) -> None:
+def test_a_card_is_approved_another_denied_and_the_answer_read(
+    office: Office, visit: Visit
+) -> None:
     records = [office.workshop.record(name=name) for name in ("Acme Corp", "Borealis Freight")]
-    changes = [call("data.updateRecord", record_id=str(each.pk), changes={"status": "inactive"}) for each in records]
-    office.workshop.play(asking(*changes, text="I *suggest* two changes."), answer="They are changed.")
+    changes = [
+        call("data.updateRecord", record_id=str(each.pk), changes={"status": "inactive"})
+        for each in records
+    ]
+    office.workshop.play(
+        asking(*changes, text="I *suggest* two changes."), answer="They are changed."
+    )
     visitor = visit("approver", scripts=False)
     run_id = visitor.start("Dana", "Change two records")
     first, second = office.await_cards(run_id, 2)
@@ -57,7 +64,9 @@ def test_a_card_is_approved_another_denied_and_the_answer_read(office: Office, v
 
 def test_a_card_can_be_edited_undone_and_confirmed(office: Office, visit: Visit) -> None:
     records = [office.workshop.record(name=f"Lead {number}") for number in range(3)]
-    office.workshop.play(asking(call("data.bulkDelete", record_ids=[str(record.pk) for record in records])))
+    office.workshop.play(
+        asking(call("data.bulkDelete", record_ids=[str(record.pk) for record in records]))
+    )
     run_id = office.submit("Delete the leads").pk
     (card,) = office.await_cards(run_id)
     visitor = visit("approver", scripts=False)
@@ -65,7 +74,9 @@ def test_a_card_can_be_edited_undone_and_confirmed(office: Office, visit: Visit)
     visitor.page.goto("/approvals/")
     shown = visitor.card(card.pk)
     shown.get_by_text("Edit…").click()
-    shown.locator("textarea[name='param.record_ids']").fill("\n".join(str(record.pk) for record in records[:2]))
+    shown.locator("textarea[name='param.record_ids']").fill(
+        "\n".join(str(record.pk) for record in records[:2])
+    )
     shown.get_by_role("button", name="Preview changes").click()
     (edited,) = office.workshop.cards(load_run(run_id))
     expect(visitor.card(edited.pk)).to_contain_text("What changed since the earlier card")
@@ -91,10 +102,14 @@ def test_a_card_can_be_edited_undone_and_confirmed(office: Office, visit: Visit)
     assert ToolCall.objects.get(run_id=run_id).attempts == 1
 
 
-@feature("The inbox", "A card is snoozed and moved back without scripts", "templates/approvals/one.html")
+@feature(
+    "The inbox", "A card is snoozed and moved back without scripts", "templates/approvals/one.html"
+)
 def test_a_card_can_be_snoozed_and_moved_back(office: Office, visit: Visit) -> None:
     record = office.workshop.record(name="Acme Corp")
-    office.workshop.play(asking(call("data.updateRecord", record_id=str(record.pk), changes={"status": "inactive"})))
+    office.workshop.play(
+        asking(call("data.updateRecord", record_id=str(record.pk), changes={"status": "inactive"}))
+    )
     (card,) = office.await_cards(office.submit("Change a record").pk)
     visitor = visit("approver", scripts=False)
     page, day = visitor.page, timezone.localdate() + timedelta(days=3)

@@ -7,13 +7,23 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from playwright.sync_api import BrowserContext, ConsoleMessage, Dialog, Locator, Page, Request, Response, expect
+from playwright.sync_api import (
+    BrowserContext,
+    ConsoleMessage,
+    Dialog,
+    Locator,
+    Page,
+    Request,
+    Response,
+    expect,
+)
 from playwright.sync_api import WebSocket as PageSocket
 
 from tests.awaiting import await_that
 from tests.journeys.office import list_line_numbers
 
-# Console messages of the browser about refused requests and lost servers; the tests check those cases themselves.
+# Console messages of the browser about refused requests and lost servers; the tests check those
+# cases themselves.
 NETWORK_MESSAGES = ("Failed to load resource", "WebSocket connection to")
 STANDS_STILL_S = 0.45
 IS_TOO_WIDE = "() => document.documentElement.scrollWidth > document.documentElement.clientWidth"
@@ -72,7 +82,8 @@ class Visitor:
         self.page.goto(f"/runs/{run_id}/")
 
     def approve(self, card: Locator) -> None:
-        """Press Approve once the card has not moved for longer than it ignores clicks; retry if it moved just then."""
+        """Press Approve once the card has not moved for longer than it ignores clicks; retry if it
+        moved just then."""
         for _ in range(3):
             self.await_stillness(card)
             card.locator(".approve-button").click()
@@ -124,15 +135,21 @@ class Visitor:
 
     def assert_panel_is_whole(self, run_id: int) -> None:
         """Wait until the panel shows every line of the database once and in order."""
-        await_that(lambda: self.panel_lines() == list_line_numbers(run_id), f"the panel {self.panel_lines()} is whole")
+        await_that(
+            lambda: self.panel_lines() == list_line_numbers(run_id),
+            f"the panel {self.panel_lines()} is whole",
+        )
 
     def assert_static_panel_is_whole(self, run_id: int) -> None:
         """Check the same for a page without scripts, which does not change."""
         lines = self.page.locator("#panel > li")
-        assert [int(line.get_attribute("data-seq") or -1) for line in lines.all()] == list_line_numbers(run_id)
+        assert [
+            int(line.get_attribute("data-seq") or -1) for line in lines.all()
+        ] == list_line_numbers(run_id)
 
     def assert_no_complaints(self) -> None:
-        """Assert that there was no script error, dialog, policy violation, server error or request to another host."""
+        """Assert that there was no script error, dialog, policy violation, server error or request
+        to another host."""
         assert not self._complaints, self._complaints
 
     # Recording

@@ -1,4 +1,5 @@
-"""Weaken guards one by one in a copy of the project, run the tests next to each, and list every unnoticed one."""
+"""Weaken guards one by one in a copy of the project, run the tests next to each, and list every
+unnoticed one."""
 
 from __future__ import annotations
 
@@ -50,10 +51,16 @@ def main() -> int:
     parser.add_argument("--only", default="", help="mutants whose name contains this")
     parser.add_argument("--all", action="store_true", help="every mutant in place of a sample")
     parser.add_argument("--list", action="store_true", help="name the mutants and run nothing")
-    parser.add_argument("--side-by-side", type=int, default=2, help="copies of the project that run tests at a time")
+    parser.add_argument(
+        "--side-by-side", type=int, default=2, help="copies of the project that run tests at a time"
+    )
     options = parser.parse_args()
-    mutants = [each for target in TARGETS for each in (target.edits() if options.all else target.sample())]
-    mutants = [each for each in mutants if options.only in each.name and each.name not in EQUIVALENT]
+    mutants = [
+        each for target in TARGETS for each in (target.edits() if options.all else target.sample())
+    ]
+    mutants = [
+        each for each in mutants if options.only in each.name and each.name not in EQUIVALENT
+    ]
     if options.list:
         print("\n".join(each.name for each in mutants))
         return 0
@@ -66,7 +73,9 @@ def main() -> int:
     killed = len(verdicts) - len(survivors)
     share = killed / len(verdicts) if verdicts else 0.0
     print(*("", "Unnoticed:", *survivors) if survivors else (), sep="\n")
-    print(f"\n{killed} of {len(verdicts)} weakened guards were noticed ({share:.1%}), {time.monotonic() - began:.0f} s")
+    print(
+        f"\n{killed} of {len(verdicts)} weakened guards were noticed ({share:.1%}), {time.monotonic() - began:.0f} s"
+    )
     return 0 if share >= AIM else 1
 
 
@@ -100,9 +109,21 @@ def _try(copies: SimpleQueue[Path], mutant: Mutant) -> Verdict:
 
 
 def _run_tests(copy: Path, files: Iterable[str]) -> int:
-    environment = {name: value for name, value in os.environ.items() if name != services.FOLDER_VARIABLE}
+    environment = {
+        name: value for name, value in os.environ.items() if name != services.FOLDER_VARIABLE
+    }
     environment |= {"DJANGO_SETTINGS_MODULE": "tests.settings"}
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--timeout=60", *files]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-x",
+        "-p",
+        "no:cacheprovider",
+        "--timeout=60",
+        *files,
+    ]
     try:
         return subprocess.run(
             command, cwd=copy, env=environment, capture_output=True, check=False, timeout=LONGEST_S

@@ -1,4 +1,5 @@
-"""Find the small edits that weaken a guard: a check left out, a comparison off by one, a filter without a condition."""
+"""Find the small edits that weaken a guard: a check left out, a comparison off by one, a filter
+without a condition."""
 
 from __future__ import annotations
 
@@ -15,7 +16,17 @@ _COMPARISONS: dict[type[ast.cmpop], str] = {
 _REVERSED: dict[type[ast.cmpop], str] = {ast.Lt: ">", ast.LtE: ">", ast.Gt: "<", ast.GtE: "<"}
 _TIMES = re.compile(r"now|monotonic|deadline|_at\b|_by\b|until|_s\b|patience")
 _LOOKUPS = frozenset({"filter", "exclude", "get", "Q", "When"})
-_CHECKS = ("_check", "check", "_refuse", "refuse", "demand", "_demand", "_require", "require", "assert_")
+_CHECKS = (
+    "_check",
+    "check",
+    "_refuse",
+    "refuse",
+    "demand",
+    "_demand",
+    "_require",
+    "require",
+    "assert_",
+)
 _LEAVES = (ast.Raise, ast.Return, ast.Continue, ast.Break)
 
 
@@ -125,7 +136,9 @@ def _leave_out_operand(text: _Text, node: ast.AST) -> _Found:
         word = " and " if isinstance(node.op, ast.And) else " or "
         for left_out in node.values:
             if not _compares_with_none(left_out):
-                kept = word.join(f"({text.of(each)})" for each in node.values if each is not left_out)
+                kept = word.join(
+                    f"({text.of(each)})" for each in node.values if each is not left_out
+                )
                 yield node, f"({kept})"
 
 
@@ -139,7 +152,9 @@ def _turn_comparison(text: _Text, node: ast.AST) -> _Found:
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _COMPARISONS:
         left, right = text.in_brackets(node.left), text.in_brackets(node.comparators[0])
         sign = _COMPARISONS[type(node.ops[0])]
-        if _TIMES.search(f"{left} {right}"):  # no time is exactly on a bound, so a shift by one changes nothing
+        if _TIMES.search(
+            f"{left} {right}"
+        ):  # no time is exactly on a bound, so a shift by one changes nothing
             sign = _REVERSED.get(type(node.ops[0]), sign)
         yield node, f"{left} {sign} {right}"
 
@@ -154,7 +169,9 @@ def _leave_out_condition(text: _Text, node: ast.AST) -> _Found:
     if not isinstance(node, ast.Call) or _called(node) not in _LOOKUPS:
         return
     parts: list[_Part] = [*node.args, *node.keywords]
-    if _called(node) in {"Q", "get", "When"} and (len(parts) == 1 or not node.keywords or _has_text_first(node)):
+    if _called(node) in {"Q", "get", "When"} and (
+        len(parts) == 1 or not node.keywords or _has_text_first(node)
+    ):
         return  # without it, the call is an error or means something else; dicts and routers have `get` too
     for left_out in parts:
         if not _is_positional_lookup(node, left_out):
@@ -167,7 +184,8 @@ def _has_text_first(node: ast.Call) -> bool:
 
 
 def _is_positional_lookup(node: ast.Call, part: _Part) -> bool:
-    """Return True for `mapping.get(key)` and `filter(function, values)`, which do not look up rows."""
+    """Return True for `mapping.get(key)` and `filter(function, values)`, which do not look up
+    rows."""
     return part in node.args and not isinstance(part, ast.Call | ast.BinOp | ast.UnaryOp | ast.Name)
 
 
@@ -176,15 +194,27 @@ def _leave_out_column(text: _Text, node: ast.AST) -> _Found:
     if isinstance(node, ast.Call) and _called(node) == "update" and len(node.args) == 3:
         where = node.args[2]
         if isinstance(where, ast.Dict) and len(where.keys) > 1:
-            pairs = [(key, value) for key, value in zip(where.keys, where.values, strict=True) if key is not None]
+            pairs = [
+                (key, value)
+                for key, value in zip(where.keys, where.values, strict=True)
+                if key is not None
+            ]
             for left_out, _ in pairs:
-                kept = [f"{text.of(key)}: {text.of(value)}" for key, value in pairs if key is not left_out]
+                kept = [
+                    f"{text.of(key)}: {text.of(value)}"
+                    for key, value in pairs
+                    if key is not left_out
+                ]
                 yield where, "{" + ", ".join(kept) + "}"
 
 
 def _leave_out_check(_: _Text, node: ast.AST) -> _Found:
     """Remove a call that only checks."""
-    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and _called(node.value).startswith(_CHECKS):
+    if (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Call)
+        and _called(node.value).startswith(_CHECKS)
+    ):
         yield node, "pass"
 
 
@@ -206,4 +236,11 @@ _OPERATORS: dict[str, Callable[[_Text, ast.AST], _Found]] = {
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    for broken, whole in (
+        (r"\s+", " "),
+        (r"([(\[]) ", r"\1"),
+        (r",? ([)\]])", r"\1"),
+        (r" (\.\w)", r"\1"),
+    ):
+        text = re.sub(broken, whole, text)
+    return text.strip()

@@ -3,8 +3,8 @@
 _OPEN_ONES = "ToolCall.objects.exclude(status__in=TERMINAL_CALLS) -> ToolCall.objects.exclude()"
 _DECIDES = (
     "agents/approvals/decisions.py match_undecided: Approval.objects.filter("
-    " organization_id=member.organization_id, kind=ApprovalKind.APPROVAL,"
-    " status=ApprovalStatus.PENDING, expires_at__gt=Now(), run__cancel_requested_at=None, )"
+    "organization_id=member.organization_id, kind=ApprovalKind.APPROVAL,"
+    " status=ApprovalStatus.PENDING, expires_at__gt=Now(), run__cancel_requested_at=None)"
     " -> Approval.objects.filter({}"
     "expires_at__gt=Now(), run__cancel_requested_at=None)"
 )
@@ -21,7 +21,8 @@ _CHOSEN_EMPLOYEE = (
     ' -> ((parse_row_id_or_none(request.POST.get("employee", ""))))'
 )
 _STAYS_LOCKED = (
-    "The card was read and checked in the same transaction, under its run's lock, which every decision takes."
+    "The card was read and checked in the same transaction, under its run's lock, "
+    "which every decision takes."
 )
 EQUIVALENT: dict[str, str] = {
     "agents/notices/on_screen.py withdraw_next: not shown.exists() -> False": "It only spares a lock.",
@@ -45,7 +46,9 @@ EQUIVALENT: dict[str, str] = {
     " -> Grant.objects.filter(tool__in=tools)": "More rows are locked, which only takes longer.",
     "agents/runs/call_history.py lock_counts: Grant.objects.filter(employee_id=employee_id, tool__in=tools)"
     " -> Grant.objects.filter(employee_id=employee_id)": "More rows are locked, which only takes longer.",
-    _DECIDES.format("organization_id=member.organization_id, kind=ApprovalKind.APPROVAL, "): _STAYS_LOCKED,
+    _DECIDES.format(
+        "organization_id=member.organization_id, kind=ApprovalKind.APPROVAL, "
+    ): _STAYS_LOCKED,
     _DECIDES.format("kind=ApprovalKind.APPROVAL, status=ApprovalStatus.PENDING, "): (
         "The same transaction has just found the card by its organization."
     ),
@@ -164,7 +167,9 @@ EQUIVALENT: dict[str, str] = {
     ),
     "agents/approvals/requesters.py _add_schedules: not ids -> False": "This only spares a query.",
     "agents/accounts/audit.py _load_end: AuditEntry.objects.filter(organization_id=organization_id)"
-    " -> AuditEntry.objects.filter()": ("A chain without its head is reported as faulty, however far it is read."),
+    " -> AuditEntry.objects.filter()": (
+        "A chain without its head is reported as faulty, however far it is read."
+    ),
     "agents/runs/queries/due.py _select_overdue_runs:"
     " Run.objects.filter(IS_UNFINISHED, status__in=(RunStatus.QUEUED, RunStatus.WAITING))"
     " -> Run.objects.filter(IS_UNFINISHED)": (

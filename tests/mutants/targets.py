@@ -12,7 +12,12 @@ ROOT = Path(__file__).resolve().parents[2]
 ORGANIZATION = "organization"
 ACCESS = [
     f"tests/{name}.py"
-    for name in ("web/test_nothing_crosses", "web/test_access", "api/test_access", "admin/test_scope")
+    for name in (
+        "web/test_nothing_crosses",
+        "web/test_access",
+        "api/test_access",
+        "admin/test_scope",
+    )
 ]
 
 FEW = 6
@@ -71,7 +76,8 @@ def engine(file: str, tests: str, most: int = 5) -> Target:
 
 
 def near(file: str, tests: str, most: int = 6) -> Target:
-    """Name a file and, by folder and short name, the tests next to it: `approvals: edit expiry api: approve`."""
+    """Name a file and, by folder and short name, the tests next to it: `approvals: edit expiry api:
+    approve`."""
     folder, paths = "", []
     for word in tests.split():
         if word.endswith(":"):
@@ -92,16 +98,26 @@ def leaves_out(edit: Edit, text: str) -> bool:
 
 
 def organization_filters(files: str, tests: str) -> Target:
-    """Name the lookups within one organization in files of these names; the tests of access come before many others."""
+    """Name the lookups within one organization in files of these names; the tests of access come
+    before many others."""
     named = [path for path in sorted(ROOT.glob(files)) if _has_lookup(path)]
     found = [path for pattern in tests.split() for path in sorted(ROOT.glob(f"tests/{pattern}.py"))]
     others = [path.relative_to(ROOT).as_posix() for path in found]
     paths = dict.fromkeys([*ACCESS, *others] if len(others) > FEW else [*others, *ACCESS])
-    return Target([path.relative_to(ROOT).as_posix() for path in named], list(paths), most=99, only=ORGANIZATION)
+    return Target(
+        [path.relative_to(ROOT).as_posix() for path in named],
+        list(paths),
+        most=99,
+        only=ORGANIZATION,
+    )
 
 
 TARGETS = [
-    engine("lease", "runs: side_work lease stops worker: sweeper runs: recovery worker: job runs: cancel", 12),
+    engine(
+        "lease",
+        "runs: side_work lease stops worker: sweeper runs: recovery worker: job runs: cancel",
+        12,
+    ),
     engine(
         "writes",
         "runs: permitted_at_the_start approvals: drift standing_grants: start runs: late_report transactional_writes "
@@ -116,32 +132,50 @@ TARGETS = [
     engine("judgment", "runs: judgment permitted_at_the_start employees: limits_over_history"),
     engine("approved_calls", "runs: judgment approvals: drift standing_grants: start"),
     near("agents/runs/call_history", "employees: limits_over_history"),
-    engine("passes", "runs: duplicates permitted_at_the_start messages_and_continue max_passes_and_closing"),
+    engine(
+        "passes",
+        "runs: duplicates permitted_at_the_start messages_and_continue max_passes_and_closing",
+    ),
     engine("results", "runs: conditional_updates approvals: unknown_outcomes runs: late_report"),
     engine("recovery", "runs: recovery approvals: undo_and_grace runs: after_restore"),
     engine("suspension", "runs: conditional_updates approvals: questions runs: delegation"),
     engine("ending", "runs: conditional_updates cancel max_passes_and_closing delegation"),
-    engine("next_step", "runs: messages_and_continue max_passes_and_closing worker: sweeper runs: stops cancel"),
+    engine(
+        "next_step",
+        "runs: messages_and_continue max_passes_and_closing worker: sweeper runs: stops cancel",
+    ),
     engine("execution", "runs: composition permitted_at_the_start parallel_calls"),
-    engine("cards", "runs: conditional_updates approvals: carried_requests drift edit undo_and_grace"),
+    engine(
+        "cards", "runs: conditional_updates approvals: carried_requests drift edit undo_and_grace"
+    ),
     near("agents/runs/budgets", "employees: budgets", 5),
-    engine("requested_calls", "runs: duplicates composition parallel_calls standing_grants: preapprovals"),
+    engine(
+        "requested_calls",
+        "runs: duplicates composition parallel_calls standing_grants: preapprovals",
+    ),
     near("tools/toolbox/standing_grants", "tools/toolbox: standing_grants", 12),
     near(
         "agents/standing_grants/preapprovals",
         "standing_grants: uses start person_needed preapprovals changes policy: recorded_preapprovals",
         12,
     ),
-    near("agents/standing_grants/making", "standing_grants: preapprovals withdrawn web: grants", 12),
+    near(
+        "agents/standing_grants/making", "standing_grants: preapprovals withdrawn web: grants", 12
+    ),
     near("agents/standing_grants/accounts", "standing_grants: accounts changes"),
     near("agents/standing_grants/changes", "standing_grants: changes person_needed"),
     near("agents/standing_grants/makers", "standing_grants: uses start preapprovals"),
     near("agents/standing_grants/pauses", "web: grant_pauses"),
     *(
-        near(f"agents/standing_grants/{file}", "web: grants grant_suggestions standing_grants: preapprovals")
+        near(
+            f"agents/standing_grants/{file}",
+            "web: grants grant_suggestions standing_grants: preapprovals",
+        )
         for file in ("coverage", "proposals", "past_calls")
     ),
-    near("agents/insight/suggestions", "web: grants grant_suggestions standing_grants: preapprovals"),
+    near(
+        "agents/insight/suggestions", "web: grants grant_suggestions standing_grants: preapprovals"
+    ),
     near("agents/policy/recorded_preapprovals", "policy: recorded_preapprovals"),
     *(
         near(f"agents/policy/{file}", "policy: simulated_rules random_simulated_rules shadow_cards")
@@ -177,7 +211,11 @@ TARGETS = [
         20,
     ),
     near("tools/toolbox/approval_rules", "tools/toolbox: approval_rules", 12),
-    near("tools/toolbox/rulings", "tools/toolbox: rulings policy: recorded_rulings approvals: break_glass", 12),
+    near(
+        "tools/toolbox/rulings",
+        "tools/toolbox: rulings policy: recorded_rulings approvals: break_glass",
+        12,
+    ),
     near("agents/approvals/votes", "approvals: votes stored_histories", 12),
     near("agents/approvals/attention", "approvals: attention", 12),
     near("agents/approvals/break_glass", "approvals: break_glass", 12),
@@ -193,7 +231,10 @@ TARGETS = [
         for file in ("engine", "receivers", "outboxes", "changes", "channels/__init__")
     ),
     *(
-        near(f"agents/notices/{file}", "notices: audience facts sending pace channels chat web: notices")
+        near(
+            f"agents/notices/{file}",
+            "notices: audience facts sending pace channels chat web: notices",
+        )
         for file in ("audience", "spreading", "sending", "channels", "deliveries")
     ),
     *(
@@ -202,7 +243,17 @@ TARGETS = [
             "gateway: keys requests open_tickets meanwhile sessions asks asked_effects outcomes receipts levels powers",
             10,
         )
-        for file in ("keys", "sessions", "requests", "tickets", "asks", "receipts", "redemptions", "levels", "models")
+        for file in (
+            "keys",
+            "sessions",
+            "requests",
+            "tickets",
+            "asks",
+            "receipts",
+            "redemptions",
+            "levels",
+            "models",
+        )
     ),
     near("agents/gateway/queries", "gateway: keys requests sessions open_tickets progress"),
     near("agents/api/asks", "api: asks gateway: powers"),
@@ -213,7 +264,17 @@ TARGETS = [
             "gateway: call_responses door served_names gateway/live: mcp_server odd_clients tasks",
             10,
         )
-        for file in ("door", "messages", "names", "callers", "tasks", "tickets", "server", "call_responses", "results")
+        for file in (
+            "door",
+            "messages",
+            "names",
+            "callers",
+            "tasks",
+            "tickets",
+            "server",
+            "call_responses",
+            "results",
+        )
     ),
     near(
         "static/clients/gadget_hook",
@@ -234,7 +295,11 @@ TARGETS = [
         for file in ("schemes", "templates", "receiving", "changes")
     ),
     *(
-        near(f"agents/webhooks/{file}", "webhooks: facts reading sending switching_off many_workers changes", 12)
+        near(
+            f"agents/webhooks/{file}",
+            "webhooks: facts reading sending switching_off many_workers changes",
+            12,
+        )
         for file in ("outbox", "sending", "changes")
     ),
     near("agents/deliveries/models", "platform: migrations"),
@@ -242,9 +307,15 @@ TARGETS = [
     near("agents/readers/reading", "readers: reading webhooks: reading", 12),
     near("agents/readers/holes", "readers: reading", 12),
     near("agents/approvals/own_cards", "approvals: votes deciding four_eyes_and_roles"),
-    near("agents/approvals/warnings/individual_cards", "approvals: individual_cards standing_grants: person_needed"),
+    near(
+        "agents/approvals/warnings/individual_cards",
+        "approvals: individual_cards standing_grants: person_needed",
+    ),
     near("agents/approvals/requesters", "approvals: requesters four_eyes_and_roles", 12),
-    near("agents/approvals/closed_cards", "approvals: edit deciding expiry web: late_edit api: approve"),
+    near(
+        "agents/approvals/closed_cards",
+        "approvals: edit deciding expiry web: late_edit api: approve",
+    ),
     near("agents/approvals/questions", "approvals: questions"),
     near("agents/approvals/resolutions", "approvals: unknown_outcomes api: resolve_tool_call"),
     near(
@@ -259,7 +330,11 @@ TARGETS = [
         "stops approvals: undo_and_grace tools/connections: mcp_in_a_run",
         8,
     ),
-    near("tools/toolbox/permissions", "tools/toolbox: the_gate named_hosts inner_requests tool_promises", 10),
+    near(
+        "tools/toolbox/permissions",
+        "tools/toolbox: the_gate named_hosts inner_requests tool_promises",
+        10,
+    ),
     near("tools/toolbox/conditions", "tools/toolbox: conditions the_gate", 10),
     near(
         "tools/toolbox/executor",
@@ -286,23 +361,32 @@ TARGETS = [
     organization_filters("agents/approvals/decisions.py", "approvals/test_deciding"),
     organization_filters("agents/approvals/own_cards.py", "approvals/test_deciding"),
     organization_filters(
-        "agents/accounts/audit.py", "accounts/test_verify_audit web/test_audit runs/test_events_and_audit"
+        "agents/accounts/audit.py",
+        "accounts/test_verify_audit web/test_audit runs/test_events_and_audit",
     ),
     organization_filters("agents/insight/figures.py", "insight/test_figures"),
     organization_filters("agents/insight/metrics.py", "insight/test_metrics"),
     organization_filters(
-        "agents/accounts/[im][ne][vm]*s.py", "web/test_users accounts/test_who_has_an_account admin/test_members"
+        "agents/accounts/[im][ne][vm]*s.py",
+        "web/test_users accounts/test_who_has_an_account admin/test_members",
     ),
     organization_filters("agents/accounts/membership.py", "api/test_tokens"),
     organization_filters("agents/approvals/questions.py", "approvals/test_questions"),
     organization_filters("agents/approvals/resolutions.py", "approvals/test_unknown_outcomes"),
-    organization_filters("agents/runs/actions.py", "runs/test_bad_requests runs/test_cancel api/test_start_run"),
     organization_filters(
-        "agents/runs/schedules.py", "worker/test_schedules_fire approvals/test_schedule_cards web/test_schedules"
+        "agents/runs/actions.py", "runs/test_bad_requests runs/test_cancel api/test_start_run"
+    ),
+    organization_filters(
+        "agents/runs/schedules.py",
+        "worker/test_schedules_fire approvals/test_schedule_cards web/test_schedules",
     ),
     organization_filters("agents/runs/stops.py", "runs/test_stops web/test_stops"),
-    organization_filters("agents/runs/manual_calls.py", "runs/test_manual_calls web/test_manual_calls"),
-    organization_filters("agents/employees/toolboxes.py", "employees/test_credentials connections/test_generations"),
+    organization_filters(
+        "agents/runs/manual_calls.py", "runs/test_manual_calls web/test_manual_calls"
+    ),
+    organization_filters(
+        "agents/employees/toolboxes.py", "employees/test_credentials connections/test_generations"
+    ),
     organization_filters("agents/runs/engine/lease.py", "runs/test_stops"),
     organization_filters("agents/runs/engine/context.py", "runs/test_delegation runs/test_stops"),
     organization_filters(
@@ -310,9 +394,12 @@ TARGETS = [
         "connections/test_allowed_hosts connections/test_other_processes connections/test_generations",
     ),
     organization_filters(
-        "tools/office/records/*.py", "tools/office/test_data_read tools/office/records/test_* web/test_records"
+        "tools/office/records/*.py",
+        "tools/office/test_data_read tools/office/records/test_* web/test_records",
     ),
-    organization_filters("tools/schedules/*.py", "approvals/test_schedule_cards web/test_schedules"),
+    organization_filters(
+        "tools/schedules/*.py", "approvals/test_schedule_cards web/test_schedules"
+    ),
     organization_filters("tools/connections/*.py", "connections/test_*"),
 ]
 """All code that decides permissions."""
@@ -325,4 +412,5 @@ ALWAYS = {
     f"agents/runs/engine/lease.py Lease.is_valid_for: {_OWN_EPOCH} -> ((run.lease_owner == OWNER))",
     f"agents/worker/sweeper.py _take_expired: {_LATE_RENEWAL} -> False",
 }
-"""Mutants that are a part of every sample: the last checks before a write, a takeover and a renewal."""
+"""Mutants that are a part of every sample: the last checks before a write, a takeover and a
+renewal."""

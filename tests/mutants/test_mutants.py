@@ -38,7 +38,9 @@ def test_an_operand_keeps_its_brackets() -> None:
 
 
 def test_a_route_is_not_mistaken_for_a_lookup() -> None:
-    assert [each for each in find_edits('router.get("/x", response=Answer)') if each.kind == "condition"] == []
+    assert [
+        each for each in find_edits('router.get("/x", response=Answer)') if each.kind == "condition"
+    ] == []
 
 
 def test_an_edit_finds_its_place_after_letters_of_several_bytes() -> None:
@@ -55,7 +57,9 @@ def test_every_target_has_guards_and_tests() -> None:
 
 def test_every_named_mutant_exists_and_every_excuse_has_a_reason() -> None:
     names = {mutant.name for target in TARGETS for mutant in target.edits()}
-    assert [name for name, reason in EQUIVALENT.items() if name not in names or len(reason.split()) < 4] == []
+    assert [
+        name for name, reason in EQUIVALENT.items() if name not in names or len(reason.split()) < 4
+    ] == []
     assert names >= ALWAYS
 
 

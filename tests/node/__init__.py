@@ -14,7 +14,9 @@ import pytest
 FOLDER = Path(__file__).parent
 ASSISTANTS = FOLDER / "assistants"
 """The coding assistants, which are large, so that only the whole sets install them."""
-_MISSING = "These tests need npm, which the development requirements bring; it was not found or failed"
+_MISSING = (
+    "These tests need npm, which the development requirements bring; it was not found or failed"
+)
 
 
 class NodeMissingError(Exception):
@@ -22,7 +24,8 @@ class NodeMissingError(Exception):
 
 
 def require_node(folder: Path = FOLDER) -> str:
-    """Return the path of Node with the packages installed; without npm, fail in CI and skip elsewhere, saying so."""
+    """Return the path of Node with the packages installed; without npm, fail in CI and skip
+    elsewhere, saying so."""
     try:
         return find_node(folder)
     except NodeMissingError as error:
@@ -37,7 +40,9 @@ def find_node(folder: Path = FOLDER) -> str:
     Raises:
         NodeMissingError: npm is missing, or could not install them; the text gives the reason.
     """
-    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    environment = os.environ | {
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    }
     node, npm = (shutil.which(name, path=environment["PATH"]) for name in ("node", "npm"))
     if node is None or npm is None:
         raise NodeMissingError(_MISSING)
@@ -46,7 +51,13 @@ def find_node(folder: Path = FOLDER) -> str:
     if not stamp.is_file() or stamp.read_text() != wanted:
         # Other users start these programs, too, and the tests make their files private.
         done = subprocess.run(
-            [npm, "ci"], cwd=folder, env=environment, capture_output=True, text=True, check=False, umask=0o022
+            [npm, "ci"],
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            umask=0o022,
         )
         if done.returncode:
             raise NodeMissingError(f"{_MISSING}:\n{done.stderr[-2_000:]}")

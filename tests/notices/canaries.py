@@ -1,4 +1,5 @@
-"""Canaries in every field that models, tools and people write, and a search for them in every sent message."""
+"""Canaries in every field that models, tools and people write, and a search for them in every sent
+message."""
 
 from __future__ import annotations
 
@@ -31,7 +32,17 @@ from tools.office.records.models import Record
 CANARY = "cnry4711"
 KINDS = tuple(kind for kind in NoticeKind if kind != NoticeKind.CODE)
 KEPT = frozenset(
-    {"tool", "level", "origin", "provider_call_id", "late_effect", "ruling", "lease_owner", "mode", "client_request_id"}
+    {
+        "tool",
+        "level",
+        "origin",
+        "provider_call_id",
+        "late_effect",
+        "ruling",
+        "lease_owner",
+        "mode",
+        "client_request_id",
+    }
 )
 """Fields with a fixed value or form beyond their type."""
 
@@ -47,7 +58,8 @@ class Servers:
 
 @dataclass(frozen=True)
 class Sent:
-    """Everything that was sent: e-mails with headers and parts, pushes as the browser reads them, and chats."""
+    """Everything that was sent: e-mails with headers and parts, pushes as the browser reads them,
+    and chats."""
 
     mails: list[str]
     pushes: list[str]
@@ -58,15 +70,22 @@ class Sent:
         """Collect the messages of these servers."""
         mails = [read(each.message) for each in servers.mail.received]
         return cls(
-            mails, *([json.dumps(each) for each in found] for found in (servers.push.messages, servers.chat.bodies))
+            mails,
+            *(
+                [json.dumps(each) for each in found]
+                for found in (servers.push.messages, servers.chat.bodies)
+            ),
         )
 
     def count_canaries(self) -> int:
-        return sum(text.casefold().count(CANARY) for text in (*self.mails, *self.pushes, *self.chats))
+        return sum(
+            text.casefold().count(CANARY) for text in (*self.mails, *self.pushes, *self.chats)
+        )
 
 
 def plant_and_search(cards: int) -> str:
-    """Send every kind of notice about this many cards with canaries, and find none; report the amount searched."""
+    """Send every kind of notice about this many cards with canaries, and find none; report the
+    amount searched."""
     with receive() as (world, servers):
         for number in range(cards):
             card, alone = plant(world), KINDS[number % len(KINDS)]
@@ -91,7 +110,9 @@ def receive() -> Iterator[tuple[World, Servers]]:
         MailServer() as mail,
         PushService() as push,
         closing(ChatServer()) as chat,
-        override_settings(DEBUG=True, PRIVATE_PUSH_HOSTS=LOOPBACK, CHAT_HOSTS=LOOPBACK, **mail.settings),
+        override_settings(
+            DEBUG=True, PRIVATE_PUSH_HOSTS=LOOPBACK, CHAT_HOSTS=LOOPBACK, **mail.settings
+        ),
     ):
         world = make_world()
         make_key_if_missing()
@@ -99,7 +120,9 @@ def receive() -> Iterator[tuple[World, Servers]]:
         add_address(admin)
         browser = add_browser(admin, Subscription(**push.form), "Chrome on Linux")
         talk = add_chat(admin, f"ntfy://127.0.0.1:{chat.port}/alerts")
-        Channel.objects.filter(pk__in=(browser.pk, talk.pk)).update(confirmed_at=timezone.now(), code="")
+        Channel.objects.filter(pk__in=(browser.pk, talk.pk)).update(
+            confirmed_at=timezone.now(), code=""
+        )
         yield world, Servers(mail, push, chat)
 
 
@@ -109,7 +132,13 @@ def plant(world: World) -> Approval:
     Pass.objects.create(run=run, number=1, text=CANARY, response={}, messages_upto=1)
     card = world.card(run)
     FollowedRun.objects.create(membership=world.member("admin"), run=run)
-    for row in (card, card.tool_call, run, *Message.objects.filter(run=run), *Pass.objects.filter(run=run)):
+    for row in (
+        card,
+        card.tool_call,
+        run,
+        *Message.objects.filter(run=run),
+        *Pass.objects.filter(run=run),
+    ):
         fill(row)
     Record.objects.filter(organization=world.acme).update(name=CANARY, notes=CANARY)
     type(world.employee).objects.filter(pk=world.employee.pk).update(instructions=CANARY)
@@ -117,7 +146,8 @@ def plant(world: World) -> Approval:
 
 
 def fill(row: Model) -> list[str]:
-    """Put a canary into each free text and each JSON field of the row; return the names of the fields."""
+    """Put a canary into each free text and each JSON field of the row; return the names of the
+    fields."""
     values = {
         field.attname: CANARY if isinstance(field, CharField | TextField) else {CANARY: [CANARY]}
         for field in row._meta.concrete_fields
@@ -128,7 +158,8 @@ def fill(row: Model) -> list[str]:
 
 
 def is_free(field: Field[object, object]) -> bool:
-    """Return True for a text or JSON field without a fixed value such as a state, a digest or a name of a tool."""
+    """Return True for a text or JSON field without a fixed value such as a state, a digest or a
+    name of a tool."""
     is_text = isinstance(field, CharField | TextField) and not field.choices
     is_hash = field.name.endswith(("digest", "hash", "signature", "key")) or field.name == "shape"
     return (is_text or isinstance(field, JSONField)) and not is_hash and field.name not in KEPT
@@ -148,7 +179,10 @@ def tell(world: World, card: Approval, kind: NoticeKind) -> None:
 
 def send_all() -> None:
     while (
-        spread_notices() or send_next(ChannelKind.EMAIL) or send_next(ChannelKind.PUSH) or send_next(ChannelKind.CHAT)
+        spread_notices()
+        or send_next(ChannelKind.EMAIL)
+        or send_next(ChannelKind.PUSH)
+        or send_next(ChannelKind.CHAT)
     ):
         pass
 

@@ -32,7 +32,11 @@ def addresses(world: World) -> None:
 
 def tell(kind: NoticeKind, about: Approval | Run) -> list[str]:
     """Spread a notice; return the names of the notified people."""
-    assert add_notice(build_run_notice(kind, about, 1) if isinstance(about, Run) else build_card_notice(kind, about))
+    assert add_notice(
+        build_run_notice(kind, about, 1)
+        if isinstance(about, Run)
+        else build_card_notice(kind, about)
+    )
     assert spread_notices() == 1
     rows = Delivery.objects.filter(notice=Notice.objects.latest("pk"))
     return sorted(rows.values_list("channel__membership__user__username", flat=True))
@@ -60,7 +64,11 @@ def test_a_card_with_a_rule_notifies_the_group(world: World) -> None:
 def test_a_question_notifies_those_who_can_answer(world: World) -> None:
     card = world.card()
     Approval.objects.filter(pk=card.pk).update(kind=ApprovalKind.QUESTION)
-    assert tell(NoticeKind.QUESTION, Approval.objects.get(pk=card.pk)) == ["admin", "approver", "operator"]
+    assert tell(NoticeKind.QUESTION, Approval.objects.get(pk=card.pk)) == [
+        "admin",
+        "approver",
+        "operator",
+    ]
 
 
 def test_a_failed_run_notifies_the_person_who_started_it(world: World) -> None:

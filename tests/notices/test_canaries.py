@@ -1,4 +1,5 @@
-"""No notification contains a value: canaries in every field of cards, and a search that would find them."""
+"""No notification contains a value: canaries in every field of cards, and a search that would find
+them."""
 
 from __future__ import annotations
 
@@ -8,7 +9,16 @@ from agents.accounts.notice_facts import NoticeKind
 from agents.employees.models import Employee
 from agents.runs.models import Run
 from tests.features import feature
-from tests.notices.canaries import CANARY, Sent, fill, plant, plant_and_search, receive, send_all, tell
+from tests.notices.canaries import (
+    CANARY,
+    Sent,
+    fill,
+    plant,
+    plant_and_search,
+    receive,
+    send_all,
+    tell,
+)
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis_url")]
 
@@ -16,7 +26,9 @@ CARDS = 20
 
 
 @feature(
-    "The gate", "No message holds a value: canaries in every field of cards are in none", "agents/notices/texts.py"
+    "The gate",
+    "No message holds a value: canaries in every field of cards are in none",
+    "agents/notices/texts.py",
 )
 def test_notifications_about_cards_full_of_canaries_contain_none() -> None:
     plant_and_search(CARDS)
@@ -29,7 +41,9 @@ def test_the_search_finds_a_canary_in_a_name() -> None:
         tell(world, card, NoticeKind.CARD)
         send_all()
         sent = Sent.by(servers)
-    assert [text.count(CANARY) > 0 for text in (*sent.mails, *sent.pushes, *sent.chats)] == [True] * 3
+    assert [text.count(CANARY) > 0 for text in (*sent.mails, *sent.pushes, *sent.chats)] == [
+        True
+    ] * 3
 
 
 def test_every_free_field_of_a_card_its_call_and_its_run_has_a_canary() -> None:

@@ -7,7 +7,13 @@ from django.db import connection
 from pytest_django import Settings
 
 from agents.accounts.models import AuditEntry
-from agents.notices.channels import MAX_CHANNELS, MAX_WRONG_CODES, add_email, confirm_channel, remove_channel
+from agents.notices.channels import (
+    MAX_CHANNELS,
+    MAX_WRONG_CODES,
+    add_email,
+    confirm_channel,
+    remove_channel,
+)
 from agents.notices.models import Channel, Delivery
 from agents.platform.refusals import Conflict, Invalid, NotFound
 from tests.features import feature
@@ -23,7 +29,11 @@ def has_mail(settings: Settings) -> None:
     settings.EMAIL_HOST = "mail.example.com"
 
 
-@feature("The gate", "An address counts once the code that was sent there was entered", "agents/notices/channels.py")
+@feature(
+    "The gate",
+    "An address counts once the code that was sent there was entered",
+    "agents/notices/channels.py",
+)
 def test_the_code_confirms_an_address(world: World) -> None:
     member = world.member("viewer")
     channel = add_email(member, f" {ADDRESS} ")
@@ -60,7 +70,9 @@ def test_nobody_else_can_confirm_or_remove_an_address(world: World, other: str) 
         remove_channel(world.member(other), channel.pk)
 
 
-@pytest.mark.parametrize("text", ["", "ann", "ann@", "ann@example.com\nBcc: ben@example.com", "Ann <ann@example.com>"])
+@pytest.mark.parametrize(
+    "text", ["", "ann", "ann@", "ann@example.com\nBcc: ben@example.com", "Ann <ann@example.com>"]
+)
 def test_a_malformed_address_is_refused(world: World, text: str) -> None:
     with pytest.raises(Invalid):
         add_email(world.member("viewer"), text)
@@ -78,7 +90,9 @@ def test_a_duplicate_address_and_one_over_the_limit_are_refused(world: World) ->
         add_email(member, "last@example.com")
 
 
-def test_without_a_mail_server_only_the_demo_accepts_addresses(world: World, settings: Settings) -> None:
+def test_without_a_mail_server_only_the_demo_accepts_addresses(
+    world: World, settings: Settings
+) -> None:
     settings.EMAIL_HOST, settings.GADGET_SHOWS_MESSAGES = "", False
     with pytest.raises(Conflict, match="MAIL_URL"):
         add_email(world.member("viewer"), ADDRESS)
@@ -92,7 +106,11 @@ def test_the_audit_records_each_change_without_the_address(world: World) -> None
     confirm_channel(member, channel.pk, channel.code)
     remove_channel(member, channel.pk)
     entries = AuditEntry.objects.filter(action__startswith="channel_").order_by("seq")
-    assert [entry.action for entry in entries] == ["channel_added", "channel_confirmed", "channel_removed"]
+    assert [entry.action for entry in entries] == [
+        "channel_added",
+        "channel_confirmed",
+        "channel_removed",
+    ]
     assert ADDRESS not in str(list(entries.values()))
 
 

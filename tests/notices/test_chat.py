@@ -1,4 +1,5 @@
-"""Chat services: notifications reach fake services over real HTTP, through the guarded client and to no other host."""
+"""Chat services: notifications reach fake services over real HTTP, through the guarded client and
+to no other host."""
 
 from __future__ import annotations
 
@@ -78,7 +79,8 @@ def test_a_card_is_sent_to_ntfy(world: World, server: ChatServer, ntfy: str) -> 
 
 
 def test_a_card_is_sent_to_a_webhook_of_slack(world: World, server: ChatServer) -> None:
-    """Mattermost accepts the same webhooks as Slack, whose own servers cannot run on this machine."""
+    """Mattermost accepts the same webhooks as Slack, whose own servers cannot run on this
+    machine."""
     confirm(add_chat(world.member("approver"), f"mmost://127.0.0.1:{server.port}/{'a' * 26}"))
     tell_card(world)
     assert server.paths == [f"/hooks/{'a' * 26}"]
@@ -112,19 +114,25 @@ class TestSharedChannel:
         with pytest.raises(Forbidden):
             add_chat(world.member("approver"), ntfy, is_shared=True)
 
-    def test_is_visible_to_every_admin_and_removable_by_them(self, world: World, shared: Channel) -> None:
+    def test_is_visible_to_every_admin_and_removable_by_them(
+        self, world: World, shared: Channel
+    ) -> None:
         other = add_member_to(world, "zoe")
         assert list_channels(other) == [shared]
         assert list_channels(world.member("approver")) == []
         remove_channel(other, shared.pk)
         assert not Channel.objects.exists()
 
-    def test_ends_when_its_admin_is_deactivated(self, world: World, server: ChatServer, shared: Channel) -> None:
+    def test_ends_when_its_admin_is_deactivated(
+        self, world: World, server: ChatServer, shared: Channel
+    ) -> None:
         User.objects.filter(pk=shared.membership.user_id).update(is_active=False)
         tell_card(world)
         assert not server.bodies
 
-    def test_ends_when_its_admin_loses_the_role(self, world: World, server: ChatServer, shared: Channel) -> None:
+    def test_ends_when_its_admin_loses_the_role(
+        self, world: World, server: ChatServer, shared: Channel
+    ) -> None:
         add_notice(build_card_notice(NoticeKind.CARD, world.card()))
         spread_notices()
         Membership.objects.filter(pk=shared.membership_id).update(role=Role.APPROVER)
@@ -134,7 +142,9 @@ class TestSharedChannel:
         assert not server.bodies
 
 
-def test_a_name_becomes_neither_a_mention_nor_a_link(world: World, server: ChatServer, ntfy: str) -> None:
+def test_a_name_becomes_neither_a_mention_nor_a_link(
+    world: World, server: ChatServer, ntfy: str
+) -> None:
     world.employee.name = "<!channel> @everyone [win](https://evil.example) *now*"
     world.employee.save()
     confirm(add_chat(world.member("approver"), ntfy))
@@ -155,7 +165,12 @@ def test_a_name_becomes_neither_a_mention_nor_a_link(world: World, server: ChatS
             "",
         ),
         *("ntfys://host/one/two", "tgram://123456789:abcdefghijklmnopqrstuvwxyz012345678"),
-        *("slack://", "ntfys://host/topic?template=/etc/passwd", f"ntfys://host/{'a' * 500}", "ntfys://ho\nst/topic"),
+        *(
+            "slack://",
+            "ntfys://host/topic?template=/etc/passwd",
+            f"ntfys://host/{'a' * 500}",
+            "ntfys://ho\nst/topic",
+        ),
     ],
 )
 def test_an_address_of_an_unknown_service_is_refused(world: World, address: str) -> None:
@@ -174,7 +189,9 @@ def test_a_duplicate_address_is_refused(world: World, server: ChatServer, ntfy: 
     "Chat services are notified through the guarded client, and no other host is asked",
     "agents/deliveries/channels/chat.py",
 )
-def test_a_host_that_is_not_allowed_is_not_contacted(settings: Settings, server: ChatServer, ntfy: str) -> None:
+def test_a_host_that_is_not_allowed_is_not_contacted(
+    settings: Settings, server: ChatServer, ntfy: str
+) -> None:
     chosen = ChatAddress.parse(ntfy)
     assert chosen is not None
     chosen.send("Gadget", "Hello")
@@ -186,7 +203,9 @@ def test_a_host_that_is_not_allowed_is_not_contacted(settings: Settings, server:
 
 
 @pytest.mark.parametrize(("named", "is_sent"), [("localhost", True), ("other.example", False)])
-def test_a_host_can_be_allowed_by_name(settings: Settings, server: ChatServer, named: str, *, is_sent: bool) -> None:
+def test_a_host_can_be_allowed_by_name(
+    settings: Settings, server: ChatServer, named: str, *, is_sent: bool
+) -> None:
     settings.CHAT_HOSTS = PrivateHosts((PrivateHost(name=named),))
     chosen = ChatAddress.parse(f"ntfy://localhost:{server.port}/alerts")
     assert chosen is not None
@@ -232,7 +251,11 @@ def test_each_known_service_is_recognized(settings: Settings, address: str, serv
 @pytest.mark.parametrize(
     "address",
     [
-        *("gotifys://push.example/abcdefghijklmno", "ntfys://push.example/alerts", f"mmosts://10.0.0.1/{'a' * 26}"),
+        *(
+            "gotifys://push.example/abcdefghijklmno",
+            "ntfys://push.example/alerts",
+            f"mmosts://10.0.0.1/{'a' * 26}",
+        ),
         "workflows://evil.example/flow/signature",
     ],
 )
@@ -250,14 +273,18 @@ def test_plain_http_is_refused_when_it_is_added(world: World, settings: Settings
         add_chat(world.member("approver"), "ntfy://ntfy.sh/alerts")
 
 
-def test_many_notices_become_one_line_with_a_link(world: World, server: ChatServer, ntfy: str) -> None:
+def test_many_notices_become_one_line_with_a_link(
+    world: World, server: ChatServer, ntfy: str
+) -> None:
     confirm(add_chat(world.member("approver"), ntfy))
     for _ in range(MAX_ITEMS + 1):
         add_notice(build_card_notice(NoticeKind.CARD, world.card()))
     while spread_notices() or send_next(ChannelKind.CHAT):
         pass
     (body,) = server.bodies
-    assert body["message"].startswith(f"{MAX_ITEMS + 1} decisions are waiting\nhttp://127.0.0.1:8000/approvals/\n")
+    assert body["message"].startswith(
+        f"{MAX_ITEMS + 1} decisions are waiting\nhttp://127.0.0.1:8000/approvals/\n"
+    )
 
 
 def test_a_redirect_is_not_followed(server: ChatServer, ntfy: str) -> None:
@@ -271,7 +298,9 @@ def test_a_redirect_is_not_followed(server: ChatServer, ntfy: str) -> None:
     other.close()
 
 
-@pytest.mark.parametrize(("status", "ended"), [(401, "failed"), (404, "failed"), (429, "waiting"), (503, "waiting")])
+@pytest.mark.parametrize(
+    ("status", "ended"), [(401, "failed"), (404, "failed"), (429, "waiting"), (503, "waiting")]
+)
 def test_a_refusal_ends_a_delivery_and_an_outage_retries_it(
     world: World, server: ChatServer, ntfy: str, status: int, ended: str
 ) -> None:
@@ -300,7 +329,12 @@ def test_the_address_is_never_shown(
     send_next(ChannelKind.CHAT)
     page = world.client("approver").get("/notices/").content.decode()
     assert "ntfy" in page
-    told = [page, caplog.text, str(list(AuditEntry.objects.values())), str(list(Delivery.objects.values()))]
+    told = [
+        page,
+        caplog.text,
+        str(list(AuditEntry.objects.values())),
+        str(list(Delivery.objects.values())),
+    ]
     told.append(str(list(Channel.objects.values("label", "problem", "fingerprint"))))
     assert TOKEN not in " ".join(told)
     assert "alerts" not in " ".join(told)

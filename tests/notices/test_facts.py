@@ -67,7 +67,11 @@ def test_a_card_is_a_fact_with_its_run(workshop: Workshop) -> None:
     card = make_card(workshop)
     read_everything()
     notice = Notice.objects.get()
-    assert (notice.kind, notice.approval_id, notice.run_id) == (NoticeKind.CARD, card.pk, card.run_id)
+    assert (notice.kind, notice.approval_id, notice.run_id) == (
+        NoticeKind.CARD,
+        card.pk,
+        card.run_id,
+    )
     assert notice.organization_id == card.organization_id
 
 
@@ -100,7 +104,11 @@ def test_a_question_creates_a_notice(workshop: Workshop) -> None:
     assert list_kinds() == ["question"]
 
 
-@feature("The gate", "People are notified once more of a card that expires soon", "agents/notices/reminders.py")
+@feature(
+    "The gate",
+    "People are notified once more of a card that expires soon",
+    "agents/notices/reminders.py",
+)
 def test_a_card_that_expires_soon_creates_one_notice(workshop: Workshop) -> None:
     card = make_card(workshop)
     age(card, lived=timedelta(days=6, minutes=1), left=timedelta(hours=23))
@@ -114,7 +122,9 @@ def test_a_card_that_expires_soon_creates_one_notice(workshop: Workshop) -> None
     [(timedelta(days=5), timedelta(days=2)), (timedelta(hours=1), timedelta(hours=23))],
     ids=["there is time", "it lives for a day and is new"],
 )
-def test_other_cards_create_no_further_notice(workshop: Workshop, lived: timedelta, left: timedelta) -> None:
+def test_other_cards_create_no_further_notice(
+    workshop: Workshop, lived: timedelta, left: timedelta
+) -> None:
     age(make_card(workshop), lived=lived, left=left)
     sweep_once()
     assert list_kinds() == ["card"]
@@ -140,9 +150,16 @@ def test_a_failed_run_creates_a_notice(workshop: Workshop) -> None:
     "agents/notices/rule_watch.py",
 )
 def test_an_escalated_card_notifies_both_groups_once(workshop: Workshop) -> None:
-    first, second = add_group(workshop, "First", workshop.approver), add_group(workshop, "Second", workshop.admin)
+    first, second = (
+        add_group(workshop, "First", workshop.approver),
+        add_group(workshop, "Second", workshop.admin),
+    )
     ApprovalRule.objects.create(
-        organization=workshop.organization, name="pay", group=first, escalate_hours=4, second_group=second
+        organization=workshop.organization,
+        name="pay",
+        group=first,
+        escalate_hours=4,
+        second_group=second,
     )
     card = make_card(workshop)
     watch = RuleWatch()
@@ -200,7 +217,9 @@ def test_a_used_up_budget_notifies_once_a_month(workshop: Workshop) -> None:
 
 
 def test_a_schedule_that_does_not_start_notifies_its_creator(workshop: Workshop) -> None:
-    schedule = schedules.create(workshop.operator, workshop.employee.pk, "Look", ("0 9 * * *", "UTC"))
+    schedule = schedules.create(
+        workshop.operator, workshop.employee.pk, "Look", ("0 9 * * *", "UTC")
+    )
     Schedule.objects.filter(pk=schedule.pk).update(next_at=Now() - timedelta(minutes=1))
     Employee.objects.filter(pk=workshop.employee.pk).update(is_active=False)
     sweep_once()
@@ -214,7 +233,11 @@ def test_a_schedule_that_does_not_start_notifies_its_creator(workshop: Workshop)
     assert list_receivers(workshop) == ["acme-operator"]
 
 
-@feature("The gate", "A member is notified when a run that they follow has ended", "agents/notices/following.py")
+@feature(
+    "The gate",
+    "A member is notified when a run that they follow has ended",
+    "agents/notices/following.py",
+)
 def test_an_ended_run_notifies_its_followers(workshop: Workshop) -> None:
     workshop.play(asking(call("probe.effect", name="a")))
     run = workshop.work()

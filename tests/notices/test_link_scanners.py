@@ -1,4 +1,5 @@
-"""Scanners that open every link of a notification decide nothing, even with the reader's own session."""
+"""Scanners that open every link of a notification decide nothing, even with the reader's own
+session."""
 
 from __future__ import annotations
 
@@ -44,9 +45,16 @@ def test_a_link_contains_only_the_number_of_the_card(links: list[str]) -> None:
     assert links == [f"{BASE}/approvals/{Approval.objects.get().pk}/", f"{BASE}/notices/"]
 
 
-@feature("The gate", "Scanners that open every link of a message decide nothing", "agents/web/views/pages.py")
-def test_twenty_scanners_that_follow_every_link_decide_nothing(world: World, links: list[str]) -> None:
-    """Half of them have a session that may decide; all follow the addresses of the forms that they find, too."""
+@feature(
+    "The gate",
+    "Scanners that open every link of a message decide nothing",
+    "agents/web/views/pages.py",
+)
+def test_twenty_scanners_that_follow_every_link_decide_nothing(
+    world: World, links: list[str]
+) -> None:
+    """Half of them have a session that may decide; all follow the addresses of the forms that they
+    find, too."""
     before = Approval.objects.values().get()
     for number in range(SCANNERS):
         client = world.client("approver") if number % 2 else Client()

@@ -1,4 +1,5 @@
-"""Notifications on screens: those of closed cards are removed from their browsers, and no others."""
+"""Notifications on screens: those of closed cards are removed from their browsers, and no
+others."""
 
 from __future__ import annotations
 
@@ -51,7 +52,9 @@ def test_a_closed_card_is_removed_from_each_browser_by_its_own_push(
     service.messages.clear()
     second.messages.clear()
     assert [withdraw_next(), withdraw_next(), withdraw_next()] == [True, True, False]
-    assert service.messages == second.messages == [{"close": [f"card-{pk}", "several"], "waiting": 0}]
+    assert (
+        service.messages == second.messages == [{"close": [f"card-{pk}", "several"], "waiting": 0}]
+    )
 
 
 def test_a_push_closes_only_cards_on_the_screen_of_its_browser(
@@ -80,10 +83,15 @@ def test_a_browser_without_a_host_gets_its_own_push_and_others_keep_theirs(
     other.update(host="kept.example.com")
     tell_card(world)
     send_all()
-    assert (Channel.objects.get(pk=channel.pk).host, other.get().host) == ("127.0.0.1", "kept.example.com")
+    assert (Channel.objects.get(pk=channel.pk).host, other.get().host) == (
+        "127.0.0.1",
+        "kept.example.com",
+    )
 
 
-def test_a_service_that_counts_silent_pushes_gets_none(world: World, service: PushService, channel: Channel) -> None:
+def test_a_service_that_counts_silent_pushes_gets_none(
+    world: World, service: PushService, channel: Channel
+) -> None:
     Channel.objects.filter(pk=channel.pk).update(host=SILENT_PUSH_HOSTS[0])
     first = tell_card(world)
     send_all()
@@ -95,10 +103,14 @@ def test_a_service_that_counts_silent_pushes_gets_none(world: World, service: Pu
     (message,) = service.messages
     assert message["close"] == [f"card-{first}"]
     assert message["title"]
-    assert [each.notice.approval_id for each in Delivery.objects.filter(is_on_screen=True)] == [second]
+    assert [each.notice.approval_id for each in Delivery.objects.filter(is_on_screen=True)] == [
+        second
+    ]
 
 
-def test_a_decided_card_is_removed_from_the_screen_once(world: World, service: PushService, channel: Channel) -> None:
+def test_a_decided_card_is_removed_from_the_screen_once(
+    world: World, service: PushService, channel: Channel
+) -> None:
     first, second = tell_card(world), tell_card(world)
     send_all()
     assert not withdraw_next(), "both wait"
@@ -121,14 +133,20 @@ def test_a_group_is_removed_from_the_screen_with_its_last_card(
     for pk in cards:
         deny(world.member("admin"), pk, Decision(Approval.objects.get(pk=pk).digest))
     assert withdraw_next()
-    assert service.messages == [{"close": [f"card-{pk}" for pk in cards] + ["several"], "waiting": 0}]
+    assert service.messages == [
+        {"close": [f"card-{pk}" for pk in cards] + ["several"], "waiting": 0}
+    ]
 
 
-def test_an_expired_card_stays_on_the_screen(world: World, service: PushService, channel: Channel) -> None:
+def test_an_expired_card_stays_on_the_screen(
+    world: World, service: PushService, channel: Channel
+) -> None:
     card = world.card()
     Approval.objects.filter(pk=card.pk).update(status=ApprovalStatus.EXPIRED)
     add_notice(build_card_notice(NoticeKind.CARD_EXPIRED, card))
     spread_notices()
     send_all()
-    assert [message["title"] for message in service.messages] == ["A card expired: Update a record, asked by Dana"]
+    assert [message["title"] for message in service.messages] == [
+        "A card expired: Update a record, asked by Dana"
+    ]
     assert not withdraw_next()

@@ -29,9 +29,25 @@ def test_the_pace_at_once_means_now_and_is_the_default() -> None:
 def test_cards_and_own_runs_default_to_at_once_and_other_notices_to_daily() -> None:
     tomorrow = datetime(2026, 11, 28, 8, tzinfo=UTC)
     at_once = {kind for kind in NoticeKind if PaceRules().find_due_time(kind, NOON) == NOON}
-    assert {"card", "question", "unknown", "card_expiring", "run_failed", "run_ended", "break_glass"} <= at_once
+    assert {
+        "card",
+        "question",
+        "unknown",
+        "card_expiring",
+        "run_failed",
+        "run_ended",
+        "break_glass",
+    } <= at_once
     daily = {kind for kind in NoticeKind if PaceRules().find_due_time(kind, NOON) == tomorrow}
-    assert daily == {"card_expired", "channel_lost", "stopped", "budget", "quarantine", "schedule", "webhook_off"}
+    assert daily == {
+        "card_expired",
+        "channel_lost",
+        "stopped",
+        "budget",
+        "quarantine",
+        "schedule",
+        "webhook_off",
+    }
 
 
 def test_the_pace_never_has_no_time() -> None:

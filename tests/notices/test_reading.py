@@ -1,4 +1,5 @@
-"""Notices follow from events after their commit: each once, and nothing in the transactions of runs."""
+"""Notices follow from events after their commit: each once, and nothing in the transactions of
+runs."""
 
 from __future__ import annotations
 
@@ -75,7 +76,9 @@ def test_a_batch_costs_a_constant_number_of_statements(workshop: Workshop) -> No
     assert Notice.objects.count() == 6
 
 
-def test_a_card_approved_by_a_standing_grant_notifies_nobody(workshop: Workshop, recorder: Recorder) -> None:
+def test_a_card_approved_by_a_standing_grant_notifies_nobody(
+    workshop: Workshop, recorder: Recorder
+) -> None:
     grant(workshop, "probe.effect", equals("name", "a"))
     workshop.play(asking(call("probe.effect", name="a")))
     run = workshop.work()
@@ -92,7 +95,9 @@ def test_each_end_of_a_continued_run_creates_a_notice(workshop: Workshop) -> Non
     assert list_kinds() == ["run_ended", "run_ended"]
 
 
-def test_an_unknown_outcome_and_a_late_report_have_notices_with_their_own_cards(workshop: Workshop) -> None:
+def test_an_unknown_outcome_and_a_late_report_have_notices_with_their_own_cards(
+    workshop: Workshop,
+) -> None:
     workshop.play(asking(call("probe.failingEffect", code="NETWORK_ERROR")))
     run = workshop.work()
     workshop.approve(workshop.card(run))
@@ -101,10 +106,20 @@ def test_an_unknown_outcome_and_a_late_report_have_notices_with_their_own_cards(
     workshop.resolve(unknown, "not_done")
     with run_transaction(run.pk) as tx:
         assert unknown.exec_epoch is not None
-        assert record_late_effect(tx, ToolCall.objects.get(run=run), unknown.exec_epoch, ToolResult.ok({}, "Done"))
+        assert record_late_effect(
+            tx, ToolCall.objects.get(run=run), unknown.exec_epoch, ToolResult.ok({}, "Done")
+        )
     read_everything()
-    told = Notice.objects.filter(kind=NoticeKind.UNKNOWN).order_by("pk").values_list("approval_id", flat=True)
-    cards = Approval.objects.filter(kind=ApprovalKind.UNKNOWN).order_by("pk").values_list("pk", flat=True)
+    told = (
+        Notice.objects.filter(kind=NoticeKind.UNKNOWN)
+        .order_by("pk")
+        .values_list("approval_id", flat=True)
+    )
+    cards = (
+        Approval.objects.filter(kind=ApprovalKind.UNKNOWN)
+        .order_by("pk")
+        .values_list("pk", flat=True)
+    )
     assert len(cards) == 2
     assert list(told) == list(cards)
 
@@ -112,7 +127,9 @@ def test_an_unknown_outcome_and_a_late_report_have_notices_with_their_own_cards(
 def test_a_notice_written_by_an_older_process_is_not_written_again(workshop: Workshop) -> None:
     workshop.play(asking(call("probe.effect", name="a")))
     card = workshop.card(workshop.work())
-    Notice.objects.create(organization=workshop.organization, kind="card", key=f"card:{card.pk}", approval=card)
+    Notice.objects.create(
+        organization=workshop.organization, kind="card", key=f"card:{card.pk}", approval=card
+    )
     assert list_kinds() == ["card"]
 
 
@@ -132,7 +149,11 @@ class TestEventsOfOrganizations:
     def test_of_a_removed_account_do_not_block_others(self, workshop: Workshop) -> None:
         removed = workshop.members["viewer"].user
         for user in (removed, workshop.operator.user):
-            tell(NoticeFact(NoticeKind.SCHEDULE, workshop.organization.pk, str(user.pk), user_id=user.pk))
+            tell(
+                NoticeFact(
+                    NoticeKind.SCHEDULE, workshop.organization.pk, str(user.pk), user_id=user.pk
+                )
+            )
         Membership.objects.filter(user=removed).delete()
         removed.delete()
         read_everything()

@@ -1,4 +1,5 @@
-"""The registry of senders: each kind of channel has one, and an unknown kind is never sent by another."""
+"""The registry of senders: each kind of channel has one, and an unknown kind is never sent by
+another."""
 
 from __future__ import annotations
 

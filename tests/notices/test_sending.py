@@ -1,4 +1,5 @@
-"""Sending: at least once, in one notification for all due notices, without values, and again after a failure."""
+"""Sending: at least once, in one notification for all due notices, without values, and again after
+a failure."""
 
 from __future__ import annotations
 
@@ -51,7 +52,9 @@ def let_all_be_due() -> None:
     Delivery.objects.filter(status=DeliveryStatus.WAITING).update(due_at=Now())
 
 
-def test_a_notification_names_the_tool_and_the_employee_with_a_link(world: World, mail: MailServer) -> None:
+def test_a_notification_names_the_tool_and_the_employee_with_a_link(
+    world: World, mail: MailServer
+) -> None:
     add_address(world.member("approver"))
     card = world.card()
     add_notice(build_card_notice(NoticeKind.CARD, card))
@@ -64,7 +67,9 @@ def test_a_notification_names_the_tool_and_the_employee_with_a_link(world: World
 
 
 @feature(
-    "The gate", "People who can decide a card are notified by e-mail, without values", "agents/notices/spreading.py"
+    "The gate",
+    "People who can decide a card are notified by e-mail, without values",
+    "agents/notices/spreading.py",
 )
 def test_a_notification_contains_no_values(world: World, mail: MailServer) -> None:
     add_address(world.member("approver"))
@@ -85,7 +90,10 @@ def test_names_with_line_breaks_add_no_header(world: World, mail: MailServer) ->
     tell_card(world)
     send_all()
     (received,) = mail.received
-    assert received.subject == "A decision is waiting: Update a record, asked by Dana Bcc: everybody@example.com"
+    assert (
+        received.subject
+        == "A decision is waiting: Update a record, asked by Dana Bcc: everybody@example.com"
+    )
     assert received.message["Bcc"] is None
 
 
@@ -143,7 +151,9 @@ def test_a_failure_is_retried_later_with_the_same_id(world: World, mail: MailSer
     assert (channel.failing_since, channel.problem) == (None, "")
 
 
-def test_a_delivery_fails_after_its_last_attempt_and_can_be_resent(world: World, mail: MailServer) -> None:
+def test_a_delivery_fails_after_its_last_attempt_and_can_be_resent(
+    world: World, mail: MailServer
+) -> None:
     add_address(world.member("approver"))
     tell_card(world)
     mail.reply = "451 try later"
@@ -197,7 +207,9 @@ def test_another_sender_takes_over_from_a_killed_one(world: World, mail: MailSer
     assert Delivery.objects.get().tries == 2
 
 
-def test_a_slow_attempt_is_left_to_its_sender(world: World, mail: MailServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_attempt_is_left_to_its_sender(
+    world: World, mail: MailServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sending, "RENEWED_EVERY_S", 0.05)
     add_address(world.member("approver"))
     tell_card(world)
@@ -206,7 +218,10 @@ def test_a_slow_attempt_is_left_to_its_sender(world: World, mail: MailServer, mo
     assert slow is not None
     with sending._renewing(slow):
         Delivery.objects.update(due_at=Now())
-        await_that(lambda: Delivery.objects.filter(due_at__gt=Now()).exists(), "the sender has renewed its try")
+        await_that(
+            lambda: Delivery.objects.filter(due_at__gt=Now()).exists(),
+            "the sender has renewed its try",
+        )
         assert not send_next(ChannelKind.EMAIL)
     assert not mail.received
 
@@ -252,7 +267,14 @@ def test_a_code_is_sent_alone(world: World, mail: MailServer) -> None:
 
 def test_pauses_grow_to_an_hour() -> None:
     scale = find_pause(1).total_seconds() / 15
-    assert [find_pause(tries).total_seconds() / scale for tries in (1, 2, 3, 4, 5, 8)] == [15, 60, 240, 960, 3600, 3600]
+    assert [find_pause(tries).total_seconds() / scale for tries in (1, 2, 3, 4, 5, 8)] == [
+        15,
+        60,
+        240,
+        960,
+        3600,
+        3600,
+    ]
 
 
 def test_the_time_of_an_immediate_notice_has_no_fraction_of_a_second(world: World) -> None:
@@ -279,14 +301,23 @@ def test_a_delivery_whose_sender_always_dies_is_given_up(world: World, mail: Mai
 def test_an_address_that_cannot_be_decrypted_fails(world: World, mail: MailServer) -> None:
     channel = add_address(world.member("approver"))
     with connection.cursor() as cursor:
-        cursor.execute("UPDATE notices_channel SET address = 'of another key' WHERE id = %s", [channel.pk])
+        cursor.execute(
+            "UPDATE notices_channel SET address = 'of another key' WHERE id = %s", [channel.pk]
+        )
     tell_card(world)
     send_all()
-    assert Delivery.objects.get().problem == "the address cannot be read, because its encryption key is missing"
+    assert (
+        Delivery.objects.get().problem
+        == "the address cannot be read, because its encryption key is missing"
+    )
     assert mail.received == []
 
 
-@feature("The gate", "A notice that cannot be sent or spread stands in nobody's way", "agents/notices/spreading.py")
+@feature(
+    "The gate",
+    "A notice that cannot be sent or spread stands in nobody's way",
+    "agents/notices/spreading.py",
+)
 def test_a_notice_that_cannot_be_spread_does_not_block_others(
     world: World, mail: MailServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -322,14 +353,20 @@ def test_unreadable_preferences_count_as_the_defaults(world: World, mail: MailSe
     NoticeChoices.objects.create(membership=world.member("admin"), time_zone="Mars/Base")
     tell_card(world)
     send_all()
-    assert sorted(each.recipient for each in mail.received) == ["admin@example.com", "approver@example.com"]
+    assert sorted(each.recipient for each in mail.received) == [
+        "admin@example.com",
+        "approver@example.com",
+    ]
 
 
 def test_notices_of_two_organizations_are_sent_separately(world: World, mail: MailServer) -> None:
     for name in ("approver", "outsider"):
         add_address(world.member(name))
     other = Run.objects.create(
-        organization=world.globex, employee=world.others_employee, created_by=world.users["outsider"], task="x"
+        organization=world.globex,
+        employee=world.others_employee,
+        created_by=world.users["outsider"],
+        task="x",
     )
     tell_card(world)
     add_notice(build_run_notice(NoticeKind.RUN_FAILED, other, 1))
@@ -353,7 +390,9 @@ def test_a_failing_address_does_not_delay_others(world: World, mail: MailServer)
     assert [each.recipient for each in mail.received] == ["admin@example.com"]
 
 
-def test_notices_for_a_failing_address_wait_for_its_next_attempt(world: World, mail: MailServer) -> None:
+def test_notices_for_a_failing_address_wait_for_its_next_attempt(
+    world: World, mail: MailServer
+) -> None:
     add_address(world.member("approver"))
     tell_card(world)
     spread_notices()
@@ -370,7 +409,9 @@ def test_a_code_and_a_card_are_never_in_one_notification(world: World, mail: Mai
     channel = add_address(world.member("approver"))
     tell_card(world)
     spread_notices()
-    notice = Notice.objects.create(organization=world.acme, key="code:1", kind=NoticeKind.CODE, spread_at=Now())
+    notice = Notice.objects.create(
+        organization=world.acme, key="code:1", kind=NoticeKind.CODE, spread_at=Now()
+    )
     Delivery.objects.create(notice=notice, channel=channel, due_at=Now())
     Channel.objects.filter(pk=channel.pk).update(confirmed_at=None)
     send_all()

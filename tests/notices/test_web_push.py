@@ -1,4 +1,5 @@
-"""Browser push: encrypted for one browser, signed by this installation, forgotten when the browser is gone."""
+"""Browser push: encrypted for one browser, signed by this installation, forgotten when the browser
+is gone."""
 
 from __future__ import annotations
 
@@ -60,7 +61,9 @@ def send_all() -> None:
 
 
 @pytest.mark.usefixtures("channel")
-def test_a_browser_receives_the_sentence_the_page_and_the_number_of_cards(world: World, service: PushService) -> None:
+def test_a_browser_receives_the_sentence_the_page_and_the_number_of_cards(
+    world: World, service: PushService
+) -> None:
     pk = tell_card(world)
     send_all()
     assert service.messages == [
@@ -86,8 +89,14 @@ def test_a_push_contains_no_values(world: World, service: PushService) -> None:
     assert CANARY not in str(service.messages)
 
 
-@feature("The gate", "Browsers are notified by push, encrypted for them alone", "agents/deliveries/channels/push.py")
-def test_only_the_browser_can_decrypt_a_push(world: World, service: PushService, channel: Channel) -> None:
+@feature(
+    "The gate",
+    "Browsers are notified by push, encrypted for them alone",
+    "agents/deliveries/channels/push.py",
+)
+def test_only_the_browser_can_decrypt_a_push(
+    world: World, service: PushService, channel: Channel
+) -> None:
     tell_card(world)
     send_all()
     (body,) = service.raw
@@ -101,7 +110,9 @@ def test_only_the_browser_can_decrypt_a_push(world: World, service: PushService,
 def test_the_example_of_rfc_8291_can_be_decrypted() -> None:
     """The test's own browser reads the notification of the standard's appendix A."""
     private = int.from_bytes(from_base64("q1dXpw3UpT5VOmu_cf_v6ih07Aems3njxI-JWgLcM94"), "big")
-    keys = BrowserKeys(ec.derive_private_key(private, ec.SECP256R1()), from_base64("BTBZMqHH6r4Tts7J_aSIgg"))
+    keys = BrowserKeys(
+        ec.derive_private_key(private, ec.SECP256R1()), from_base64("BTBZMqHH6r4Tts7J_aSIgg")
+    )
     body = (
         "DGv6ra1nlYgDCS1FRnbzlwAAEABBBP4z9KsN6nGRTbVYI_c7VJSPQTBtkgcy27mlmlMoZIIgDll6e3vCYLocInmYWAmS6TlzAC8wEqKK6"
         "PBru3jl7A_yl95bQpu6cVPTpK4Mqgkf1CXztLVBSt2Ks3oZwbuwXPXLWyouBWLVWGNWQexSgSxsj_Qulcy4a-fN"
@@ -111,7 +122,9 @@ def test_the_example_of_rfc_8291_can_be_decrypted() -> None:
 
 def test_each_push_has_a_new_key() -> None:
     keys = BrowserKeys.make()
-    subscription = Subscription("https://push.example.com", to_base64(keys.public), to_base64(keys.auth))
+    subscription = Subscription(
+        "https://push.example.com", to_base64(keys.public), to_base64(keys.auth)
+    )
     one, other = encrypt(b"same", subscription), encrypt(b"same", subscription)
     assert keys.decrypt(one) == keys.decrypt(other) == b"same"
     assert one[:16] != other[:16]
@@ -149,7 +162,10 @@ def test_a_subscription_for_another_key_ends_with_the_words_of_the_service(
     tell_card(world)
     send_all()
     kept = Channel.objects.get(pk=channel.pk)
-    assert kept.problem == f"127.0.0.1 answered {status}: the key does not match. Add this browser again."
+    assert (
+        kept.problem
+        == f"127.0.0.1 answered {status}: the key does not match. Add this browser again."
+    )
     for _ in range(2):
         send_all()
     assert not Channel.objects.filter(pk=channel.pk).exists()
@@ -166,14 +182,22 @@ def test_a_person_who_lost_a_browser_is_notified_by_other_channels(
     read_everything()
     spread_notices()
     told = Delivery.objects.get(notice__kind=NoticeKind.CHANNEL_LOST)
-    assert (told.channel.kind, told.channel.membership) == (ChannelKind.EMAIL, world.member("approver"))
+    assert (told.channel.kind, told.channel.membership) == (
+        ChannelKind.EMAIL,
+        world.member("approver"),
+    )
     text = describe(told.notice, told.channel)
-    assert text.sentence == "You are no longer notified here, because the address is gone: Chrome on Linux"
+    assert (
+        text.sentence
+        == "You are no longer notified here, because the address is gone: Chrome on Linux"
+    )
     assert text.path == "/notices/"
 
 
 @pytest.mark.usefixtures("channel")
-@pytest.mark.parametrize(("retry_after", "seconds"), [("600", 600), ("", 15), ("soon", 15), ("9" * 9, 24 * 3600)])
+@pytest.mark.parametrize(
+    ("retry_after", "seconds"), [("600", 600), ("", 15), ("soon", 15), ("9" * 9, 24 * 3600)]
+)
 def test_a_push_service_that_asks_to_wait_gets_no_requests(
     world: World, service: PushService, retry_after: str, seconds: int
 ) -> None:
@@ -193,24 +217,36 @@ def test_the_contact_is_the_first_secure_origin(settings: Settings) -> None:
 
 
 @pytest.mark.parametrize(
-    "endpoint", ["https://10.0.0.7/push", "https://localhost/push", "https://[::1]/push", "https://push/1"]
+    "endpoint",
+    ["https://10.0.0.7/push", "https://localhost/push", "https://[::1]/push", "https://push/1"],
 )
 def test_a_private_push_service_is_refused_when_it_is_added(
     world: World, service: PushService, settings: Settings, endpoint: str
 ) -> None:
     settings.PRIVATE_PUSH_HOSTS = PrivateHosts()
     with pytest.raises(Invalid, match="private address"):
-        add_browser(world.member("viewer"), Subscription(**{**service.form, "endpoint": endpoint}), "Firefox")
+        add_browser(
+            world.member("viewer"),
+            Subscription(**{**service.form, "endpoint": endpoint}),
+            "Firefox",
+        )
     public = Subscription(**{**service.form, "endpoint": "https://push.example.com/1"})
-    assert add_browser(world.member("viewer"), public, "Firefox").kind == ChannelKind.PUSH, "control"
+    assert add_browser(world.member("viewer"), public, "Firefox").kind == ChannelKind.PUSH, (
+        "control"
+    )
 
 
-def test_a_hanging_browser_does_not_delay_others(world: World, service: PushService, channel: Channel) -> None:
-    """Two browsers at a service that hangs, one elsewhere: the third gets its push while the others hang."""
+def test_a_hanging_browser_does_not_delay_others(
+    world: World, service: PushService, channel: Channel
+) -> None:
+    """Two browsers at a service that hangs, one elsewhere: the third gets its push while the others
+    hang."""
     with PushService() as healthy:
         Channel.objects.filter(pk=channel.pk).update(host="hanging")
         second = add_browser(
-            world.member("approver"), Subscription(**{**service.form, "auth": to_base64(b"2" * 16)}), "2"
+            world.member("approver"),
+            Subscription(**{**service.form, "auth": to_base64(b"2" * 16)}),
+            "2",
         )
         other = add_browser(world.member("approver"), Subscription(**healthy.form), "elsewhere")
         Channel.objects.filter(pk=second.pk).update(host="hanging")
@@ -234,14 +270,20 @@ def test_a_hanging_browser_does_not_delay_others(world: World, service: PushServ
 def test_four_hanging_browsers_leave_a_sender_for_the_others(
     world: World, service: PushService, channel: Channel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The services of four failing browsers hang, each at its own host; then a notification for another is due."""
+    """The services of four failing browsers hang, each at its own host; then a notification for
+    another is due."""
     monkeypatch.setattr(web_push, "_LIMITS", replace(web_push._LIMITS, total_s=120.0))
     for number in range(3):
         form = {**service.form, "auth": to_base64(bytes([number]) * 16)}
         add_browser(world.member("approver"), Subscription(**form), str(number))
     Delivery.objects.all().delete()
     for each in Channel.objects.all():
-        hangs = {"host": f"hanging{each.pk}", "failing_since": Now(), "confirmed_at": Now(), "code": ""}
+        hangs = {
+            "host": f"hanging{each.pk}",
+            "failing_since": Now(),
+            "confirmed_at": Now(),
+            "code": "",
+        }
         Channel.objects.filter(pk=each.pk).update(**hangs)
     tell_card(world)
     service.answering.clear()
@@ -251,7 +293,9 @@ def test_four_hanging_browsers_leave_a_sender_for_the_others(
         try:
             for _ in range(3):
                 assert service.hanging.acquire(timeout=20)
-            add_browser(world.member("admin"), Subscription(**healthy.form), "elsewhere")  # a code is sent there
+            add_browser(
+                world.member("admin"), Subscription(**healthy.form), "elsewhere"
+            )  # a code is sent there
             sender.wake()
             await_that(lambda: bool(healthy.messages), "the healthy browser is told", seconds=20)
             assert not Delivery.objects.filter(
@@ -270,7 +314,9 @@ def send_and_close() -> None:
         connection.close()
 
 
-def test_a_browser_that_works_again_is_kept(world: World, service: PushService, channel: Channel) -> None:
+def test_a_browser_that_works_again_is_kept(
+    world: World, service: PushService, channel: Channel
+) -> None:
     service.status = 410
     tell_card(world)
     for _ in range(2):
@@ -316,9 +362,13 @@ def test_a_private_address_is_refused_unless_the_installation_allows_it(
         ("auth", "AAAA"),
     ],
 )
-def test_an_invalid_subscription_is_refused(world: World, service: PushService, field: str, value: str) -> None:
+def test_an_invalid_subscription_is_refused(
+    world: World, service: PushService, field: str, value: str
+) -> None:
     with pytest.raises(Invalid):
-        add_browser(world.member("viewer"), Subscription(**{**service.form, field: value}), "Firefox")
+        add_browser(
+            world.member("viewer"), Subscription(**{**service.form, field: value}), "Firefox"
+        )
     assert not Channel.objects.exists()
 
 
@@ -330,7 +380,9 @@ def test_a_push_service_without_tls_is_refused_outside_the_demo(
         add_browser(world.member("viewer"), Subscription(**service.form), "Firefox")
 
 
-def test_the_same_browser_replaces_its_subscription(world: World, service: PushService, channel: Channel) -> None:
+def test_the_same_browser_replaces_its_subscription(
+    world: World, service: PushService, channel: Channel
+) -> None:
     again = add_browser(world.member("approver"), Subscription(**service.form), "Chrome on Linux")
     assert list(Channel.objects.all()) == [again]
     assert again.confirmed_at is None
@@ -345,10 +397,15 @@ def test_another_failure_resets_the_count_of_gone_responses(
     assert Channel.objects.get(pk=channel.pk).gone_answers == 1
 
 
-def test_without_its_key_the_installation_sends_no_push(world: World, service: PushService, channel: Channel) -> None:
+def test_without_its_key_the_installation_sends_no_push(
+    world: World, service: PushService, channel: Channel
+) -> None:
     with connection.cursor() as cursor:
         cursor.execute("UPDATE notices_pushkey SET private_key = 'of another key'")
     assert get_public_key() == ""
     tell_card(world)
     send_all()
-    assert Delivery.objects.get().problem == "the installation's key for push is missing or cannot be read"
+    assert (
+        Delivery.objects.get().problem
+        == "the installation's key for push is missing or cannot be read"
+    )

@@ -60,6 +60,8 @@ def test_a_wrong_number_of_values_is_refused() -> None:
 
 
 def test_an_unused_value_is_refused() -> None:
-    query = CompiledQuery(Found, lambda unused: Organization.objects.order_by(), title="name", organization="id")
+    query = CompiledQuery(
+        Found, lambda unused: Organization.objects.order_by(), title="name", organization="id"
+    )
     with pytest.raises(ValueError, match="do not all reach the query"):
         query.fetch_all(1)

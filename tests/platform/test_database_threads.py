@@ -1,4 +1,5 @@
-"""Threads that serve asynchronous code: between two uses, they hold no connection that others need."""
+"""Threads that serve asynchronous code: between two uses, they hold no connection that others
+need."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ def thread() -> Iterator[ThreadPoolExecutor]:
 
 
 def use(thread: ThreadPoolExecutor, error: type[Exception] | None = None) -> object:
-    """Use the database in the thread, and fail afterwards with this error; return the driver's own connection."""
+    """Use the database in the thread, and fail afterwards with this error; return the driver's own
+    connection."""
 
     def connect() -> object:
         connection.ensure_connection()

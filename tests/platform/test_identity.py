@@ -17,7 +17,11 @@ from pytest_django import Settings
 from agents.accounts import audit, installation
 from agents.accounts.models import AuditEntry, Organization
 from agents.platform.models import Installation as InstallationRow
-from gadget_site.management.processes import build_sweeper_process, build_web_process, build_worker_process
+from gadget_site.management.processes import (
+    build_sweeper_process,
+    build_web_process,
+    build_worker_process,
+)
 from tests.gadget_site.test_doctor import examined
 from tests.processes import Installation
 
@@ -70,7 +74,9 @@ def test_simultaneous_first_starts_agree(files: Path) -> None:
     assert found == [""] * 6
 
 
-def test_a_folder_that_is_not_shared_is_refused_on_the_second_machine(files: Path, settings: Settings) -> None:
+def test_a_folder_that_is_not_shared_is_refused_on_the_second_machine(
+    files: Path, settings: Settings
+) -> None:
     assert not refusal()
     settings.GADGET_FILES_DIR = files.parent / "elsewhere"
     assert "has no file .gadget-folder" in refusal()
@@ -83,7 +89,9 @@ def test_the_folder_of_another_installation_is_refused(files: Path) -> None:
     assert "belongs to another installation or is not shared" in refusal()
 
 
-def test_only_one_of_two_simultaneous_starts_succeeds_without_a_shared_folder(files: Path, settings: Settings) -> None:
+def test_only_one_of_two_simultaneous_starts_succeeds_without_a_shared_folder(
+    files: Path, settings: Settings
+) -> None:
     settings.GADGET_FILES_DIR = files.parent / "elsewhere"
     installation._create_folder_id()  # the other machine has got this far …
     settings.GADGET_FILES_DIR = files
@@ -92,7 +100,9 @@ def test_only_one_of_two_simultaneous_starts_succeeds_without_a_shared_folder(fi
     assert "belongs to another installation" in refusal()
 
 
-def test_a_new_database_does_not_accept_the_files_of_an_old_one(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_database_does_not_accept_the_files_of_an_old_one(
+    files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(installation, "FIRST_START_S", 0.1)
     (files / "1").mkdir(parents=True)
     assert not refusal(), "a folder from before there were marks is taken"
@@ -167,14 +177,20 @@ def test_another_secret_key_is_reported_at_the_start_and_by_the_doctor(
     assert not warnings_of_a_start(caplog), "the same key"
     settings.SECRET_KEY = other
     assert installation.OTHER_SECRET_KEY in told_of("identity")
-    assert warnings_of_a_start(caplog) == [f"{installation.OTHER_SECRET_KEY} {installation.FIX_SECRET_KEY}"]
+    assert warnings_of_a_start(caplog) == [
+        f"{installation.OTHER_SECRET_KEY} {installation.FIX_SECRET_KEY}"
+    ]
     assert installation.OTHER_SECRET_KEY not in told_of("identity"), "the newest start counts"
     assert not warnings_of_a_start(caplog)
     settings.SECRET_KEY = one
-    assert installation.OTHER_SECRET_KEY in told_of("identity"), "the first host, which was not restarted"
+    assert installation.OTHER_SECRET_KEY in told_of("identity"), (
+        "the first host, which was not restarted"
+    )
 
 
-def test_only_a_digest_of_the_secret_key_is_stored_and_it_differs_by_installation(files: Path, redis_url: str) -> None:
+def test_only_a_digest_of_the_secret_key_is_stored_and_it_differs_by_installation(
+    files: Path, redis_url: str
+) -> None:
     kept: list[dict[bytes, bytes | None]] = []
     for _ in range(2):
         InstallationRow.objects.all().delete()
@@ -183,7 +199,9 @@ def test_only_a_digest_of_the_secret_key_is_stored_and_it_differs_by_installatio
         with redis.Redis.from_url(redis_url) as client:
             kept.append({key: client.get(key) for key in client.scan_iter(match="*:secret-key:*")})
     assert len(kept[1]) == len(kept[0]) + 1
-    assert len(set(kept[1].values())) == len(kept[1]), "one and the same key has another digest in each"
+    assert len(set(kept[1].values())) == len(kept[1]), (
+        "one and the same key has another digest in each"
+    )
     assert settings.SECRET_KEY not in str(kept)
 
 
@@ -195,7 +213,9 @@ def test_an_unreachable_redis_delays_no_start(files: Path, settings: Settings) -
 
 
 @pytest.mark.parametrize(
-    "part", [build_web_process(), build_worker_process(1), build_sweeper_process()], ids=lambda part: part.name
+    "part",
+    [build_web_process(), build_worker_process(1), build_sweeper_process()],
+    ids=lambda part: part.name,
 )
 def test_no_part_starts_with_another_folder_and_other_keys(
     installation: Installation, files: Path, part: object
@@ -225,4 +245,6 @@ def warnings_of_a_start(caplog: pytest.LogCaptureFixture) -> list[str]:
     """Return the warnings of a part that starts now."""
     caplog.clear()
     installation.confirm_at_start()
-    return [record.getMessage() for record in caplog.records if record.name == installation.logger.name]
+    return [
+        record.getMessage() for record in caplog.records if record.name == installation.logger.name
+    ]

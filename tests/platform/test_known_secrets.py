@@ -23,8 +23,20 @@ COMMON_VALUES = {
         "http://127.0.0.1:8111/",
         "::ffff:10.2.3.4",
     ),
-    "a host name": ("localhost", "api.example.com", "https://api.example.com", "Example.COM:443", "models.internal"),
-    "a number": ("12345678", "4111 1111 1111 1111", "+43 (1) 234-5678", "2026-11-29 10:00:00", "1.000.000,00"),
+    "a host name": (
+        "localhost",
+        "api.example.com",
+        "https://api.example.com",
+        "Example.COM:443",
+        "models.internal",
+    ),
+    "a number": (
+        "12345678",
+        "4111 1111 1111 1111",
+        "+43 (1) 234-5678",
+        "2026-11-29 10:00:00",
+        "1.000.000,00",
+    ),
     "a word": ("failed", "Password", "WARNING", "straße", "пароль"),
 }
 
@@ -35,8 +47,12 @@ def hidden(text: str, *secrets: str) -> str:
     return known.redact(text, "[hidden]")
 
 
-@pytest.mark.parametrize(("kind", "value"), [(kind, value) for kind, them in COMMON_VALUES.items() for value in them])
-def test_a_common_value_of_one_organization_hides_nothing_from_others(kind: str, value: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "value"), [(kind, value) for kind, them in COMMON_VALUES.items() for value in them]
+)
+def test_a_common_value_of_one_organization_hides_nothing_from_others(
+    kind: str, value: str
+) -> None:
     known = KnownSecrets()
     known.learn([value, TOKEN], owner=1)
     line = f"the database at {value} failed, {TOKEN}"
@@ -46,7 +62,9 @@ def test_a_common_value_of_one_organization_hides_nothing_from_others(kind: str,
     assert value not in known.redact(line, "x", owner=1)
 
 
-@pytest.mark.parametrize("value", ["ada@acme.example.com", "application/json", "2026-11-29T10:00:00.123Z"])
+@pytest.mark.parametrize(
+    "value", ["ada@acme.example.com", "application/json", "2026-11-29T10:00:00.123Z"]
+)
 def test_a_plausible_value_in_credentials_hides_nothing_from_others(value: str) -> None:
     known = KnownSecrets()
     known.learn([value], owner=1)
@@ -75,7 +93,11 @@ def test_a_distinctive_secret_is_hidden_in_lines_without_an_organization(secret:
 def test_a_short_secret_is_hidden_only_in_lines_of_its_organization() -> None:
     known = KnownSecrets()
     known.learn(["hunter22"], owner=1)
-    assert [known.redact("hunter22", "x", owner) for owner in (1, 2, None)] == ["x", "hunter22", "hunter22"]
+    assert [known.redact("hunter22", "x", owner) for owner in (1, 2, None)] == [
+        "x",
+        "hunter22",
+        "hunter22",
+    ]
 
 
 def test_a_short_secret_of_the_installation_is_hidden_in_every_line() -> None:
@@ -85,7 +107,12 @@ def test_a_short_secret_of_the_installation_is_hidden_in_every_line() -> None:
 
 
 def test_a_secret_is_hidden_in_every_encoding() -> None:
-    lines = [SECRET, repr({"key": SECRET}), json.dumps(SECRET), json.dumps(SECRET, ensure_ascii=False)]
+    lines = [
+        SECRET,
+        repr({"key": SECRET}),
+        json.dumps(SECRET),
+        json.dumps(SECRET, ensure_ascii=False),
+    ]
     for line in [*lines, quote(SECRET, safe=""), urlencode({"key": SECRET})]:
         assert "word" not in hidden(line, SECRET), line
         assert "[hidden]" in hidden(line, SECRET)
@@ -103,7 +130,10 @@ def test_one_owner_cannot_displace_the_secrets_of_another() -> None:
     known = KnownSecrets()
     known.learn(["long-token-of-acme"], owner=1)
     known.learn((f"long-flood-token-{number}" for number in range(MAX_OF_ONE + 1)), owner=2)
-    assert known.redact("long-token-of-acme long-flood-token-0 long-flood-token-1 ", "x") == "x long-flood-token-0 x "
+    assert (
+        known.redact("long-token-of-acme long-flood-token-0 long-flood-token-1 ", "x")
+        == "x long-flood-token-0 x "
+    )
     for owner in range(3, MAX_OWNERS + 3):
         known.learn([f"a-long-token-of-{owner}."], owner)
     told = known.redact("long-token-of-acme a-long-token-of-3. a-long-token-of-9.", "x")

@@ -1,4 +1,5 @@
-"""The log knows the organization of a request and of a run, so that it hides that organization's short secrets, too."""
+"""The log knows the organization of a request and of a run, so that it hides that organization's
+short secrets, too."""
 
 import pytest
 

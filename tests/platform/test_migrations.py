@@ -8,7 +8,13 @@ import pytest
 from django.core.management import call_command
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.migration import Migration
-from django.db.migrations.operations import DeleteModel, RemoveField, RenameField, RenameModel, RunPython
+from django.db.migrations.operations import (
+    DeleteModel,
+    RemoveField,
+    RenameField,
+    RenameModel,
+    RunPython,
+)
 
 from agents.platform.schema_version import SCHEMA_VERSION
 
@@ -17,7 +23,9 @@ REMOVING = (DeleteModel, RemoveField, RenameField, RenameModel)
 
 def list_required_versions(migration: Migration) -> list[int]:
     """List the schema versions that the migration requires of code."""
-    codes = [operation.code for operation in migration.operations if isinstance(operation, RunPython)]
+    codes = [
+        operation.code for operation in migration.operations if isinstance(operation, RunPython)
+    ]
     variables = [getclosurevars(code).nonlocals for code in codes]
     return [each["version"] for each in variables if {"version", "gadget"} <= each.keys()]
 
@@ -30,7 +38,15 @@ def test_no_migration_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_removing_a_column_or_table_requires_a_schema_version() -> None:
     found = MigrationLoader(None).disk_migrations.values()
-    own = [migration for migration in found if migration.__module__.startswith(("agents.", "tools."))]
-    removing = [each for each in own if any(isinstance(operation, REMOVING) for operation in each.operations)]
+    own = [
+        migration for migration in found if migration.__module__.startswith(("agents.", "tools."))
+    ]
+    removing = [
+        each
+        for each in own
+        if any(isinstance(operation, REMOVING) for operation in each.operations)
+    ]
     assert [each.name for each in removing if not list_required_versions(each)] == []
-    assert max(version for each in own for version in list_required_versions(each)) == SCHEMA_VERSION
+    assert (
+        max(version for each in own for version in list_required_versions(each)) == SCHEMA_VERSION
+    )

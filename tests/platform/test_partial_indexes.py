@@ -12,7 +12,9 @@ from agents.runs.models import IS_PENDING, IS_UNFINISHED, UNFINISHED, Approval, 
 
 pytestmark = [
     pytest.mark.django_db,
-    pytest.mark.skipif("connection.vendor != 'postgresql'", reason="only PostgreSQL plans without the params"),
+    pytest.mark.skipif(
+        "connection.vendor != 'postgresql'", reason="only PostgreSQL plans without the params"
+    ),
 ]
 
 
@@ -23,7 +25,8 @@ AND indexname NOT IN (SELECT conindid::regclass::text FROM pg_constraint)
 
 
 def leave_only(index: str, table: str) -> None:
-    """Drop the other indexes of the table until the test ends: on few rows they may cost no more than this one."""
+    """Drop the other indexes of the table until the test ends: on few rows they may cost no more
+    than this one."""
     with connection.cursor() as cursor:
         cursor.execute(OTHERS, [table, index])
         for (name,) in cursor.fetchall():
@@ -55,11 +58,17 @@ def test_waiting_cards_use_their_own_index() -> None:
     leave_only("approvals_waiting", Approval._meta.db_table)
     waiting = Approval.objects.filter(organization_id=1).order_by("tool_call_id", "pk")
     assert "approvals_waiting" in plan_without_params(waiting.filter(IS_PENDING)[:1001])
-    assert "approvals_waiting" not in plan_without_params(waiting.filter(status=ApprovalStatus.PENDING)[:1001])
+    assert "approvals_waiting" not in plan_without_params(
+        waiting.filter(status=ApprovalStatus.PENDING)[:1001]
+    )
 
 
 def test_open_runs_use_their_own_index() -> None:
     leave_only("runs_unfinished", Run._meta.db_table)
     runs = Run.objects.filter(organization_id=1).order_by()
-    assert "runs_unfinished" in plan_without_params(runs.filter(IS_UNFINISHED).values("employee_id"))
-    assert "runs_unfinished" not in plan_without_params(runs.filter(status__in=UNFINISHED).values("employee_id"))
+    assert "runs_unfinished" in plan_without_params(
+        runs.filter(IS_UNFINISHED).values("employee_id")
+    )
+    assert "runs_unfinished" not in plan_without_params(
+        runs.filter(status__in=UNFINISHED).values("employee_id")
+    )

@@ -24,7 +24,9 @@ def test_the_start_of_a_new_minute_allows_no_extra_calls() -> None:
     limiter = ProcessRateLimiter(clock)
     assert [limiter.seconds_to_wait("key", THREE) for _ in range(3)] == [0, 0, 0]
     clock.now = 61.0
-    assert limiter.seconds_to_wait("key", THREE) == 58, "a new minute of the clock, but only 2 s later"
+    assert limiter.seconds_to_wait("key", THREE) == 58, (
+        "a new minute of the clock, but only 2 s later"
+    )
     assert limiter.seconds_to_wait("other key", THREE) == 0
     clock.now = 119.0
     assert limiter.seconds_to_wait("key", THREE) == 0
@@ -69,7 +71,9 @@ def test_each_limit_of_a_key_has_its_own_period() -> None:
     assert [limiter.seconds_to_wait("key", limit) for limit in (ONE, hourly)] == [0, 0]
     clock.now = 61.0
     assert limiter.seconds_to_wait("key", ONE) == 0, "its minute is over"
-    assert limiter.seconds_to_wait("key", hourly) == 3539, "an hour is remembered for longer than a minute"
+    assert limiter.seconds_to_wait("key", hourly) == 3539, (
+        "an hour is remembered for longer than a minute"
+    )
 
 
 def test_a_wait_is_returned_in_whole_seconds() -> None:

@@ -1,4 +1,5 @@
-"""Rotating keys: all values are encrypted with the first key, repeatably, and undecryptable ones are reported."""
+"""Rotating keys: all values are encrypted with the first key, repeatably, and undecryptable ones
+are reported."""
 
 from __future__ import annotations
 
@@ -36,7 +37,9 @@ def acme(settings: Settings) -> Organization:
 
 
 def provider(acme: Organization, name: str, **more: str) -> ModelProvider:
-    return ModelProvider.objects.create(organization=acme, name=name, kind=ProviderKind.SCRIPTED, **more)
+    return ModelProvider.objects.create(
+        organization=acme, name=name, kind=ProviderKind.SCRIPTED, **more
+    )
 
 
 def rotated() -> str:
@@ -47,12 +50,16 @@ def rotated() -> str:
 
 def stored() -> dict[str, Any]:
     with connection.cursor() as cursor:
-        cursor.execute("SELECT fields FROM accounts_credential UNION ALL SELECT api_key FROM employees_modelprovider")
+        cursor.execute(
+            "SELECT fields FROM accounts_credential UNION ALL SELECT api_key FROM employees_modelprovider"
+        )
         return dict.fromkeys(row[0] for row in cursor.fetchall() if row[0])
 
 
 @feature(
-    "The toolbox and its settings", "Encryption keys are rotated while Gadget runs", "agents/platform/key_rotation.py"
+    "The toolbox and its settings",
+    "Encryption keys are rotated while Gadget runs",
+    "agents/platform/key_rotation.py",
 )
 def test_everything_is_encrypted_with_the_first_key_and_the_old_one_is_not_needed(
     acme: Organization, settings: Settings
@@ -69,7 +76,9 @@ def test_everything_is_encrypted_with_the_first_key_and_the_old_one_is_not_neede
     assert ModelProvider.objects.get(name="Real").api_key == "sk-marker-of-acme"
 
 
-def test_undecryptable_values_are_reported_and_stay_unchanged(acme: Organization, settings: Settings) -> None:
+def test_undecryptable_values_are_reported_and_stay_unchanged(
+    acme: Organization, settings: Settings
+) -> None:
     credential = Credential.objects.get()
     settings.GADGET_ENCRYPTION_KEYS = [NEW]
     provider(acme, "Fresh", api_key="sk-fresh")
@@ -87,7 +96,8 @@ def test_many_rows_are_rotated_in_batches(
 ) -> None:
     monkeypatch.setattr(key_rotation, "BATCH", 3)
     Credential.objects.bulk_create(
-        Credential(organization=acme, service=f"service-{number}", fields=VALUE) for number in range(10)
+        Credential(organization=acme, service=f"service-{number}", fields=VALUE)
+        for number in range(10)
     )
     settings.GADGET_ENCRYPTION_KEYS = [NEW, OLD]
     assert key_rotation.rotate_keys().renewed == 12
@@ -109,7 +119,9 @@ def test_a_concurrently_changed_value_is_not_overwritten(
     assert Credential.objects.get().fields == '{"token": "theirs"}'
 
 
-def test_an_undecryptable_value_survives_saving_its_row(acme: Organization, settings: Settings) -> None:
+def test_an_undecryptable_value_survives_saving_its_row(
+    acme: Organization, settings: Settings
+) -> None:
     settings.GADGET_ENCRYPTION_KEYS = [NEW]
     row = ModelProvider.objects.get(name="Real")
     assert isinstance(row.api_key, UndecryptableText)
@@ -124,7 +136,9 @@ class TestTheDoctor:
     def told(self) -> list[str]:
         return [f"{finding.text} -> {finding.fix}" for finding in check_encryption()]
 
-    def test_reports_undecryptable_values_and_continues(self, acme: Organization, settings: Settings) -> None:
+    def test_reports_undecryptable_values_and_continues(
+        self, acme: Organization, settings: Settings
+    ) -> None:
         ModelProvider.objects.update(kind=ProviderKind.OPENAI, base_url="http://127.0.0.1:9/v1")
         settings.GADGET_ENCRYPTION_KEYS = [NEW]
         (line,) = self.told()
@@ -140,4 +154,6 @@ class TestTheDoctor:
         assert line.startswith("encrypted with an older key: the")
         assert line.endswith("-> python manage.py rotate_keys")
         rotated()
-        assert self.told() == ["everything is encrypted with the first of GADGET_ENCRYPTION_KEYS -> "]
+        assert self.told() == [
+            "everything is encrypted with the first of GADGET_ENCRYPTION_KEYS -> "
+        ]

@@ -1,4 +1,5 @@
-"""Older code neither runs on a database of newer code nor migrates or backs it up, unless the newer code allows it."""
+"""Older code neither runs on a database of newer code nor migrates or backs it up, unless the newer
+code allows it."""
 
 from __future__ import annotations
 
@@ -49,7 +50,11 @@ def ended_support(newer_migration: str) -> None:
     require_schema(NEXT, "9.1").code(models, connection.schema_editor())
 
 
-@feature("Agents elsewhere", "Older code refuses a database that needs newer code", "agents/platform/schema_version.py")
+@feature(
+    "Agents elsewhere",
+    "Older code refuses a database that needs newer code",
+    "agents/platform/schema_version.py",
+)
 def test_no_part_starts_on_a_database_that_needs_newer_code(ended_support: None) -> None:
     with pytest.raises(installation.WrongInstallationError, match=BOTH_VERSIONS):
         installation.confirm()
@@ -64,7 +69,9 @@ def test_a_refused_process_ends_with_one_sentence(ended_support: None, tmp_path:
         "GADGET_DATA_DIR": str(tmp_path),
     }
     command = [sys.executable, str(settings.BASE_DIR / "manage.py"), "sweep"]
-    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
+    ended = subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=False, timeout=120
+    )
     assert ended.returncode == 1
     assert f"Gadget cannot start. This is Gadget {settings.GADGET_VERSION}" in ended.stderr
     assert "Traceback" not in ended.stderr
@@ -92,7 +99,9 @@ def test_unknown_migrations_without_a_version_row_are_refused(newer_migration: s
 
 
 def test_the_preceding_version_runs_beside_migrations_that_only_add(newer_migration: str) -> None:
-    OldestSchema.objects.update_or_create(pk=1, defaults={"oldest": SCHEMA_VERSION, "gadget": "0.1.0"})
+    OldestSchema.objects.update_or_create(
+        pk=1, defaults={"oldest": SCHEMA_VERSION, "gadget": "0.1.0"}
+    )
     installation.confirm()
     call_command("migrate", verbosity=0, stdout=StringIO())
     (finding,) = check_schema_version()
@@ -100,14 +109,22 @@ def test_the_preceding_version_runs_beside_migrations_that_only_add(newer_migrat
     assert newer_migration in finding.text
 
 
-def test_a_backup_by_older_code_is_refused_because_it_would_lack_tables(newer_migration: str, tmp_path: Path) -> None:
-    OldestSchema.objects.update_or_create(pk=1, defaults={"oldest": SCHEMA_VERSION, "gadget": "0.1.0"})
-    with pytest.raises(BackupError, match=f"A newer version of Gadget migrated the database .{newer_migration}"):
+def test_a_backup_by_older_code_is_refused_because_it_would_lack_tables(
+    newer_migration: str, tmp_path: Path
+) -> None:
+    OldestSchema.objects.update_or_create(
+        pk=1, defaults={"oldest": SCHEMA_VERSION, "gadget": "0.1.0"}
+    )
+    with pytest.raises(
+        BackupError, match=f"A newer version of Gadget migrated the database .{newer_migration}"
+    ):
         back_up(tmp_path / "one.tar.gz")
     assert not list(tmp_path.iterdir())
 
 
-def test_a_database_of_this_version_is_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_database_of_this_version_is_accepted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(settings, "GADGET_FILES_DIR", tmp_path)
     installation.confirm()
     assert list(check_schema_version()) == []

@@ -1,4 +1,5 @@
-"""Random histories without a database: verdicts on random calls, stored and read back as by a database."""
+"""Random histories without a database: verdicts on random calls, stored and read back as by a
+database."""
 
 from __future__ import annotations
 
@@ -45,10 +46,15 @@ class History:
         origin = {NAME: (Condition("text", Rule.NOT_FROM_OUTSIDE, value=True),)}
         grants = Grants(frozenset({NAME}), conditions=origin if self.bias == "is_traced" else {})
         tool = AnyTool(frozenset({"example.com"}), open_world=True, level=drawn.tool.level)
-        return Configuration(tool, drawn.arguments, grants, Policy(allowed_hosts=frozenset({"example.com"})))
+        return Configuration(
+            tool, drawn.arguments, grants, Policy(allowed_hosts=frozenset({"example.com"}))
+        )
 
     def trace(self, tool: Tool, params: Mapping[str, Any]) -> Provenance:
-        found = tuple(Sighting(place, place, "a value", SeenIn.OUTSIDE, title="Page") for place in sorted(self.outside))
+        found = tuple(
+            Sighting(place, place, "a value", SeenIn.OUTSIDE, title="Page")
+            for place in sorted(self.outside)
+        )
         return Provenance(found, is_partial=self.is_partial)
 
     def find_own_data(self, tool: Tool, params: Mapping[str, Any]) -> OwnData:
@@ -86,7 +92,9 @@ def keep(history: History) -> Kept:
     verdict = judge_call(tool, one.arguments.said, one.grants, one.policy, NAME, values)
     rules = RecordedRules.of(one.grants, one.policy, {tool.id: tool} if tool else {})
     provenance = verdict.provenance.as_json() if verdict.provenance else None
-    call = RecordedCall(NAME, verdict.params, provenance, verdict.as_json(), verdict.level.value, verdict.reason)
+    call = RecordedCall(
+        NAME, verdict.params, provenance, verdict.as_json(), verdict.level.value, verdict.reason
+    )
     return Kept(verdict, _store_call(call), _store_rules(rules))
 
 

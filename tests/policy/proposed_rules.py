@@ -31,11 +31,15 @@ def approve(workshop: Workshop, *people: Membership, name: str = "a") -> Approva
 
 
 def make_rule(workshop: Workshop, **columns: Any) -> ApprovalRule:
-    return ApprovalRule.objects.create(organization=workshop.organization, **{"name": "payments", **columns})
+    return ApprovalRule.objects.create(
+        organization=workshop.organization, **{"name": "payments", **columns}
+    )
 
 
 def propose(**terms: Any) -> PolicyChange:
-    return PolicyChange(ChangeKind.APPROVAL_RULE, rule=RuleTerms(**{"id": 0, "name": "draft", **terms}))
+    return PolicyChange(
+        ChangeKind.APPROVAL_RULE, rule=RuleTerms(**{"id": 0, "name": "draft", **terms})
+    )
 
 
 def remove(rule: ApprovalRule) -> PolicyChange:

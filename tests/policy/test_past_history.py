@@ -1,4 +1,5 @@
-"""Proposed limits over history are judged by the calls that had really started before each recorded call."""
+"""Proposed limits over history are judged by the calls that had really started before each recorded
+call."""
 
 from __future__ import annotations
 
@@ -79,7 +80,9 @@ def look_back(workshop: Workshop, judged: ToolCall, *conditions: Condition) -> T
     organization_id = workshop.organization.pk
     rows = {row.pk: row for row in read_calls(CallFilter(organization_id))}
     past = PastHistory(
-        organization_id, CallFilter(organization_id).find(), [(judged.tool, each) for each in conditions]
+        organization_id,
+        CallFilter(organization_id).find(),
+        [(judged.tool, each) for each in conditions],
     )
     history = past.look_back(rows[judged.pk])
     assert history is not None
@@ -108,14 +111,18 @@ def test_calls_over_a_proposed_number_need_approval(workshop: Workshop) -> None:
         work(workshop)
     report = run_simulation(workshop, at_most(2))
     assert report.verdicts == Counter({RUNS: 2, ASKS: 1})
-    assert [each.judged.reason for each in report.listed] == ["limit reached, 3 of 2 this hour with this call"]
+    assert [each.judged.reason for each in report.listed] == [
+        "limit reached, 3 of 2 this hour with this call"
+    ]
 
 
 def test_calls_of_one_response_count_toward_the_limit_of_each_other(workshop: Workshop) -> None:
     work(workshop, asking(sleep("a"), sleep("b"), sleep("c")))
     report = run_simulation(workshop, at_most(2))
     assert report.verdicts == Counter({RUNS: 2, ASKS: 1})
-    assert [each.row.pk for each in report.listed] == [max(ToolCall.objects.values_list("pk", flat=True))]
+    assert [each.row.pk for each in report.listed] == [
+        max(ToolCall.objects.values_list("pk", flat=True))
+    ]
 
 
 def test_calls_over_a_proposed_sum_need_approval(workshop: Workshop) -> None:
@@ -157,7 +164,9 @@ def test_a_call_that_never_started_does_not_count(workshop: Workshop, recorder: 
 
 
 def test_calls_of_another_employee_do_not_count(workshop: Workshop) -> None:
-    other = Employee.objects.create(organization=workshop.organization, name="Eve", provider=workshop.employee.provider)
+    other = Employee.objects.create(
+        organization=workshop.organization, name="Eve", provider=workshop.employee.provider
+    )
     Grant.objects.create(employee=other, tool=SLEEP)
     work(replace(workshop, employee=other))
     judged = calls(work(workshop))[0]
@@ -212,11 +221,16 @@ def test_an_earlier_failed_call_is_not_sufficient(workshop: Workshop) -> None:
     found, missing, judged = calls(work(workshop, details, asking(sleep())))
     assert (found.status, missing.status) == (CallStatus.SUCCEEDED, CallStatus.FAILED)
     after = Condition("tag", Rule.ONLY_AFTER, {"tool": DETAIL, "param": "record_id"})
-    assert look_back(workshop, judged, after).find_unseen(After(DETAIL, "record_id", "tag"), values) == 1
+    assert (
+        look_back(workshop, judged, after).find_unseen(After(DETAIL, "record_id", "tag"), values)
+        == 1
+    )
 
 
 def test_recorded_counts_take_precedence_over_rebuilt_ones(workshop: Workshop) -> None:
-    Grant.objects.filter(employee=workshop.employee, tool=SLEEP).update(conditions=[at_most(9).as_json()])
+    Grant.objects.filter(employee=workshop.employee, tool=SLEEP).update(
+        conditions=[at_most(9).as_json()]
+    )
     judged = calls(work(workshop))[0]
     assert run_simulation(workshop, at_most(6)).verdicts == Counter([RUNS])
     assert judged.judgment is not None
@@ -224,7 +238,9 @@ def test_recorded_counts_take_precedence_over_rebuilt_ones(workshop: Workshop) -
     facts = {**judged.judgment["facts"], "history": kept}
     ToolCall.objects.filter(pk=judged.pk).update(judgment={**judged.judgment, "facts": facts})
     assert run_simulation(workshop, at_most(6)).verdicts == Counter([ASKS])
-    assert run_simulation(workshop, adds_up_to(6)).verdicts == Counter([RUNS]), "its sum was not kept"
+    assert run_simulation(workshop, adds_up_to(6)).verdicts == Counter([RUNS]), (
+        "its sum was not kept"
+    )
 
 
 def test_a_sum_with_erased_amounts_is_unknown_and_a_count_is_not(workshop: Workshop) -> None:
@@ -238,7 +254,9 @@ def test_a_sum_with_erased_amounts_is_unknown_and_a_count_is_not(workshop: Works
 
 def test_a_sum_with_an_earlier_nonnumeric_value_is_unknown(workshop: Workshop) -> None:
     _, second = two_calls(workshop)
-    history = look_back(workshop, second, adds_up_to(9), Condition("tag", Rule.SUM, {"most": 9, "period": "day"}))
+    history = look_back(
+        workshop, second, adds_up_to(9), Condition("tag", Rule.SUM, {"most": 9, "period": "day"})
+    )
     assert history.total("tag", Period.DAY) == UNCOUNTABLE
     assert history.total("ms", Period.DAY) == 0
 
@@ -250,7 +268,10 @@ def test_a_sum_without_a_proposed_limit_is_not_rebuilt(workshop: Workshop) -> No
 
 
 def test_huge_amounts_do_not_affect_the_precision_of_small_ones(workshop: Workshop) -> None:
-    runs = [work(workshop, asking(call(CALCULATE, operation="add", a=amount, b=0))) for amount in (1e300, 0.1, 5)]
+    runs = [
+        work(workshop, asking(call(CALCULATE, operation="add", a=amount, b=0)))
+        for amount in (1e300, 0.1, 5)
+    ]
     ToolCall.objects.filter(run=runs[0]).update(started_at=F("started_at") - timedelta(days=2))
     limit = Condition("a", Rule.SUM, {"most": 1, "period": "day"})
     assert str(look_back(workshop, calls(runs[2])[0], limit).total("a", Period.DAY)) == "0.1"
@@ -271,11 +292,16 @@ def test_the_shadow_of_a_policy_draft_counts_earlier_calls(workshop: Workshop) -
 
 
 def test_a_proposed_limit_costs_one_query_and_one_for_the_time(workshop: Workshop) -> None:
-    stop, limit = (PolicyChange(ChangeKind.STOP, SLEEP), PolicyChange(ChangeKind.LIMIT, SLEEP, condition=at_most(2)))
+    stop, limit = (
+        PolicyChange(ChangeKind.STOP, SLEEP),
+        PolicyChange(ChangeKind.LIMIT, SLEEP, condition=at_most(2)),
+    )
     more = replace(limit, condition=adds_up_to(9))
     for _ in range(4):
         work(workshop)
-        counted = [count_queries(workshop, proposed) for proposed in ([stop], [limit], [limit, more])]
+        counted = [
+            count_queries(workshop, proposed) for proposed in ([stop], [limit], [limit, more])
+        ]
         assert [number - counted[0] for number in counted] == [0, 2, 2]
 
 
@@ -293,7 +319,8 @@ def count_queries(workshop: Workshop, changes: list[PolicyChange]) -> int:
 def test_rebuilt_facts_equal_the_recorded_ones_of_random_calls(workshop: Workshop) -> None:
     """Real limits make the calls record their facts, while runs wait for people and time passes.
 
-    Runs with duplicates are left out: what a duplicate counts depends on the moment at which it is noticed.
+    Runs with duplicates are left out: what a duplicate counts depends on the moment at which it is
+    noticed.
     """
     seed = int(os.environ.get(SEED_VARIABLE) or secrets.randbelow(10**6))
     print(f"{SEED_VARIABLE}={seed} repeats this")
@@ -317,13 +344,20 @@ def live_randomly(workshop: Workshop, chance: random.Random) -> None:
         Grant.objects.filter(employee=workshop.employee, tool=SLEEP).update(conditions=limits)
         different = iter(chance.sample(range(10), 8))
         sizes = (chance.randint(1, 4) for _ in range(2))
-        waiting.append(work(workshop, *(asking(*(random_call(chance, different) for _ in range(n))) for n in sizes)))
+        waiting.append(
+            work(
+                workshop,
+                *(asking(*(random_call(chance, different) for _ in range(n))) for n in sizes),
+            )
+        )
         if chance.random() < 0.5:
             decide(workshop, chance, waiting.pop(chance.randrange(len(waiting))))
         if chance.random() < 0.5:
             ago = timedelta(minutes=chance.choice([17, 29, 400]))
             thaw_ended_rows()
-            ToolCall.objects.update(**{name: F(name) - ago for name in ("created_at", "started_at", "finished_at")})
+            ToolCall.objects.update(
+                **{name: F(name) - ago for name in ("created_at", "started_at", "finished_at")}
+            )
             freeze_ended_rows()
 
 
@@ -345,7 +379,8 @@ def random_call(chance: random.Random, different: Iterator[int]) -> dict[str, An
 def compare_facts(judged: ToolCall, history: ToolHistory) -> Iterator[tuple[str, Any, Any]]:
     """Yield the kind of each recorded fact of the call, with the recorded and the rebuilt one.
 
-    A call that became a card again was judged later than it was recorded, and names the snapshot of that judgment.
+    A call that became a card again was judged later than it was recorded, and names the snapshot of
+    that judgment.
     """
     judgment = judged.judgment or {}
     kept = {} if "snapshot" in judgment else judgment["facts"].get("history") or {}
@@ -359,4 +394,8 @@ def compare_facts(judged: ToolCall, history: ToolHistory) -> Iterator[tuple[str,
             yield kind, float(answer), float(history.total(rest[0], Period(rest[1])))
         else:
             after = After(*rest)
-            yield kind, answer, history.find_unseen(after, list(find_values(judged.params, [after.same])))
+            yield (
+                kind,
+                answer,
+                history.find_unseen(after, list(find_values(judged.params, [after.same]))),
+            )

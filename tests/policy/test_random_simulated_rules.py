@@ -1,4 +1,5 @@
-"""Proposed approval rules over a random history, judged a second time from the test's own memory."""
+"""Proposed approval rules over a random history, judged a second time from the test's own
+memory."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ def _recorder(recorder: Recorder) -> None:
 
 @dataclass
 class Remembered:
-    """A card of the history: who approved it in which order, with the groups of that moment if a rule matched it."""
+    """A card of the history: who approved it in which order, with the groups of that moment if a
+    rule matched it."""
 
     requester: int
     voters: list[int]
@@ -47,10 +49,15 @@ class Remembered:
 )
 def test_outcomes_of_random_histories_equal_those_of_a_slow_judge(workshop: Workshop) -> None:
     chance = random.Random(20261203)
-    groups = [ApproverGroup.objects.create(organization=workshop.organization, name=name) for name in ("A", "B")]
+    groups = [
+        ApproverGroup.objects.create(organization=workshop.organization, name=name)
+        for name in ("A", "B")
+    ]
     people = [
         Membership.objects.create(
-            organization=workshop.organization, user=User.objects.create_user(f"voter-{number}"), role=Role.APPROVER
+            organization=workshop.organization,
+            user=User.objects.create_user(f"voter-{number}"),
+            role=Role.APPROVER,
         )
         for number in range(4)
     ]
@@ -58,11 +65,17 @@ def test_outcomes_of_random_histories_equal_those_of_a_slow_judge(workshop: Work
     shuffle_groups(chance, groups, people)
     ApprovalRule.objects.update(is_active=False)
     today = read_groups(groups)
-    everybody = {row.user_id: row.role for row in Membership.objects.filter(organization=workshop.organization)}
+    everybody = {
+        row.user_id: row.role
+        for row in Membership.objects.filter(organization=workshop.organization)
+    }
     able = {pk for pk, role in everybody.items() if Role(role).includes(Role.APPROVER)}
     for _ in range(60):
         group = chance.choice([None, *groups])
-        terms = {"needed": chance.choice((1, 1, 2, 3)), "excludes_requesters": chance.random() < 0.5}
+        terms = {
+            "needed": chance.choice((1, 1, 2, 3)),
+            "excludes_requesters": chance.random() < 0.5,
+        }
         change = propose(**terms, group=group and Group(group.pk, group.name))
         report = run_simulation(workshop, change)
         assert change.rule is not None
@@ -70,7 +83,8 @@ def test_outcomes_of_random_histories_equal_those_of_a_slow_judge(workshop: Work
         assert report.total.outcomes == expected, change
         assert report.total.stuck == sum(
             judge_slowly(change.rule, each, today) != CardOutcome.ENOUGH
-            and len({pk for pk in able if fits(change.rule, pk, each.requester, today)}) < change.rule.needed
+            and len({pk for pk in able if fits(change.rule, pk, each.requester, today)})
+            < change.rule.needed
             for each in remembered
         )
     for rule in chance.sample(list(ApprovalRule.objects.all()), 10):
@@ -110,7 +124,9 @@ def play_card(
     return Remembered(requester.user_id, voters, kept, ends, rules)
 
 
-def shuffle_groups(chance: random.Random, groups: list[ApproverGroup], people: list[Membership]) -> None:
+def shuffle_groups(
+    chance: random.Random, groups: list[ApproverGroup], people: list[Membership]
+) -> None:
     for group in groups:
         group.members.set(chance.sample(people, chance.choice((1, 2, 3))))
 
@@ -134,13 +150,21 @@ def judge_slowly(rule: RuleTerms, card: Remembered, today: dict[int, set[int]]) 
 
 
 def judge_removal_slowly(rule: ApprovalRule, card: Remembered) -> CardOutcome | None:
-    """Judge the card without one of its rules; None if the rule is not among them, or they are unknown."""
-    if rule.pk not in {each.pk for each in card.rules} or card.ends == "open" or card.groups is None:
+    """Judge the card without one of its rules; None if the rule is not among them, or they are
+    unknown."""
+    if (
+        rule.pk not in {each.pk for each in card.rules}
+        or card.ends == "open"
+        or card.groups is None
+    ):
         return None
-    others = [each.as_terms() for each in card.rules if each.pk != rule.pk] or [RuleTerms(0, "one approver")]
+    others = [each.as_terms() for each in card.rules if each.pk != rule.pk] or [
+        RuleTerms(0, "one approver")
+    ]
     earlier = card.voters[:-1]
     met = all(
-        len([voter for voter in earlier if fits(other, voter, card.requester, card.groups)]) >= other.needed
+        len([voter for voter in earlier if fits(other, voter, card.requester, card.groups)])
+        >= other.needed
         for other in others
     )
     return CardOutcome.FEWER if earlier and met else CardOutcome.ENOUGH

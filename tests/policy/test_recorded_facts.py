@@ -1,4 +1,5 @@
-"""A call records every fact that its verdict used: from these alone, random calls get the same verdict."""
+"""A call records every fact that its verdict used: from these alone, random calls get the same
+verdict."""
 
 from __future__ import annotations
 
@@ -34,10 +35,14 @@ class Nothing:
         return OwnData()
 
 
-def record(tool: Any, params: Any, grants: Grants, policy: Policy | None = None) -> tuple[RecordedCall, RecordedRules]:
+def record(
+    tool: Any, params: Any, grants: Grants, policy: Policy | None = None
+) -> tuple[RecordedCall, RecordedRules]:
     verdict = judge_call(tool, params, grants, policy or Policy(), NAME, Nothing())
     provenance = verdict.provenance.as_json() if verdict.provenance else None
-    call = RecordedCall(NAME, verdict.params, provenance, verdict.as_json(), verdict.level.value, verdict.reason)
+    call = RecordedCall(
+        NAME, verdict.params, provenance, verdict.as_json(), verdict.level.value, verdict.reason
+    )
     return call, RecordedRules.of(grants, policy or Policy(), {tool.id: tool})
 
 
@@ -58,7 +63,17 @@ def test_the_random_calls_cover_every_kind_of_fact_and_verdict() -> None:
         seen.update([kept.verdict.permission.value, *kept.call.facts])
 
     look()
-    wanted = {"auto", "ask", "forbidden", "hosts", "is_traced", "own_data", "error", "params", "tool"}
+    wanted = {
+        "auto",
+        "ask",
+        "forbidden",
+        "hosts",
+        "is_traced",
+        "own_data",
+        "error",
+        "params",
+        "tool",
+    }
     assert wanted <= seen.keys()
 
 
@@ -83,7 +98,9 @@ def test_a_removed_fact_is_detected(taken: str) -> None:
         "hosts": lambda: record(Fetch(), {"text": "evil.example.com"}, GRANTED),
         "own_data": lambda: record(Fetch(), {"text": "example.com"}, GRANTED, allowed),
         "error": lambda: record(Echo(), {"text": ""}, GRANTED),
-        "params": lambda: record(Echo(), {"text": "ho"}, replace(GRANTED, conditions={NAME: (LOUD,)})),
+        "params": lambda: record(
+            Echo(), {"text": "ho"}, replace(GRANTED, conditions={NAME: (LOUD,)})
+        ),
     }[taken]()
     assert list_differences(call, judge_recorded(call, rules)) == []
     assert taken in call.facts

@@ -1,4 +1,5 @@
-"""Replay checks the approvals by standing grants again, by the grant's terms and the facts recorded with the call."""
+"""Replay checks the approvals by standing grants again, by the grant's terms and the facts recorded
+with the call."""
 
 from __future__ import annotations
 
@@ -63,25 +64,37 @@ def test_a_matching_approval_is_reported_as_equal(answered: StandingGrant) -> No
         {"tool": "probe.knock"},
     ],
 )
-def test_changed_terms_are_reported_as_a_difference(answered: StandingGrant, spoiled: dict[str, Any]) -> None:
+def test_changed_terms_are_reported_as_a_difference(
+    answered: StandingGrant, spoiled: dict[str, Any]
+) -> None:
     StandingGrant.objects.filter(pk=answered.pk).update(**spoiled)
     assert check() == {"different": 1}
-    with pytest.raises(CommandError, match="1 approvals by standing grants do not match their records"):
+    with pytest.raises(
+        CommandError, match="1 approvals by standing grants do not match their records"
+    ):
         call_command("replay_policy", stdout=StringIO())
 
 
-def test_a_grant_of_another_organization_is_reported_as_a_difference(answered: StandingGrant) -> None:
+def test_a_grant_of_another_organization_is_reported_as_a_difference(
+    answered: StandingGrant,
+) -> None:
     other = Organization.objects.create(name="Globex", slug="globex")
     StandingGrant.objects.filter(pk=answered.pk).update(organization=other)
     assert check() == {"different": 1}
 
 
 def test_the_snapshot_names_the_grants_compared_with_a_card(answered: StandingGrant) -> None:
-    (rules,) = [json.loads(each.rules) for each in PolicySnapshot.objects.all() if "standing_grants" in each.rules]
+    (rules,) = [
+        json.loads(each.rules)
+        for each in PolicySnapshot.objects.all()
+        if "standing_grants" in each.rules
+    ]
     assert rules["standing_grants"] == [answered.pk]
 
 
-def test_a_card_approved_by_no_grant_is_replayed_too(workshop: Workshop, answered: StandingGrant) -> None:
+def test_a_card_approved_by_no_grant_is_replayed_too(
+    workshop: Workshop, answered: StandingGrant
+) -> None:
     workshop.play(asking(call("probe.effect", name="b")))
     workshop.work()
     assert check() == {"equal": 2}
@@ -90,17 +103,25 @@ def test_a_card_approved_by_no_grant_is_replayed_too(workshop: Workshop, answere
     assert check() == {"different": 2}
 
 
-def test_a_matching_grant_without_uses_left_is_recorded_as_withheld(workshop: Workshop, recorder: Recorder) -> None:
+def test_a_matching_grant_without_uses_left_is_recorded_as_withheld(
+    workshop: Workshop, recorder: Recorder
+) -> None:
     grant(workshop, "probe.effect", equals("name", "a"), max_uses=1)
     workshop.play(asking(call("probe.effect", name="a")))
     workshop.work()
     workshop.work()
-    kept = [one.judgment["answer"].get("withheld") for one in ToolCall.objects.order_by("pk") if one.judgment]
+    kept = [
+        one.judgment["answer"].get("withheld")
+        for one in ToolCall.objects.order_by("pk")
+        if one.judgment
+    ]
     assert kept == [None, NOT_AVAILABLE]
     assert check() == {"equal": 2}
 
 
-def test_a_card_that_names_a_grant_that_did_not_approve_it_is_a_difference(answered: StandingGrant) -> None:
+def test_a_card_that_names_a_grant_that_did_not_approve_it_is_a_difference(
+    answered: StandingGrant,
+) -> None:
     keep(answered, grant=None)
     assert check() == {"different": 1}
     keep(answered, grant=answered.pk)

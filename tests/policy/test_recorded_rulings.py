@@ -25,11 +25,16 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def approved(workshop: Workshop, recorder: Recorder) -> Approval:
-    """A card that the approver and the admin, both of Finance, have approved under a rule for two."""
+    """A card that the approver and the admin, both of Finance, have approved under a rule for
+    two."""
     group = ApproverGroup.objects.create(organization=workshop.organization, name="Finance")
     group.members.set([workshop.approver, workshop.admin])
     ApprovalRule.objects.create(
-        organization=workshop.organization, name="payments", needed=2, group=group, excludes_requesters=True
+        organization=workshop.organization,
+        name="payments",
+        needed=2,
+        group=group,
+        excludes_requesters=True,
     )
     workshop.play(asking(call("probe.effect", name="pay")))
     card = workshop.card(workshop.work())
@@ -43,7 +48,9 @@ def check() -> Counter[str]:
     return sum((part.rulings for part in replay(bounded)), Counter())
 
 
-def test_a_sufficient_approval_stays_equal_whatever_changes_later(workshop: Workshop, approved: Approval) -> None:
+def test_a_sufficient_approval_stays_equal_whatever_changes_later(
+    workshop: Workshop, approved: Approval
+) -> None:
     ApprovalRule.objects.all().delete()
     Membership.objects.filter(pk=workshop.admin.pk).update(role=Role.VIEWER)
     assert check() == {"equal": 1}
@@ -107,13 +114,17 @@ def damage(ruling: dict[str, Any]) -> None:
         damage,
     ],
 )
-def test_a_changed_ruling_is_a_difference(approved: Approval, spoil: Callable[[dict[str, Any]], None]) -> None:
+def test_a_changed_ruling_is_a_difference(
+    approved: Approval, spoil: Callable[[dict[str, Any]], None]
+) -> None:
     ruling = Approval.objects.get(pk=approved.pk).ruling
     assert ruling is not None
     spoil(ruling)
     Approval.objects.filter(pk=approved.pk).update(ruling=ruling)
     assert check() == {"different": 1}
-    with pytest.raises(CommandError, match="1 approvals under approval rules do not match their records"):
+    with pytest.raises(
+        CommandError, match="1 approvals under approval rules do not match their records"
+    ):
         call_command("replay_policy", stdout=StringIO())
 
 

@@ -1,4 +1,5 @@
-"""Recorded calls of real runs are replayed under their own snapshots and facts: every verdict is reproduced."""
+"""Recorded calls of real runs are replayed under their own snapshots and facts: every verdict is
+reproduced."""
 
 from __future__ import annotations
 
@@ -46,7 +47,9 @@ def replay_all(organization: Organization | None = None) -> ReplayReport:
     return whole
 
 
-def test_random_histories_are_reproduced_exactly(workshop: Workshop, recorder: Recorder, toolbox: Toolbox) -> None:
+def test_random_histories_are_reproduced_exactly(
+    workshop: Workshop, recorder: Recorder, toolbox: Toolbox
+) -> None:
     seed = int(os.environ.get(SEED_VARIABLE) or secrets.randbelow(10**6))
     print(f"{SEED_VARIABLE}={seed} repeats this")
     with World(workshop, recorder, random.Random(seed)) as world:
@@ -75,7 +78,8 @@ def test_random_runs_are_reproduced_while_rules_change(workshop: Workshop) -> No
 
 
 def test_every_kind_of_call_is_reproduced(workshop: Workshop) -> None:
-    """A read, a write with a card, a tool that is not granted, one that does not exist, and invalid params."""
+    """A read, a write with a card, a tool that is not granted, one that does not exist, and invalid
+    params."""
     workshop.record()
     workshop.play(
         asking(
@@ -89,7 +93,11 @@ def test_every_kind_of_call_is_reproduced(workshop: Workshop) -> None:
     workshop.work()
     report = replay_all()
     assert report.counts == Counter(equal=5), "\n".join(report.differences)
-    assert {(row.judgment or {})["verdict"] for row in ToolCall.objects.all()} >= {"auto", "ask", "forbidden"}
+    assert {(row.judgment or {})["verdict"] for row in ToolCall.objects.all()} >= {
+        "auto",
+        "ask",
+        "forbidden",
+    }
 
 
 def two_runs(workshop: Workshop) -> tuple[ToolCall, ToolCall]:
@@ -155,15 +163,25 @@ def test_calls_with_missing_erased_or_pruned_records_are_never_equal(workshop: W
     missing = ToolCall.objects.get(run=workshop.work())
     ToolCall.objects.filter(pk=erased.pk).update(judgment={"erased": True}, params={})
     ToolCall.objects.filter(pk=pruned.pk).update(judgment=None)
-    ToolCall.objects.filter(pk=missing.pk).update(judgment={**(missing.judgment or {}), "snapshot": "0" * 64})
+    ToolCall.objects.filter(pk=missing.pk).update(
+        judgment={**(missing.judgment or {}), "snapshot": "0" * 64}
+    )
     assert replay_all().counts == Counter(erased=1, pruned=1, missing=1)
     said = StringIO()
     call_command("replay_policy", processes=1, stdout=said)
-    for line in ("0 equal", "0 different", "1 erased", "1 kept no facts or no snapshot", "000000000000 is missing"):
+    for line in (
+        "0 equal",
+        "0 different",
+        "1 erased",
+        "1 kept no facts or no snapshot",
+        "000000000000 is missing",
+    ):
         assert line in said.getvalue()
 
 
-def test_a_snapshot_that_cannot_be_stored_stops_no_run(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_snapshot_that_cannot_be_stored_stops_no_run(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*_: object, **__: object) -> None:
         raise DatabaseError("full")
 
@@ -190,7 +208,9 @@ def test_an_edited_call_keeps_the_rules_of_its_edit(workshop: Workshop) -> None:
     params = {"record_id": str(record.pk), "changes": {"phone": "+1 555 0100"}}
     workshop.play(asking(call("data.updateRecord", **params)))
     run = workshop.work()
-    ToolRule.objects.create(organization=workshop.organization, tool="data.updateRecord", level="destructive")
+    ToolRule.objects.create(
+        organization=workshop.organization, tool="data.updateRecord", level="destructive"
+    )
     workshop.edit(workshop.card(run), {**params, "changes": {"phone": "+1 555 0199"}})
     edited = ToolCall.objects.get(run=run)
     assert edited.judgment is not None
@@ -202,7 +222,9 @@ def test_an_edited_call_keeps_the_rules_of_its_edit(workshop: Workshop) -> None:
 def test_only_the_chosen_calls_are_replayed(workshop: Workshop) -> None:
     two_runs(workshop)
     said = StringIO()
-    call_command("replay_policy", organization=workshop.organization.slug, limit=1, processes=1, stdout=said)
+    call_command(
+        "replay_policy", organization=workshop.organization.slug, limit=1, processes=1, stdout=said
+    )
     assert said.getvalue().startswith("1 calls replayed")
     other = Organization.objects.create(name="Globex", slug="globex")
     assert replay_all(other).counts == Counter()
@@ -215,7 +237,9 @@ def test_only_the_chosen_calls_are_replayed(workshop: Workshop) -> None:
             call_command("replay_policy", stdout=StringIO(), **wrong)
 
 
-def test_the_parts_cover_every_call_once(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_parts_cover_every_call_once(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(replays, "CALLS_AT_ONCE", 1)
     two_runs(workshop)
     bounded = find_bounds(CallFilter(None), None)
@@ -226,7 +250,12 @@ def test_the_parts_cover_every_call_once(workshop: Workshop, monkeypatch: pytest
 
 
 def test_limits_over_history_are_replayed_with_the_recorded_counts(workshop: Workshop) -> None:
-    limit = {"param": "", "rule": "call_count", "value": {"most": 2, "period": "hour"}, "otherwise": "forbid"}
+    limit = {
+        "param": "",
+        "rule": "call_count",
+        "value": {"most": 2, "period": "hour"},
+        "otherwise": "forbid",
+    }
     Grant.objects.filter(employee=workshop.employee, tool="probe.clock").update(conditions=[limit])
     workshop.play(asking(call("probe.clock")))
     for _ in range(3):

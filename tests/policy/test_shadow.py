@@ -1,4 +1,5 @@
-"""A policy draft in shadow mode judges new calls later; its verdicts are counted and listed, and never applied."""
+"""A policy draft in shadow mode judges new calls later; its verdicts are counted and listed, and
+never applied."""
 
 from __future__ import annotations
 
@@ -37,7 +38,11 @@ def start(workshop: Workshop, days: int = 7) -> PolicyDraft:
     return PolicyDraft.objects.get(pk=policy_draft.pk)
 
 
-@feature("The gate", "A draft in shadow mode judges new calls and is never applied", "agents/policy/shadow.py")
+@feature(
+    "The gate",
+    "A draft in shadow mode judges new calls and is never applied",
+    "agents/policy/shadow.py",
+)
 def test_the_sweeper_compares_new_calls_and_applies_nothing(workshop: Workshop) -> None:
     work(workshop)
     policy_draft = start(workshop)

@@ -1,4 +1,5 @@
-"""A proposed rule in shadow mode is compared with new decisions; its outcomes are counted, listed and never applied."""
+"""A proposed rule in shadow mode is compared with new decisions; its outcomes are counted, listed
+and never applied."""
 
 from __future__ import annotations
 
@@ -65,10 +66,14 @@ def test_the_sweeper_compares_new_decisions_and_applies_nothing(
     sweep_once()
     policy_draft.refresh_from_db()
     assert policy_draft.card_counts == {"more": 1, "paused": 1}
-    found = [(each.card_id, each.outcome, each.needs) for each in ShadowCard.objects.order_by("card_id")]
+    found = [
+        (each.card_id, each.outcome, each.needs) for each in ShadowCard.objects.order_by("card_id")
+    ]
     assert found[0] == (card.pk, "more", "1 of 2: an approver")
     assert found[1][1:] == ("paused", "0 of 2: an approver")
-    assert (policy_draft.counts, ShadowVerdict.objects.count()) == ({}, 0), "no verdict depends on the rule"
+    assert (policy_draft.counts, ShadowVerdict.objects.count()) == ({}, 0), (
+        "no verdict depends on the rule"
+    )
     assert not ApprovalRule.objects.exists()
     workshop.play(asking(call(EFFECT, name="c")))
     again = workshop.approve(workshop.card(workshop.work()))
@@ -125,7 +130,9 @@ def test_other_organizations_are_not_compared(workshop: Workshop) -> None:
     assert shadow.compare_cards(policy_draft) == 1
 
 
-def test_only_policy_drafts_with_rules_compare_decisions_and_only_others_compare_calls(workshop: Workshop) -> None:
+def test_only_policy_drafts_with_rules_compare_decisions_and_only_others_compare_calls(
+    workshop: Workshop,
+) -> None:
     stop = (PolicyChange(ChangeKind.STOP, "probe.clock"),)
     calls, cards, both = start(workshop, stop), start(workshop), start(workshop, (*stop, *FOR_TWO))
     decide(workshop)

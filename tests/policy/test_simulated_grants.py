@@ -1,4 +1,5 @@
-"""A standing grant is a change of a policy draft: calls that ask and match its terms count as approved."""
+"""A standing grant is a change of a policy draft: calls that ask and match its terms count as
+approved."""
 
 from __future__ import annotations
 
@@ -49,7 +50,9 @@ def ask(workshop: Workshop, tool: str = EFFECT, **params: Any) -> Run:
     return workshop.work()
 
 
-def answering(workshop: Workshop, *conditions: Condition, tool: str = EFFECT, **more: Any) -> PolicyChange:
+def answering(
+    workshop: Workshop, *conditions: Condition, tool: str = EFFECT, **more: Any
+) -> PolicyChange:
     return PolicyChange.from_grant(propose_for(workshop, tool, *conditions, **more))
 
 
@@ -62,7 +65,9 @@ def test_calls_that_match_the_terms_are_approved_and_others_still_ask(workshop: 
     ask(workshop, name="b")
     report = run_simulation(workshop, answering(workshop, A))
     assert report.verdicts == Counter([IS_PREAPPROVED, ASKS])
-    assert [each.row.run_id for each in report.listed] == [ToolCall.objects.order_by("pk")[0].run_id]
+    assert [each.row.run_id for each in report.listed] == [
+        ToolCall.objects.order_by("pk")[0].run_id
+    ]
 
 
 @feature(
@@ -72,10 +77,14 @@ def test_calls_that_match_the_terms_are_approved_and_others_still_ask(workshop: 
 )
 def test_a_grant_for_one_employee_approves_only_its_calls(workshop: Workshop) -> None:
     ask(workshop)
-    other = Employee.objects.create(organization=workshop.organization, name="Eve", provider=workshop.employee.provider)
+    other = Employee.objects.create(
+        organization=workshop.organization, name="Eve", provider=workshop.employee.provider
+    )
     Grant.objects.create(employee=other, tool=EFFECT)
     run = ask(replace(workshop, employee=other))
-    assert run_simulation(workshop, answering(workshop, A)).verdicts == Counter([IS_PREAPPROVED, ASKS])
+    assert run_simulation(workshop, answering(workshop, A)).verdicts == Counter(
+        [IS_PREAPPROVED, ASKS]
+    )
     theirs = run_simulation(workshop, answering(workshop, A, employee_id=other.pk))
     assert [each.row.run_id for each in theirs.listed] == [run.pk]
     every = run_simulation(workshop, answering(workshop, A, employee_id=None))
@@ -95,7 +104,9 @@ def test_a_call_that_asks_because_of_a_limit_or_a_raised_level_is_not_approved(
     ask(workshop)
     proposed = answering(workshop, A)
     assert run_simulation(workshop, proposed).verdicts == Counter([IS_PREAPPROVED])
-    assert run_simulation(workshop, proposed, PolicyChange(tool=EFFECT, **stricter)).verdicts == Counter([ASKS])
+    assert run_simulation(
+        workshop, proposed, PolicyChange(tool=EFFECT, **stricter)
+    ).verdicts == Counter([ASKS])
 
 
 def test_a_forbidden_call_stays_forbidden(workshop: Workshop) -> None:
@@ -108,16 +119,26 @@ def test_a_param_that_the_grant_does_not_name_must_be_absent(workshop: Workshop)
     ask(workshop, VISIT, host="a.example.com", code="NOT_FOUND")
     host = equals("host", "a.example.com")
     with_code = answering(workshop, host, tool=VISIT, params=("host", "code"))
-    assert run_simulation(workshop, answering(workshop, host, tool=VISIT)).verdicts == Counter([ASKS])
+    assert run_simulation(workshop, answering(workshop, host, tool=VISIT)).verdicts == Counter(
+        [ASKS]
+    )
     assert run_simulation(workshop, with_code).verdicts == Counter([IS_PREAPPROVED])
 
 
-def test_the_origin_of_an_open_param_is_unknown_if_nobody_searched_for_it(workshop: Workshop) -> None:
-    AllowedHost.objects.create(organization=workshop.organization, host="a.example.com", without_card=True)
-    Organization.objects.filter(pk=workshop.organization.pk).update(tools_version=F("tools_version") + 1)
+def test_the_origin_of_an_open_param_is_unknown_if_nobody_searched_for_it(
+    workshop: Workshop,
+) -> None:
+    AllowedHost.objects.create(
+        organization=workshop.organization, host="a.example.com", without_card=True
+    )
+    Organization.objects.filter(pk=workshop.organization.pk).update(
+        tools_version=F("tools_version") + 1
+    )
     ask(workshop, VISIT, host="a.example.com")
     again = PolicyChange(ChangeKind.FORBID_HOST, host="a.example.com")
-    exact = answering(workshop, equals("host", "a.example.com"), tool=VISIT, params=("host", "code"))
+    exact = answering(
+        workshop, equals("host", "a.example.com"), tool=VISIT, params=("host", "code")
+    )
     assert run_simulation(workshop, again).verdicts == Counter([("auto", "ask")])
     report = run_simulation(workshop, again, exact)
     assert report.skipped == Counter({ReplayOutcome.UNKNOWN: 1})
@@ -147,7 +168,10 @@ def test_the_change_survives_json_without_its_uses(workshop: Workshop) -> None:
     (read,) = read_changes(workshop.organization.pk, json.dumps([change.as_json()]))
     assert read == change
     assert read.as_json().keys() == {"kind", "tool", "employee", "params", "conditions"}
-    assert read.describe({workshop.employee.pk: "Dana"}) == f"Dana: answer calls of {EFFECT} by a standing grant"
+    assert (
+        read.describe({workshop.employee.pk: "Dana"})
+        == f"Dana: answer calls of {EFFECT} by a standing grant"
+    )
 
 
 @pytest.mark.parametrize(
@@ -156,13 +180,27 @@ def test_the_change_survives_json_without_its_uses(workshop: Workshop) -> None:
         ("probe.gone", [A], ("name",), "There is no tool 'probe.gone'"),
         ("probe.doom", [A], ("name",), "A person decides every destructive call"),
         (EFFECT, [A], ("name", "nothing"), "has no parameter 'nothing'"),
-        (EFFECT, [Condition("name", Rule.PATTERN, "a+")], ("name",), "cannot have the condition 'pattern'"),
+        (
+            EFFECT,
+            [Condition("name", Rule.PATTERN, "a+")],
+            ("name",),
+            "cannot have the condition 'pattern'",
+        ),
         (EFFECT, [A], (), "calls may not have this param"),
-        ("data.updateRecord", [equals("record_id", "1")], ("record_id", "changes.email"), "needs a condition"),
+        (
+            "data.updateRecord",
+            [equals("record_id", "1")],
+            ("record_id", "changes.email"),
+            "needs a condition",
+        ),
     ],
 )
 def test_terms_that_no_standing_grant_can_have_are_refused(
-    workshop: Workshop, tool: str, conditions: list[Condition], params: tuple[str, ...], message: str
+    workshop: Workshop,
+    tool: str,
+    conditions: list[Condition],
+    params: tuple[str, ...],
+    message: str,
 ) -> None:
     change = answering(workshop, *conditions, tool=tool, params=params)
     with pytest.raises(Invalid, match=message):

@@ -1,4 +1,5 @@
-"""A proposed approval rule is compared with recorded cards: their approvers, and the approvals they needed."""
+"""A proposed approval rule is compared with recorded cards: their approvers, and the approvals they
+needed."""
 
 from __future__ import annotations
 
@@ -20,7 +21,15 @@ from agents.policy.rule_simulation import CardOutcome, JudgedCard
 from agents.policy.typed_changes import read_changes
 from agents.runs.models import Approval, ToolCall
 from tests.features import feature
-from tests.policy.proposed_rules import EFFECT, approve, ask, make_rule, propose, remove, run_simulation
+from tests.policy.proposed_rules import (
+    EFFECT,
+    approve,
+    ask,
+    make_rule,
+    propose,
+    remove,
+    run_simulation,
+)
 from tests.recorder import Recorder
 from tests.standing_grants.granting import equals, grant
 from tests.workshop import Workshop, asking, build_workshop, call
@@ -55,7 +64,11 @@ def judge_one(workshop: Workshop, *changes: PolicyChange) -> JudgedCard:
 def test_a_card_approved_by_one_person_needs_two_under_a_rule_for_two(workshop: Workshop) -> None:
     card = approve(workshop, workshop.approver)
     judged = judge_one(workshop, propose(needed=2))
-    assert (judged.row.pk, judged.outcome, judged.needs) == (card.pk, CardOutcome.MORE, "1 of 2: an approver")
+    assert (judged.row.pk, judged.outcome, judged.needs) == (
+        card.pk,
+        CardOutcome.MORE,
+        "1 of 2: an approver",
+    )
     report = run_simulation(workshop, propose(needed=1))
     assert (report.total.outcomes, report.listed) == (Counter([CardOutcome.ENOUGH]), [])
 
@@ -85,21 +98,29 @@ def test_only_cards_matching_the_rule_count(workshop: Workshop) -> None:
         report = run_simulation(workshop, propose(needed=2, **terms))
         assert (report.compared, report.total.covered) == (2, covered), terms
     assert run_simulation(workshop, propose(needed=2)).by_tool[EFFECT].changed == 2
-    assert run_simulation(workshop, propose(needed=2)).by_employee[workshop.employee.pk].changed == 2
+    assert (
+        run_simulation(workshop, propose(needed=2)).by_employee[workshop.employee.pk].changed == 2
+    )
 
 
-def test_current_groups_are_used_without_a_recorded_ruling(workshop: Workshop, finance: ApproverGroup) -> None:
+def test_current_groups_are_used_without_a_recorded_ruling(
+    workshop: Workshop, finance: ApproverGroup
+) -> None:
     workshop.approve(ask(workshop))
     needs = propose(group=finance.as_group())
     assert judge_one(workshop, needs).needs == "needs someone from Finance"
     finance.members.add(workshop.approver)
     Membership.objects.filter(pk=workshop.approver.pk).update(role=Role.VIEWER)
     report = run_simulation(workshop, needs)
-    assert report.total.outcomes == Counter([CardOutcome.ENOUGH]), "whoever approved it could do so then"
+    assert report.total.outcomes == Counter([CardOutcome.ENOUGH]), (
+        "whoever approved it could do so then"
+    )
     assert (report.kept, report.assumed) == (0, 1)
 
 
-def test_a_recorded_ruling_takes_precedence_over_current_groups(workshop: Workshop, finance: ApproverGroup) -> None:
+def test_a_recorded_ruling_takes_precedence_over_current_groups(
+    workshop: Workshop, finance: ApproverGroup
+) -> None:
     rule = make_rule(workshop, tool=EFFECT)
     approve(workshop, workshop.admin)
     approve(workshop, workshop.approver)
@@ -113,10 +134,15 @@ def test_a_recorded_ruling_takes_precedence_over_current_groups(workshop: Worksh
 
 def test_the_requester_of_a_call_is_found_even_if_no_ruling_names_them(workshop: Workshop) -> None:
     Membership.objects.filter(pk=workshop.operator.pk).update(role=Role.APPROVER)
-    operator = Membership.objects.select_related("user", "organization").get(pk=workshop.operator.pk)
+    operator = Membership.objects.select_related("user", "organization").get(
+        pk=workshop.operator.pk
+    )
     approve(workshop, operator)
     judged = judge_one(workshop, propose(excludes_requesters=True))
-    assert (judged.outcome, judged.needs) == (CardOutcome.MORE, "needs an approver, not acme-operator")
+    assert (judged.outcome, judged.needs) == (
+        CardOutcome.MORE,
+        "needs an approver, not acme-operator",
+    )
     approve(workshop, workshop.approver)
     report = run_simulation(workshop, propose(excludes_requesters=True))
     assert report.total.outcomes == Counter([CardOutcome.ENOUGH, CardOutcome.MORE])
@@ -131,10 +157,14 @@ def test_the_second_group_counts_once_the_card_has_waited_long_enough(
     terms = {"group": finance.as_group(), "second_group": board.as_group(), "escalates_after": FOUR}
     assert judge_one(workshop, propose(**terms)).outcome == CardOutcome.MORE
     ToolCall.objects.update(created_at=F("created_at") - FOUR)
-    assert run_simulation(workshop, propose(**terms)).total.outcomes == Counter([CardOutcome.ENOUGH])
+    assert run_simulation(workshop, propose(**terms)).total.outcomes == Counter(
+        [CardOutcome.ENOUGH]
+    )
 
 
-def test_a_rule_that_no_current_member_can_meet_is_counted(workshop: Workshop, finance: ApproverGroup) -> None:
+def test_a_rule_that_no_current_member_can_meet_is_counted(
+    workshop: Workshop, finance: ApproverGroup
+) -> None:
     approve(workshop, workshop.approver)
     assert not judge_one(workshop, propose(group=finance.as_group())).is_stuck
     assert judge_one(workshop, propose(group=finance.as_group(), needed=2)).is_stuck
@@ -159,9 +189,15 @@ def test_a_changed_rule_replaces_the_one_in_the_recorded_ruling(workshop: Worksh
     rule = make_rule(workshop, needed=2)
     card = approve(workshop, workshop.approver, workshop.admin)
     judged = judge_one(workshop, propose(id=rule.pk, needed=1))
-    assert (judged.row.pk, judged.outcome, judged.is_alarming) == (card.pk, CardOutcome.FEWER, False)
+    assert (judged.row.pk, judged.outcome, judged.is_alarming) == (
+        card.pk,
+        CardOutcome.FEWER,
+        False,
+    )
     assert judge_one(workshop, propose(id=rule.pk, needed=3)).needs == "2 of 3: an approver"
-    assert run_simulation(workshop, propose(id=rule.pk, needed=2)).total.outcomes == Counter([CardOutcome.ENOUGH])
+    assert run_simulation(workshop, propose(id=rule.pk, needed=2)).total.outcomes == Counter(
+        [CardOutcome.ENOUGH]
+    )
     other = propose(id=rule.pk, tool="probe.gate", needed=2)
     assert judge_one(workshop, other).outcome == CardOutcome.FEWER, "it is no longer for this card"
 
@@ -173,7 +209,9 @@ def test_a_removed_rule_relaxes_only_its_own_cards(workshop: Workshop) -> None:
     judged = judge_one(workshop, remove(rule))
     assert (judged.row.pk, judged.outcome) == (card.pk, CardOutcome.FEWER)
     report = run_simulation(workshop, propose(id=rule.pk, needed=3), remove(rule))
-    assert report.total.outcomes == Counter([CardOutcome.FEWER]), "the later change of a rule counts"
+    assert report.total.outcomes == Counter([CardOutcome.FEWER]), (
+        "the later change of a rule counts"
+    )
 
 
 def test_a_denied_card_that_the_change_would_approve_is_listed_first(workshop: Workshop) -> None:
@@ -214,7 +252,11 @@ def test_a_standing_grant_pauses_if_its_creator_could_not_decide_alone(
     workshop.play(asking(call(EFFECT, name="a")))
     workshop.work()
     judged = judge_one(workshop, propose(needed=2))
-    assert (judged.outcome, judged.needs, judged.row.grant_id) == (CardOutcome.PAUSED, "0 of 2: an approver", made.pk)
+    assert (judged.outcome, judged.needs, judged.row.grant_id) == (
+        CardOutcome.PAUSED,
+        "0 of 2: an approver",
+        made.pk,
+    )
     assert judge_one(workshop, propose(group=finance.as_group())).outcome == CardOutcome.PAUSED
     finance.members.add(workshop.approver)
     for terms in ({}, {"group": finance.as_group()}, {"excludes_requesters": True}):
@@ -222,7 +264,9 @@ def test_a_standing_grant_pauses_if_its_creator_could_not_decide_alone(
         assert report.total.outcomes == Counter([CardOutcome.PREAPPROVED]), terms
 
 
-def test_the_ruling_on_an_approval_by_a_standing_grant_counts(workshop: Workshop, finance: ApproverGroup) -> None:
+def test_the_ruling_on_an_approval_by_a_standing_grant_counts(
+    workshop: Workshop, finance: ApproverGroup
+) -> None:
     finance.members.add(workshop.approver)
     make_rule(workshop, group=finance)
     grant(workshop, EFFECT, equals("name", "a"))
@@ -241,7 +285,9 @@ def test_erased_and_damaged_records_are_counted_separately(workshop: Workshop) -
     Approval.objects.filter(pk=card.pk).update(ruling=None, params={})
     ToolCall.objects.update(judgment={"erased": True})
     condition = (Condition("name", Rule.EQUALS, "a"),)
-    assert run_simulation(workshop, propose(conditions=condition)).total.outcomes == Counter([CardOutcome.ERASED])
+    assert run_simulation(workshop, propose(conditions=condition)).total.outcomes == Counter(
+        [CardOutcome.ERASED]
+    )
     assert judge_one(workshop, propose(needed=2)).outcome == CardOutcome.MORE, "no value matters"
 
 
@@ -260,11 +306,17 @@ def test_cards_of_another_organization_never_appear(workshop: Workshop) -> None:
         assert read_changes(other.organization.pk, sent)
 
 
-def test_the_number_of_queries_is_independent_of_the_cards_and_nothing_is_written(workshop: Workshop) -> None:
+def test_the_number_of_queries_is_independent_of_the_cards_and_nothing_is_written(
+    workshop: Workshop,
+) -> None:
     def count() -> int:
         with CaptureQueriesContext(connection) as queries:
             run_simulation(workshop, propose(needed=2, excludes_requesters=True))
-        assert {query["sql"].lstrip("( ").split(" ", 1)[0] for query in queries} <= {"SELECT", "BEGIN", "DECLARE"}
+        assert {query["sql"].lstrip("( ").split(" ", 1)[0] for query in queries} <= {
+            "SELECT",
+            "BEGIN",
+            "DECLARE",
+        }
         return len(queries)
 
     approve(workshop, workshop.approver)
@@ -277,7 +329,9 @@ def test_the_number_of_queries_is_independent_of_the_cards_and_nothing_is_writte
     assert run_simulation(workshop, propose(needed=2), limit=3).compared == 3
 
 
-def test_the_change_survives_json_and_shows_current_names_of_groups(workshop: Workshop, finance: ApproverGroup) -> None:
+def test_the_change_survives_json_and_shows_current_names_of_groups(
+    workshop: Workshop, finance: ApproverGroup
+) -> None:
     board = ApproverGroup.objects.create(organization=workshop.organization, name="Board")
     change = propose(
         needed=2,
@@ -316,4 +370,7 @@ def test_a_manipulated_rule_is_refused(workshop: Workshop, spoiled: dict[str, An
     stored = propose().as_json()
     assert read_changes(workshop.organization.pk, json.dumps([stored]))
     with pytest.raises(Invalid, match="Start over"):
-        read_changes(workshop.organization.pk, json.dumps([{**stored, "rule": {**stored["rule"], **spoiled}}]))
+        read_changes(
+            workshop.organization.pk,
+            json.dumps([{**stored, "rule": {**stored["rule"], **spoiled}}]),
+        )

@@ -32,7 +32,9 @@ UPDATE = "data.updateRecord"
 SEARCH = "data.searchRecords"
 
 
-def run_simulation(workshop: Workshop, *changes: PolicyChange, limit: int = 1_000) -> SimulationReport:
+def run_simulation(
+    workshop: Workshop, *changes: PolicyChange, limit: int = 1_000
+) -> SimulationReport:
     return simulate(workshop.organization.pk, changes, limit)
 
 
@@ -58,12 +60,17 @@ def test_every_kind_of_change_has_its_effect(workshop: Workshop) -> None:
         ChangeKind.NO_LIMITS: ("auto", "auto"),
     }
     for kind, pair in expected.items():
-        assert run_simulation(workshop, PolicyChange(kind, SEARCH)).verdicts == Counter([pair]), kind
+        assert run_simulation(workshop, PolicyChange(kind, SEARCH)).verdicts == Counter([pair]), (
+            kind
+        )
     raised = PolicyChange(ChangeKind.LEVEL, SEARCH, level=Level.WRITE)
     assert run_simulation(workshop, raised).verdicts == Counter([("auto", "ask")])
     limited = PolicyChange(ChangeKind.LIMIT, SEARCH, condition=Condition("limit", Rule.MAXIMUM, 4))
     assert run_simulation(workshop, limited).verdicts == Counter([("auto", "ask")])
-    assert run_simulation(workshop, limited, PolicyChange(ChangeKind.NO_LIMITS, SEARCH)).changed_count == 0
+    assert (
+        run_simulation(workshop, limited, PolicyChange(ChangeKind.NO_LIMITS, SEARCH)).changed_count
+        == 0
+    )
 
 
 def test_a_limit_applies_to_the_params_of_each_call(workshop: Workshop) -> None:
@@ -97,7 +104,8 @@ def test_a_denied_call_that_would_now_run_is_listed_first_with_a_warning(
     assert ToolCall.objects.get(run=run).status == CallStatus.DENIED
     workshop.work()
     report = run_simulation(
-        workshop, PolicyChange.from_grant(propose_for(workshop, "probe.effect", equals("name", "a")))
+        workshop,
+        PolicyChange.from_grant(propose_for(workshop, "probe.effect", equals("name", "a"))),
     )
     assert report.verdicts == Counter({("ask", PREAPPROVED): 2})
     assert report.alarming_count == 1
@@ -107,7 +115,9 @@ def test_a_denied_call_that_would_now_run_is_listed_first_with_a_warning(
 
 def test_a_denied_call_that_still_asks_gets_no_warning(workshop: Workshop) -> None:
     denied = deny_update(workshop)
-    report = run_simulation(workshop, PolicyChange(ChangeKind.LEVEL, UPDATE, level=Level.DESTRUCTIVE))
+    report = run_simulation(
+        workshop, PolicyChange(ChangeKind.LEVEL, UPDATE, level=Level.DESTRUCTIVE)
+    )
     assert report.verdicts == Counter([("ask", "ask")])
     assert report.alarming_count == 0
     assert denied.status == CallStatus.DENIED
@@ -115,9 +125,18 @@ def test_a_denied_call_that_still_asks_gets_no_warning(workshop: Workshop) -> No
 
 def test_a_change_for_one_employee_does_not_affect_others(workshop: Workshop) -> None:
     search(workshop, 1)
-    other = Employee.objects.create(organization=workshop.organization, name="Kim", provider=workshop.employee.provider)
-    assert run_simulation(workshop, PolicyChange(ChangeKind.STOP, SEARCH, other.pk)).changed_count == 0
-    assert run_simulation(workshop, PolicyChange(ChangeKind.STOP, SEARCH, workshop.employee.pk)).changed_count == 1
+    other = Employee.objects.create(
+        organization=workshop.organization, name="Kim", provider=workshop.employee.provider
+    )
+    assert (
+        run_simulation(workshop, PolicyChange(ChangeKind.STOP, SEARCH, other.pk)).changed_count == 0
+    )
+    assert (
+        run_simulation(
+            workshop, PolicyChange(ChangeKind.STOP, SEARCH, workshop.employee.pk)
+        ).changed_count
+        == 1
+    )
 
 
 def test_unrecorded_facts_are_unknown_and_counted_separately(workshop: Workshop) -> None:
@@ -149,7 +168,11 @@ def test_a_simulation_writes_nothing(workshop: Workshop) -> None:
             PolicyChange(ChangeKind.STOP, SEARCH),
             PolicyChange(ChangeKind.ALLOW_HOST, host="example.com"),
         )
-    assert {query["sql"].lstrip("( ").split(" ", 1)[0] for query in queries} <= {"SELECT", "BEGIN", "DECLARE"}
+    assert {query["sql"].lstrip("( ").split(" ", 1)[0] for query in queries} <= {
+        "SELECT",
+        "BEGIN",
+        "DECLARE",
+    }
     assert list_live_rows() == before
     snapshot = PolicySnapshot.objects.get()
     rules = load_snapshot(snapshot.organization_id, snapshot.hash)
@@ -181,8 +204,21 @@ def test_a_change_is_parsed_and_survives_json(workshop: Workshop) -> None:
     assert words.startswith(f"Dana: add a limit to {UPDATE} (changes.status must be one of")
 
 
-COUNT = {"kind": "limit", "tool": SEARCH, "rule": "call_count", "most": "20", "period": "hour", "param": "ignored"}
-AFTER = {"kind": "limit", "tool": UPDATE, "rule": "only_after", "param": "record_id", "after": "data.getRecordDetail"}
+COUNT = {
+    "kind": "limit",
+    "tool": SEARCH,
+    "rule": "call_count",
+    "most": "20",
+    "period": "hour",
+    "param": "ignored",
+}
+AFTER = {
+    "kind": "limit",
+    "tool": UPDATE,
+    "rule": "only_after",
+    "param": "record_id",
+    "after": "data.getRecordDetail",
+}
 
 
 @pytest.mark.parametrize(
@@ -190,10 +226,20 @@ AFTER = {"kind": "limit", "tool": UPDATE, "rule": "only_after", "param": "record
     [
         (COUNT, "At most 20 calls per hour; otherwise a person decides."),
         (
-            {**COUNT, "rule": "sum", "param": "limit", "most": "1,500", "period": "day", "otherwise": "forbid"},
+            {
+                **COUNT,
+                "rule": "sum",
+                "param": "limit",
+                "most": "1,500",
+                "period": "day",
+                "otherwise": "forbid",
+            },
             "The sum of limit must be at most 1,500 per day; otherwise it is refused.",
         ),
-        (AFTER, "Only after data.getRecordDetail with the same record_id in this run; otherwise a person decides."),
+        (
+            AFTER,
+            "Only after data.getRecordDetail with the same record_id in this run; otherwise a person decides.",
+        ),
         (
             {**AFTER, "after": SEARCH, "same": "text"},
             "Only after data.searchRecords with text equal to record_id in this run; otherwise a person decides.",
@@ -220,14 +266,26 @@ def test_a_limit_over_history_is_parsed_and_survives_json(
             "param",
             "has no parameter 'nothing'",
         ),
-        ({"kind": "limit", "tool": SEARCH, "param": "limit", "rule": "often"}, "rule", "Choose a rule"),
-        ({"kind": "limit", "tool": SEARCH, "param": "limit", "rule": "maximum", "value": "x"}, "value", "not a number"),
+        (
+            {"kind": "limit", "tool": SEARCH, "param": "limit", "rule": "often"},
+            "rule",
+            "Choose a rule",
+        ),
+        (
+            {"kind": "limit", "tool": SEARCH, "param": "limit", "rule": "maximum", "value": "x"},
+            "value",
+            "not a number",
+        ),
         ({"kind": "standing_grant", "tool": UPDATE}, "kind", "Choose what to change"),
         ({**COUNT, "most": ""}, "value", "Limit of Search records: fill in “Limit”"),
         ({**COUNT, "most": "0"}, "value", "not a whole number from 1"),
         ({**COUNT, "period": "year"}, "value", "'year' is not a period"),
         ({**COUNT, "rule": "sum", "param": ""}, "value", "fill in “Parameter”"),
-        ({**COUNT, "rule": "sum", "param": "text"}, "value", "text of data.searchRecords is not a number"),
+        (
+            {**COUNT, "rule": "sum", "param": "text"},
+            "value",
+            "text of data.searchRecords is not a number",
+        ),
         ({**AFTER, "after": ""}, "value", "fill in “Earlier tool”"),
         ({**AFTER, "after": "no.such"}, "value", "there is no tool 'no.such'"),
         ({**AFTER, "same": "nothing"}, "value", "has no parameter 'nothing'"),

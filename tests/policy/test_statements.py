@@ -1,4 +1,5 @@
-"""A pass under known rules runs no statement for its snapshot, and one under new rules a single insert."""
+"""A pass under known rules runs no statement for its snapshot, and one under new rules a single
+insert."""
 
 from __future__ import annotations
 
@@ -19,14 +20,17 @@ TRANSACTION_WORDS = ("BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE")
 
 
 def count_statements(workshop: Workshop) -> Counter[str]:
-    """Drive a run of two passes, and count its statements; transaction statements by their keyword."""
+    """Drive a run of two passes, and count its statements; transaction statements by their
+    keyword."""
     run = workshop.submit()
     with CaptureQueriesContext(connection) as captured:
         workshop.drive(run)
     statements = [query["sql"] for query in captured]
     words = [each.split(" ", 1)[0] for each in statements]
     kinds = ["snapshot" if "policy_policysnapshot" in each else "query" for each in statements]
-    return Counter(word if word in TRANSACTION_WORDS else kind for word, kind in zip(words, kinds, strict=True))
+    return Counter(
+        word if word in TRANSACTION_WORDS else kind for word, kind in zip(words, kinds, strict=True)
+    )
 
 
 def test_known_rules_cost_no_statement(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,7 +46,9 @@ def test_new_rules_cost_one_statement(workshop: Workshop) -> None:
     workshop.play(asking(call("probe.clock")))
     workshop.work()
     known = count_statements(workshop)
-    ToolRule.objects.create(organization=workshop.organization, tool="data.searchRecords", level="write")
+    ToolRule.objects.create(
+        organization=workshop.organization, tool="data.searchRecords", level="write"
+    )
     changed = count_statements(workshop)
     assert changed["snapshot"] == 1
     assert changed["query"] == known["query"]

@@ -7,13 +7,22 @@ from typing import Any
 
 import pytest
 
-from agents.providers.base import ModelRequest, ModelResponse, ModelSettings, Provider, ProviderConfig
+from agents.providers.base import (
+    ModelRequest,
+    ModelResponse,
+    ModelSettings,
+    Provider,
+    ProviderConfig,
+)
 from agents.providers.registry import build_provider
 from gadget_site.private_hosts import LOOPBACK
 from tests.model_server import ModelServer
 from tests.ollama_server import OllamaServer
 
-HISTORY = [{"role": "system", "content": "You are Dana."}, {"role": "user", "content": "Find the EU records."}]
+HISTORY = [
+    {"role": "system", "content": "You are Dana."},
+    {"role": "user", "content": "Find the EU records."},
+]
 
 
 def definition(name: str, description: str = "Does it.") -> dict[str, Any]:
@@ -23,7 +32,11 @@ def definition(name: str, description: str = "Does it.") -> dict[str, Any]:
     }
 
 
-TOOLS = [definition("data.searchRecords"), definition("data.updateRecord"), definition("utility.now")]
+TOOLS = [
+    definition("data.searchRecords"),
+    definition("data.updateRecord"),
+    definition("utility.now"),
+]
 
 
 class Asking:
@@ -39,7 +52,12 @@ class Asking:
         self.stopped = threading.Event()
 
     def provider(
-        self, *, api_key: str = "sk-secret-1234", timeout_s: float = 20, answer_timeout_s: float = 60, **options: Any
+        self,
+        *,
+        api_key: str = "sk-secret-1234",
+        timeout_s: float = 20,
+        answer_timeout_s: float = 60,
+        **options: Any,
     ) -> Provider:
         config = ProviderConfig(
             self.kind,
@@ -55,7 +73,12 @@ class Asking:
         return build_provider(config)
 
     def __call__(
-        self, messages: list[dict[str, Any]] | None = None, *, within: float = 20, closing: bool = False, **options: Any
+        self,
+        messages: list[dict[str, Any]] | None = None,
+        *,
+        within: float = 20,
+        closing: bool = False,
+        **options: Any,
     ) -> ModelResponse:
         tools = options.pop("tools", TOOLS)
         provider = self.provider(**options)

@@ -1,4 +1,5 @@
-"""Random sets of tool names, including deliberately similar ones, and the rules for their names on the wire."""
+"""Random sets of tool names, including deliberately similar ones, and the rules for their names on
+the wire."""
 
 from __future__ import annotations
 
@@ -14,8 +15,12 @@ EQUAL_DIGESTS = ("crm." + "x" * 60 + "12588", "crm." + "x" * 60 + "172744")
 """Names with the same beginning, whose SHA-256 digests start with the same eight characters."""
 
 _NEAR = st.text("aA_.-é", min_size=1, max_size=6)
-_LEGAL_IN_THE_TOOLBOX = st.from_regex(r"[A-Za-z][A-Za-z0-9_-]{0,8}(\.[A-Za-z][A-Za-z0-9_-]{0,8}){0,2}", fullmatch=True)
-_LONG = st.builds(lambda start, fill, end: start + "." + fill * 60 + end, _NEAR, st.sampled_from("ab_."), _NEAR)
+_LEGAL_IN_THE_TOOLBOX = st.from_regex(
+    r"[A-Za-z][A-Za-z0-9_-]{0,8}(\.[A-Za-z][A-Za-z0-9_-]{0,8}){0,2}", fullmatch=True
+)
+_LONG = st.builds(
+    lambda start, fill, end: start + "." + fill * 60 + end, _NEAR, st.sampled_from("ab_."), _NEAR
+)
 _ANY = st.text(st.characters(), max_size=90)
 _ONE = st.one_of(_NEAR, _LEGAL_IN_THE_TOOLBOX, _LONG, _ANY, st.sampled_from(EQUAL_DIGESTS))
 
@@ -35,7 +40,11 @@ def _with_impostors(names: list[str], chosen: list[int]) -> list[str]:
 
 
 SETS_OF_NAMES = (
-    st.builds(_with_impostors, st.lists(_ONE, min_size=1, max_size=30), st.lists(st.integers(0, 29), max_size=6))
+    st.builds(
+        _with_impostors,
+        st.lists(_ONE, min_size=1, max_size=30),
+        st.lists(st.integers(0, 29), max_size=6),
+    )
     .map(lambda names: list(dict.fromkeys(names)))
     .flatmap(st.permutations)
 )

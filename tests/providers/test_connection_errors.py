@@ -43,7 +43,9 @@ def fail(ask: Asking, base_url: str) -> str:
     return caught.value.message
 
 
-def test_a_plain_http_server_reached_over_https_suggests_http(server: ModelServer, ask: Asking) -> None:
+def test_a_plain_http_server_reached_over_https_suggests_http(
+    server: ModelServer, ask: Asking
+) -> None:
     place = server.url.removeprefix("http://")
     message = fail(ask, f"https://{place}")
     assert "doesn't speak https" in message
@@ -66,7 +68,9 @@ def test_an_unknown_host_suggests_checking_the_spelling(ask: Asking) -> None:
 
 
 @pytest.mark.parametrize(("scheme", "advice"), [("http", "try https://"), ("https", "Try http://")])
-def test_a_closed_connection_suggests_what_to_try(ask: Asking, closing_server: str, scheme: str, advice: str) -> None:
+def test_a_closed_connection_suggests_what_to_try(
+    ask: Asking, closing_server: str, scheme: str, advice: str
+) -> None:
     assert advice in fail(ask, f"{scheme}://{closing_server}/v1")
 
 

@@ -1,4 +1,5 @@
-"""A stream that is cut at any byte never counts as a complete response, and the part received is stored and counted."""
+"""A stream that is cut at any byte never counts as a complete response, and the part received is
+stored and counted."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ STREAMS: dict[str, tuple[Read, Response]] = {
 
 
 def read(reading: Read, data: bytes) -> tuple[Any, ResponseProgress, str]:
-    """Read the bytes of a stream; return its response or error, its progress, and the text that was passed on."""
+    """Read the bytes of a stream; return its response or error, its progress, and the text that was
+    passed on."""
     progress, heard = ResponseProgress(), list[str]()
     scope = CancelScope(time.monotonic() + 20, threading.Event())
     reader = ResponseReader(scope, NAMES.is_offered, "", heard.append, lambda: None, progress)
@@ -61,7 +63,9 @@ def test_a_stream_cut_at_any_byte_is_either_complete_or_refused(name: str) -> No
             assert not is_whole, f"whole before byte {end}, and cut again"
             assert result.transient
             message = progress.build()
-            assert progress.has_content == bool(message.get("content") or any(message.get("tool_calls") or []))
+            assert progress.has_content == bool(
+                message.get("content") or any(message.get("tool_calls") or [])
+            )
         else:
             is_whole = True
             assert (result.text, [call.arguments for call in result.calls]) == (
@@ -72,7 +76,9 @@ def test_a_stream_cut_at_any_byte_is_either_complete_or_refused(name: str) -> No
 
 
 @pytest.mark.parametrize("streamed", [True, False])
-def test_a_connection_cut_at_many_bytes_keeps_the_beginning(server: ModelServer, ask: Asking, streamed: bool) -> None:
+def test_a_connection_cut_at_many_bytes_keeps_the_beginning(
+    server: ModelServer, ask: Asking, streamed: bool
+) -> None:
     data = Response(text=TEXT).stream(1) if streamed else Response(text=TEXT).completion(1)
     for end in range(1, data.index(b'"finish_reason": "stop"'), 37):
         server.enqueue(Response(raw=data[:end], fault="cut_raw"))

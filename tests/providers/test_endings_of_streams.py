@@ -25,12 +25,16 @@ class TestWithoutAFinishReason:
             Response(text="All of it.", finish=None),
             Response(calls=(Call("utility.now"),), finish=None),
             Response(
-                text="Two:", calls=(Call("utility.now"), Call("data.searchRecords", {"region": "EU"})), finish=None
+                text="Two:",
+                calls=(Call("utility.now"), Call("data.searchRecords", {"region": "EU"})),
+                finish=None,
             ),
             Response(text="<think>Hm</think>Yes.", finish=None),
         ],
     )
-    def test_a_complete_response_is_accepted(self, server: ModelServer, ask: Asking, reply: Response) -> None:
+    def test_a_complete_response_is_accepted(
+        self, server: ModelServer, ask: Asking, reply: Response
+    ) -> None:
         server.enqueue(reply)
         response = ask(max_retries=0)
         assert len(response.calls) == len(reply.calls)
@@ -48,7 +52,9 @@ class TestWithoutAFinishReason:
             Response(finish=None),
         ],
     )
-    def test_an_incomplete_response_is_refused(self, server: ModelServer, ask: Asking, response: Response) -> None:
+    def test_an_incomplete_response_is_refused(
+        self, server: ModelServer, ask: Asking, response: Response
+    ) -> None:
         server.enqueue(response)
         with pytest.raises(ProviderError) as caught:
             ask(max_retries=0)
@@ -56,7 +62,8 @@ class TestWithoutAFinishReason:
 
 
 class TestLateUsage:
-    """The first half of the data contains the response; the second is sent once the server is released."""
+    """The first half of the data contains the response; the second is sent once the server is
+    released."""
 
     @pytest.fixture(autouse=True)
     def late(self, server: ModelServer) -> None:
@@ -99,7 +106,9 @@ class TestLateUsage:
         ask.stopped.set()
         assert response.late_usage.wait() is None
 
-    def test_is_abandoned_when_no_thread_is_free(self, ask: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_is_abandoned_when_no_thread_is_free(
+        self, ask: Asking, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(late_usage, "_slots", threading.BoundedSemaphore(1))
         with late_usage._slots:
             response = ask()
@@ -113,7 +122,9 @@ class TestLateUsage:
         wait_until(lambda: all(thread.name != "tail" for thread in threading.enumerate()))
 
 
-def test_text_after_an_early_finish_reason_belongs_to_the_response(server: ModelServer, ask: Asking) -> None:
+def test_text_after_an_early_finish_reason_belongs_to_the_response(
+    server: ModelServer, ask: Asking
+) -> None:
     more = {"choices": [{"index": 0, "delta": {"content": " And more."}, "finish_reason": "stop"}]}
     server.enqueue(Response(events=(FINISH, more, USAGE)))
     response = ask()

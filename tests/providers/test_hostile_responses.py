@@ -1,4 +1,5 @@
-"""Characters that a server may send but no database can store are made harmless or cause a clear failure."""
+"""Characters that a server may send but no database can store are made harmless or cause a clear
+failure."""
 
 import json
 from typing import Any
@@ -28,16 +29,24 @@ END = json.dumps({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}
 
 @pytest.mark.parametrize("streamed", [True, False])
 @pytest.mark.parametrize("case", UNKEEPABLE)
-def test_unstorable_text_makes_a_response_invalid(server: ModelServer, ask: Asking, case: str, streamed: bool) -> None:
-    server.enqueue(Response(text="Hi", extra={"reasoning_details": UNKEEPABLE[case]}, streamed=streamed))
+def test_unstorable_text_makes_a_response_invalid(
+    server: ModelServer, ask: Asking, case: str, streamed: bool
+) -> None:
+    server.enqueue(
+        Response(text="Hi", extra={"reasoning_details": UNKEEPABLE[case]}, streamed=streamed)
+    )
     with pytest.raises(ProviderError) as failed:
         ask()
     assert (failed.value.code, failed.value.transient) == ("bad_answer", True)
 
 
 @pytest.mark.parametrize("number", ["1e999", "-1e999"])
-def test_an_unbounded_number_makes_a_response_invalid(server: ModelServer, ask: Asking, number: str) -> None:
-    choice = json.dumps({"message": {"content": "Hi", "score": 77}, "finish_reason": "stop"}).replace("77", number)
+def test_an_unbounded_number_makes_a_response_invalid(
+    server: ModelServer, ask: Asking, number: str
+) -> None:
+    choice = json.dumps(
+        {"message": {"content": "Hi", "score": 77}, "finish_reason": "stop"}
+    ).replace("77", number)
     body = f'{{"choices": [{choice}]}}'
     server.enqueue(Response(body=body))
     with pytest.raises(ProviderError, match="bad_answer"):
@@ -53,13 +62,16 @@ def test_brackets_inside_a_text_do_not_count_as_nesting(server: ModelServer, ask
 def test_usage_is_limited_to_a_maximum(server: ModelServer, ask: Asking, streamed: bool) -> None:
     usage = {"prompt_tokens": 10**30, "completion_tokens": "many"}
     server.enqueue(
-        Response(text="Hi", usage=usage, streamed=streamed), Response(text="Hi", usage={"prompt_tokens": -3})
+        Response(text="Hi", usage=usage, streamed=streamed),
+        Response(text="Hi", usage={"prompt_tokens": -3}),
     )
     assert ask().usage == Usage(MAX_TOKENS, 0)
     assert ask().usage.is_estimated
 
 
-def test_arguments_that_no_server_can_parse_are_not_sent_back(server: ModelServer, ask: Asking) -> None:
+def test_arguments_that_no_server_can_parse_are_not_sent_back(
+    server: ModelServer, ask: Asking
+) -> None:
     server.enqueue(Response(calls=(Call("data.searchRecords", arguments='{"limit": NaN}'),)))
     response = ask()
     assert response.calls[0].arguments == '{"limit": NaN}'
@@ -73,7 +85,9 @@ def test_a_surrogate_pair_split_between_deltas_is_joined(server: ModelServer, as
 
 
 @pytest.mark.parametrize("pieces", [("a\ud83d", "b"), ("a", "\ude00b"), ("ab\ud83d",), ("a\0b",)])
-def test_half_a_surrogate_pair_and_nul_are_replaced(server: ModelServer, ask: Asking, pieces: tuple[str]) -> None:
+def test_half_a_surrogate_pair_and_nul_are_replaced(
+    server: ModelServer, ask: Asking, pieces: tuple[str]
+) -> None:
     server.enqueue(Response(events=(*map(chunk, pieces), END)))
     response = ask()
     told = "".join(ask.heard)

@@ -7,7 +7,9 @@ from agents.providers.base import ProviderError
 from tests.providers.conftest import Asking
 from tests.tools.network.web_server import Reply, WebServer, dripping, reply
 
-CHUNKED = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+CHUNKED = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+)
 
 
 @pytest.mark.parametrize(
@@ -15,7 +17,9 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encod
     [reply(b" " * 100_001), dripping(CHUNKED, b"1;" + b"e" * 8000 + b"\r\n \r\n", 0)],
     ids=["content", "chunks that say more than they hold"],
 )
-def test_a_response_over_the_limit_is_cut_off(monkeypatch: pytest.MonkeyPatch, response: Reply) -> None:
+def test_a_response_over_the_limit_is_cut_off(
+    monkeypatch: pytest.MonkeyPatch, response: Reply
+) -> None:
     monkeypatch.setattr(transport, "MAX_RESPONSE_BYTES", 100_000)
     with WebServer({"/v1/chat/completions": response}) as server:
         with pytest.raises(ProviderError, match="sent more than 100000 bytes") as caught:

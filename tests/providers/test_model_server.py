@@ -27,13 +27,20 @@ def control(url: str, action: str, value: Any = None) -> Any:
 
 
 def call(call_id: str) -> dict[str, Any]:
-    return {"id": call_id, "type": "function", "function": {"name": "utility__now", "arguments": "{}"}}
+    return {
+        "id": call_id,
+        "type": "function",
+        "function": {"name": "utility__now", "arguments": "{}"},
+    }
 
 
 @pytest.mark.parametrize(
     ("messages", "named"),
     [
-        ([{"role": "assistant", "content": "", "tool_calls": [call("a")]}], "without a tool message"),
+        (
+            [{"role": "assistant", "content": "", "tool_calls": [call("a")]}],
+            "without a tool message",
+        ),
         ([{"role": "tool", "tool_call_id": "a", "content": "x"}], "not asked for"),
         (
             [
@@ -45,7 +52,9 @@ def call(call_id: str) -> dict[str, Any]:
         ),
     ],
 )
-def test_calls_and_tool_messages_must_match(ask: Asking, messages: list[dict[str, Any]], named: str) -> None:
+def test_calls_and_tool_messages_must_match(
+    ask: Asking, messages: list[dict[str, Any]], named: str
+) -> None:
     with pytest.raises(ProviderError, match=named) as caught:
         ask([*HISTORY, *messages])
     assert caught.value.code == "refused"
@@ -54,7 +63,10 @@ def test_calls_and_tool_messages_must_match(ask: Asking, messages: list[dict[str
 @pytest.mark.parametrize("options", [[], ["--fast"]])
 def test_a_separate_process_plays_a_script_and_is_controlled_over_http(options: list[str]) -> None:
     command = [sys.executable, "-m", "tests.model_server", "--script", json.dumps(SCRIPT), *options]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process, contextlib.ExitStack() as ending:
+    with (
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process,
+        contextlib.ExitStack() as ending,
+    ):
         ending.callback(process.terminate)
         assert process.stdout is not None
         ready = process.stdout.readline()
@@ -79,7 +91,9 @@ def test_a_separate_process_plays_a_script_and_is_controlled_over_http(options: 
         assert len(control(url, "requests")) == (0 if options else 4)
 
 
-def test_a_stopped_server_is_unreachable_despite_a_kept_connection(ask: Asking, server: ModelServer) -> None:
+def test_a_stopped_server_is_unreachable_despite_a_kept_connection(
+    ask: Asking, server: ModelServer
+) -> None:
     ask()
     server.close()
     with pytest.raises(ProviderError) as caught:

@@ -1,4 +1,5 @@
-"""Ollama's failures get the same codes as those of other servers; deadlines and stops are obeyed."""
+"""Ollama's failures get the same codes as those of other servers; deadlines and stops are
+obeyed."""
 
 import json
 import socket
@@ -24,11 +25,19 @@ FAULTS: dict[str, tuple[Chat, str, bool]] = {
     "cut JSON": (Chat(body='{"message": {"conte'), "bad_answer", True),
     "a JSON list": (Chat(body="[1, 2, 3]"), "bad_answer", True),
     "an object of another kind": (Chat(body='{"status": "ok"}'), "bad_answer", True),
-    "an answer in the shape of Chat Completions": (Chat(body='{"choices": []}'), "bad_answer", True),
+    "an answer in the shape of Chat Completions": (
+        Chat(body='{"choices": []}'),
+        "bad_answer",
+        True,
+    ),
     "a message of text": (Chat(body='{"message": "Hi", "done": true}'), "bad_answer", True),
     "an event stream": (Chat(body='data: {"choices": []}\n\n'), "bad_answer", True),
     "deep nesting": (Chat(body='{"a":' + "[" * 200_000), "bad_answer", True),
-    "not a number": (Chat(body='{"message": {"content": "Hi", "score": NaN}, "done": true}'), "bad_answer", True),
+    "not a number": (
+        Chat(body='{"message": {"content": "Hi", "score": NaN}, "done": true}'),
+        "bad_answer",
+        True,
+    ),
     "error as text with 200": (Chat(body='{"error": "something odd"}'), "bad_answer", True),
     "no such model with 200": (Chat(body='{"error": "model \'x\' not found"}'), "not_found", False),
     "error in the middle of a stream": (
@@ -42,14 +51,22 @@ FAULTS: dict[str, tuple[Chat, str, bool]] = {
     "done that is not true": (Chat(events=(HALF, {**HALF, "done": "yes"})), "cut_stream", True),
     "closed without an answer": (Chat(fault="reset"), "unreachable", True),
     "400": (refused(400, "registry.ollama.ai/library/x does not support tools"), "refused", False),
-    "400 too long": (refused(400, "the input length exceeds the context length"), "context_too_long", False),
+    "400 too long": (
+        refused(400, "the input length exceeds the context length"),
+        "context_too_long",
+        False,
+    ),
     "401": (refused(401, "unauthorized"), "bad_key", False),
     "404": (refused(404, "model 'x' not found"), "not_found", False),
     "404 of another server": (Chat(status=404, body="404 page not found"), "not_found", False),
     "429": (refused(429, "slow down"), "rate_limited", True),
     "500": (refused(500, "llama runner process has terminated"), "server_error", True),
     "503 as html": (Chat(status=503, body="<html>maintenance</html>"), "server_error", True),
-    "a redirect": (Chat(status=302, body="", headers={"Location": "http://example.org/"}), "not_found", False),
+    "a redirect": (
+        Chat(status=302, body="", headers={"Location": "http://example.org/"}),
+        "not_found",
+        False,
+    ),
     "all tokens used for thinking": (Chat(thinking="Hm", finish="length"), "answer_cut", True),
 }
 
@@ -71,7 +88,9 @@ def test_each_failure_has_its_code(ollama: OllamaServer, ask_ollama: Asking, cas
     assert len(caught.value.message) < 600
 
 
-def test_the_next_request_after_a_failure_succeeds(ollama: OllamaServer, ask_ollama: Asking) -> None:
+def test_the_next_request_after_a_failure_succeeds(
+    ollama: OllamaServer, ask_ollama: Asking
+) -> None:
     for response, _, _ in FAULTS.values():
         ollama.enqueue(response)
         with pytest.raises(ProviderError):
@@ -94,7 +113,9 @@ def test_one_quick_retry_recovers_from_a_transient_failure(
     assert len(ollama.requests) == 2
 
 
-def test_a_partly_streamed_response_is_not_requested_again(ollama: OllamaServer, ask_ollama: Asking) -> None:
+def test_a_partly_streamed_response_is_not_requested_again(
+    ollama: OllamaServer, ask_ollama: Asking
+) -> None:
     ollama.enqueue(Chat(text="Half of what", calls=CALLS, fault="cut"))
     with pytest.raises(ProviderError, match="closed the connection in the middle"):
         ask_ollama()
@@ -128,7 +149,9 @@ def test_an_unusable_address_is_reported(ask_ollama: Asking, base_url: str) -> N
         Chat(events=(HALF, "sk-secret-1234")),
     ],
 )
-def test_the_key_is_in_no_error_message(ollama: OllamaServer, ask_ollama: Asking, response: Chat) -> None:
+def test_the_key_is_in_no_error_message(
+    ollama: OllamaServer, ask_ollama: Asking, response: Chat
+) -> None:
     ollama.enqueue(response)
     with pytest.raises(ProviderError) as caught:
         ask_ollama()
@@ -136,15 +159,21 @@ def test_the_key_is_in_no_error_message(ollama: OllamaServer, ask_ollama: Asking
     assert "***" in str(caught.value)
 
 
-@pytest.mark.parametrize("response", [Chat(hold="start"), Chat(text="a b c d", hold="middle"), Chat(fault="drip")])
-def test_the_request_ends_at_its_deadline(ollama: OllamaServer, ask_ollama: Asking, response: Chat) -> None:
+@pytest.mark.parametrize(
+    "response", [Chat(hold="start"), Chat(text="a b c d", hold="middle"), Chat(fault="drip")]
+)
+def test_the_request_ends_at_its_deadline(
+    ollama: OllamaServer, ask_ollama: Asking, response: Chat
+) -> None:
     ollama.enqueue(response)
     with within(SOON), pytest.raises(ProviderError) as caught:
         ask_ollama(within=0.2)
     assert (caught.value.code, caught.value.transient) == ("timeout", True)
 
 
-@pytest.mark.parametrize("response", [Chat(hold="start"), Chat(text="a b", calls=CALLS, hold="middle")])
+@pytest.mark.parametrize(
+    "response", [Chat(hold="start"), Chat(text="a b", calls=CALLS, hold="middle")]
+)
 def test_a_stop_from_another_thread_ends_a_waiting_read(
     ollama: OllamaServer, ask_ollama: Asking, response: Chat
 ) -> None:

@@ -1,4 +1,5 @@
-"""Requests to Ollama: its own message format for any history, and the parameters added by settings."""
+"""Requests to Ollama: its own message format for any history, and the parameters added by
+settings."""
 
 import json
 from typing import Any
@@ -11,7 +12,12 @@ from tests.providers.conftest import HISTORY, Asking, definition
 
 
 def made_call(call_id: str, name: str, arguments: str, **more: Any) -> dict[str, Any]:
-    return {"id": call_id, "type": "function", **more, "function": {"name": name, "arguments": arguments}}
+    return {
+        "id": call_id,
+        "type": "function",
+        **more,
+        "function": {"name": name, "arguments": arguments},
+    }
 
 
 def result(call_id: str, content: str) -> dict[str, Any]:
@@ -28,7 +34,10 @@ def sent(ollama: OllamaServer, ask: Asking, *messages: dict[str, Any]) -> list[d
 
 def test_the_whole_request_has_the_expected_form(ollama: OllamaServer, ask_ollama: Asking) -> None:
     search = definition("data.searchRecords", "Searches.")
-    search["function"]["parameters"] = {"type": "object", "properties": {"region": {"type": "string"}}}
+    search["function"]["parameters"] = {
+        "type": "object",
+        "properties": {"region": {"type": "string"}},
+    }
     ask_ollama(tools=[search])
     assert ollama.requests == [
         {
@@ -43,7 +52,10 @@ def test_the_whole_request_has_the_expected_form(ollama: OllamaServer, ask_ollam
                     "function": {
                         "name": "data__searchRecords",
                         "description": "Searches.",
-                        "parameters": {"type": "object", "properties": {"region": {"type": "string"}}},
+                        "parameters": {
+                            "type": "object",
+                            "properties": {"region": {"type": "string"}},
+                        },
                     },
                 }
             ],
@@ -53,10 +65,16 @@ def test_the_whole_request_has_the_expected_form(ollama: OllamaServer, ask_ollam
     assert ollama.request_headers[0]["content-type"] == "application/json"
 
 
-def test_earlier_passes_are_sent_with_objects_and_tool_names(ollama: OllamaServer, ask_ollama: Asking) -> None:
+def test_earlier_passes_are_sent_with_objects_and_tool_names(
+    ollama: OllamaServer, ask_ollama: Asking
+) -> None:
     """Denials and duplicates' results are sent like any other result."""
     calls = [
-        made_call("c1", "data__searchRecords", '{"region": "Zürich", "limit": 5, "deep": {"x": [1.0, null, true]}}'),
+        made_call(
+            "c1",
+            "data__searchRecords",
+            '{"region": "Zürich", "limit": 5, "deep": {"x": [1.0, null, true]}}',
+        ),
         made_call("c2", "data__updateRecord", '{"record_id": "42"}'),
         made_call("c3", "data__searchRecords", '{"region": "Zürich"}'),
     ]
@@ -77,25 +95,46 @@ def test_earlier_passes_are_sent_with_objects_and_tool_names(ollama: OllamaServe
             "content": "",
             "tool_calls": [
                 {"id": "c1", "function": {"name": "data__searchRecords", "arguments": deep}},
-                {"id": "c2", "function": {"name": "data__updateRecord", "arguments": {"record_id": "42"}}},
-                {"id": "c3", "function": {"name": "data__searchRecords", "arguments": {"region": "Zürich"}}},
+                {
+                    "id": "c2",
+                    "function": {"name": "data__updateRecord", "arguments": {"record_id": "42"}},
+                },
+                {
+                    "id": "c3",
+                    "function": {"name": "data__searchRecords", "arguments": {"region": "Zürich"}},
+                },
             ],
         },
         {"role": "tool", "tool_name": "data__searchRecords", "content": "2 records"},
-        {"role": "tool", "tool_name": "data__updateRecord", "content": "Denied by Ann: not this one."},
+        {
+            "role": "tool",
+            "tool_name": "data__updateRecord",
+            "content": "Denied by Ann: not this one.",
+        },
         {"role": "tool", "tool_name": "data__searchRecords", "content": "2 records"},
         {"role": "assistant", "content": "Two of them."},
         {"role": "user", "content": "Please continue."},
     ]
 
 
-def test_a_history_written_by_another_provider_is_converted(ollama: OllamaServer, ask_ollama: Asking) -> None:
-    parts = [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "Look"}, {"type": "text", "text": "ing."}]
+def test_a_history_written_by_another_provider_is_converted(
+    ollama: OllamaServer, ask_ollama: Asking
+) -> None:
+    parts = [
+        {"type": "thinking", "thinking": "hm"},
+        {"type": "text", "text": "Look"},
+        {"type": "text", "text": "ing."},
+    ]
     call = made_call("c1", "format disk!", "{}", extra_content={"signature": "c2ln"})
     told = sent(
         ollama,
         ask_ollama,
-        {"role": "assistant", "content": parts, "reasoning_content": "They ask.", "tool_calls": [call]},
+        {
+            "role": "assistant",
+            "content": parts,
+            "reasoning_content": "They ask.",
+            "tool_calls": [call],
+        },
         result("c1", "There is no such tool."),
     )
     (kept,) = told[0].pop("tool_calls")
@@ -117,7 +156,9 @@ def test_settings_are_sent_as_options(ollama: OllamaServer, ask_ollama: Asking) 
     assert ollama.requests[0]["options"] == {"temperature": 0.0, "num_predict": 50, "num_ctx": 8192}
 
 
-def test_an_extra_body_adds_options_and_overrides_nothing_of_ours(ollama: OllamaServer, ask_ollama: Asking) -> None:
+def test_an_extra_body_adds_options_and_overrides_nothing_of_ours(
+    ollama: OllamaServer, ask_ollama: Asking
+) -> None:
     extra = {"keep_alive": "30m", "think": False, "options": {"top_k": 20, "num_ctx": 1}}
     reserved = {"model": "other", "messages": [], "tools": [], "stream": False}
     ask_ollama.settings = ModelSettings(num_ctx=8192, body={**extra, **reserved})
@@ -125,7 +166,12 @@ def test_an_extra_body_adds_options_and_overrides_nothing_of_ours(ollama: Ollama
     body = ollama.requests[0]
     assert (body["keep_alive"], body["think"]) == ("30m", False)
     assert body["options"] == {"top_k": 20, "num_ctx": 8192}
-    assert (body["model"], body["messages"], len(body["tools"]), body["stream"]) == ("fake-model", HISTORY, 3, True)
+    assert (body["model"], body["messages"], len(body["tools"]), body["stream"]) == (
+        "fake-model",
+        HISTORY,
+        3,
+        True,
+    )
 
 
 def test_a_key_is_sent_only_if_there_is_one(ollama: OllamaServer, ask_ollama: Asking) -> None:
@@ -150,14 +196,18 @@ def test_50_requests_use_one_connection(ollama: OllamaServer, ask_ollama: Asking
 
 
 @pytest.mark.parametrize("needed", ["fake-model", "Fake-Model:latest", "hf.co/some/model:q4"])
-def test_the_check_finds_a_pulled_model(ollama: OllamaServer, ask_ollama: Asking, needed: str) -> None:
+def test_the_check_finds_a_pulled_model(
+    ollama: OllamaServer, ask_ollama: Asking, needed: str
+) -> None:
     ollama.pull("fake-model:latest", "hf.co/some/model:q4")
     ask_ollama.models = (needed,)
     ask_ollama.provider().check()
     assert ollama.requests == []
 
 
-@pytest.mark.parametrize(("needed", "pulled"), [("qwen3", ()), ("fake-model:7b", ("fake-model:latest", "qwen3:8b"))])
+@pytest.mark.parametrize(
+    ("needed", "pulled"), [("qwen3", ()), ("fake-model:7b", ("fake-model:latest", "qwen3:8b"))]
+)
 def test_the_check_reports_a_model_that_is_not_pulled(
     ollama: OllamaServer, ask_ollama: Asking, needed: str, pulled: tuple[str, ...]
 ) -> None:
@@ -191,5 +241,7 @@ def test_the_check_explains_each_failure(
 
 
 def test_odd_text_in_the_history_is_sent_anyway(ollama: OllamaServer, ask_ollama: Asking) -> None:
-    assert ask_ollama([*HISTORY, {"role": "user", "content": "ok \ud800 \x00 \u2028"}]).text == "Done."
+    assert (
+        ask_ollama([*HISTORY, {"role": "user", "content": "ok \ud800 \x00 \u2028"}]).text == "Done."
+    )
     assert json.dumps(ollama.requests[0])

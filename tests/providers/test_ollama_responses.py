@@ -11,7 +11,10 @@ from tests.model_server import Call
 from tests.ollama_server import Chat, OllamaServer
 from tests.providers.conftest import HISTORY, Asking
 
-FIVE = tuple(Call("data.searchRecords", {"region": region, "limit": 5}) for region in ("EU", "US", "UK", "AP", "CH"))
+FIVE = tuple(
+    Call("data.searchRecords", {"region": region, "limit": 5})
+    for region in ("EU", "US", "UK", "AP", "CH")
+)
 CHUNKS = (0, 1, 7, 1000)
 
 
@@ -20,7 +23,10 @@ def asked_for(response: ModelResponse) -> list[tuple[str, Any]]:
 
 
 def with_results(response: ModelResponse) -> list[dict[str, Any]]:
-    results = [{"role": "tool", "tool_call_id": call.provider_call_id, "content": "ok"} for call in response.calls]
+    results = [
+        {"role": "tool", "tool_call_id": call.provider_call_id, "content": "ok"}
+        for call in response.calls
+    ]
     return [*HISTORY, response.message, *results]
 
 
@@ -43,7 +49,9 @@ def test_streamed_text_is_passed_on_piece_by_piece_and_returned_whole(
 def test_several_calls_are_separated_with_and_without_ids(
     ollama: OllamaServer, ask_ollama: Asking, ids: bool, streamed: bool, chunk_bytes: int
 ) -> None:
-    ollama.enqueue(Chat(text="Looking.", calls=FIVE, ids=ids, streamed=streamed, chunk_bytes=chunk_bytes))
+    ollama.enqueue(
+        Chat(text="Looking.", calls=FIVE, ids=ids, streamed=streamed, chunk_bytes=chunk_bytes)
+    )
     response = ask_ollama()
     assert asked_for(response) == [("data.searchRecords", call.params) for call in FIVE]
     assert response.text == "Looking."
@@ -60,7 +68,9 @@ def test_equal_calls_stay_separate(ollama: OllamaServer, ask_ollama: Asking) -> 
     assert first.provider_call_id != second.provider_call_id
 
 
-def test_an_id_that_already_exists_in_the_conversation_is_replaced(ollama: OllamaServer, ask_ollama: Asking) -> None:
+def test_an_id_that_already_exists_in_the_conversation_is_replaced(
+    ollama: OllamaServer, ask_ollama: Asking
+) -> None:
     again = Chat(calls=(Call("utility.now", id="call_0"),))
     ollama.enqueue(again, again)
     first = ask_ollama()
@@ -74,7 +84,11 @@ def test_the_stored_message_has_the_common_form_and_is_sent_back_unchanged(
 ) -> None:
     params = {"region": "Zürich", "deep": {"x": [1, 2.0, 2**60, None, False, "ä\n"]}}
     ollama.enqueue(
-        Chat(text="Looking.", thinking="They want EU.", calls=(Call("data.searchRecords", params, id="c9"),))
+        Chat(
+            text="Looking.",
+            thinking="They want EU.",
+            calls=(Call("data.searchRecords", params, id="c9"),),
+        )
     )
     response = ask_ollama()
     assert response.message["thinking"] == "They want EU. "
@@ -87,13 +101,17 @@ def test_the_stored_message_has_the_common_form_and_is_sent_back_unchanged(
             "role": "assistant",
             "content": "Looking.",
             "thinking": "They want EU. ",
-            "tool_calls": [{"id": "c9", "function": {"name": "data__searchRecords", "arguments": params}}],
+            "tool_calls": [
+                {"id": "c9", "function": {"name": "data__searchRecords", "arguments": params}}
+            ],
         },
         {"role": "tool", "tool_name": "data__searchRecords", "content": "ok"},
     ]
 
 
-def test_generated_ids_are_the_same_in_every_request(ollama: OllamaServer, ask_ollama: Asking) -> None:
+def test_generated_ids_are_the_same_in_every_request(
+    ollama: OllamaServer, ask_ollama: Asking
+) -> None:
     ollama.enqueue(Chat(calls=FIVE))
     history = with_results(ask_ollama())
     ask_ollama(history)
@@ -103,7 +121,9 @@ def test_generated_ids_are_the_same_in_every_request(ollama: OllamaServer, ask_o
     assert len({call["id"] for call in first[2]["tool_calls"]}) == 5
 
 
-def test_thinking_without_text_is_not_streamed_as_text(ollama: OllamaServer, ask_ollama: Asking) -> None:
+def test_thinking_without_text_is_not_streamed_as_text(
+    ollama: OllamaServer, ask_ollama: Asking
+) -> None:
     ollama.enqueue(Chat(thinking="Hm, hm.", calls=(Call("utility.now"),)))
     response = ask_ollama()
     assert response.text == ""
@@ -111,7 +131,9 @@ def test_thinking_without_text_is_not_streamed_as_text(ollama: OllamaServer, ask
     assert len(response.calls) == 1
 
 
-@pytest.mark.parametrize("raw", ["[1, 2]", '"not json"', "7", "true", '"{\\"region\\": 1"', '"[1]"'])
+@pytest.mark.parametrize(
+    "raw", ["[1, 2]", '"not json"', "7", "true", '"{\\"region\\": 1"', '"[1]"']
+)
 def test_arguments_that_are_not_an_object_stay_raw_in_the_call_and_empty_in_the_message(
     ollama: OllamaServer, ask_ollama: Asking, raw: str
 ) -> None:
@@ -123,14 +145,22 @@ def test_arguments_that_are_not_an_object_stay_raw_in_the_call_and_empty_in_the_
     assert ollama.requests[1]["messages"][2]["tool_calls"][0]["function"]["arguments"] == {}
 
 
-def test_arguments_as_the_text_of_an_object_are_accepted(ollama: OllamaServer, ask_ollama: Asking) -> None:
+def test_arguments_as_the_text_of_an_object_are_accepted(
+    ollama: OllamaServer, ask_ollama: Asking
+) -> None:
     ollama.enqueue(Chat(calls=(Call("utility.now", arguments=json.dumps('{"zone": "UTC"}')),)))
     assert asked_for(ask_ollama()) == [("utility.now", {"zone": "UTC"})]
 
 
 @pytest.mark.parametrize("arguments", [None, {}])
-def test_missing_arguments_mean_no_params(ollama: OllamaServer, ask_ollama: Asking, arguments: Any) -> None:
-    function = {"name": "utility__now"} if arguments is None else {"name": "utility__now", "arguments": arguments}
+def test_missing_arguments_mean_no_params(
+    ollama: OllamaServer, ask_ollama: Asking, arguments: Any
+) -> None:
+    function = (
+        {"name": "utility__now"}
+        if arguments is None
+        else {"name": "utility__now", "arguments": arguments}
+    )
     message = {"role": "assistant", "content": "", "tool_calls": [{"function": function}]}
     ollama.enqueue(Chat(events=({"message": message, "done": True},)))
     assert asked_for(ask_ollama()) == [("utility.now", {})]
@@ -145,21 +175,30 @@ def test_malformed_calls_are_ignored(ollama: OllamaServer, ask_ollama: Asking, c
     assert response.message == {"role": "assistant", "content": "Hi"}
 
 
-def test_lines_can_end_with_lf_or_crlf_and_the_last_without_either(ollama: OllamaServer, ask_ollama: Asking) -> None:
-    lines = [{"message": {"content": "Hel\u2028"}, "done": False}, {"message": {"content": "lo"}, "done": True}]
+def test_lines_can_end_with_lf_or_crlf_and_the_last_without_either(
+    ollama: OllamaServer, ask_ollama: Asking
+) -> None:
+    lines = [
+        {"message": {"content": "Hel\u2028"}, "done": False},
+        {"message": {"content": "lo"}, "done": True},
+    ]
     body = "\r\n\r\n".join(json.dumps(line, ensure_ascii=False) for line in lines)
     ollama.enqueue(Chat(body=body))
     assert ask_ollama().text == "Hel\u2028lo"
 
 
-def test_usage_is_optional_and_limited_to_a_maximum(ollama: OllamaServer, ask_ollama: Asking) -> None:
+def test_usage_is_optional_and_limited_to_a_maximum(
+    ollama: OllamaServer, ask_ollama: Asking
+) -> None:
     ollama.enqueue(Chat(text="Hi", usage=None), Chat(text="Hi", usage={"prompt_tokens": 10**30}))
     assert ask_ollama().usage.is_estimated
     assert ask_ollama().usage == Usage(MAX_TOKENS, 0)
 
 
 def test_unstorable_text_is_replaced(ollama: OllamaServer, ask_ollama: Asking) -> None:
-    ollama.enqueue(Chat(body=r'{"message": {"content": "a\u0000b", "thinking": "\ud800"}, "done": true}'))
+    ollama.enqueue(
+        Chat(body=r'{"message": {"content": "a\u0000b", "thinking": "\ud800"}, "done": true}')
+    )
     response = ask_ollama()
     assert response.text == "".join(ask_ollama.heard) == "a\ufffdb"
     assert response.message["thinking"] == "\ufffd"

@@ -1,4 +1,5 @@
-"""Schema details that Ollama's server would drop are added to the descriptions, and no reference remains."""
+"""Schema details that Ollama's server would drop are added to the descriptions, and no reference
+remains."""
 
 import json
 from typing import Any
@@ -15,7 +16,9 @@ KEPT_BY_OLLAMA = {"type", "description", "enum", "items", "properties", "require
 
 def of_field(field: dict[str, Any], **more: Any) -> Any:
     """The plain form of a schema's one field."""
-    return simplify_schema({"type": "object", "properties": {"x": field}, **more})["properties"]["x"]
+    return simplify_schema({"type": "object", "properties": {"x": field}, **more})["properties"][
+        "x"
+    ]
 
 
 def keywords_in(schema: Any) -> set[str]:
@@ -29,15 +32,27 @@ def keywords_in(schema: Any) -> set[str]:
     ("field", "told"),
     [
         (
-            {"type": "integer", "description": "How many", "minimum": 1, "maximum": 50, "default": 20},
+            {
+                "type": "integer",
+                "description": "How many",
+                "minimum": 1,
+                "maximum": 50,
+                "default": 20,
+            },
             {"type": "integer", "description": "How many (minimum 1; maximum 50; default 20)"},
         ),
         (
             {"type": "string", "pattern": "^[a-zä]+$", "minLength": 2, "title": "X"},
             {"type": "string", "description": '(pattern "^[a-zä]+$"; minLength 2)'},
         ),
-        ({"type": "string", "format": "date"}, {"type": "string", "description": '(format "date")'}),
-        ({"type": "boolean", "default": False}, {"type": "boolean", "description": "(default false)"}),
+        (
+            {"type": "string", "format": "date"},
+            {"type": "string", "description": '(format "date")'},
+        ),
+        (
+            {"type": "boolean", "default": False},
+            {"type": "boolean", "description": "(default false)"},
+        ),
         ({"const": "a"}, {"enum": ["a"]}),
         ({"type": "string", "enum": ["a", "b"]}, {"type": "string", "enum": ["a", "b"]}),
         (
@@ -65,17 +80,27 @@ def keywords_in(schema: Any) -> set[str]:
         ({"type": "object", "additionalProperties": False}, {"type": "object"}),
     ],
 )
-def test_schema_rules_are_repeated_in_the_description(field: dict[str, Any], told: dict[str, Any]) -> None:
+def test_schema_rules_are_repeated_in_the_description(
+    field: dict[str, Any], told: dict[str, Any]
+) -> None:
     assert of_field(field) == told
 
 
 def test_a_field_named_like_a_keyword_is_treated_as_a_field() -> None:
-    schema = simplify_schema({"properties": {"title": {"type": "string"}, "default": {"type": "string"}}})
-    assert schema == {"type": "object", "properties": {"title": {"type": "string"}, "default": {"type": "string"}}}
+    schema = simplify_schema(
+        {"properties": {"title": {"type": "string"}, "default": {"type": "string"}}}
+    )
+    assert schema == {
+        "type": "object",
+        "properties": {"title": {"type": "string"}, "default": {"type": "string"}},
+    }
 
 
 def test_references_are_expanded_in_place() -> None:
-    definitions = {"Size": {"type": "integer", "maximum": 9, "description": "A size"}, "a/b": {"type": "string"}}
+    definitions = {
+        "Size": {"type": "integer", "maximum": 9, "description": "A size"},
+        "a/b": {"type": "string"},
+    }
     assert of_field({"$ref": "#/$defs/Size"}, **{"$defs": definitions}) == {
         "type": "integer",
         "description": "A size (maximum 9)",
@@ -89,7 +114,9 @@ def test_references_are_expanded_in_place() -> None:
 def test_parts_of_one_schema_are_merged() -> None:
     first = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
     second = {"type": "object", "properties": {"b": {"type": "integer"}}, "required": ["b"]}
-    joined = of_field({"allOf": [{"$ref": "#/$defs/First"}, second, True]}, **{"$defs": {"First": first}})
+    joined = of_field(
+        {"allOf": [{"$ref": "#/$defs/First"}, second, True]}, **{"$defs": {"First": first}}
+    )
     assert joined["properties"] == {"a": {"type": "string"}, "b": {"type": "integer"}}
     assert sorted(joined["required"]) == ["a", "b"]
 
@@ -105,14 +132,17 @@ def test_parts_of_one_schema_are_merged() -> None:
     ],
 )
 def test_a_recursive_schema_is_cut_off(node: dict[str, Any]) -> None:
-    plain = simplify_schema({"properties": {"x": {"$ref": "#/$defs/Node"}}, "$defs": {"Node": node}})
+    plain = simplify_schema(
+        {"properties": {"x": {"$ref": "#/$defs/Node"}}, "$defs": {"Node": node}}
+    )
     assert "$ref" not in json.dumps(plain)
     assert len(json.dumps(plain)) < 2_000
 
 
 def test_references_that_double_at_every_step_stay_small() -> None:
     steps = {
-        f"S{n}": {"properties": {side: {"$ref": f"#/$defs/S{n + 1}"} for side in ("left", "right")}} for n in range(40)
+        f"S{n}": {"properties": {side: {"$ref": f"#/$defs/S{n + 1}"} for side in ("left", "right")}}
+        for n in range(40)
     }
     plain = simplify_schema({"properties": {"x": {"$ref": "#/$defs/S0"}}, "$defs": steps})
     assert json.dumps(plain).count("left") == 2**MAX_REFERENCES - 1
@@ -129,7 +159,10 @@ def test_every_installed_tool_is_converted_without_losing_fields() -> None:
 
 def test_the_given_definitions_stay_unchanged(ollama: OllamaServer, ask_ollama: Asking) -> None:
     tool = definition("data.searchRecords")
-    tool["function"]["parameters"] = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}}
+    tool["function"]["parameters"] = {
+        "type": "object",
+        "properties": {"n": {"type": "integer", "minimum": 1}},
+    }
     before = json.dumps(tool)
     ask_ollama(tools=[tool])
     assert json.dumps(tool) == before

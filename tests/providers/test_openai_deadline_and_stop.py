@@ -23,9 +23,12 @@ def within(seconds: float) -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    "response", [Response(hold="start"), Response(text="a b c d", hold="middle"), Response(fault="drip")]
+    "response",
+    [Response(hold="start"), Response(text="a b c d", hold="middle"), Response(fault="drip")],
 )
-def test_the_request_ends_at_its_deadline(server: ModelServer, ask: Asking, response: Response) -> None:
+def test_the_request_ends_at_its_deadline(
+    server: ModelServer, ask: Asking, response: Response
+) -> None:
     server.enqueue(response)
     with within(SOON), pytest.raises(ProviderError) as caught:
         ask(within=0.2)
@@ -46,7 +49,9 @@ def test_the_request_ends_at_the_timeout_of_the_provider(server: ModelServer, as
         Response(fault="drip"),
     ],
 )
-def test_a_stop_from_another_thread_ends_a_waiting_read(server: ModelServer, ask: Asking, response: Response) -> None:
+def test_a_stop_from_another_thread_ends_a_waiting_read(
+    server: ModelServer, ask: Asking, response: Response
+) -> None:
     def stop() -> None:
         if response.hold:
             server.wait_for_held()
@@ -95,7 +100,9 @@ def test_stopping_one_request_leaves_the_others_complete(server: ModelServer, as
     server.hold()
     others = [Asking(server.url) for _ in range(8)]
     responses: list[str] = []
-    threads = [threading.Thread(target=lambda each=each: responses.append(each().text)) for each in others]
+    threads = [
+        threading.Thread(target=lambda each=each: responses.append(each().text)) for each in others
+    ]
     for thread in threads:
         thread.start()
     server.wait_for_held(8)
@@ -108,13 +115,17 @@ def test_stopping_one_request_leaves_the_others_complete(server: ModelServer, as
     assert responses == ["Done."] * 8
 
 
-def test_a_finished_response_is_accepted_although_the_stream_never_ends(server: ModelServer, ask: Asking) -> None:
+def test_a_finished_response_is_accepted_although_the_stream_never_ends(
+    server: ModelServer, ask: Asking
+) -> None:
     server.enqueue(Response(text="All of it.", fault="no_end"))
     with within(SOON):
         assert ask().text == "All of it."
 
 
-def test_a_finished_response_is_accepted_without_a_done_line(server: ModelServer, ask: Asking) -> None:
+def test_a_finished_response_is_accepted_without_a_done_line(
+    server: ModelServer, ask: Asking
+) -> None:
     server.enqueue(Response(text="All of it.", usage=None, done=False, fault="no_end"))
     with within(GRACE_S + SOON):
         assert ask().text == "All of it."

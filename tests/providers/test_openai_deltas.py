@@ -12,13 +12,17 @@ Entry = dict[str, Any]
 
 
 def entry(name: str | None = None, arguments: Any = None, **more: Any) -> Entry:
-    function = {key: value for key, value in (("name", name), ("arguments", arguments)) if value is not None}
+    function = {
+        key: value for key, value in (("name", name), ("arguments", arguments)) if value is not None
+    }
     return {**more, "function": function}
 
 
 def stream(*deltas: Any, finish: str = "tool_calls") -> Response:
     events: list[Any] = [{"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
-    return Response(events=(*events, {"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]}))
+    return Response(
+        events=(*events, {"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]})
+    )
 
 
 def one_by_one(*entries: Entry) -> Response:
@@ -66,7 +70,9 @@ STREAMS: dict[str, tuple[Response, list[tuple[str, str]]]] = {
     ),
     "a name in pieces": (
         one_by_one(
-            entry("data__", "", index=0, id="x"), entry("searchRecords", "", index=0), entry(None, "{}", index=0)
+            entry("data__", "", index=0, id="x"),
+            entry("searchRecords", "", index=0),
+            entry(None, "{}", index=0),
         ),
         [("data.searchRecords", "{}")],
     ),
@@ -75,8 +81,16 @@ STREAMS: dict[str, tuple[Response, list[tuple[str, str]]]] = {
         [("utility.now", "{}"), ("utility.now", "{}"), ("data.searchRecords", "{}")],
     ),
     "whole calls at index 0 without ids": (
-        one_by_one(entry(SEARCH, '{"a":1}', index=0), entry(SEARCH, '{"a":2}', index=0), entry(NOW, "{}", index=0)),
-        [("data.searchRecords", '{"a":1}'), ("data.searchRecords", '{"a":2}'), ("utility.now", "{}")],
+        one_by_one(
+            entry(SEARCH, '{"a":1}', index=0),
+            entry(SEARCH, '{"a":2}', index=0),
+            entry(NOW, "{}", index=0),
+        ),
+        [
+            ("data.searchRecords", '{"a":1}'),
+            ("data.searchRecords", '{"a":2}'),
+            ("utility.now", "{}"),
+        ],
     ),
     "null everywhere": (
         stream(
@@ -86,9 +100,20 @@ STREAMS: dict[str, tuple[Response, list[tuple[str, str]]]] = {
         ),
         [("utility.now", "{}")],
     ),
-    "tool_calls as one object": (stream({"tool_calls": entry(NOW, "{}", id="x")}), [("utility.now", "{}")]),
+    "tool_calls as one object": (
+        stream({"tool_calls": entry(NOW, "{}", id="x")}),
+        [("utility.now", "{}")],
+    ),
     "message in place of delta": (
-        Response(events=({"choices": [{"message": {"tool_calls": [entry(NOW, "{}")]}, "finish_reason": "stop"}]},)),
+        Response(
+            events=(
+                {
+                    "choices": [
+                        {"message": {"tool_calls": [entry(NOW, "{}")]}, "finish_reason": "stop"}
+                    ]
+                },
+            )
+        ),
         [("utility.now", "{}")],
     ),
 }
@@ -101,10 +126,15 @@ def test_call_deltas_are_assembled(server: ModelServer, ask: Asking, case: str) 
     response = ask()
     assert [(call.tool, call.arguments) for call in response.calls] == expected
     assert len({call.provider_call_id for call in response.calls}) == len(expected)
-    assert all(each["type"] == "function" and "index" not in each for each in response.message["tool_calls"])
+    assert all(
+        each["type"] == "function" and "index" not in each
+        for each in response.message["tool_calls"]
+    )
 
 
-def test_reasoning_is_joined_and_details_with_one_index_are_merged(server: ModelServer, ask: Asking) -> None:
+def test_reasoning_is_joined_and_details_with_one_index_are_merged(
+    server: ModelServer, ask: Asking
+) -> None:
     def detail(**fields: Any) -> dict[str, Any]:
         return {"reasoning_details": [{"type": "reasoning.text", "index": 0, **fields}]}
 
@@ -136,7 +166,13 @@ def test_usage_is_optional_and_accepted_in_every_chunk(server: ModelServer, ask:
     chunk = {"choices": [{"delta": {"content": "a"}, "finish_reason": "stop"}]}
     counts = [{"usage": {"prompt_tokens": 5, "completion_tokens": n}} for n in (1, 2)]
     server.enqueue(
-        Response(events=({**chunk, **counts[0]}, {"choices": [], **counts[1]}, {"choices": [], "usage": None}))
+        Response(
+            events=(
+                {**chunk, **counts[0]},
+                {"choices": [], **counts[1]},
+                {"choices": [], "usage": None},
+            )
+        )
     )
     server.enqueue(Response(events=({**chunk, "usage": None},)))
     assert ask().usage.output_tokens == 2

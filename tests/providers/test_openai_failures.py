@@ -1,4 +1,5 @@
-"""Each kind of model server failure has a code and a correct retry flag, and never reveals the key."""
+"""Each kind of model server failure has a code and a correct retry flag, and never reveals the
+key."""
 
 import json
 import socket
@@ -23,21 +24,54 @@ FAULTS: dict[str, tuple[Response, str, bool]] = {
     "no message": (Response(body='{"choices": [{"index": 0}]}'), "bad_answer", True),
     "deep nesting": (Response(body='{"a":' + "[" * 200_000), "bad_answer", True),
     "error as text with 200": (error_200("something odd"), "bad_answer", True),
-    "error with a code with 200": (error_200({"code": 429, "message": "slow down"}), "rate_limited", True),
-    "error with a type with 200": (error_200({"type": "invalid_request_error", "message": "no"}), "refused", False),
-    "overloaded with 200": (error_200({"type": "overloaded_error", "message": "busy"}), "server_error", True),
-    "error in the middle of a stream": (
-        Response(events=({"choices": [{"delta": {"content": "a"}}]}, {"error": {"message": "boom", "code": 502}})),
+    "error with a code with 200": (
+        error_200({"code": 429, "message": "slow down"}),
+        "rate_limited",
+        True,
+    ),
+    "error with a type with 200": (
+        error_200({"type": "invalid_request_error", "message": "no"}),
+        "refused",
+        False,
+    ),
+    "overloaded with 200": (
+        error_200({"type": "overloaded_error", "message": "busy"}),
         "server_error",
         True,
     ),
-    "a chunk that is no JSON": (Response(events=({"choices": [{"delta": {}}]}, '{"choices": [')), "bad_answer", True),
-    "a stream cut in the middle of arguments": (Response(calls=CALLS, fault="cut"), "cut_stream", True),
-    "a stream without a finish reason": (Response(text="Half of", finish=None, done=False), "cut_stream", True),
+    "error in the middle of a stream": (
+        Response(
+            events=(
+                {"choices": [{"delta": {"content": "a"}}]},
+                {"error": {"message": "boom", "code": 502}},
+            )
+        ),
+        "server_error",
+        True,
+    ),
+    "a chunk that is no JSON": (
+        Response(events=({"choices": [{"delta": {}}]}, '{"choices": [')),
+        "bad_answer",
+        True,
+    ),
+    "a stream cut in the middle of arguments": (
+        Response(calls=CALLS, fault="cut"),
+        "cut_stream",
+        True,
+    ),
+    "a stream without a finish reason": (
+        Response(text="Half of", finish=None, done=False),
+        "cut_stream",
+        True,
+    ),
     "a stream of nothing": (Response(events=()), "cut_stream", True),
     "closed without an answer": (Response(fault="reset"), "unreachable", True),
     "400": (failing(400, "bad tools"), "refused", False),
-    "400 too long": (failing(400, "maximum context length is 8192 tokens"), "context_too_long", False),
+    "400 too long": (
+        failing(400, "maximum context length is 8192 tokens"),
+        "context_too_long",
+        False,
+    ),
     "401": (failing(401, "wrong key"), "bad_key", False),
     "402": (failing(402, "pay"), "quota_exhausted", False),
     "403": (failing(403, "your region"), "refused", False),
@@ -51,7 +85,11 @@ FAULTS: dict[str, tuple[Response, str, bool]] = {
     "a redirect": (failing(302, "moved", location="http://example.org/v1"), "not_found", False),
     "content filter": (Response(finish="content_filter"), "answer_filtered", False),
     "all tokens used for thinking": (Response(finish="length"), "answer_cut", True),
-    "a call that its server cannot read": (Response(finish="malformed_function_call"), "answer_cut", True),
+    "a call that its server cannot read": (
+        Response(finish="malformed_function_call"),
+        "answer_cut",
+        True,
+    ),
     "a bare error at the end": (Response(text="Half of", finish="error"), "answer_cut", True),
 }
 
@@ -106,13 +144,17 @@ def test_a_429_for_lack_of_credit_is_not_transient(server: ModelServer, ask: Ask
 
 
 @pytest.mark.parametrize("first", [failing(500), Response(fault="reset"), failing(503)])
-def test_one_quick_retry_recovers_from_a_transient_failure(server: ModelServer, ask: Asking, first: Response) -> None:
+def test_one_quick_retry_recovers_from_a_transient_failure(
+    server: ModelServer, ask: Asking, first: Response
+) -> None:
     server.enqueue(first)
     assert ask().text == "Done."
     assert len(server.requests) == 2
 
 
-def test_a_partly_streamed_response_is_not_requested_again(server: ModelServer, ask: Asking) -> None:
+def test_a_partly_streamed_response_is_not_requested_again(
+    server: ModelServer, ask: Asking
+) -> None:
     server.enqueue(Response(text="Half of what", calls=CALLS, fault="cut"))
     with pytest.raises(ProviderError, match="closed the connection in the middle"):
         ask()
@@ -147,7 +189,9 @@ def test_an_unusable_address_is_reported(ask: Asking, base_url: str) -> None:
         failing(302, "x", location="http://example.org/?key=sk-secret-1234"),
     ],
 )
-def test_the_key_is_in_no_error_message(server: ModelServer, ask: Asking, response: Response) -> None:
+def test_the_key_is_in_no_error_message(
+    server: ModelServer, ask: Asking, response: Response
+) -> None:
     server.enqueue(response)
     with pytest.raises(ProviderError) as caught:
         ask()
@@ -155,7 +199,9 @@ def test_the_key_is_in_no_error_message(server: ModelServer, ask: Asking, respon
     assert "***" in str(caught.value)
 
 
-def test_the_response_is_quoted_on_one_line_without_control_characters(server: ModelServer, ask: Asking) -> None:
+def test_the_response_is_quoted_on_one_line_without_control_characters(
+    server: ModelServer, ask: Asking
+) -> None:
     server.enqueue(failing(400, "line one\nline two \x1b[31m red \u202e evil" + "x" * 5000))
     with pytest.raises(ProviderError, match="line one line two") as caught:
         ask()
@@ -178,7 +224,9 @@ def test_too_many_tools_are_refused_before_sending(server: ModelServer, ask: Ask
 
 
 @pytest.mark.parametrize("text", ["\ud800", "ok \x00 \u2028"])
-def test_odd_text_in_the_history_is_sent_anyway(server: ModelServer, ask: Asking, text: str) -> None:
+def test_odd_text_in_the_history_is_sent_anyway(
+    server: ModelServer, ask: Asking, text: str
+) -> None:
     messages: list[dict[str, Any]] = [*HISTORY, {"role": "user", "content": text}]
     assert ask(messages).text == "Done."
 

@@ -9,7 +9,10 @@ from tests.providers.conftest import HISTORY, Asking
 
 
 @feature(
-    "Models", "OpenAI and every server with its Chat Completions API", "agents/providers/openai.py", whole_file=True
+    "Models",
+    "OpenAI and every server with its Chat Completions API",
+    "agents/providers/openai.py",
+    whole_file=True,
 )
 def test_the_body_has_the_model_the_history_and_the_tools(server: ModelServer, ask: Asking) -> None:
     ask()
@@ -32,16 +35,22 @@ def test_a_request_without_tools_omits_the_field(server: ModelServer, ask: Askin
 def test_settings_are_sent_under_their_own_names_without_those_only_for_ollama(
     server: ModelServer, ask: Asking
 ) -> None:
-    ask.settings = ModelSettings(temperature=0.0, max_tokens=50, num_ctx=8192, body={"top_p": 0.5, "temperature": 1})
+    ask.settings = ModelSettings(
+        temperature=0.0, max_tokens=50, num_ctx=8192, body={"top_p": 0.5, "temperature": 1}
+    )
     ask()
     body = server.requests[0]
     assert (body["temperature"], body["max_tokens"], body["top_p"]) == (0.0, 50, 0.5)
     assert not {"num_ctx", "options", "body"} & set(body)
 
 
-def test_an_extra_body_replaces_neither_conversation_nor_tools(server: ModelServer, ask: Asking) -> None:
+def test_an_extra_body_replaces_neither_conversation_nor_tools(
+    server: ModelServer, ask: Asking
+) -> None:
     reserved = {"model": "other", "messages": [], "stream": False}
-    ask.settings = ModelSettings(body={**reserved, "tools": [{"type": "web_search"}], "parallel_tool_calls": True})
+    ask.settings = ModelSettings(
+        body={**reserved, "tools": [{"type": "web_search"}], "parallel_tool_calls": True}
+    )
     ask()
     ask(closing=True)
     first, closing = server.requests
@@ -50,9 +59,15 @@ def test_an_extra_body_replaces_neither_conversation_nor_tools(server: ModelServ
     assert "tools" not in closing
 
 
-def test_a_model_that_knows_only_the_newer_name_of_max_tokens_gets_that_name(server: ModelServer, ask: Asking) -> None:
-    fault = "Unsupported parameter: 'max_tokens' is not supported. Use 'max_completion_tokens' instead."
-    server.respond_with(lambda body: failing(400, fault) if "max_tokens" in body else Response("Hi"))
+def test_a_model_that_knows_only_the_newer_name_of_max_tokens_gets_that_name(
+    server: ModelServer, ask: Asking
+) -> None:
+    fault = (
+        "Unsupported parameter: 'max_tokens' is not supported. Use 'max_completion_tokens' instead."
+    )
+    server.respond_with(
+        lambda body: failing(400, fault) if "max_tokens" in body else Response("Hi")
+    )
     ask.settings = ModelSettings(max_tokens=50)
     assert ask().text == "Hi"
     assert ask().text == "Hi"
@@ -74,7 +89,9 @@ def test_a_server_that_refuses_stream_options_is_remembered_and_gets_none(
 ) -> None:
     server.respond_with(
         lambda body: (
-            failing(status, "Unknown parameter: 'stream_options'") if "stream_options" in body else Response("Hi")
+            failing(status, "Unknown parameter: 'stream_options'")
+            if "stream_options" in body
+            else Response("Hi")
         )
     )
     assert ask().text == "Hi"
@@ -92,23 +109,30 @@ def test_the_check_lists_the_models(server: ModelServer, ask: Asking) -> None:
     assert server.requests == []
 
 
-def test_the_check_accepts_a_server_without_a_list_of_models(server: ModelServer, ask: Asking) -> None:
+def test_the_check_accepts_a_server_without_a_list_of_models(
+    server: ModelServer, ask: Asking
+) -> None:
     server.models = failing(404)
     ask.provider().check()
     assert server.requests == [{}]
 
 
 @pytest.mark.parametrize(
-    ("models", "code"), [(failing(401), "bad_key"), (html(), "bad_answer"), (failing(500), "server_error")]
+    ("models", "code"),
+    [(failing(401), "bad_key"), (html(), "bad_answer"), (failing(500), "server_error")],
 )
-def test_the_check_explains_each_failure(server: ModelServer, ask: Asking, models: Response, code: str) -> None:
+def test_the_check_explains_each_failure(
+    server: ModelServer, ask: Asking, models: Response, code: str
+) -> None:
     server.models = models
     with pytest.raises(ProviderError) as caught:
         ask.provider().check()
     assert caught.value.code == code
 
 
-def test_the_check_reports_an_address_without_a_model_server(server: ModelServer, ask: Asking) -> None:
+def test_the_check_reports_an_address_without_a_model_server(
+    server: ModelServer, ask: Asking
+) -> None:
     ask.base_url = server.url.removesuffix("/v1") + "/other"
     with pytest.raises(ProviderError) as caught:
         ask.provider().check()

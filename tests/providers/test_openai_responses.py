@@ -9,7 +9,10 @@ from agents.providers.base import ModelResponse, Usage
 from tests.model_server import Call, ModelServer, Response
 from tests.providers.conftest import HISTORY, Asking
 
-FIVE = tuple(Call("data.searchRecords", {"region": region, "limit": 5}) for region in ("EU", "US", "UK", "AP", "CH"))
+FIVE = tuple(
+    Call("data.searchRecords", {"region": region, "limit": 5})
+    for region in ("EU", "US", "UK", "AP", "CH")
+)
 Style = Literal["fragments", "whole", "one_delta", "no_index", "same_index"]
 
 
@@ -18,11 +21,16 @@ def asked_for(response: ModelResponse) -> list[tuple[str, Any]]:
 
 
 def with_results(response: ModelResponse) -> list[dict[str, Any]]:
-    results = [{"role": "tool", "tool_call_id": call.provider_call_id, "content": "ok"} for call in response.calls]
+    results = [
+        {"role": "tool", "tool_call_id": call.provider_call_id, "content": "ok"}
+        for call in response.calls
+    ]
     return [*HISTORY, response.message, *results]
 
 
-def test_streamed_text_is_passed_on_piece_by_piece_and_returned_whole(server: ModelServer, ask: Asking) -> None:
+def test_streamed_text_is_passed_on_piece_by_piece_and_returned_whole(
+    server: ModelServer, ask: Asking
+) -> None:
     server.enqueue(Response(text="There are 47 of them — in Zürich."))
     response = ask()
     assert response.text == "There are 47 of them — in Zürich."
@@ -47,7 +55,9 @@ def test_parallel_calls_are_separated_in_every_style(
 
 @pytest.mark.parametrize("streamed", [True, False])
 @pytest.mark.parametrize("style", ["whole", "one_delta", "no_index", "same_index"])
-def test_missing_ids_are_generated(server: ModelServer, ask: Asking, style: Style, streamed: bool) -> None:
+def test_missing_ids_are_generated(
+    server: ModelServer, ask: Asking, style: Style, streamed: bool
+) -> None:
     calls = tuple(Call(call.tool, call.params, id="") for call in FIVE)
     server.enqueue(Response(calls=calls, style=style, streamed=streamed))
     response = ask()
@@ -60,14 +70,19 @@ def test_missing_ids_are_generated(server: ModelServer, ask: Asking, style: Styl
 
 @pytest.mark.parametrize("streamed", [True, False])
 def test_duplicate_ids_are_replaced(server: ModelServer, ask: Asking, streamed: bool) -> None:
-    calls = (Call("data.searchRecords", {"region": "EU"}, id="call_0"), Call("utility.now", {}, id="call_0"))
+    calls = (
+        Call("data.searchRecords", {"region": "EU"}, id="call_0"),
+        Call("utility.now", {}, id="call_0"),
+    )
     server.enqueue(Response(calls=calls, streamed=streamed))
     first, second = ask().calls
     assert first.provider_call_id == "call_0"
     assert second.provider_call_id not in ("", "call_0")
 
 
-def test_an_id_that_already_exists_in_the_conversation_is_replaced(server: ModelServer, ask: Asking) -> None:
+def test_an_id_that_already_exists_in_the_conversation_is_replaced(
+    server: ModelServer, ask: Asking
+) -> None:
     again = Response(calls=(Call("utility.now", {}, id="call_0"),))
     server.enqueue(again, again)
     first = ask()
@@ -76,7 +91,9 @@ def test_an_id_that_already_exists_in_the_conversation_is_replaced(server: Model
     assert second.calls[0].provider_call_id != "call_0"
 
 
-def test_a_whole_completion_instead_of_a_stream_is_accepted(server: ModelServer, ask: Asking) -> None:
+def test_a_whole_completion_instead_of_a_stream_is_accepted(
+    server: ModelServer, ask: Asking
+) -> None:
     server.enqueue(Response(text="Both.", calls=FIVE[:2], streamed=False))
     response = ask()
     assert server.requests[0]["stream"] is True
@@ -86,14 +103,18 @@ def test_a_whole_completion_instead_of_a_stream_is_accepted(server: ModelServer,
     assert response.usage.input_tokens == 100
 
 
-def test_a_provider_configured_not_to_stream_does_not_stream(server: ModelServer, ask: Asking) -> None:
+def test_a_provider_configured_not_to_stream_does_not_stream(
+    server: ModelServer, ask: Asking
+) -> None:
     assert ask(stream=False).text == "Done."
     assert "stream" not in server.requests[0]
     assert "stream_options" not in server.requests[0]
 
 
 @pytest.mark.parametrize("streamed", [True, False])
-def test_calls_count_even_if_the_finish_reason_is_stop(server: ModelServer, ask: Asking, streamed: bool) -> None:
+def test_calls_count_even_if_the_finish_reason_is_stop(
+    server: ModelServer, ask: Asking, streamed: bool
+) -> None:
     server.enqueue(Response(calls=FIVE[:1], finish="stop", streamed=streamed))
     assert len(ask().calls) == 1
 
@@ -103,7 +124,11 @@ def test_calls_count_even_if_the_finish_reason_is_stop(server: ModelServer, ask:
 def test_malformed_arguments_stay_raw_in_the_call_and_empty_in_the_message(
     server: ModelServer, ask: Asking, raw: str, streamed: bool
 ) -> None:
-    server.enqueue(Response(calls=(Call("data.searchRecords", arguments=raw),), style="whole", streamed=streamed))
+    server.enqueue(
+        Response(
+            calls=(Call("data.searchRecords", arguments=raw),), style="whole", streamed=streamed
+        )
+    )
     response = ask()
     assert response.calls[0].arguments == raw
     assert response.message["tool_calls"][0]["function"]["arguments"] == "{}"
@@ -111,7 +136,9 @@ def test_malformed_arguments_stay_raw_in_the_call_and_empty_in_the_message(
 
 @pytest.mark.parametrize("streamed", [True, False])
 @pytest.mark.parametrize("raw", ["", "null", " null "])
-def test_missing_arguments_mean_no_params(server: ModelServer, ask: Asking, raw: str, streamed: bool) -> None:
+def test_missing_arguments_mean_no_params(
+    server: ModelServer, ask: Asking, raw: str, streamed: bool
+) -> None:
     server.enqueue(Response(calls=(Call("utility.now", arguments=raw),), streamed=streamed))
     assert ask().calls[0].arguments == "{}"
 
@@ -124,9 +151,14 @@ def test_arguments_as_an_object_are_converted_to_text(server: ModelServer, ask: 
 
 
 @pytest.mark.parametrize("streamed", [True, False])
-def test_unknown_fields_are_stored_and_sent_back_verbatim(server: ModelServer, ask: Asking, streamed: bool) -> None:
+def test_unknown_fields_are_stored_and_sent_back_verbatim(
+    server: ModelServer, ask: Asking, streamed: bool
+) -> None:
     signature = {"extra_content": {"google": {"thought_signature": "c2ln"}}}
-    extra = {"reasoning_content": "They want EU.", "reasoning_details": [{"type": "text", "text": "hm", "index": 0}]}
+    extra = {
+        "reasoning_content": "They want EU.",
+        "reasoning_details": [{"type": "text", "text": "hm", "index": 0}],
+    }
     calls = (Call("data.searchRecords", {"region": "EU"}, extra=signature),)
     server.enqueue(Response(text="Looking.", calls=calls, extra=extra, streamed=streamed))
     response = ask()
@@ -154,7 +186,11 @@ def test_content_can_be_a_list_of_parts(server: ModelServer, ask: Asking, stream
 def test_content_can_be_missing(server: ModelServer, ask: Asking, content: dict[str, Any]) -> None:
     call = {"id": "c1", "type": "function", "function": {"name": "utility__now", "arguments": "{}"}}
     message = {"role": "assistant", **content, "tool_calls": [call]}
-    server.enqueue(Response(body=json.dumps({"choices": [{"message": message, "finish_reason": "tool_calls"}]})))
+    server.enqueue(
+        Response(
+            body=json.dumps({"choices": [{"message": message, "finish_reason": "tool_calls"}]})
+        )
+    )
     response = ask()
     assert response.text == ""
     assert response.message["content"] is None
@@ -166,7 +202,9 @@ def test_a_refusal_by_the_model_is_a_response(server: ModelServer, ask: Asking) 
     assert ask().text == "I must not do that."
 
 
-def test_dotted_names_are_never_sent_and_unknown_names_are_returned_unchanged(server: ModelServer, ask: Asking) -> None:
+def test_dotted_names_are_never_sent_and_unknown_names_are_returned_unchanged(
+    server: ModelServer, ask: Asking
+) -> None:
     server.enqueue(Response(calls=(Call("data.updateRecord"), Call("format_disk"))))
     response = ask()
     names = [tool["function"]["name"] for tool in server.requests[0]["tools"]]

@@ -1,4 +1,5 @@
-"""A model server with a private address is contacted only if the installation allows it, at each connection."""
+"""A model server with a private address is contacted only if the installation allows it, at each
+connection."""
 
 from __future__ import annotations
 
@@ -31,8 +32,12 @@ def refusal_of(ask: Asking) -> ProviderError:
     "tools/network/transport.py, agents/providers/transport.py",
     whole_file=True,
 )
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "LOCALHOST.", "127.1", "2130706433", "0x7f000001"])
-def test_a_server_on_this_machine_is_refused_unless_allowed(server: ModelServer, ask: Asking, host: str) -> None:
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "localhost", "LOCALHOST.", "127.1", "2130706433", "0x7f000001"]
+)
+def test_a_server_on_this_machine_is_refused_unless_allowed(
+    server: ModelServer, ask: Asking, host: str
+) -> None:
     ask.private_hosts = NOTHING
     ask.base_url = server.url.replace("127.0.0.1", host)
     error = refusal_of(ask)
@@ -42,7 +47,9 @@ def test_a_server_on_this_machine_is_refused_unless_allowed(server: ModelServer,
     assert server.connections == 0
 
 
-def test_an_ollama_server_on_this_machine_is_refused_unless_allowed(ollama: OllamaServer, ask_ollama: Asking) -> None:
+def test_an_ollama_server_on_this_machine_is_refused_unless_allowed(
+    ollama: OllamaServer, ask_ollama: Asking
+) -> None:
     ask_ollama.private_hosts = NOTHING
     assert refusal_of(ask_ollama).code == "bad_settings"
     with pytest.raises(ProviderError, match="a private address"):
@@ -51,7 +58,8 @@ def test_an_ollama_server_on_this_machine_is_refused_unless_allowed(ollama: Olla
 
 
 @pytest.mark.parametrize(
-    "host", ["10.0.0.5", "192.168.1.2", "[fd00::1]", "169.254.169.254", "[::ffff:10.0.0.1]", "0.0.0.0"]
+    "host",
+    ["10.0.0.5", "192.168.1.2", "[fd00::1]", "169.254.169.254", "[::ffff:10.0.0.1]", "0.0.0.0"],
 )
 def test_any_other_address_that_is_not_public_is_refused(ask: Asking, host: str) -> None:
     ask.private_hosts = NOTHING
@@ -96,9 +104,13 @@ def test_a_name_is_resolved_once_and_the_checked_address_is_used(
     assert server.connections == 1
 
 
-def test_one_private_address_among_several_refuses_the_name(ask: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_private_address_among_several_refuses_the_name(
+    ask: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def look_up(host: str, *args: Any, **more: Any) -> Any:
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (one, 0)) for one in ("8.8.8.8", "10.0.0.1")]
+        return [
+            (socket.AF_INET, socket.SOCK_STREAM, 6, "", (one, 0)) for one in ("8.8.8.8", "10.0.0.1")
+        ]
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
     ask.private_hosts = NOTHING

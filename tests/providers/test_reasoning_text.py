@@ -69,15 +69,30 @@ def test_hostile_texts_take_time_in_proportion_to_their_length(text: str) -> Non
 
 
 @pytest.mark.parametrize("size", [0, 1])
-def test_reasoning_is_neither_streamed_nor_sent_back(server: ModelServer, ask: Asking, size: int) -> None:
-    server.enqueue(Response(text="<think>secret plan</think>\n\nThe answer <is> this.", chunk_bytes=size))
+def test_reasoning_is_neither_streamed_nor_sent_back(
+    server: ModelServer, ask: Asking, size: int
+) -> None:
+    server.enqueue(
+        Response(text="<think>secret plan</think>\n\nThe answer <is> this.", chunk_bytes=size)
+    )
     response = ask()
-    assert response.text == "".join(ask.heard) == response.message["content"] == "The answer <is> this."
+    assert (
+        response.text
+        == "".join(ask.heard)
+        == response.message["content"]
+        == "The answer <is> this."
+    )
     assert response.thought == "secret plan"
 
 
-def test_reasoning_in_content_of_parts_is_neither_streamed_nor_sent_back(server: ModelServer, ask: Asking) -> None:
-    content = [{"type": "text", "text": "<think>secret"}, {"type": "image"}, {"type": "text", "text": "</think>Hi"}]
+def test_reasoning_in_content_of_parts_is_neither_streamed_nor_sent_back(
+    server: ModelServer, ask: Asking
+) -> None:
+    content = [
+        {"type": "text", "text": "<think>secret"},
+        {"type": "image"},
+        {"type": "text", "text": "</think>Hi"},
+    ]
     message = {"role": "assistant", "content": content}
     server.enqueue(Response(events=({"choices": [{"delta": message, "finish_reason": "stop"}]},)))
     response = ask()
@@ -85,8 +100,12 @@ def test_reasoning_in_content_of_parts_is_neither_streamed_nor_sent_back(server:
     assert response.message["content"] == [{"type": "image"}, {"type": "text", "text": "Hi"}]
 
 
-def test_reasoning_from_ollama_is_separated_in_the_same_way(ollama: OllamaServer, ask_ollama: Asking) -> None:
+def test_reasoning_from_ollama_is_separated_in_the_same_way(
+    ollama: OllamaServer, ask_ollama: Asking
+) -> None:
     ollama.enqueue(Chat(text="<think>secret plan</think> The answer."))
     response = ask_ollama()
-    assert response.text == "".join(ask_ollama.heard) == response.message["content"] == "The answer."
+    assert (
+        response.text == "".join(ask_ollama.heard) == response.message["content"] == "The answer."
+    )
     assert response.thought == "secret plan"

@@ -1,4 +1,5 @@
-"""A response is limited by silence,  total time, length and repetition; the part received counts."""
+"""A response is limited by silence,  total time, length and repetition; the part received
+counts."""
 
 from __future__ import annotations
 
@@ -20,7 +21,11 @@ from tests.providers.conftest import Asking
 
 WORD = {"choices": [{"index": 0, "delta": {"content": "word "}}]}
 THOUGHT = {"choices": [{"index": 0, "delta": {"reasoning_content": "hm "}}]}
-PARAMS = {"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, "function": {"arguments": " "}}]}}]}
+PARAMS = {
+    "choices": [
+        {"index": 0, "delta": {"tool_calls": [{"index": 0, "function": {"arguments": " "}}]}}
+    ]
+}
 EMPTY = {"choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}}]}
 END = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
 BLOCK = "".join(f"{number:02d} sheep jump over a fence. " for number in range(50))[:200]
@@ -37,7 +42,9 @@ def slow_server(*steps: Any) -> Iterator[str]:
         connection, _ = listener.accept()
         with connection:
             connection.recv(1 << 20)
-            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")
+            connection.sendall(
+                b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
+            )
             for step in steps:
                 if isinstance(step, float):
                     ended.wait(step)
@@ -86,7 +93,9 @@ def test_a_slow_response_outlasts_the_limit_on_silence(ask: Asking, piece: dict[
         assert time.monotonic() - began > 1.0
 
 
-@pytest.mark.parametrize("noise", [b": keep-alive\n\n", EMPTY, b"\n"], ids=["comment", "empty delta", "line"])
+@pytest.mark.parametrize(
+    "noise", [b": keep-alive\n\n", EMPTY, b"\n"], ids=["comment", "empty delta", "line"]
+)
 def test_bytes_without_content_do_not_end_the_silence(ask: Asking, noise: Any) -> None:
     with slow_server(WORD, *[noise, 0.1] * 60) as ask.base_url:
         error = fail(ask, timeout_s=1.0)
@@ -103,7 +112,9 @@ def test_the_whole_response_has_its_own_limit(ask: Asking) -> None:
     assert error.text.startswith("word word")
 
 
-def test_a_response_that_is_not_streamed_has_only_the_limit_on_the_whole(server: ModelServer, ask: Asking) -> None:
+def test_a_response_that_is_not_streamed_has_only_the_limit_on_the_whole(
+    server: ModelServer, ask: Asking
+) -> None:
     server.enqueue(Response(text="Late.", delay_ms=600))
     assert ask(timeout_s=0.2, stream=False).text == "Late."
 
@@ -117,7 +128,12 @@ def test_a_response_that_is_not_streamed_has_only_the_limit_on_the_whole(server:
         (Response(text="<think>Hm</think>Half of", finish="error"), "Half of"),
         (Response(events=(WORD, {"error": {"message": "boom", "code": 502}})), "word"),
         (Response(events=(WORD, '{"choices": [')), "word"),
-        (Response(events=(WORD, {"choices": [{"index": 0, "delta": {}, "error": {"code": 502}}]})), "word"),
+        (
+            Response(
+                events=(WORD, {"choices": [{"index": 0, "delta": {}, "error": {"code": 502}}]})
+            ),
+            "word",
+        ),
     ],
     ids=["closed", "no end", "error", "thought", "error event", "no JSON", "error in choice"],
 )
@@ -133,9 +149,13 @@ def test_a_stream_cut_after_text_keeps_the_text(
     assert error.usage.output_tokens > 0
 
 
-def test_a_stream_cut_before_text_keeps_its_retries_and_is_counted(server: ModelServer, ask: Asking) -> None:
+def test_a_stream_cut_before_text_keeps_its_retries_and_is_counted(
+    server: ModelServer, ask: Asking
+) -> None:
     server.enqueue(
-        Response(events=(THOUGHT,), done=False), Response(events=(), done=False), Response(events=(EMPTY,), done=False)
+        Response(events=(THOUGHT,), done=False),
+        Response(events=(), done=False),
+        Response(events=(EMPTY,), done=False),
     )
     thought, nothing, empty = fail(ask), fail(ask), fail(ask)
     assert (thought.text, thought.most_tries) == ("", None)
@@ -144,10 +164,13 @@ def test_a_stream_cut_before_text_keeps_its_retries_and_is_counted(server: Model
     assert empty.usage is None
 
 
-def test_the_reported_usage_of_a_cut_stream_is_not_an_estimate(server: ModelServer, ask: Asking) -> None:
+def test_the_reported_usage_of_a_cut_stream_is_not_an_estimate(
+    server: ModelServer, ask: Asking
+) -> None:
     usage = {"choices": [], "usage": {"prompt_tokens": 700, "completion_tokens": 7}}
     server.enqueue(
-        Response(events=(WORD, usage), done=False), Response(body='{"choices": [], "usage": {"prompt_tokens": 5}}')
+        Response(events=(WORD, usage), done=False),
+        Response(body='{"choices": [], "usage": {"prompt_tokens": 5}}'),
     )
     for tokens in (700, 5):
         found = fail(ask).usage
@@ -171,7 +194,9 @@ def stop_once_heard(ask: Asking) -> None:
 
 
 def test_ollama_has_the_same_limits(ollama: OllamaServer, ask_ollama: Asking) -> None:
-    loop = tuple({"message": {"role": "assistant", "content": BLOCK}, "done": False} for _ in range(60))
+    loop = tuple(
+        {"message": {"role": "assistant", "content": BLOCK}, "done": False} for _ in range(60)
+    )
     ollama.enqueue(Chat(events=loop), Chat(text="Half of", finish=None), Chat(fault="drip"))
     repeated, cut = fail(ask_ollama), fail(ask_ollama)
     assert (repeated.code, repeated.most_tries) == ("answer_cut", 2)
@@ -184,8 +209,22 @@ class TestRepetition:
     @pytest.mark.parametrize(
         "unit",
         [
-            *("a", " ", "\n", "I am sorry. ", "x" * 199 + "y", BLOCK, "Paragraph: " + PROSE[:1_500], "ab\n\n"),
-            *("I use a | b. ", "So\tit is. ", "if (a || b) {\n\tgo();\n}\n", "A table has | and\nI begin.\n"),
+            *(
+                "a",
+                " ",
+                "\n",
+                "I am sorry. ",
+                "x" * 199 + "y",
+                BLOCK,
+                "Paragraph: " + PROSE[:1_500],
+                "ab\n\n",
+            ),
+            *(
+                "I use a | b. ",
+                "So\tit is. ",
+                "if (a || b) {\n\tgo();\n}\n",
+                "A table has | and\nI begin.\n",
+            ),
         ],
     )
     def test_of_any_unit_is_detected(self, unit: str) -> None:
@@ -230,7 +269,9 @@ class TestRepetition:
         assert "repeated itself" in fail(ask).message
 
     def test_in_params_ends_the_stream_too(self, server: ModelServer, ask: Asking) -> None:
-        server.enqueue(Response(calls=(Call("utility.now", arguments='{"zone": "' + " " * 20_000),)))
+        server.enqueue(
+            Response(calls=(Call("utility.now", arguments='{"zone": "' + " " * 20_000),))
+        )
         assert "repeated itself" in fail(ask).message
 
     def test_in_a_long_table_is_allowed(self, server: ModelServer, ask: Asking) -> None:

@@ -1,4 +1,5 @@
-"""No script keeps a worker busy or away for long: its patterns are searched fast, its delays have an end."""
+"""No script keeps a worker busy or away for long: its patterns are searched fast, its delays have
+an end."""
 
 import threading
 import time
@@ -12,7 +13,8 @@ from agents.providers.script_format import parse_scripts
 from tests.scripts import write_script
 
 SLOWEST_S = 10
-"""Limit of the thread's CPU time: the slowest case takes 1 s, or 4 s on a busy machine; unbounded ones never end."""
+"""Limit of the thread's CPU time: the slowest case takes 1 s, or 4 s on a busy machine; unbounded
+ones never end."""
 UNKNOWN = "I am a demo employee and don't know this task.\n\nTry:\n\n- {}"
 
 
@@ -28,7 +30,8 @@ def answer(task: str, text: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "task", ["(a+)+$", "(?:a?){30}b", "(.*)(.*)(.*)(.*)b", "a{0,60}" * 6 + "!", "(?i)(?:x|(?:a+)*)b"]
+    "task",
+    ["(a+)+$", "(?:a?){30}b", "(.*)(.*)(.*)(.*)b", "a{0,60}" * 6 + "!", "(?i)(?:x|(?:a+)*)b"],
 )
 def test_no_pattern_makes_a_search_slow(task: str) -> None:
     began = time.thread_time()
@@ -43,7 +46,13 @@ def test_a_pattern_that_cannot_be_searched_quickly_is_refused_with_its_place(tas
 
 
 @pytest.mark.parametrize(
-    "task", ["(?i)find (?P<region>EU|US) companies", "(?:our |the )?[a-z]+ .*", "(?: and (\\w+))?", "a{3}(?:bc)+"]
+    "task",
+    [
+        "(?i)find (?P<region>EU|US) companies",
+        "(?:our |the )?[a-z]+ .*",
+        "(?: and (\\w+))?",
+        "a{3}(?:bc)+",
+    ],
 )
 def test_an_ordinary_pattern_is_accepted(task: str) -> None:
     parse_scripts(script(task))
@@ -61,10 +70,14 @@ def test_a_hostile_task_is_searched_quickly() -> None:
     assert time.thread_time() - began < SLOWEST_S
 
 
-@pytest.mark.parametrize("fault", ["retry_after: 86401", "retry_after: .inf", "retry_after: .nan", "retry_after: -1"])
+@pytest.mark.parametrize(
+    "fault", ["retry_after: 86401", "retry_after: .inf", "retry_after: .nan", "retry_after: -1"]
+)
 def test_a_scripted_failure_delays_at_most_a_day(fault: str) -> None:
     with pytest.raises(ValueError, match="retry_after"):
-        parse_scripts(f"scripts: [{{task: x, answer: y, passes: [{{fail: {{code: rate_limited, {fault}}}}}]}}]")
+        parse_scripts(
+            f"scripts: [{{task: x, answer: y, passes: [{{fail: {{code: rate_limited, {fault}}}}}]}}]"
+        )
 
 
 def test_a_delay_is_at_most_ten_minutes() -> None:

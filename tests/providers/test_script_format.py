@@ -1,4 +1,5 @@
-"""A script with a fault is refused with the place of the fault; expressions stay in Jinja's sandbox."""
+"""A script with a fault is refused with the place of the fault; expressions stay in Jinja's
+sandbox."""
 
 from typing import Any
 
@@ -20,14 +21,20 @@ FAULTS = {
         "scripts: [{task: x, answer: y, passes: [{calls: [{tool: t, params: {a: [{b: '{{ ( }}'}]}}]}]}]",
         r"scripts\[0\].passes\[0\].calls\[0\].params",
     ),
-    "a call without tool": ("scripts: [{task: x, answer: y, passes: [{calls: [{}]}]}]", r"calls\[0\].tool"),
+    "a call without tool": (
+        "scripts: [{task: x, answer: y, passes: [{calls: [{}]}]}]",
+        r"calls\[0\].tool",
+    ),
     "a condition of text": (
         "scripts: [{task: x, answer: y, passes: [{when: '{{ a }} or {{ b }}'}]}]",
         "one expression",
     ),
     "a negative delay": ("scripts: [{task: x, answer: y, passes: [{delay_ms: -1}]}]", "delay_ms"),
     "an object of python": ("scripts: !!python/object/apply:os.getcwd []", "not valid YAML"),
-    "an unknown filter": ("scripts: [{task: x, answer: '{{ 1 | unknown }}'}]", r"scripts\[0\].answer.*unknown"),
+    "an unknown filter": (
+        "scripts: [{task: x, answer: '{{ 1 | unknown }}'}]",
+        r"scripts\[0\].answer.*unknown",
+    ),
     "too deep": ("[" * 5000, "not valid YAML"),
 }
 
@@ -103,18 +110,29 @@ NUMBERS = [{"n": number, "even": number % 2 == 0} for number in (1, 2, 3)]
         ("plain\n", "plain\n"),
     ],
 )  # fmt: skip
-def test_a_single_expression_keeps_its_type_and_mixed_text_becomes_text(text: str, expected: object) -> None:
+def test_a_single_expression_keeps_its_type_and_mixed_text_becomes_text(
+    text: str, expected: object
+) -> None:
     assert render(text, scope(records=RECORDS, numbers=NUMBERS)) == expected
 
 
-@pytest.mark.parametrize(("text", "expected"), [("{{ nothing.at.all }}", ""), ("a {{ calls[7].tool }}", "a ")])
+@pytest.mark.parametrize(
+    ("text", "expected"), [("{{ nothing.at.all }}", ""), ("a {{ calls[7].tool }}", "a ")]
+)
 def test_a_missing_value_is_an_empty_text_in_a_closing_answer(text: str, expected: str) -> None:
     assert render(text, ExpressionScope({"calls": []}, strict=False)) == expected
 
 
 @pytest.mark.parametrize(
     ("condition", "expected"),
-    [(None, True), (True, True), (False, False), ("calls", False), ("{{ not calls }}", True), ("{{- 1 -}}", True)],
+    [
+        (None, True),
+        (True, True),
+        (False, False),
+        ("calls", False),
+        ("{{ not calls }}", True),
+        ("{{- 1 -}}", True),
+    ],
 )
 def test_a_condition_must_be_one_expression(condition: bool | str | None, expected: bool) -> None:
     assert is_true(condition, scope(calls=[])) is expected

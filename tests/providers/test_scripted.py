@@ -49,7 +49,11 @@ scripts:
   - task: weather
     answer: It is sunny.
 """
-RECORDS = [{"id": 11, "status": "active"}, {"id": 12, "status": "inactive"}, {"id": 13, "status": "active"}]
+RECORDS = [
+    {"id": 11, "status": "active"},
+    {"id": 12, "status": "inactive"},
+    {"id": 13, "status": "active"},
+]
 
 
 class Conversation:
@@ -58,7 +62,10 @@ class Conversation:
     def __init__(self, script: str, task: str) -> None:
         self.provider = build_provider(CONFIG)
         self.name = write_script(script)
-        self.messages: list[dict[str, Any]] = [{"role": "system", "content": "x"}, {"role": "user", "content": task}]
+        self.messages: list[dict[str, Any]] = [
+            {"role": "system", "content": "x"},
+            {"role": "user", "content": task},
+        ]
         self.outcomes: list[CallOutcome] = []
         self.heard: list[str] = []
         self.passes = 0
@@ -66,7 +73,9 @@ class Conversation:
     def ask(self, *, closing: bool = False) -> ModelResponse:
         self.heard.clear()
         deadline = time.monotonic() + 10
-        request = ModelRequest(self.name, self.messages, TOOLS, deadline, closing, lambda: self.outcomes)
+        request = ModelRequest(
+            self.name, self.messages, TOOLS, deadline, closing, lambda: self.outcomes
+        )
         response = self.provider.ask(request, self.heard.append, threading.Event())
         self.messages.append(response.message)
         self.passes += 1
@@ -89,7 +98,9 @@ class Conversation:
                     reason="" if succeeded else value,
                 )
             )
-            self.messages.append({"role": "tool", "tool_call_id": call.provider_call_id, "content": status})
+            self.messages.append(
+                {"role": "tool", "tool_call_id": call.provider_call_id, "content": status}
+            )
 
     def say(self, text: str) -> None:
         self.messages.append({"role": "user", "content": text})
@@ -104,18 +115,29 @@ def play_search(conversation: Conversation) -> None:
     conversation.settle(conversation.ask(), [("succeeded", found), ("succeeded", {"now": "2026"})])
 
 
-@feature("Models", "Scripted models, without a provider", "agents/providers/scripted.py", whole_file=True)
+@feature(
+    "Models", "Scripted models, without a provider", "agents/providers/scripted.py", whole_file=True
+)
 def test_a_script_is_played_from_task_to_answer() -> None:
     conversation = Conversation(FOLLOW_UP, "please deactivate eu")
     first = conversation.ask()
-    assert asked_for(first) == [("data.searchRecords", {"region": "EU", "limit": 5}), ("utility.now", {})]
+    assert asked_for(first) == [
+        ("data.searchRecords", {"region": "EU", "limit": 5}),
+        ("utility.now", {}),
+    ]
     assert first.text == "Let me look."
     conversation.settle(first, [("succeeded", {"total": 3, "records": RECORDS}), ("succeeded", {})])
     second = conversation.ask()
     assert second.text == "Updating 3 records."
     assert asked_for(second) == [
-        ("data.updateRecord", {"record_id": 11, "changes": {"status": "inactive", "note": "no. 0"}}),
-        ("data.updateRecord", {"record_id": 13, "changes": {"status": "inactive", "note": "no. 2"}}),
+        (
+            "data.updateRecord",
+            {"record_id": 11, "changes": {"status": "inactive", "note": "no. 0"}},
+        ),
+        (
+            "data.updateRecord",
+            {"record_id": 13, "changes": {"status": "inactive", "note": "no. 2"}},
+        ),
     ]
     conversation.settle(second, [("succeeded", {}), ("denied", "wrong one")])
     last = conversation.ask()
@@ -137,7 +159,9 @@ def test_ids_are_unique_in_the_run_and_messages_have_the_form_of_chat_completion
     conversation = Conversation(FOLLOW_UP, "deactivate eu")
     play_search(conversation)
     response = conversation.ask()
-    entries = [entry for message in conversation.messages for entry in message.get("tool_calls", ())]
+    entries = [
+        entry for message in conversation.messages for entry in message.get("tool_calls", ())
+    ]
     assert len({entry["id"] for entry in entries}) == len(entries) == 4
     assert response.message["role"] == "assistant"
     assert entries[-1] == {
@@ -190,7 +214,9 @@ def test_the_same_task_again_restarts_and_sees_only_its_own_results() -> None:
     conversation.say("deactivate uk")
     response = conversation.ask()
     assert asked_for(response)[0] == ("data.searchRecords", {"region": "UK", "limit": 5})
-    conversation.settle(response, [("succeeded", {"total": 1, "records": RECORDS[:1]}), ("succeeded", {})])
+    conversation.settle(
+        response, [("succeeded", {"total": 1, "records": RECORDS[:1]}), ("succeeded", {})]
+    )
     conversation.settle(conversation.ask(), [("denied", "no")])
     assert conversation.ask().text == "0 changed; denied: no"
 
@@ -230,15 +256,20 @@ scripts:
 
 def test_whole_expressions_keep_their_type() -> None:
     params = (
-        '{n: "{{ 2 + 3 }}", list: "{{ [1, {}] }}", neg: "{{ -1 }}", text: "{{ 1 }} of {{ 2 }}", plain: 7, none: null}'
+        '{n: "{{ 2 + 3 }}", list: "{{ [1, {}] }}", neg: "{{ -1 }}", '
+        'text: "{{ 1 }} of {{ 2 }}", plain: 7, none: null}'
     )
-    script = f"scripts: [{{task: ., answer: x, passes: [{{calls: [{{tool: t, params: {params}}}]}}]}}]"
+    script = (
+        f"scripts: [{{task: ., answer: x, passes: [{{calls: [{{tool: t, params: {params}}}]}}]}}]"
+    )
     expected = {"n": 5, "list": [1, {}], "neg": -1, "text": "1 of 2", "plain": 7, "none": None}
     assert asked_for(Conversation(script, "x").ask()) == [("t", expected)]
 
 
 def test_a_script_can_make_a_model_write_bad_json() -> None:
-    script = "scripts: [{task: ., answer: x, passes: [{calls: [{tool: t, arguments: '{\"a\": '}]}]}]"
+    script = (
+        "scripts: [{task: ., answer: x, passes: [{calls: [{tool: t, arguments: '{\"a\": '}]}]}]"
+    )
     response = Conversation(script, "x").ask()
     assert response.calls[0].arguments == '{"a": '
     assert response.message["tool_calls"][0]["function"]["arguments"] == "{}"
@@ -256,16 +287,26 @@ scripts:
     for _ in range(2):
         with pytest.raises(ProviderError, match="Slow down") as caught:
             conversation.ask()
-        assert (caught.value.code, caught.value.transient, caught.value.retry_after) == ("rate_limited", True, 2)
+        assert (caught.value.code, caught.value.transient, caught.value.retry_after) == (
+            "rate_limited",
+            True,
+            2,
+        )
     assert len(conversation.ask().calls) == 1
 
 
 @pytest.mark.parametrize(
     ("failure", "transient"),
-    [("{code: bad_key}", False), ("{code: server_error}", True), ("{code: bad_key, transient: true}", True)],
+    [
+        ("{code: bad_key}", False),
+        ("{code: server_error}", True),
+        ("{code: bad_key, transient: true}", True),
+    ],
 )
 def test_a_failure_without_a_number_is_repeated_always(failure: str, transient: bool) -> None:
-    conversation = Conversation(f"scripts: [{{task: ., answer: x, passes: [{{fail: {failure}}}]}}]", "x")
+    conversation = Conversation(
+        f"scripts: [{{task: ., answer: x, passes: [{{fail: {failure}}}]}}]", "x"
+    )
     for _ in range(3):
         with pytest.raises(ProviderError) as caught:
             conversation.ask()
@@ -305,7 +346,9 @@ def test_a_delay_ends_at_the_deadline() -> None:
     ],
 )
 def test_a_failing_expression_is_reported(broken: str, place: str) -> None:
-    conversation = Conversation(f"scripts: [{{task: ., title: Broken, answer: x, passes: [{broken}]}}]", "x")
+    conversation = Conversation(
+        f"scripts: [{{task: ., title: Broken, answer: x, passes: [{broken}]}}]", "x"
+    )
     with pytest.raises(ProviderError, match=place) as caught:
         conversation.ask()
     assert (caught.value.code, caught.value.transient) == ("bad_script", False)
@@ -330,7 +373,11 @@ def test_the_check_reports_an_unreadable_script() -> None:
 def test_a_name_of_no_file_in_the_folder_is_refused(tmp_path: Path, name: str) -> None:
     folder = tmp_path / "scripts"
     (folder / "inner").mkdir(parents=True)
-    for path in (folder / "known.yaml", folder / "inner" / "script.yaml", tmp_path / "outside.yaml"):
+    for path in (
+        folder / "known.yaml",
+        folder / "inner" / "script.yaml",
+        tmp_path / "outside.yaml",
+    ):
         path.write_text(FOLLOW_UP, encoding="utf-8")
     config = ProviderConfig("scripted", scripts_dir=folder)
     build_provider(replace(config, models=("known",))).check()

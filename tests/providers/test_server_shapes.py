@@ -1,4 +1,5 @@
-"""Errors and streams recorded from real servers are handled correctly: each case of `wire/` by its own rule."""
+"""Errors and streams recorded from real servers are handled correctly: each case of `wire/` by its
+own rule."""
 
 from __future__ import annotations
 
@@ -14,7 +15,9 @@ from tests.model_server import ModelServer, Response
 from tests.providers.conftest import Asking, definition
 
 WIRE = Path(__file__).parent / "wire"
-ERRORS = json.loads((WIRE / "errors.json").read_text()) + json.loads((WIRE / "more_errors.json").read_text())
+ERRORS = json.loads((WIRE / "errors.json").read_text()) + json.loads(
+    (WIRE / "more_errors.json").read_text()
+)
 SHAPES = json.loads((WIRE / "shapes.json").read_text())
 ENDS: dict[str, tuple[str, bool, str]] = {
     "model exists only on Responses": ("refused", False, "Chat Completions"),
@@ -34,7 +37,8 @@ ENDS: dict[str, tuple[str, bool, str]] = {
     "wrong key": ("bad_key", False, "API key"),
     "unknown model": ("not_found", False, "does not know"),
 }
-"""For each error that cannot be adapted to: its code, True if the request is retried, and words of its message."""
+"""For each error that cannot be adapted to: its code, True if the request is retried, and words of
+its message."""
 WINDOWS = {
     "llama.cpp": ContextWindow(8192, 24176),
     "Gemini": ContextWindow(1048576, 1200000),
@@ -73,7 +77,11 @@ ROLES = {
 
 
 def list_cases(cases: list[dict[str, Any]], kinds: Any) -> list[Any]:
-    return [pytest.param(case, id=f"{case['server']}: {case['case']}") for case in cases if case["case"] in kinds]
+    return [
+        pytest.param(case, id=f"{case['server']}: {case['case']}")
+        for case in cases
+        if case["case"] in kinds
+    ]
 
 
 @pytest.fixture
@@ -101,7 +109,9 @@ def test_every_case_has_its_rule() -> None:
 
 
 @pytest.mark.parametrize("case", list_cases(ERRORS, ENDS))
-def test_each_error_has_its_code_and_next_step(server: ModelServer, ask: Asking, case: dict[str, Any]) -> None:
+def test_each_error_has_its_code_and_next_step(
+    server: ModelServer, ask: Asking, case: dict[str, Any]
+) -> None:
     refuse(server, case)
     with pytest.raises(ProviderError) as caught:
         ask(max_retries=0)
@@ -117,7 +127,9 @@ def test_each_error_has_its_code_and_next_step(server: ModelServer, ask: Asking,
 
 
 @pytest.mark.parametrize("case", list_cases(ERRORS, ADAPTED))
-def test_a_refused_field_is_omitted_for_the_model(server: ModelServer, ask: Asking, case: dict[str, Any]) -> None:
+def test_a_refused_field_is_omitted_for_the_model(
+    server: ModelServer, ask: Asking, case: dict[str, Any]
+) -> None:
     refuse(server, case)
     response = ask()
     assert response.text == "Done."
@@ -144,7 +156,9 @@ def test_a_refused_role_is_replaced(server: ModelServer, ask: Asking, case: dict
     assert len(messages) == (1 if ROLES[case["case"]] == "user" else 2)
 
 
-SHAPED_TOOLS = [definition(name) for name in ("data.createRecord", "data.searchRecords", "utility.now")]
+SHAPED_TOOLS = [
+    definition(name) for name in ("data.createRecord", "data.searchRecords", "utility.now")
+]
 REFUSED = {
     "tool call as text, Hermes form": "call_as_text",
     "tool call as text, Mistral form": "call_as_text",
@@ -164,7 +178,9 @@ ANSWERED: dict[str, tuple[str, list[str]]] = {
 
 
 @pytest.mark.parametrize("case", SHAPES, ids=lambda case: case["case"])
-def test_a_stream_is_read_as_intended(server: ModelServer, ask: Asking, case: dict[str, Any]) -> None:
+def test_a_stream_is_read_as_intended(
+    server: ModelServer, ask: Asking, case: dict[str, Any]
+) -> None:
     server.enqueue(Response(events=tuple(case["chunks"])))
     if case["case"] in REFUSED:
         with pytest.raises(ProviderError) as caught:
@@ -180,8 +196,14 @@ def test_a_stream_is_read_as_intended(server: ModelServer, ask: Asking, case: di
 @pytest.mark.parametrize(
     ("error", "window"),
     [
-        ({"type": "exceed_context_size_error", "n_ctx": 8192, "n_prompt_tokens": 24176}, ContextWindow(8192, 24176)),
-        ({"message": "The input token count (30) exceeds the maximum number of tokens allowed."}, ContextWindow()),
+        (
+            {"type": "exceed_context_size_error", "n_ctx": 8192, "n_prompt_tokens": 24176},
+            ContextWindow(8192, 24176),
+        ),
+        (
+            {"message": "The input token count (30) exceeds the maximum number of tokens allowed."},
+            ContextWindow(),
+        ),
     ],
     ids=["llama.cpp", "Gemini"],
 )
@@ -200,7 +222,9 @@ def test_a_request_that_is_too_long_is_recognized_in_each_form(
 def test_a_field_that_was_not_sent_cannot_be_omitted(server: ModelServer, ask: Asking) -> None:
     ask.settings = ModelSettings()
     for field in ("top_p", "temperature"):
-        server.enqueue(Response(status=400, body=f"Unsupported parameter: '{field}' is not supported"))
+        server.enqueue(
+            Response(status=400, body=f"Unsupported parameter: '{field}' is not supported")
+        )
         with pytest.raises(ProviderError):
             ask(max_retries=0)
     assert len(server.requests) == 2

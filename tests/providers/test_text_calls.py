@@ -1,4 +1,5 @@
-"""A call written as text does not count as a response, but a response that describes such calls does."""
+"""A call written as text does not count as a response, but a response that describes such calls
+does."""
 
 from __future__ import annotations
 
@@ -38,7 +39,9 @@ PARSED: list[dict[str, Any]] = [
 @pytest.mark.parametrize("case", CALLS)
 def test_a_call_written_as_text_is_detected(case: str) -> None:
     assert find_text_call(CALLS[case], NAMES.find_offered, is_parsed=False)
-    assert bool(find_text_call(CALLS[case], NAMES.find_offered, is_parsed=True)) == (case not in AMBIGUOUS)
+    assert bool(find_text_call(CALLS[case], NAMES.find_offered, is_parsed=True)) == (
+        case not in AMBIGUOUS
+    )
 
 
 @pytest.mark.parametrize("case", CALLS)
@@ -54,7 +57,9 @@ def test_a_response_about_calls_is_a_response(case: str, is_parsed: bool) -> Non
 
 
 def find_noted(text: str, names: WireNames = NOTED, *, is_parsed: bool = False) -> str | None:
-    return find_text_call(text, names.find_offered, is_parsed=is_parsed, find_schema=call_notations.SCHEMAS.get)
+    return find_text_call(
+        text, names.find_offered, is_parsed=is_parsed, find_schema=call_notations.SCHEMAS.get
+    )
 
 
 @feature(
@@ -81,11 +86,15 @@ def test_a_response_in_a_notation_of_calls_is_a_response(case: str, is_parsed: b
 
 
 @pytest.mark.parametrize("streamed", [True, False])
-def test_params_of_the_request_distinguish_calls_from_figures(server: ModelServer, ask: Asking, streamed: bool) -> None:
+def test_params_of_the_request_distinguish_calls_from_figures(
+    server: ModelServer, ask: Asking, streamed: bool
+) -> None:
     tool = definition("web.search")
     tool["function"]["parameters"] = call_notations.SCHEMAS["web.search"]
     figures = '{"web.search": {"calls": 3}}'
-    server.enqueue(Response(text='{"web.search": {"q": "cats"}}', streamed=streamed), Response(text=figures))
+    server.enqueue(
+        Response(text='{"web.search": {"q": "cats"}}', streamed=streamed), Response(text=figures)
+    )
     with pytest.raises(ProviderError, match=r"web\.search as text"):
         ask(tools=[tool])
     assert ask(tools=[tool]).text == figures
@@ -107,7 +116,10 @@ def test_params_of_the_request_distinguish_calls_from_figures(server: ModelServe
         " ".join("`" * length for length in range(1, 600)) + "x" * 100_000 + " data__searchRecords",
         "".join(f"```\n{number}\n```\n" for number in range(60_000)) + "data__searchRecords",
         "".join(f"~~~ {number}\n~~~\n" for number in range(60_000)),
-        '{"name": [' * 25 + '"data__searchRecords", ' + '{"name": "data__searchRecords"}, ' * 80 + "1," * 300_000,
+        '{"name": [' * 25
+        + '"data__searchRecords", '
+        + '{"name": "data__searchRecords"}, ' * 80
+        + "1," * 300_000,
     ],
     ids=lambda text: text[:12],
 )
@@ -121,7 +133,23 @@ def test_hostile_text_takes_bounded_time(text: str) -> None:
     "text",
     take_sample(
         [
-            *("[", "{", "(", "a", "_", "-", '"', '\\"', "- ", "<a>", "</a>", '<a b="', "a:\n", "a: b\n", "a: {\n"),
+            *(
+                "[",
+                "{",
+                "(",
+                "a",
+                "_",
+                "-",
+                '"',
+                '\\"',
+                "- ",
+                "<a>",
+                "</a>",
+                '<a b="',
+                "a:\n",
+                "a: b\n",
+                "a: {\n",
+            ),
             *("--a b ", "web__search ", "web__search: {}\n", 'web__search(q="a")\n', '{"a":'),
         ],
         4,
@@ -137,11 +165,19 @@ def test_a_million_characters_take_linear_time(text: str) -> None:
 
 
 @pytest.mark.parametrize("streamed", [True, False])
-def test_a_response_that_is_a_call_is_refused_with_a_remedy(server: ModelServer, ask: Asking, streamed: bool) -> None:
+def test_a_response_that_is_a_call_is_refused_with_a_remedy(
+    server: ModelServer, ask: Asking, streamed: bool
+) -> None:
     server.enqueue(Response(text=CALLS["hermes"], streamed=streamed))
-    with pytest.raises(ProviderError, match=r"data\.searchRecords as text.*--tool-call-parser") as caught:
+    with pytest.raises(
+        ProviderError, match=r"data\.searchRecords as text.*--tool-call-parser"
+    ) as caught:
         ask()
-    assert (caught.value.code, caught.value.transient, caught.value.most_tries) == ("call_as_text", True, 2)
+    assert (caught.value.code, caught.value.transient, caught.value.most_tries) == (
+        "call_as_text",
+        True,
+        2,
+    )
     assert caught.value.usage is not None
     assert caught.value.usage.input_tokens == 100
 
@@ -151,7 +187,9 @@ def test_a_call_as_text_beside_a_real_call_is_accepted(server: ModelServer, ask:
     assert [call.tool for call in ask().calls] == ["utility.now"]
 
 
-def test_an_example_is_a_response_if_the_server_parsed_a_call(server: ModelServer, ask: Asking) -> None:
+def test_an_example_is_a_response_if_the_server_parsed_a_call(
+    server: ModelServer, ask: Asking
+) -> None:
     server.enqueue(Response(text=CALLS["fenced JSON after prose"]), Response(text=CALLS["hermes"]))
     assert ask(PARSED).text == CALLS["fenced JSON after prose"]
     with pytest.raises(ProviderError):
@@ -228,7 +266,12 @@ def test_an_empty_response_is_refused(server: ModelServer, ask: Asking, response
 def test_a_name_with_a_prefix_or_suffix_means_the_offered_tool(
     server: ModelServer, ask: Asking, called: str, streamed: bool
 ) -> None:
-    entry = {"index": 0, "id": "a", "type": "function", "function": {"name": called, "arguments": '{"text":"a"}'}}
+    entry = {
+        "index": 0,
+        "id": "a",
+        "type": "function",
+        "function": {"name": called, "arguments": '{"text":"a"}'},
+    }
     choice = {"index": 0, "delta": {"tool_calls": [entry]}, "finish_reason": "tool_calls"}
     whole: dict[str, Any] = {
         "index": 0,
@@ -236,7 +279,9 @@ def test_a_name_with_a_prefix_or_suffix_means_the_offered_tool(
         "finish_reason": "tool_calls",
     }
     server.enqueue(
-        Response(events=({"choices": [choice]},)) if streamed else Response(extra=whole["message"], streamed=False)
+        Response(events=({"choices": [choice]},))
+        if streamed
+        else Response(extra=whole["message"], streamed=False)
     )
     response = ask()
     assert [call.tool for call in response.calls] == ["data.searchRecords"]
@@ -271,7 +316,9 @@ def test_a_name_that_contains_two_offered_names_means_the_longer_one_only_at_its
 def test_tools_with_odd_names_are_detected_in_text() -> None:
     names = WireNames(["bank.wire-transfer", "crm.v1.find"])
     for wire in ("bank__wire-transfer", "crm__v1__find", "crm.v1.find", "bank.wire-transfer"):
-        assert find_text_call(f'{{"name": "{wire}", "arguments": {{}}}}', names.find_offered, is_parsed=False)
+        assert find_text_call(
+            f'{{"name": "{wire}", "arguments": {{}}}}', names.find_offered, is_parsed=False
+        )
         assert find_text_call(f"{wire}(a=1)", names.find_offered, is_parsed=False)
 
 

@@ -83,7 +83,10 @@ def test_a_description_is_cut_at_1024_characters_and_the_definition_stays_whole(
 
 def test_the_history_keeps_its_objects_unless_a_name_is_illegal() -> None:
     names = WireNames(["data.searchRecords"])
-    fine = {"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "data__searchRecords"}}]}
+    fine = {
+        "role": "assistant",
+        "tool_calls": [{"id": "1", "function": {"name": "data__searchRecords"}}],
+    }
     dotted: dict[str, Any] = {
         "role": "assistant",
         "tool_calls": [{"id": "2", "function": {"name": "data.searchRecords"}}],

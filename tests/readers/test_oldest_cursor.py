@@ -15,11 +15,14 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def followers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two readers of events at 90 and 80, something else that follows them up to 70, and one that reads passes."""
+    """Two readers of events at 90 and 80, something else that follows them up to 70, and one that
+    reads passes."""
     names = (("test", Event), ("late", Event), ("elsewhere", Pass))
     readers = [Reader(name, log, log.objects.all, lambda _: None) for name, log in names]
     monkeypatch.setattr(reading, "READERS", readers)
-    monkeypatch.setattr(reading, "OWN_CURSORS", [OwnCursor(Event, lambda: 70), OwnCursor(Pass, lambda: 5)])
+    monkeypatch.setattr(
+        reading, "OWN_CURSORS", [OwnCursor(Event, lambda: 70), OwnCursor(Pass, lambda: 5)]
+    )
     for name, position in (("test", 90), ("late", 80), ("elsewhere", 6)):
         ReaderCursor.objects.create(reader=name, position=position)
 

@@ -1,4 +1,5 @@
-"""Reading of a log: in order, each row once, with late rows after a wait, and nothing lost when a worker is killed."""
+"""Reading of a log: in order, each row once, with late rows after a wait, and nothing lost when a
+worker is killed."""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ from tests.workshop.fixtures import toolbox  # noqa: F401
 from tests.world import World, make_world
 
 pytestmark = pytest.mark.django_db(transaction=True)
-on_postgresql = pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has one writer at a time")
+on_postgresql = pytest.mark.skipif(
+    connection.vendor != "postgresql", reason="SQLite has one writer at a time"
+)
 
 
 class KilledError(BaseException):
@@ -54,12 +57,16 @@ def reader(monkeypatch: pytest.MonkeyPatch) -> Reader:
 
 def write(events: Sequence[Event]) -> None:
     for event in events:
-        Notice.objects.create(organization_id=event.run.organization_id, key=event.pk, kind="stopped")
+        Notice.objects.create(
+            organization_id=event.run.organization_id, key=event.pk, kind="stopped"
+        )
 
 
 def add(run: Run, type_: EventType = EventType.RUN_RESUMED) -> int:
     """Add an event to the log; return its id."""
-    return int(Event.objects.create(run=run, seq=run.events.count() + 1_000, type=type_, payload={}).pk)
+    return int(
+        Event.objects.create(run=run, seq=run.events.count() + 1_000, type=type_, payload={}).pk
+    )
 
 
 def list_read() -> list[int]:
@@ -73,12 +80,16 @@ def read_all() -> list[int]:
 
 
 def list_holes() -> list[tuple[int, int]]:
-    return [(hole.first, hole.last) for hole in (Hole(*each) for each in ReaderCursor.objects.get().holes)]
+    return [
+        (hole.first, hole.last)
+        for hole in (Hole(*each) for each in ReaderCursor.objects.get().holes)
+    ]
 
 
 @contextmanager
 def writing(run: Run, count: int = 1) -> Iterator[tuple[list[int], Callable[[str], None]]]:
-    """Add events in a transaction that stays open; yield their ids and a function that commits or rolls it back."""
+    """Add events in a transaction that stays open; yield their ids and a function that commits or
+    rolls it back."""
     ids, added, may_end, outcome = list[int](), threading.Event(), threading.Event(), [""]
 
     def write_slowly() -> None:
@@ -125,7 +136,9 @@ class TestOrderOfReading:
         added.append(add(run))
         assert read_all() == added
 
-    def test_is_kept_for_a_backlog_in_batches(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_is_kept_for_a_backlog_in_batches(
+        self, run: Run, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(reading, "AT_ONCE", 2)
         added = [add(run) for _ in range(5)]
         counts = [(read_logs(), len(list_read())) for _ in range(4)]
@@ -163,7 +176,9 @@ class TestOrderOfReading:
     def test_includes_events_of_a_new_organization(self, run: Run, world: World) -> None:
         add(run)
         read_all()
-        other = Run.objects.create(organization=world.globex, employee=world.others_employee, task="Look")
+        other = Run.objects.create(
+            organization=world.globex, employee=world.others_employee, task="Look"
+        )
         added = add(other)
         assert read_all()[-1] == added
 
@@ -174,9 +189,16 @@ class TestOrderOfReading:
         added = add(run)
         assert read_all() == [added]
 
-    def test_is_separate_for_each_reader(self, run: Run, reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_is_separate_for_each_reader(
+        self, run: Run, reader: Reader, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         heard: list[int] = []
-        second = Reader("second", Event, Event.objects.all, lambda events: heard.extend(each.pk for each in events))
+        second = Reader(
+            "second",
+            Event,
+            Event.objects.all,
+            lambda events: heard.extend(each.pk for each in events),
+        )
         added = [add(run)]
         read_all()
         monkeypatch.setattr(reading, "READERS", [reader, second])
@@ -190,7 +212,9 @@ class TestFailuresOfReading:
         "Readers write what follows from events, each once and in order, although workers are killed",
         "agents/readers/reading.py",
     )
-    @pytest.mark.parametrize("step", ["before it writes", "after it wrote", "after it moved the cursor"])
+    @pytest.mark.parametrize(
+        "step", ["before it writes", "after it wrote", "after it moved the cursor"]
+    )
     def test_by_a_killed_worker_neither_lose_nor_repeat_anything(
         self, run: Run, monkeypatch: pytest.MonkeyPatch, step: str
     ) -> None:
@@ -213,7 +237,9 @@ class TestFailuresOfReading:
             if step == "after it moved the cursor":
                 killed.setattr(ReaderCursor, "save", save_and_fail)
             else:
-                killed.setattr(reading, "READERS", [Reader("test", Event, Event.objects.all, write_and_fail)])
+                killed.setattr(
+                    reading, "READERS", [Reader("test", Event, Event.objects.all, write_and_fail)]
+                )
             with pytest.raises(KilledError):
                 read_logs()
         assert list_read() == []
@@ -227,7 +253,9 @@ class TestFailuresOfReading:
         def write_good(events: Sequence[Event]) -> None:
             write([each for each in events if each.pk != bad or 1 / 0])
 
-        monkeypatch.setattr(reading, "READERS", [Reader("test", Event, Event.objects.all, write_good)])
+        monkeypatch.setattr(
+            reading, "READERS", [Reader("test", Event, Event.objects.all, write_good)]
+        )
         assert read_all() == [first, last]
         assert "ZeroDivisionError" in caplog.text
 
@@ -238,7 +266,9 @@ class TestFailuresOfReading:
             raise OperationalError("the connection is lost")
 
         with monkeypatch.context() as lost:
-            lost.setattr(reading, "READERS", [Reader("test", Event, Event.objects.all, lose_database)])
+            lost.setattr(
+                reading, "READERS", [Reader("test", Event, Event.objects.all, lose_database)]
+            )
             assert not read_logs()
         assert read_all() == [added]
 
@@ -263,7 +293,9 @@ class TestConcurrentReading:
         reading._read(slow)
         assert batches == [added]
 
-    def test_reads_each_row_once_with_many_workers(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_reads_each_row_once_with_many_workers(
+        self, run: Run, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(reading, "AT_ONCE", 3)
         added = [add(run) for _ in range(30)]
         with beside(*[read_all] * 4):
@@ -327,7 +359,9 @@ class TestHoles:
         assert read_all() == [later]
         assert list_holes() == []
 
-    def test_are_not_kept_open_by_later_transactions(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_are_not_kept_open_by_later_transactions(
+        self, run: Run, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         be_impatient(monkeypatch)
         with writing(run) as (_, end):
             add(run)
@@ -354,7 +388,9 @@ class TestHoles:
             Event.objects.filter(pk=removed).delete()
             assert read_all() == [last]
 
-    def test_are_filled_one_after_the_other(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_are_filled_one_after_the_other(
+        self, run: Run, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         be_impatient(monkeypatch)
         others = [make_other_run(run) for _ in range(2)]
         with writing(others[0]) as (first, end_first), writing(others[1]) as (second, end_second):
@@ -379,12 +415,16 @@ class TestHoles:
 def age_holes(seconds: float) -> None:
     """Move the time at which each hole was seen so many seconds back."""
     cursor = ReaderCursor.objects.get()
-    cursor.holes = [[first, last, seen_at - seconds, writers] for first, last, seen_at, writers in cursor.holes]
+    cursor.holes = [
+        [first, last, seen_at - seconds, writers] for first, last, seen_at, writers in cursor.holes
+    ]
     cursor.save()
 
 
 def make_other_run(run: Run) -> Run:
-    return Run.objects.create(organization_id=run.organization_id, employee_id=run.employee_id, task="Other")
+    return Run.objects.create(
+        organization_id=run.organization_id, employee_id=run.employee_id, task="Other"
+    )
 
 
 def test_gaps_are_listed_between_ids() -> None:

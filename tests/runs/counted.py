@@ -18,12 +18,22 @@ from agents.insight.models import (
     TotalFigures,
     TotalUse,
 )
-from agents.runs.models import Approval, ApprovalKind, ApprovalStatus, CallStatus, Event, EventType, Pass, ToolCall
+from agents.runs.models import (
+    Approval,
+    ApprovalKind,
+    ApprovalStatus,
+    CallStatus,
+    Event,
+    EventType,
+    Pass,
+    ToolCall,
+)
 from tests.workshop import eventually
 
 
 def count_all(most: int = counting.AT_ONCE) -> None:
-    """Count until everything committed by now is counted; other users of the server may delay that."""
+    """Count until everything committed by now is counted; other users of the server may delay
+    that."""
     newest = Event.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
     last_pass = Pass.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
     make_counting_due()
@@ -38,7 +48,9 @@ def count_all(most: int = counting.AT_ONCE) -> None:
 
 def make_counting_due() -> None:
     """Make the next count due."""
-    FiguresHead.objects.get_or_create(pk=FiguresHead.ONLY, defaults={"looked_at": Now(), "due_at": Now()})
+    FiguresHead.objects.get_or_create(
+        pk=FiguresHead.ONLY, defaults={"looked_at": Now(), "due_at": Now()}
+    )
 
 
 def read_figures(model: type[Model], *keys: str) -> dict[tuple[Any, ...], dict[str, int]]:
@@ -58,13 +70,18 @@ def count_calls() -> dict[tuple[int, str], Counter[str]]:
     """Count by organization and tool, from the calls and cards themselves."""
     found: dict[tuple[int, str], Counter[str]] = {}
     ended = ToolCall.objects.filter(status__in=(CallStatus.SUCCEEDED, CallStatus.FAILED))
-    result_events = {(event.run_id, event.seq): event for event in Event.objects.filter(type=EventType.TOOL_RESULT)}
+    result_events = {
+        (event.run_id, event.seq): event
+        for event in Event.objects.filter(type=EventType.TOOL_RESULT)
+    }
     for one in ended:
         sums = found.setdefault((one.organization_id, one.tool), Counter())
         sums[str(one.status)] += 1
         if (one.run_id, one.finished_seq) in result_events and one.duration_ms is not None:
             duration = one.duration_ms
-            sums[next((name for name, longest in BUCKETS.items() if duration <= longest), "longer")] += 1
+            sums[
+                next((name for name, longest in BUCKETS.items() if duration <= longest), "longer")
+            ] += 1
             sums["duration_ms"] += duration
     for card in Approval.objects.filter(kind=ApprovalKind.APPROVAL).select_related("tool_call"):
         sums = found.setdefault((card.organization_id, card.tool_call.tool), Counter())
@@ -94,7 +111,10 @@ def assert_figures_are_true() -> None:
 def assert_use_is_true() -> None:
     truth: dict[int, Counter[str]] = {}
     for one in Pass.objects.select_related("run"):
-        used = {name: getattr(one, name) for name in ("input_tokens", "output_tokens", "cost_micros", "duration_ms")}
+        used = {
+            name: getattr(one, name)
+            for name in ("input_tokens", "output_tokens", "cost_micros", "duration_ms")
+        }
         truth.setdefault(one.run.employee_id, Counter()).update(passes=1, **used)
     for event in Event.objects.filter(type=EventType.RUN_TITLED).select_related("run"):
         used = {name: event.payload.get(name, 0) for name in ("input_tokens", "output_tokens")}
@@ -102,6 +122,8 @@ def assert_use_is_true() -> None:
         truth.setdefault(event.run.employee_id, Counter()).update(used)
     for event in Event.objects.filter(type=EventType.RUN_FINISHED).select_related("run"):
         truth.setdefault(event.run.employee_id, Counter())[f"runs_{event.payload['status']}"] += 1
-    assert read_figures(EmployeeUse, "employee_id") == {(key,): dict(+sums) for key, sums in truth.items()}
+    assert read_figures(EmployeeUse, "employee_id") == {
+        (key,): dict(+sums) for key, sums in truth.items()
+    }
     whole: Counter[str] = sum(truth.values(), Counter())
     assert read_figures(TotalUse, "currency") == ({("USD",): dict(whole)} if whole else {})

@@ -1,4 +1,5 @@
-"""After a backup was restored, new cards replace unstarted approvals, and executing calls are settled."""
+"""After a backup was restored, new cards replace unstarted approvals, and executing calls are
+settled."""
 
 import pytest
 

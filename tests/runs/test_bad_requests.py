@@ -75,16 +75,24 @@ class TestAnInvalidRequest:
         asked = ("data__createRecord", "data.createRecord@1.0", "probe.nowhere")
         workshop.play(asking(*(call(name, name="New") for name in asked)))
         run = workshop.work()
-        assert [row.tool for row in calls(run)] == ["data.createRecord", "data.createRecord", "probe.nowhere"]
+        assert [row.tool for row in calls(run)] == [
+            "data.createRecord",
+            "data.createRecord",
+            "probe.nowhere",
+        ]
         assert statuses(run) == [CallStatus.REJECTED] * 3
 
-    def test_is_rejected_if_the_tool_is_disabled(self, workshop: Workshop, toolbox: Toolbox) -> None:
+    def test_is_rejected_if_the_tool_is_disabled(
+        self, workshop: Workshop, toolbox: Toolbox
+    ) -> None:
         workshop.play(asking(SLEEP))
         toolbox.disable("probe.sleep")
         run = workshop.work()
         assert error_code(calls(run)[0]) == "TOOL_DISABLED"
 
-    def test_is_rejected_if_a_capability_is_missing(self, workshop: Workshop, toolbox: Toolbox) -> None:
+    def test_is_rejected_if_a_capability_is_missing(
+        self, workshop: Workshop, toolbox: Toolbox
+    ) -> None:
         workshop.play(asking(SLEEP))
         sleep = toolbox.get_tool("probe.sleep")
         assert sleep is not None
@@ -95,7 +103,9 @@ class TestAnInvalidRequest:
         workshop.employee.save()
         assert statuses(workshop.work()) == [CallStatus.SUCCEEDED]
 
-    def test_is_rejected_if_the_mode_excludes_the_tool(self, workshop: Workshop, toolbox: Toolbox) -> None:
+    def test_is_rejected_if_the_mode_excludes_the_tool(
+        self, workshop: Workshop, toolbox: Toolbox
+    ) -> None:
         workshop.play(asking(SLEEP))
         sleep = toolbox.get_tool("probe.sleep")
         assert sleep is not None
@@ -110,7 +120,9 @@ class TestAnInvalidRequest:
     def test_is_rejected_if_the_grant_was_removed_while_the_model_responded(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
-        model.script(Response(calls=(Call("probe.sleep", {"ms": 0}),), hold="start"), Response(text="I see."))
+        model.script(
+            Response(calls=(Call("probe.sleep", {"ms": 0}),), hold="start"), Response(text="I see.")
+        )
         run = workshop.submit()
         with workshop.driving(run):
             model.wait_for_held()
@@ -128,7 +140,9 @@ class TestAnInvalidRequest:
     def test_cannot_reach_a_record_of_another_organization(self, workshop: Workshop) -> None:
         mine = workshop.record()
         foreign = build_other_record()
-        workshop.play(asking(call("probe.rename", record_id=foreign, to="x"), call("data.searchRecords")))
+        workshop.play(
+            asking(call("probe.rename", record_id=foreign, to="x"), call("data.searchRecords"))
+        )
         run = workshop.work()
         stolen, found = calls(run)
         assert (stolen.status, error_code(stolen)) == (CallStatus.REJECTED, "NOT_FOUND")
@@ -164,14 +178,19 @@ class TestTooMuchAtOnce:
         assert statuses(run)[-2:] == [CallStatus.DUPLICATE] * 2
 
     def test_rejects_calls_beyond_a_hundred(self, workshop: Workshop, model: ModelServer) -> None:
-        asked = tuple(Call("utility.calculate", {"operation": "add", "a": number, "b": 1}) for number in range(103))
+        asked = tuple(
+            Call("utility.calculate", {"operation": "add", "a": number, "b": 1})
+            for number in range(103)
+        )
         model.script(Response(calls=asked), Response(text="Done."))
         run = workshop.work()
         assert run.status == RunStatus.SUCCEEDED
         assert statuses(run) == [CallStatus.SUCCEEDED] * 100 + [CallStatus.REJECTED] * 3
         assert {error_code(row) for row in calls(run)[100:]} == {"LIMIT_EXCEEDED"}
 
-    def test_shortens_a_huge_result_in_its_event_and_stores_it_whole(self, workshop: Workshop) -> None:
+    def test_shortens_a_huge_result_in_its_event_and_stores_it_whole(
+        self, workshop: Workshop
+    ) -> None:
         workshop.play(asking(call("probe.big", characters=2_000_000)))
         run = workshop.work()
         assert len(data_of(calls(run)[0])["text"]) == 2_000_000
@@ -181,9 +200,14 @@ class TestTooMuchAtOnce:
 
 
 class TestAnIrregularModel:
-    def test_that_repeats_an_id_gets_one_result_per_call(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_that_repeats_an_id_gets_one_result_per_call(
+        self, workshop: Workshop, model: ModelServer
+    ) -> None:
         model.script(
-            Response(calls=(Call("probe.sleep", {"ms": 0}, id="x"), Call("probe.clock", {}, id="x")), style="whole"),
+            Response(
+                calls=(Call("probe.sleep", {"ms": 0}, id="x"), Call("probe.clock", {}, id="x")),
+                style="whole",
+            ),
             Response(calls=(Call("probe.progress", {}, id="x"),)),
             Response(text="Done."),
         )
@@ -192,7 +216,10 @@ class TestAnIrregularModel:
         assert len({row.provider_call_id for row in calls(run)}) == 3
 
     def test_that_omits_the_id_gets_one(self, workshop: Workshop, model: ModelServer) -> None:
-        model.script(Response(calls=(Call("probe.sleep", {"ms": 0}, id=""),), style="whole"), Response(text="Done."))
+        model.script(
+            Response(calls=(Call("probe.sleep", {"ms": 0}, id=""),), style="whole"),
+            Response(text="Done."),
+        )
         run = workshop.work()
         assert run.status == RunStatus.SUCCEEDED, run.problem
         assert calls(run)[0].provider_call_id
@@ -200,9 +227,14 @@ class TestAnIrregularModel:
     def test_that_writes_malformed_arguments_gets_them_back_as_an_empty_object(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
-        model.script(Response(calls=(Call("probe.sleep", arguments="{oops"),)), Response(text="Done."))
+        model.script(
+            Response(calls=(Call("probe.sleep", arguments="{oops"),)), Response(text="Done.")
+        )
         run = workshop.work()
-        assert (run.status, error_code(calls(run)[0])) == (RunStatus.SUCCEEDED, "INVALID_TOOL_ARGUMENTS")
+        assert (run.status, error_code(calls(run)[0])) == (
+            RunStatus.SUCCEEDED,
+            "INVALID_TOOL_ARGUMENTS",
+        )
         assert model.requests[1]["messages"][2]["tool_calls"][0]["function"]["arguments"] == "{}"
 
 
@@ -210,7 +242,9 @@ def test_gets_rejections_and_answers_if_its_employee_has_no_tools(
     workshop: Workshop, model: ModelServer, recorder: Recorder
 ) -> None:
     workshop.employee.grants.all().delete()
-    model.script(Response(calls=(Call("probe.effect", {"name": "a"}),)), Response(text="I have no tools."))
+    model.script(
+        Response(calls=(Call("probe.effect", {"name": "a"}),)), Response(text="I have no tools.")
+    )
     run = workshop.work()
     assert (run.status, run.answer) == (RunStatus.SUCCEEDED, "I have no tools.")
     assert "tools" not in model.requests[0]

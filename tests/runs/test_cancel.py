@@ -1,4 +1,5 @@
-"""A cancelled run ends at once if no driver has it, otherwise once its executing calls have ended."""
+"""A cancelled run ends at once if no driver has it, otherwise once its executing calls have
+ended."""
 
 import pytest
 from django.db import OperationalError
@@ -33,7 +34,11 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 def is_cancelled(run: Run) -> bool:
     run = again(run)
-    return (run.status, run.exit_reason, run.lease_owner) == (RunStatus.CANCELLED, ExitReason.CANCELLED, "")
+    return (run.status, run.exit_reason, run.lease_owner) == (
+        RunStatus.CANCELLED,
+        ExitReason.CANCELLED,
+        "",
+    )
 
 
 class TestCancellingARunWithoutADriver:
@@ -45,7 +50,9 @@ class TestCancellingARunWithoutADriver:
         assert payloads(run, "cancel_requested") == [{"by": "acme-operator"}]
         assert AuditEntry.objects.get(action="run_cancelled").subject == f"run:{run.pk}"
 
-    def test_ends_a_waiting_run_at_once_with_its_cards_and_calls(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_ends_a_waiting_run_at_once_with_its_cards_and_calls(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         workshop.play(asking(call("probe.effect", name="a"), call("probe.effect", name="b")))
         run = workshop.work()
         pending, approved = workshop.cards(run)
@@ -56,12 +63,16 @@ class TestCancellingARunWithoutADriver:
         cards = Approval.objects.filter(run=run).values_list("status", flat=True)
         assert set(cards) == {ApprovalStatus.CANCELLED}
         cancelled_cards = [
-            line["approval_id"] for line in payloads(run, "approval_decided") if line["status"] == "cancelled"
+            line["approval_id"]
+            for line in payloads(run, "approval_decided")
+            if line["status"] == "cancelled"
         ]
         assert cancelled_cards == [str(pending.pk), str(approved.pk)]
         assert not recorder.effects
 
-    def test_keeps_an_unknown_outcome_visible_and_open_to_resolution(self, workshop: Workshop) -> None:
+    def test_keeps_an_unknown_outcome_visible_and_open_to_resolution(
+        self, workshop: Workshop
+    ) -> None:
         workshop.play(asking(call("probe.failingEffect", code="NETWORK_ERROR")))
         run = workshop.work()
         workshop.approve(workshop.card(run))
@@ -86,7 +97,9 @@ class TestCancellingADrivenRun:
         assert is_cancelled(run)
         assert not passes(run)
 
-    def test_discards_a_pass_that_came_after_the_request(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_discards_a_pass_that_came_after_the_request(
+        self, workshop: Workshop, model: ModelServer
+    ) -> None:
         model.script(Response(text="Too late.", hold="start"))
         run = workshop.submit()
         with workshop.driving(run):
@@ -97,7 +110,9 @@ class TestCancellingADrivenRun:
         assert not passes(run)
         assert "assistant_message" not in event_types(run)
 
-    def test_lets_a_read_finish_and_does_not_call_the_model_again(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_lets_a_read_finish_and_does_not_call_the_model_again(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         recorder.hold("slow")
         workshop.play(asking(call("probe.gate", name="slow")))
         run = workshop.submit()
@@ -109,7 +124,9 @@ class TestCancellingADrivenRun:
         assert statuses(run) == [CallStatus.SUCCEEDED]
         assert len(passes(run)) == 1
 
-    def test_lets_a_write_finish_and_records_its_result(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_lets_a_write_finish_and_records_its_result(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         recorder.hold("a")
         workshop.play(asking(call("probe.effect", name="a"), call("probe.effect", name="b")))
         run = workshop.work()
@@ -123,7 +140,9 @@ class TestCancellingADrivenRun:
         assert statuses(run) == [CallStatus.SUCCEEDED, CallStatus.CANCELLED]
         assert list(recorder.effects.values()) == [1]
 
-    def test_starts_none_of_the_calls_that_wait_for_a_slot(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_starts_none_of_the_calls_that_wait_for_a_slot(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         gates = [f"gate {number}" for number in range(10)]
         for gate in gates:
             recorder.hold(gate)
@@ -139,7 +158,9 @@ class TestCancellingADrivenRun:
                 recorder.release(gate)
         assert is_cancelled(run)
         assert statuses(run) == [CallStatus.SUCCEEDED] * 10 + [CallStatus.CANCELLED] * 2
-        assert [line["code"] for line in payloads(run, "tool_rejected")] == ["OPERATION_NOT_ALLOWED"] * 2
+        assert [line["code"] for line in payloads(run, "tool_rejected")] == [
+            "OPERATION_NOT_ALLOWED"
+        ] * 2
 
     def test_twice_is_recorded_once(self, workshop: Workshop, recorder: Recorder) -> None:
         recorder.hold("slow")
@@ -167,7 +188,9 @@ class TestCancellingARunOfALostWorker:
         assert (read.status, error_code(read)) == (CallStatus.FAILED, "WORKER_LOST")
         assert write.status == CallStatus.CANCELLED
 
-    def test_leaves_an_interrupted_write_unknown(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_leaves_an_interrupted_write_unknown(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         with write_in_flight(workshop, recorder) as run:
             workshop.cancel(run)
             lose_worker(run)
@@ -177,7 +200,9 @@ class TestCancellingARunOfALostWorker:
         assert is_cancelled(run)
         assert statuses(run) == [CallStatus.SUCCEEDED], "the original executor reports late"
 
-    def test_is_completed_by_the_next_driver_if_the_worker_gave_it_back(self, workshop: Workshop) -> None:
+    def test_is_completed_by_the_next_driver_if_the_worker_gave_it_back(
+        self, workshop: Workshop
+    ) -> None:
         run = workshop.submit()
         my_lease = lease.acquire(run.pk)
         assert my_lease is not None
@@ -190,7 +215,9 @@ class TestCancellingARunOfALostWorker:
 
 
 class TestACancelledRun:
-    def test_takes_no_message_and_cannot_be_cancelled_or_continued(self, workshop: Workshop) -> None:
+    def test_takes_no_message_and_cannot_be_cancelled_or_continued(
+        self, workshop: Workshop
+    ) -> None:
         run = workshop.submit()
         workshop.cancel(run)
         with pytest.raises(Conflict):
@@ -233,9 +260,13 @@ def test_viewers_and_other_organizations_cannot_cancel(workshop: Workshop) -> No
     assert again(run).cancel_requested_at is None
 
 
-def test_a_closing_answer_after_the_cancellation_is_dropped(workshop: Workshop, model: ModelServer) -> None:
+def test_a_closing_answer_after_the_cancellation_is_dropped(
+    workshop: Workshop, model: ModelServer
+) -> None:
     workshop.allow_passes(1)
-    model.script(Response(calls=(Call("probe.sleep", {"ms": 0}),)), Response(text="Late.", hold="start"))
+    model.script(
+        Response(calls=(Call("probe.sleep", {"ms": 0}),)), Response(text="Late.", hold="start")
+    )
     run = workshop.submit()
     with workshop.driving(run):
         model.wait_for_held()

@@ -1,4 +1,5 @@
-"""A long history is shortened before it outgrows the model's context; the model can still read the whole results."""
+"""A long history is shortened before it outgrows the model's context; the model can still read the
+whole results."""
 
 from __future__ import annotations
 
@@ -20,7 +21,10 @@ from tests.model_server import ModelServer
 from tests.workshop import Workshop, calls, event_types, passes, payloads
 from tools.office.records.models import Record
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("conversation_cache_is_checked")]
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("conversation_cache_is_checked"),
+]
 
 PER_TOKEN = 4
 """Characters of a token, as this model counts."""
@@ -42,10 +46,14 @@ def has_common_beginning(first: dict[str, Any], second: dict[str, Any]) -> bool:
 
 @pytest.fixture
 def many(workshop: Workshop) -> Workshop:
-    """A workshop with enough records for large results, and a model with a context of 30,000 tokens."""
+    """A workshop with enough records for large results, and a model with a context of 30,000
+    tokens."""
     Grant.objects.create(employee=workshop.employee, tool="results.read")
     names = [f"Company {number:04} with a long name" for number in range(120)]
-    rows = [Record(organization=workshop.organization, name=name, region="EU", status="active") for name in names]
+    rows = [
+        Record(organization=workshop.organization, name=name, region="EU", status="active")
+        for name in names
+    ]
     Record.objects.bulk_create(rows)
     workshop.employee.context_tokens = CONTEXT
     workshop.employee.max_passes = 70
@@ -62,7 +70,8 @@ def run_to_end(workshop: Workshop) -> Run:
 
 
 def searching(count: int) -> Callable[[dict[str, Any]], Response]:
-    """Return a model that makes `count` searches, then reads the first shortened result, and answers."""
+    """Return a model that makes `count` searches, then reads the first shortened result, and
+    answers."""
 
     def answer(body: dict[str, Any]) -> Response:
         used = {"prompt_tokens": tokens_of(body), "completion_tokens": 50}
@@ -83,7 +92,9 @@ def searching(count: int) -> Callable[[dict[str, Any]], Response]:
     "Older results shrink to their summaries before the context is full",
     "agents/runs/engine/compaction.py",
 )
-def test_sixty_large_results_stay_below_the_limit_and_can_be_read_again(many: Workshop, model: ModelServer) -> None:
+def test_sixty_large_results_stay_below_the_limit_and_can_be_read_again(
+    many: Workshop, model: ModelServer
+) -> None:
     model.respond_with(searching(60))
     run = run_to_end(many)
     assert (run.status, run.answer) == (RunStatus.SUCCEEDED, "All seen.")
@@ -91,7 +102,9 @@ def test_sixty_large_results_stay_below_the_limit_and_can_be_read_again(many: Wo
     assert len(sent) == 62
     assert max(sent) < CONTEXT
     assert sum(len(call.content) for call in calls(run)) > 3 * CONTEXT * PER_TOKEN
-    for body in model.requests:  # the fake server refuses a call id without exactly one tool message
+    for (
+        body
+    ) in model.requests:  # the fake server refuses a call id without exactly one tool message
         newest = list_results(body)[-1:]
         assert not newest or "shortened" not in newest[0]
     *earlier, again = list_results(model.requests[-1])
@@ -106,7 +119,9 @@ def test_sixty_large_results_stay_below_the_limit_and_can_be_read_again(many: Wo
     "Earlier messages stay the same, for the provider's cache",
     "agents/runs/engine/compaction.py",
 )
-def test_several_passes_share_the_beginning_of_their_requests(many: Workshop, model: ModelServer) -> None:
+def test_several_passes_share_the_beginning_of_their_requests(
+    many: Workshop, model: ModelServer
+) -> None:
     model.respond_with(searching(60))
     run_to_end(many)
     requests = model.requests
@@ -120,7 +135,9 @@ def test_several_passes_share_the_beginning_of_their_requests(many: Workshop, mo
     "A line in the panel reports each compaction, with the tokens before and after",
     "agents/runs/engine/passes.py",
 )
-def test_each_further_shortening_has_an_event_with_its_numbers(many: Workshop, model: ModelServer) -> None:
+def test_each_further_shortening_has_an_event_with_its_numbers(
+    many: Workshop, model: ModelServer
+) -> None:
     model.respond_with(searching(60))
     run = run_to_end(many)
     changed = {}
@@ -132,22 +149,32 @@ def test_each_further_shortening_has_an_event_with_its_numbers(many: Workshop, m
     assert [line["pass_number"] for line in lines] == list(changed)
     for line, (differing, before, after) in zip(lines, changed.values(), strict=True):
         assert (line["results"], line["texts"]) == (differing, 0)
-        assert before < line["tokens_before"] < 1.2 * before, "the whole request, with the newest result"
+        assert before < line["tokens_before"] < 1.2 * before, (
+            "the whole request, with the newest result"
+        )
         assert line["tokens_after"] == pytest.approx(after, rel=0.1)
         types = event_types(run)
-        began = [place for place, type_ in enumerate(types) if type_ == "pass_started"][line["pass_number"] - 1]
+        began = [place for place, type_ in enumerate(types) if type_ == "pass_started"][
+            line["pass_number"] - 1
+        ]
         assert types[began : began + 3] == ["pass_started", "history_shortened", "tool_start"]
 
 
-def test_the_model_is_referred_to_the_reading_tool_only_with_the_grant(many: Workshop, model: ModelServer) -> None:
+def test_the_model_is_referred_to_the_reading_tool_only_with_the_grant(
+    many: Workshop, model: ModelServer
+) -> None:
     many.employee.grants.filter(tool="results.read").delete()
     model.respond_with(searching(60))
     run_to_end(many)
-    assert any("[shortened; the rest is left out]" in text for text in list_results(model.requests[-1]))
+    assert any(
+        "[shortened; the rest is left out]" in text for text in list_results(model.requests[-1])
+    )
     assert "results.read" not in "".join(list_results(model.requests[-1]))
 
 
-def test_the_newest_results_are_cut_and_flagged_if_they_are_too_large_alone(many: Workshop, model: ModelServer) -> None:
+def test_the_newest_results_are_cut_and_flagged_if_they_are_too_large_alone(
+    many: Workshop, model: ModelServer
+) -> None:
     many.employee.context_tokens = 4_000
     many.employee.save()
     found = [Call("data__searchRecords", {"limit": limit}) for limit in (100, 110, 120)]
@@ -156,7 +183,10 @@ def test_the_newest_results_are_cut_and_flagged_if_they_are_too_large_alone(many
     assert run.answer == "Seen."
     texts = list_results(model.requests[-1])
     assert len(texts) == 3
-    assert all(re.search(r"\[shortened: [\d,]+ of [\d,]+ characters; handle r-\d+: results", text) for text in texts)
+    assert all(
+        re.search(r"\[shortened: [\d,]+ of [\d,]+ characters; handle r-\d+: results", text)
+        for text in texts
+    )
 
 
 TOO_LONG = failing(400, "This model's maximum context length is 8192 tokens")
@@ -167,9 +197,13 @@ TOO_LONG = failing(400, "This model's maximum context length is 8192 tokens")
     "If the provider finds the context too long, it gets a shorter one, once",
     "agents/runs/engine/passes.py",
 )
-def test_a_request_refused_as_too_long_is_shortened_and_sent_once_more(many: Workshop, model: ModelServer) -> None:
+def test_a_request_refused_as_too_long_is_shortened_and_sent_once_more(
+    many: Workshop, model: ModelServer
+) -> None:
     limits = [Call("data__searchRecords", {"limit": limit}) for limit in (100, 110, 120)]
-    model.enqueue(*[Response(calls=(call,)) for call in limits], TOO_LONG, Response(text="Now it fits."))
+    model.enqueue(
+        *[Response(calls=(call,)) for call in limits], TOO_LONG, Response(text="Now it fits.")
+    )
     run = many.work()
     assert (run.status, run.answer) == (RunStatus.SUCCEEDED, "Now it fits.")
     refused, taken = model.requests[-2:]
@@ -180,7 +214,9 @@ def test_a_request_refused_as_too_long_is_shortened_and_sent_once_more(many: Wor
     assert line["tokens_after"] < 0.7 * line["tokens_before"]
 
 
-def test_events_match_the_requests_after_several_refusals(many: Workshop, model: ModelServer) -> None:
+def test_events_match_the_requests_after_several_refusals(
+    many: Workshop, model: ModelServer
+) -> None:
     search = searching(12)
     refused: list[int] = []
 
@@ -195,7 +231,9 @@ def test_events_match_the_requests_after_several_refusals(many: Workshop, model:
     run = run_to_end(many)
     assert run.answer == "All seen."
     assert refused == [5, 6]
-    again = [place for place, body in enumerate(model.requests) if len(list_results(body)) in (5, 6)]
+    again = [
+        place for place, body in enumerate(model.requests) if len(list_results(body)) in (5, 6)
+    ]
     assert again == [5, 6, 7, 8], "each of these is sent twice, and no later one"
     taken = [body for place, body in enumerate(model.requests) if place not in (5, 7)]
     assert_events_match_requests(run, taken)
@@ -206,7 +244,9 @@ def assert_events_match_requests(run: Run, taken: list[dict[str, Any]]) -> None:
     """Check that each event states the size of a request before and after its cuts."""
     changed, whole = {}, [len(each.content) for each in calls(run)]
     for number, (first, second) in enumerate(pairwise(taken), start=2):
-        both = zip(list_results(first) + list_later_results(run, first), list_results(second), strict=False)
+        both = zip(
+            list_results(first) + list_later_results(run, first), list_results(second), strict=False
+        )
         if differing := sum(before != after for before, after in both):
             newest = whole[len(list_results(first))] // PER_TOKEN
             changed[number] = (differing, tokens_of(first) + newest, tokens_of(second))
@@ -228,7 +268,9 @@ def list_later_results(run: Run, body: dict[str, Any]) -> list[str]:
     "A model with a smaller context than expected refuses once per run, and the panel shows what was sent",
     "agents/runs/engine/compaction.py",
 )
-def test_a_model_with_a_smaller_context_than_assumed_refuses_only_once(many: Workshop, model: ModelServer) -> None:
+def test_a_model_with_a_smaller_context_than_assumed_refuses_only_once(
+    many: Workshop, model: ModelServer
+) -> None:
     search, sees = searching(30), 8_000
     model.respond_with(lambda body: TOO_LONG if tokens_of(body) > sees else search(body))
     run = run_to_end(many)
@@ -238,12 +280,16 @@ def test_a_model_with_a_smaller_context_than_assumed_refuses_only_once(many: Wor
 
 
 def test_a_request_that_stays_too_long_ends_the_run(many: Workshop, model: ModelServer) -> None:
-    model.enqueue(Response(calls=(Call("data__searchRecords", {"limit": 120}),)), TOO_LONG, TOO_LONG)
+    model.enqueue(
+        Response(calls=(Call("data__searchRecords", {"limit": 120}),)), TOO_LONG, TOO_LONG
+    )
     run = many.work()
     assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.PROVIDER_ERROR)
     assert "It is still too long after older results were shortened" in run.problem
     assert len(model.requests) == 3
-    assert payloads(run, "history_shortened") == [], "the event belongs to a pass, and none was recorded"
+    assert payloads(run, "history_shortened") == [], (
+        "the event belongs to a pass, and none was recorded"
+    )
 
 
 def test_a_task_that_is_too_long_alone_is_sent_once(many: Workshop, model: ModelServer) -> None:
@@ -271,12 +317,16 @@ def test_a_task_that_is_too_long_alone_is_sent_once(many: Workshop, model: Model
         (ProviderKind.OLLAMA, "qwen3", {}, 16_384),
     ],
 )
-def test_each_model_has_its_context_size(kind: ProviderKind, model: str, fields: dict[str, Any], tokens: int) -> None:
+def test_each_model_has_its_context_size(
+    kind: ProviderKind, model: str, fields: dict[str, Any], tokens: int
+) -> None:
     assert find_context_tokens(Employee(model=model, **fields), ModelProvider(kind=kind)) == tokens
 
 
 def make_sizes(*results: int, text: int = 0, input_tokens: int = 0) -> PassSizes:
-    return PassSizes(new_texts=0, response=50 + text, text=text, results=results, input_tokens=input_tokens)
+    return PassSizes(
+        new_texts=0, response=50 + text, text=text, results=results, input_tokens=input_tokens
+    )
 
 
 def test_the_largest_result_is_shortened_first_and_no_more_than_needed() -> None:
@@ -289,12 +339,24 @@ def test_the_largest_result_is_shortened_first_and_no_more_than_needed() -> None
 def test_reported_tokens_replace_the_estimate() -> None:
     recorded = [make_sizes(9_000), make_sizes(9_000), make_sizes(9_000)]
     assert choose_cuts(recorded, 1_000, 0, RequestRoom(tokens=16_000)).is_empty
-    counted = [make_sizes(9_000, input_tokens=1_000), make_sizes(9_000, input_tokens=10_000), make_sizes(9_000)]
-    assert choose_cuts(counted, 1_000, 0, RequestRoom(tokens=16_000)).results == {(0, 0): 0, (1, 0): 0}
+    counted = [
+        make_sizes(9_000, input_tokens=1_000),
+        make_sizes(9_000, input_tokens=10_000),
+        make_sizes(9_000),
+    ]
+    assert choose_cuts(counted, 1_000, 0, RequestRoom(tokens=16_000)).results == {
+        (0, 0): 0,
+        (1, 0): 0,
+    }
 
 
 def test_the_oldest_texts_are_shortened_if_results_are_not_sufficient() -> None:
-    recorded = [make_sizes(text=20_000), make_sizes(text=20_000), make_sizes(text=20_000), make_sizes(100)]
+    recorded = [
+        make_sizes(text=20_000),
+        make_sizes(text=20_000),
+        make_sizes(text=20_000),
+        make_sizes(100),
+    ]
     assert choose_cuts(recorded, 1_000, 0, RequestRoom(tokens=16_000)).texts == {0, 1}
 
 
@@ -313,8 +375,12 @@ def test_earlier_cuts_are_not_reported_again() -> None:
     assert again.added is None
 
 
-def test_a_context_size_that_the_server_reports_applies_to_later_requests(many: Workshop, model: ModelServer) -> None:
-    message = "request (24176 tokens) exceeds the available context size (4096 tokens), try increasing it"
+def test_a_context_size_that_the_server_reports_applies_to_later_requests(
+    many: Workshop, model: ModelServer
+) -> None:
+    message = (
+        "request (24176 tokens) exceeds the available context size (4096 tokens), try increasing it"
+    )
     error = {
         "code": 400,
         "message": message,
@@ -323,10 +389,14 @@ def test_a_context_size_that_the_server_reports_applies_to_later_requests(many: 
         "n_ctx": 4096,
     }
     searches = [
-        Response(calls=(Call("data__searchRecords", {"limit": 50 + each, "text": "Company"}),)) for each in range(7)
+        Response(calls=(Call("data__searchRecords", {"limit": 50 + each, "text": "Company"}),))
+        for each in range(7)
     ]
     model.enqueue(
-        *searches[:5], Response(status=400, body=json.dumps({"error": error})), *searches[5:], Response(text="Done.")
+        *searches[:5],
+        Response(status=400, body=json.dumps({"error": error})),
+        *searches[5:],
+        Response(text="Done."),
     )
     run = run_to_end(many)
     assert (run.status, run.answer) == (RunStatus.SUCCEEDED, "Done."), run.problem

@@ -1,4 +1,5 @@
-"""Tools made of tools: inner calls run without approval or not at all; each step of a recipe gets its own card."""
+"""Tools made of tools: inner calls run without approval or not at all; each step of a recipe gets
+its own card."""
 
 from typing import Any
 
@@ -30,7 +31,10 @@ from tests.workshop import (
 from tools.contract import storable_json
 from tools.office.records.models import Record
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("conversation_cache_is_checked")]
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("conversation_cache_is_checked"),
+]
 
 ADD = {"operation": "add", "a": 1, "b": 2}
 
@@ -60,18 +64,28 @@ class TestAnInnerCall:
         run = workshop.work()
         parent, sibling, child = calls(run)
         assert (run.status, statuses(run)) == (RunStatus.SUCCEEDED, [CallStatus.SUCCEEDED] * 3)
-        assert (child.parent_call_id, child.tool, child.pass_number) == (parent.pk, "utility.calculate", 1)
+        assert (child.parent_call_id, child.tool, child.pass_number) == (
+            parent.pk,
+            "utility.calculate",
+            1,
+        )
         assert sibling.parent_call_id is None
         assert data_of(parent)[0]["data"] == data_of(child)
-        (begun,) = [line for line in payloads(run, "tool_start") if line["call_id"] == str(child.pk)]
+        (begun,) = [
+            line for line in payloads(run, "tool_start") if line["call_id"] == str(child.pk)
+        ]
         assert begun["parent_call_id"] == str(parent.pk)
 
     def test_gets_an_index_in_the_pass_of_its_caller(self, workshop: Workshop) -> None:
-        workshop.play(asking(*[call("probe.clock")] * 3), asking(composed("utility.calculate", ADD)))
+        workshop.play(
+            asking(*[call("probe.clock")] * 3), asking(composed("utility.calculate", ADD))
+        )
         places = [(row.pass_number, row.index) for row in calls(workshop.work())]
         assert places == [(1, 0), (1, 1), (1, 2), (2, 0), (2, 1)]
 
-    def test_of_a_write_is_refused_and_not_recorded(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_of_a_write_is_refused_and_not_recorded(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         workshop.play(asking(composed("probe.effect", {"name": "a"})))
         (parent,) = calls(workshop.work())
         assert data_of(parent)[0]["error"]["code"] == "OPERATION_NOT_ALLOWED"
@@ -86,13 +100,17 @@ class TestAnInnerCall:
             ("utility.calculate", {}, "MISSING_PARAM"),
         ],
     )
-    def test_passes_the_same_gate(self, workshop: Workshop, tool: str, params: dict[str, Any], code: str) -> None:
+    def test_passes_the_same_gate(
+        self, workshop: Workshop, tool: str, params: dict[str, Any], code: str
+    ) -> None:
         workshop.play(asking(composed(tool, params)))
         (parent,) = calls(workshop.work())
         assert data_of(parent)[0]["error"]["code"] == code
 
     def test_can_fail_without_failing_its_parent(self, workshop: Workshop) -> None:
-        workshop.play(asking(composed("utility.calculate", {"operation": "divide", "a": 1, "b": 0})))
+        workshop.play(
+            asking(composed("utility.calculate", {"operation": "divide", "a": 1, "b": 0}))
+        )
         parent, child = calls(workshop.work())
         assert (parent.status, child.status) == (CallStatus.SUCCEEDED, CallStatus.FAILED)
 
@@ -118,7 +136,9 @@ class TestAnInnerCall:
         (row,) = calls(workshop.drive(run))
         assert (row.status, error_code(row)) == (CallStatus.FAILED, "OPERATION_NOT_ALLOWED")
 
-    def test_does_not_start_once_the_run_is_cancelled(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_does_not_start_once_the_run_is_cancelled(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         recorder.hold("before")
         inner = {"inner": "probe.gate", "params": {"name": "before"}}
         workshop.play(asking(call("probe.composed", **inner, times=2)))
@@ -136,7 +156,9 @@ class TestAnInnerCall:
         run = workshop.submit()
         lease.give_back(die_while_executing(run))
         (parent,) = calls(run)
-        refused = prepare_call(load_context(run.pk), parent).context.call_tool("utility.calculate", ADD)
+        refused = prepare_call(load_context(run.pk), parent).context.call_tool(
+            "utility.calculate", ADD
+        )
         assert refused.error is not None
         assert (refused.error.code, calls(run)) == ("WORKER_LOST", [parent])
 
@@ -166,10 +188,16 @@ class TestAnInnerCall:
         run = workshop.drive(lose_worker(run))
         assert run.status == RunStatus.SUCCEEDED
         parent, lost, repeated = calls(run)
-        assert (lost.status, error_code(lost), lost.attempts) == (CallStatus.FAILED, "WORKER_LOST", 1)
+        assert (lost.status, error_code(lost), lost.attempts) == (
+            CallStatus.FAILED,
+            "WORKER_LOST",
+            1,
+        )
         assert (parent.attempts, repeated.status) == (2, CallStatus.SUCCEEDED)
 
-    def test_that_outlasts_its_caller_is_abandoned_with_it(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_that_outlasts_its_caller_is_abandoned_with_it(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         recorder.hold("slow")
         inner = {"inner": "probe.gate", "params": {"name": "slow"}, "times": 2}
         workshop.play(asking(call("probe.composedBriefly", **inner)))
@@ -182,7 +210,9 @@ class TestAnInnerCall:
 
     def test_is_judged_by_current_permissions(self, workshop: Workshop, recorder: Recorder) -> None:
         recorder.hold("first")
-        workshop.play(asking(call("probe.composed", inner="probe.gate", params={"name": "first"}, times=2)))
+        workshop.play(
+            asking(call("probe.composed", inner="probe.gate", params={"name": "first"}, times=2))
+        )
         run = workshop.submit()
         with workshop.driving(run):
             recorder.await_arrival("first")
@@ -193,10 +223,14 @@ class TestAnInnerCall:
 
     def test_is_not_shown_to_the_model(self, workshop: Workshop, model: ModelServer) -> None:
         params = {"inner": "utility.calculate", "params": ADD}
-        model.script(Response(calls=(Call("probe.composed", params, id="c1"),)), Response(text="Done."))
+        model.script(
+            Response(calls=(Call("probe.composed", params, id="c1"),)), Response(text="Done.")
+        )
         run = workshop.work()
         assert len(calls(run)) == 2
-        answered_ids = [one["tool_call_id"] for one in model.requests[-1]["messages"] if one["role"] == "tool"]
+        answered_ids = [
+            one["tool_call_id"] for one in model.requests[-1]["messages"] if one["role"] == "tool"
+        ]
         assert answered_ids == ["c1"]
 
 
@@ -210,14 +244,19 @@ class TestARecipe:
         "Recipe: a list of steps, each judged, approved and recorded",
         "agents/runs/engine/suspension.py",
     )
-    def test_stops_at_the_card_of_its_step_and_continues_once_approved(self, workshop: Workshop) -> None:
+    def test_stops_at_the_card_of_its_step_and_continues_once_approved(
+        self, workshop: Workshop
+    ) -> None:
         record = workshop.record(name="Acme")
         workshop.play(asking(recipe(record)), answer="Done.")
         run = workshop.work()
         parent, look, rename = calls(run)
         assert (run.status, run.lease_owner) == (RunStatus.WAITING, "")
         assert (parent.status, look.status) == (CallStatus.SUSPENDED, CallStatus.SUCCEEDED)
-        assert (rename.status, rename.params["to"]) == (CallStatus.AWAITING_APPROVAL, "New (was Acme)")
+        assert (rename.status, rename.params["to"]) == (
+            CallStatus.AWAITING_APPROVAL,
+            "New (was Acme)",
+        )
         assert {look.parent_call_id, rename.parent_call_id} == {parent.pk}
         card = workshop.card(run)
         assert card.preview["targets"][0]["after"] == {"name": "New (was Acme)"}
@@ -270,7 +309,9 @@ class TestARecipe:
             RunStatus.SUCCEEDED,
             [CallStatus.FAILED, CallStatus.SUCCEEDED, CallStatus.SUCCEEDED],
         )
-        assert error_code(calls(run)[0]) == ("TOOL_DISABLED" if forbid == "stop" else "NOT_PERMITTED")
+        assert error_code(calls(run)[0]) == (
+            "TOOL_DISABLED" if forbid == "stop" else "NOT_PERMITTED"
+        )
 
     def test_that_raises_hides_the_exception_text(self, workshop: Workshop) -> None:
         workshop.play(asking(recipe(workshop.record(), is_broken=True)))
@@ -334,7 +375,8 @@ class TestARecipe:
 class TestSessionData:
     def test_is_available_to_later_calls_of_the_run(self, workshop: Workshop) -> None:
         workshop.play(
-            asking(call("probe.remember", key="seen", value=1)), asking(call("probe.remember", key="seen", value=2))
+            asking(call("probe.remember", key="seen", value=1)),
+            asking(call("probe.remember", key="seen", value=2)),
         )
         run = workshop.work()
         assert [data_of(row) for row in calls(run)] == [{}, {"seen": [1]}]
@@ -344,8 +386,14 @@ class TestSessionData:
         workshop.play(*[asking(call("probe.remember", key=key, value=1)) for key in ("a", "b")])
         assert workshop.work().session == {"a": [1], "b": [1]}
 
-    @feature("Tool contract", "Session data, shared by the tools of one run", "agents/runs/engine/context.py")
-    def test_of_parallel_calls_is_merged_by_key(self, workshop: Workshop, recorder: Recorder) -> None:
+    @feature(
+        "Tool contract",
+        "Session data, shared by the tools of one run",
+        "agents/runs/engine/context.py",
+    )
+    def test_of_parallel_calls_is_merged_by_key(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         recorder.hold("both")
         workshop.play(
             asking(*[call("probe.remember", key=key, value=1, gate="both") for key in ("a", "b")]),
@@ -358,7 +406,8 @@ class TestSessionData:
 
     def test_can_be_deleted(self, workshop: Workshop) -> None:
         workshop.play(
-            asking(call("probe.remember", key="a", value=1)), asking(call("probe.remember", key="a", value="forget"))
+            asking(call("probe.remember", key="a", value=1)),
+            asking(call("probe.remember", key="a", value="forget")),
         )
         assert workshop.work().session == {}
 

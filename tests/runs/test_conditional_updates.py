@@ -1,4 +1,5 @@
-"""A change affects only its own call, card and run, and only if they have not changed since it was decided."""
+"""A change affects only its own call, card and run, and only if they have not changed since it was
+decided."""
 
 import pytest
 
@@ -10,7 +11,16 @@ from agents.runs.engine.transaction import run_transaction
 from agents.runs.engine.unknown_outcomes import mark_outcome_unknown
 from agents.runs.models import Approval, ApprovalStatus, CallStatus, Run, RunStatus, ToolCall
 from agents.worker.sweeper import sweep_once
-from tests.workshop import Workshop, again, asking, call, calls, die_while_executing, lose_worker, statuses
+from tests.workshop import (
+    Workshop,
+    again,
+    asking,
+    call,
+    calls,
+    die_while_executing,
+    lose_worker,
+    statuses,
+)
 from tests.workshop.colleagues import ask, may_ask
 from tools.contract import ErrorCode, Preview, Question, ToolError, ToolResult
 
@@ -47,7 +57,9 @@ class TestAnExecutingCall:
         first, _ = executing
         assert first.exec_epoch is not None
         with run_transaction(first.run_id) as tx:
-            assert not record_result(tx, first, CallExecution(first.exec_epoch - 1, ToolResult.ok(), 0))
+            assert not record_result(
+                tx, first, CallExecution(first.exec_epoch - 1, ToolResult.ok(), 0)
+            )
         assert not can_suspend(first, first.exec_epoch - 1)
         assert status_of(first) == [CallStatus.EXECUTING]
         lose_worker(first.run)
@@ -84,7 +96,9 @@ class TestACard:
         workshop.play(asking(call("probe.effect", name="a"), call("probe.effect", name="b")))
         return workshop.cards(workshop.work())
 
-    def test_cannot_be_replaced_or_withdrawn_once_decided(self, workshop: Workshop, cards: list[Approval]) -> None:
+    def test_cannot_be_replaced_or_withdrawn_once_decided(
+        self, workshop: Workshop, cards: list[Approval]
+    ) -> None:
         card, _ = cards
         workshop.deny(Approval.objects.get(pk=card.pk))
         with run_transaction(card.run_id) as tx:

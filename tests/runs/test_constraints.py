@@ -12,7 +12,16 @@ from django.db.models.functions import Now
 
 from agents.accounts.models import AuditEntry, AuditHead, Membership
 from agents.employees.models import Employee, Grant
-from agents.runs.models import Approval, ApprovalStatus, CallStatus, Event, Message, Pass, Run, ToolCall
+from agents.runs.models import (
+    Approval,
+    ApprovalStatus,
+    CallStatus,
+    Event,
+    Message,
+    Pass,
+    Run,
+    ToolCall,
+)
 from tests.frozen_rows import freeze_ended_rows, thaw_ended_rows
 from tests.workshop import Workshop, asking, call, calls
 
@@ -30,7 +39,13 @@ def _without_triggers(transactional_db: None) -> Iterator[None]:
 @pytest.fixture
 def run(workshop: Workshop) -> Run:
     """A waiting run with a read that succeeded, a write that awaits approval, and another."""
-    workshop.play(asking(call("probe.sleep", ms=0), call("probe.effect", name="a"), call("probe.effect", name="b")))
+    workshop.play(
+        asking(
+            call("probe.sleep", ms=0),
+            call("probe.effect", name="a"),
+            call("probe.effect", name="b"),
+        )
+    )
     return workshop.work()
 
 
@@ -46,7 +61,8 @@ def refuses_change(row: models.Model, **columns: Any) -> bool:
 
 
 def refuses_copy(row: models.Model, **columns: Any) -> bool:
-    """Return True if the database refuses a copy that differs only in these columns; no copy remains."""
+    """Return True if the database refuses a copy that differs only in these columns; no copy
+    remains."""
     copy = type(row)._default_manager.get(pk=row.pk)
     copy.pk = None
     for name, value in columns.items():
@@ -83,7 +99,9 @@ class TestARun:
         assert refuses_copy(run)
         assert not refuses_copy(run, client_request_id="")
 
-    def test_protects_its_employee_and_its_people_from_deletion(self, run: Run, workshop: Workshop) -> None:
+    def test_protects_its_employee_and_its_people_from_deletion(
+        self, run: Run, workshop: Workshop
+    ) -> None:
         with pytest.raises(ProtectedError):
             workshop.employee.delete()
         with pytest.raises(ProtectedError):
@@ -114,7 +132,15 @@ class TestAToolCall:
         read, write, _ = calls(run)
         assert refuses_change(read, finished_at=None)
         assert refuses_change(write, finished_at=Now())
-        for status in ("succeeded", "failed", "denied", "expired", "cancelled", "rejected", "duplicate"):
+        for status in (
+            "succeeded",
+            "failed",
+            "denied",
+            "expired",
+            "cancelled",
+            "rejected",
+            "duplicate",
+        ):
             assert refuses_change(write, status=status)
 
     def test_that_is_terminal_requires_a_tool_message(self, run: Run) -> None:
@@ -135,7 +161,10 @@ class TestAToolCall:
 class TestAnApproval:
     def test_is_the_only_open_one_of_its_call(self, run: Run, workshop: Workshop) -> None:
         card = workshop.card(run)
-        person: dict[str, Any] = {"decided_by": workshop.approver.user, "decided_at": card.requested_at}
+        person: dict[str, Any] = {
+            "decided_by": workshop.approver.user,
+            "decided_at": card.requested_at,
+        }
         assert refuses_copy(card, sequence=2)
         assert refuses_copy(card, sequence=2, status=ApprovalStatus.APPROVED, **person)
         assert not refuses_copy(card, sequence=2, status=ApprovalStatus.SUPERSEDED)
@@ -158,7 +187,9 @@ class TestAnApproval:
         assert refuses_copy(workshop.card(run), status=ApprovalStatus.SUPERSEDED)
 
     @pytest.mark.parametrize("status", ["approved", "denied", "answered", "consumed"])
-    def test_that_is_decided_requires_a_person_and_a_time(self, run: Run, workshop: Workshop, status: str) -> None:
+    def test_that_is_decided_requires_a_person_and_a_time(
+        self, run: Run, workshop: Workshop, status: str
+    ) -> None:
         card = workshop.card(run)
         used = {"consumed_at": Now()} if status == "consumed" else {}
         assert refuses_change(card, status=status, **used)
@@ -176,7 +207,9 @@ class TestAnApproval:
 
 
 class TestSequenceNumbers:
-    def test_of_events_messages_passes_and_audit_entries_are_unique(self, run: Run, workshop: Workshop) -> None:
+    def test_of_events_messages_passes_and_audit_entries_are_unique(
+        self, run: Run, workshop: Workshop
+    ) -> None:
         workshop.deny(workshop.card(run))
         for model in (Event, Message, Pass):
             first = model._default_manager.filter(run=run).first()
@@ -211,7 +244,9 @@ class TestPeopleAndEmployees:
         with pytest.raises(IntegrityError), transaction.atomic():
             Employee.objects.filter(pk=workshop.employee.pk).update(organization_id=999_999_999)
         with pytest.raises(IntegrityError), transaction.atomic():
-            Membership.objects.create(organization_id=999_999_999, user=User.objects.create_user("lost"))
+            Membership.objects.create(
+                organization_id=999_999_999, user=User.objects.create_user("lost")
+            )
 
 
 def test_every_status_of_a_call_is_either_terminal_or_open(run: Run) -> None:
@@ -225,9 +260,12 @@ def test_every_status_of_a_call_is_either_terminal_or_open(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    "model", [model for model in apps.get_models() if model.__module__.startswith(("agents.", "tools."))]
+    "model",
+    [model for model in apps.get_models() if model.__module__.startswith(("agents.", "tools."))],
 )
-def test_every_constraint_and_index_of_a_model_is_in_the_database(model: type[models.Model]) -> None:
+def test_every_constraint_and_index_of_a_model_is_in_the_database(
+    model: type[models.Model],
+) -> None:
     """A migration may drop one along with another of the same column."""
     named = {one.name for one in (*model._meta.indexes, *model._meta.constraints)}
     with connection.cursor() as cursor:

@@ -29,10 +29,18 @@ def describe(workshop: Workshop) -> dict[str, Any]:
 
 
 class TestTheContextOfACall:
-    @feature("Tool contract", "A tool learns whether it runs in development or production", "tools/contract/context.py")
+    @feature(
+        "Tool contract",
+        "A tool learns whether it runs in development or production",
+        "tools/contract/context.py",
+    )
     @pytest.mark.parametrize(("debug", "name"), [("on", "development"), ("off", "production")])
-    def test_contains_the_environment(self, workshop: Workshop, settings: Settings, debug: str, name: str) -> None:
-        settings.GADGET_ENVIRONMENT = SiteSettings({"DEBUG": debug}, settings.BASE_DIR).environment_name
+    def test_contains_the_environment(
+        self, workshop: Workshop, settings: Settings, debug: str, name: str
+    ) -> None:
+        settings.GADGET_ENVIRONMENT = SiteSettings(
+            {"DEBUG": debug}, settings.BASE_DIR
+        ).environment_name
         assert describe(workshop)["environment"] == name
 
     @feature(
@@ -40,7 +48,9 @@ class TestTheContextOfACall:
         "A tool learns the language, time zone and units that the person of the run has chosen",
         "agents/accounts/preferences.py, agents/web/views/preferences.py",
     )
-    def test_contains_the_preferences_of_the_person_who_started_the_run(self, workshop: Workshop) -> None:
+    def test_contains_the_preferences_of_the_person_who_started_the_run(
+        self, workshop: Workshop
+    ) -> None:
         assert describe(workshop)["preferences"] == {}
         save_preferences(workshop.operator, "de-CH", "metric")
         save_time_zone(workshop.operator, "Europe/Zurich")

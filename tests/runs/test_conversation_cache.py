@@ -52,7 +52,9 @@ def test_a_recorded_pass_is_loaded_once(workshop: Workshop) -> None:
 def test_only_new_passes_are_loaded(workshop: Workshop) -> None:
     known = []
 
-    def record_params(execute: Callable[..., Any], sql: str, params: Sequence[int], many: bool, context: Any) -> Any:
+    def record_params(
+        execute: Callable[..., Any], sql: str, params: Sequence[int], many: bool, context: Any
+    ) -> Any:
         if '"runs_pass"."response"' in sql:
             known.append(tuple(params))
         return execute(sql, params, many, context)
@@ -60,7 +62,9 @@ def test_only_new_passes_are_loaded(workshop: Workshop) -> None:
     workshop.play(*(asking(call("probe.sleep", ms=number)) for number in range(3)))
     with connection.execute_wrapper(record_params):
         run = workshop.work()
-    assert [sorted(params) for params in known] == [sorted((run.pk, number)) for number in (0, 0, 1, 2)]
+    assert [sorted(params) for params in known] == [
+        sorted((run.pk, number)) for number in (0, 0, 1, 2)
+    ]
 
 
 def test_a_pass_with_an_open_call_is_not_loaded(workshop: Workshop) -> None:

@@ -1,4 +1,5 @@
-"""The correlation id of a request goes through its run, the runs of colleagues, the log and the model's requests."""
+"""The correlation id of a request goes through its run, the runs of colleagues, the log and the
+model's requests."""
 
 from __future__ import annotations
 
@@ -53,7 +54,9 @@ class TestTheCorrelationId:
         assert "correlation_id" not in get_contextvars()
 
     @pytest.mark.parametrize("of_request", ["order-4711", ""])
-    def test_of_a_delegating_run_is_passed_to_the_delegated_one(self, workshop: Workshop, of_request: str) -> None:
+    def test_of_a_delegating_run_is_passed_to_the_delegated_one(
+        self, workshop: Workshop, of_request: str
+    ) -> None:
         kim = hire(workshop, "Kim", asking(call(Describe.name)))
         Grant.objects.create(employee=kim, tool=Describe.name)
         may_delegate(workshop.employee, kim)
@@ -81,14 +84,22 @@ class TestTheCorrelationId:
 def test_the_id_is_passed_from_rest_to_log_and_model_by_real_processes(
     workshop: Workshop, model: ModelServer, installation: Installation
 ) -> None:
-    model.enqueue(Response(calls=(Call(Describe.name),)), Response(text="Done."), Response(text="Done."))
+    model.enqueue(
+        Response(calls=(Call(Describe.name),)), Response(text="Done."), Response(text="Done.")
+    )
     installation.start_web()
     worker = installation.start_worker()
     _, token = issue_token(workshop.operator, "test")
-    sent = {"X-Request-ID": "order-4711", "Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    sent = {
+        "X-Request-ID": "order-4711",
+        "Authorization": f"Bearer {token}",
+        "Content-Type": "application/json",
+    }
     body = json.dumps({"employee_id": str(workshop.employee.pk), "task": "Work"}).encode()
     for given in ("order-4711", "run-7"):
-        request = urllib.request.Request(f"{installation.url}/api/runs", body, {**sent, "X-Request-ID": given})
+        request = urllib.request.Request(
+            f"{installation.url}/api/runs", body, {**sent, "X-Request-ID": given}
+        )
         with urllib.request.urlopen(request, timeout=30) as response:
             answered, run = response.headers["X-Request-ID"], Run.objects.latest("pk")
             assert json.load(response)["correlation_id"] == answered == run.correlation_id

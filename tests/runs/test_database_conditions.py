@@ -1,4 +1,5 @@
-"""If the database is locked, full, read-only or starting, the engine waits and counts no failure of a run."""
+"""If the database is locked, full, read-only or starting, the engine waits and counts no failure of
+a run."""
 
 from __future__ import annotations
 
@@ -16,12 +17,34 @@ from agents.runs.engine.next_step import ENGINE_FAILED
 from agents.runs.models import CallStatus, Run, RunStatus
 from agents.worker import sweeper
 from tests.recorder import Recorder
-from tests.workshop import Workshop, again, asking, call, calls, eventually, make_due, statuses, write_in_flight
-from tests.workshop.conditions import Provoke, be_full, be_locked, be_read_only, impatience, locked_database, say
+from tests.workshop import (
+    Workshop,
+    again,
+    asking,
+    call,
+    calls,
+    eventually,
+    make_due,
+    statuses,
+    write_in_flight,
+)
+from tests.workshop.conditions import (
+    Provoke,
+    be_full,
+    be_locked,
+    be_read_only,
+    impatience,
+    locked_database,
+    say,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-CONDITIONS = [(be_locked, "holds a lock"), (be_read_only, "read-only"), (be_full, "database disk is full")]
+CONDITIONS = [
+    (be_locked, "holds a lock"),
+    (be_read_only, "read-only"),
+    (be_full, "database disk is full"),
+]
 STATES = {
     "53300": "no free connections or memory",
     "57014": "holds a lock",
@@ -44,7 +67,9 @@ def end_driving(run: Run, provoke: Provoke) -> Run:
 
 
 @pytest.mark.parametrize(("provoke", "text"), CONDITIONS)
-def test_a_driver_gives_its_run_back_and_reports_the_condition(workshop: Workshop, provoke: Provoke, text: str) -> None:
+def test_a_driver_gives_its_run_back_and_reports_the_condition(
+    workshop: Workshop, provoke: Provoke, text: str
+) -> None:
     run = end_driving(workshop.submit(), provoke)
     assert run.crash_count == 0
     assert text in run.problem
@@ -112,7 +137,9 @@ class TestATransactionalWrite:
 
 
 class TestTheSweeper:
-    def test_ends_its_sweep_at_the_first_condition(self, workshop: Workshop, caplog: pytest.LogCaptureFixture) -> None:
+    def test_ends_its_sweep_at_the_first_condition(
+        self, workshop: Workshop, caplog: pytest.LogCaptureFixture
+    ) -> None:
         runs = [workshop.submit() for _ in range(3)]
         for run in runs:
             assert lease.acquire(run.pk)

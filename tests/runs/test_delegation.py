@@ -49,13 +49,21 @@ from tests.workshop.colleagues import (
 )
 from tests.workshop.invariants import assert_invariants
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("conversation_cache_is_checked")]
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("conversation_cache_is_checked"),
+]
 
 
 @pytest.fixture
 def kim(workshop: Workshop) -> Employee:
     """A colleague to whom the workshop's employee may delegate tasks, and delegates one."""
-    colleague = hire(workshop, "Kim", asking(call("utility.calculate", operation="add", a=1, b=2)), answer="It is 3.")
+    colleague = hire(
+        workshop,
+        "Kim",
+        asking(call("utility.calculate", operation="add", a=1, b=2)),
+        answer="It is 3.",
+    )
     may_delegate(workshop.employee, colleague)
     workshop.play(asking(delegate("Kim", "Add one and two")))
     return colleague
@@ -70,13 +78,28 @@ def find_refusal_code(workshop: Workshop) -> str:
 
 
 class TestADelegatedTask:
-    def test_is_a_separate_run_and_the_parent_holds_no_worker(self, workshop: Workshop, kim: Employee) -> None:
+    def test_is_a_separate_run_and_the_parent_holds_no_worker(
+        self, workshop: Workshop, kim: Employee
+    ) -> None:
         run = workshop.work()
-        assert (run.status, run.lease_owner, statuses(run)) == (RunStatus.WAITING, "", [CallStatus.SUSPENDED])
+        assert (run.status, run.lease_owner, statuses(run)) == (
+            RunStatus.WAITING,
+            "",
+            [CallStatus.SUSPENDED],
+        )
         child = child_of(run)
-        assert (child.employee, child.origin, child.task, child.depth) == (kim, Origin.DELEGATE, "Add one and two", 1)
+        assert (child.employee, child.origin, child.task, child.depth) == (
+            kim,
+            Origin.DELEGATE,
+            "Add one and two",
+            1,
+        )
         assert (child.created_by, child.parent_call) == (run.created_by, calls(run)[0])
-        assert (child.status, child.mode, child.max_passes) == (RunStatus.QUEUED, kim.mode, kim.max_passes)
+        assert (child.status, child.mode, child.max_passes) == (
+            RunStatus.QUEUED,
+            kim.mode,
+            kim.max_passes,
+        )
         assert payloads(child, "run_started") == [{"by": "Dana", "parent_run_id": str(run.pk)}]
         assert payloads(run, "tool_progress")[0]["run_id"] == str(child.pk)
 
@@ -98,7 +121,9 @@ class TestADelegatedTask:
         }
         assert event_types(run).count("tool_result") == 1
 
-    def test_is_collected_by_the_sweeper_if_the_hint_is_lost(self, workshop: Workshop, kim: Employee) -> None:
+    def test_is_collected_by_the_sweeper_if_the_hint_is_lost(
+        self, workshop: Workshop, kim: Employee
+    ) -> None:
         run = workshop.work()
         workshop.drive(child_of(run))
         assert again(run).status == RunStatus.WAITING
@@ -133,14 +158,18 @@ class TestADelegatedTask:
         assert (row.status, error_code(row)) == (CallStatus.FAILED, "SUBAGENT_FAILED")
         assert "Kim did not finish the task: out of passes" in row.content
 
-    def test_that_a_person_cancels_makes_the_call_fail(self, workshop: Workshop, kim: Employee) -> None:
+    def test_that_a_person_cancels_makes_the_call_fail(
+        self, workshop: Workshop, kim: Employee
+    ) -> None:
         run = workshop.work()
         workshop.cancel(child_of(run))
         assert workshop.drive(run).status == RunStatus.SUCCEEDED
         assert error_code(calls(run)[0]) == "SUBAGENT_FAILED"
         assert "cancelled" in calls(run)[0].content
 
-    def test_can_write_with_a_card_of_its_own(self, workshop: Workshop, kim: Employee, recorder: Recorder) -> None:
+    def test_can_write_with_a_card_of_its_own(
+        self, workshop: Workshop, kim: Employee, recorder: Recorder
+    ) -> None:
         kim.model = hire(workshop, "Copy", asking(call("probe.effect", name="a"))).model
         kim.save()
         run = workshop.work()
@@ -151,7 +180,9 @@ class TestADelegatedTask:
         assert workshop.drive(run).status == RunStatus.SUCCEEDED
         assert list(recorder.effects.values()) == [1]
 
-    def test_runs_in_parallel_with_a_read_and_a_question(self, workshop: Workshop, kim: Employee) -> None:
+    def test_runs_in_parallel_with_a_read_and_a_question(
+        self, workshop: Workshop, kim: Employee
+    ) -> None:
         Grant.objects.create(employee=workshop.employee, tool="employee.askHuman")
         read = call("utility.calculate", operation="add", a=1, b=2)
         workshop.play(asking(delegate(), read, ask("Which?")))
@@ -172,16 +203,23 @@ class TestADelegatedTask:
         assert child_of(run).deadline_at == run.deadline_at
         Run.objects.filter(pk=run.pk).update(deadline_at=Now() - timedelta(seconds=1))
         sweep_once()
-        assert (again(run).exit_reason, child_of(run).status) == (ExitReason.DEADLINE, RunStatus.CANCELLED)
+        assert (again(run).exit_reason, child_of(run).status) == (
+            ExitReason.DEADLINE,
+            RunStatus.CANCELLED,
+        )
 
-    def test_is_started_once_despite_the_loss_of_the_worker(self, workshop: Workshop, kim: Employee) -> None:
+    def test_is_started_once_despite_the_loss_of_the_worker(
+        self, workshop: Workshop, kim: Employee
+    ) -> None:
         run = workshop.submit()
         die_while_executing(run)
         lose_worker(run)
         assert workshop.drive(run).status == RunStatus.WAITING
         assert child_of(run).parent_call == calls(run)[0]
 
-    def test_resumed_by_a_person_does_not_affect_the_parent(self, workshop: Workshop, kim: Employee) -> None:
+    def test_resumed_by_a_person_does_not_affect_the_parent(
+        self, workshop: Workshop, kim: Employee
+    ) -> None:
         run = drive_all(workshop, workshop.submit())
         child = child_of(run)
         assert workshop.say(child, "And two and two?").status == RunStatus.QUEUED
@@ -191,7 +229,9 @@ class TestADelegatedTask:
 
     def test_can_be_delegated_further(self, workshop: Workshop, kim: Employee) -> None:
         lee = hire(workshop, "Lee", answer="From Lee.")
-        script = hire(workshop, "Copy", asking(delegate("Lee", "Yours")), answer="{{ calls[0].data.answer }}")
+        script = hire(
+            workshop, "Copy", asking(delegate("Lee", "Yours")), answer="{{ calls[0].data.answer }}"
+        )
         kim.model = script.model
         kim.save()
         may_delegate(kim, lee)
@@ -210,7 +250,9 @@ class TestADelegationIsRefused:
         may_delegate(workshop.employee)
         assert find_refusal_code(workshop) == "NOT_PERMITTED"
 
-    def test_to_an_employee_of_another_organization(self, workshop: Workshop, kim: Employee) -> None:
+    def test_to_an_employee_of_another_organization(
+        self, workshop: Workshop, kim: Employee
+    ) -> None:
         foreign = hire(build_workshop("globex"), "Zoe")
         may_delegate(workshop.employee, kim, foreign)
         workshop.play(asking(delegate("Zoe")))
@@ -218,7 +260,9 @@ class TestADelegationIsRefused:
         assert error_code(calls(run)[0]) == "NOT_PERMITTED"
         assert not Run.objects.filter(employee=foreign).exists()
 
-    @pytest.mark.parametrize("column", [{"is_active": False}, {"stopped_at": Now(), "stopped_by": "acme-admin"}])
+    @pytest.mark.parametrize(
+        "column", [{"is_active": False}, {"stopped_at": Now(), "stopped_by": "acme-admin"}]
+    )
     def test_to_an_inactive_or_stopped_employee(
         self, workshop: Workshop, kim: Employee, column: dict[str, object]
     ) -> None:
@@ -267,18 +311,25 @@ class TestADelegationIsRefused:
     def test_without_the_grant(self, workshop: Workshop, kim: Employee) -> None:
         Grant.objects.filter(employee=workshop.employee, tool=DELEGATE).delete()
         run = workshop.work()
-        assert (statuses(run), error_code(calls(run)[0])) == ([CallStatus.REJECTED], "NOT_PERMITTED")
+        assert (statuses(run), error_code(calls(run)[0])) == (
+            [CallStatus.REJECTED],
+            "NOT_PERMITTED",
+        )
 
 
 class TestThePromptForDelegation:
-    def test_lists_the_colleagues(self, workshop: Workshop, kim: Employee, model: ModelServer) -> None:
+    def test_lists_the_colleagues(
+        self, workshop: Workshop, kim: Employee, model: ModelServer
+    ) -> None:
         hire(workshop, "Lee")
         workshop.work()
         content = model.requests[0]["messages"][0]["content"]
         assert "Colleagues to whom you may hand a task:\n- Kim, Researcher" in content
         assert "Lee" not in content
 
-    def test_omits_the_colleagues_without_the_grant(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_omits_the_colleagues_without_the_grant(
+        self, workshop: Workshop, model: ModelServer
+    ) -> None:
         workshop.work()
         assert "Colleagues" not in model.requests[0]["messages"][0]["content"]
 
@@ -337,7 +388,9 @@ class TestACancelledParent:
         assert again(child).status == RunStatus.CANCELLED
         assert not recorder.effects
 
-    def test_does_not_cancel_a_child_that_had_ended_and_was_resumed(self, workshop: Workshop, kim: Employee) -> None:
+    def test_does_not_cancel_a_child_that_had_ended_and_was_resumed(
+        self, workshop: Workshop, kim: Employee
+    ) -> None:
         run = workshop.work()
         child = workshop.drive(child_of(run))
         workshop.cancel(run)
@@ -357,12 +410,18 @@ class TestACancelledParent:
             collect_delegate_results(run.pk)
             sweep_once()
             assert again(run).status == RunStatus.CANCELLED
-            assert again(child).status in (RunStatus.CANCELLED, RunStatus.SUCCEEDED, RunStatus.RUNNING)
+            assert again(child).status in (
+                RunStatus.CANCELLED,
+                RunStatus.SUCCEEDED,
+                RunStatus.RUNNING,
+            )
             assert again(workshop.drive(child)).status in (RunStatus.CANCELLED, RunStatus.SUCCEEDED)
             assert_invariants()
 
 
-def test_an_answered_child_and_two_drivers_of_its_parent_end_the_call_once(workshop: Workshop, kim: Employee) -> None:
+def test_an_answered_child_and_two_drivers_of_its_parent_end_the_call_once(
+    workshop: Workshop, kim: Employee
+) -> None:
     run = workshop.work()
     workshop.drive(child_of(run))
     all_at_once(
@@ -377,7 +436,9 @@ def test_an_answered_child_and_two_drivers_of_its_parent_end_the_call_once(works
     assert (again(run).status, event_types(run).count("tool_result")) == (RunStatus.SUCCEEDED, 1)
 
 
-def test_a_restored_backup_leaves_suspended_calls_unchanged(workshop: Workshop, kim: Employee) -> None:
+def test_a_restored_backup_leaves_suspended_calls_unchanged(
+    workshop: Workshop, kim: Employee
+) -> None:
     Grant.objects.create(employee=workshop.employee, tool="employee.askHuman")
     workshop.play(asking(delegate(), ask("Which?")))
     run = workshop.work()

@@ -1,4 +1,5 @@
-"""A call equal to one that ran already is skipped and reuses its result, until the world may have changed."""
+"""A call equal to one that ran already is skipped and reuses its result, until the world may have
+changed."""
 
 import pytest
 
@@ -22,7 +23,10 @@ from tests.workshop import (
     statuses,
 )
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("conversation_cache_is_checked")]
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("conversation_cache_is_checked"),
+]
 
 ADD = call("utility.calculate", operation="add", a=1, b=2)
 OTHER = call("utility.calculate", operation="add", a=3, b=4)
@@ -35,7 +39,11 @@ def _many_passes(workshop: Workshop) -> None:
 
 
 def names_its_original(duplicate: ToolCall, original: ToolCall) -> bool:
-    return duplicate.status == DUPLICATE and duplicate.duplicate_of_id == original.pk and duplicate.attempts == 0
+    return (
+        duplicate.status == DUPLICATE
+        and duplicate.duplicate_of_id == original.pk
+        and duplicate.attempts == 0
+    )
 
 
 class TestEqualCallsInOnePass:
@@ -46,15 +54,23 @@ class TestEqualCallsInOnePass:
         assert (first.status, other.status) == (SUCCEEDED, SUCCEEDED)
         assert names_its_original(second, first)
         (skipped,) = payloads(run, "tool_skipped")
-        assert skipped == {"call_id": str(second.pk), "tool": second.tool, "duplicate_of": str(first.pk)}
+        assert skipped == {
+            "call_id": str(second.pk),
+            "tool": second.tool,
+            "duplicate_of": str(first.pk),
+        }
 
-    def test_are_equal_regardless_of_key_order_and_omitted_defaults(self, workshop: Workshop) -> None:
+    def test_are_equal_regardless_of_key_order_and_omitted_defaults(
+        self, workshop: Workshop
+    ) -> None:
         full = call("data.searchRecords", limit=100, region="EU")
         workshop.play(asking(call("data.searchRecords", region="EU"), full))
         first, second = calls(workshop.work())
         assert names_its_original(second, first)
 
-    def test_of_a_write_have_one_card_and_one_effect(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_of_a_write_have_one_card_and_one_effect(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         workshop.play(asking(call("probe.effect", name="a"), call("probe.effect", name="a")))
         run = workshop.work()
         (card,) = workshop.cards(run)
@@ -69,7 +85,9 @@ class TestEqualCallsInOnePass:
         workshop.play(asking(call("probe.clock"), call("probe.clock")))
         assert statuses(workshop.work()) == [SUCCEEDED, SUCCEEDED]
 
-    def test_of_a_volatile_write_each_have_a_card_and_an_effect(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_of_a_volatile_write_each_have_a_card_and_an_effect(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         workshop.play(asking(call("probe.knock", name="a"), call("probe.knock", name="a")))
         run = workshop.work()
         for card in workshop.cards(run):
@@ -80,7 +98,11 @@ class TestEqualCallsInOnePass:
 
 
 class TestACallOfAnEarlierPass:
-    @feature("Execution", "Duplicate calls get the earlier result", "agents/runs/engine/requested_calls.py")
+    @feature(
+        "Execution",
+        "Duplicate calls get the earlier result",
+        "agents/runs/engine/requested_calls.py",
+    )
     def test_is_skipped_and_the_run_continues_with_the_others(self, workshop: Workshop) -> None:
         workshop.play(asking(ADD), asking(ADD, OTHER))
         run = workshop.work()
@@ -98,16 +120,24 @@ class TestACallOfAnEarlierPass:
         assert names_its_original(rows[1], rows[0])
         assert names_its_original(rows[3], rows[0])
 
-    def test_is_sent_to_the_model_with_the_earlier_result(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_is_sent_to_the_model_with_the_earlier_result(
+        self, workshop: Workshop, model: ModelServer
+    ) -> None:
         params = {"operation": "add", "a": 1, "b": 2}
         model.script(
             Response(calls=(Call("utility.calculate", params, id="one"),)),
-            Response(calls=(Call("utility.calculate", params, id="two"), Call("probe.clock", id="three"))),
+            Response(
+                calls=(Call("utility.calculate", params, id="two"), Call("probe.clock", id="three"))
+            ),
             Response(text="Three."),
         )
         run = workshop.work()
         assert run.status == RunStatus.SUCCEEDED, run.problem
-        contents = {m["tool_call_id"]: m["content"] for m in model.requests[-1]["messages"] if m["role"] == "tool"}
+        contents = {
+            m["tool_call_id"]: m["content"]
+            for m in model.requests[-1]["messages"]
+            if m["role"] == "tool"
+        }
         assert contents["one"] == contents["two"]
         assert "3" in contents["one"]
 
@@ -116,7 +146,10 @@ class TestAPassOfOnlyDuplicates:
     def test_ends_the_run_with_a_closing_answer(self, workshop: Workshop) -> None:
         workshop.play(asking(ADD), asking(ADD), asking(OTHER), answer="Three, as I said.")
         run = workshop.work()
-        assert (run.status, run.exit_reason) == (RunStatus.SUCCEEDED, ExitReason.ALL_TOOLS_DUPLICATE)
+        assert (run.status, run.exit_reason) == (
+            RunStatus.SUCCEEDED,
+            ExitReason.ALL_TOOLS_DUPLICATE,
+        )
         assert run.answer == "Three, as I said."
         assert statuses(run) == [SUCCEEDED, DUPLICATE]
 
@@ -140,7 +173,9 @@ class TestARead:
     def test_runs_again_after_an_executed_write(self, workshop: Workshop) -> None:
         record = workshop.record()
         search = call("data.searchRecords")
-        workshop.play(asking(search, call("probe.rename", record_id=record.pk, to="New")), asking(search))
+        workshop.play(
+            asking(search, call("probe.rename", record_id=record.pk, to="New")), asking(search)
+        )
         run = workshop.work()
         workshop.approve(workshop.card(run))
         run = workshop.drive(run)
@@ -169,8 +204,12 @@ class TestAFailedCall:
         assert statuses(run) == [FAILED, DUPLICATE]
         assert run.exit_reason == ExitReason.ALL_TOOLS_DUPLICATE
 
-    @pytest.mark.parametrize("code", ["TIMEOUT", "NETWORK_ERROR", "RATE_LIMIT_EXCEEDED", "WORKER_LOST"])
-    def test_can_be_repeated_twice_if_the_failure_is_transient(self, workshop: Workshop, code: str) -> None:
+    @pytest.mark.parametrize(
+        "code", ["TIMEOUT", "NETWORK_ERROR", "RATE_LIMIT_EXCEEDED", "WORKER_LOST"]
+    )
+    def test_can_be_repeated_twice_if_the_failure_is_transient(
+        self, workshop: Workshop, code: str
+    ) -> None:
         fail = call("probe.fail", code=code)
         workshop.play(*[asking(fail)] * 6)
         run = workshop.work()
@@ -178,7 +217,9 @@ class TestAFailedCall:
         assert run.exit_reason == ExitReason.ALL_TOOLS_DUPLICATE
 
     @pytest.mark.parametrize("code", ["RATE_LIMITED", "LIMIT_EXCEEDED"])
-    def test_can_always_be_repeated_if_our_own_limit_refused_it(self, workshop: Workshop, code: str) -> None:
+    def test_can_always_be_repeated_if_our_own_limit_refused_it(
+        self, workshop: Workshop, code: str
+    ) -> None:
         fail = call("probe.fail", code=code)
         workshop.play(*[asking(fail)] * 5)
         assert statuses(workshop.work()) == [FAILED] * 5
@@ -208,7 +249,9 @@ class TestARejectedCall:
         ],
         ids=["unknown", "invalid", "malformed", "preview refused"],
     )
-    def test_makes_the_next_equal_call_a_duplicate(self, workshop: Workshop, rejected: dict[str, object]) -> None:
+    def test_makes_the_next_equal_call_a_duplicate(
+        self, workshop: Workshop, rejected: dict[str, object]
+    ) -> None:
         workshop.play(*[asking(rejected)] * 4)
         run = workshop.work()
         assert statuses(run) == [CallStatus.REJECTED, DUPLICATE]
@@ -254,9 +297,13 @@ class TestADeniedCall:
 
 
 class TestASuccessfulWrite:
-    def test_makes_equal_calls_duplicates_even_after_a_wait(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_makes_equal_calls_duplicates_even_after_a_wait(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         effect = call("probe.effect", name="a")
-        workshop.play(asking(effect), asking(call("probe.effect", name="denied")), asking(effect, ADD))
+        workshop.play(
+            asking(effect), asking(call("probe.effect", name="denied")), asking(effect, ADD)
+        )
         run = workshop.work()
         workshop.approve(workshop.card(run))
         run = workshop.drive(run)
@@ -266,7 +313,9 @@ class TestASuccessfulWrite:
         assert statuses(run) == [SUCCEEDED, CallStatus.DENIED, DUPLICATE, SUCCEEDED]
         assert sum(recorder.effects.values()) == 1
 
-    def test_can_be_requested_again_after_another_write(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_can_be_requested_again_after_another_write(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         effect = call("probe.effect", name="a")
         workshop.play(asking(effect), asking(call("probe.effect", name="b")), asking(effect))
         run = workshop.work()
@@ -275,7 +324,9 @@ class TestASuccessfulWrite:
             run = workshop.drive(run)
         assert statuses(run) == [SUCCEEDED, SUCCEEDED, CallStatus.AWAITING_APPROVAL]
 
-    def test_can_be_requested_again_after_a_message(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_can_be_requested_again_after_a_message(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         workshop.play(asking(call("probe.effect", name="a")))
         run = workshop.work()
         workshop.approve(workshop.card(run))

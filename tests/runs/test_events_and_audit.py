@@ -1,4 +1,5 @@
-"""Events are numbered without gaps in the order of their commits; the audit chain reveals every change to it."""
+"""Events are numbered without gaps in the order of their commits; the audit chain reveals every
+change to it."""
 
 from contextlib import suppress
 from typing import Any
@@ -13,7 +14,17 @@ from agents.runs.events import ToolProgress
 from agents.runs.models import Event, Run
 from agents.runs.models.event import brief_result
 from tests.recorder import Recorder
-from tests.workshop import Workshop, again, all_at_once, asking, build_workshop, call, calls, event_types, payloads
+from tests.workshop import (
+    Workshop,
+    again,
+    all_at_once,
+    asking,
+    build_workshop,
+    call,
+    calls,
+    event_types,
+    payloads,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -34,7 +45,11 @@ class TestNumbersOfEvents:
 
         all_at_once([publish] * 10)
         assert numbers(run) == list(range(1, 62))
-        texts = list(Event.objects.filter(run=run, seq__gt=1).order_by("seq").values_list("payload__text", flat=True))
+        texts = list(
+            Event.objects.filter(run=run, seq__gt=1)
+            .order_by("seq")
+            .values_list("payload__text", flat=True)
+        )
         assert texts == ["one", "two"] * 30, "events of one commit are together"
 
     def test_of_rolled_back_events_are_used_again(self, workshop: Workshop) -> None:
@@ -55,7 +70,9 @@ class TestPayloadsOfEvents:
     def run(self, workshop: Workshop, recorder: Recorder) -> Run:
         """A run with most types of events."""
         sleep = call("probe.sleep", ms=0)
-        asked = asking(sleep, sleep, call("probe.nowhere"), call("probe.effect", name="a"), text="Looking.")
+        asked = asking(
+            sleep, sleep, call("probe.nowhere"), call("probe.effect", name="a"), text="Looking."
+        )
         workshop.play(asked, answer="All done.")
         run = workshop.work()
         workshop.approve(workshop.card(run))
@@ -87,7 +104,13 @@ class TestPayloadsOfEvents:
 
     def test_contain_ids_as_strings(self, run: Run) -> None:
         ids = {str(row.pk) for row in calls(run)}
-        for type_ in ("tool_start", "tool_result", "tool_skipped", "tool_rejected", "approval_requested"):
+        for type_ in (
+            "tool_start",
+            "tool_result",
+            "tool_skipped",
+            "tool_rejected",
+            "approval_requested",
+        ):
             assert {payload["call_id"] for payload in payloads(run, type_)} <= ids, type_
 
     def test_follow_the_order_of_their_facts(self, run: Run) -> None:
@@ -100,7 +123,14 @@ class TestPayloadsOfEvents:
 
 class TestABriefResult:
     def result(self, data: Any, markdown: str = "") -> dict[str, Any]:
-        return {"success": True, "summary": "s", "data": data, "markdown": markdown, "error": None, "metadata": {}}
+        return {
+            "success": True,
+            "summary": "s",
+            "data": data,
+            "markdown": markdown,
+            "error": None,
+            "metadata": {},
+        }
 
     def test_contains_data_up_to_4_kb(self) -> None:
         assert brief_result(self.result("x" * 4000))["data"] == "x" * 4000
@@ -120,7 +150,8 @@ class TestTheAuditChain:
         for number in range(count):
             with transaction.atomic():
                 audit.append(
-                    workshop.organization.pk, [audit.NewEntry("user:me", "did", f"thing:{number}", {"n": number})]
+                    workshop.organization.pk,
+                    [audit.NewEntry("user:me", "did", f"thing:{number}", {"n": number})],
                 )
         return workshop.organization.pk
 
@@ -185,7 +216,9 @@ class TestTheAuditChain:
             raise RuntimeError
         assert (AuditEntry.objects.count(), audit.verify(pk)) == (1, [])
 
-    def test_names_the_person_who_decided_and_the_started_call(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_names_the_person_who_decided_and_the_started_call(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         workshop.play(asking(call("probe.effect", name="a")))
         run = workshop.work()
         card = workshop.card(run)
@@ -201,7 +234,9 @@ class TestTheAuditChain:
 def test_runs_of_one_organization_never_deadlock(workshop: Workshop, recorder: Recorder) -> None:
     """The lock order is the same everywhere: run, approval, call, targets, event, audit."""
     record = workshop.record()
-    workshop.play(asking(call("probe.effect", name="a"), call("probe.rename", record_id=record.pk, to="New")))
+    workshop.play(
+        asking(call("probe.effect", name="a"), call("probe.rename", record_id=record.pk, to="New"))
+    )
     started = [workshop.work() for _ in range(4)]
     cards = [card for run in started for card in workshop.cards(run)]
     all_at_once([lambda card=card: workshop.approve(card) for card in cards])  # type: ignore[misc]

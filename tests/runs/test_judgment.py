@@ -1,4 +1,5 @@
-"""The judgment at the lock: a call starts only as it was judged, shown and approved, whatever changes before.
+"""The judgment at the lock: a call starts only as it was judged, shown and approved, whatever
+changes before.
 
 Each condition has a control, in which a similar change happens that must not stop the call.
 """
@@ -57,11 +58,15 @@ class Watched(Effect):
         self.was_locked |= connection.in_atomic_block
         if self.acts:
             self.acts.pop()()
-        return Preview("change", (Target("1", "The thing", before={"state": self.state}, after={"state": "new"}),))
+        return Preview(
+            "change",
+            (Target("1", "The thing", before={"state": self.state}, after={"state": "new"}),),
+        )
 
 
 class Checked(Tool):
-    """A read that runs the functions in `acts` while it is judged, after its earlier calls were counted."""
+    """A read that runs the functions in `acts` while it is judged, after its earlier calls were
+    counted."""
 
     name = "probe.checked"
     description = "Is checked."
@@ -109,7 +114,8 @@ class Scene:
         Grant.objects.filter(tool=tool).update(conditions=[once.as_json()])
 
     def ask(self, *more: dict[str, Any], meanwhile: Act | None = None) -> Run:
-        """Let the employee request the write and further calls; run `meanwhile` while its card is previewed."""
+        """Let the employee request the write and further calls; run `meanwhile` while its card is
+        previewed."""
         self.tool.acts = [meanwhile] if meanwhile else []
         self.workshop.play(asking(call(OWN, name="a"), *more))
         return self.workshop.work()
@@ -118,7 +124,8 @@ class Scene:
         return self.workshop.approve(self.workshop.card(run))
 
     def start(self, run: Run, meanwhile: Act | None = None) -> Run:
-        """Drive the run of an approved call; `meanwhile` happens between its first judgment and the lock."""
+        """Drive the run of an approved call; `meanwhile` happens between its first judgment and the
+        lock."""
         self.tool.acts = [meanwhile] if meanwhile else []
         return self.workshop.drive(run)
 
@@ -137,7 +144,8 @@ class Scene:
         assert len(self.recorder.effects) == 1
 
     def assert_asked_again(self, run: Run, why: str) -> None:
-        """Check that the call gets a new card with a reason, and starts once that card is approved."""
+        """Check that the call gets a new card with a reason, and starts once that card is
+        approved."""
         assert statuses(run) == [CallStatus.AWAITING_APPROVAL]
         assert not self.recorder.effects
         assert why in self.workshop.card(run).why
@@ -156,7 +164,8 @@ def scene(workshop: Workshop, toolbox: Toolbox, recorder: Recorder) -> Scene:
 
 
 class TestTheJudgmentAtTheLock:
-    """Approved calls come first, then those that are not stored yet, then those that are refused."""
+    """Approved calls come first, then those that are not stored yet, then those that are
+    refused."""
 
     @MATTERS
     def test_asks_again_about_a_call_with_a_raised_level(self, scene: Scene, matters: bool) -> None:
@@ -169,19 +178,32 @@ class TestTheJudgmentAtTheLock:
             scene.assert_started(run)
 
     @MATTERS
-    def test_rejects_a_call_that_the_current_rules_forbid(self, scene: Scene, matters: bool) -> None:
-        run = scene.ask_and_start(lambda: stops.stop_tool(scene.workshop.operator, OWN if matters else OTHER))
+    def test_rejects_a_call_that_the_current_rules_forbid(
+        self, scene: Scene, matters: bool
+    ) -> None:
+        run = scene.ask_and_start(
+            lambda: stops.stop_tool(scene.workshop.operator, OWN if matters else OTHER)
+        )
         if matters:
-            assert (statuses(run), error_code(calls(run)[0])) == ([CallStatus.REJECTED], "TOOL_DISABLED")
+            assert (statuses(run), error_code(calls(run)[0])) == (
+                [CallStatus.REJECTED],
+                "TOOL_DISABLED",
+            )
             assert not scene.recorder.effects
         else:
             scene.assert_started(run)
 
     @MATTERS
-    def test_asks_again_about_a_tool_with_another_definition(self, scene: Scene, matters: bool) -> None:
+    def test_asks_again_about_a_tool_with_another_definition(
+        self, scene: Scene, matters: bool
+    ) -> None:
         def replace_tool() -> None:
             scene.toolbox.unregister(OWN)
-            changed = {"description": "Does something else by now."} if matters else {"display_name": "A watched one"}
+            changed = (
+                {"description": "Does something else by now."}
+                if matters
+                else {"display_name": "A watched one"}
+            )
             scene.toolbox.register(type("Watched", (Watched,), changed)())
 
         run = scene.ask_and_start(replace_tool)
@@ -191,12 +213,18 @@ class TestTheJudgmentAtTheLock:
             scene.assert_started(run)
 
     @MATTERS
-    def test_asks_again_if_another_run_has_used_up_a_limit(self, scene: Scene, matters: bool) -> None:
+    def test_asks_again_if_another_run_has_used_up_a_limit(
+        self, scene: Scene, matters: bool
+    ) -> None:
         scene.limit(OWN)
         run, other = scene.ask(), scene.ask()
         for each in (run, other):
             scene.approve(each)
-        beside = (lambda: scene.workshop.drive(other)) if matters else (lambda: scene.work_beside(call(CLOCK)))
+        beside = (
+            (lambda: scene.workshop.drive(other))
+            if matters
+            else (lambda: scene.work_beside(call(CLOCK)))
+        )
         run = scene.start(run, beside)
         assert len(scene.recorder.effects) == 1
         assert statuses(run) == [CallStatus.AWAITING_APPROVAL if matters else CallStatus.SUCCEEDED]
@@ -209,14 +237,18 @@ class TestTheJudgmentAtTheLock:
 
     @MATTERS
     def test_asks_again_about_a_changed_effect(self, scene: Scene, matters: bool) -> None:
-        run = scene.ask_and_start(lambda: setattr(scene.tool, "state", "other" if matters else "old"))
+        run = scene.ask_and_start(
+            lambda: setattr(scene.tool, "state", "other" if matters else "old")
+        )
         if matters:
             scene.assert_asked_again(run, "The target changed since this was approved.")
         else:
             scene.assert_started(run)
 
     @MATTERS
-    def test_asks_again_about_params_changed_in_the_database(self, scene: Scene, matters: bool) -> None:
+    def test_asks_again_about_params_changed_in_the_database(
+        self, scene: Scene, matters: bool
+    ) -> None:
         run = scene.ask()
         scene.approve(run)
         run.tool_calls.update(params={"name": "b" if matters else "a"})
@@ -230,7 +262,9 @@ class TestTheJudgmentAtTheLock:
     def test_starts_no_call_of_a_stopped_employee(self, scene: Scene, matters: bool) -> None:
         workshop = scene.workshop
         provider = workshop.employee.provider
-        other = Employee.objects.create(organization=workshop.organization, name="Eve", provider=provider)
+        other = Employee.objects.create(
+            organization=workshop.organization, name="Eve", provider=provider
+        )
         stopped = workshop.employee if matters else other
         run = scene.ask_and_start(lambda: stops.stop_employee(workshop.operator, stopped.pk))
         if matters:
@@ -271,7 +305,9 @@ class TestTheJudgmentAtTheLock:
         until = Now() + timedelta(seconds=-1 if matters else 60)
         run = scene.ask()
         card = scene.approve(run)
-        run = scene.start(run, lambda: Approval.objects.filter(pk=card.pk).update(valid_until=until))
+        run = scene.start(
+            run, lambda: Approval.objects.filter(pk=card.pk).update(valid_until=until)
+        )
         if matters:
             scene.assert_asked_again(run, "The approval was not used in time.")
         else:
@@ -286,7 +322,9 @@ class TestTheJudgmentAtTheLock:
         assert (scene.tool.previews, scene.tool.was_locked) == (2 if matters else 1, False)
 
     @MATTERS
-    def test_counts_calls_started_by_another_run_for_a_pass(self, scene: Scene, matters: bool) -> None:
+    def test_counts_calls_started_by_another_run_for_a_pass(
+        self, scene: Scene, matters: bool
+    ) -> None:
         scene.limit(SLEEP)
         beside = call(SLEEP, ms=1) if matters else call(CLOCK)
         run = scene.ask(call(SLEEP, ms=0), meanwhile=lambda: scene.work_beside(beside))
@@ -296,7 +334,9 @@ class TestTheJudgmentAtTheLock:
         ]
 
     @MATTERS
-    def test_refuses_a_call_that_needs_another_preview_in_a_stopped_pass(self, scene: Scene, matters: bool) -> None:
+    def test_refuses_a_call_that_needs_another_preview_in_a_stopped_pass(
+        self, scene: Scene, matters: bool
+    ) -> None:
         def raise_and_stop() -> None:
             scene.workshop.raise_for_all(OWN, Level.DESTRUCTIVE)
             if matters:
@@ -307,7 +347,9 @@ class TestTheJudgmentAtTheLock:
         assert scene.tool.previews == (1 if matters else 2)
 
     @MATTERS
-    def test_refuses_a_call_over_its_limit_in_a_stopped_pass(self, scene: Scene, matters: bool) -> None:
+    def test_refuses_a_call_over_its_limit_in_a_stopped_pass(
+        self, scene: Scene, matters: bool
+    ) -> None:
         def use_up_and_stop() -> None:
             scene.work_beside(call(SLEEP, ms=1) if matters else call(CLOCK))
             stops.stop_employee(scene.workshop.operator, scene.workshop.employee.pk)
@@ -329,13 +371,19 @@ class TestTheJudgmentAtTheLock:
 
     @MATTERS
     def test_judges_a_step_of_a_recipe_again(self, scene: Scene, matters: bool) -> None:
-        scene.tool.acts = [lambda: stops.stop_tool(scene.workshop.operator, OWN if matters else OTHER)]
+        scene.tool.acts = [
+            lambda: stops.stop_tool(scene.workshop.operator, OWN if matters else OTHER)
+        ]
         run = scene.work_beside(call(Guided.name))
-        assert statuses(run)[1] == (CallStatus.REJECTED if matters else CallStatus.AWAITING_APPROVAL)
+        assert statuses(run)[1] == (
+            CallStatus.REJECTED if matters else CallStatus.AWAITING_APPROVAL
+        )
         assert scene.tool.previews == 1
 
     @MATTERS
-    def test_counts_calls_started_by_another_run_for_an_inner_call(self, scene: Scene, matters: bool) -> None:
+    def test_counts_calls_started_by_another_run_for_an_inner_call(
+        self, scene: Scene, matters: bool
+    ) -> None:
         scene.limit(CHECKED)
         scene.inner.acts = [lambda: scene.work_beside(call(CHECKED if matters else CLOCK))]
         run = scene.work_beside(call(composed_probes.Ask.name, inner=CHECKED))
@@ -347,13 +395,20 @@ class TestTheJudgmentAtTheLock:
         tool = OWN if matters else OTHER
         scene.tool.acts = [lambda: scene.workshop.raise_for_all(tool, Level.DESTRUCTIVE)]
         row = record_request(make_key(scene.workshop), None, ToolRequest(OWN, {"name": "a"}))
-        assert (row.status, row.level) == (CallStatus.AWAITING_APPROVAL, Level.DESTRUCTIVE if matters else Level.WRITE)
+        assert (row.status, row.level) == (
+            CallStatus.AWAITING_APPROVAL,
+            Level.DESTRUCTIVE if matters else Level.WRITE,
+        )
         assert (scene.tool.previews, scene.tool.was_locked) == (2 if matters else 1, False)
 
     @MATTERS
-    def test_rejects_a_ready_call_that_now_needs_approval(self, scene: Scene, matters: bool) -> None:
+    def test_rejects_a_ready_call_that_now_needs_approval(
+        self, scene: Scene, matters: bool
+    ) -> None:
         workshop, employee = scene.workshop, scene.workshop.employee.pk
-        run = scene.ask(call(SLEEP, ms=0), meanwhile=lambda: stops.stop_employee(workshop.operator, employee))
+        run = scene.ask(
+            call(SLEEP, ms=0), meanwhile=lambda: stops.stop_employee(workshop.operator, employee)
+        )
         assert statuses(run)[1] == CallStatus.READY
         workshop.raise_for_all(SLEEP if matters else CLOCK, Level.WRITE)
         stops.release_employee(workshop.admin, employee)
@@ -364,11 +419,16 @@ class TestTheJudgmentAtTheLock:
     @MATTERS
     def test_refuses_an_edit_with_a_changed_verdict(self, scene: Scene, matters: bool) -> None:
         card = scene.workshop.card(scene.ask())
-        scene.tool.acts = [lambda: scene.workshop.raise_for_all(OWN if matters else OTHER, Level.DESTRUCTIVE)]
+        scene.tool.acts = [
+            lambda: scene.workshop.raise_for_all(OWN if matters else OTHER, Level.DESTRUCTIVE)
+        ]
         if matters:
             with pytest.raises(Conflict, match="permissions have changed"):
                 scene.workshop.edit(card, {"name": "b"})
             card.refresh_from_db()
-            assert (card.status, calls(again(card.run))[0].params) == (ApprovalStatus.PENDING, {"name": "a"})
+            assert (card.status, calls(again(card.run))[0].params) == (
+                ApprovalStatus.PENDING,
+                {"name": "a"},
+            )
         else:
             assert scene.workshop.edit(card, {"name": "b"}).params == {"name": "b"}

@@ -55,10 +55,17 @@ def fail_twice(workshop: Workshop, run: Run) -> Run:
 
 
 @feature(
-    "Plugins", "The response of a pass that cannot be recorded is paid for once", "agents/runs/engine/kept_responses.py"
+    "Plugins",
+    "The response of a pass that cannot be recorded is paid for once",
+    "agents/runs/engine/kept_responses.py",
 )
-def test_a_stored_response_is_recorded_without_another_request(workshop: Workshop, model: ModelServer) -> None:
-    model.script(Response(calls=(Call("probe.effect", {"name": "a"}),), text="First."), Response(text="Done."))
+def test_a_stored_response_is_recorded_without_another_request(
+    workshop: Workshop, model: ModelServer
+) -> None:
+    model.script(
+        Response(calls=(Call("probe.effect", {"name": "a"}),), text="First."),
+        Response(text="Done."),
+    )
     run = fail_twice(workshop, workshop.submit())
     assert (run.status, len(model.requests), passes(run)) == (RunStatus.QUEUED, 1, [])
     spent = (run.input_tokens, run.output_tokens)
@@ -83,8 +90,12 @@ def lose_grants(workshop: Workshop, model: ModelServer, run: Run) -> None:
         _execute("ALTER TABLE lost_grant RENAME TO employees_grant")
 
 
-def test_a_response_whose_calls_could_not_be_judged_is_stored_too(workshop: Workshop, model: ModelServer) -> None:
-    model.enqueue(Response(calls=(Call("probe.effect", {"name": "a"}),), text="First.", hold="middle"))
+def test_a_response_whose_calls_could_not_be_judged_is_stored_too(
+    workshop: Workshop, model: ModelServer
+) -> None:
+    model.enqueue(
+        Response(calls=(Call("probe.effect", {"name": "a"}),), text="First.", hold="middle")
+    )
     run = workshop.submit()
     with pytest.raises(DatabaseError):
         lose_grants(workshop, model, run)
@@ -94,14 +105,18 @@ def test_a_response_whose_calls_could_not_be_judged_is_stored_too(workshop: Work
     assert (run.input_tokens, run.output_tokens) == (recorded.input_tokens, recorded.output_tokens)
 
 
-def test_the_usage_of_an_unrecorded_response_is_counted(workshop: Workshop, model: ModelServer) -> None:
+def test_the_usage_of_an_unrecorded_response_is_counted(
+    workshop: Workshop, model: ModelServer
+) -> None:
     model.script(Response(text="Done."))
     run = fail_twice(workshop, workshop.submit())
     run = workshop.cancel(run)
     assert (run.status, run.input_tokens > 0) == (RunStatus.CANCELLED, True)
 
 
-def test_a_message_is_read_after_the_stored_response(workshop: Workshop, model: ModelServer) -> None:
+def test_a_message_is_read_after_the_stored_response(
+    workshop: Workshop, model: ModelServer
+) -> None:
     model.script(Response(text="Done."), Response(text="Done again."))
     run = fail_twice(workshop, workshop.submit())
     workshop.say(run, "And one more thing.")

@@ -1,4 +1,5 @@
-"""A large result in a run: the model gets a part with a handle and can read the rest; people see the whole."""
+"""A large result in a run: the model gets a part with a handle and can read the rest; people see
+the whole."""
 
 from __future__ import annotations
 
@@ -25,10 +26,14 @@ COUNT = 900
 
 @pytest.fixture
 def many(workshop: Workshop) -> Workshop:
-    """A workshop with many records, and an employee that may read the whole of shortened results."""
+    """A workshop with many records, and an employee that may read the whole of shortened
+    results."""
     Grant.objects.create(employee=workshop.employee, tool="results.read")
     names = [f"Company {number:04} with a long name" for number in range(COUNT)]
-    rows = [Record(organization=workshop.organization, name=name, region="EU", status="active") for name in names]
+    rows = [
+        Record(organization=workshop.organization, name=name, region="EU", status="active")
+        for name in names
+    ]
     Record.objects.bulk_create(rows)
     return workshop
 
@@ -63,7 +68,9 @@ def test_the_model_can_read_the_whole_result_in_parts(many: Workshop, model: Mod
     messages = tool_messages(model.requests[-1])
     assert len(messages) > 2
     assert max(map(len, messages)) < MAX_CHARACTERS + 200
-    assert set(re.findall(r"Company \d{4}", "".join(messages))) == {f"Company {number:04}" for number in range(COUNT)}
+    assert set(re.findall(r"Company \d{4}", "".join(messages))) == {
+        f"Company {number:04}" for number in range(COUNT)
+    }
     assert len((calls(run)[0].result or {})["data"]["records"]) == COUNT
 
 
@@ -77,9 +84,14 @@ def test_a_handle_opens_the_result_of_its_own_call(workshop: Workshop) -> None:
 
 
 def test_a_handle_of_another_run_is_refused(many: Workshop, model: ModelServer) -> None:
-    model.enqueue(Response(calls=(Call("data__searchRecords", {"limit": 1000}),)), Response(text="Seen."))
+    model.enqueue(
+        Response(calls=(Call("data__searchRecords", {"limit": 1000}),)), Response(text="Seen.")
+    )
     foreign = calls(many.work())[0].pk
-    model.enqueue(Response(calls=(Call("results__read", {"handle": f"r-{foreign}"}),)), Response(text="Tried."))
+    model.enqueue(
+        Response(calls=(Call("results__read", {"handle": f"r-{foreign}"}),)),
+        Response(text="Tried."),
+    )
     (call,) = calls(many.work("Look into the other one"))
     assert (call.result or {})["error"]["code"] == "NOT_FOUND"
     assert "Company" not in call.content

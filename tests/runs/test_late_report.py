@@ -38,7 +38,10 @@ def given_up(workshop: Workshop, recorder: Recorder) -> Run:
 
 
 def is_reported(run: Run) -> bool:
-    return bool(payloads(run, "call_resolved")) and AuditEntry.objects.filter(action="late_report").exists()
+    return (
+        bool(payloads(run, "call_resolved"))
+        and AuditEntry.objects.filter(action="late_report").exists()
+    )
 
 
 class TestALateReport:
@@ -71,7 +74,11 @@ class TestALateReport:
         recorder.release("slow")
         eventually(lambda: is_reported(given_up))
         after = calls(given_up)[0]
-        assert (after.status, after.content, after.finished_at) == (before.status, before.content, before.finished_at)
+        assert (after.status, after.content, after.finished_at) == (
+            before.status,
+            before.content,
+            before.finished_at,
+        )
         events = payloads(given_up, "call_resolved")
         assert [line["outcome"] for line in events] == ["not_done", "late_report"]
         assert "succeeded" in events[1]["reason"]

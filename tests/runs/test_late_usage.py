@@ -29,7 +29,9 @@ def delay_usage(model: ModelServer) -> None:
     model.enqueue(Response(events=(FINISH, padding, USAGE), hold="middle"))
 
 
-def test_an_estimate_is_recorded_with_the_pass_and_corrected_later(workshop: Workshop, model: ModelServer) -> None:
+def test_an_estimate_is_recorded_with_the_pass_and_corrected_later(
+    workshop: Workshop, model: ModelServer
+) -> None:
     set_prices(workshop)
     delay_usage(model)
     started = time.monotonic()
@@ -40,7 +42,9 @@ def test_an_estimate_is_recorded_with_the_pass_and_corrected_later(workshop: Wor
     assert recorded.usage_estimated
     assert recorded.input_tokens > 100
     assert (
-        run.estimated_tokens == run.input_tokens + run.output_tokens == recorded.input_tokens + recorded.output_tokens
+        run.estimated_tokens
+        == run.input_tokens + run.output_tokens
+        == recorded.input_tokens + recorded.output_tokens
     )
     assert run.cost_micros == recorded.cost_micros > 0
     assert payloads(run, "run_finished")[0]["usage_estimated"]
@@ -49,7 +53,11 @@ def test_an_estimate_is_recorded_with_the_pass_and_corrected_later(workshop: Wor
     run = again(run)
     assert (run.input_tokens, run.output_tokens, run.cost_micros) == (1_000, 50, 1_050_000)
     (recorded,) = passes(run)
-    assert (recorded.input_tokens, recorded.output_tokens, recorded.usage_estimated) == (1_000, 50, False)
+    assert (recorded.input_tokens, recorded.output_tokens, recorded.usage_estimated) == (
+        1_000,
+        50,
+        False,
+    )
     (line,) = payloads(run, "usage_reported")
     assert (line["pass_number"], line["input_tokens"], line["cost"]) == (1, 1_000, 1.05)
 

@@ -1,4 +1,5 @@
-"""One driver at a time: a lease is acquired once, heartbeats renew its lease, and a lost lease stays lost."""
+"""One driver at a time: a lease is acquired once, heartbeats renew its lease, and a lost lease
+stays lost."""
 
 import sqlite3
 from contextlib import closing
@@ -59,7 +60,9 @@ def lease_end(run: Run) -> object:
 
 
 class TestAcquiringALease:
-    def test_succeeds_for_one_of_twenty_drivers(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_succeeds_for_one_of_twenty_drivers(
+        self, workshop: Workshop, model: ModelServer
+    ) -> None:
         run = workshop.submit()
         all_at_once([lambda: advance(run.pk)] * 20)
         run = again(run)
@@ -67,7 +70,9 @@ class TestAcquiringALease:
         assert len(model.requests) == 1
         assert len(passes(run)) == 1
 
-    def test_lets_twenty_drivers_start_an_approved_write_once(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_lets_twenty_drivers_start_an_approved_write_once(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         workshop.play(asking(call("probe.effect", name="a")))
         run = workshop.work()
         workshop.approve(workshop.card(run))
@@ -101,7 +106,11 @@ class TestAcquiringALease:
         ended = workshop.work()
         for run in (driven, waiting, ended):
             assert lease.acquire(run.pk) is None
-        assert [again(run).status for run in (driven, waiting, ended)] == ["running", "waiting", "succeeded"]
+        assert [again(run).status for run in (driven, waiting, ended)] == [
+            "running",
+            "waiting",
+            "succeeded",
+        ]
 
 
 class TestAFrozenDriver:
@@ -109,7 +118,8 @@ class TestAFrozenDriver:
 
     @pytest.fixture
     def frozen_driver(self, workshop: Workshop) -> tuple[lease.Lease, NextStep, Run]:
-        """The frozen driver's lease and next step, and the run as the next driver left it: with a card."""
+        """The frozen driver's lease and next step, and the run as the next driver left it: with a
+        card."""
         workshop.play(asking(call("probe.effect", name="a")))
         run = workshop.submit()
         my_lease = acquire_lease(run)
@@ -123,14 +133,24 @@ class TestAFrozenDriver:
         my_lease, step, run = frozen_driver
         with pytest.raises(lease.LeaseLost):
             ask_model(my_lease, step)
-        assert (again(run).status, again(run).crash_count, len(passes(run))) == (RunStatus.WAITING, 0, 1)
+        assert (again(run).status, again(run).crash_count, len(passes(run))) == (
+            RunStatus.WAITING,
+            0,
+            1,
+        )
 
     def test_fails_at_an_open_call_if_it_still_has_the_lease(
         self, frozen_driver: tuple[lease.Lease, NextStep, Run]
     ) -> None:
         my_lease, step, run = frozen_driver
-        columns = {"status": RunStatus.RUNNING, "lease_owner": lease.OWNER, "lease_epoch": my_lease.epoch}
-        Run.objects.filter(pk=run.pk).update(**columns, lease_expires_at=Now() + timedelta(minutes=1))
+        columns = {
+            "status": RunStatus.RUNNING,
+            "lease_owner": lease.OWNER,
+            "lease_epoch": my_lease.epoch,
+        }
+        Run.objects.filter(pk=run.pk).update(
+            **columns, lease_expires_at=Now() + timedelta(minutes=1)
+        )
         with pytest.raises(OpenCalls):
             ask_model(my_lease, step)
 
@@ -144,7 +164,9 @@ class TestTheHeartbeat:
             eventually(lambda: lease_end(run) != before)
         lose_worker(run)
 
-    def test_does_not_renew_the_lease_of_a_driver_beyond_its_own_deadline(self, workshop: Workshop) -> None:
+    def test_does_not_renew_the_lease_of_a_driver_beyond_its_own_deadline(
+        self, workshop: Workshop
+    ) -> None:
         stuck, alive = workshop.submit(), workshop.submit()
         stuck_lease, living_lease = acquire_lease(stuck), acquire_lease(alive)
         with lease.keep_renewing(stuck_lease), lease.keep_renewing(living_lease):
@@ -202,7 +224,9 @@ class TestTheHeartbeat:
 class TestTheLastCheck:
     """A write starts only while its lease is certain to last for another heartbeat."""
 
-    def test_allows_a_start_until_one_heartbeat_before_the_end_of_the_lease(self, workshop: Workshop) -> None:
+    def test_allows_a_start_until_one_heartbeat_before_the_end_of_the_lease(
+        self, workshop: Workshop
+    ) -> None:
         run = workshop.submit()
         before = clock_s()
         my_lease = acquire_lease(run)
@@ -221,7 +245,9 @@ class TestTheLastCheck:
             eventually(my_lease.may_begin_effect)
             end = again(run).lease_expires_at
             assert end is not None
-            assert my_lease.holds_until - clock_s() <= (end - database_time()).total_seconds() + 0.01
+            assert (
+                my_lease.holds_until - clock_s() <= (end - database_time()).total_seconds() + 0.01
+            )
         lose_worker(run)
 
     def test_counts_from_an_intent_that_renews_the_lease(self, workshop: Workshop) -> None:
@@ -295,7 +321,8 @@ class TestADriverThatLostItsLease:
             assert again(run).crash_count == 1
 
     def test_counts_no_crash_after_a_lost_or_busy_database(self, workshop: Workshop) -> None:
-        """PostgreSQL ends the driver's own session; SQLite, which cannot be lost, is busy with another's write."""
+        """PostgreSQL ends the driver's own session; SQLite, which cannot be lost, is busy with
+        another's write."""
         run = workshop.submit()
         with pytest.raises(OperationalError), lease.keep_renewing(acquire_lease(run)):
             _lose_session_or_be_refused()
@@ -310,11 +337,16 @@ class TestADriverThatLostItsLease:
         lease.give_back(my_lease)
         assert (again(run).status, again(run).problem) == (RunStatus.QUEUED, "The model was away.")
 
-    def test_ends_the_run_with_an_internal_error_after_repeated_errors(self, workshop: Workshop) -> None:
+    def test_ends_the_run_with_an_internal_error_after_repeated_errors(
+        self, workshop: Workshop
+    ) -> None:
         run = workshop.submit()
         for _ in range(MAX_CRASHES):
             make_due(run)
-            with pytest.raises(ValueError, match="refused"), lease.keep_renewing(acquire_lease(run)):
+            with (
+                pytest.raises(ValueError, match="refused"),
+                lease.keep_renewing(acquire_lease(run)),
+            ):
                 raise ValueError("refused")
         make_due(run)
         ended = workshop.drive(run)
@@ -329,7 +361,12 @@ class TestYielding:
         my_lease.slice_ends = 0.0
         assert find_first_step(my_lease) == NO_STEP
         run = again(run)
-        assert (run.status, run.lease_owner, run.next_wake_at, run.crash_count) == (RunStatus.QUEUED, "", None, 0)
+        assert (run.status, run.lease_owner, run.next_wake_at, run.crash_count) == (
+            RunStatus.QUEUED,
+            "",
+            None,
+            0,
+        )
         assert workshop.drive(run).status == RunStatus.SUCCEEDED
 
     def test_requeues_the_run_when_the_worker_shuts_down(self, workshop: Workshop) -> None:
@@ -358,7 +395,9 @@ class TestYielding:
         assert (run.status, run.crash_count) == (RunStatus.QUEUED, 0)
         assert [row.status for row in calls(run)] == ["succeeded"] * 10 + ["ready"]
 
-    def test_interrupts_the_model_when_the_worker_shuts_down(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_interrupts_the_model_when_the_worker_shuts_down(
+        self, workshop: Workshop, model: ModelServer
+    ) -> None:
         model.hold()
         run = workshop.submit()
         with workshop.driving(run):
@@ -370,7 +409,8 @@ class TestYielding:
 
 
 def _lose_session_or_be_refused() -> None:
-    """End the PostgreSQL session; on SQLite, write without waiting while another connection holds the lock."""
+    """End the PostgreSQL session; on SQLite, write without waiting while another connection holds
+    the lock."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")

@@ -1,4 +1,5 @@
-"""A read tool tried by hand: one call, judged by an employee's grants, run by a worker, recorded like any other."""
+"""A read tool tried by hand: one call, judged by an employee's grants, run by a worker, recorded
+like any other."""
 
 from __future__ import annotations
 
@@ -29,7 +30,9 @@ SEARCH = "data.searchRecords"
 
 def submit_call(workshop: Workshop, tool: str = SEARCH, **params: Any) -> Run:
     """Submit a manual call without driving it."""
-    return manual_calls.submit(workshop.operator, manual_calls.ManualCall(workshop.employee.pk, tool, params))
+    return manual_calls.submit(
+        workshop.operator, manual_calls.ManualCall(workshop.employee.pk, tool, params)
+    )
 
 
 class TestAManualCall:
@@ -38,10 +41,16 @@ class TestAManualCall:
         "A person can try a read tool: judged, run and recorded like any call, without a model",
         "agents/runs/manual_calls.py",
     )
-    def test_is_run_by_a_worker_and_its_result_is_the_answer(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_is_run_by_a_worker_and_its_result_is_the_answer(
+        self, workshop: Workshop, model: ModelServer
+    ) -> None:
         record = workshop.record(region="EU")
         run = submit_call(workshop, region="EU", limit=5)
-        assert (run.origin, run.status, calls(run)[0].status) == (Origin.MANUAL, RunStatus.QUEUED, CallStatus.READY)
+        assert (run.origin, run.status, calls(run)[0].status) == (
+            Origin.MANUAL,
+            RunStatus.QUEUED,
+            CallStatus.READY,
+        )
         run = workshop.drive(run)
         assert (run.status, run.exit_reason) == (RunStatus.SUCCEEDED, ExitReason.FINAL_ANSWER)
         done = last_call(run)
@@ -61,7 +70,9 @@ class TestAManualCall:
         assert not AuditEntry.objects.exists(), "a read needs no entry"
 
     def test_has_its_failure_as_the_answer(self, workshop: Workshop) -> None:
-        run = workshop.drive(submit_call(workshop, "utility.calculate", operation="divide", a=1, b=0))
+        run = workshop.drive(
+            submit_call(workshop, "utility.calculate", operation="divide", a=1, b=0)
+        )
         assert run.status == RunStatus.SUCCEEDED
         assert last_call(run).status == CallStatus.FAILED
         assert run.answer.startswith("The call failed: ")
@@ -100,7 +111,10 @@ class TestAManualCall:
 
         toolbox.register(Limited())
         Grant.objects.create(employee=workshop.employee, tool="probe.limited")
-        answers = [workshop.drive(submit_call(workshop, "probe.limited", name="a")).answer for _ in range(2)]
+        answers = [
+            workshop.drive(submit_call(workshop, "probe.limited", name="a")).answer
+            for _ in range(2)
+        ]
         assert answers[0] == "Fine"
         assert ": 1 call in 60 s" in answers[1]
 
@@ -152,7 +166,9 @@ class TestARefusedManualCall:
         with pytest.raises(Conflict, match="would need approval"):
             submit_call(workshop)
 
-    def test_has_a_missing_disabled_or_ungranted_tool(self, workshop: Workshop, toolbox: Toolbox) -> None:
+    def test_has_a_missing_disabled_or_ungranted_tool(
+        self, workshop: Workshop, toolbox: Toolbox
+    ) -> None:
         class Platform(Gate):
             name = "probe.platform"
             modes = frozenset()

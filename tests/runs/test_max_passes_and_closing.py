@@ -1,4 +1,5 @@
-"""After its last pass, a run requests one more answer without calls; every run ends with an answer."""
+"""After its last pass, a run requests one more answer without calls; every run ends with an
+answer."""
 
 from dataclasses import replace
 
@@ -8,7 +9,18 @@ from agents.runs import actions
 from agents.runs.models import CallStatus, ExitReason, RunStatus
 from tests.model_server import Call, ModelServer, Response, failing
 from tests.recorder import Recorder
-from tests.workshop import Workshop, again, asking, call, calls, error_code, event_types, passes, payloads, statuses
+from tests.workshop import (
+    Workshop,
+    again,
+    asking,
+    call,
+    calls,
+    error_code,
+    event_types,
+    passes,
+    payloads,
+    statuses,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -18,9 +30,15 @@ def sleep(tag: object) -> Call:
 
 
 class TestMaxPasses:
-    def test_ends_the_run_with_a_recorded_closing_pass(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_ends_the_run_with_a_recorded_closing_pass(
+        self, workshop: Workshop, model: ModelServer
+    ) -> None:
         workshop.allow_passes(2)
-        model.script(Response(calls=(sleep(1),)), Response(calls=(sleep(2),)), Response(text="That is what I have."))
+        model.script(
+            Response(calls=(sleep(1),)),
+            Response(calls=(sleep(2),)),
+            Response(text="That is what I have."),
+        )
         run = workshop.work()
         assert (run.status, run.exit_reason) == (RunStatus.SUCCEEDED, ExitReason.MAX_PASSES)
         assert run.answer == "That is what I have."
@@ -29,9 +47,14 @@ class TestMaxPasses:
         (finished,) = payloads(run, "run_finished")
         assert (finished["status"], finished["exit_reason"]) == ("succeeded", "max_passes")
         assert (finished["answer"], finished["pass_number"]) == ("That is what I have.", 3)
-        assert (finished["input_tokens"], finished["output_tokens"]) == (run.input_tokens, run.output_tokens)
+        assert (finished["input_tokens"], finished["output_tokens"]) == (
+            run.input_tokens,
+            run.output_tokens,
+        )
 
-    def test_requests_the_closing_pass_without_tools(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_requests_the_closing_pass_without_tools(
+        self, workshop: Workshop, model: ModelServer
+    ) -> None:
         workshop.allow_passes(1)
         model.script(Response(calls=(sleep(1),)), Response(text="Done."))
         workshop.work()
@@ -39,7 +62,9 @@ class TestMaxPasses:
         assert "tools" not in model.requests[1]
         assert "Do not call any more tools" in model.requests[1]["messages"][-1]["content"]
 
-    def test_does_not_end_a_run_that_answers_in_its_last_pass(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_does_not_end_a_run_that_answers_in_its_last_pass(
+        self, workshop: Workshop, model: ModelServer
+    ) -> None:
         workshop.allow_passes(2)
         model.script(Response(calls=(sleep(1),)), Response(text="Done in time."))
         run = workshop.work()
@@ -61,7 +86,9 @@ class TestTheClosingPass:
         assert not workshop.cards(run)
         assert not recorder.effects
 
-    def test_without_text_is_replaced_by_a_summary_of_the_results(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_without_text_is_replaced_by_a_summary_of_the_results(
+        self, workshop: Workshop, model: ModelServer
+    ) -> None:
         workshop.allow_passes(1)
         model.script(Response(calls=(sleep(1),)), Response(calls=(sleep(2),)))
         run = workshop.work()
@@ -72,7 +99,11 @@ class TestTheClosingPass:
 
     def test_without_text_can_be_continued(self, workshop: Workshop, model: ModelServer) -> None:
         workshop.allow_passes(1)
-        model.script(Response(calls=(sleep(1),)), Response(calls=(sleep(2),)), Response(text="Done after all."))
+        model.script(
+            Response(calls=(sleep(1),)),
+            Response(calls=(sleep(2),)),
+            Response(text="Done after all."),
+        )
         run = workshop.work()
         actions.continue_run(workshop.operator, run.pk, 2)
         run = workshop.drive(run)
@@ -105,7 +136,9 @@ class TestTheClosingPass:
         run = again(run)
         assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.PROVIDER_ERROR)
 
-    def test_waits_for_the_cards_of_the_last_pass(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_waits_for_the_cards_of_the_last_pass(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         workshop.allow_passes(1)
         workshop.play(asking(call("probe.effect", name="a")), answer="Did it.")
         run = workshop.work()
@@ -114,10 +147,17 @@ class TestTheClosingPass:
         run = workshop.drive(run)
         assert (run.exit_reason, run.answer) == (ExitReason.MAX_PASSES, "Did it.")
 
-    def test_ends_a_run_that_only_repeats_itself(self, workshop: Workshop, model: ModelServer) -> None:
-        model.script(Response(calls=(sleep(1),)), Response(calls=(sleep(1),)), Response(calls=(sleep(1),)))
+    def test_ends_a_run_that_only_repeats_itself(
+        self, workshop: Workshop, model: ModelServer
+    ) -> None:
+        model.script(
+            Response(calls=(sleep(1),)), Response(calls=(sleep(1),)), Response(calls=(sleep(1),))
+        )
         run = workshop.work()
-        assert (run.status, run.exit_reason) == (RunStatus.SUCCEEDED, ExitReason.ALL_TOOLS_DUPLICATE)
+        assert (run.status, run.exit_reason) == (
+            RunStatus.SUCCEEDED,
+            ExitReason.ALL_TOOLS_DUPLICATE,
+        )
         assert statuses(run) == [CallStatus.SUCCEEDED, CallStatus.DUPLICATE, CallStatus.REJECTED]
         assert "repeated earlier calls" in run.answer
         assert [each.closing for each in passes(run)] == [False, False, True]
@@ -138,14 +178,18 @@ class TestRepeatedDenials:
     def test_are_counted_by_tool_whatever_else_the_passes_do(self, workshop: Workshop) -> None:
         workshop.allow_passes(20)
         other = [call("utility.calculate", operation="add", a=number, b=1) for number in range(5)]
-        workshop.play(*[asking(call("probe.effect", name=str(number)), other[number]) for number in range(5)])
+        workshop.play(
+            *[asking(call("probe.effect", name=str(number)), other[number]) for number in range(5)]
+        )
         run = workshop.work()
         for _ in range(3):
             workshop.deny(workshop.card(run))
             run = workshop.drive(run)
         assert run.exit_reason == ExitReason.DENIED_REPEATEDLY
 
-    def test_are_counted_from_zero_after_an_approval(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_are_counted_from_zero_after_an_approval(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         workshop.allow_passes(20)
         workshop.play(*[asking(call("probe.effect", name=str(number))) for number in range(4)])
         run = workshop.work()
@@ -154,9 +198,14 @@ class TestRepeatedDenials:
             run = workshop.drive(run)
         assert run.exit_reason == ExitReason.FINAL_ANSWER
 
-    def test_do_not_count_in_a_pass_with_an_approval(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_do_not_count_in_a_pass_with_an_approval(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         workshop.allow_passes(20)
-        pairs = [(call("probe.effect", name=f"a{n}"), call("probe.effect", name=f"b{n}")) for n in range(3)]
+        pairs = [
+            (call("probe.effect", name=f"a{n}"), call("probe.effect", name=f"b{n}"))
+            for n in range(3)
+        ]
         workshop.play(*[asking(*pair) for pair in pairs])
         run = workshop.work()
         for _ in range(3):
@@ -168,7 +217,10 @@ class TestRepeatedDenials:
 
     def test_do_not_end_the_run_after_a_new_message(self, workshop: Workshop) -> None:
         workshop.allow_passes(20)
-        workshop.play(*[asking(call("probe.effect", name=str(number))) for number in range(3)], task="^Do the work")
+        workshop.play(
+            *[asking(call("probe.effect", name=str(number))) for number in range(3)],
+            task="^Do the work",
+        )
         run = workshop.work()
         for _ in range(3):
             workshop.say(run, "Try something else.")

@@ -1,4 +1,5 @@
-"""Messages to a run: the model reads them before its next pass, none is lost, and one resumes an ended run."""
+"""Messages to a run: the model reads them before its next pass, none is lost, and one resumes an
+ended run."""
 
 from typing import Any
 
@@ -22,7 +23,10 @@ from tests.workshop import (
     payloads,
 )
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("conversation_cache_is_checked")]
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("conversation_cache_is_checked"),
+]
 
 EFFECT = Response(text="I ask.", calls=(Call("probe.effect", {"name": "a"}, id="c1"),))
 SLEEP = Response(calls=(Call("probe.sleep", {"ms": 0}, id="c2"),))
@@ -34,7 +38,9 @@ def shape_of(request: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 class TestAMessage:
-    def test_sent_twelve_times_at_once_is_added_once(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_sent_twelve_times_at_once_is_added_once(
+        self, workshop: Workshop, model: ModelServer
+    ) -> None:
         run = workshop.submit("Begin.")
         all_at_once([lambda: actions.add_message(workshop.operator, run.pk, "Hurry.", "m-1")] * 12)
         assert list(run.messages.values_list("text", flat=True)) == ["Begin.", "Hurry."]
@@ -69,13 +75,19 @@ class TestAMessage:
             model.release()
         run = again(run)
         assert (run.status, run.answer) == (RunStatus.SUCCEEDED, "Done, and that too.")
-        assert shape_of(model.requests[1]) == [("user", "Begin."), ("assistant", "Done."), ("user", "And that.")]
+        assert shape_of(model.requests[1]) == [
+            ("user", "Begin."),
+            ("assistant", "Done."),
+            ("user", "And that."),
+        ]
 
     def test_during_a_tool_call_is_read_in_the_next_pass(
         self, workshop: Workshop, model: ModelServer, recorder: Recorder
     ) -> None:
         recorder.hold("slow")
-        model.script(Response(calls=(Call("probe.gate", {"name": "slow"}),)), Response(text="Done."))
+        model.script(
+            Response(calls=(Call("probe.gate", {"name": "slow"}),)), Response(text="Done.")
+        )
         run = workshop.submit()
         with workshop.driving(run):
             recorder.await_arrival("slow")
@@ -83,7 +95,9 @@ class TestAMessage:
             recorder.release("slow")
         assert shape_of(model.requests[1])[-1] == ("user", "Hurry.")
 
-    def test_during_the_closing_pass_is_read_before_the_run_ends(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_during_the_closing_pass_is_read_before_the_run_ends(
+        self, workshop: Workshop, model: ModelServer
+    ) -> None:
         workshop.allow_passes(1)
         model.script(SLEEP, Response(text="Closed.", hold="start"), Response(text="Heard."))
         run = workshop.submit()
@@ -101,14 +115,18 @@ class TestAMessage:
         workshop.say(run, "  Hello.  ")
         assert payloads(run, "message_added") == [{"text": "Hello.", "by": "acme-operator"}]
 
-    def test_to_a_queued_run_is_in_its_first_request(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_to_a_queued_run_is_in_its_first_request(
+        self, workshop: Workshop, model: ModelServer
+    ) -> None:
         run = workshop.submit("Begin.")
         workshop.say(run, "More.")
         workshop.drive(run)
         assert shape_of(model.requests[0]) == [("user", "Begin."), ("user", "More.")]
 
     @pytest.mark.parametrize("text", ["", "  \n ", "x" * 20_001, "a\0b"])
-    def test_that_is_empty_too_long_or_unstorable_is_refused(self, workshop: Workshop, text: str) -> None:
+    def test_that_is_empty_too_long_or_unstorable_is_refused(
+        self, workshop: Workshop, text: str
+    ) -> None:
         run = workshop.submit()
         with pytest.raises(Invalid) as refused:
             workshop.say(run, text)
@@ -125,7 +143,9 @@ class TestAMessage:
 
 
 class TestAnEndedRun:
-    def test_resumes_with_a_message_and_new_passes(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_resumes_with_a_message_and_new_passes(
+        self, workshop: Workshop, model: ModelServer
+    ) -> None:
         workshop.allow_passes(2)
         model.script(SLEEP, Response(text="Done."), SLEEP, Response(text="Done again."))
         run = workshop.work()
@@ -136,7 +156,11 @@ class TestAnEndedRun:
         run = workshop.drive(run)
         assert (run.status, run.answer, run.pass_number) == (RunStatus.SUCCEEDED, "Done again.", 4)
         resumed = event_types(run).index("run_finished") + 1
-        assert event_types(run)[resumed : resumed + 3] == ["message_added", "run_resumed", "pass_started"]
+        assert event_types(run)[resumed : resumed + 3] == [
+            "message_added",
+            "run_resumed",
+            "pass_started",
+        ]
 
     def test_that_failed_resumes_with_its_counts_reset(self, workshop: Workshop) -> None:
         workshop.play_text("this is no script")
@@ -145,7 +169,12 @@ class TestAnEndedRun:
         assert run.problem
         Run.objects.filter(pk=run.pk).update(crash_count=5, patience_tries=3)
         run = workshop.say(run)
-        assert (run.crash_count, run.patience_tries, run.patience_since, run.problem) == (0, 0, None, "")
+        assert (run.crash_count, run.patience_tries, run.patience_since, run.problem) == (
+            0,
+            0,
+            None,
+            "",
+        )
         workshop.play(answer="Now it works.")
         assert workshop.drive(run).answer == "Now it works."
 
@@ -153,7 +182,10 @@ class TestAnEndedRun:
 class TestContinuing:
     def test_adds_the_requested_number_of_passes(self, workshop: Workshop) -> None:
         workshop.allow_passes(1)
-        workshop.play(*[asking(call("probe.sleep", ms=0, tag=str(number))) for number in range(9)], task="^Do the work")
+        workshop.play(
+            *[asking(call("probe.sleep", ms=0, tag=str(number))) for number in range(9)],
+            task="^Do the work",
+        )
         run = workshop.work()
         assert (run.exit_reason, len(calls(run))) == (ExitReason.MAX_PASSES, 1)
         run = actions.continue_run(workshop.operator, run.pk, 3)
@@ -191,7 +223,9 @@ class TestContinuing:
             actions.continue_run(build_workshop("other").admin, run.pk)
 
 
-def test_the_message_of_the_assistant_is_sent_back_verbatim(workshop: Workshop, model: ModelServer) -> None:
+def test_the_message_of_the_assistant_is_sent_back_verbatim(
+    workshop: Workshop, model: ModelServer
+) -> None:
     signed = {"reasoning_content": "hm", "signature": "sig=="}
     model.script(Response(text="I look.", calls=SLEEP.calls, extra=signed), Response(text="Done."))
     workshop.work()

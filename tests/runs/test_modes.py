@@ -1,4 +1,5 @@
-"""A mode that no tool uses any more, for example after a plugin was removed, gives an employee no tools."""
+"""A mode that no tool uses any more, for example after a plugin was removed, gives an employee no
+tools."""
 
 import pytest
 
@@ -38,7 +39,9 @@ class TestALostMode:
         assert Run.objects.count() == 1
         assert workshop.submit(mode="general").mode == "general"
 
-    def test_offers_no_tools_to_a_started_run_and_refuses_its_calls(self, workshop: Workshop, toolbox: Toolbox) -> None:
+    def test_offers_no_tools_to_a_started_run_and_refuses_its_calls(
+        self, workshop: Workshop, toolbox: Toolbox
+    ) -> None:
         workshop.play(asking(call("data.searchRecords")))
         run = workshop.submit(mode="party")
         assert "data.searchRecords" in {tool.name for tool in load_context(run.pk).tools}

@@ -83,9 +83,13 @@ def test_a_run_that_asks_for_an_office_tool_is_told_that_it_does_not_exist_and_e
     assert run.status == RunStatus.SUCCEEDED
 
 
-def test_an_approved_write_of_an_office_tool_does_not_start(workshop: Workshop, switch_off: Any) -> None:
+def test_an_approved_write_of_an_office_tool_does_not_start(
+    workshop: Workshop, switch_off: Any
+) -> None:
     record = workshop.record(name="Acme Corp", status="active")
-    workshop.play(asking(call("data.updateRecord", record_id=str(record.pk), changes={"status": "inactive"})))
+    workshop.play(
+        asking(call("data.updateRecord", record_id=str(record.pk), changes={"status": "inactive"}))
+    )
     run = workshop.work()
     card = workshop.card(run)
     workshop.approve(card)
@@ -93,7 +97,9 @@ def test_an_approved_write_of_an_office_tool_does_not_start(workshop: Workshop, 
     workshop.drive(make_due(again(run)))
     record.refresh_from_db()
     assert record.status == "active"
-    assert [(each.status, error_code(each)) for each in calls(run)] == [(CallStatus.REJECTED, "TOOL_NOT_FOUND")]
+    assert [(each.status, error_code(each)) for each in calls(run)] == [
+        (CallStatus.REJECTED, "TOOL_NOT_FOUND")
+    ]
 
 
 @pytest.mark.django_db
@@ -103,7 +109,13 @@ def test_pages_import_and_export_of_the_data_remain(switch_off: Any) -> None:
     write_file(world.acme.pk, ("notes.txt",), [b"hello"], lambda _: None)
     switch_off()
     client = world.client("admin")
-    for path in ("/records/", f"/records/{world.records[0].pk}/", "/records/import/", "/drafts/", "/files/"):
+    for path in (
+        "/records/",
+        f"/records/{world.records[0].pk}/",
+        "/records/import/",
+        "/drafts/",
+        "/files/",
+    ):
         assert client.get(path).status_code == 200, path
     for path in ("/approvals/", f"/approvals/{card.pk}/", "/tools/", "/schedules/", "/"):
         assert client.get(path).status_code == 200, path

@@ -48,7 +48,9 @@ def tokens_of(body: dict[str, Any]) -> int:
 
 
 @feature("Models", "Ollama, through its own API", "agents/providers/ollama.py")
-def test_a_read_a_duplicate_and_two_cards_lead_to_an_answer(workshop: Workshop, ollama: OllamaServer) -> None:
+def test_a_read_a_duplicate_and_two_cards_lead_to_an_answer(
+    workshop: Workshop, ollama: OllamaServer
+) -> None:
     workshop.allow_passes(10)
     acme, globex = workshop.record(), workshop.record(name="Globex")
     ollama.script(
@@ -81,7 +83,8 @@ def test_a_read_a_duplicate_and_two_cards_lead_to_an_answer(workshop: Workshop, 
 
 
 def assert_history_in_ollamas_format(ollama: OllamaServer) -> None:
-    """Check the last request: each call has its arguments as an object, each result names its tool, all in order."""
+    """Check the last request: each call has its arguments as an object, each result names its tool,
+    all in order."""
     body = ollama.requests[-1]
     assert len(ollama.requests) == 3
     assert list_roles_after_the_task(body) == [
@@ -107,8 +110,12 @@ def assert_history_in_ollamas_format(ollama: OllamaServer) -> None:
     assert len(set(ids)) == 5
 
 
-def test_params_that_are_not_an_object_are_rejected(workshop: Workshop, ollama: OllamaServer) -> None:
-    ollama.script(Chat(calls=(Call("data.searchRecords", arguments="[1]"),)), Chat(text="I was wrong."))
+def test_params_that_are_not_an_object_are_rejected(
+    workshop: Workshop, ollama: OllamaServer
+) -> None:
+    ollama.script(
+        Chat(calls=(Call("data.searchRecords", arguments="[1]"),)), Chat(text="I was wrong.")
+    )
     run = workshop.work()
     assert [call.status for call in calls(run)] == [CallStatus.REJECTED]
     assert run.answer == "I was wrong."
@@ -127,7 +134,11 @@ def test_the_settings_of_the_employee_are_sent(workshop: Workshop, ollama: Ollam
     assert (body["model"], body["keep_alive"]) == ("fake", "30m")
 
 
-@feature("Models", "The history is shortened before it exceeds Ollama's context", "agents/runs/engine/compaction.py")
+@feature(
+    "Models",
+    "The history is shortened before it exceeds Ollama's context",
+    "agents/runs/engine/compaction.py",
+)
 @pytest.mark.parametrize(
     ("fields", "context"),
     [({"num_ctx": 8_192}, 8_192), ({"context_tokens": 8_192}, 8_192), ({}, OLLAMA_CONTEXT)],
@@ -136,7 +147,8 @@ def test_the_settings_of_the_employee_are_sent(workshop: Workshop, ollama: Ollam
 def test_a_history_is_shortened_before_it_exceeds_the_context(
     workshop: Workshop, ollama: OllamaServer, fields: dict[str, int], context: int
 ) -> None:
-    """Ollama refuses nothing: it would drop the beginning. So every request sets the size of the context."""
+    """Ollama refuses nothing: it would drop the beginning. So every request sets the size of the
+    context."""
     passes_ = context // 400
     Employee.objects.filter(pk=workshop.employee.pk).update(max_passes=passes_ + 1, **fields)
 
@@ -157,13 +169,19 @@ def test_a_history_is_shortened_before_it_exceeds_the_context(
         assert body["options"]["num_ctx"] == context
         assert tokens_of(body) < context
         assert [message["role"] for message in body["messages"][:2]] == ["system", "user"]
-    results = [message["content"] for message in ollama.requests[-1]["messages"] if message["role"] == "tool"]
+    results = [
+        message["content"]
+        for message in ollama.requests[-1]["messages"]
+        if message["role"] == "tool"
+    ]
     assert results[0].startswith("4000 characters")
     assert "shortened" in results[0]
     assert results[-1] == calls(run)[-1].content
 
 
-def test_a_model_that_is_not_pulled_ends_the_run_with_its_name(workshop: Workshop, ollama: OllamaServer) -> None:
+def test_a_model_that_is_not_pulled_ends_the_run_with_its_name(
+    workshop: Workshop, ollama: OllamaServer
+) -> None:
     ollama.script(refused(404, "model 'fake' not found"))
     run = workshop.work()
     assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.PROVIDER_ERROR)

@@ -59,6 +59,8 @@ def test_the_outcome_follows_from_the_calls(calls: list[CallKind], outcome: Outc
         (("cancelled", "cancelled", "done"), "Cancelled", "plain"),
     ],
 )
-def test_only_a_run_that_did_its_work_is_green(ended: tuple[str, str, str], label: str, look: str) -> None:
+def test_only_a_run_that_did_its_work_is_green(
+    ended: tuple[str, str, str], label: str, look: str
+) -> None:
     shown = label_status(*ended)
     assert (shown.text, shown.look) == (label, look)

@@ -33,8 +33,14 @@ class TestAReadThatSendsDataOutside:
         run = workshop.work()
         assert "may send your own data outside" in workshop.card(run).why
 
-    @feature("The gate", "A read to an allowed host asks if it carries own data", "tools/toolbox/permissions.py")
-    def test_needs_approval_before_it_sends_own_data_to_an_allowed_host(self, workshop: Workshop) -> None:
+    @feature(
+        "The gate",
+        "A read to an allowed host asks if it carries own data",
+        "tools/toolbox/permissions.py",
+    )
+    def test_needs_approval_before_it_sends_own_data_to_an_allowed_host(
+        self, workshop: Workshop
+    ) -> None:
         workshop.record(name="Globex Corporation")
         carrying = call(ReadPage.name, url=f"https://{PAGE_HOST}/find?q=globex%20corporation")
         workshop.play(asking(call("data.searchRecords")), asking(carrying))
@@ -42,8 +48,14 @@ class TestAReadThatSendsDataOutside:
         assert last_call(run).status == CallStatus.AWAITING_APPROVAL
         assert 'sends your own data outside: "globex corporation"' in workshop.card(run).why
 
-    @feature("The gate", "Own data may be sent unasked only to those who told it", "agents/runs/provenance.py")
-    def test_sends_own_data_without_approval_only_to_the_host_it_came_from(self, workshop: Workshop) -> None:
+    @feature(
+        "The gate",
+        "Own data may be sent unasked only to those who told it",
+        "agents/runs/provenance.py",
+    )
+    def test_sends_own_data_without_approval_only_to_the_host_it_came_from(
+        self, workshop: Workshop
+    ) -> None:
         allow_host(workshop, "other.example")
         workshop.record(name="Globex Corporation")
         PAGES["/invoice"] = "Our customer is Globex Corporation."
@@ -56,7 +68,9 @@ class TestAReadThatSendsDataOutside:
             workshop.play(asking(READ, search), asking(carrying))
             assert last_call(workshop.work()).status == expected, host
 
-    def test_runs_without_approval_with_what_a_colleague_found_outside(self, workshop: Workshop) -> None:
+    def test_runs_without_approval_with_what_a_colleague_found_outside(
+        self, workshop: Workshop
+    ) -> None:
         allow_host(workshop, "other.example")
         PAGES["/invoice"] = "Our customer is Globex Corporation."
         kim = hire(workshop, "Kim", asking(READ), answer="It is Globex Corporation.")
@@ -66,7 +80,9 @@ class TestAReadThatSendsDataOutside:
         workshop.play(asking(delegate("Kim", "Look it up")), asking(carrying))
         assert last_call(drive_all(workshop, workshop.submit())).status == CallStatus.SUCCEEDED
 
-    def test_runs_without_approval_with_the_rest_of_a_shortened_outside_result(self, workshop: Workshop) -> None:
+    def test_runs_without_approval_with_the_rest_of_a_shortened_outside_result(
+        self, workshop: Workshop
+    ) -> None:
         allow_host(workshop, "other.example")
         Grant.objects.create(employee=workshop.employee, tool="results.read")
         PAGES["/invoice"] = "Our customer is Globex Corporation."
@@ -84,7 +100,10 @@ class TestAReadThatSendsDataOutside:
         """The control is the same address without own data in the task."""
         monkeypatch.setattr("tools.toolbox.provenance.parts.MAX_PARTS", 3)
         workshop.record(name="Globex Corporation")
-        long = call(ReadPage.name, url=f"https://{PAGE_HOST}/a-long/b-long/c-long/d-long/globex%20corporation")
+        long = call(
+            ReadPage.name,
+            url=f"https://{PAGE_HOST}/a-long/b-long/c-long/d-long/globex%20corporation",
+        )
         workshop.play(asking(call("data.searchRecords")), asking(long))
         assert "may send your own data outside" in workshop.card(workshop.work()).why
         workshop.play(asking(long))
@@ -99,4 +118,7 @@ class TestAReadThatSendsDataOutside:
         workshop.record(name="Globex Corporation")
         carrying = call(ReadPage.name, url=f"https://{PAGE_HOST}/find?q=globex%20corporation")
         workshop.play(asking(call("data.searchRecords")), asking(carrying))
-        assert statuses(workshop.work("Find Globex Corporation on the web")) == ["succeeded", "succeeded"]
+        assert statuses(workshop.work("Find Globex Corporation on the web")) == [
+            "succeeded",
+            "succeeded",
+        ]

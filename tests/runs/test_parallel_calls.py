@@ -26,7 +26,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def measure_calls(run: Run) -> timedelta:
-    """Return the time from the start of the run's first call to the end of its last, by the database's clock."""
+    """Return the time from the start of the run's first call to the end of its last, by the
+    database's clock."""
     span = run.tool_calls.aggregate(first=Min("started_at"), last=Max("finished_at"))
     duration: timedelta = span["last"] - span["first"]
     return duration
@@ -59,7 +60,9 @@ def test_all_calls_start_before_the_first_has_ended(workshop: Workshop, recorder
     assert again(run).status == RunStatus.SUCCEEDED
 
 
-def test_a_result_is_published_as_soon_as_it_is_available(workshop: Workshop, recorder: Recorder) -> None:
+def test_a_result_is_published_as_soon_as_it_is_available(
+    workshop: Workshop, recorder: Recorder
+) -> None:
     recorder.hold("slow")
     workshop.play(asking(call("probe.gate", name="slow"), call("probe.sleep", ms=0)))
     run = workshop.submit()
@@ -93,23 +96,40 @@ def test_failing_and_hanging_calls_do_not_affect_the_others(workshop: Workshop) 
 def test_the_text_of_an_exception_stays_in_the_log(workshop: Workshop) -> None:
     workshop.play(asking(call("probe.fail")))
     run = workshop.work()
-    assert "hunter2" not in str(list(Event.objects.filter(run=run).values_list("payload", flat=True)))
+    assert "hunter2" not in str(
+        list(Event.objects.filter(run=run).values_list("payload", flat=True))
+    )
     assert "hunter2" not in str(calls(run)[0].result) + calls(run)[0].content
 
 
-def test_the_model_reads_results_in_the_order_of_the_calls(workshop: Workshop, model: ModelServer) -> None:
-    asked = (Call("probe.sleep", {"ms": 60, "tag": "a"}, id="slow"), Call("probe.sleep", {"ms": 0}, id="quick"))
+def test_the_model_reads_results_in_the_order_of_the_calls(
+    workshop: Workshop, model: ModelServer
+) -> None:
+    asked = (
+        Call("probe.sleep", {"ms": 60, "tag": "a"}, id="slow"),
+        Call("probe.sleep", {"ms": 0}, id="quick"),
+    )
     model.script(Response(calls=asked), Response(text="Done."))
     run = workshop.work()
-    assert [line["call_id"] for line in payloads(run, "tool_result")] == [str(row.pk) for row in reversed(calls(run))]
-    ids = [message["tool_call_id"] for message in model.requests[1]["messages"] if message["role"] == "tool"]
+    assert [line["call_id"] for line in payloads(run, "tool_result")] == [
+        str(row.pk) for row in reversed(calls(run))
+    ]
+    ids = [
+        message["tool_call_id"]
+        for message in model.requests[1]["messages"]
+        if message["role"] == "tool"
+    ]
     assert ids == ["slow", "quick"]
 
 
 @feature(
-    "Execution", "A limit of parallel calls; the rest start as slots become free", "agents/runs/engine/execution.py"
+    "Execution",
+    "A limit of parallel calls; the rest start as slots become free",
+    "agents/runs/engine/execution.py",
 )
-def test_at_most_ten_calls_run_at_a_time_and_the_rest_as_slots_free_up(workshop: Workshop, recorder: Recorder) -> None:
+def test_at_most_ten_calls_run_at_a_time_and_the_rest_as_slots_free_up(
+    workshop: Workshop, recorder: Recorder
+) -> None:
     gates = [f"gate {number}" for number in range(10)]
     for gate in gates:
         recorder.hold(gate)
@@ -129,14 +149,18 @@ def test_at_most_ten_calls_run_at_a_time_and_the_rest_as_slots_free_up(workshop:
 
 
 @feature("Tool contract", "Live progress while a call runs", "tools/toolbox/executor.py")
-def test_progress_is_published_between_start_and_result(workshop: Workshop, recorder: Recorder) -> None:
+def test_progress_is_published_between_start_and_result(
+    workshop: Workshop, recorder: Recorder
+) -> None:
     recorder.hold("half way")
     workshop.play(asking(call("probe.progress", gate="half way")))
     run = workshop.submit()
     with workshop.driving(run):
         eventually(lambda: "tool_progress" in event_types(run))
         recorder.release("half way")
-    assert payloads(run, "tool_progress") == [{"call_id": str(calls(run)[0].pk), "fraction": 0.5, "text": "half"}]
+    assert payloads(run, "tool_progress") == [
+        {"call_id": str(calls(run)[0].pk), "fraction": 0.5, "text": "half"}
+    ]
     lines = [line for line in event_types(run) if line.startswith("tool_")]
     assert lines == ["tool_start", "tool_progress", "tool_result"]
 
@@ -155,7 +179,10 @@ def test_a_write_publishes_its_progress_too(workshop: Workshop, recorder: Record
 def test_reads_run_while_a_write_of_the_same_pass_waits(workshop: Workshop) -> None:
     workshop.play(asking(call("probe.effect", name="a"), call("probe.sleep", ms=0)))
     run = workshop.work()
-    assert (run.status, statuses(run)) == (RunStatus.WAITING, [CallStatus.AWAITING_APPROVAL, CallStatus.SUCCEEDED])
+    assert (run.status, statuses(run)) == (
+        RunStatus.WAITING,
+        [CallStatus.AWAITING_APPROVAL, CallStatus.SUCCEEDED],
+    )
 
 
 @feature(

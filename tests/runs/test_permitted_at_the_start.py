@@ -1,4 +1,5 @@
-"""A call is recorded by the current permissions, even if they changed while the model answered or during a preview."""
+"""A call is recorded by the current permissions, even if they changed while the model answered or
+during a preview."""
 
 from __future__ import annotations
 
@@ -111,7 +112,11 @@ def test_permissions_removed_while_the_model_responds_reject_the_call(
     if removed == "nothing":
         assert (row.status, row.attempts) == (CallStatus.SUCCEEDED, 1)
     else:
-        assert (row.status, row.attempts, error_code(row)) == (CallStatus.REJECTED, 0, "NOT_PERMITTED")
+        assert (row.status, row.attempts, error_code(row)) == (
+            CallStatus.REJECTED,
+            0,
+            "NOT_PERMITTED",
+        )
 
 
 def test_grants_are_loaded_each_time_and_for_each_mode(workshop: Workshop) -> None:
@@ -124,7 +129,9 @@ def test_grants_are_loaded_each_time_and_for_each_mode(workshop: Workshop) -> No
     assert tool not in load_grants(employee, "general").tools
 
 
-def test_a_level_raised_while_the_model_responds_requires_a_card(workshop: Workshop, model: ModelServer) -> None:
+def test_a_level_raised_while_the_model_responds_requires_a_card(
+    workshop: Workshop, model: ModelServer
+) -> None:
     def answer(body: dict[str, Any]) -> Response:
         workshop.raise_for_all("probe.sleep", Level.WRITE)
         return Response(calls=(Call("probe.sleep", {"ms": 0}),))
@@ -140,25 +147,53 @@ def test_a_tool_stopped_while_another_card_is_previewed_does_not_start(
 ) -> None:
     write = Previewed(lambda: stops.stop_tool(workshop.operator, "probe.gate"))
     allow(workshop, toolbox, write)
-    workshop.play(asking(call("probe.previewed", name="a"), call("probe.gate", name="b"), call("probe.sleep", ms=0)))
+    workshop.play(
+        asking(
+            call("probe.previewed", name="a"),
+            call("probe.gate", name="b"),
+            call("probe.sleep", ms=0),
+        )
+    )
     run = workshop.work()
-    assert statuses(run) == [CallStatus.AWAITING_APPROVAL, CallStatus.REJECTED, CallStatus.SUCCEEDED]
+    assert statuses(run) == [
+        CallStatus.AWAITING_APPROVAL,
+        CallStatus.REJECTED,
+        CallStatus.SUCCEEDED,
+    ]
     assert error_code(calls(run)[1]) == "TOOL_DISABLED"
     assert (write.previewed, recorder.arrivals["b"]) == (["a"], 0)
 
 
-def test_a_write_revoked_during_its_own_preview_gets_no_card(workshop: Workshop, toolbox: Toolbox) -> None:
-    allow(workshop, toolbox, Previewed(lambda: Grant.objects.filter(tool="probe.previewed").delete()))
+def test_a_write_revoked_during_its_own_preview_gets_no_card(
+    workshop: Workshop, toolbox: Toolbox
+) -> None:
+    allow(
+        workshop, toolbox, Previewed(lambda: Grant.objects.filter(tool="probe.previewed").delete())
+    )
     workshop.play(asking(call("probe.previewed", name="a")))
     run = workshop.work()
-    assert (run.status, statuses(run), workshop.cards(run)) == (RunStatus.SUCCEEDED, [CallStatus.REJECTED], [])
+    assert (run.status, statuses(run), workshop.cards(run)) == (
+        RunStatus.SUCCEEDED,
+        [CallStatus.REJECTED],
+        [],
+    )
 
 
-@feature("The gate", "A change of permissions repeats only the previews it affects", "agents/runs/engine/passes.py")
-def test_only_a_card_whose_verdict_changed_is_previewed_again(workshop: Workshop, toolbox: Toolbox) -> None:
+@feature(
+    "The gate",
+    "A change of permissions repeats only the previews it affects",
+    "agents/runs/engine/passes.py",
+)
+def test_only_a_card_whose_verdict_changed_is_previewed_again(
+    workshop: Workshop, toolbox: Toolbox
+) -> None:
     write = Previewed(lambda: workshop.raise_for_all("probe.effect", Level.DESTRUCTIVE))
     allow(workshop, toolbox, write)
-    workshop.play(asking(*[call("probe.previewed", name=name) for name in "ab"], call("probe.effect", name="c")))
+    workshop.play(
+        asking(
+            *[call("probe.previewed", name=name) for name in "ab"], call("probe.effect", name="c")
+        )
+    )
     run = workshop.work()
     assert [card.level for card in workshop.cards(run)] == ["write", "write", "destructive"]
     assert write.previewed == ["a", "b"]
@@ -184,13 +219,21 @@ def test_a_stopped_run_is_not_previewed_again(workshop: Workshop, toolbox: Toolb
 
     write = Previewed(change_and_stop)
     allow(workshop, toolbox, write)
-    workshop.play(asking(call("probe.previewed", name="a"), call("probe.doom", name="b"), call("probe.sleep", ms=0)))
+    workshop.play(
+        asking(
+            call("probe.previewed", name="a"),
+            call("probe.doom", name="b"),
+            call("probe.sleep", ms=0),
+        )
+    )
     run = workshop.work()
     assert statuses(run) == [CallStatus.REJECTED, CallStatus.AWAITING_APPROVAL, CallStatus.READY]
     assert (error_code(calls(run)[0]), write.previewed) == ("LIMIT_EXCEEDED", ["a"])
 
 
-def test_a_call_whose_permissions_change_in_every_preview_is_refused(workshop: Workshop, toolbox: Toolbox) -> None:
+def test_a_call_whose_permissions_change_in_every_preview_is_refused(
+    workshop: Workshop, toolbox: Toolbox
+) -> None:
     def flip() -> None:
         if not ToolRule.objects.filter(tool="probe.previewed").delete()[0]:
             workshop.raise_for_all("probe.previewed", Level.DESTRUCTIVE)
@@ -199,7 +242,10 @@ def test_a_call_whose_permissions_change_in_every_preview_is_refused(workshop: W
     allow(workshop, toolbox, write)
     workshop.play(asking(call("probe.previewed", name="a"), call("probe.sleep", ms=0)))
     run = workshop.work()
-    assert (run.status, statuses(run)) == (RunStatus.SUCCEEDED, [CallStatus.REJECTED, CallStatus.SUCCEEDED])
+    assert (run.status, statuses(run)) == (
+        RunStatus.SUCCEEDED,
+        [CallStatus.REJECTED, CallStatus.SUCCEEDED],
+    )
     assert "changed while this call was prepared" in calls(run)[0].content
     assert write.previewed == ["a"] * MAX_ROUNDS
 
@@ -211,7 +257,9 @@ def test_rules_differ_if_the_toolbox_has_another_tool(workshop: Workshop) -> Non
     assert (wider.has_same_rules(wider), wider.has_same_rules(place)) == (True, False)
 
 
-def test_a_response_is_judged_once_while_nothing_changes(workshop: Workshop, toolbox: Toolbox) -> None:
+def test_a_response_is_judged_once_while_nothing_changes(
+    workshop: Workshop, toolbox: Toolbox
+) -> None:
     read = Judged()
     allow(workshop, toolbox, read)
     workshop.play(asking(call("probe.judged", name="a"), call("probe.effect", name="b")))
@@ -233,7 +281,11 @@ class TestAStepOfARecipe:
         workshop.play(asking(call("probe.guided")))
         return Guided
 
-    @feature("The gate", "A recipe's step gets the card that is right by then", "agents/runs/engine/suspension.py")
+    @feature(
+        "The gate",
+        "A recipe's step gets the card that is right by then",
+        "agents/runs/engine/suspension.py",
+    )
     def test_stopped_during_its_preview_gets_no_card(
         self, workshop: Workshop, toolbox: Toolbox, recipe: type[Recipe]
     ) -> None:
@@ -241,7 +293,10 @@ class TestAStepOfARecipe:
         allow(workshop, toolbox, write)
         recipe.steps = (Step("probe.previewed", lambda params, results: {"name": "a"}),)
         run = workshop.work()
-        assert (run.status, statuses(run)) == (RunStatus.SUCCEEDED, [CallStatus.FAILED, CallStatus.REJECTED])
+        assert (run.status, statuses(run)) == (
+            RunStatus.SUCCEEDED,
+            [CallStatus.FAILED, CallStatus.REJECTED],
+        )
         assert (error_code(calls(run)[1]), workshop.cards(run)) == ("TOOL_DISABLED", [])
 
     def test_of_a_recipe_that_is_stopped_meanwhile_is_not_recorded(
@@ -256,7 +311,9 @@ class TestAStepOfARecipe:
     def test_whose_level_is_raised_while_it_is_judged_waits_for_its_card(
         self, workshop: Workshop, toolbox: Toolbox, recipe: type[Recipe]
     ) -> None:
-        allow(workshop, toolbox, Judged(lambda: workshop.raise_for_all("probe.judged", Level.WRITE)))
+        allow(
+            workshop, toolbox, Judged(lambda: workshop.raise_for_all("probe.judged", Level.WRITE))
+        )
         recipe.steps = (Step("probe.judged", lambda params, results: {"name": "a"}),)
         run = workshop.work()
         assert statuses(run) == [CallStatus.SUSPENDED, CallStatus.AWAITING_APPROVAL]
@@ -292,15 +349,21 @@ class TestAnInnerCall:
     @pytest.fixture(autouse=True)
     def _composing(self, workshop: Workshop) -> None:
         Grant.objects.create(employee=workshop.employee, tool=composed_probes.Ask.name)
-        workshop.play(asking(call(composed_probes.Ask.name, inner="probe.judged", params={"name": "a"})))
+        workshop.play(
+            asking(call(composed_probes.Ask.name, inner="probe.judged", params={"name": "a"}))
+        )
 
-    def test_is_judged_once_and_outside_transactions(self, workshop: Workshop, toolbox: Toolbox) -> None:
+    def test_is_judged_once_and_outside_transactions(
+        self, workshop: Workshop, toolbox: Toolbox
+    ) -> None:
         inner = Judged()
         allow(workshop, toolbox, inner)
         assert statuses(workshop.work()) == [CallStatus.SUCCEEDED] * 2
         assert inner.in_transactions == [False]
 
-    def test_stopped_while_it_is_judged_is_refused(self, workshop: Workshop, toolbox: Toolbox) -> None:
+    def test_stopped_while_it_is_judged_is_refused(
+        self, workshop: Workshop, toolbox: Toolbox
+    ) -> None:
         inner = Judged(lambda: stops.stop_tool(workshop.operator, "probe.judged"))
         allow(workshop, toolbox, inner)
         (parent,) = calls(workshop.work())
@@ -332,7 +395,11 @@ class TestAnApprovedWrite:
         write.meanwhile = lambda: stops.stop_employee(workshop.operator, workshop.employee.pk)
         run = workshop.drive(card.run)
         card.refresh_from_db()
-        assert (run.status, statuses(run), card.status) == (RunStatus.QUEUED, ["approved"], ApprovalStatus.APPROVED)
+        assert (run.status, statuses(run), card.status) == (
+            RunStatus.QUEUED,
+            ["approved"],
+            ApprovalStatus.APPROVED,
+        )
         assert not recorder.effects
 
     def test_does_not_start_once_its_run_is_cancelled(
@@ -377,7 +444,11 @@ class TestAnApprovedWrite:
 
 
 class TestAnEdit:
-    @feature("The gate", "An edit that is no longer permitted changes nothing", "agents/approvals/decisions.py")
+    @feature(
+        "The gate",
+        "An edit that is no longer permitted changes nothing",
+        "agents/approvals/decisions.py",
+    )
     @pytest.mark.parametrize("change", ["stopped", "raised", "revoked"])
     def test_that_is_no_longer_permitted_leaves_the_card_open(
         self, workshop: Workshop, write: Previewed, change: str
@@ -392,9 +463,17 @@ class TestAnEdit:
         with pytest.raises(Conflict, match="permissions have changed"):
             workshop.edit(card, {"name": "b"})
         card.refresh_from_db()
-        assert (card.status, calls(again(card.run))[0].params) == (ApprovalStatus.PENDING, {"name": "a"})
+        assert (card.status, calls(again(card.run))[0].params) == (
+            ApprovalStatus.PENDING,
+            {"name": "a"},
+        )
 
-    def test_ignores_changes_of_other_permissions(self, workshop: Workshop, write: Previewed) -> None:
+    def test_ignores_changes_of_other_permissions(
+        self, workshop: Workshop, write: Previewed
+    ) -> None:
         card = workshop.card(workshop.work())
-        write.always, write.meanwhile = True, lambda: stops.stop_tool(workshop.operator, "probe.effect")
+        write.always, write.meanwhile = (
+            True,
+            lambda: stops.stop_tool(workshop.operator, "probe.effect"),
+        )
         assert workshop.edit(card, {"name": "b"}).level == Level.WRITE

@@ -36,7 +36,11 @@ def _two_versions(workshop: Workshop, toolbox: Toolbox) -> None:
 
 
 def find_offered(run: Run) -> dict[str, str]:
-    return {tool.name: tool.version for tool in load_context(run.pk).tools if tool.name.startswith("sample.")}
+    return {
+        tool.name: tool.version
+        for tool in load_context(run.pk).tools
+        if tool.name.startswith("sample.")
+    }
 
 
 def count_differences(organization: Organization) -> int:
@@ -51,7 +55,9 @@ class TestAPinnedVersion:
         "An employee can be pinned to a version of a tool, and keeps it when a newer one is registered",
         "tools/toolbox/toolbox.py, agents/employees/models/employee.py",
     )
-    def test_is_offered_and_used_when_a_newer_one_is_registered(self, workshop: Workshop, toolbox: Toolbox) -> None:
+    def test_is_offered_and_used_when_a_newer_one_is_registered(
+        self, workshop: Workshop, toolbox: Toolbox
+    ) -> None:
         toolbox.register(Echo(version="2.0", description="Another one."))
         workshop.play(SAY)
         run = workshop.submit()
@@ -63,7 +69,9 @@ class TestAPinnedVersion:
         assert last_call(workshop.work()).version == "2.0"
         assert count_differences(workshop.organization) == 0
 
-    def test_excludes_other_versions_even_by_their_id(self, workshop: Workshop, toolbox: Toolbox) -> None:
+    def test_excludes_other_versions_even_by_their_id(
+        self, workshop: Workshop, toolbox: Toolbox
+    ) -> None:
         toolbox.register(Echo(version="2.0"))
         workshop.play(asking(call("sample.echo@2.0", text="Hi")))
         run = workshop.work()
@@ -71,18 +79,24 @@ class TestAPinnedVersion:
         assert last_call(run).why == "You may use the tool 'sample.echo' only in version 1.2."
         assert count_differences(workshop.organization) == 0
 
-    def test_that_is_not_installed_is_not_replaced_by_the_newest(self, workshop: Workshop, toolbox: Toolbox) -> None:
+    def test_that_is_not_installed_is_not_replaced_by_the_newest(
+        self, workshop: Workshop, toolbox: Toolbox
+    ) -> None:
         toolbox.register(Echo(version="2.0"))
         toolbox.unregister("sample.echo@1.2")
         workshop.play(SAY)
         run = workshop.submit()
         assert find_offered(run) == {"sample.send": "1.2"}
         workshop.drive(run)
-        expected = "The tool 'sample.echo' is not installed in version 1.2, the only one that you may use."
+        expected = (
+            "The tool 'sample.echo' is not installed in version 1.2, the only one that you may use."
+        )
         assert (last_call(run).status, last_call(run).why) == (CallStatus.REJECTED, expected)
         assert count_differences(workshop.organization) == 0
 
-    def test_keeps_its_open_card_when_a_newer_one_is_registered(self, workshop: Workshop, toolbox: Toolbox) -> None:
+    def test_keeps_its_open_card_when_a_newer_one_is_registered(
+        self, workshop: Workshop, toolbox: Toolbox
+    ) -> None:
         workshop.play(asking(call(Send.name, text="Hi")))
         run = workshop.work()
         toolbox.register(Send(version="2.0", description="Another one."))

@@ -1,4 +1,5 @@
-"""Provenance of values in real runs: the recorded facts of a call, detours, limits, and reads that reach out."""
+"""Provenance of values in real runs: the recorded facts of a call, detours, limits, and reads that
+reach out."""
 
 from __future__ import annotations
 
@@ -54,9 +55,16 @@ def page(workshop: Workshop) -> Iterator[None]:
         yield
 
 
-def limit(workshop: Workshop, otherwise: str, param: str = "changes.email", tool: str = "data.updateRecord") -> None:
+def limit(
+    workshop: Workshop,
+    otherwise: str,
+    param: str = "changes.email",
+    tool: str = "data.updateRecord",
+) -> None:
     condition = {"param": param, "rule": "not_from_outside", "value": True, "otherwise": otherwise}
-    Grant.objects.update_or_create(employee=workshop.employee, tool=tool, defaults={"conditions": [condition]})
+    Grant.objects.update_or_create(
+        employee=workshop.employee, tool=tool, defaults={"conditions": [condition]}
+    )
 
 
 def update(record_id: int, email: str = EVIL) -> dict[str, object]:
@@ -82,7 +90,9 @@ def find_origin_after_reading(workshop: Workshop, record: Record) -> SeenIn:
     """Return the origin of the e-mail address in a later run that has only seen this record."""
     Grant.objects.create(employee=workshop.employee, tool="data.getRecordDetail")
     second = workshop.record(name="Globex")
-    workshop.play(asking(call("data.getRecordDetail", record_id=record.pk)), asking(update(second.pk)))
+    workshop.play(
+        asking(call("data.getRecordDetail", record_id=record.pk)), asking(update(second.pk))
+    )
     return email_of(workshop.work()).origin
 
 
@@ -130,11 +140,15 @@ class TestOriginOnACard:
         workshop.play(asking(search), asking(update(record.pk, "new@nowhere.example")))
         assert email_of(workshop.work()).origin is SeenIn.NOWHERE
 
-    def test_trusts_an_answer_typed_by_a_person_but_not_an_offered_choice(self, workshop: Workshop) -> None:
+    def test_trusts_an_answer_typed_by_a_person_but_not_an_offered_choice(
+        self, workshop: Workshop
+    ) -> None:
         record = workshop.record()
         may_ask(workshop.employee)
         for choices, expected in (([], SeenIn.PERSON), ([EVIL, "none"], SeenIn.OUTSIDE)):
-            workshop.play(asking(READ), asking(ask("Which one?", choices=choices)), asking(update(record.pk)))
+            workshop.play(
+                asking(READ), asking(ask("Which one?", choices=choices)), asking(update(record.pk))
+            )
             run = workshop.work()
             answer(workshop, question_of(run), EVIL)
             workshop.drive(run)
@@ -144,7 +158,10 @@ class TestOriginOnACard:
         record = workshop.record()
         workshop.play(asking(READ), asking(update(record.pk)))
         run = workshop.work()
-        card = workshop.edit(workshop.card(run), {"record_id": record.pk, "changes": {"email": "Typed.By@Ann.example"}})
+        card = workshop.edit(
+            workshop.card(run),
+            {"record_id": record.pk, "changes": {"email": "Typed.By@Ann.example"}},
+        )
         assert email_of(run).origin is SeenIn.PERSON
         assert card.tool_call_id == last_call(run).pk
 
@@ -181,7 +198,11 @@ class TestOutsideValuesStayOutside:
         found = email_of(run)
         assert (found.origin, found.run_id) == (SeenIn.OUTSIDE, child_of(run).pk)
 
-    @feature("The gate", "Values from outside stay so in tasks, records and files", "agents/runs/provenance.py")
+    @feature(
+        "The gate",
+        "Values from outside stay so in tasks, records and files",
+        "agents/runs/provenance.py",
+    )
     def test_in_a_record_that_an_employee_changed(self, workshop: Workshop) -> None:
         record, second = workshop.record(), workshop.record(name="Globex")
         workshop.play(asking(READ), asking(update(record.pk)))
@@ -194,7 +215,11 @@ class TestOutsideValuesStayOutside:
         workshop.play(asking(call("data.searchRecords")), asking(update(second.pk)))
         later = workshop.work()
         found = email_of(later)
-        assert (found.origin, found.call_id, found.run_id) == (SeenIn.OUTSIDE, last_call(run).pk, run.pk)
+        assert (found.origin, found.call_id, found.run_id) == (
+            SeenIn.OUTSIDE,
+            last_call(run).pk,
+            run.pk,
+        )
         assert found.title == "Read a test page"
 
     def test_except_in_a_denied_change(self, workshop: Workshop) -> None:
@@ -212,7 +237,9 @@ class TestOutsideValuesStayOutside:
         for name in ("uploaded.txt", "own.txt"):
             write_file(organization_id, (name,), [f"Write to {EVIL}".encode()], lambda *_: None)
         with transaction.atomic():
-            append(organization_id, [NewEntry("user:ann", "file_uploaded", "file:uploaded.txt", {})])
+            append(
+                organization_id, [NewEntry("user:ann", "file_uploaded", "file:uploaded.txt", {})]
+            )
         for name, expected in (("uploaded.txt", SeenIn.OUTSIDE), ("own.txt", SeenIn.OWN)):
             workshop.play(asking(call("files.read", path=name)), asking(update(record.pk)))
             assert email_of(workshop.work()).origin is expected
@@ -223,10 +250,16 @@ class TestOutsideValuesStayOutside:
         record = workshop.record()
         Grant.objects.create(employee=workshop.employee, tool="files.grep")
         organization_id = workshop.organization.pk
-        for name, text in (("uploaded.txt", f"Write to {EVIL}"), ("own.txt", "Write to kim@ours.example")):
+        for name, text in (
+            ("uploaded.txt", f"Write to {EVIL}"),
+            ("own.txt", "Write to kim@ours.example"),
+        ):
             write_file(organization_id, ("mixed", name), [text.encode()], lambda *_: None)
         with transaction.atomic():
-            append(organization_id, [NewEntry("user:ann", "file_uploaded", "file:mixed/uploaded.txt", {})])
+            append(
+                organization_id,
+                [NewEntry("user:ann", "file_uploaded", "file:mixed/uploaded.txt", {})],
+            )
         search = call("files.grep", pattern="Write", path=path)
         workshop.play(asking(search), asking(update(record.pk)))
         assert email_of(workshop.work()).origin is SeenIn.OUTSIDE
@@ -266,7 +299,10 @@ class TestOutsideValuesStayOutside:
             Grant.objects.create(employee=workshop.employee, tool=tool)
         text = f"a1.example b2.example c3.example {EVIL}"
         PAGES["/invoice"] = f"See {text}"
-        for name, passes, expected in (("own.txt", [], SeenIn.OWN), ("copy.txt", [asking(READ)], SeenIn.OUTSIDE)):
+        for name, passes, expected in (
+            ("own.txt", [], SeenIn.OWN),
+            ("copy.txt", [asking(READ)], SeenIn.OUTSIDE),
+        ):
             workshop.play(*passes, asking(call("files.write", path=name, text=f"About {text}")))
             settle(workshop, workshop.work())
             workshop.play(asking(call("files.read", path=name)), asking(update(record.pk)))
@@ -280,10 +316,14 @@ class TestOutsideValuesStayOutside:
         workshop.play(asking(READ), asking(written))
         settle(workshop, workshop.work())
         for email, expected in ((EVIL, SeenIn.OUTSIDE), ("kim@ours.example", SeenIn.OWN)):
-            workshop.play(asking(call("files.read", path="copy.txt")), asking(update(record.pk, email)))
+            workshop.play(
+                asking(call("files.read", path="copy.txt")), asking(update(record.pk, email))
+            )
             assert email_of(workshop.work()).origin is expected
 
-    def test_in_texts_of_strangers_without_a_file(self, workshop: Workshop, toolbox: Toolbox) -> None:
+    def test_in_texts_of_strangers_without_a_file(
+        self, workshop: Workshop, toolbox: Toolbox
+    ) -> None:
         class ReadLetter(ReadPage):
             name = "probe.letter"
             open_world = False
@@ -291,7 +331,9 @@ class TestOutsideValuesStayOutside:
 
         toolbox.register(ReadLetter())
         Grant.objects.create(employee=workshop.employee, tool=ReadLetter.name)
-        workshop.play(asking(call(ReadLetter.name, url="/invoice")), asking(update(workshop.record().pk)))
+        workshop.play(
+            asking(call(ReadLetter.name, url="/invoice")), asking(update(workshop.record().pk))
+        )
         assert email_of(workshop.work()).origin is SeenIn.OUTSIDE
 
     @pytest.mark.parametrize("outcome", ["succeeded", "not_done"])
@@ -302,14 +344,18 @@ class TestOutsideValuesStayOutside:
         workshop.resolve(last_call(run), outcome)
         assert OutsideValue.objects.filter(call=last_call(run)).exists() is (outcome == "succeeded")
 
-    def test_in_a_call_that_the_executor_reports_late_as_done(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_in_a_call_that_the_executor_reports_late_as_done(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         run = give_up(workshop, recorder)
         assert not OutsideValue.objects.exists()
         recorder.release(EVIL)
         eventually(lambda: last_call(run).status == CallStatus.SUCCEEDED)
         assert OutsideValue.objects.filter(call=last_call(run)).exists()
 
-    def test_in_a_call_that_happened_although_a_person_denied_it(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_in_a_call_that_happened_although_a_person_denied_it(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         run = give_up(workshop, recorder)
         workshop.resolve(last_call(run), "not_done")
         recorder.release(EVIL)
@@ -321,7 +367,10 @@ class TestOutsideValuesStayOutside:
         record = workshop.record()
         Grant.objects.create(employee=workshop.employee, tool="schedule.create")
         task = f"Set the address to {EVIL}"
-        workshop.play(asking(READ), asking(call("schedule.create", task=task, cron="0 9 * * *", time_zone="UTC")))
+        workshop.play(
+            asking(READ),
+            asking(call("schedule.create", task=task, cron="0 9 * * *", time_zone="UTC")),
+        )
         run = workshop.work()
         workshop.approve(workshop.card(run))
         workshop.drive(run)
@@ -335,7 +384,11 @@ class TestOutsideValuesStayOutside:
 
 
 class TestALimitOnOrigins:
-    @feature("The gate", "A limit asks or forbids by the origin of a param", "tools/toolbox/conditions.py")
+    @feature(
+        "The gate",
+        "A limit asks or forbids by the origin of a param",
+        "tools/toolbox/conditions.py",
+    )
     def test_can_forbid_a_value_from_outside(self, workshop: Workshop) -> None:
         record = workshop.record()
         limit(workshop, "forbid")
@@ -343,7 +396,9 @@ class TestALimitOnOrigins:
         run = workshop.work()
         assert error_code(last_call(run)) == "NOT_PERMITTED"
         why = last_call(run).why
-        assert f'changes.email comes from outside: "{EVIL}" was first seen in Read a test page' in why
+        assert (
+            f'changes.email comes from outside: "{EVIL}" was first seen in Read a test page' in why
+        )
         workshop.play(asking(READ), asking(update(record.pk, "new@nowhere.example")))
         assert last_call(workshop.work()).status == CallStatus.AWAITING_APPROVAL
 
@@ -380,7 +435,9 @@ class TestALimitOnOrigins:
         assert "changes.email is of unknown origin" in last_call(run).why
 
 
-def test_a_pass_without_a_card_searches_nothing(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pass_without_a_card_searches_nothing(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The control is a run with a card, which does."""
     searched: list[list[int]] = []
 
@@ -390,7 +447,9 @@ def test_a_pass_without_a_card_searches_nothing(workshop: Workshop, monkeypatch:
 
     monkeypatch.setattr("agents.runs.provenance._load_call_texts", load_nothing)
     record = workshop.record()
-    workshop.play(asking(call("data.searchRecords"), call("utility.calculate", operation="add", a=1, b=2)))
+    workshop.play(
+        asking(call("data.searchRecords"), call("utility.calculate", operation="add", a=1, b=2))
+    )
     with CaptureQueriesContext(connection) as queries:
         assert again(workshop.work()).status == "succeeded"
     assert not searched

@@ -20,7 +20,12 @@ def is_delayed_by(run: Run, code: str) -> bool:
     run = again(run)
     delayed = Event.objects.filter(run=run, type="provider_delayed").latest("seq")
     is_later = run.next_wake_at is not None and run.next_wake_at > delayed.created_at
-    return run.status == RunStatus.QUEUED and is_later and run.lease_owner == "" and delayed.payload["code"] == code
+    return (
+        run.status == RunStatus.QUEUED
+        and is_later
+        and run.lease_owner == ""
+        and delayed.payload["code"] == code
+    )
 
 
 class TestATransientFailure:
@@ -45,7 +50,9 @@ class TestATransientFailure:
         assert "assistant_message" not in event_types(run)
         assert "sk-secret-key" not in str(list(Event.objects.values_list("payload", flat=True)))
 
-    def test_of_a_model_that_never_responds_ends_at_its_timeout(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_of_a_model_that_never_responds_ends_at_its_timeout(
+        self, workshop: Workshop, model: ModelServer
+    ) -> None:
         workshop.connect(model.url, timeout_s=1)
         model.script(Response(text="Never.", hold="start"))
         assert is_delayed_by(workshop.work(), "timeout")
@@ -61,7 +68,9 @@ class TestATransientFailure:
         workshop.connect("http://127.0.0.1:9/v1")
         assert is_delayed_by(workshop.work(), "unreachable")
 
-    def test_is_over_once_the_provider_responds(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_is_over_once_the_provider_responds(
+        self, workshop: Workshop, model: ModelServer
+    ) -> None:
         model.enqueue(failing(429, retry_after="1"))
         run = workshop.work()
         assert run.problem
@@ -103,14 +112,18 @@ class TestATransientFailure:
         assert len(payloads(run, "provider_delayed")) == 5
         assert payloads(run, "run_finished")[0]["exit_reason"] == "provider_error"
 
-    def test_ends_the_run_after_fifteen_minutes(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_ends_the_run_after_fifteen_minutes(
+        self, workshop: Workshop, model: ModelServer
+    ) -> None:
         model.script(failing(429, retry_after="1"))
         run = workshop.work()
         Run.objects.filter(pk=run.pk).update(patience_since=Now() - timedelta(hours=1))
         make_due(run)
         assert workshop.drive(run).exit_reason == ExitReason.PROVIDER_ERROR
 
-    def test_is_counted_from_zero_after_each_recorded_pass(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_is_counted_from_zero_after_each_recorded_pass(
+        self, workshop: Workshop, model: ModelServer
+    ) -> None:
         busy = failing(429, retry_after="1")
         model.enqueue(busy, Response(calls=(Call("probe.clock"),)), busy)
         run = workshop.work()
@@ -157,7 +170,9 @@ class TestAPermanentFailure:
 
 class TestAnUnstorableResponse:
     @pytest.mark.parametrize("text", ["a\0b", "half a pair: \ud83d"])
-    def test_of_text_still_ends_the_run(self, workshop: Workshop, model: ModelServer, text: str) -> None:
+    def test_of_text_still_ends_the_run(
+        self, workshop: Workshop, model: ModelServer, text: str
+    ) -> None:
         model.script(Response(text=text, extra={"note": text}))
         run = workshop.work()
         assert run.status == RunStatus.SUCCEEDED, run.problem
@@ -174,14 +189,20 @@ class TestAnUnstorableResponse:
         ],
         ids=["name", "long name", "params", "id", "long id"],
     )
-    def test_of_a_call_does_not_end_the_run(self, workshop: Workshop, model: ModelServer, asked: Call) -> None:
+    def test_of_a_call_does_not_end_the_run(
+        self, workshop: Workshop, model: ModelServer, asked: Call
+    ) -> None:
         model.script(Response(calls=(asked,)), Response(text="Done."))
         run = workshop.work()
         assert run.status == RunStatus.SUCCEEDED, (run.status, run.problem)
 
 
-def test_a_provider_failure_does_not_affect_decided_calls(workshop: Workshop, model: ModelServer) -> None:
-    model.enqueue(Response(calls=(Call("probe.effect", {"name": "a"}),)), failing(429, retry_after="1"))
+def test_a_provider_failure_does_not_affect_decided_calls(
+    workshop: Workshop, model: ModelServer
+) -> None:
+    model.enqueue(
+        Response(calls=(Call("probe.effect", {"name": "a"}),)), failing(429, retry_after="1")
+    )
     run = workshop.work()
     workshop.deny(workshop.card(run))
     run = workshop.drive(run)
@@ -191,6 +212,9 @@ def test_a_provider_failure_does_not_affect_decided_calls(workshop: Workshop, mo
 
 
 def test_a_scripted_failure_is_retried_too(workshop: Workshop) -> None:
-    failing_pass: dict[str, Any] = {**asking(call("probe.clock")), "fail": {"code": "rate_limited", "retry_after": 5}}
+    failing_pass: dict[str, Any] = {
+        **asking(call("probe.clock")),
+        "fail": {"code": "rate_limited", "retry_after": 5},
+    }
     workshop.play(failing_pass)
     assert is_delayed_by(workshop.work(), "rate_limited")

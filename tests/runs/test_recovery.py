@@ -1,4 +1,5 @@
-"""The next driver settles the calls of a lost worker: no recorded pass is requested again, no write starts twice."""
+"""The next driver settles the calls of a lost worker: no recorded pass is requested again, no write
+starts twice."""
 
 import pytest
 
@@ -43,7 +44,9 @@ class TestALostLease:
             {"by": "gadget", "reason": "The worker was lost; another one continues."}
         ]
 
-    def test_requests_the_response_again_if_it_was_not_recorded(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_requests_the_response_again_if_it_was_not_recorded(
+        self, workshop: Workshop, model: ModelServer
+    ) -> None:
         model.script(Response(text="Done.", hold="start"), Response(text="Done."))
         run = workshop.submit()
         with workshop.driving(run):
@@ -56,7 +59,9 @@ class TestALostLease:
         assert (run.status, len(model.requests), len(passes(run))) == (RunStatus.SUCCEEDED, 2, 1)
         assert event_types(run).count("pass_started") == 1
 
-    def test_never_requests_a_recorded_pass_again(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_never_requests_a_recorded_pass_again(
+        self, workshop: Workshop, model: ModelServer
+    ) -> None:
         model.script(Response(calls=(Call("probe.sleep", {"ms": 0}),)), Response(text="Done."))
         run = workshop.submit()
         die_while_executing(run)
@@ -65,7 +70,9 @@ class TestALostLease:
         assert len(model.requests) == 2
         assert [each.number for each in passes(run)] == [1, 2]
 
-    def test_resets_the_crash_count_when_a_pass_or_a_result_is_recorded(self, workshop: Workshop) -> None:
+    def test_resets_the_crash_count_when_a_pass_or_a_result_is_recorded(
+        self, workshop: Workshop
+    ) -> None:
         workshop.play(asking(SLEEP, call("probe.effect", name="a")))
         run = workshop.submit()
         Run.objects.filter(pk=run.pk).update(crash_count=3)
@@ -97,8 +104,14 @@ class TestAnInterruptedRead:
         assert statuses(run) == [CallStatus.EXECUTING]
         run = workshop.drive(lose_worker(run))
         (row,) = calls(run)
-        assert (run.status, row.status, row.attempts) == (RunStatus.SUCCEEDED, CallStatus.SUCCEEDED, 2)
-        assert payloads(run, "run_resumed")[0]["reason"].endswith("another one continues. Repeated: probe.sleep.")
+        assert (run.status, row.status, row.attempts) == (
+            RunStatus.SUCCEEDED,
+            CallStatus.SUCCEEDED,
+            2,
+        )
+        assert payloads(run, "run_resumed")[0]["reason"].endswith(
+            "another one continues. Repeated: probe.sleep."
+        )
         assert event_types(run).count("tool_start") == 2
         assert event_types(run).count("tool_result") == 1
 
@@ -122,7 +135,9 @@ class TestAnInterruptedRead:
         assert "TOOL ERROR: WORKER_LOST" in row.content
         assert run.status == RunStatus.SUCCEEDED
 
-    def test_keeps_its_idempotency_key_so_that_a_draft_is_created_once(self, workshop: Workshop) -> None:
+    def test_keeps_its_idempotency_key_so_that_a_draft_is_created_once(
+        self, workshop: Workshop
+    ) -> None:
         workshop.play(asking(call("probe.draw", name="a")))
         run = workshop.submit()
         die_while_executing(run)
@@ -146,7 +161,9 @@ class TestAnInterruptedRead:
         assert write.status == CallStatus.CANCELLED
         assert not workshop.cards(run)
 
-    def test_of_the_old_worker_records_nothing(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_of_the_old_worker_records_nothing(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         recorder.hold("slow")
         workshop.play(asking(call("probe.gate", name="slow")))
         run = workshop.submit()
@@ -163,7 +180,9 @@ class TestAnInterruptedRead:
 
 
 class TestAnInterruptedWrite:
-    def test_is_never_started_again_and_needs_attention(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_is_never_started_again_and_needs_attention(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         with write_in_flight(workshop, recorder) as run:
             assert workshop.drive(lose_worker(run)).status == RunStatus.NEEDS_ATTENTION
             (row,) = calls(run)
@@ -175,7 +194,9 @@ class TestAnInterruptedWrite:
             recorder.release("a")
         assert list(recorder.effects.values()) == [1]
 
-    def test_needs_attention_before_the_run_fails_for_its_crashes(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_needs_attention_before_the_run_fails_for_its_crashes(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         recorder.hold("a")
         workshop.play(asking(call("probe.effect", name="a"), call("probe.effect", name="b")))
         run = workshop.work()
@@ -189,13 +210,23 @@ class TestAnInterruptedWrite:
             workshop.resolve(calls(run)[0], "not_done")
             run = workshop.drive(run)
             recorder.release("a")
-        assert (again(run).status, again(run).exit_reason) == (RunStatus.FAILED, ExitReason.CRASH_LOOP)
+        assert (again(run).status, again(run).exit_reason) == (
+            RunStatus.FAILED,
+            ExitReason.CRASH_LOOP,
+        )
 
-    def test_lets_reads_of_the_same_pass_run_again_first(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_lets_reads_of_the_same_pass_run_again_first(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         with write_in_flight(workshop, recorder) as run:
             lose_worker(run)
             (write,) = calls(run)
-            write.pk, write.index, write.provider_call_id, write.idempotency_key = None, 1, "left", "left-by-a-lost-one"
+            write.pk, write.index, write.provider_call_id, write.idempotency_key = (
+                None,
+                1,
+                "left",
+                "left-by-a-lost-one",
+            )
             write.tool, write.level, write.params = "probe.sleep", "read", {"ms": 0, "tag": ""}
             write.save(force_insert=True)
             run_status = workshop.drive(run).status

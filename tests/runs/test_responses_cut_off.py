@@ -1,4 +1,5 @@
-"""An incomplete response never counts as complete: the run reports it, and retries if that can help."""
+"""An incomplete response never counts as complete: the run reports it, and retries if that can
+help."""
 
 from __future__ import annotations
 
@@ -71,7 +72,10 @@ def test_a_useless_response_is_requested_again_a_limited_number_of_times(
         run = workshop.drive(make_due(run))
     assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.ANSWER_CUT)
     assert len(model.requests) == tries
-    assert f"The employee gave no answer: answer cut off. {run.problem.rstrip('.')}. Nothing was done." == run.answer
+    assert (
+        f"The employee gave no answer: answer cut off. {run.problem.rstrip('.')}. Nothing was done."
+        == run.answer
+    )
     assert run.input_tokens > 0, "these answers count toward the budgets"
 
 
@@ -83,8 +87,17 @@ def test_a_withheld_response_is_not_requested_again(workshop: Workshop, model: M
     assert run.input_tokens == 100
 
 
-def test_an_incomplete_closing_response_fails_the_run(workshop: Workshop, model: ModelServer) -> None:
+def test_an_incomplete_closing_response_fails_the_run(
+    workshop: Workshop, model: ModelServer
+) -> None:
     workshop.allow_passes(1)
-    model.script(Response(calls=(Call("probe.sleep", {"ms": 0}),)), Response(text="That is wh", finish="length"))
+    model.script(
+        Response(calls=(Call("probe.sleep", {"ms": 0}),)),
+        Response(text="That is wh", finish="length"),
+    )
     run = workshop.work()
-    assert (run.status, run.exit_reason, run.answer) == (RunStatus.FAILED, ExitReason.ANSWER_CUT, "That is wh")
+    assert (run.status, run.exit_reason, run.answer) == (
+        RunStatus.FAILED,
+        ExitReason.ANSWER_CUT,
+        "That is wh",
+    )

@@ -1,4 +1,5 @@
-"""Files that a tool returns: stored with the organization's files, shown to people, named to the model."""
+"""Files that a tool returns: stored with the organization's files, shown to people, named to the
+model."""
 
 from __future__ import annotations
 
@@ -32,7 +33,13 @@ def returning(workshop: Workshop, model: ModelServer, toolbox: Toolbox) -> Any:
     """Return a function that lets a run call a tool with these files, and returns its call."""
 
     def run(*files: Any, level: Level = Level.READ, name: str = "sample.file") -> ToolCall:
-        toolbox.register(Does(lambda _: ToolResult.ok({"ok": True}, "Made it.", files=files), name=name, level=level))
+        toolbox.register(
+            Does(
+                lambda _: ToolResult.ok({"ok": True}, "Made it.", files=files),
+                name=name,
+                level=level,
+            )
+        )
         Grant.objects.get_or_create(employee=workshop.employee, tool=name)
         model.script(Response(calls=(Call(name, {}),)), Response(text="Done."))
         done = workshop.work()
@@ -60,13 +67,20 @@ def kept(call: ToolCall) -> list[dict[str, Any]]:
     "Files in results are kept under their digest, offered as downloads, and the model gets their names",
     "tools/office/files/result_files.py",
 )
-def test_a_file_is_stored_under_its_digest_and_named_to_the_model(workshop: Workshop, returning: Any) -> None:
+def test_a_file_is_stored_under_its_digest_and_named_to_the_model(
+    workshop: Workshop, returning: Any
+) -> None:
     call = returning(REPORT, REPORT)
     assert call.status == CallStatus.SUCCEEDED
     first, second = kept(call)
     assert first == second
     path = f"results/run-{call.run_id}/reads/{sha256(PAGE).hexdigest()[:16]}-Q3 report.html"
-    assert first == {"name": "Q3 report.html", "path": path, "size": len(PAGE), "content_type": "text/html"}
+    assert first == {
+        "name": "Q3 report.html",
+        "path": path,
+        "size": len(PAGE),
+        "content_type": "text/html",
+    }
     with open_file(workshop.organization.pk, parse_file_path(path)) as file:
         assert file.read() == PAGE
     assert f"[file: Q3 report.html, {len(PAGE)} bytes, text/html, path {path}]" in call.content
@@ -77,7 +91,9 @@ def test_a_description_survives_a_stored_result(returning: Any) -> None:
     assert [file.as_json() for file in ToolResult.from_json(call.result).list_files()] == kept(call)
 
 
-def test_people_of_the_organization_download_a_file_and_never_see_it_inline(workshop: Workshop, returning: Any) -> None:
+def test_people_of_the_organization_download_a_file_and_never_see_it_inline(
+    workshop: Workshop, returning: Any
+) -> None:
     call, outsider = returning(REPORT), build_workshop("other")
     address = f"/files/download/{kept(call)[0]['path']}"
     client, stranger = Client(), Client()
@@ -98,9 +114,15 @@ def test_people_of_the_organization_download_a_file_and_never_see_it_inline(work
     assert Client().get(address).status_code == 302
 
 
-def test_reads_of_a_run_store_at_most_twenty_files(workshop: Workshop, model: ModelServer, toolbox: Toolbox) -> None:
+def test_reads_of_a_run_store_at_most_twenty_files(
+    workshop: Workshop, model: ModelServer, toolbox: Toolbox
+) -> None:
     files = [ResultFile(f"{number}.txt", str(number).encode()) for number in range(MOST_FROM_READS)]
-    found = {"sample.all": files, "sample.again": files, "sample.more": [ResultFile("more.txt", b"more")]}
+    found = {
+        "sample.all": files,
+        "sample.again": files,
+        "sample.more": [ResultFile("more.txt", b"more")],
+    }
     for name, given in found.items():
         toolbox.register(Does(partial(return_files, given), name=name))
         Grant.objects.create(employee=workshop.employee, tool=name)
@@ -108,7 +130,10 @@ def test_reads_of_a_run_store_at_most_twenty_files(workshop: Workshop, model: Mo
     first, again, refused = calls(workshop.work())
     assert kept(first) == kept(again)
     assert len(kept(first)) == MOST_FROM_READS
-    assert (refused.status, "have returned 20 files; the limit is 20" in refused.content) == (CallStatus.FAILED, True)
+    assert (refused.status, "have returned 20 files; the limit is 20" in refused.content) == (
+        CallStatus.FAILED,
+        True,
+    )
 
 
 def test_a_file_counts_against_the_limit_of_the_organization(
@@ -120,7 +145,9 @@ def test_a_file_counts_against_the_limit_of_the_organization(
     written = returning(REPORT, level=Level.WRITE, name="sample.write")
     assert written.status == CallStatus.SUCCEEDED
     assert "Its files were not kept: " in (written.result or {})["summary"]
-    assert not [entry for entry in list_tree(workshop.organization.pk).entries if not entry.is_folder]
+    assert not [
+        entry for entry in list_tree(workshop.organization.pk).entries if not entry.is_folder
+    ]
 
 
 @pytest.mark.parametrize(
@@ -144,7 +171,9 @@ def test_a_file_gets_a_name_that_every_system_accepts(given: str, name: str) -> 
 
 def test_a_file_in_a_test_is_described() -> None:
     result = run_tool(Does(lambda _: ToolResult.ok("a", files=[REPORT])))
-    assert [(file.name, file.path, file.size) for file in result.list_files()] == [("../Q3 report.html", "", len(PAGE))]
+    assert [(file.name, file.path, file.size) for file in result.list_files()] == [
+        ("../Q3 report.html", "", len(PAGE))
+    ]
 
 
 @pytest.mark.parametrize("files", [["a"], 5, [{"name": "a"}], [ResultFile("a", None)]])  # type: ignore[arg-type]
@@ -170,7 +199,11 @@ def test_the_type_of_a_file_is_a_media_type_or_empty(given: str, found: str) -> 
 
 def test_credentials_are_hidden_in_files() -> None:
     secret = "a-secret-token"
-    tool = Does(lambda _: ToolResult.ok("a", files=[ResultFile(secret, f"x{secret}".encode(), f"a/{secret}")]))
+    tool = Does(
+        lambda _: ToolResult.ok(
+            "a", files=[ResultFile(secret, f"x{secret}".encode(), f"a/{secret}")]
+        )
+    )
     result = run_tool(tool, credentials={"post": {"token": secret}})
     (file,) = result.list_files()
     assert (file.name, file.size) == ("[hidden]", len("x[hidden]"))

@@ -1,4 +1,5 @@
-"""A script runs a task with an employee and gets its result, through the usual submission and a real worker."""
+"""A script runs a task with an employee and gets its result, through the usual submission and a
+real worker."""
 
 import io
 import re
@@ -46,24 +47,42 @@ class TestATaskFromAScript:
         workshop.record()
         workshop.play(asking(call("data.searchRecords")), answer="There is one.")
         result = run_task(workshop.operator, "Dana", "Count the records", timeout_s=60)
-        assert (result.status, result.answer, result.cards) == (RunStatus.SUCCEEDED, "There is one.", ())
+        assert (result.status, result.answer, result.cards) == (
+            RunStatus.SUCCEEDED,
+            "There is one.",
+            (),
+        )
         assert result.exit_reason == ExitReason.FINAL_ANSWER
         run = Run.objects.get(pk=result.run_id)
-        assert (run.origin, run.created_by, run.task) == (Origin.TASK, workshop.operator.user, "Count the records")
+        assert (run.origin, run.created_by, run.task) == (
+            Origin.TASK,
+            workshop.operator.user,
+            "Count the records",
+        )
 
     def test_returns_the_waiting_cards(self, workshop: Workshop) -> None:
         record = workshop.record()
-        change = call("data.updateRecord", record_id=str(record.pk), changes={"phone": "+1 555 0100"})
+        change = call(
+            "data.updateRecord", record_id=str(record.pk), changes={"phone": "+1 555 0100"}
+        )
         workshop.play(asking(change))
         result = run_task(workshop.operator, "Dana", "Change it", timeout_s=60)
         assert (result.status, result.has_ended, result.answer) == (RunStatus.WAITING, False, "")
         (card,) = result.cards
-        assert (card.run_id, card.kind, card.tool) == (result.run_id, ApprovalKind.APPROVAL, "data.updateRecord")
+        assert (card.run_id, card.kind, card.tool) == (
+            result.run_id,
+            ApprovalKind.APPROVAL,
+            "data.updateRecord",
+        )
         assert "Acme Corp" in card.sentence
         assert Record.objects.get(pk=record.pk).phone == ""
 
-    def test_returns_the_question_of_a_colleague_and_nothing_earlier(self, workshop: Workshop) -> None:
-        kim = hire(workshop, "Kim", asking(call("data.searchRecords")), asking(ask("Which region?")))
+    def test_returns_the_question_of_a_colleague_and_nothing_earlier(
+        self, workshop: Workshop
+    ) -> None:
+        kim = hire(
+            workshop, "Kim", asking(call("data.searchRecords")), asking(ask("Which region?"))
+        )
         may_delegate(workshop.employee, kim)
         workshop.play(asking(delegate("Kim", "Look it up")))
         result = run_task(workshop.operator, "Dana", "Ask Kim", timeout_s=60)
@@ -82,7 +101,11 @@ class TestAScriptWithoutAWorker:
     def test_returns_at_the_timeout_and_does_not_affect_the_run(self, workshop: Workshop) -> None:
         workshop.play()
         result = run_task(workshop.operator, "Dana", "Work", timeout_s=0.3)
-        assert (result.status, result.has_ended, result.exit_reason) == (RunStatus.QUEUED, False, None)
+        assert (result.status, result.has_ended, result.exit_reason) == (
+            RunStatus.QUEUED,
+            False,
+            None,
+        )
         workshop.drive(Run.objects.get(pk=result.run_id))
         assert Run.objects.get(pk=result.run_id).status == RunStatus.SUCCEEDED
 
@@ -111,7 +134,9 @@ def test_the_script_of_the_guide_prints_the_answer_of_a_worker_process(
 ) -> None:
     installation.start_worker()
     workshop.play(asking(call("data.searchRecords")), answer="There are none.")
-    (script,) = re.findall(r"<<'END'\n(.*?)^END$", GUIDE.read_text(encoding="utf-8"), flags=re.M | re.S)
+    (script,) = re.findall(
+        r"<<'END'\n(.*?)^END$", GUIDE.read_text(encoding="utf-8"), flags=re.M | re.S
+    )
     for shown, here in (('"operator"', '"acme-operator"'), ('"acme-demo"', '"acme"')):
         assert shown in script
         script = script.replace(shown, here)

@@ -11,14 +11,18 @@ from tools.contract import Level
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_side_work_is_stopped_with_its_run_in_a_process_that_drives_nothing(workshop: Workshop) -> None:
+def test_side_work_is_stopped_with_its_run_in_a_process_that_drives_nothing(
+    workshop: Workshop,
+) -> None:
     run = workshop.submit()
     with lease.watch_side_work(run.pk, "system.titleRun") as stopped:
         workshop.cancel(run)
         assert stopped.wait(10)
 
 
-def test_stopping_a_tool_stops_only_side_work_of_that_tool_and_organization(workshop: Workshop) -> None:
+def test_stopping_a_tool_stops_only_side_work_of_that_tool_and_organization(
+    workshop: Workshop,
+) -> None:
     run, elsewhere = workshop.submit(), build_workshop("globex").submit()
     stops.stop_tool(workshop.operator, "probe.sleep")
     assert is_stopped(run, "probe.sleep")

@@ -1,4 +1,5 @@
-"""Stops: from its commit on, nothing that was stopped starts, even after a restart, until an admin resumes it."""
+"""Stops: from its commit on, nothing that was stopped starts, even after a restart, until an admin
+resumes it."""
 
 from collections.abc import Callable
 
@@ -62,7 +63,9 @@ BOTH = pytest.mark.parametrize("stop", [stop_everything, stop_its_employee])
 
 @BOTH
 class TestAStop:
-    def test_keeps_runs_from_being_driven_until_it_is_lifted(self, workshop: Workshop, stop: Stop) -> None:
+    def test_keeps_runs_from_being_driven_until_it_is_lifted(
+        self, workshop: Workshop, stop: Stop
+    ) -> None:
         workshop.play(asking(call("utility.calculate", operation="add", a=1, b=2)))
         run = workshop.submit()
         stop(workshop)
@@ -92,7 +95,9 @@ class TestAStop:
             actions.continue_run(workshop.operator, run.pk)
         assert (again(run).status, again(run).message_count) == (RunStatus.SUCCEEDED, 1)
 
-    def test_interrupts_the_streaming_answer(self, workshop: Workshop, model: ModelServer, stop: Stop) -> None:
+    def test_interrupts_the_streaming_answer(
+        self, workshop: Workshop, model: ModelServer, stop: Stop
+    ) -> None:
         model.script(Response(text="Too late.", hold="middle"))
         run = workshop.submit()
         with workshop.driving(run):
@@ -128,7 +133,11 @@ class TestAStop:
             stop(workshop)
             recorder.release("slow")
         run = again(run)
-        assert (run.status, statuses(run), len(passes(run))) == (RunStatus.QUEUED, [CallStatus.SUCCEEDED], 1)
+        assert (run.status, statuses(run), len(passes(run))) == (
+            RunStatus.QUEUED,
+            [CallStatus.SUCCEEDED],
+            1,
+        )
 
     def test_starts_no_approved_write_and_keeps_the_approval(
         self, workshop: Workshop, recorder: Recorder, stop: Stop
@@ -158,16 +167,22 @@ class TestAStop:
         run = workshop.drive(run)
         assert (run.status, run.lease_owner) == (RunStatus.QUEUED, "")
 
-    def test_applies_to_a_run_that_has_not_recorded_it_yet(self, workshop: Workshop, stop: Stop) -> None:
+    def test_applies_to_a_run_that_has_not_recorded_it_yet(
+        self, workshop: Workshop, stop: Stop
+    ) -> None:
         run = workshop.submit()
         stop(workshop)
-        Run.objects.filter(pk=run.pk).update(stopped_because="")  # as if it had started at the same moment
+        Run.objects.filter(pk=run.pk).update(
+            stopped_because=""
+        )  # as if it had started at the same moment
         assert workshop.drive(run).lease_epoch == 0
         with transaction.atomic():
             sweep_once()
         assert "stopped" in again(run).stopped_because
 
-    def test_is_lifted_by_the_sweeper_if_the_process_was_killed_before(self, workshop: Workshop, stop: Stop) -> None:
+    def test_is_lifted_by_the_sweeper_if_the_process_was_killed_before(
+        self, workshop: Workshop, stop: Stop
+    ) -> None:
         workshop.play()
         run = workshop.submit()
         stop(workshop)
@@ -185,7 +200,10 @@ class TestAStop:
         release(workshop, stop)
         assert event_types(run)[-4:] == ["run_waiting", "run_waiting", "run_resumed", "run_waiting"]
         assert payloads(run, "run_resumed") == [{"by": "gadget", "reason": "The stop was lifted."}]
-        assert (again(run).status, payloads(run, "run_waiting")[-1]["decisions"]) == (RunStatus.WAITING, 1)
+        assert (again(run).status, payloads(run, "run_waiting")[-1]["decisions"]) == (
+            RunStatus.WAITING,
+            1,
+        )
 
     def test_does_not_change_a_pause_for_the_provider_when_lifted(
         self, workshop: Workshop, stop: Stop, model: ModelServer
@@ -198,7 +216,9 @@ class TestAStop:
         release(workshop, stop)
         assert again(run).next_wake_at == due
 
-    def test_is_announced_once_when_lifted_if_an_approved_call_can_start(self, workshop: Workshop, stop: Stop) -> None:
+    def test_is_announced_once_when_lifted_if_an_approved_call_can_start(
+        self, workshop: Workshop, stop: Stop
+    ) -> None:
         workshop.play(asking(call("probe.effect", name="a")))
         run = workshop.work()
         workshop.approve(workshop.card(run), grace_s=60)
@@ -231,8 +251,12 @@ class TestAStop:
         entry = AuditEntry.objects.get(action="stopped")
         assert entry.actor == "user:acme-operator"
 
-    def test_can_be_made_by_an_operator_and_lifted_only_by_an_admin(self, workshop: Workshop, stop: Stop) -> None:
-        viewer = Workshop(workshop.organization, workshop.employee, {"operator": workshop.members["viewer"]})
+    def test_can_be_made_by_an_operator_and_lifted_only_by_an_admin(
+        self, workshop: Workshop, stop: Stop
+    ) -> None:
+        viewer = Workshop(
+            workshop.organization, workshop.employee, {"operator": workshop.members["viewer"]}
+        )
         with pytest.raises(Forbidden):
             stop(viewer)
         stop(workshop)
@@ -278,21 +302,30 @@ class TestTwoStops:
             stops.release_tool(workshop.admin, tool)
         assert Organization.objects.get(pk=other.organization.pk).stopped_at is not None
         stopped = ToolRule.objects.filter(stopped_at__isnull=False)
-        assert [(rule.organization_id, rule.tool) for rule in stopped] == [(other.organization.pk, "utility.calculate")]
+        assert [(rule.organization_id, rule.tool) for rule in stopped] == [
+            (other.organization.pk, "utility.calculate")
+        ]
         assert ToolRule.objects.count() == 2
 
-    def test_of_a_tool_do_not_end_side_work_of_other_organizations(self, workshop: Workshop) -> None:
+    def test_of_a_tool_do_not_end_side_work_of_other_organizations(
+        self, workshop: Workshop
+    ) -> None:
         other = build_workshop("globex")
         tool = "utility.calculate"
         mine, foreign = workshop.submit().pk, other.submit().pk
-        with lease.watch_side_work(mine, tool) as ours, lease.watch_side_work(foreign, tool) as theirs:
+        with (
+            lease.watch_side_work(mine, tool) as ours,
+            lease.watch_side_work(foreign, tool) as theirs,
+        ):
             stops.stop_tool(workshop.operator, tool)
             eventually(ours.is_set)
             assert not theirs.is_set()
 
 
 class TestAStoppedTool:
-    def test_is_refused_with_the_name_of_the_person_who_stopped_it(self, workshop: Workshop) -> None:
+    def test_is_refused_with_the_name_of_the_person_who_stopped_it(
+        self, workshop: Workshop
+    ) -> None:
         stops.stop_tool(workshop.operator, "utility.calculate")
         workshop.play(asking(call("utility.calculate", operation="add", a=1, b=2)))
         run = workshop.work()
@@ -307,7 +340,11 @@ class TestAStoppedTool:
         stops.stop_tool(workshop.operator, "probe.effect")
         run = workshop.drive(run)
         (row,) = calls(run)
-        assert (row.status, error_code(row), dict(recorder.effects)) == (CallStatus.REJECTED, "TOOL_DISABLED", {})
+        assert (row.status, error_code(row), dict(recorder.effects)) == (
+            CallStatus.REJECTED,
+            "TOOL_DISABLED",
+            {},
+        )
 
     def test_works_again_when_resumed_and_leaves_no_rule(self, workshop: Workshop) -> None:
         stops.stop_tool(workshop.admin, "utility.calculate")
@@ -330,7 +367,9 @@ class TestAStoppedTool:
         stops.stop_tool(workshop.operator, "utility.calculate@1.0")
         assert ToolRule.objects.get().tool == "utility.calculate"
 
-    def test_for_titles_sends_no_request_to_the_model(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_for_titles_sends_no_request_to_the_model(
+        self, workshop: Workshop, model: ModelServer
+    ) -> None:
         run = workshop.submit("A long task.\nWith a second line.")
         stops.stop_tool(workshop.operator, "system.titleRun")
         assert not title_run(run.pk)
@@ -342,7 +381,9 @@ class TestAStoppedTool:
 
 
 def test_a_raised_level_asks_and_stays_with_its_stop(workshop: Workshop) -> None:
-    ToolRule.objects.create(organization=workshop.organization, tool="utility.calculate", level="write")
+    ToolRule.objects.create(
+        organization=workshop.organization, tool="utility.calculate", level="write"
+    )
     workshop.play(asking(call("utility.calculate", operation="add", a=1, b=2)))
     run = workshop.work()
     card = workshop.card(run)
@@ -359,9 +400,14 @@ def test_a_raised_level_asks_and_stays_with_its_stop(workshop: Workshop) -> None
     "Stop everything, an employee or a tool, and nothing new starts until someone resumes",
     "agents/runs/stops.py",
 )
-def test_a_stop_during_many_starts_lets_none_start_after_it(workshop: Workshop, recorder: Recorder) -> None:
-    """Ten drivers race with the stop; each started call has its event before the event of the stop."""
-    workshop.play(*[asking(call("utility.calculate", operation="add", a=number, b=1)) for number in range(4)])
+def test_a_stop_during_many_starts_lets_none_start_after_it(
+    workshop: Workshop, recorder: Recorder
+) -> None:
+    """Ten drivers race with the stop; each started call has its event before the event of the
+    stop."""
+    workshop.play(
+        *[asking(call("utility.calculate", operation="add", a=number, b=1)) for number in range(4)]
+    )
     begun = [workshop.submit() for _ in range(10)]
     works: list[Callable[[], object]] = [lambda run=run: workshop.drive(run) for run in begun]  # type: ignore[misc]
     all_at_once([*works, lambda: stops.stop_everything(workshop.operator)])

@@ -24,9 +24,17 @@ class TestANewRun:
             "Find all of them.  \nAnd count.",
             "Find all of them.",
         )
-        assert (run.origin, run.created_by, run.lease_epoch) == (Origin.TASK, workshop.operator.user, 0)
+        assert (run.origin, run.created_by, run.lease_epoch) == (
+            Origin.TASK,
+            workshop.operator.user,
+            0,
+        )
         message = Message.objects.get(run=run)
-        assert (message.number, message.text, message.author) == (1, run.task, workshop.operator.user)
+        assert (message.number, message.text, message.author) == (
+            1,
+            run.task,
+            workshop.operator.user,
+        )
         assert event_types(run) == ["run_started"]
         assert payloads(run, "run_started")[0]["by"] == "acme-operator"
 
@@ -108,7 +116,9 @@ class TestARefusedTask:
         "agents/runs/actions.py",
     )
     def test_has_an_id_reserved_for_schedules(self, workshop: Workshop) -> None:
-        with pytest.raises(Invalid, match="'schedule:7:tomorrow', but ids that begin with 'schedule:' are") as refused:
+        with pytest.raises(
+            Invalid, match="'schedule:7:tomorrow', but ids that begin with 'schedule:' are"
+        ) as refused:
             workshop.submit(client_request_id="schedule:7:tomorrow")
         assert refused.value.extra["field"] == "client_request_id"
         assert not Run.objects.exists()
@@ -118,7 +128,9 @@ class TestARefusedTask:
             workshop.submit(mode="party")
         assert refused.value.extra["field"] == "mode"
 
-    def test_is_not_one_with_a_mode_that_a_tool_names(self, workshop: Workshop, toolbox: Toolbox) -> None:
+    def test_is_not_one_with_a_mode_that_a_tool_names(
+        self, workshop: Workshop, toolbox: Toolbox
+    ) -> None:
         toolbox.register(Echo(name="sample.sell"), modes={"party"})
         assert workshop.submit(mode="party").mode == "party"
 
@@ -136,4 +148,6 @@ class TestARefusedTask:
 
     def test_comes_from_a_viewer(self, workshop: Workshop) -> None:
         with pytest.raises(Forbidden):
-            actions.submit(workshop.members["viewer"], actions.Submission(workshop.employee.pk, "Work"))
+            actions.submit(
+                workshop.members["viewer"], actions.Submission(workshop.employee.pk, "Work")
+            )

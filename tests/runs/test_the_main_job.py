@@ -1,4 +1,5 @@
-"""From task to answer: reads need no approval, writes wait for a person, and exactly the approved change happens."""
+"""From task to answer: reads need no approval, writes wait for a person, and exactly the approved
+change happens."""
 
 import pytest
 
@@ -17,11 +18,23 @@ class TestARun:
             ExitReason.FINAL_ANSWER,
             "Forty-two.",
         )
-        assert event_types(run) == ["run_started", "pass_started", "assistant_message", "run_finished"]
+        assert event_types(run) == [
+            "run_started",
+            "pass_started",
+            "assistant_message",
+            "run_finished",
+        ]
 
-    def test_reads_without_approval_and_publishes_each_step_in_order(self, workshop: Workshop) -> None:
+    def test_reads_without_approval_and_publishes_each_step_in_order(
+        self, workshop: Workshop
+    ) -> None:
         workshop.record()
-        workshop.play({"text": "Looking.", "calls": [{"tool": "data.searchRecords", "params": {"region": "EU"}}]})
+        workshop.play(
+            {
+                "text": "Looking.",
+                "calls": [{"tool": "data.searchRecords", "params": {"region": "EU"}}],
+            }
+        )
         run = workshop.work()
         assert run.status == RunStatus.SUCCEEDED, run.problem
         assert event_types(run) == [

@@ -26,7 +26,9 @@ def test_a_thought_is_stored_separately_and_never_sent_back(
 ) -> None:
     sleep = Call("probe.sleep", {"ms": 0})
     model.script(
-        Response(text="<think>I should\nwait.</think>\n\nWaiting.", calls=(sleep,), streamed=streamed),
+        Response(
+            text="<think>I should\nwait.</think>\n\nWaiting.", calls=(sleep,), streamed=streamed
+        ),
         Response(text="<think>Now I know.</think>All done.", streamed=streamed),
     )
     run = workshop.work()
@@ -36,8 +38,14 @@ def test_a_thought_is_stored_separately_and_never_sent_back(
         ("All done.", "Now I know."),
     ]
     assert "think" not in json.dumps(messages_of_request(model, 1)[1:])
-    assert [line["text"] for line in payloads(run, "assistant_message")] == ["Waiting.", "All done."]
-    assert [line["text"] for line in payloads(run, "assistant_thought")] == ["I should\nwait.", "Now I know."]
+    assert [line["text"] for line in payloads(run, "assistant_message")] == [
+        "Waiting.",
+        "All done.",
+    ]
+    assert [line["text"] for line in payloads(run, "assistant_thought")] == [
+        "I should\nwait.",
+        "Now I know.",
+    ]
     thought = render_lines(run.pk, Event.objects.filter(run=run, type="assistant_thought"))[0]
     assert "<summary>Reasoning in pass 1</summary>" in thought.html
     assert "<details open" not in thought.html

@@ -1,4 +1,5 @@
-"""A run with a long task gets a title from its employee's model, in parallel to the run, which never waits for it."""
+"""A run with a long task gets a title from its employee's model, in parallel to the run, which
+never waits for it."""
 
 from collections.abc import Callable
 
@@ -28,7 +29,9 @@ TASK = "Look through all companies of the region EU.\nQualify those with a score
     "`system.titleRun` names a run with a long task, in parallel to the run",
     "tools/builtin/system.py",
 )
-def test_a_title_comes_from_the_model_and_is_published(workshop: Workshop, model: ModelServer) -> None:
+def test_a_title_comes_from_the_model_and_is_published(
+    workshop: Workshop, model: ModelServer
+) -> None:
     model.script(Response(text='"Qualify the best companies in the EU".\n'))
     run = workshop.submit(TASK)
     assert run.title == make_title(TASK)
@@ -93,7 +96,9 @@ def test_a_title_stays_the_beginning_of_the_task_if_the_model_returns_none(
     assert payloads(run, "run_titled") == ([unnamed] if used else [])
 
 
-def test_a_title_is_one_short_line_whatever_the_model_writes(workshop: Workshop, model: ModelServer) -> None:
+def test_a_title_is_one_short_line_whatever_the_model_writes(
+    workshop: Workshop, model: ModelServer
+) -> None:
     model.script(Response(text="# Title: " + "very " * 100 + "long\nand more"))
     run = workshop.submit(TASK)
     assert title_run(run.pk)
@@ -114,7 +119,9 @@ def test_no_title_is_requested_from_a_script_or_with_the_tool_disabled(
     assert not model.requests
 
 
-def test_no_title_is_requested_once_the_run_was_cancelled(workshop: Workshop, model: ModelServer) -> None:
+def test_no_title_is_requested_once_the_run_was_cancelled(
+    workshop: Workshop, model: ModelServer
+) -> None:
     run = workshop.submit(TASK)
     workshop.cancel(run)
     assert not title_run(run.pk)
@@ -126,7 +133,9 @@ COST = 300
 """The cost of 100 input and 10 output tokens, in millionths."""
 
 
-def test_the_usage_of_a_title_counts_like_that_of_a_pass(workshop: Workshop, model: ModelServer) -> None:
+def test_the_usage_of_a_title_counts_like_that_of_a_pass(
+    workshop: Workshop, model: ModelServer
+) -> None:
     ModelProvider.objects.update(prices=PRICED)
     model.script(Response(text="Qualify companies"))
     run = workshop.submit(TASK)
@@ -142,7 +151,9 @@ def test_the_usage_of_a_title_counts_like_that_of_a_pass(workshop: Workshop, mod
     assert_use_is_true()
 
 
-@pytest.mark.parametrize("limit", [{"run_tokens": 110}, {"month_tokens": 110}, {"run_cost": "0.0003"}], ids=str)
+@pytest.mark.parametrize(
+    "limit", [{"run_tokens": 110}, {"month_tokens": 110}, {"run_cost": "0.0003"}], ids=str
+)
 def test_the_usage_of_a_title_counts_toward_every_budget(
     workshop: Workshop, model: ModelServer, limit: dict[str, int | str]
 ) -> None:
@@ -194,7 +205,9 @@ succeed = make_ending(ExitReason.FINAL_ANSWER)
     "and counts in statistics and budgets",
     "agents/runs/titles.py",
 )
-@pytest.mark.parametrize("stop", [cancel, fail, stop_everything, stop_its_employee, stop_its_tool, stop_after_its_end])
+@pytest.mark.parametrize(
+    "stop", [cancel, fail, stop_everything, stop_its_employee, stop_its_tool, stop_after_its_end]
+)
 def test_a_title_is_abandoned_at_once_when_its_run_is_stopped(
     workshop: Workshop, model: ModelServer, stop: Callable[[Workshop, Run], None]
 ) -> None:
@@ -210,7 +223,9 @@ def test_a_title_is_abandoned_at_once_when_its_run_is_stopped(
     assert "run_titled" not in event_types(run)
 
 
-def test_a_title_is_set_although_the_run_has_answered_meanwhile(workshop: Workshop, model: ModelServer) -> None:
+def test_a_title_is_set_although_the_run_has_answered_meanwhile(
+    workshop: Workshop, model: ModelServer
+) -> None:
     model.script(Response(text="Qualify companies", hold="start"))
     run = workshop.submit(TASK)
     with beside(lambda: title_run(run.pk)):
@@ -220,7 +235,9 @@ def test_a_title_is_set_although_the_run_has_answered_meanwhile(workshop: Worksh
         eventually(lambda: again(run).title == "Qualify companies")
 
 
-def test_no_title_is_requested_once_the_run_has_failed(workshop: Workshop, model: ModelServer) -> None:
+def test_no_title_is_requested_once_the_run_has_failed(
+    workshop: Workshop, model: ModelServer
+) -> None:
     run = workshop.submit(TASK)
     fail(workshop, run)
     assert not title_run(run.pk)

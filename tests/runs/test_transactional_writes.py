@@ -1,9 +1,18 @@
-"""A write to our own database is one transaction with its approval and result: all of it is committed or nothing."""
+"""A write to our own database is one transaction with its approval and result: all of it is
+committed or nothing."""
 
 import pytest
 
 from agents.runs.engine import lease
-from agents.runs.models import TERMINAL_CALLS, Approval, ApprovalStatus, CallStatus, Event, Run, RunStatus
+from agents.runs.models import (
+    TERMINAL_CALLS,
+    Approval,
+    ApprovalStatus,
+    CallStatus,
+    Event,
+    Run,
+    RunStatus,
+)
 from tests.probes import Spoil
 from tests.recorder import Recorder
 from tests.workshop import (
@@ -46,17 +55,27 @@ def card_status(run: Run) -> str:
 
 
 class TestASuccessfulWrite:
-    def test_is_recorded_with_its_start_and_its_decision(self, workshop: Workshop, record: Record) -> None:
+    def test_is_recorded_with_its_start_and_its_decision(
+        self, workshop: Workshop, record: Record
+    ) -> None:
         run = run_spoiled_write(workshop, record, "")
         (row,) = calls(run)
-        assert (run.status, row.status, row.attempts) == (RunStatus.SUCCEEDED, CallStatus.SUCCEEDED, 1)
+        assert (run.status, row.status, row.attempts) == (
+            RunStatus.SUCCEEDED,
+            CallStatus.SUCCEEDED,
+            1,
+        )
         assert (row.exec_epoch, card_status(run)) == (run.lease_epoch, ApprovalStatus.CONSUMED)
         assert row.started_at is not None
         assert name_of(record) == "New"
-        lines = Event.objects.filter(run=run, type__in=("tool_start", "tool_result")).order_by("seq")
+        lines = Event.objects.filter(run=run, type__in=("tool_start", "tool_result")).order_by(
+            "seq"
+        )
         assert [line.type for line in lines] == ["tool_start", "tool_result"]
 
-    def test_is_invisible_before_its_commit(self, workshop: Workshop, record: Record, recorder: Recorder) -> None:
+    def test_is_invisible_before_its_commit(
+        self, workshop: Workshop, record: Record, recorder: Recorder
+    ) -> None:
         recorder.hold("inside")
         workshop.play(asking(call("probe.rename", record_id=record.pk, to="New", gate="inside")))
         run = workshop.work()
@@ -71,7 +90,9 @@ class TestASuccessfulWrite:
 
 
 class TestAFailedWrite:
-    @pytest.mark.parametrize(("how", "code"), [("raise", "TOOL_EXECUTION_FAILED"), ("fail", "NETWORK_ERROR")])
+    @pytest.mark.parametrize(
+        ("how", "code"), [("raise", "TOOL_EXECUTION_FAILED"), ("fail", "NETWORK_ERROR")]
+    )
     def test_leaves_nothing_behind_and_its_outcome_is_known(
         self, workshop: Workshop, record: Record, how: str, code: str
     ) -> None:
@@ -96,7 +117,8 @@ class TestAFailedWrite:
     def test_is_never_reported_as_done_even_if_the_tool_says_so(
         self, workshop: Workshop, record: Record, how: str
     ) -> None:
-        """A database error that the tool suppresses has rolled its changes back, or will do so at the commit."""
+        """A database error that the tool suppresses has rolled its changes back, or will do so at
+        the commit."""
         run = run_spoiled_write(workshop, record, how)
         (row,) = calls(run)
         assert run.status == RunStatus.SUCCEEDED, run.problem
@@ -108,7 +130,11 @@ class TestAFailedWrite:
         run = run_spoiled_write(workshop, record, "dangle")
         (row,) = calls(run)
         assert name_of(record) == "Acme"
-        assert (row.status, error_code(row), row.attempts) == (CallStatus.FAILED, "OPERATION_FAILED", 0)
+        assert (row.status, error_code(row), row.attempts) == (
+            CallStatus.FAILED,
+            "OPERATION_FAILED",
+            0,
+        )
         assert run.status == RunStatus.SUCCEEDED
 
     def test_lets_the_next_call_of_the_pass_run(self, workshop: Workshop, record: Record) -> None:
@@ -135,7 +161,11 @@ class TestABusyDatabase:
         run = run_spoiled_write(workshop, record, "busy")
         (row,) = calls(run)
         assert Spoil.tries[str(row.pk)] == 3
-        assert (row.status, error_code(row), row.attempts) == (CallStatus.FAILED, "OPERATION_FAILED", 0)
+        assert (row.status, error_code(row), row.attempts) == (
+            CallStatus.FAILED,
+            "OPERATION_FAILED",
+            0,
+        )
         assert name_of(record) == "Acme"
         assert card_status(run) == ApprovalStatus.CANCELLED
         assert payloads(run, "approval_decided")[-1]["status"] == "cancelled"

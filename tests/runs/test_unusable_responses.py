@@ -17,7 +17,9 @@ from tests.workshop import Workshop, again, calls, eventually, make_due, passes,
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-AS_TEXT = Response(text='<tool_call>\n{"name": "probe__sleep", "arguments": {"ms": 0}}\n</tool_call>')
+AS_TEXT = Response(
+    text='<tool_call>\n{"name": "probe__sleep", "arguments": {"ms": 0}}\n</tool_call>'
+)
 SLEEP = Response(calls=(Call("probe.sleep", {"ms": 0}),))
 
 
@@ -27,7 +29,12 @@ def work_twice(workshop: Workshop) -> Run:
     return workshop.drive(make_due(run))
 
 
-@feature("Models", "Tokens of unusable responses count", "agents/runs/engine/missing_responses.py", whole_file=True)
+@feature(
+    "Models",
+    "Tokens of unusable responses count",
+    "agents/runs/engine/missing_responses.py",
+    whole_file=True,
+)
 @pytest.mark.parametrize(
     ("answer", "code", "words"),
     [
@@ -53,7 +60,9 @@ def test_an_unusable_response_is_requested_once_more_and_then_fails(
     assert "Hm" not in run.answer
 
 
-def test_the_second_request_has_a_hint_and_the_first_has_none(workshop: Workshop, model: ModelServer) -> None:
+def test_the_second_request_has_a_hint_and_the_first_has_none(
+    workshop: Workshop, model: ModelServer
+) -> None:
     model.enqueue(AS_TEXT, SLEEP, Response(text="Done."))
     run = work_twice(workshop)
     assert (run.status, run.answer) == (RunStatus.SUCCEEDED, "Done.")
@@ -64,7 +73,9 @@ def test_the_second_request_has_a_hint_and_the_first_has_none(workshop: Workshop
     assert [message["role"] for message in model.requests[1]["messages"]] == ["system", "user"]
 
 
-def test_the_hint_follows_the_results_as_a_separate_message(workshop: Workshop, model: ModelServer) -> None:
+def test_the_hint_follows_the_results_as_a_separate_message(
+    workshop: Workshop, model: ModelServer
+) -> None:
     model.enqueue(SLEEP, Response(), Response(text="Done."))
     run = work_twice(workshop)
     assert run.answer == "Done."
@@ -72,8 +83,15 @@ def test_the_hint_follows_the_results_as_a_separate_message(workshop: Workshop, 
     assert "empty" in model.requests[2]["messages"][-1]["content"]
 
 
-def test_retries_for_other_reasons_do_not_use_up_the_second_request(workshop: Workshop, model: ModelServer) -> None:
-    model.enqueue(failing(429, retry_after="1"), AS_TEXT, failing(429, retry_after="1"), Response(text="Done."))
+def test_retries_for_other_reasons_do_not_use_up_the_second_request(
+    workshop: Workshop, model: ModelServer
+) -> None:
+    model.enqueue(
+        failing(429, retry_after="1"),
+        AS_TEXT,
+        failing(429, retry_after="1"),
+        Response(text="Done."),
+    )
     run = workshop.work()
     for _ in range(3):
         assert run.status == RunStatus.QUEUED, run.problem
@@ -99,7 +117,9 @@ def test_an_empty_response_after_work_is_replaced_by_a_summary_of_the_results(
     assert "- Slept 0 ms" in run.answer
 
 
-def test_a_closing_response_that_is_a_call_is_replaced_by_the_results(workshop: Workshop, model: ModelServer) -> None:
+def test_a_closing_response_that_is_a_call_is_replaced_by_the_results(
+    workshop: Workshop, model: ModelServer
+) -> None:
     workshop.allow_passes(1)
     model.script(SLEEP, AS_TEXT)
     run = workshop.work()
@@ -146,7 +166,9 @@ class TestInterruptedText:
         assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.ANSWER_CUT)
         assert run.answer.startswith("The three")
 
-    def test_is_kept_at_the_deadline_of_the_run(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_is_kept_at_the_deadline_of_the_run(
+        self, workshop: Workshop, model: ModelServer
+    ) -> None:
         model.enqueue(self.CUT)
         run = workshop.work()
         Run.objects.filter(pk=run.pk).update(deadline_at=run.created_at)
@@ -160,8 +182,14 @@ class TestInterruptedText:
         assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.ANSWER_CUT)
         assert run.answer.startswith("The three")
 
-    def test_starts_no_call_that_came_before_the_cut(self, workshop: Workshop, model: ModelServer) -> None:
-        model.script(Response(text="I look.", calls=(Call("probe.sleep", {"ms": 0}),), finish=None, done=False))
+    def test_starts_no_call_that_came_before_the_cut(
+        self, workshop: Workshop, model: ModelServer
+    ) -> None:
+        model.script(
+            Response(
+                text="I look.", calls=(Call("probe.sleep", {"ms": 0}),), finish=None, done=False
+            )
+        )
         run = work_twice(workshop)
         assert run.status == RunStatus.FAILED
         assert not calls(run)
@@ -178,7 +206,9 @@ class TestInterruptedText:
         assert run.estimated_tokens > 100
 
 
-def test_a_whole_response_to_a_run_cancelled_meanwhile_counts(workshop: Workshop, model: ModelServer) -> None:
+def test_a_whole_response_to_a_run_cancelled_meanwhile_counts(
+    workshop: Workshop, model: ModelServer
+) -> None:
     model.enqueue(Response(text="Done."))
     run = workshop.submit()
     lease = acquire(run.pk)
@@ -213,7 +243,9 @@ class TestAdaptedRequest:
             assert line == {"pass_number": 1, "changes": ["without temperature"]}
         assert len(model.requests) == 5
 
-    def test_of_one_model_does_not_affect_others(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_of_one_model_does_not_affect_others(
+        self, workshop: Workshop, model: ModelServer
+    ) -> None:
         workshop.employee.temperature = 0.2
         workshop.employee.save()
         model.enqueue(self.REFUSED)
@@ -228,14 +260,18 @@ class TestAdaptedRequest:
         names = ["top_p", "top_k_", "min_p", "seed_x", "logit_bias"]
         workshop.employee.extra_body = dict.fromkeys(names, 1)
         workshop.employee.save()
-        model.enqueue(*(failing(400, f"Unsupported parameter: '{name}' is not supported") for name in names))
+        model.enqueue(
+            *(failing(400, f"Unsupported parameter: '{name}' is not supported") for name in names)
+        )
         run = workshop.work()
         assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.PROVIDER_ERROR)
         assert len(model.requests) == 5
 
 
 class TestUsageOfUnusableResponses:
-    def test_counts_for_the_run_the_budget_and_the_figures(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_counts_for_the_run_the_budget_and_the_figures(
+        self, workshop: Workshop, model: ModelServer
+    ) -> None:
         workshop.employee.provider.prices = {"*": {"input": "1000", "output": "1000"}}
         workshop.employee.provider.save()
         model.script(AS_TEXT)
@@ -248,10 +284,19 @@ class TestUsageOfUnusableResponses:
         count_if_due()
         eventually(lambda: not count_batch())
         (total,) = TotalUse.objects.all()
-        assert (total.input_tokens, total.output_tokens, total.cost_micros, total.passes) == (200, 20, 220_000, 0)
-        assert total.duration_ms == run.unusable_ms == sum(line["duration_ms"] for line in lines) > 0
+        assert (total.input_tokens, total.output_tokens, total.cost_micros, total.passes) == (
+            200,
+            20,
+            220_000,
+            0,
+        )
+        assert (
+            total.duration_ms == run.unusable_ms == sum(line["duration_ms"] for line in lines) > 0
+        )
 
-    def test_ends_the_run_whose_budget_it_used_up(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_ends_the_run_whose_budget_it_used_up(
+        self, workshop: Workshop, model: ModelServer
+    ) -> None:
         workshop.employee.run_tokens = 100
         workshop.employee.save()
         model.script(AS_TEXT)

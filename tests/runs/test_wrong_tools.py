@@ -1,4 +1,5 @@
-"""A plugin whose tools each have a different fault: all pages, REST, doctor and all runs survive it."""
+"""A plugin whose tools each have a different fault: all pages, REST, doctor and all runs survive
+it."""
 
 from __future__ import annotations
 
@@ -46,11 +47,15 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Any) -> It
     """Install the plugin, and name it in the settings."""
     package = tmp_path / "gadget_wrong-1.0.dist-info"
     package.mkdir()
-    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: gadget-wrong\nVersion: 1.0\n", encoding="utf-8")
+    (package / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: gadget-wrong\nVersion: 1.0\n", encoding="utf-8"
+    )
     (package / "entry_points.txt").write_text(ENTRY, encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
     config = settings.GADGET_CONFIG
-    settings.GADGET_CONFIG = config.model_copy(update={"tools": config.tools.model_copy(update={"plugins": ["wrong"]})})
+    settings.GADGET_CONFIG = config.model_copy(
+        update={"tools": config.tools.model_copy(update={"plugins": ["wrong"]})}
+    )
     _forget()
     wrong_tools.ran.clear()
     yield
@@ -62,7 +67,9 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Any) -> It
 def employed(workshop: Workshop, plugin: None) -> Workshop:
     """An employee that may use every tool of the plugin that was loaded."""
     (_, source), _ = toolboxes.get_installed_plugins()
-    Grant.objects.bulk_create([Grant(employee=workshop.employee, tool=tool.name) for tool in source.tools()])
+    Grant.objects.bulk_create(
+        [Grant(employee=workshop.employee, tool=tool.name) for tool in source.tools()]
+    )
     return workshop
 
 
@@ -78,7 +85,8 @@ def stored(call: ToolCall) -> dict[str, Any]:
 
 
 def ask(workshop: Workshop, server: ModelServer, *tools: str) -> Run:
-    """Let the employee's model ask for these tools in one answer, and drive the run as far as possible."""
+    """Let the employee's model ask for these tools in one answer, and drive the run as far as
+    possible."""
     workshop.connect(server.url)
     server.script(Response(calls=tuple(Call(tool, {}) for tool in tools)), Response(text="Done."))
     return workshop.work()
@@ -97,7 +105,9 @@ def sign_in(workshop: Workshop, role: str = "admin") -> Client:
     "A tool with an invalid attribute is left out with an explanation; pages and runs continue without it",
     "tools/contract/declarations.py",
 )
-def test_each_wrong_tool_is_left_out_with_a_reason_that_the_doctor_and_the_catalog_show(employed: Workshop) -> None:
+def test_each_wrong_tool_is_left_out_with_a_reason_that_the_doctor_and_the_catalog_show(
+    employed: Workshop,
+) -> None:
     toolbox = toolboxes.get_installed_toolbox()
     loaded = {tool.name for tool in toolbox.tools()}
     assert len(toolbox.left_out) == len(wrong_tools.LEFT_OUT) >= 25
@@ -107,7 +117,9 @@ def test_each_wrong_tool_is_left_out_with_a_reason_that_the_doctor_and_the_catal
     page = sign_in(employed).get("/tools/", {"q": "nothing"}).content.decode()
     for name in wrong_tools.WRONG_ATTRIBUTES:
         (sentence,) = [
-            each for each in toolbox.left_out if f".WrongAttribute-{name.title().replace('_', '-')}:" in each
+            each
+            for each in toolbox.left_out
+            if f".WrongAttribute-{name.title().replace('_', '-')}:" in each
         ]
         assert f"left out: {sentence}" in told
         assert sentence.partition(":")[0] in page
@@ -166,7 +178,9 @@ def test_stopping_and_resuming_a_tool_works_beside_wrong_ones(employed: Workshop
     "A call whose preview, sentence or hosts are invalid is rejected, and the others continue",
     "tools/toolbox/isolation.py",
 )
-def test_a_call_with_a_wrong_method_is_rejected_and_the_others_continue(employed: Workshop, model: ModelServer) -> None:
+def test_a_call_with_a_wrong_method_is_rejected_and_the_others_continue(
+    employed: Workshop, model: ModelServer
+) -> None:
     wrong = names(wrong_tools.REJECTED)
     run = ask(employed, model, "right.read", *wrong, "right.write")
     by_tool = {call.tool: call for call in calls(run)}
@@ -174,16 +188,27 @@ def test_a_call_with_a_wrong_method_is_rejected_and_the_others_continue(employed
     assert by_tool["right.write"].status == CallStatus.AWAITING_APPROVAL
     for name in wrong:
         call = by_tool[name]
-        assert (call.status, error_code(call)) == (CallStatus.REJECTED, "TOOL_EXECUTION_FAILED"), name
-        method = {"preview": "preview", "sentence": "sentence", "params": "check_params", "hosts": "hosts"}
-        assert f"{method[name.removeprefix('wrong.').partition('-')[0]]} returned " in call.content, call.content
+        assert (call.status, error_code(call)) == (CallStatus.REJECTED, "TOOL_EXECUTION_FAILED"), (
+            name
+        )
+        method = {
+            "preview": "preview",
+            "sentence": "sentence",
+            "params": "check_params",
+            "hosts": "hosts",
+        }
+        assert (
+            f"{method[name.removeprefix('wrong.').partition('-')[0]]} returned " in call.content
+        ), call.content
     assert len(model.requests) == 1
     employed.approve(employed.card(run))
     assert employed.drive(make_due(run)).status == RunStatus.SUCCEEDED
     assert wrong_tools.ran == ["right.write"]
 
 
-def test_an_odd_preview_is_written_as_json_and_approved_as_shown(employed: Workshop, model: ModelServer) -> None:
+def test_an_odd_preview_is_written_as_json_and_approved_as_shown(
+    employed: Workshop, model: ModelServer
+) -> None:
     run = ask(employed, model, *names(wrong_tools.CARDED))
     cards = {card.tool_call.tool: card for card in employed.cards(run)}
     assert set(cards) == set(names(wrong_tools.CARDED))
@@ -196,7 +221,11 @@ def test_an_odd_preview_is_written_as_json_and_approved_as_shown(employed: Works
     assert (run.status, len(wrong_tools.ran)) == (RunStatus.SUCCEEDED, len(cards))
 
 
-@feature("Plugins", "A write that returned counts as done, whatever its result", "tools/toolbox/outcome.py")
+@feature(
+    "Plugins",
+    "A write that returned counts as done, whatever its result",
+    "tools/toolbox/outcome.py",
+)
 def test_a_write_that_returned_has_happened(employed: Workshop, model: ModelServer) -> None:
     groups = (wrong_tools.WRITTEN, wrong_tools.UNREADABLE, wrong_tools.UNKNOWN)
     asked = [tool.name for group in groups for tool in group]
@@ -208,7 +237,10 @@ def test_a_write_that_returned_has_happened(employed: Workshop, model: ModelServ
     assert sorted(wrong_tools.ran) == sorted(asked)
     rows = {call.tool: call for call in ToolCall.objects.filter(tool__in=asked)}
     for name in names(wrong_tools.WRITTEN):
-        assert (rows[name].status, "cannot be read" in rows[name].content) == (CallStatus.SUCCEEDED, False), name
+        assert (rows[name].status, "cannot be read" in rows[name].content) == (
+            CallStatus.SUCCEEDED,
+            False,
+        ), name
     for name in names(wrong_tools.UNREADABLE):
         assert rows[name].status == CallStatus.SUCCEEDED, name
         assert "It succeeded, but its result cannot be read: " in rows[name].content

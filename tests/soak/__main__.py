@@ -1,8 +1,9 @@
-"""`make soak`: random tool names and hostile Markdown; on both databases, random permissions, races at limits, replayed
-random runs, votes, notices while senders are killed, real MCP clients, and kills during work; cuts between four hosts
-with PostgreSQL during work.
+"""`make soak`: random tool names and hostile Markdown; on both databases, random permissions, races
+at limits, replayed random runs, votes, notices while senders are killed, real MCP clients, and
+kills during work; cuts between four hosts with PostgreSQL during work.
 
-No two tools may look the same to a model, nothing may start without permission, nothing may be lost or done twice.
+No two tools may look the same to a model, nothing may start without permission, nothing may be lost
+or done twice.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ PARTS = (
     *("on_database", "hosts"),
 )
 ONCE = {"names": "sqlite", "markdown": "sqlite", "clients": "sqlite", "hosts": "postgresql"}
-"""The parts that run on one database only: three hardly need one, and a SQLite file cannot serve several hosts."""
+"""The parts that run on one database only: three hardly need one, and a SQLite file cannot serve
+several hosts."""
 KILLS = 200
 CUTS = 20
 MINUTES = 40
@@ -29,12 +31,23 @@ MINUTES = 40
 def main() -> int:
     """Run the parts; return 0 if every promise held on every database."""
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
-    parser.add_argument("--kills", type=int, default=KILLS, help="kills of workers, on each database")
+    parser.add_argument(
+        "--kills", type=int, default=KILLS, help="kills of workers, on each database"
+    )
     parser.add_argument("--cuts", type=int, default=CUTS, help="cuts of a link between hosts")
-    parser.add_argument("--minutes", type=float, default=MINUTES, help="the time limit for each database")
-    parser.add_argument("--seed", type=int, default=secrets.randbelow(10**6), help="repeats the choices, not the times")
+    parser.add_argument(
+        "--minutes", type=float, default=MINUTES, help="the time limit for each database"
+    )
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=secrets.randbelow(10**6),
+        help="repeats the choices, not the times",
+    )
     parser.add_argument("--database", choices=("sqlite", "postgresql"), help="only this one")
-    parser.add_argument("--part", choices=PARTS, help="only this one; on_database is the kills, hosts the cuts")
+    parser.add_argument(
+        "--part", choices=PARTS, help="only this one; on_database is the kills, hosts the cuts"
+    )
     options = parser.parse_args()
     seed, minutes = f"--seed={options.seed}", f"--minutes={options.minutes}"
     kinds = [options.database] if options.database else ["sqlite", "postgresql"]
@@ -64,7 +77,11 @@ def main() -> int:
 
 
 def _is_held(part: str, kind: str, arguments: list[str]) -> bool:
-    environment = {**os.environ, services.DATABASE_VARIABLE: kind, "DJANGO_SETTINGS_MODULE": "tests.settings"}
+    environment = {
+        **os.environ,
+        services.DATABASE_VARIABLE: kind,
+        "DJANGO_SETTINGS_MODULE": "tests.settings",
+    }
     command = [sys.executable, "-m", f"tests.soak.{part}", *arguments]
     return subprocess.run(command, env=environment, check=False).returncode == 0
 

@@ -1,6 +1,8 @@
-"""Command-line assistants as MCP clients: the real programs, with a stub of the wire of each one's model.
+"""Command-line assistants as MCP clients: the real programs, with a stub of the wire of each one's
+model.
 
-The model asks for the calls that the soak wants, and what it is sent back is what an assistant shows its model.
+The model asks for the calls that the soak wants, and what it is sent back is what an assistant
+shows its model.
 """
 
 from __future__ import annotations
@@ -62,12 +64,20 @@ class Messages(Wire):
     def read(self, body: Any) -> Turn:
         tools = [tool["name"] for tool in body.get("tools") or ()]
         content = body["messages"][-1]["content"]
-        results = [part for part in content if isinstance(part, dict) and part["type"] == "tool_result"]
+        results = [
+            part for part in content if isinstance(part, dict) and part["type"] == "tool_result"
+        ]
         return Turn(tools, _join(results[-1]["content"]) if results else None)
 
     def write(self, call: Call | None, number: int) -> Iterator[Event]:
         usage = {"input_tokens": 1, "output_tokens": 1}
-        message = {"id": f"msg_{number}", "type": "message", "role": "assistant", "model": "stub", "content": []}
+        message = {
+            "id": f"msg_{number}",
+            "type": "message",
+            "role": "assistant",
+            "model": "stub",
+            "content": [],
+        }
         start = {**message, "stop_reason": None, "stop_sequence": None, "usage": usage}
         yield Event("message_start", {"type": "message_start", "message": start})
         if call is None:
@@ -76,8 +86,13 @@ class Messages(Wire):
         else:
             block = {"type": "tool_use", "id": f"toolu_{number}", "name": call[0], "input": {}}
             delta = {"type": "input_json_delta", "partial_json": json.dumps(call[1])}
-        yield Event("content_block_start", {"type": "content_block_start", "index": 0, "content_block": block})
-        yield Event("content_block_delta", {"type": "content_block_delta", "index": 0, "delta": delta})
+        yield Event(
+            "content_block_start",
+            {"type": "content_block_start", "index": 0, "content_block": block},
+        )
+        yield Event(
+            "content_block_delta", {"type": "content_block_delta", "index": 0, "delta": delta}
+        )
         yield Event("content_block_stop", {"type": "content_block_stop", "index": 0})
         reason = {"stop_reason": "tool_use" if call else "end_turn", "stop_sequence": None}
         yield Event("message_delta", {"type": "message_delta", "delta": reason, "usage": usage})
@@ -94,7 +109,9 @@ class Responses(Wire):
         for tool in body.get("tools") or ():
             if tool.get("type") == "namespace":
                 names = [each["name"] for each in tool["tools"]]
-                self._spaces |= {f"{tool['name'].rstrip('_')}__{name}": (tool["name"], name) for name in names}
+                self._spaces |= {
+                    f"{tool['name'].rstrip('_')}__{name}": (tool["name"], name) for name in names
+                }
         last = body["input"][-1]
         result = _join(last["output"]) if last.get("type") == "function_call_output" else None
         return Turn(list(self._spaces), result)
@@ -102,25 +119,49 @@ class Responses(Wire):
     def write(self, call: Call | None, number: int) -> Iterator[Event]:
         if call is None:
             text = {"type": "output_text", "text": "Done.", "annotations": []}
-            item: dict[str, Any] = {"type": "message", "id": f"i_{number}", "role": "assistant", "content": [text]}
+            item: dict[str, Any] = {
+                "type": "message",
+                "id": f"i_{number}",
+                "role": "assistant",
+                "content": [text],
+            }
         else:
             space, name = self._spaces[call[0]]
             item = {"type": "function_call", "id": f"i_{number}", "call_id": f"call_{number}"}
             item |= {"namespace": space, "name": name, "arguments": json.dumps(call[1])}
         usage = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
-        response = {"id": f"resp_{number}", "object": "response", "status": "completed", "output": [item]}
-        yield Event("response.created", {"type": "response.created", "response": {**response, "output": []}})
-        yield Event("response.output_item.done", {"type": "response.output_item.done", "output_index": 0, "item": item})
-        yield Event("response.completed", {"type": "response.completed", "response": {**response, "usage": usage}})
+        response = {
+            "id": f"resp_{number}",
+            "object": "response",
+            "status": "completed",
+            "output": [item],
+        }
+        yield Event(
+            "response.created", {"type": "response.created", "response": {**response, "output": []}}
+        )
+        yield Event(
+            "response.output_item.done",
+            {"type": "response.output_item.done", "output_index": 0, "item": item},
+        )
+        yield Event(
+            "response.completed",
+            {"type": "response.completed", "response": {**response, "usage": usage}},
+        )
 
 
 class GenerateContent(Wire):
     """The wire of Gemini CLI."""
 
     def read(self, body: Any) -> Turn:
-        declared = [each for tool in body.get("tools") or () for each in tool.get("functionDeclarations") or ()]
+        declared = [
+            each
+            for tool in body.get("tools") or ()
+            for each in tool.get("functionDeclarations") or ()
+        ]
         parts = body["contents"][-1]["parts"]
-        results = [part["functionResponse"]["response"] for part in parts if "functionResponse" in part]
+        results = [
+            part["functionResponse"]["response"] for part in parts if "functionResponse" in part
+        ]
         return Turn([each["name"] for each in declared], _join(results[-1]) if results else None)
 
     def write(self, call: Call | None, number: int) -> Iterator[Event]:
@@ -129,7 +170,10 @@ class GenerateContent(Wire):
             part = {"functionCall": {"id": f"call_{number}", "name": call[0], "args": call[1]}}
         content = {"role": "model", "parts": [part]}
         usage = {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}
-        yield Event("", {"candidates": [{"content": content, "finishReason": "STOP"}], "usageMetadata": usage})
+        yield Event(
+            "",
+            {"candidates": [{"content": content, "finishReason": "STOP"}], "usageMetadata": usage},
+        )
 
 
 def _join(content: Any) -> str:
@@ -137,7 +181,8 @@ def _join(content: Any) -> str:
 
 
 class StubModel:
-    """A model's server: it takes the next call from the soak, and gives the soak the result of the last one."""
+    """A model's server: it takes the next call from the soak, and gives the soak the result of the
+    last one."""
 
     def __init__(self, wire: Wire) -> None:
         self.wire = wire
@@ -157,7 +202,8 @@ class StubModel:
         self._server.server_close()
 
     def answer(self, body: Any) -> list[Event]:
-        """Answer a request; one without Gadget's tools is no turn of the task, such as one for a title."""
+        """Answer a request; one without Gadget's tools is no turn of the task, such as one for a
+        title."""
         turn = self.wire.read(body)
         self.number += 1
         if not any("gadget" in name for name in turn.tools):
@@ -178,7 +224,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])) or b"{}")
         if "count_tokens" in self.path or "countTokens" in self.path:
-            self._send("application/json", json.dumps({"input_tokens": 1, "totalTokens": 1}).encode())
+            self._send(
+                "application/json", json.dumps({"input_tokens": 1, "totalTokens": 1}).encode()
+            )
             return
         events = self.server.model.answer(body)
         is_stream = body.get("stream") or "stream" in self.path
@@ -186,7 +234,10 @@ class _Handler(BaseHTTPRequestHandler):
             self._send("application/json", json.dumps(events[0].data).encode())
             return
         lines = [f"event: {each.name}\n" if each.name else "" for each in events]
-        texts = [f"{line}data: {json.dumps(each.data)}\n\n" for line, each in zip(lines, events, strict=True)]
+        texts = [
+            f"{line}data: {json.dumps(each.data)}\n\n"
+            for line, each in zip(lines, events, strict=True)
+        ]
         self._send("text/event-stream", "".join(texts).encode())
 
     def do_GET(self) -> None:
@@ -208,7 +259,8 @@ class _Handler(BaseHTTPRequestHandler):
 
 @dataclass(frozen=True)
 class Place:
-    """Where an assistant starts: its own home directory, Gadget's address and key, and the address of its model."""
+    """Where an assistant starts: its own home directory, Gadget's address and key, and the address
+    of its model."""
 
     home: Path
     url: str
@@ -236,7 +288,11 @@ class ClaudeCode(Assistant):
     name, package, wire = "claude-code", "@anthropic-ai/claude-code", Messages
 
     def set_up(self, place: Place) -> tuple[list[str], dict[str, str]]:
-        server = {"type": "http", "url": place.url, "headers": {"Authorization": f"Bearer {place.secret}"}}
+        server = {
+            "type": "http",
+            "url": place.url,
+            "headers": {"Authorization": f"Bearer {place.secret}"},
+        }
         (place.home / "mcp.json").write_text(json.dumps({"mcpServers": {"gadget": server}}))
         allowed = ["--allowedTools", "mcp__gadget", "--model", "stub"]
         arguments = [
@@ -248,8 +304,15 @@ class ClaudeCode(Assistant):
             "--strict-mcp-config",
             *allowed,
         ]
-        variables = {"ANTHROPIC_BASE_URL": place.model_url, "ANTHROPIC_API_KEY": "stub", "ENABLE_TOOL_SEARCH": "false"}
-        waits = {"MCP_CONNECTION_NONBLOCKING": "0", "MCP_TIMEOUT": "60000"}  # wait for the tools before the first turn
+        variables = {
+            "ANTHROPIC_BASE_URL": place.model_url,
+            "ANTHROPIC_API_KEY": "stub",
+            "ENABLE_TOOL_SEARCH": "false",
+        }
+        waits = {
+            "MCP_CONNECTION_NONBLOCKING": "0",
+            "MCP_TIMEOUT": "60000",
+        }  # wait for the tools before the first turn
         return arguments, {**variables, **waits, "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
 
 
@@ -271,7 +334,9 @@ class Codex(Assistant):
             tool_timeout_sec = 60
         """
         (place.home / ".codex").mkdir()
-        (place.home / ".codex" / "config.toml").write_text("\n".join(map(str.strip, settings.splitlines())))
+        (place.home / ".codex" / "config.toml").write_text(
+            "\n".join(map(str.strip, settings.splitlines()))
+        )
         trusted = ["--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"]
         return ["codex", "exec", *trusted, TASK], {"STUB_KEY": "stub", "GADGET_KEY": place.secret}
 
@@ -284,14 +349,21 @@ class GeminiCli(Assistant):
         server = {"httpUrl": place.url, "headers": headers, "trust": True, "timeout": 60_000}
         settings = {
             "mcpServers": {"gadget": server},
-            "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}},
+            "security": {
+                "auth": {"selectedType": "gemini-api-key"},
+                "folderTrust": {"enabled": False},
+            },
             "privacy": {"usageStatisticsEnabled": False},
         }
         (place.home / ".gemini").mkdir()
         (place.home / ".gemini" / "settings.json").write_text(json.dumps(settings))
         arguments = ["gemini", "-p", TASK, "--approval-mode", "yolo", "--model", "gemini-2.5-pro"]
         variables = {"GEMINI_API_KEY": "stub", "GOOGLE_GEMINI_BASE_URL": place.model_url}
-        return arguments, {**variables, "GEMINI_CLI_TRUST_WORKSPACE": "true", "GEMINI_CLI_HOME": str(place.home)}
+        return arguments, {
+            **variables,
+            "GEMINI_CLI_TRUST_WORKSPACE": "true",
+            "GEMINI_CLI_HOME": str(place.home),
+        }
 
 
 class _Conversation:
@@ -301,13 +373,22 @@ class _Conversation:
         self._kind, self._url, self._secret = kind, url, secret
 
     def __enter__(self) -> Self:
-        bin_folder = install_from_npm(self._kind.name, [self._kind.package]) / "node_modules" / ".bin"
+        bin_folder = (
+            install_from_npm(self._kind.name, [self._kind.package]) / "node_modules" / ".bin"
+        )
         self._folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         self._model = StubModel(self._kind.wire())
         place = Place(Path(self._folder.name), self._url, self._secret, self._model.url)
         (command, *arguments), variables = self._kind.set_up(place)
-        kept = {name: value for name, value in os.environ.items() if name in ("PATH", "LANG", "TERM")}
-        environment = {**kept, "HOME": str(place.home), "CODEX_HOME": str(place.home / ".codex"), **variables}
+        kept = {
+            name: value for name, value in os.environ.items() if name in ("PATH", "LANG", "TERM")
+        }
+        environment = {
+            **kept,
+            "HOME": str(place.home),
+            "CODEX_HOME": str(place.home / ".codex"),
+            **variables,
+        }
         self._log = (place.home / "log").open("w+")
         self._process = subprocess.Popen(
             [str(bin_folder / command), *arguments],
@@ -346,7 +427,9 @@ class _Conversation:
         except queue.Empty:
             self._log.flush()
             self._log.seek(0)
-            raise AssertionError(f"{self._kind.name} did not ask its model: {self._log.read()[-2_000:]}") from None
+            raise AssertionError(
+                f"{self._kind.name} did not ask its model: {self._log.read()[-2_000:]}"
+            ) from None
 
 
 ASSISTANTS = (ClaudeCode(), Codex(), GeminiCli())

@@ -1,4 +1,5 @@
-"""The real MCP clients of the soak: how each is installed, and how it is made to call tools one by one."""
+"""The real MCP clients of the soak: how each is installed, and how it is made to call tools one by
+one."""
 
 from __future__ import annotations
 
@@ -68,7 +69,11 @@ class _Program:
 
     def __enter__(self) -> Self:
         self._process = subprocess.Popen(
-            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=sys.stderr, text=True
+            self._command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=sys.stderr,
+            text=True,
         )
         threading.Thread(target=self._read, daemon=True).start()
         return self
@@ -107,7 +112,9 @@ def install_from_pypi(name: str, packages: Sequence[str]) -> Path:
     folder = FOLDER / name
     if not (folder / ".installed").exists():
         venv.create(folder, with_pip=True, clear=True)
-        _install([str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", *packages], folder)
+        _install(
+            [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", *packages], folder
+        )
     return folder
 
 
@@ -117,12 +124,17 @@ def install_from_npm(name: str, packages: Sequence[str]) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / ".installed").exists():
         (folder / "package.json").write_text('{"private": true}')
-        _install(["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), *packages], folder)
+        _install(
+            ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), *packages],
+            folder,
+        )
     return folder
 
 
 def _install(command: list[str], folder: Path) -> None:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("PYTHON")
+    }
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)}:\n{done.stdout[-2_000:]}{done.stderr[-2_000:]}")

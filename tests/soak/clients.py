@@ -1,7 +1,8 @@
-"""The soak of agents elsewhere: real MCP clients of different makers list, read, write by ticket, and cancel.
+"""The soak of agents elsewhere: real MCP clients of different makers list, read, write by ticket,
+and cancel.
 
-People approve and deny meanwhile. `python -m tests.soak.clients` is a part of `python -m tests.soak`; it installs the
-newest version of each client from PyPI or npm.
+People approve and deny meanwhile. `python -m tests.soak.clients` is a part of `python -m
+tests.soak`; it installs the newest version of each client from PyPI or npm.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ MANY = 60
 def main() -> int:
     """Let each client work; return 0 if every one did everything."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--client", choices=KINDS, action="append", help="only this one; may be repeated")
+    parser.add_argument(
+        "--client", choices=KINDS, action="append", help="only this one; may be repeated"
+    )
     options = parser.parse_args()
     databases = setup_databases(verbosity=0, interactive=False)
     try:
@@ -91,14 +94,20 @@ def _is_held(name: str, work: Callable[[], None]) -> bool:
     "tests/soak/clients.py",
 )
 def drive(site: Site, name: str) -> None:
-    """Let one client do everything that the protocol offers; raise AssertionError at the first mistake."""
+    """Let one client do everything that the protocol offers; raise AssertionError at the first
+    mistake."""
     secret = issue_key(site.workshop.operator, site.workshop.employee.pk, name, 30)[1]
     with KINDS[name].connect(f"{site.installation.url}/mcp", secret) as client:
         record = site.workshop.record(name=f"Of {name}", region="EU")
         names = client.list_tools()
         wrong = [each for each in names if not LEGAL_NAME.fullmatch(each)]
         assert not wrong, f"names that no model takes: {wrong}"
-        for tool in ("data__searchRecords", "data__updateRecord", "gadget__ticket", "gadget__cancel"):
+        for tool in (
+            "data__searchRecords",
+            "data__updateRecord",
+            "gadget__ticket",
+            "gadget__cancel",
+        ):
             assert any(each.endswith(tool) for each in names), f"{tool} is not among {names}"
         read = client.call("data__searchRecords", {"region": "EU", "limit": 50})
         assert record.name in read, read
@@ -108,11 +117,14 @@ def drive(site: Site, name: str) -> None:
         _cancel(site, client, record)
     key = AgentKey.objects.get(name=name)
     calls = ToolCall.objects.filter(run__agent_run__key=key)
-    assert not calls.exclude(status__in=(CallStatus.SUCCEEDED, CallStatus.DENIED, CallStatus.CANCELLED)).exists()
+    assert not calls.exclude(
+        status__in=(CallStatus.SUCCEEDED, CallStatus.DENIED, CallStatus.CANCELLED)
+    ).exists()
 
 
 def _read_much(client: Client) -> None:
-    """Read a long result through the model: its beginning says how to get the rest, up to the end."""
+    """Read a long result through the model: its beginning says how to get the rest, up to the
+    end."""
     said = client.call("data__searchRecords", {"region": "US", "limit": 50})
     assert "Listed" in said, said
     assert len(said) < 40_000, f"{len(said)} characters"
@@ -141,12 +153,17 @@ def _cancel(site: Site, client: Client, record: Record) -> None:
     card = _find_card(ticket)
     done = client.call("gadget__cancel", {"ticket": ticket})
     assert "It did not run" in done, done
-    await_that(lambda: Approval.objects.get(pk=card.pk).status == ApprovalStatus.CANCELLED, "the card is closed")
+    await_that(
+        lambda: Approval.objects.get(pk=card.pk).status == ApprovalStatus.CANCELLED,
+        "the card is closed",
+    )
 
 
 def _ask(client: Client, record: Record, phone: str) -> str:
     """Request a write, and check that the model reads its ticket and what to do with it."""
-    said = client.call("data__updateRecord", {"record_id": str(record.pk), "changes": {"phone": phone}})
+    said = client.call(
+        "data__updateRecord", {"record_id": str(record.pk), "changes": {"phone": phone}}
+    )
     assert GUIDANCE in said, said
     found = TICKET.search(said)
     assert found is not None, said
@@ -154,7 +171,9 @@ def _ask(client: Client, record: Record, phone: str) -> str:
 
 
 def _find_card(ticket: str) -> Approval:
-    return Approval.objects.get(tool_call_id=int(ticket.removeprefix("t-")), status=ApprovalStatus.PENDING)
+    return Approval.objects.get(
+        tool_call_id=int(ticket.removeprefix("t-")), status=ApprovalStatus.PENDING
+    )
 
 
 if __name__ == "__main__":

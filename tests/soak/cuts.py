@@ -1,4 +1,5 @@
-"""Runs on five hosts whose links are cut; `python -m tests.soak.hosts` creates the hosts and starts this."""
+"""Runs on five hosts whose links are cut; `python -m tests.soak.hosts` creates the hosts and starts
+this."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ from tests.workshop import build_workshop  # noqa: E402
 POSTGRESQL_PORT, REDIS_PORT, WEB_PORT = 5432, 6379, 8000
 CUT_S, PEACE_S = (1.0, 15.0), (1.0, 5.0)
 READINESS_S = 3.0
-"""The readiness check must answer within two seconds; one more is allowed, because all parts share this machine."""
+"""The readiness check must answer within two seconds; one more is allowed, because all parts share
+this machine."""
 READY_AGAIN_S = 20.0
 CHECK_EVERY_S = 1.0
 DEAD_CONNECTIONS_S = 30.0
@@ -122,20 +124,30 @@ class Cuts:
     @property
     def alarms(self) -> list[str]:
         """Broken promises, and every failure of the engine that a part has logged."""
-        return self._found + [alarm for each in self._installation.processes for alarm in list_alarms(each)]
+        return self._found + [
+            alarm for each in self._installation.processes for alarm in list_alarms(each)
+        ]
 
     def replace_the_dead(self) -> None:
         """Record and replace the processes that ended: a cut must not end any."""
         for process in self._installation.processes:
             if not process.is_alive:
-                self._found.append(f"{process.name} ended with {process.exit_code}: {process.output[-500:]}")
-        self._installation.processes[:] = [each for each in self._installation.processes if each.is_alive]
+                self._found.append(
+                    f"{process.name} ended with {process.exit_code}: {process.output[-500:]}"
+                )
+        self._installation.processes[:] = [
+            each for each in self._installation.processes if each.is_alive
+        ]
 
     def ready_workers(self) -> list[RealProcess]:
         """Return the workers that reach PostgreSQL and Redis."""
         away = self._network.cut_hosts
         workers = [each for each in self._installation.processes if each.name.startswith("worker")]
-        return [] if away & {DATABASE, REDIS} else [each for each in workers if _HOST_OF[each.name] not in away]
+        return (
+            []
+            if away & {DATABASE, REDIS}
+            else [each for each in workers if _HOST_OF[each.name] not in away]
+        )
 
     def act(self) -> None:
         now = time.monotonic()
@@ -154,7 +166,9 @@ class Cuts:
         deadline = time.monotonic() + DEAD_CONNECTIONS_S
         while dead := self._list_dead_connections():
             if time.monotonic() > deadline:
-                self._found.append(f"PostgreSQL still holds {len(dead)} connections that no client has: {dead}")
+                self._found.append(
+                    f"PostgreSQL still holds {len(dead)} connections that no client has: {dead}"
+                )
                 break
             time.sleep(0.5)
         self.done["connections to PostgreSQL at the end"] = len(self._list_connections())
@@ -162,7 +176,9 @@ class Cuts:
     def _list_connections(self) -> list[tuple[str, int]]:
         """List the clients of PostgreSQL's sessions, as the server knows them."""
         with connection.cursor() as cursor:
-            cursor.execute("SELECT host(client_addr), client_port FROM pg_stat_activity WHERE client_addr IS NOT NULL")
+            cursor.execute(
+                "SELECT host(client_addr), client_port FROM pg_stat_activity WHERE client_addr IS NOT NULL"
+            )
             return [(address, port) for address, port in cursor.fetchall()]
 
     def _list_dead_connections(self) -> list[tuple[str, int]]:
@@ -191,7 +207,9 @@ class Cuts:
         began = time.monotonic()
         status = self._fetch_readiness()
         if (took := time.monotonic() - began) > READINESS_S:
-            self._found.append(f"readiness took {took:.1f} s ({status}), cut off: {self._network.cut_hosts}")
+            self._found.append(
+                f"readiness took {took:.1f} s ({status}), cut off: {self._network.cut_hosts}"
+            )
         if self._mended_at is None:
             return
         if status == 200:
@@ -199,7 +217,9 @@ class Cuts:
             self.done["longest until ready again (ms)"] = round(self._longest_s * 1_000)
             self._mended_at = None
         elif began - self._mended_at > READY_AGAIN_S:
-            self._found.append(f"not ready {began - self._mended_at:.0f} s after the link was back: {status}")
+            self._found.append(
+                f"not ready {began - self._mended_at:.0f} s after the link was back: {status}"
+            )
             self._mended_at = None
 
     def _fetch_readiness(self) -> int:

@@ -1,4 +1,5 @@
-"""Creates a network of five hosts, starts PostgreSQL on one of them, and runs `tests.soak.cuts` there."""
+"""Creates a network of five hosts, starts PostgreSQL on one of them, and runs `tests.soak.cuts`
+there."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from tests.soak.network import DATABASE, Network, NoNamespacesError
 
 
 def main(arguments: list[str]) -> int:
-    """Run the soak; return 0 if every promise held, or if this machine cannot create hosts (a message says so)."""
+    """Run the soak; return 0 if every promise held, or if this machine cannot create hosts (a
+    message says so)."""
     try:
         with Network() as network:
             return _soak(network, arguments)
@@ -22,7 +24,9 @@ def main(arguments: list[str]) -> int:
 
 def _soak(network: Network, arguments: list[str]) -> int:
     with network.inside(DATABASE):
-        server = services.start_postgresql({"listen_addresses": "*"}, trusted_network=network.subnet)
+        server = services.start_postgresql(
+            {"listen_addresses": "*"}, trusted_network=network.subnet
+        )
     environment = {**os.environ, services.POSTGRESQL_VARIABLE: server.url}
     command = [sys.executable, "-m", "tests.soak.cuts", f"--network={network.name}", *arguments]
     try:

@@ -1,4 +1,5 @@
-"""The soak of limits over history: the same races at a limit many times over, and thousands of random histories.
+"""The soak of limits over history: the same races at a limit many times over, and thousands of
+random histories.
 
 `python -m tests.soak.limits` is one database's part of `python -m tests.soak`.
 """
@@ -33,7 +34,12 @@ from tests.employees.limit_races import (  # noqa: E402
 )
 from tests.probes import RECORDER_VARIABLE  # noqa: E402
 from tests.recorder import Recorder  # noqa: E402
-from tests.tools.toolbox.test_limits_over_history import LIMITS, REQUESTS, Limit, assert_same_verdicts  # noqa: E402
+from tests.tools.toolbox.test_limits_over_history import (  # noqa: E402
+    LIMITS,
+    REQUESTS,
+    Limit,
+    assert_same_verdicts,
+)
 from tests.workshop import Workshop, build_workshop  # noqa: E402
 
 HISTORIES = 10_000
@@ -44,17 +50,25 @@ Race = Callable[[Workshop, int], Counter[str]]
 
 
 def main() -> int:
-    """Run the soak; return 0 if every verdict was right, and exactly as many calls started as each limit allows."""
+    """Run the soak; return 0 if every verdict was right, and exactly as many calls started as each
+    limit allows."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repetitions", type=int, default=REPETITIONS, help="repetitions of each race")
-    parser.add_argument("--histories", type=int, default=HISTORIES, help="random histories judged by the gate alone")
+    parser.add_argument(
+        "--repetitions", type=int, default=REPETITIONS, help="repetitions of each race"
+    )
+    parser.add_argument(
+        "--histories", type=int, default=HISTORIES, help="random histories judged by the gate alone"
+    )
     parser.add_argument("--seed", type=int, required=True)
     options = parser.parse_args()
     logging.disable(logging.WARNING)
     print(f"{connection.vendor}: limits over history, seed {options.seed}", flush=True)
     began = time.monotonic()
     _judge(options.histories, options.seed)
-    print(f"  {options.histories:,} histories judged alike, {time.monotonic() - began:.0f} s", flush=True)
+    print(
+        f"  {options.histories:,} histories judged alike, {time.monotonic() - began:.0f} s",
+        flush=True,
+    )
     faults = _race(options.repetitions, random.Random(options.seed))
     for fault in faults:
         print(f"  BROKEN {fault}", flush=True)
@@ -63,7 +77,9 @@ def main() -> int:
 
 def _judge(count: int, chosen: int) -> None:
     @seed(chosen)
-    @settings(max_examples=count, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=count, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+    )
     @given(LIMITS, REQUESTS)
     def judge(limits: list[Limit], requests: list[tuple[float, float]]) -> None:
         assert_same_verdicts(limits, requests)
@@ -97,7 +113,12 @@ def _list_races(most: int) -> list[tuple[str, Race, int, int]]:
     return [
         ("reads", lambda shop, calls: race_reads(shop, calls, most), RUNS, most),
         ("sums", race_sums, RUNS, MOST_IN_SUM // EACH),
-        ("answers", lambda shop, calls: race_responses(shop, calls // CALLS_OF_AN_ANSWER, most), RUNS, most),
+        (
+            "answers",
+            lambda shop, calls: race_responses(shop, calls // CALLS_OF_AN_ANSWER, most),
+            RUNS,
+            most,
+        ),
         ("writes", lambda shop, calls: race_writes(shop, calls, most), RUNS, most),
     ]
 

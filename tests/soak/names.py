@@ -1,4 +1,5 @@
-"""The soak of tool names on the wire: random names, also similar ones, and the names of published APIs.
+"""The soak of tool names on the wire: random names, also similar ones, and the names of published
+APIs.
 
 `python -m tests.soak.names` is a part of `python -m tests.soak`.
 """
@@ -27,7 +28,8 @@ SHUFFLES = 20
 
 
 def main() -> int:
-    """Check the names; return 0 if each was valid and unique on the wire and could be converted back."""
+    """Check the names; return 0 if each was valid and unique on the wire and could be converted
+    back."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--names", type=int, default=NAMES, help="the number of random names")
     parser.add_argument("--seed", type=int, required=True)
@@ -40,12 +42,16 @@ def main() -> int:
     except AssertionError as error:
         print(f"  BROKEN {error} {' '.join(getattr(error, '__notes__', ()))}", flush=True)
         return 1
-    print(f"  {random_count:,} random, {published_count:,} published, {time.monotonic() - began:.0f} s", flush=True)
+    print(
+        f"  {random_count:,} random, {published_count:,} published, {time.monotonic() - began:.0f} s",
+        flush=True,
+    )
     return 0
 
 
 def _check_random(count: int, first_seed: int) -> int:
-    """Check at least this number of names; return the number. Raise AssertionError with the smallest faulty set."""
+    """Check at least this number of names; return the number. Raise AssertionError with the
+    smallest faulty set."""
     checked, rounds = 0, 0
 
     def check(names: list[str]) -> None:
@@ -55,7 +61,10 @@ def _check_random(count: int, first_seed: int) -> int:
 
     while checked < count:
         bounded = settings(
-            max_examples=SETS_AT_ONCE, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+            max_examples=SETS_AT_ONCE,
+            deadline=None,
+            database=None,
+            suppress_health_check=list(HealthCheck),
         )
         seed(first_seed + rounds)(bounded(given(SETS_OF_NAMES)(check)))()
         rounds += 1
@@ -64,8 +73,17 @@ def _check_random(count: int, first_seed: int) -> int:
 
 def _check_published(chance: random.Random) -> int:
     """Check each name in several random sets; return the number of names."""
-    operations = [each for published in PUBLISHED for each in read_description(published.text).operations]
-    names = sorted({name for each in operations for name in (f"api.{each.name}", each.operation_id, each.key) if name})
+    operations = [
+        each for published in PUBLISHED for each in read_description(published.text).operations
+    ]
+    names = sorted(
+        {
+            name
+            for each in operations
+            for name in (f"api.{each.name}", each.operation_id, each.key)
+            if name
+        }
+    )
     for _ in range(SHUFFLES):
         chance.shuffle(names)
         for start in range(0, len(names), MAX_TOOLS):

@@ -17,7 +17,8 @@ DATABASE, REDIS, WEB, WORKERS = "database", "redis", "web", ("one", "two")
 """PostgreSQL; Redis; the web part and the sweeper; two hosts with a worker each."""
 HOSTS = (DATABASE, REDIS, WEB, *WORKERS)
 OUTSIDE = "outside"
-"""The host of outside effects, which is never cut off; a firewall may block the hosts from this process's side."""
+"""The host of outside effects, which is never cut off; a firewall may block the hosts from this
+process's side."""
 _NAMESPACES = (*HOSTS, OUTSIDE)
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -27,7 +28,8 @@ class NoNamespacesError(Exception):
 
 
 class Network:
-    """A bridge, and a namespace for each host and the outside. As a context manager it creates and removes them.
+    """A bridge, and a namespace for each host and the outside. As a context manager it creates and
+    removes them.
 
     Args:
         name: of a network that another process has created; without it, one of our own.
@@ -61,8 +63,12 @@ class Network:
 
     @contextmanager
     def inside(self, host: str) -> Iterator[None]:
-        """Run the block inside the host: processes and sockets of this thread then belong to the host."""
-        with Path("/proc/thread-self/ns/net").open() as ours, Path("/run/netns", self._namespace(host)).open() as its:
+        """Run the block inside the host: processes and sockets of this thread then belong to the
+        host."""
+        with (
+            Path("/proc/thread-self/ns/net").open() as ours,
+            Path("/run/netns", self._namespace(host)).open() as its,
+        ):
             _enter(its.fileno())
             try:
                 yield
@@ -100,7 +106,10 @@ class Network:
 
     def _remove(self) -> None:
         for host in _NAMESPACES:
-            for command in (("link", "del", self._port(host)), ("netns", "del", self._namespace(host))):
+            for command in (
+                ("link", "del", self._port(host)),
+                ("netns", "del", self._namespace(host)),
+            ):
                 with suppress(subprocess.CalledProcessError):
                     _ip(*command)
         with suppress(subprocess.CalledProcessError):

@@ -46,7 +46,9 @@ def main() -> int:
     """Run the soak; return 0 if everybody was notified, and no message contained a value."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cards", type=int, default=CARDS)
-    parser.add_argument("--canaries", type=int, default=WITH_CANARIES, help="cards with a canary in every field")
+    parser.add_argument(
+        "--canaries", type=int, default=WITH_CANARIES, help="cards with a canary in every field"
+    )
     parser.add_argument("--seed", type=int, required=True)
     options = parser.parse_args()
     logging.disable(logging.WARNING)
@@ -55,7 +57,10 @@ def main() -> int:
     try:
         began = time.monotonic()
         searched = plant_and_search(options.canaries)
-        print(f"  {options.canaries} cards with canaries: none in {searched}, {_count_seconds(began)}", flush=True)
+        print(
+            f"  {options.canaries} cards with canaries: none in {searched}, {_count_seconds(began)}",
+            flush=True,
+        )
         empty_tables()
         _kill_senders(options.cards, random.Random(options.seed))
     finally:
@@ -83,8 +88,14 @@ def _kill_senders(cards: int, chance: random.Random) -> None:
                 time.sleep(POLL_S)
             repeats = count_repeats(mail, approvers)
             told = f"{cards:,} cards for {PEOPLE} people in {len(mail.received):,} messages"
-            print(f"  {told}: {senders.kills} kills, {repeats:,} repeats, {_count_seconds(began)}", flush=True)
-            print(f"  the last cards were told {time.monotonic() - made:.0f} s after they were made", flush=True)
+            print(
+                f"  {told}: {senders.kills} kills, {repeats:,} repeats, {_count_seconds(began)}",
+                flush=True,
+            )
+            print(
+                f"  the last cards were told {time.monotonic() - made:.0f} s after they were made",
+                flush=True,
+            )
 
 
 class Senders:

@@ -1,4 +1,5 @@
-"""The soak on one database, which is created for it and removed afterwards; `python -m tests.soak` starts this."""
+"""The soak on one database, which is created for it and removed afterwards; `python -m tests.soak`
+starts this."""
 
 from __future__ import annotations
 
@@ -32,7 +33,9 @@ def main() -> int:
     options = parser.parse_args()
     databases = setup_databases(verbosity=0, interactive=False)
     try:
-        return _soak(Plan(options.kills, options.minutes * 60, random.Random(options.seed)), options.seed)
+        return _soak(
+            Plan(options.kills, options.minutes * 60, random.Random(options.seed)), options.seed
+        )
     finally:
         connection.close()
         teardown_databases(databases, verbosity=0)

@@ -1,4 +1,5 @@
-"""The soak of permissions: thousands of calls judged by the gate alone, then hundreds of runs while permissions change.
+"""The soak of permissions: thousands of calls judged by the gate alone, then hundreds of runs while
+permissions change.
 
 `python -m tests.soak.permissions` is one database's part of `python -m tests.soak`.
 """
@@ -37,9 +38,12 @@ LEAST_SHARE = 0.05
 
 
 def main() -> int:
-    """Run the soak; return 0 if every verdict was as documented, and nothing started without permission."""
+    """Run the soak; return 0 if every verdict was as documented, and nothing started without
+    permission."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pure", type=int, default=PURE, help="configurations judged by the gate alone")
+    parser.add_argument(
+        "--pure", type=int, default=PURE, help="configurations judged by the gate alone"
+    )
     parser.add_argument("--runs", type=int, default=RUNS, help="configurations of runs")
     parser.add_argument("--seed", type=int, required=True)
     options = parser.parse_args()
@@ -49,7 +53,9 @@ def main() -> int:
     with _report("judged by the gate alone") as figures:
         figures.update(_judge(options.pure, options.seed))
     faults += [
-        f"only {count} are {decision}" for decision, count in figures.items() if count < LEAST_SHARE * options.pure
+        f"only {count} are {decision}"
+        for decision, count in figures.items()
+        if count < LEAST_SHARE * options.pure
     ]
     with _report("through the engine") as figures:
         faults += _work(options.runs, random.Random(options.seed), figures)
@@ -63,15 +69,20 @@ def _report(what: str) -> Iterator[Counter[str]]:
     """Yield a counter of figures, and print it with the seconds that the block took."""
     began, figures = time.monotonic(), Counter[str]()
     yield figures
-    print(f"  {what}, {time.monotonic() - began:.0f} s: {dict(sorted(figures.items()))}", flush=True)
+    print(
+        f"  {what}, {time.monotonic() - began:.0f} s: {dict(sorted(figures.items()))}", flush=True
+    )
 
 
 def _judge(count: int, chosen: int) -> Counter[str]:
-    """Count the permissions of correct verdicts; raise AssertionError with the smallest call whose verdict is wrong."""
+    """Count the permissions of correct verdicts; raise AssertionError with the smallest call whose
+    verdict is wrong."""
     decisions: Counter[str] = Counter()
 
     @seed(chosen)
-    @settings(max_examples=count, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=count, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+    )
     @given(CONFIGURATIONS)
     def judge(call: Configuration) -> None:
         decisions[assert_as_documented(call).permission.value] += 1

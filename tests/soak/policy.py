@@ -1,4 +1,5 @@
-"""The soak of policy snapshots: random runs while rules change; replayed, every verdict must be the recorded one.
+"""The soak of policy snapshots: random runs while rules change; replayed, every verdict must be the
+recorded one.
 
 `python -m tests.soak.policy` is one database's part of `python -m tests.soak`.
 """
@@ -58,7 +59,8 @@ def _report(runs: RandomRuns) -> int:
         whole.differences += part.differences[:20]
     calls, kept = ToolCall.objects.count(), PolicySnapshot.objects.count()
     print(
-        f"  {dict(sorted(runs.figures.items()))}; {calls:,} calls, {kept:,} snapshots: {dict(whole.counts)}", flush=True
+        f"  {dict(sorted(runs.figures.items()))}; {calls:,} calls, {kept:,} snapshots: {dict(whole.counts)}",
+        flush=True,
     )
     for line in whole.differences[:20]:
         print(f"  BROKEN {line}", flush=True)

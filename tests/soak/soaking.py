@@ -58,12 +58,19 @@ def soak(site: Site, trouble: Trouble, plan: Plan) -> tuple[dict[str, object], l
 
     for goal in [*range(REPORT_EVERY, plan.harms, REPORT_EVERY), plan.harms]:
         _until(partial(has_harmed, goal), began + plan.seconds, lambda: live(harmful=True))
-        print(f"  {trouble.done[trouble.unit]} {trouble.unit} after {time.monotonic() - began:.0f} s", flush=True)
+        print(
+            f"  {trouble.done[trouble.unit]} {trouble.unit} after {time.monotonic() - began:.0f} s",
+            flush=True,
+        )
     trouble.calm_down()
-    is_settled = _until(lambda: not _open_runs(), time.monotonic() + SETTLES_WITHIN_S, lambda: live(harmful=False))
+    is_settled = _until(
+        lambda: not _open_runs(), time.monotonic() + SETTLES_WITHIN_S, lambda: live(harmful=False)
+    )
     faults = [*trouble.alarms, *watch.faults(), *_list_broken_promises(site)]
     if not has_harmed(plan.harms):
-        faults.append(f"only {trouble.done[trouble.unit]} of {plan.harms} {trouble.unit} in {plan.seconds:.0f} s")
+        faults.append(
+            f"only {trouble.done[trouble.unit]} of {plan.harms} {trouble.unit} in {plan.seconds:.0f} s"
+        )
     if not site.recorder.effects:
         faults.append("no write took effect: nothing could have been done twice")
     if not is_settled:
@@ -120,7 +127,11 @@ def _list_broken_promises(site: Site) -> list[str]:
     for run in Run.objects.filter(status__in=ENDED).exclude(exit_reason__in=_EXPECTED_ENDS):
         faults.append(f"run {run.pk} ended as {run.exit_reason}: {run.problem}")
     effects = site.recorder.effects
-    faults += [f"I1: the effect {key} happened {count} times" for key, count in effects.items() if count > 1]
+    faults += [
+        f"I1: the effect {key} happened {count} times"
+        for key, count in effects.items()
+        if count > 1
+    ]
     for call in ToolCall.objects.filter(tool__in=_OUTSIDE):
         happened = effects[call.idempotency_key]
         if happened and not call.attempts:
@@ -128,9 +139,12 @@ def _list_broken_promises(site: Site) -> list[str]:
         if call.status == CallStatus.SUCCEEDED and not happened:
             faults.append(f"call {call.pk} succeeded, but had no effect")
     renamed = Counter(
-        call.params["record_id"] for call in ToolCall.objects.filter(tool="probe.rename", status=CallStatus.SUCCEEDED)
+        call.params["record_id"]
+        for call in ToolCall.objects.filter(tool="probe.rename", status=CallStatus.SUCCEEDED)
     )
     for record in Record.objects.all():
         if record.version != 1 + renamed[record.pk]:
-            faults.append(f"record {record.pk} has version {record.version} after {renamed[record.pk]} renames")
+            faults.append(
+                f"record {record.pk} has version {record.version} after {renamed[record.pk]} renames"
+            )
     return faults

@@ -25,7 +25,9 @@ MAX_TRACE_LINES = 12
 def list_alarms(process: RealProcess) -> list[str]:
     """List the failures of the engine in the process's log, with their tracebacks."""
     found = [process.lines[at:] for at, line in enumerate(process.lines) if ALARM in line]
-    return ["\n    ".join([f"{process.name}: {lines[0]}", *_cut_trace(lines[1:])]) for lines in found]
+    return [
+        "\n    ".join([f"{process.name}: {lines[0]}", *_cut_trace(lines[1:])]) for lines in found
+    ]
 
 
 def _cut_trace(lines: list[str]) -> list[str]:
@@ -34,7 +36,8 @@ def _cut_trace(lines: list[str]) -> list[str]:
 
 
 class Trouble(Protocol):
-    """Harms a running installation; `done` counts every kind of harm, and `unit` names the kind that goals count."""
+    """Harms a running installation; `done` counts every kind of harm, and `unit` names the kind
+    that goals count."""
 
     unit: str
     done: Counter[str]
@@ -83,11 +86,17 @@ class Kills:
     @property
     def alarms(self) -> list[str]:
         """Failures logged by ended and running processes."""
-        return self._alarms + [alarm for each in self._site.installation.processes for alarm in list_alarms(each)]
+        return self._alarms + [
+            alarm for each in self._site.installation.processes for alarm in list_alarms(each)
+        ]
 
     def ready_workers(self) -> list[RealProcess]:
         """Return the workers that currently take runs."""
-        ready = [each for each in self._site.workers() if any("worker ready" in line for line in each.lines)]
+        ready = [
+            each
+            for each in self._site.workers()
+            if any("worker ready" in line for line in each.lines)
+        ]
         return [each for each in ready if each not in self._paused]
 
     def act(self) -> None:
@@ -97,7 +106,11 @@ class Kills:
             process.resume()
             del self._paused[process]
         victims = self.ready_workers()
-        if now < self._next_at or not victims or (len(victims) == 1 and self._chance.random() < 0.9):
+        if (
+            now < self._next_at
+            or not victims
+            or (len(victims) == 1 and self._chance.random() < 0.9)
+        ):
             return
         self._next_at = now + self._chance.uniform(0, LONGEST_PEACE_S)
         self._harm(self._choose_victim(victims))
@@ -109,7 +122,9 @@ class Kills:
         self._paused.clear()
 
     def _harm(self, victim: RealProcess) -> None:
-        kind = self._chance.choices(("kills", "pauses", "dead sweepers", "wiped Redis"), (84, 10, 4, 2))[0]
+        kind = self._chance.choices(
+            ("kills", "pauses", "dead sweepers", "wiped Redis"), (84, 10, 4, 2)
+        )[0]
         self.done[kind] += 1
         if kind == "kills":
             victim.kill()

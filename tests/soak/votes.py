@@ -1,4 +1,5 @@
-"""The soak of approval rules: random histories of votes judged by a second implementation, and races for the last vote.
+"""The soak of approval rules: random histories of votes judged by a second implementation, and
+races for the last vote.
 
 `python -m tests.soak.votes` is one database's part of `python -m tests.soak`.
 """
@@ -33,9 +34,12 @@ RACES = 200
 
 
 def main() -> int:
-    """Run the soak; return 0 if every decision was right, and exactly the first votes of each race counted."""
+    """Run the soak; return 0 if every decision was right, and exactly the first votes of each race
+    counted."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--histories", type=int, default=HISTORIES, help="histories judged without a database")
+    parser.add_argument(
+        "--histories", type=int, default=HISTORIES, help="histories judged without a database"
+    )
     parser.add_argument("--stored", type=int, default=STORED, help="histories on the database")
     parser.add_argument("--races", type=int, default=RACES, help="races for the last vote")
     parser.add_argument("--seed", type=int, required=True)
@@ -43,8 +47,14 @@ def main() -> int:
     logging.disable(logging.WARNING)
     print(f"{connection.vendor}: approval rules, seed {options.seed}", flush=True)
     began = time.monotonic()
-    ends = Counter(play_history(random.Random(f"{options.seed} {number}")) for number in range(options.histories))
-    print(f"  {options.histories:,} histories alike {dict(ends)}, {time.monotonic() - began:.0f} s", flush=True)
+    ends = Counter(
+        play_history(random.Random(f"{options.seed} {number}"))
+        for number in range(options.histories)
+    )
+    print(
+        f"  {options.histories:,} histories alike {dict(ends)}, {time.monotonic() - began:.0f} s",
+        flush=True,
+    )
     databases = setup_databases(verbosity=0, interactive=False)
     try:
         with Recorder() as recorder:
@@ -60,14 +70,20 @@ def main() -> int:
 def _play_stored(count: int, seed: int) -> None:
     began, office = time.monotonic(), Office(build_workshop("histories"))
     ends = Counter(office.play(random.Random(f"{seed} stored {number}")) for number in range(count))
-    print(f"  {count:,} histories on the database alike {dict(ends)}, {time.monotonic() - began:.0f} s", flush=True)
+    print(
+        f"  {count:,} histories on the database alike {dict(ends)}, {time.monotonic() - began:.0f} s",
+        flush=True,
+    )
 
 
 def _race(count: int, recorder: Recorder) -> None:
     began, crowd = time.monotonic(), Crowd(build_workshop("races"))
     for number in range(count):
         crowd.race(recorder, f"race {number}")
-    print(f"  {count} races of {VOTERS} voters for {NEEDED} votes, {time.monotonic() - began:.0f} s", flush=True)
+    print(
+        f"  {count} races of {VOTERS} voters for {NEEDED} votes, {time.monotonic() - began:.0f} s",
+        flush=True,
+    )
 
 
 if __name__ == "__main__":

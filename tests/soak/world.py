@@ -1,4 +1,5 @@
-"""The surroundings of the soak: a slow outside, and people who start and cancel runs and decide cards."""
+"""The surroundings of the soak: a slow outside, and people who start and cancel runs and decide
+cards."""
 
 from __future__ import annotations
 
@@ -38,18 +39,26 @@ def _call(tool: str, **params: str | int) -> dict[str, object]:
 
 
 _GATES = [_call("probe.gate", name=f"g{number}") for number in range(3)]
-_RENAME = _call("probe.rename", record_id="{{ match.record | int }}", to="{{ match.to }}", gate="inside")
+_RENAME = _call(
+    "probe.rename", record_id="{{ match.record | int }}", to="{{ match.to }}", gate="inside"
+)
 _AGAIN = _call("probe.rename", record_id="{{ match.record | int }}", to="{{ match.to }} again")
 SCRIPTS = {
     "reads": [
         {"delay_ms": 200, "calls": _GATES},
         {"calls": [_call("probe.sleep", ms=200), _call("probe.draw", name="d")]},
     ],
-    "pays": [{"delay_ms": 100, "calls": [_call("probe.effect", name="pay")]}, {"delay_ms": 100, "calls": _GATES[:1]}],
+    "pays": [
+        {"delay_ms": 100, "calls": [_call("probe.effect", name="pay")]},
+        {"delay_ms": 100, "calls": _GATES[:1]},
+    ],
     "renames": [{"calls": [_RENAME]}, {"delay_ms": 100, "calls": [_AGAIN]}],
     "mixes": [
         {"delay_ms": 50, "calls": [_call("probe.effect", name="pay"), _RENAME, *_GATES[:2]]},
-        {"delay_ms": 50, "calls": [_call("probe.effect", name="again"), _call("probe.doom", name="doom")]},
+        {
+            "delay_ms": 50,
+            "calls": [_call("probe.effect", name="again"), _call("probe.doom", name="doom")],
+        },
     ],
 }
 
@@ -89,7 +98,11 @@ class People:
             actions.cancel(self._workshop.operator, run.pk)
 
     def _decide(self) -> None:
-        pending = Approval.objects.filter(status=ApprovalStatus.PENDING).select_related("tool_call").order_by("pk")
+        pending = (
+            Approval.objects.filter(status=ApprovalStatus.PENDING)
+            .select_related("tool_call")
+            .order_by("pk")
+        )
         for card in pending[:3]:
             if self._chance.random() < 0.2:
                 continue
@@ -104,7 +117,9 @@ class People:
         """Resolve the card by the effects outside, like a person."""
         happened = self._recorder.effects[card.tool_call.idempotency_key]
         outcome = "succeeded" if happened else "not_done"
-        resolutions.resolve(self._workshop.approver, card.tool_call_id, outcome, "Looked at it outside.")
+        resolutions.resolve(
+            self._workshop.approver, card.tool_call_id, outcome, "Looked at it outside."
+        )
 
 
 def _script(name: str) -> dict[str, object]:

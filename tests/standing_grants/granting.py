@@ -22,11 +22,20 @@ def equals(param: str, value: Any) -> Condition:
     return Condition(param, Rule.EQUALS, value)
 
 
-def propose_for(workshop: Workshop, tool: str, *conditions: Condition, **more: Any) -> ProposedGrant:
-    """Propose a standing grant whose calls have exactly the params with conditions, unless `params` says otherwise."""
+def propose_for(
+    workshop: Workshop, tool: str, *conditions: Condition, **more: Any
+) -> ProposedGrant:
+    """Propose a standing grant whose calls have exactly the params with conditions, unless `params`
+    says otherwise."""
     params = tuple(sorted({condition.param for condition in conditions}))
     proposal = ProposedGrant(
-        tool, workshop.employee.pk, None, params, conditions, max_uses=10, lifetime=timedelta(hours=1)
+        tool,
+        workshop.employee.pk,
+        None,
+        params,
+        conditions,
+        max_uses=10,
+        lifetime=timedelta(hours=1),
     )
     return replace(proposal, **more)
 
@@ -54,7 +63,8 @@ def allow(workshop: Workshop, toolbox: Toolbox, tool: Tool) -> None:
 
 
 def die_after_responses(workshop: Workshop, *calls: dict[str, Any]) -> Run:
-    """Start a run whose driver is killed once standing grants have approved these calls, before one of them starts."""
+    """Start a run whose driver is killed once standing grants have approved these calls, before one
+    of them starts."""
     workshop.play(asking(*calls))
     run = workshop.submit()
     die_while_executing(run)
@@ -64,7 +74,9 @@ def die_after_responses(workshop: Workshop, *calls: dict[str, Any]) -> Run:
 
 def requeue(run: Run) -> Run:
     """Put the killed driver's run back into the queue at once."""
-    Run.objects.filter(pk=run.pk).update(status=RunStatus.QUEUED, lease_owner="", lease_expires_at=None)
+    Run.objects.filter(pk=run.pk).update(
+        status=RunStatus.QUEUED, lease_owner="", lease_expires_at=None
+    )
     return again(run)
 
 

@@ -24,7 +24,9 @@ KEY = "a-token-of-ours-0001"
 
 
 def connect(workshop: Workshop, api: Api) -> Source:
-    source = connect_api(workshop, api, authentication=AuthenticationMethod.BEARER, service="contacts")
+    source = connect_api(
+        workshop, api, authentication=AuthenticationMethod.BEARER, service="contacts"
+    )
     offer(workshop, source, ADD)
     set_credentials(workshop.organization, "contacts", token=KEY)
     return source
@@ -50,7 +52,9 @@ def test_a_built_in_tool_has_no_account_hash(workshop: Workshop, tool: str) -> N
 
 
 class TestAccountOfASource:
-    def test_changes_with_the_key_and_back_with_the_first_one(self, workshop: Workshop, source: Source) -> None:
+    def test_changes_with_the_key_and_back_with_the_first_one(
+        self, workshop: Workshop, source: Source
+    ) -> None:
         first = hash_of(workshop)
         assert len(first) == 64
         set_credentials(workshop.organization, "contacts", token="another-token-of-ours")
@@ -95,7 +99,9 @@ class TestAccountOfASource:
         "change",
         [
             lambda organization: set_credentials(organization, "others", token="a-token-of-others"),
-            lambda organization: Source.objects.update(title="Other", timeout_s=5, told="Read again."),
+            lambda organization: Source.objects.update(
+                title="Other", timeout_s=5, told="Read again."
+            ),
         ],
     )
     def test_does_not_change_with_unrelated_credentials(
@@ -111,7 +117,9 @@ class TestAccountOfASource:
         theirs = {first, hash_of(globex)}
         set_credentials(globex.organization, "contacts", token="another-token-of-theirs")
         theirs.add(hash_of(globex))
-        Source.objects.filter(organization=globex.organization).update(base_url="https://other.example")
+        Source.objects.filter(organization=globex.organization).update(
+            base_url="https://other.example"
+        )
         theirs.add(hash_of(globex))
         assert len(theirs) == 4
         assert hash_of(workshop) == first
@@ -133,7 +141,13 @@ class TestAccountOfANetworkTool:
         self, workshop: Workshop, installed: Callable[..., None]
     ) -> None:
         found = []
-        for fields in ({}, {"token": KEY}, {"token": "another"}, {"token": KEY, "user": "us"}, {"token": KEY}):
+        for fields in (
+            {},
+            {"token": KEY},
+            {"token": "another"},
+            {"token": KEY, "user": "us"},
+            {"token": KEY},
+        ):
             installed(**fields)
             found.append(hash_of(workshop, "probe.visit"))
         assert found[4] == found[1]
@@ -146,6 +160,8 @@ class TestAccountOfANetworkTool:
             found.append(hash_of(workshop, "probe.visit"))
         assert len(set(found)) == 4
 
-    def test_differs_by_organization(self, workshop: Workshop, installed: Callable[..., None]) -> None:
+    def test_differs_by_organization(
+        self, workshop: Workshop, installed: Callable[..., None]
+    ) -> None:
         installed(token=KEY)
         assert hash_of(workshop, "probe.visit") != hash_of(build_workshop("globex"), "probe.visit")

@@ -1,4 +1,5 @@
-"""The sweeper ends standing grants whose tool changed, even if no card is ever compared with them."""
+"""The sweeper ends standing grants whose tool changed, even if no card is ever compared with
+them."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ RAISED = "An admin has raised the tool’s level."
 
 @dataclass(frozen=True)
 class Office:
-    """An organization with a connected source, and a standing grant for a tool of it beside one for another tool."""
+    """An organization with a connected source, and a standing grant for a tool of it beside one for
+    another tool."""
 
     workshop: Workshop
     api: Api
@@ -41,7 +43,8 @@ class Office:
     other: StandingGrant
 
     def find_end(self) -> str:
-        """Return the reason why the grant of the source's tool has ended; the other one never has."""
+        """Return the reason why the grant of the source's tool has ended; the other one never
+        has."""
         self.granted.refresh_from_db()
         self.other.refresh_from_db()
         assert self.other.ended_at is None
@@ -50,12 +53,18 @@ class Office:
 
 
 def open_office(workshop: Workshop, api: Api) -> Office:
-    source = connect_api(workshop, api, authentication=AuthenticationMethod.BEARER, service="contacts")
+    source = connect_api(
+        workshop, api, authentication=AuthenticationMethod.BEARER, service="contacts"
+    )
     offer(workshop, source, ADD)
-    set_credentials(workshop.organization, "contacts", token=f"first-token-of-{workshop.organization.slug}")
+    set_credentials(
+        workshop.organization, "contacts", token=f"first-token-of-{workshop.organization.slug}"
+    )
     workshop.organization.refresh_from_db()  # as each request does: now this process knows the new tools
     granted = grant(workshop, ADD, equals("name", "Ada"))
-    return Office(workshop, api, source, granted, grant(workshop, "probe.effect", equals("name", "Ada")))
+    return Office(
+        workshop, api, source, granted, grant(workshop, "probe.effect", equals("name", "Ada"))
+    )
 
 
 @pytest.fixture
@@ -64,7 +73,9 @@ def office(workshop: Workshop, api: Api) -> Office:
 
 
 def raise_for_employee(office: Office) -> None:
-    AllowedTool.objects.filter(employee=office.workshop.employee, tool=ADD).update(level=Level.DESTRUCTIVE)
+    AllowedTool.objects.filter(employee=office.workshop.employee, tool=ADD).update(
+        level=Level.DESTRUCTIVE
+    )
 
 
 def raise_for_all(office: Office) -> None:
@@ -73,7 +84,11 @@ def raise_for_all(office: Office) -> None:
 
 def accept_new_definition(office: Office) -> None:
     described = office.api.paths
-    office.api.paths = {"/contacts": {"post": operation("addContact", "Add a contact and tell everybody", name=NAME)}}
+    office.api.paths = {
+        "/contacts": {
+            "post": operation("addContact", "Add a contact and tell everybody", name=NAME)
+        }
+    }
     take(read(office.source), ADD)
     office.api.paths = described
 
@@ -125,7 +140,9 @@ def test_the_sweeper_ends_grants_with_an_audit_entry(office: Office) -> None:
     )
 
 
-def test_an_incomparable_policy_draft_does_not_delay_the_end(office: Office, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_incomparable_policy_draft_does_not_delay_the_end(
+    office: Office, caplog: pytest.LogCaptureFixture
+) -> None:
     organization, now = office.workshop.organization, timezone.now()
     PolicyDraft.objects.create(
         organization=organization,
@@ -143,13 +160,17 @@ def test_an_incomparable_policy_draft_does_not_delay_the_end(office: Office, cap
 
 def test_a_level_raised_for_another_employee_changes_nothing(office: Office) -> None:
     workshop = office.workshop
-    other = Employee.objects.create(organization=workshop.organization, name="Eve", provider=workshop.employee.provider)
+    other = Employee.objects.create(
+        organization=workshop.organization, name="Eve", provider=workshop.employee.provider
+    )
     AllowedTool.objects.create(employee=other, tool=ADD, level=Level.DESTRUCTIVE)
     assert end_changed() == 0
 
 
 def test_a_grant_for_every_employee_ends_with_a_level_raised_for_all(office: Office) -> None:
-    everybody = grant(office.workshop, ADD, equals("name", "Ada"), employee_id=None, by=office.workshop.admin)
+    everybody = grant(
+        office.workshop, ADD, equals("name", "Ada"), employee_id=None, by=office.workshop.admin
+    )
     raise_for_employee(office)
     assert end_changed() == 1
     everybody.refresh_from_db()

@@ -1,4 +1,5 @@
-"""Over sixty whole tasks, five sensible standing grants save most of the cards and let nothing harmful through."""
+"""Over sixty whole tasks, five sensible standing grants save most of the cards and let nothing
+harmful through."""
 
 from __future__ import annotations
 
@@ -36,20 +37,36 @@ class Outcome:
 @pytest.fixture(autouse=True)
 def office_tools(workshop: Workshop) -> None:
     names = ("mail.send", "calendar.createEvent")
-    AllowedTool.objects.bulk_create([AllowedTool(employee=workshop.employee, tool=name) for name in names])
+    AllowedTool.objects.bulk_create(
+        [AllowedTool(employee=workshop.employee, tool=name) for name in names]
+    )
 
 
 def make_five_grants(workshop: Workshop) -> None:
-    """Make five grants of a typical office: mails to a customer, statuses, notes, both together, and short meetings."""
+    """Make five grants of a typical office: mails to a customer, statuses, notes, both together,
+    and short meetings."""
     uses: dict[str, Any] = {"max_uses": 1_000}
     recipient = Condition("recipient", Rule.HOST, CUSTOMER)
     grant(workshop, "mail.send", recipient, params=("recipient", "subject", "body"), **uses)
     grant(workshop, "data.updateRecord", STATUS, params=("record_id", "changes.status"), **uses)
     grant(workshop, "data.updateRecord", params=("record_id", "changes.notes"), **uses)
-    grant(workshop, "data.updateRecord", STATUS, params=("record_id", "changes.status", "changes.notes"), **uses)
+    grant(
+        workshop,
+        "data.updateRecord",
+        STATUS,
+        params=("record_id", "changes.status", "changes.notes"),
+        **uses,
+    )
     short = (Condition("minutes", Rule.MINIMUM, 15), Condition("minutes", Rule.MAXIMUM, 60))
     attendee = Condition("attendee", Rule.ONE_OF, list(TEAM))
-    grant(workshop, "calendar.createEvent", attendee, *short, params=("title", "attendee", "start", "minutes"), **uses)
+    grant(
+        workshop,
+        "calendar.createEvent",
+        attendee,
+        *short,
+        params=("title", "attendee", "start", "minutes"),
+        **uses,
+    )
 
 
 def converse(workshop: Workshop, conversation: Conversation, outcome: Outcome) -> None:
@@ -60,7 +77,11 @@ def converse(workshop: Workshop, conversation: Conversation, outcome: Outcome) -
     while cards := workshop.cards(run):
         outcome.cards += len(cards)
         for card in cards:
-            decide = workshop.deny if describe(card.tool_call.tool, card.params) in harmful else workshop.approve
+            decide = (
+                workshop.deny
+                if describe(card.tool_call.tool, card.params) in harmful
+                else workshop.approve
+            )
             decide(card)
         run = workshop.drive(run)
     alone = ToolCall.objects.filter(run=run, approvals__standing_grant__isnull=False)
@@ -72,7 +93,9 @@ def describe(tool: str, params: dict[str, Any]) -> str:
 
 
 @feature(
-    "Figures and metrics", "Five standing grants save most cards of sixty tasks", "tools/toolbox/standing_grants.py"
+    "Figures and metrics",
+    "Five standing grants save most cards of sixty tasks",
+    "tools/toolbox/standing_grants.py",
 )
 def test_most_cards_are_saved_and_nothing_harmful_runs(workshop: Workshop) -> None:
     without, granted = Outcome(), Outcome()
@@ -86,7 +109,9 @@ def test_most_cards_are_saved_and_nothing_harmful_runs(workshop: Workshop) -> No
             converse(workshop, conversation, granted)
     assert not without.ran_alone
     assert granted.cards <= without.cards * (1 - FEWER), (granted.cards, without.cards)
-    harmful = [describe(each["tool"], each["params"]) for one in conversations for each in one.harmful]
+    harmful = [
+        describe(each["tool"], each["params"]) for one in conversations for each in one.harmful
+    ]
     assert len(harmful) == 10
     assert not granted.ran_alone.keys() & set(harmful)
     assert Approval.objects.filter(status="denied").count() == 2 * len(harmful)

@@ -43,7 +43,9 @@ class TestOwnDataForAHostThatIsNotAllowed:
         workshop.record(name="Globex Corporation")
         grant(workshop, ReadPage.name, Condition("url", Rule.HOST, "new.example"))
 
-    @pytest.mark.parametrize(("query", "is_answered"), [("weather", True), ("globex%20corporation", False)])
+    @pytest.mark.parametrize(
+        ("query", "is_answered"), [("weather", True), ("globex%20corporation", False)]
+    )
     def test_needs_a_person_and_a_call_without_own_data_does_not(
         self, workshop: Workshop, query: str, is_answered: bool
     ) -> None:
@@ -101,12 +103,19 @@ class TestThePreview:
         assert not answered(run)
         assert last_call(run).judgment["answer"]["withheld"] == "Preview failed"  # type: ignore[index]
         card = workshop.card(run)
-        assert self.approve_in_bulk(workshop, card) == "this card must be approved individually: Preview failed"
+        assert (
+            self.approve_in_bulk(workshop, card)
+            == "this card must be approved individually: Preview failed"
+        )
         assert not recorder.effects
 
     @pytest.mark.parametrize("show", [lambda: None, lambda: Preview("send")])
     def test_that_is_absent_or_worked_leaves_the_card_to_the_grant(
-        self, workshop: Workshop, toolbox: Toolbox, recorder: Recorder, show: Callable[[], Preview | None]
+        self,
+        workshop: Workshop,
+        toolbox: Toolbox,
+        recorder: Recorder,
+        show: Callable[[], Preview | None],
     ) -> None:
         allow(workshop, toolbox, Previewed(show))
         grant(workshop, Previewed.name, A)
@@ -154,7 +163,10 @@ def test_a_call_that_affects_many_objects_waits_for_a_person(
     workshop: Workshop, toolbox: Toolbox, total: int, affected: int, is_answered: bool
 ) -> None:
     """It waits from 51 objects on, and beyond 20 % of all."""
-    rows = [Record(organization=workshop.organization, name=f"Record {number}") for number in range(total)]
+    rows = [
+        Record(organization=workshop.organization, name=f"Record {number}")
+        for number in range(total)
+    ]
     first = Record.objects.bulk_create(rows)[0].pk
     allow(workshop, toolbox, Tag())
     grant(workshop, Tag.name, equals("first", first), equals("count", affected))
@@ -170,8 +182,12 @@ DAMAGES: dict[str, dict[str, Any]] = {
     "a number as a condition": {"conditions": [1]},
     "null as a condition": {"conditions": [None]},
     "a list as a condition": {"conditions": [[]]},
-    "a rule without a value": {"conditions": [{"param": "name", "rule": "equals", "otherwise": "ask"}]},
-    "an unknown rule": {"conditions": [{"param": "name", "rule": "like", "value": "a", "otherwise": "ask"}]},
+    "a rule without a value": {
+        "conditions": [{"param": "name", "rule": "equals", "otherwise": "ask"}]
+    },
+    "an unknown rule": {
+        "conditions": [{"param": "name", "rule": "like", "value": "a", "otherwise": "ask"}]
+    },
     "an object in place of the conditions": {"conditions": {"name": "a"}},
     "null in place of the conditions": {"conditions": Value(None, JSONField())},
     "null in place of the params": {"params": Value(None, JSONField())},
@@ -192,12 +208,16 @@ def test_a_damaged_grant_approves_nothing_and_stops_nothing(
     assert end_changed() == 0
     intact = grant(workshop, "probe.effect", A)
     workshop.work()
-    assert [card.standing_grant_id for card in Approval.objects.exclude(standing_grant=None)] == [intact.pk]
+    assert [card.standing_grant_id for card in Approval.objects.exclude(standing_grant=None)] == [
+        intact.pk
+    ]
     assert ToolCall.objects.filter(status=CallStatus.SUCCEEDED).count() == 1
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_a_damaged_grant_is_listed_and_can_be_revoked(workshop: Workshop, damage: dict[str, Any]) -> None:
+def test_a_damaged_grant_is_listed_and_can_be_revoked(
+    workshop: Workshop, damage: dict[str, Any]
+) -> None:
     damaged, client = grant(workshop, "probe.effect", A), Client()
     client.force_login(workshop.approver.user)
     terms = {"conditions": [{"param": "name", "rule": "equals", "value": "a"}], "free_params": []}

@@ -1,4 +1,5 @@
-"""A standing grant approves cards of its shape in its maker's name, and everything else waits for a person."""
+"""A standing grant approves cards of its shape in its maker's name, and everything else waits for a
+person."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -19,7 +20,15 @@ from agents.standing_grants.preapprovals import LOST_RIGHT
 from agents.worker.sweeper import sweep_once
 from tests.features import feature
 from tests.recorder import Recorder
-from tests.standing_grants.granting import answered, die_after_responses, equals, grant, is_waiting, propose_for, resume
+from tests.standing_grants.granting import (
+    answered,
+    die_after_responses,
+    equals,
+    grant,
+    is_waiting,
+    propose_for,
+    resume,
+)
 from tests.workshop import Workshop, asking, build_workshop, call, calls, payloads, statuses
 from tools.contract import Level
 from tools.toolbox.conditions import Condition, Otherwise, Rule
@@ -49,15 +58,22 @@ class TestAPreapprovedCall:
             workshop.approver.user,
         )
 
-    def test_is_recorded_in_events_audit_and_history(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_is_recorded_in_events_audit_and_history(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         made = grant(workshop, "probe.effect", A)
         workshop.play(asking(EFFECT))
         run = workshop.work()
         name = f"standing grant {made.pk}, made by acme-approver"
         (decided,) = payloads(run, "approval_decided")
         assert (decided["status"], decided["decided_by"]) == ("approved", name)
-        entries = AuditEntry.objects.filter(action__in=("card_approved", "call_started")).order_by("seq")
-        assert [entry.payload.get("by") or entry.payload["approved_by"] for entry in entries] == [name, name]
+        entries = AuditEntry.objects.filter(action__in=("card_approved", "call_started")).order_by(
+            "seq"
+        )
+        assert [entry.payload.get("by") or entry.payload["approved_by"] for entry in entries] == [
+            name,
+            name,
+        ]
 
     def test_is_not_mentioned_to_the_employee(self, workshop: Workshop, recorder: Recorder) -> None:
         grant(workshop, "probe.effect", A)
@@ -68,7 +84,13 @@ class TestAPreapprovedCall:
 
     def test_of_a_transactional_tool_runs_too(self, workshop: Workshop, recorder: Recorder) -> None:
         record = workshop.record()
-        grant(workshop, "probe.rename", equals("record_id", record.pk), equals("to", "New"), equals("gate", ""))
+        grant(
+            workshop,
+            "probe.rename",
+            equals("record_id", record.pk),
+            equals("to", "New"),
+            equals("gate", ""),
+        )
         workshop.play(asking(call("probe.rename", record_id=record.pk, to="New")))
         run = workshop.work()
         assert statuses(run) == [CallStatus.SUCCEEDED]
@@ -126,7 +148,9 @@ class TestAPersonStillDecides:
         assert not is_waiting(workshop.drive(run))
         assert waits(workshop)
 
-    def test_on_a_call_of_another_organization(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_on_a_call_of_another_organization(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         other = build_workshop("globex")
         made = grant(other, "probe.effect", A)
         StandingGrant.objects.filter(pk=made.pk).update(employee=None)
@@ -143,14 +167,22 @@ class TestAPersonStillDecides:
         assert not waits(workshop)
         assert waits(workshop)
 
-    def test_on_calls_of_one_response_beyond_the_remaining_uses(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_on_calls_of_one_response_beyond_the_remaining_uses(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         names = Condition("name", Rule.ONE_OF, ["a", "b", "c"])
         grant(workshop, "probe.effect", names, max_uses=2)
         workshop.play(asking(*(call("probe.effect", name=name) for name in "abc")))
         run = workshop.work()
-        assert statuses(run) == [CallStatus.SUCCEEDED, CallStatus.SUCCEEDED, CallStatus.AWAITING_APPROVAL]
+        assert statuses(run) == [
+            CallStatus.SUCCEEDED,
+            CallStatus.SUCCEEDED,
+            CallStatus.AWAITING_APPROVAL,
+        ]
 
-    def test_after_the_definition_changed_and_was_restored(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_after_the_definition_changed_and_was_restored(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         made = grant(workshop, "probe.effect", A)
         before = made.definition_hash
         StandingGrant.objects.filter(pk=made.pk).update(definition_hash="other")
@@ -163,7 +195,9 @@ class TestAPersonStillDecides:
         StandingGrant.objects.filter(pk=made.pk).update(account="other")
         assert waits(workshop)
 
-    def test_when_its_creator_asked_under_the_two_person_rule(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_when_its_creator_asked_under_the_two_person_rule(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         grant(workshop, "probe.effect", A)
         workshop.organization.four_eyes = True
         workshop.organization.save()
@@ -186,7 +220,9 @@ class TestAPersonStillDecides:
     ) -> None:
         made = grant(workshop, "probe.effect", A)
         other = build_workshop("globex").organization
-        Membership.objects.create(organization=other, user=workshop.approver.user, role=Role.APPROVER)
+        Membership.objects.create(
+            organization=other, user=workshop.approver.user, role=Role.APPROVER
+        )
         assert not waits(workshop)
         members.change_role(workshop.admin, workshop.approver.pk, Role.OPERATOR)
         if is_swept:
@@ -194,7 +230,9 @@ class TestAPersonStillDecides:
             made.refresh_from_db()
             assert made.ended_because == LOST_RIGHT
         assert waits(workshop)
-        members.change_role(workshop.admin, workshop.approver.pk, Role.APPROVER)  # for the invariants afterwards
+        members.change_role(
+            workshop.admin, workshop.approver.pk, Role.APPROVER
+        )  # for the invariants afterwards
 
     def test_when_its_creator_was_deactivated(self, workshop: Workshop, recorder: Recorder) -> None:
         made = grant(workshop, "probe.effect", A)
@@ -222,7 +260,8 @@ class TestStartingAPreapprovedCall:
 
     @pytest.fixture
     def approved(self, workshop: Workshop, recorder: Recorder) -> tuple[StandingGrant, Approval]:
-        """Return a grant with a card that it approved, whose driver died before the call started."""
+        """Return a grant with a card that it approved, whose driver died before the call
+        started."""
         made = grant(workshop, "probe.effect", A, max_uses=1)
         (card,) = answered(die_after_responses(workshop, EFFECT))
         assert card.status == ApprovalStatus.APPROVED
@@ -251,7 +290,12 @@ class TestStartingAPreapprovedCall:
 
     @pytest.mark.parametrize(
         "change",
-        [{"revoked": True}, {"definition_hash": "other"}, {"account": "other"}, {"conditions": [{"param": "name"}]}],
+        [
+            {"revoked": True},
+            {"definition_hash": "other"},
+            {"account": "other"},
+            {"conditions": [{"param": "name"}]},
+        ],
     )
     def test_waits_for_a_person_once_the_grant_has_ended(
         self,
@@ -319,7 +363,10 @@ class TestCreatingAGrant:
             ({"lifetime": timedelta(0)}, "at most 7 days"),
             ({"params": ("name", "nothing")}, "has no parameter 'nothing'. It has: name"),
             ({"params": ()}, "calls may not have this parameter"),
-            ({"conditions": (Condition("name", Rule.PATTERN, ".*"),)}, "cannot have the condition 'pattern'"),
+            (
+                {"conditions": (Condition("name", Rule.PATTERN, ".*"),)},
+                "cannot have the condition 'pattern'",
+            ),
             ({"run_id": 12_345}, "There is no run"),
             ({"employee_id": 12_345}, "no active employee"),
         ],
@@ -352,7 +399,10 @@ class TestCreatingAGrant:
 
     def test_requires_a_condition_on_a_recipient_param(self, workshop: Workshop) -> None:
         proposal = propose_for(
-            workshop, "data.updateRecord", equals("record_id", 1), params=("record_id", "changes.email")
+            workshop,
+            "data.updateRecord",
+            equals("record_id", 1),
+            params=("record_id", "changes.email"),
         )
         with pytest.raises(Exception, match=r"changes\.email names a recipient"):
             making.make_grant(workshop.approver, proposal)
@@ -365,4 +415,7 @@ class TestCreatingAGrant:
         with pytest.raises(Conflict):
             making.revoke_grant(workshop.approver, made.pk)
         actions = AuditEntry.objects.filter(action__startswith="standing_grant").order_by("seq")
-        assert list(actions.values_list("action", flat=True)) == ["standing_grant_made", "standing_grant_revoked"]
+        assert list(actions.values_list("action", flat=True)) == [
+            "standing_grant_made",
+            "standing_grant_revoked",
+        ]

@@ -1,4 +1,5 @@
-"""A standing grant with N uses starts at most N calls, however many are requested at the same moment."""
+"""A standing grant with N uses starts at most N calls, however many are requested at the same
+moment."""
 
 from __future__ import annotations
 
@@ -22,7 +23,14 @@ from agents.standing_grants.models import StandingGrant
 from tests.features import feature
 from tests.recorder import Recorder
 from tests.sampling import take_sample
-from tests.standing_grants.granting import die_after_responses, equals, grant, propose_for, requeue, resume
+from tests.standing_grants.granting import (
+    die_after_responses,
+    equals,
+    grant,
+    propose_for,
+    requeue,
+    resume,
+)
 from tests.tools.connections.api import NAME, Api, operation
 from tests.tools.connections.connecting import connect_api, offer, read, set_credentials, take
 from tests.workshop import Workshop, all_at_once, asking, call
@@ -40,7 +48,8 @@ ADD = "crm.addContact"
 
 
 def advance_unless_busy(run_id: int) -> None:
-    """Advance the run. If the database is too busy even to requeue it, the run continues afterwards."""
+    """Advance the run. If the database is too busy even to requeue it, the run continues
+    afterwards."""
     try:
         advance(run_id)
     except OperationalError as error:
@@ -53,9 +62,14 @@ def advance_unless_busy(run_id: int) -> None:
     "A standing grant starts at most as many calls as it has uses, in every race",
     "agents/standing_grants/preapprovals.py",
 )
-@pytest.mark.parametrize("repetition", take_sample(range(REPETITIONS), 100, "races for a standing grant"))
-def test_racing_calls_never_exceed_the_uses(workshop: Workshop, recorder: Recorder, repetition: int) -> None:
-    """Each of fifty runs requests one call at the same moment; a run that waits too long continues afterwards."""
+@pytest.mark.parametrize(
+    "repetition", take_sample(range(REPETITIONS), 100, "races for a standing grant")
+)
+def test_racing_calls_never_exceed_the_uses(
+    workshop: Workshop, recorder: Recorder, repetition: int
+) -> None:
+    """Each of fifty runs requests one call at the same moment; a run that waits too long continues
+    afterwards."""
     uses = 1 + repetition % (PARTIES + 2)
     made = grant(workshop, "probe.effect", equals("name", "a"), max_uses=uses)
     workshop.play(asking(call("probe.effect", name="a")))
@@ -65,9 +79,16 @@ def test_racing_calls_never_exceed_the_uses(workshop: Workshop, recorder: Record
         resume(workshop, run)
     started = min(uses, PARTIES)
     found = Counter(Approval.objects.values_list("status", "standing_grant_id"))
-    expected = Counter({(ApprovalStatus.CONSUMED, made.pk): started, (ApprovalStatus.PENDING, None): PARTIES - started})
+    expected = Counter(
+        {
+            (ApprovalStatus.CONSUMED, made.pk): started,
+            (ApprovalStatus.PENDING, None): PARTIES - started,
+        }
+    )
     assert found == expected
-    given_up = ToolCall.objects.filter(status=CallStatus.FAILED, result__error__code=ErrorCode.WORKER_LOST).count()
+    given_up = ToolCall.objects.filter(
+        status=CallStatus.FAILED, result__error__code=ErrorCode.WORKER_LOST
+    ).count()
     assert list(recorder.effects.values()) == [1] * (started - given_up)
 
 
@@ -81,13 +102,18 @@ def test_simultaneous_equal_requests_create_one_grant(workshop: Workshop) -> Non
     assert {grant.pk for grant, _ in made} == {StandingGrant.objects.get().pk}
 
 
-def test_responses_with_several_calls_share_the_uses(workshop: Workshop, recorder: Recorder) -> None:
+def test_responses_with_several_calls_share_the_uses(
+    workshop: Workshop, recorder: Recorder
+) -> None:
     made = grant(workshop, "probe.effect", Condition("name", Rule.ONE_OF, NAMES), max_uses=7)
     workshop.play(asking(*(call("probe.effect", name=name) for name in NAMES[:4])))
     runs = [workshop.submit() for _ in range(RACERS)]
     all_at_once([partial(advance, run.pk) for run in runs])
     found = Counter(Approval.objects.values_list("status", "standing_grant_id"))
-    assert found == {(ApprovalStatus.CONSUMED, made.pk): 7, (ApprovalStatus.PENDING, None): 4 * RACERS - 7}
+    assert found == {
+        (ApprovalStatus.CONSUMED, made.pk): 7,
+        (ApprovalStatus.PENDING, None): 4 * RACERS - 7,
+    }
     assert list(recorder.effects.values()) == [1] * 7
 
 
@@ -107,7 +133,8 @@ def revoke(workshop: Workshop, made: StandingGrant) -> None:
 def test_nothing_starts_after_the_grant_has_ended(
     workshop: Workshop, recorder: Recorder, end: Callable[[Workshop, StandingGrant], None]
 ) -> None:
-    """A call that starts in a transaction that began before the end is allowed; none that began after it."""
+    """A call that starts in a transaction that began before the end is allowed; none that began
+    after it."""
     made = grant(workshop, "probe.effect", equals("name", "a"), max_uses=RACERS)
     workshop.play(asking(call("probe.effect", name="a")))
     runs = [workshop.submit() for _ in range(RACERS)]
@@ -119,7 +146,9 @@ def test_nothing_starts_after_the_grant_has_ended(
 
     all_at_once([end_it, *(partial(advance, run.pk) for run in runs)])
     assert_all_started_before(ended_at[0], recorder)
-    Membership.objects.filter(pk=workshop.approver.pk).update(role=Role.APPROVER)  # for the invariants afterwards
+    Membership.objects.filter(pk=workshop.approver.pk).update(
+        role=Role.APPROVER
+    )  # for the invariants afterwards
 
 
 @dataclass(frozen=True)
@@ -133,7 +162,9 @@ class Office:
 
 @pytest.fixture
 def office(workshop: Workshop, api: Api) -> Office:
-    source = connect_api(workshop, api, authentication=AuthenticationMethod.BEARER, service="contacts")
+    source = connect_api(
+        workshop, api, authentication=AuthenticationMethod.BEARER, service="contacts"
+    )
     offer(workshop, source, ADD)
     set_credentials(workshop.organization, "contacts", token="first-token-of-ours")
     workshop.organization.refresh_from_db()  # as each request does: now this process knows the new tools
@@ -141,7 +172,11 @@ def office(workshop: Workshop, api: Api) -> Office:
 
 
 def change_definition(office: Office) -> None:
-    office.api.paths = {"/contacts": {"post": operation("addContact", "Add a contact and tell everybody", name=NAME)}}
+    office.api.paths = {
+        "/contacts": {
+            "post": operation("addContact", "Add a contact and tell everybody", name=NAME)
+        }
+    }
     take(read(office.source), ADD)
 
 
@@ -154,9 +189,11 @@ def change_account(office: Office) -> None:
 def test_nothing_starts_after_the_tool_or_its_account_has_changed(
     office: Office, change: Callable[[Office], None]
 ) -> None:
-    """A call that starts in a transaction that began before the commit is allowed; none that began after it.
+    """A call that starts in a transaction that began before the commit is allowed; none that began
+    after it.
 
-    Some calls are approved before the change and others meanwhile, and some of the former start only after it.
+    Some calls are approved before the change and others meanwhile, and some of the former start
+    only after it.
     """
     workshop, added = office.workshop, call(ADD, name="Ada")
     made = grant(workshop, ADD, equals("name", "Ada"), max_uses=2 * RACERS)
@@ -174,7 +211,10 @@ def test_nothing_starts_after_the_tool_or_its_account_has_changed(
     started = ToolCall.objects.filter(attempts=1)
     assert not started.filter(started_at__gt=changed_at[0]).exists()
     assert len(office.api.received) == started.count()
-    assert Approval.objects.filter(status=ApprovalStatus.CONSUMED, standing_grant=made).count() == started.count()
+    assert (
+        Approval.objects.filter(status=ApprovalStatus.CONSUMED, standing_grant=made).count()
+        == started.count()
+    )
     assert not Approval.objects.filter(status=ApprovalStatus.APPROVED).exists()
     assert workshop.work().status == RunStatus.WAITING
     made.refresh_from_db()
@@ -192,4 +232,6 @@ def assert_all_started_before(ended_at: datetime, recorder: Recorder) -> None:
     assert not started.filter(consumed_at__gt=ended_at).exists()
     assert list(recorder.effects.values()) == [1] * started.count()
     assert not Approval.objects.filter(status=ApprovalStatus.APPROVED).exists()
-    assert Approval.objects.filter(status=ApprovalStatus.PENDING).count() == RACERS - started.count()
+    assert (
+        Approval.objects.filter(status=ApprovalStatus.PENDING).count() == RACERS - started.count()
+    )

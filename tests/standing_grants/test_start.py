@@ -1,4 +1,5 @@
-"""A call that a standing grant approved is compared with it once more, under the lock of the start."""
+"""A call that a standing grant approved is compared with it once more, under the lock of the
+start."""
 
 from __future__ import annotations
 
@@ -16,7 +17,15 @@ from agents.standing_grants.making import find_grant
 from agents.standing_grants.preapprovals import LOST_RIGHT
 from tests.probes import Effect, Named, Rename
 from tests.recorder import Recorder
-from tests.standing_grants.granting import allow, answered, die_after_responses, equals, grant, is_waiting, resume
+from tests.standing_grants.granting import (
+    allow,
+    answered,
+    die_after_responses,
+    equals,
+    grant,
+    is_waiting,
+    resume,
+)
 from tests.tools.connections.api import Api
 from tests.tools.connections.connecting import connect_api, offer, set_credentials
 from tests.workshop import Workshop, asking, call, statuses
@@ -33,7 +42,8 @@ Change = Callable[[Workshop], object]
 
 
 class Meanwhile(Effect):
-    """A write that may contact any host, and whose second preview, just before the start, does something else too."""
+    """A write that may contact any host, and whose second preview, just before the start, does
+    something else too."""
 
     name = "probe.meanwhile"
     open_world = True
@@ -70,7 +80,10 @@ def do_nothing(_: Workshop) -> None:
 
 def ask_from_now_on(_: Workshop) -> None:
     """Let a person decide about every call of these tools from now on."""
-    limits = {Meanwhile.name: equals("name", "never"), MeanwhileInTransaction.name: equals("to", "never")}
+    limits = {
+        Meanwhile.name: equals("name", "never"),
+        MeanwhileInTransaction.name: equals("to", "never"),
+    }
     for tool, never in limits.items():
         limit = Condition(never.param, Rule.EQUALS, never.value, Otherwise.ASK)
         AllowedTool.objects.filter(tool=tool).update(conditions=[limit.as_json()])
@@ -119,7 +132,8 @@ class TestAChangeDuringThePreview:
         assert list(recorder.effects.values()) == [1]
 
     @pytest.mark.parametrize(
-        ("change", "because"), [(do_nothing, ""), (ask_from_now_on, 'to is "New", but must be "never"')]
+        ("change", "because"),
+        [(do_nothing, ""), (ask_from_now_on, 'to is "New", but must be "never"')],
     )
     def test_of_a_transactional_write_prevents_its_start(
         self, workshop: Workshop, recorder: Recorder, toolbox: Toolbox, change: Change, because: str
@@ -134,11 +148,14 @@ class TestAChangeDuringThePreview:
 
 
 class TestAConnectedTool:
-    """The account of a connected tool changes after a standing grant approved its call, before it starts."""
+    """The account of a connected tool changes after a standing grant approved its call, before it
+    starts."""
 
     @pytest.fixture
     def source(self, workshop: Workshop, api: Api) -> Source:
-        source = connect_api(workshop, api, authentication=AuthenticationMethod.BEARER, service="contacts")
+        source = connect_api(
+            workshop, api, authentication=AuthenticationMethod.BEARER, service="contacts"
+        )
         offer(workshop, source, "crm.addContact")
         set_credentials(workshop.organization, "contacts", token="first-token-of-ours")
         workshop.organization.refresh_from_db()  # as each request does: now this process knows the new tools
@@ -197,7 +214,9 @@ class TestBetweenApprovalAndStart:
         assert is_waiting(run) is has_rule
         assert len(recorder.effects) == (0 if has_rule else 1)
         if has_rule:
-            assert workshop.card(run).why.startswith(f"{ENDED}its owner couldn't approve this alone")
+            assert workshop.card(run).why.startswith(
+                f"{ENDED}its owner couldn't approve this alone"
+            )
 
     @pytest.mark.parametrize("is_demoted", [False, True])
     def test_the_grant_ends_if_its_creator_can_no_longer_decide(
@@ -216,11 +235,15 @@ class TestBetweenApprovalAndStart:
             assert workshop.card(run).why.startswith(f"{ENDED}it has ended")
 
 
-def test_a_limit_applies_to_the_calls_of_one_response(workshop: Workshop, recorder: Recorder) -> None:
+def test_a_limit_applies_to_the_calls_of_one_response(
+    workshop: Workshop, recorder: Recorder
+) -> None:
     """The third call is refused at its start, and gives its use back."""
     two_an_hour = Condition("", Rule.CALL_COUNT, {"most": 2, "period": "hour"}, Otherwise.FORBID)
     AllowedTool.objects.filter(tool="probe.effect").update(conditions=[two_an_hour.as_json()])
-    made = grant(workshop, "probe.effect", Condition("name", Rule.ONE_OF, ["a", "b", "c"]), max_uses=3)
+    made = grant(
+        workshop, "probe.effect", Condition("name", Rule.ONE_OF, ["a", "b", "c"]), max_uses=3
+    )
     workshop.play(asking(*(call("probe.effect", name=name) for name in "abc")))
     run = workshop.work()
     assert statuses(run) == [CallStatus.SUCCEEDED, CallStatus.SUCCEEDED, CallStatus.REJECTED]

@@ -1,4 +1,5 @@
-"""The uses of several standing grants that fit: the oldest that may approve does, in the run's organization only."""
+"""The uses of several standing grants that fit: the oldest that may approve does, in the run's
+organization only."""
 
 from __future__ import annotations
 
@@ -18,7 +19,14 @@ from agents.standing_grants.preapprovals import (
     reserve_uses,
 )
 from tests.recorder import Recorder
-from tests.standing_grants.granting import answered, die_after_responses, equals, grant, is_waiting, resume
+from tests.standing_grants.granting import (
+    answered,
+    die_after_responses,
+    equals,
+    grant,
+    is_waiting,
+    resume,
+)
 from tests.tools.toolbox.test_standing_grants import CALL
 from tests.workshop import Workshop, asking, build_workshop, call, statuses
 from tools.contract import Level
@@ -48,7 +56,10 @@ class TestSeveralMatchingGrants:
         assert [list_approving(workshop.work()) for _ in range(3)] == [[first.pk], [second.pk], []]
 
     def test_skip_one_whose_creator_asked(self, workshop: Workshop, recorder: Recorder) -> None:
-        first, second = grant(workshop, "probe.effect", A), grant(workshop, "probe.effect", A, by=workshop.admin)
+        first, second = (
+            grant(workshop, "probe.effect", A),
+            grant(workshop, "probe.effect", A, by=workshop.admin),
+        )
         workshop.members["operator"] = workshop.approver
         workshop.play(asking(EFFECT))
         assert list_approving(workshop.work()) == [first.pk]
@@ -80,7 +91,9 @@ class TestApprovalRulesAndGrants:
         self, workshop: Workshop, recorder: Recorder, finance: ApproverGroup
     ) -> None:
         grant(workshop, "probe.effect", A)
-        rule = ApprovalRule.objects.create(organization=workshop.organization, name="all", group=finance)
+        rule = ApprovalRule.objects.create(
+            organization=workshop.organization, name="all", group=finance
+        )
         workshop.play(asking(EFFECT))
         assert is_waiting(workshop.work())
         finance.members.add(workshop.approver)
@@ -102,7 +115,9 @@ class TestApprovalRulesAndGrants:
         self, workshop: Workshop, recorder: Recorder, finance: ApproverGroup
     ) -> None:
         grant(workshop, "probe.effect", A)
-        ApprovalRule.objects.create(organization=workshop.organization, name="b", group=finance, tool="probe.knock")
+        ApprovalRule.objects.create(
+            organization=workshop.organization, name="b", group=finance, tool="probe.knock"
+        )
         workshop.play(asking(EFFECT))
         assert not is_waiting(workshop.work())
 
@@ -131,10 +146,18 @@ class TestGrantsOfAnotherOrganization:
         with transaction.atomic():
             assert list(lock_in_force(run, [foreign.pk, mine.pk]).usable) == [mine.pk]
 
-    def test_have_no_use_reserved(self, workshop: Workshop, foreign: StandingGrant, run: Run) -> None:
-        mine, card = grant(workshop, "probe.effect", A), Approval(run=run, status=ApprovalStatus.PENDING)
+    def test_have_no_use_reserved(
+        self, workshop: Workshop, foreign: StandingGrant, run: Run
+    ) -> None:
+        mine, card = (
+            grant(workshop, "probe.effect", A),
+            Approval(run=run, status=ApprovalStatus.PENDING),
+        )
         answer = GrantPreapproval(replace(CALL, tool="probe.effect"), RULED, (foreign,), foreign)
         both = replace(answer, fitting=(foreign, mine))
         with transaction.atomic():
             found = reserve_uses(run, [(answer, card), (both, card)])
-        assert [(each.grant, each.withheld) for each in found] == [(None, NOT_AVAILABLE), (mine, "")]
+        assert [(each.grant, each.withheld) for each in found] == [
+            (None, NOT_AVAILABLE),
+            (mine, ""),
+        ]

@@ -1,4 +1,5 @@
-"""Calls that a standing grant approved and that have not started wait for a person once it is revoked or has ended."""
+"""Calls that a standing grant approved and that have not started wait for a person once it is
+revoked or has ended."""
 
 from __future__ import annotations
 
@@ -28,9 +29,12 @@ A = equals("name", "a")
 
 
 def count_cards() -> dict[str, int]:
-    """Count the cards that the grant approved and that may start, and those that wait for a person."""
+    """Count the cards that the grant approved and that may start, and those that wait for a
+    person."""
     found = list(Approval.objects.values_list("status", flat=True))
-    return {status: found.count(status) for status in (ApprovalStatus.APPROVED, ApprovalStatus.PENDING)}
+    return {
+        status: found.count(status) for status in (ApprovalStatus.APPROVED, ApprovalStatus.PENDING)
+    }
 
 
 def test_a_revocation_replaces_the_first_20_calls_and_the_sweeper_the_others(
@@ -42,7 +46,10 @@ def test_a_revocation_replaces_the_first_20_calls_and_the_sweeper_the_others(
         die_after_responses(workshop, *(call("probe.effect", name=name) for name in NAMES))
     spared = die_after_responses(workshop, EFFECT)
     making.revoke_grant(workshop.approver, made.pk)
-    assert count_cards() == {ApprovalStatus.APPROVED: 5, ApprovalStatus.PENDING: making.MAX_REPLACED_AT_ONCE}
+    assert count_cards() == {
+        ApprovalStatus.APPROVED: 5,
+        ApprovalStatus.PENDING: making.MAX_REPLACED_AT_ONCE,
+    }
     sweep_once()
     left = 5 - MAX_PREVIEWS
     assert count_cards() == {ApprovalStatus.APPROVED: left, ApprovalStatus.PENDING: 25 - left}
@@ -50,7 +57,10 @@ def test_a_revocation_replaces_the_first_20_calls_and_the_sweeper_the_others(
         sweep_once()
     assert count_cards() == {ApprovalStatus.APPROVED: 1, ApprovalStatus.PENDING: 24}
     assert [card.standing_grant_id for card in answered(spared)] == [other.pk]
-    why = {card.why.partition("\n")[0] for card in Approval.objects.filter(status=ApprovalStatus.PENDING)}
+    why = {
+        card.why.partition("\n")[0]
+        for card in Approval.objects.filter(status=ApprovalStatus.PENDING)
+    }
     assert why == {"The standing grant that approved this has ended: acme-approver revoked it."}
     assert not recorder.effects
 
@@ -105,4 +115,6 @@ def test_a_started_call_is_not_affected(
         recorder.release("a")
     assert statuses(run) == [CallStatus.SUCCEEDED]
     assert list(recorder.effects.values()) == [1]
-    Membership.objects.filter(pk=workshop.approver.pk).update(role=Role.APPROVER)  # for the invariants afterwards
+    Membership.objects.filter(pk=workshop.approver.pk).update(
+        role=Role.APPROVER
+    )  # for the invariants afterwards

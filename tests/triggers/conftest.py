@@ -1,4 +1,5 @@
-"""A trigger of the workshop's operator, messages as GitHub sends them, and the engine's fixtures."""
+"""A trigger of the workshop's operator, messages as GitHub sends them, and the engine's
+fixtures."""
 
 from __future__ import annotations
 
@@ -29,14 +30,21 @@ SECRET = "It's a Secret to Everybody"
 
 def add_trigger(workshop: Workshop, **terms: Any) -> Trigger:  # noqa: F811
     """Make a trigger of the operator, for messages of GitHub."""
-    defaults = {"name": "Issues", "scheme": "github", "task": "Triage {{ payload.title }}.", "secret": SECRET}
+    defaults = {
+        "name": "Issues",
+        "scheme": "github",
+        "task": "Triage {{ payload.title }}.",
+        "secret": SECRET,
+    }
     chosen = TriggerTerms(employee_id=workshop.employee.pk, **{**defaults, **terms})
     return make_trigger(workshop.operator, chosen)[0]
 
 
 def sign(body: bytes, delivery: str = "", secret: str = SECRET) -> dict[str, str]:
     """Return the headers with which GitHub sends this body."""
-    headers = {"x-hub-signature-256": f"sha256={hmac.digest(secret.encode(), body, 'sha256').hex()}"}
+    headers = {
+        "x-hub-signature-256": f"sha256={hmac.digest(secret.encode(), body, 'sha256').hex()}"
+    }
     return {**headers, "x-github-delivery": delivery} if delivery else headers
 
 

@@ -36,7 +36,9 @@ class TestCreatingATrigger:
         assert len(trigger.public_id) >= 24
 
     def test_makes_a_secret_with_a_prefix_for_the_standard(self, workshop: Workshop) -> None:
-        assert changes.make_trigger(workshop.operator, terms(workshop, scheme="standard"))[1].startswith("whsec_")
+        assert changes.make_trigger(workshop.operator, terms(workshop, scheme="standard"))[
+            1
+        ].startswith("whsec_")
 
     @pytest.mark.parametrize(
         "wrong",
@@ -60,7 +62,9 @@ class TestCreatingATrigger:
             {"filters": [{"param": "a", "rule": "not_from_outside", "value": True}]},
         ],
     )
-    def test_with_an_invalid_field_is_refused(self, workshop: Workshop, wrong: dict[str, Any]) -> None:
+    def test_with_an_invalid_field_is_refused(
+        self, workshop: Workshop, wrong: dict[str, Any]
+    ) -> None:
         with pytest.raises(Invalid):
             changes.make_trigger(workshop.operator, terms(workshop, **wrong))
         assert not Trigger.objects.exists()
@@ -68,14 +72,22 @@ class TestCreatingATrigger:
     def test_accepts_the_smallest_and_the_largest_values(self, workshop: Workshop) -> None:
         rule = {"param": "a", "rule": "equals", "value": "x"}
         longest = {"name": "x" * 80, "header": "x" * 80, "filters": [rule] * changes.MAX_FILTERS}
-        for numbers in ({"repeat_hours": 1, "max_queued": 1}, {"repeat_hours": 168, "max_queued": 1_000}):
+        for numbers in (
+            {"repeat_hours": 1, "max_queued": 1},
+            {"repeat_hours": 168, "max_queued": 1_000},
+        ):
             trigger = add_trigger(workshop, scheme="hmac", **longest, **numbers)
             assert (trigger.name, trigger.header, len(trigger.filters)) == ("x" * 80, "x" * 80, 10)
 
     def test_binds_it_to_its_organization_and_employee(self, workshop: Workshop) -> None:
         provider = workshop.employee.provider
-        for name in ("Aaron", "Zoe"):  # sorted before and after the workshop's person, by name and by id
-            Employee.objects.create(organization=workshop.organization, name=name, provider=provider)
+        for name in (
+            "Aaron",
+            "Zoe",
+        ):  # sorted before and after the workshop's person, by name and by id
+            Employee.objects.create(
+                organization=workshop.organization, name=name, provider=provider
+            )
         trigger, other = add_trigger(workshop), add_trigger(workshop, name="Other")
         add_trigger(others := build_workshop("globex"))
         assert trigger.employee == workshop.employee
@@ -84,11 +96,15 @@ class TestCreatingATrigger:
         with pytest.raises(NotFound):
             changes.find_trigger(others.operator, trigger.pk)
 
-    def test_for_an_employee_of_another_organization_is_refused_as_not_found(self, workshop: Workshop) -> None:
+    def test_for_an_employee_of_another_organization_is_refused_as_not_found(
+        self, workshop: Workshop
+    ) -> None:
         with pytest.raises(NotFound):
             changes.make_trigger(workshop.operator, terms(build_workshop("globex")))
 
-    def test_is_limited_in_number(self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_is_limited_in_number(
+        self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(changes, "MAX_TRIGGERS", 1)
         add_trigger(workshop)
         with pytest.raises(Conflict):
@@ -99,13 +115,18 @@ class TestChangingATrigger:
     def test_makes_it_act_on_behalf_of_the_person_who_changed_it(self, workshop: Workshop) -> None:
         trigger = add_trigger(workshop)
         changed = changes.edit_trigger(workshop.admin, trigger.pk, terms(workshop, task="Other."))
-        assert (changed.created_by, changed.made_by) == (workshop.admin.user, workshop.operator.user)
+        assert (changed.created_by, changed.made_by) == (
+            workshop.admin.user,
+            workshop.operator.user,
+        )
         run = send(changed, {})
         assert run is not None
         assert (run.created_by, run.task) == (workshop.admin.user, "Other.")
         assert changed.secret == SECRET, "an empty secret keeps the one that is there"
 
-    def test_makes_it_act_on_behalf_of_the_person_who_switched_it_on(self, workshop: Workshop) -> None:
+    def test_makes_it_act_on_behalf_of_the_person_who_switched_it_on(
+        self, workshop: Workshop
+    ) -> None:
         trigger = add_trigger(workshop)
         changes.switch_trigger(workshop.admin, trigger.pk, is_active=False)
         assert Trigger.objects.get().created_by == workshop.operator.user

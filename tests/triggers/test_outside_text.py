@@ -19,7 +19,9 @@ OWN = "sales@acme.example"
 def start(workshop: Workshop, task: str, payload: dict[str, str], email: str = EVIL) -> Run:
     """Let a message start a run that writes this address into a record, and drive it."""
     record = workshop.record()
-    workshop.play(asking(call("data.updateRecord", record_id=str(record.pk), changes={"email": email})))
+    workshop.play(
+        asking(call("data.updateRecord", record_id=str(record.pk), changes={"email": email}))
+    )
     run = send(add_trigger(workshop, task=task), payload)
     assert run is not None
     return workshop.drive(run)
@@ -45,15 +47,24 @@ def test_a_value_of_the_message_comes_from_outside(workshop: Workshop, task: str
 )
 @pytest.mark.parametrize(
     "written",
-    ["thi\U000e0041ef@ev\U000e0041il.example", "thief@\u2800evil.example\u3164", "x" * 486 + " thief@evil.example.com"],
+    [
+        "thi\U000e0041ef@ev\U000e0041il.example",
+        "thief@\u2800evil.example\u3164",
+        "x" * 486 + " thief@evil.example.com",
+    ],
 )
-def test_a_value_comes_from_outside_in_the_form_the_employee_reads(workshop: Workshop, written: str) -> None:
-    """Hidden characters are left out of the task, and a long value is shortened, so another value is read there."""
+def test_a_value_comes_from_outside_in_the_form_the_employee_reads(
+    workshop: Workshop, written: str
+) -> None:
+    """Hidden characters are left out of the task, and a long value is shortened, so another value
+    is read there."""
     run = send(add_trigger(workshop, task="Answer {{ payload.email }}"), {"email": written})
     assert run is not None
     read = run.task.removeprefix("Answer ").split()[-1].rstrip("…")
     record = workshop.record()
-    workshop.play(asking(call("data.updateRecord", record_id=str(record.pk), changes={"email": read})))
+    workshop.play(
+        asking(call("data.updateRecord", record_id=str(record.pk), changes={"email": read}))
+    )
     assert find_origin(workshop.drive(run)) == SeenIn.OUTSIDE
 
 
@@ -62,7 +73,9 @@ def test_a_later_edit_of_the_template_does_not_make_values_typed(workshop: Works
     run = send(trigger, {"title": EVIL})
     assert run is not None
     Trigger.objects.update(task=f"Write to {EVIL}.")
-    workshop.play(asking(call("data.updateRecord", record_id=str(record.pk), changes={"email": EVIL})))
+    workshop.play(
+        asking(call("data.updateRecord", record_id=str(record.pk), changes={"email": EVIL}))
+    )
     assert find_origin(workshop.drive(run)) == SeenIn.OUTSIDE
 
 
@@ -72,7 +85,12 @@ def test_a_value_of_the_template_comes_from_its_author(workshop: Workshop) -> No
 
 
 def test_a_limit_on_outside_values_refuses_a_value_of_the_message(workshop: Workshop) -> None:
-    condition = {"param": "changes.email", "rule": "not_from_outside", "value": True, "otherwise": "forbid"}
+    condition = {
+        "param": "changes.email",
+        "rule": "not_from_outside",
+        "value": True,
+        "otherwise": "forbid",
+    }
     Grant.objects.filter(tool="data.updateRecord").update(conditions=[condition])
     run = start(workshop, "Answer {{ payload.email }}.", {"email": EVIL})
     assert error_code(last_call(run)) == "NOT_PERMITTED"

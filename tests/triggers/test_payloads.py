@@ -1,4 +1,5 @@
-"""The payload of a message, in the forms that senders choose: JSON and forms, with broken characters replaced."""
+"""The payload of a message, in the forms that senders choose: JSON and forms, with broken
+characters replaced."""
 
 from __future__ import annotations
 
@@ -20,13 +21,19 @@ FORM_OF_GITHUB = urlencode({"payload": json.dumps(DOWN)}).encode()
 
 
 @feature(
-    "Agents elsewhere", "Messages sent as forms, and messages with half surrogate pairs", "agents/triggers/payloads.py"
+    "Agents elsewhere",
+    "Messages sent as forms, and messages with half surrogate pairs",
+    "agents/triggers/payloads.py",
 )
 @pytest.mark.django_db(transaction=True)
 def test_a_form_of_github_starts_the_same_run_as_its_json(trigger: Trigger) -> None:
     def post(body: bytes, content_type: str) -> int:
         path = f"/hooks/{trigger.public_id}"
-        return Client().post(path, body, content_type=content_type, headers=sign(body, "d1")).status_code
+        return (
+            Client()
+            .post(path, body, content_type=content_type, headers=sign(body, "d1"))
+            .status_code
+        )
 
     assert post(FORM_OF_GITHUB, FORM) == 202
     run = Run.objects.get()
@@ -40,7 +47,10 @@ def test_a_form_of_github_starts_the_same_run_as_its_json(trigger: Trigger) -> N
     ("body", "payload"),
     [
         (FORM_OF_GITHUB, DOWN),
-        (b"command=%2Fdeploy&text=now+please&token=", {"command": "/deploy", "text": "now please", "token": ""}),
+        (
+            b"command=%2Fdeploy&text=now+please&token=",
+            {"command": "/deploy", "text": "now please", "token": ""},
+        ),
         (b"a=1&a=2&a=3", {"a": ["1", "2", "3"]}),
         (b'{"a": 1}', {"a": 1}),
         (b"name=%F0%9F%98%80", {"name": "\U0001f600"}),
@@ -52,7 +62,8 @@ def test_a_form_is_parsed(body: bytes, payload: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"payload=", b"payload=%7B", b"payload=7", b"%FF=\xff", b"&".join([b"a=1"] * 2_000)]
+    "body",
+    [b"", b"payload=", b"payload=%7B", b"payload=7", b"%FF=\xff", b"&".join([b"a=1"] * 2_000)],
 )
 def test_a_form_without_a_payload_is_refused(body: bytes) -> None:
     with pytest.raises(Invalid):
@@ -74,7 +85,9 @@ def test_half_surrogates_are_replaced(text: str, read: Any) -> None:
     assert read_payload(FORM, urlencode({"payload": text}).encode()) == read
 
 
-@pytest.mark.parametrize("body", [b"7", b"null", b'"text"', b"{", b"", b'{"a": NaN}', b"[" * 200 + b"]" * 200])
+@pytest.mark.parametrize(
+    "body", [b"7", b"null", b'"text"', b"{", b"", b'{"a": NaN}', b"[" * 200 + b"]" * 200]
+)
 def test_other_bodies_are_refused(body: bytes) -> None:
     with pytest.raises(Invalid):
         read_payload("application/json", body)

@@ -33,7 +33,8 @@ from tools.caches import clear_caches
 from tools.contract.canonical import MAX_DEPTH
 
 MOST_STATEMENTS = 13
-"""Eight to find the trigger, its member, equal messages and runs, and to check the employee; five to write the run."""
+"""Eight to find the trigger, its member, equal messages and runs, and to check the employee; five
+to write the run."""
 
 
 def last_received() -> ReceivedMessage:
@@ -42,9 +43,13 @@ def last_received() -> ReceivedMessage:
 
 class TestStartingRuns:
     @feature(
-        "Agents elsewhere", "A message of another system starts a run of an employee", "agents/triggers/receiving.py"
+        "Agents elsewhere",
+        "A message of another system starts a run of an employee",
+        "agents/triggers/receiving.py",
     )
-    def test_works_on_behalf_of_the_person_of_the_trigger(self, workshop: Workshop, trigger: Trigger) -> None:
+    def test_works_on_behalf_of_the_person_of_the_trigger(
+        self, workshop: Workshop, trigger: Trigger
+    ) -> None:
         run = send(trigger, DOWN, "d1")
         assert run is not None
         assert (run.origin, run.task, run.created_by) == (
@@ -53,9 +58,15 @@ class TestStartingRuns:
             workshop.operator.user,
         )
         message = last_received()
-        assert (message.status, message.run, json.loads(message.payload)) == (ReceivedStatus.STARTED, run, DOWN)
+        assert (message.status, message.run, json.loads(message.payload)) == (
+            ReceivedStatus.STARTED,
+            run,
+            DOWN,
+        )
 
-    def test_gives_the_employee_the_message_as_data_below_the_task(self, workshop: Workshop, trigger: Trigger) -> None:
+    def test_gives_the_employee_the_message_as_data_below_the_task(
+        self, workshop: Workshop, trigger: Trigger
+    ) -> None:
         workshop.play({"calls": []}, answer="Seen.")
         run = send(trigger, DOWN)
         assert run is not None
@@ -74,7 +85,10 @@ class TestStartingRuns:
         with CaptureQueriesContext(connection) as caught:
             send(trigger, DOWN, "d2")
         verbs = [each["sql"].split()[0] for each in caught.captured_queries]
-        assert len([verb for verb in verbs if verb in {"SELECT", "INSERT", "UPDATE"}]) <= MOST_STATEMENTS
+        assert (
+            len([verb for verb in verbs if verb in {"SELECT", "INSERT", "UPDATE"}])
+            <= MOST_STATEMENTS
+        )
 
     def test_records_no_author_of_the_message(self, trigger: Trigger) -> None:
         run = send(trigger, DOWN)
@@ -85,7 +99,10 @@ class TestStartingRuns:
         with pytest.raises(Conflict) as refused:
             send(trigger, DOWN)
         assert refused.value.code == "budget_exhausted"
-        assert (last_received().status, last_received().reason) == (ReceivedStatus.REFUSED, refused.value.detail)
+        assert (last_received().status, last_received().reason) == (
+            ReceivedStatus.REFUSED,
+            refused.value.detail,
+        )
         assert not Run.objects.exists()
 
     def test_is_refused_by_an_inactive_employee(self, workshop: Workshop, trigger: Trigger) -> None:
@@ -94,7 +111,9 @@ class TestStartingRuns:
             send(trigger, DOWN)
         assert (last_received().status, Run.objects.count()) == (ReceivedStatus.REFUSED, 0)
 
-    def test_is_refused_by_a_stop_until_it_is_lifted(self, workshop: Workshop, trigger: Trigger) -> None:
+    def test_is_refused_by_a_stop_until_it_is_lifted(
+        self, workshop: Workshop, trigger: Trigger
+    ) -> None:
         stop_everything(workshop.approver)
         with pytest.raises(Conflict):
             send(trigger, DOWN)
@@ -119,7 +138,9 @@ class TestStartingRuns:
             send(trigger, DOWN)
         assert not Run.objects.exists()
 
-    def test_is_refused_if_the_employee_was_deleted(self, workshop: Workshop, trigger: Trigger) -> None:
+    def test_is_refused_if_the_employee_was_deleted(
+        self, workshop: Workshop, trigger: Trigger
+    ) -> None:
         Employee.objects.all().delete()
         with pytest.raises(Conflict, match="was deleted"):
             send(trigger, DOWN)
@@ -140,22 +161,30 @@ class TestStartingRuns:
     def test_is_limited_by_the_number_of_waiting_runs(self, workshop: Workshop) -> None:
         trigger = add_trigger(workshop, max_queued=2)
         runs = [run for number in range(2) if (run := send(trigger, DOWN, str(number)))]
-        with pytest.raises(TooManyRequests, match="2 runs of this trigger are already waiting") as refused:
+        with pytest.raises(
+            TooManyRequests, match="2 runs of this trigger are already waiting"
+        ) as refused:
             send(trigger, DOWN, "3")
         assert refused.value.extra["retry_after"] > 0
         assert send(trigger, DOWN, "1") == runs[1], "a repeat is answered all the same"
-        assert send(add_trigger(workshop, max_queued=1), DOWN, "3") is not None, "those of others do not count"
+        assert send(add_trigger(workshop, max_queued=1), DOWN, "3") is not None, (
+            "those of others do not count"
+        )
         assert workshop.drive(runs[0]).status != RunStatus.QUEUED
         assert send(trigger, DOWN, "3") is not None
 
-    def test_is_limited_by_messages_per_minute(self, trigger: Trigger, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_is_limited_by_messages_per_minute(
+        self, trigger: Trigger, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(receiving, "MAX_PER_MINUTE", 2)
         for delivery in "12":
             send(trigger, DOWN, delivery)
         with pytest.raises(TooManyRequests, match="in the last minute"):
             send(trigger, DOWN, "3")
 
-    def test_is_not_limited_by_unproved_messages(self, trigger: Trigger, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_is_not_limited_by_unproved_messages(
+        self, trigger: Trigger, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(receiving, "MAX_PER_MINUTE", 1)
         for _ in range(3):
             with pytest.raises(Unproved):
@@ -215,7 +244,9 @@ class TestStoringRefusals:
         ("pattern", "12", 12, False),
     ],
 )
-def test_a_filter_matches_the_decoded_text(workshop: Workshop, rule: str, value: Any, found: Any, passes: bool) -> None:
+def test_a_filter_matches_the_decoded_text(
+    workshop: Workshop, rule: str, value: Any, found: Any, passes: bool
+) -> None:
     trigger = add_trigger(workshop, filters=[{"param": "x", "rule": rule, "value": value}])
     assert (send(trigger, {"x": found}) is not None) is passes
 
@@ -225,7 +256,9 @@ def test_a_message_with_too_many_levels_is_refused(trigger: Trigger) -> None:
     for _ in range(MAX_DEPTH - 2):
         deep = [deep]
     assert send(trigger, {"x": deep}) is not None
-    assert send(trigger, {"x": [{}] * (2 * MAX_DEPTH)}) is not None, "many beside each other are no levels"
+    assert send(trigger, {"x": [{}] * (2 * MAX_DEPTH)}) is not None, (
+        "many beside each other are no levels"
+    )
     with pytest.raises(Invalid, match="levels"):
         send(trigger, {"x": [[deep]]})
 
@@ -236,7 +269,11 @@ def test_an_undecryptable_secret_accepts_no_message(workshop: Workshop, scheme: 
     Trigger.objects.update(secret="")
     body = b"{}"
     signature = f"sha256={hmac.digest(b'', body, 'sha256').hex()}"
-    headers = {"x-hub-signature-256": signature, "x-signature": signature, "authorization": "Bearer "}
+    headers = {
+        "x-hub-signature-256": signature,
+        "x-signature": signature,
+        "authorization": "Bearer ",
+    }
     with pytest.raises(Unproved, match="cannot be read"):
         receive(trigger.public_id, headers, body)
     assert not Run.objects.exists()
@@ -247,7 +284,11 @@ class TestRefusedMessages:
         body = json.dumps(DOWN).encode()
         with pytest.raises(Unproved):
             receive(trigger.public_id, sign(body, secret="another secret of theirs"), body)
-        assert (last_received().status, last_received().payload, Run.objects.count()) == (ReceivedStatus.REFUSED, "", 0)
+        assert (last_received().status, last_received().payload, Run.objects.count()) == (
+            ReceivedStatus.REFUSED,
+            "",
+            0,
+        )
 
     def test_in_a_flood_do_not_fill_the_table(self, trigger: Trigger) -> None:
         for _ in range(MAX_NOTED_REFUSALS + 30):
@@ -255,18 +296,32 @@ class TestRefusedMessages:
                 receive(trigger.public_id, {}, b"{}")
         assert ReceivedMessage.objects.count() <= MAX_NOTED_REFUSALS * 2
 
-    def test_are_deleted_except_the_newest(self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_are_deleted_except_the_newest(
+        self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(receiving, "KEPT", 3)
-        trigger = add_trigger(workshop, filters=[{"param": "action", "rule": "equals", "value": "opened"}])
+        trigger = add_trigger(
+            workshop, filters=[{"param": "action", "rule": "equals", "value": "opened"}]
+        )
         started = send(trigger, DOWN)
-        other = add_trigger(workshop, name="Other", filters=[{"param": "action", "rule": "equals", "value": "opened"}])
+        other = add_trigger(
+            workshop,
+            name="Other",
+            filters=[{"param": "action", "rule": "equals", "value": "opened"}],
+        )
         send(other, {"action": "closed"})
         for number in range(6):
             send(trigger, {"action": f"closed {number}"})
         assert ReceivedMessage.objects.filter(trigger=other).count() == 1
-        kept = ReceivedMessage.objects.filter(trigger=trigger).exclude(status=ReceivedStatus.STARTED)
+        kept = ReceivedMessage.objects.filter(trigger=trigger).exclude(
+            status=ReceivedStatus.STARTED
+        )
         assert kept.count() == 3
-        assert [json.loads(one.payload)["action"] for one in kept] == ["closed 5", "closed 4", "closed 3"]
+        assert [json.loads(one.payload)["action"] for one in kept] == [
+            "closed 5",
+            "closed 4",
+            "closed 3",
+        ]
         assert ReceivedMessage.objects.filter(run=started).exists()
 
     def test_can_be_too_large(self, trigger: Trigger) -> None:
@@ -280,7 +335,17 @@ class TestRefusedMessages:
 
     @pytest.mark.parametrize(
         "body",
-        [b"", b"nothing", b"1", b'"text"', b"null", b"\xff\xfe", b"{" * 50_000, b"[" * 100_000, b'{"a": NaN}'],
+        [
+            b"",
+            b"nothing",
+            b"1",
+            b'"text"',
+            b"null",
+            b"\xff\xfe",
+            b"{" * 50_000,
+            b"[" * 100_000,
+            b'{"a": NaN}',
+        ],
     )
     def test_can_be_neither_an_object_nor_a_list(self, trigger: Trigger, body: bytes) -> None:
         with pytest.raises(Invalid):
@@ -288,7 +353,9 @@ class TestRefusedMessages:
         assert not Run.objects.exists()
 
     @pytest.mark.parametrize("text", ["a\x00b", "\ud800", "\u202e", "\U0001d54f", "1e999999"])
-    def test_do_not_include_those_with_unstorable_characters(self, trigger: Trigger, text: str) -> None:
+    def test_do_not_include_those_with_unstorable_characters(
+        self, trigger: Trigger, text: str
+    ) -> None:
         body = json.dumps({"title": text}).encode()
         try:
             run = receive(trigger.public_id, sign(body), body).run
@@ -322,35 +389,53 @@ class TestFilters:
         trigger = add_trigger(workshop, filters=rows)
         run = send(trigger, {**DOWN, "issue": {"number": 4}})
         assert (run is not None) == starts
-        assert last_received().status == (ReceivedStatus.STARTED if starts else ReceivedStatus.FILTERED)
+        assert last_received().status == (
+            ReceivedStatus.STARTED if starts else ReceivedStatus.FILTERED
+        )
         assert bool(last_received().reason) != starts
 
     def test_do_not_apply_to_a_repeat_of_a_started_message(self, workshop: Workshop) -> None:
         trigger = add_trigger(workshop)
         run = send(trigger, DOWN, "d1")
-        Trigger.objects.update(filters=[{"param": "action", "rule": "equals", "value": "x", "otherwise": "forbid"}])
+        Trigger.objects.update(
+            filters=[{"param": "action", "rule": "equals", "value": "x", "otherwise": "forbid"}]
+        )
         assert send(trigger, DOWN, "d1") == run
         assert send(trigger, DOWN, "d2") is None
 
     def test_with_an_error_are_not_saved(self, workshop: Workshop) -> None:
-        for row in ({"param": "a", "rule": "no such rule", "value": 1}, {"rule": "equals"}, {"param": "a"}):
+        for row in (
+            {"param": "a", "rule": "no such rule", "value": 1},
+            {"rule": "equals"},
+            {"param": "a"},
+        ):
             with pytest.raises(Invalid):
                 add_trigger(workshop, filters=[row])
 
 
 class TestQuestionsOfSenders:
-    def test_of_slack_about_the_address_are_answered_without_a_run(self, workshop: Workshop) -> None:
+    def test_of_slack_about_the_address_are_answered_without_a_run(
+        self, workshop: Workshop
+    ) -> None:
         trigger = add_trigger(workshop, scheme="slack")
         body = json.dumps({"type": "url_verification", "challenge": "c-1"}).encode()
         taken = receive(trigger.public_id, sign_as_slack(body), body)
         assert (taken.response, taken.run) == ({"challenge": "c-1"}, None)
         assert last_received().status == ReceivedStatus.ANSWERED
 
-    def test_of_slack_do_not_include_events_and_each_starts_one_run(self, workshop: Workshop) -> None:
+    def test_of_slack_do_not_include_events_and_each_starts_one_run(
+        self, workshop: Workshop
+    ) -> None:
         trigger = add_trigger(workshop, scheme="slack")
-        event = {"type": "event_callback", "event_id": "Ev1", "event": {"type": "app_mention", "text": "help"}}
+        event = {
+            "type": "event_callback",
+            "event_id": "Ev1",
+            "event": {"type": "app_mention", "text": "help"},
+        }
         body = json.dumps(event).encode()
-        first, second = (receive(trigger.public_id, sign_as_slack(body), body).run for _ in range(2))
+        first, second = (
+            receive(trigger.public_id, sign_as_slack(body), body).run for _ in range(2)
+        )
         assert first == second
         assert Run.objects.get() == first
 

@@ -31,7 +31,9 @@ class TestRepeats:
         ReceivedMessage.objects.update(received_at=Now() - timedelta(days=400))
         assert send(trigger, DOWN, "d1") == run
 
-    def test_without_an_id_are_recognized_by_the_body_for_the_time_of_the_trigger(self, workshop: Workshop) -> None:
+    def test_without_an_id_are_recognized_by_the_body_for_the_time_of_the_trigger(
+        self, workshop: Workshop
+    ) -> None:
         trigger = add_trigger(workshop, repeat_hours=2)
         run = send(trigger, DOWN)
         ReceivedMessage.objects.update(received_at=Now() - timedelta(minutes=119))
@@ -63,7 +65,9 @@ class TestRepeats:
         assert send(trigger, DOWN) == found[0]
         assert Run.objects.count() == 1
 
-    def test_at_another_trigger_count_as_new_messages(self, workshop: Workshop, trigger: Trigger) -> None:
+    def test_at_another_trigger_count_as_new_messages(
+        self, workshop: Workshop, trigger: Trigger
+    ) -> None:
         assert send(trigger, DOWN, "d1") != send(add_trigger(workshop), DOWN, "d1")
 
     @pytest.mark.django_db(transaction=True)

@@ -1,4 +1,5 @@
-"""The proofs of senders: published examples, the library of the standard, and everything that is refused."""
+"""The proofs of senders: published examples, the library of the standard, and everything that is
+refused."""
 
 from __future__ import annotations
 
@@ -52,7 +53,9 @@ EXAMPLES = {
     Scheme.GITHUB: (
         Proof(SECRET),
         Incoming(
-            {"x-hub-signature-256": "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"},
+            {
+                "x-hub-signature-256": "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"
+            },
             b"Hello, World!",
             NOW,
         ),
@@ -81,7 +84,10 @@ SIGN_TIME = (Scheme.STANDARD, Scheme.SLACK)
 
 
 def changed(
-    incoming: Incoming, body: bytes | None = None, now: float | None = None, headers: dict[str, str] | None = None
+    incoming: Incoming,
+    body: bytes | None = None,
+    now: float | None = None,
+    headers: dict[str, str] | None = None,
 ) -> Incoming:
     return Incoming(
         {**incoming.headers, **(headers or {})},
@@ -107,10 +113,17 @@ class TestPublishedExamples:
         assert find_fault(scheme, Incoming({}, incoming.body, incoming.now), proof) != ""
 
     @pytest.mark.parametrize("scheme", Scheme.values)
-    @pytest.mark.parametrize("noise", ["", "é", "v1", "v1,", "sha256=", "Bearer ", "\udcff", "0" * 64])
+    @pytest.mark.parametrize(
+        "noise", ["", "é", "v1", "v1,", "sha256=", "Bearer ", "\udcff", "0" * 64]
+    )
     def test_are_refused_with_a_malformed_proof(self, scheme: str, noise: str) -> None:
         proof, incoming = EXAMPLES[Scheme(scheme)]
-        assert find_fault(scheme, changed(incoming, headers=dict.fromkeys(incoming.headers, noise)), proof) != ""
+        assert (
+            find_fault(
+                scheme, changed(incoming, headers=dict.fromkeys(incoming.headers, noise)), proof
+            )
+            != ""
+        )
 
     @pytest.mark.parametrize("scheme", SIGN_BODY)
     def test_are_refused_with_a_changed_body(self, scheme: str) -> None:
@@ -121,7 +134,9 @@ class TestPublishedExamples:
     @pytest.mark.parametrize("distance", [-TOLERANCE_S - 1, TOLERANCE_S + 1])
     def test_are_refused_when_old_or_from_the_future(self, scheme: str, distance: int) -> None:
         proof, incoming = EXAMPLES[Scheme(scheme)]
-        assert "5 minutes" in find_fault(scheme, changed(incoming, now=incoming.now + distance), proof)
+        assert "5 minutes" in find_fault(
+            scheme, changed(incoming, now=incoming.now + distance), proof
+        )
         just_in_time = changed(incoming, now=incoming.now + distance - (1 if distance > 0 else -1))
         assert find_fault(scheme, just_in_time, proof) == ""
 
@@ -137,25 +152,42 @@ class TestPublishedExamples:
         "agents/triggers/schemes.py",
     )
     def test_match_the_table_of_proofs(self) -> None:
-        assert {scheme for scheme in Scheme.values if TRAITS[scheme].body == "signed"} == set(SIGN_BODY)
-        assert {scheme for scheme in Scheme.values if TRAITS[scheme].age.startswith("signed")} == set(SIGN_TIME)
+        assert {scheme for scheme in Scheme.values if TRAITS[scheme].body == "signed"} == set(
+            SIGN_BODY
+        )
+        assert {
+            scheme for scheme in Scheme.values if TRAITS[scheme].age.startswith("signed")
+        } == set(SIGN_TIME)
 
 
 class TestStandardScheme:
     def sign(self, body: bytes, *secrets: str) -> dict[str, str]:
-        """Return the headers that the library makes for this body, with a signature for each secret."""
+        """Return the headers that the library makes for this body, with a signature for each
+        secret."""
         at = datetime.fromtimestamp(NOW, UTC)
-        signatures = " ".join(Webhook(secret).sign("msg_1", at, body.decode()) for secret in secrets)
-        return {"webhook-id": "msg_1", "webhook-timestamp": str(NOW), "webhook-signature": signatures}
+        signatures = " ".join(
+            Webhook(secret).sign("msg_1", at, body.decode()) for secret in secrets
+        )
+        return {
+            "webhook-id": "msg_1",
+            "webhook-timestamp": str(NOW),
+            "webhook-signature": signatures,
+        }
 
     def test_accepts_signatures_of_the_library(self) -> None:
         secret = make_secret(Scheme.STANDARD)
-        assert find_fault(Scheme.STANDARD, Incoming(self.sign(BODY, secret), BODY, NOW), Proof(secret)) == ""
+        assert (
+            find_fault(Scheme.STANDARD, Incoming(self.sign(BODY, secret), BODY, NOW), Proof(secret))
+            == ""
+        )
 
     def test_accepts_one_matching_signature_of_several(self) -> None:
         old, new = make_secret(Scheme.STANDARD), make_secret(Scheme.STANDARD)
         incoming = Incoming(self.sign(BODY, old, new), BODY, NOW)
-        assert [find_fault(Scheme.STANDARD, incoming, Proof(secret)) for secret in (old, new)] == ["", ""]
+        assert [find_fault(Scheme.STANDARD, incoming, Proof(secret)) for secret in (old, new)] == [
+            "",
+            "",
+        ]
 
     def test_ignores_a_signature_of_another_version(self) -> None:
         secret = make_secret(Scheme.STANDARD)
@@ -173,12 +205,18 @@ class TestStandardScheme:
         [
             ("msg_1", "soon", "not a number"),
             ("msg_1", "\u00b2", "not a number"),
-            ("msg_1", "\u0661\u0667\u0660\u0660\u0660\u0660\u0660\u0660\u0660\u0660", "not a number"),
+            (
+                "msg_1",
+                "\u0661\u0667\u0660\u0660\u0660\u0660\u0660\u0660\u0660\u0660",
+                "not a number",
+            ),
             ("msg_1", "", "are needed"),
             ("", str(NOW), "are needed"),
         ],
     )
-    def test_refuses_a_missing_id_and_a_nonnumeric_time(self, message_id: str, at: str, fault: str) -> None:
+    def test_refuses_a_missing_id_and_a_nonnumeric_time(
+        self, message_id: str, at: str, fault: str
+    ) -> None:
         secret = make_secret(Scheme.STANDARD)
         signed = f"{message_id}.{at}.".encode() + BODY
         key = Webhook(secret)._whsecret
@@ -213,16 +251,24 @@ class TestHmacScheme:
 class TestKeysOfRepeats:
     @pytest.mark.parametrize(
         ("scheme", "header"),
-        [("standard", "webhook-id"), ("github", "x-github-delivery"), ("gitlab", "idempotency-key")],
+        [
+            ("standard", "webhook-id"),
+            ("github", "x-github-delivery"),
+            ("gitlab", "idempotency-key"),
+        ],
     )
     def test_use_the_id_of_the_sender(self, scheme: str, header: str) -> None:
-        one, other = (find_key(scheme, Incoming({header: value}, BODY, NOW), {}) for value in ("a", "b"))
+        one, other = (
+            find_key(scheme, Incoming({header: value}, BODY, NOW), {}) for value in ("a", "b")
+        )
         assert one[1]
         assert one != other
         assert one == find_key(scheme, Incoming({header: "a"}, b"another body", NOW), {})
 
     def test_use_the_id_in_the_body_for_slack(self) -> None:
-        one, other = (find_key("slack", Incoming({}, BODY, NOW), {"event_id": value}) for value in ("a", "b"))
+        one, other = (
+            find_key("slack", Incoming({}, BODY, NOW), {"event_id": value}) for value in ("a", "b")
+        )
         assert one[1]
         assert one != other
 
@@ -240,7 +286,9 @@ class TestSecrets:
         check_secret(scheme, make_secret(scheme))
         assert make_secret(scheme) != make_secret(scheme)
 
-    @pytest.mark.parametrize("secret", ["", "too short", "x" * 201, "line\nbreak of a secret", "ümlaut in a secret"])
+    @pytest.mark.parametrize(
+        "secret", ["", "too short", "x" * 201, "line\nbreak of a secret", "ümlaut in a secret"]
+    )
     def test_with_an_error_are_refused(self, secret: str) -> None:
         with pytest.raises(WrongSecret):
             check_secret(Scheme.GITHUB, secret)
@@ -261,7 +309,9 @@ def test_the_test_helper_signs_like_github() -> None:
     assert find_fault("github", Incoming(sign(BODY), BODY, NOW), Proof(SECRET)) == ""
 
 
-@feature("Agents elsewhere", "Svix's headers prove who sent a message", "agents/triggers/schemes.py")
+@feature(
+    "Agents elsewhere", "Svix's headers prove who sent a message", "agents/triggers/schemes.py"
+)
 def test_headers_of_svix_prove_a_message_like_those_of_the_standard() -> None:
     proof, incoming = EXAMPLES[Scheme.STANDARD]
     renamed = {name.replace("webhook-", "svix-"): value for name, value in incoming.headers.items()}
@@ -277,5 +327,9 @@ def test_headers_of_svix_prove_a_message_like_those_of_the_standard() -> None:
 def test_headers_of_both_sets_are_never_mixed() -> None:
     proof, incoming = EXAMPLES[Scheme.STANDARD]
     renamed = {name.replace("webhook-", "svix-"): value for name, value in incoming.headers.items()}
-    forged = Incoming({**renamed, "webhook-id": "a new id for a message that was proved"}, incoming.body, incoming.now)
+    forged = Incoming(
+        {**renamed, "webhook-id": "a new id for a message that was proved"},
+        incoming.body,
+        incoming.now,
+    )
     assert find_fault(Scheme.STANDARD, forged, proof) != "", "its id would make a second run"

@@ -1,4 +1,5 @@
-"""A person sends a message again: another run on their behalf, whose requesters are all people behind it."""
+"""A person sends a message again: another run on their behalf, whose requesters are all people
+behind it."""
 
 from __future__ import annotations
 
@@ -23,8 +24,16 @@ class TestSendingAgain:
         "A message that came before is sent again on behalf of the person who wants it",
         "agents/triggers/receiving.py",
     )
-    def test_starts_another_run_with_the_person_as_a_requester(self, workshop: Workshop, trigger: Trigger) -> None:
-        workshop.play(asking(call("data.updateRecord", record_id=str(workshop.record().pk), changes={"phone": "1"})))
+    def test_starts_another_run_with_the_person_as_a_requester(
+        self, workshop: Workshop, trigger: Trigger
+    ) -> None:
+        workshop.play(
+            asking(
+                call(
+                    "data.updateRecord", record_id=str(workshop.record().pk), changes={"phone": "1"}
+                )
+            )
+        )
         first = send(trigger, DOWN, "d1")
         second = start_again(workshop.admin, last_received().pk)
         assert first is not None
@@ -32,21 +41,39 @@ class TestSendingAgain:
         assert second != first
         card = workshop.card(workshop.drive(second))
         acts = {(one.name, one.act) for one in find_requesters([card])[card.pk]}
-        assert acts == {("acme-admin", "started this run"), ("acme-operator", "created the trigger")}
+        assert acts == {
+            ("acme-admin", "started this run"),
+            ("acme-operator", "created the trigger"),
+        }
 
-    def test_requires_only_the_person_who_pressed(self, workshop: Workshop, trigger: Trigger) -> None:
+    def test_requires_only_the_person_who_pressed(
+        self, workshop: Workshop, trigger: Trigger
+    ) -> None:
         send(trigger, DOWN, "d1")
         Membership.objects.filter(pk=workshop.operator.pk).delete()
-        assert start_again(workshop.approver, last_received().pk).created_by == workshop.approver.user
+        assert (
+            start_again(workshop.approver, last_received().pk).created_by == workshop.approver.user
+        )
 
-    def test_counts_the_creator_of_the_trigger_as_a_requester_too(self, workshop: Workshop, trigger: Trigger) -> None:
-        workshop.play(asking(call("data.updateRecord", record_id=str(workshop.record().pk), changes={"phone": "1"})))
+    def test_counts_the_creator_of_the_trigger_as_a_requester_too(
+        self, workshop: Workshop, trigger: Trigger
+    ) -> None:
+        workshop.play(
+            asking(
+                call(
+                    "data.updateRecord", record_id=str(workshop.record().pk), changes={"phone": "1"}
+                )
+            )
+        )
         changes.switch_trigger(workshop.admin, trigger.pk, is_active=True)
         run = send(trigger, DOWN)
         assert run is not None
         card = workshop.card(workshop.drive(run))
         acts = {(one.name, one.act) for one in find_requesters([card])[card.pk]}
-        assert acts == {("acme-admin", "started this run"), ("acme-operator", "created the trigger")}
+        assert acts == {
+            ("acme-admin", "started this run"),
+            ("acme-operator", "created the trigger"),
+        }
 
     @feature(
         "Agents elsewhere",
@@ -57,9 +84,17 @@ class TestSendingAgain:
     def test_counts_whoever_knew_the_secret_or_wrote_the_task_despite_later_changes(
         self, workshop: Workshop, trigger: Trigger
     ) -> None:
-        workshop.play(asking(call("data.updateRecord", record_id=str(workshop.record().pk), changes={"phone": "1"})))
+        workshop.play(
+            asking(
+                call(
+                    "data.updateRecord", record_id=str(workshop.record().pk), changes={"phone": "1"}
+                )
+            )
+        )
         changes.edit_trigger(
-            workshop.admin, trigger.pk, changes.TriggerTerms("Issues", workshop.employee.pk, "github", "Other.")
+            workshop.admin,
+            trigger.pk,
+            changes.TriggerTerms("Issues", workshop.employee.pk, "github", "Other."),
         )
         _, secret = changes.renew_secret(workshop.approver, trigger.pk)
         changes.switch_trigger(workshop.operator, trigger.pk, is_active=True)
@@ -72,23 +107,33 @@ class TestSendingAgain:
             names = {one.name for one in find_requesters([card])[card.pk]}
             assert names == {"acme-operator", "acme-admin", "acme-approver"}
 
-    def test_starts_a_new_run_each_time_and_does_not_affect_repeats(self, workshop: Workshop, trigger: Trigger) -> None:
+    def test_starts_a_new_run_each_time_and_does_not_affect_repeats(
+        self, workshop: Workshop, trigger: Trigger
+    ) -> None:
         first = send(trigger, DOWN, "d1")
         message = last_received()
         send(trigger, {"title": "Bar is down"}, "d2")
         repeats = [start_again(workshop.operator, message.pk) for _ in range(3)]
         assert len({run.pk for run in repeats}) == 3
         assert {run.task for run in repeats} == {"Triage Shop is down."}
-        keys = ReceivedMessage.objects.filter(run__in=repeats).order_by("pk").values_list("key", flat=True)
+        keys = (
+            ReceivedMessage.objects.filter(run__in=repeats)
+            .order_by("pk")
+            .values_list("key", flat=True)
+        )
         assert list(keys) == [f"r{message.pk}:{number}" for number in (1, 2, 3)]
         assert send(trigger, DOWN, "d1") == first
 
     def test_is_possible_for_a_filtered_message(self, workshop: Workshop) -> None:
-        trigger = add_trigger(workshop, filters=[{"param": "action", "rule": "equals", "value": "closed"}])
+        trigger = add_trigger(
+            workshop, filters=[{"param": "action", "rule": "equals", "value": "closed"}]
+        )
         assert send(trigger, DOWN) is None
         assert start_again(workshop.operator, last_received().pk).origin == Origin.TRIGGER
 
-    def test_is_refused_to_viewers_and_strangers(self, workshop: Workshop, trigger: Trigger) -> None:
+    def test_is_refused_to_viewers_and_strangers(
+        self, workshop: Workshop, trigger: Trigger
+    ) -> None:
         send(trigger, DOWN)
         message = last_received()
         with pytest.raises(Forbidden, match="send a message again"):
@@ -102,7 +147,9 @@ class TestSendingAgain:
         with pytest.raises(NotFound):
             start_again(workshop.operator, last_received().pk)
 
-    def test_is_refused_for_a_message_of_a_removed_trigger(self, workshop: Workshop, trigger: Trigger) -> None:
+    def test_is_refused_for_a_message_of_a_removed_trigger(
+        self, workshop: Workshop, trigger: Trigger
+    ) -> None:
         send(trigger, DOWN)
         changes.remove_trigger(workshop.operator, trigger.pk)
         with pytest.raises(NotFound):

@@ -37,7 +37,9 @@ from tests.features import feature
         ("payload.title", {"title": None}, "(not in the message)"),
     ],
 )
-def test_a_placeholder_is_filled_with_the_value_at_its_path(path: str, payload: Any, filled: str) -> None:
+def test_a_placeholder_is_filled_with_the_value_at_its_path(
+    path: str, payload: Any, filled: str
+) -> None:
     assert fill_template(f"See {{{{ {path} }}}}!", payload) == f"See {filled}!"
 
 
@@ -51,7 +53,9 @@ def test_a_filled_value_is_not_expanded_again() -> None:
     "Values of a message fill named places of the task, and are never evaluated",
     "agents/triggers/templates.py",
 )
-@pytest.mark.parametrize("text", ["{% raw %}", "{{ payload.__class__ }}", "${7*7}", "<script>", "%s", "\\1"])
+@pytest.mark.parametrize(
+    "text", ["{% raw %}", "{{ payload.__class__ }}", "${7*7}", "<script>", "%s", "\\1"]
+)
 def test_a_value_that_looks_like_code_stays_text(text: str) -> None:
     assert fill_template("A {{ payload.title }} B", {"title": text}) == f"A {text} B"
 
@@ -63,7 +67,9 @@ def test_a_value_stays_on_its_line_without_hidden_characters() -> None:
 
 def test_a_long_value_is_shortened() -> None:
     assert len(fill_template("{{ payload.title }}", {"title": "x" * 10_000})) == LARGEST_VALUE
-    assert fill_template("{{ payload.title }}", {"title": "x" * LARGEST_VALUE}) == "x" * LARGEST_VALUE
+    assert (
+        fill_template("{{ payload.title }}", {"title": "x" * LARGEST_VALUE}) == "x" * LARGEST_VALUE
+    )
 
 
 @pytest.mark.parametrize(

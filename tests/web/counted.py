@@ -10,13 +10,23 @@ from django.utils import timezone
 
 from agents.employees.models import Employee
 from agents.insight.figures import get_today
-from agents.insight.models import EmployeeFigures, EmployeeUse, FiguresHead, ToolFigures, TotalFigures, TotalUse
+from agents.insight.models import (
+    EmployeeFigures,
+    EmployeeUse,
+    FiguresHead,
+    ToolFigures,
+    TotalFigures,
+    TotalUse,
+)
 
 
 def count_calls(employee: Employee, tool: str, days_ago: int = 0, **columns: Any) -> None:
-    """Create the figures of one day for the employee and its organization, and the total of the tool."""
+    """Create the figures of one day for the employee and its organization, and the total of the
+    tool."""
     day = get_today() - timedelta(days=days_ago)
-    ToolFigures.objects.create(organization_id=employee.organization_id, day=day, tool=tool, **columns)
+    ToolFigures.objects.create(
+        organization_id=employee.organization_id, day=day, tool=tool, **columns
+    )
     EmployeeFigures.objects.create(employee=employee, day=day, tool=tool, **columns)
     sums = {name: number for name, number in columns.items() if not name.startswith("last_error")}
     TotalFigures.objects.create(tool=tool, currency=f"{days_ago:03}", **sums)
@@ -24,13 +34,22 @@ def count_calls(employee: Employee, tool: str, days_ago: int = 0, **columns: Any
 
 def count_passes(employee: Employee, days_ago: int = 0, **columns: int) -> None:
     """Create the usage of the employee's model on that day."""
-    EmployeeUse.objects.create(employee=employee, day=get_today() - timedelta(days=days_ago), **columns)
+    EmployeeUse.objects.create(
+        employee=employee, day=get_today() - timedelta(days=days_ago), **columns
+    )
     TotalUse.objects.create(currency=f"{days_ago:03}", **columns)
 
 
-def last_error(code: str = "NOT_FOUND", message: str = "There is no such record.") -> dict[str, Any]:
+def last_error(
+    code: str = "NOT_FOUND", message: str = "There is no such record."
+) -> dict[str, Any]:
     """Build the columns of a failure that just happened."""
-    return {"failed": 1, "last_error_code": code, "last_error": message, "last_error_at": timezone.now()}
+    return {
+        "failed": 1,
+        "last_error_code": code,
+        "last_error": message,
+        "last_error_at": timezone.now(),
+    }
 
 
 def sweep_at(at: datetime | None = None) -> None:

@@ -1,4 +1,5 @@
-"""Events of every type, in all the forms that their readers tell apart, with fixed ids and times."""
+"""Events of every type, in all the forms that their readers tell apart, with fixed ids and
+times."""
 
 from __future__ import annotations
 
@@ -8,21 +9,39 @@ from typing import Any
 
 from django.db.models.functions import Now
 
-from agents.runs.models import Approval, CallStatus, Event, EventType, ExitReason, Pass, Run, RunStatus
+from agents.runs.models import (
+    Approval,
+    CallStatus,
+    Event,
+    EventType,
+    ExitReason,
+    Pass,
+    Run,
+    RunStatus,
+)
 from tests.world import World, success
 
 RUN_ID = 900_001
 CALLS: dict[str, tuple[int, dict[str, Any]]] = {
     "succeeded": (900_011, {}),
-    "executing": (900_012, {"finished_at": None, "content": "", "exec_epoch": 1, "deadline_at": Now()}),
-    "awaiting_approval": (900_013, {"finished_at": None, "content": "", "level": "write", "duration_ms": None}),
+    "executing": (
+        900_012,
+        {"finished_at": None, "content": "", "exec_epoch": 1, "deadline_at": Now()},
+    ),
+    "awaiting_approval": (
+        900_013,
+        {"finished_at": None, "content": "", "level": "write", "duration_ms": None},
+    ),
     "failed": (900_014, {"level": "destructive", "duration_ms": 65_000}),
     "outcome_unknown": (900_015, {"finished_at": None, "content": "", "level": "write"}),
     "suspended": (900_016, {"finished_at": None, "content": "", "duration_ms": None}),
     "rejected": (900_017, {"tool": "web.gone", "duration_ms": None}),
     "duplicate": (900_018, {"duplicate_of_id": 900_011, "duration_ms": None}),
     "denied": (900_019, {"level": "write", "duration_ms": None, "model_params": {"limit": 3}}),
-    "expired": (900_020, {"level": "draft", "duration_ms": None, "parent_call_id": 900_011, "why": "A limit asks."}),
+    "expired": (
+        900_020,
+        {"level": "draft", "duration_ms": None, "parent_call_id": 900_011, "why": "A limit asks."},
+    ),
 }
 """By the status of a call, its id and its other columns."""
 BEGIN = datetime(2026, 1, 2, 3, 4, 5, 678_000, tzinfo=UTC)
@@ -34,7 +53,14 @@ USED = {"input_tokens": 1_200, "output_tokens": 80}
 UNUSABLE = {"pass_number": 1, **USED, "usage_estimated": True, "cost": None, "duration_ms": 5}
 ERROR = {"code": "NOT_FOUND", "message": "No record 7.", "details": {}}
 UNKNOWN = {"code": "OUTCOME_UNKNOWN", "message": "Nobody knows.", "details": {}}
-END = {**USED, "pass_number": 1, "usage_estimated": False, "cost": 0.0042, "currency": "USD", "outcome": "done"}
+END = {
+    **USED,
+    "pass_number": 1,
+    "usage_estimated": False,
+    "cost": 0.0042,
+    "currency": "USD",
+    "outcome": "done",
+}
 
 
 def about(call: str, **more: Any) -> dict[str, Any]:
@@ -43,12 +69,22 @@ def about(call: str, **more: Any) -> dict[str, Any]:
 
 
 def start(call: str, **more: Any) -> dict[str, Any]:
-    whole = {"tool": "data.searchRecords", "display_name": "Search records", "level": "read", "params": {"limit": 2}}
+    whole = {
+        "tool": "data.searchRecords",
+        "display_name": "Search records",
+        "level": "read",
+        "params": {"limit": 2},
+    }
     return about(call, **whole, summary=HOSTILE, pass_number=1, **more)
 
 
 def end(call: str, **result: Any) -> dict[str, Any]:
-    return about(call, tool="data.searchRecords", result=success(**{"data": None, **result}), duration_ms=1_234)
+    return about(
+        call,
+        tool="data.searchRecords",
+        result=success(**{"data": None, **result}),
+        duration_ms=1_234,
+    )
 
 
 def card(call: str, **more: Any) -> dict[str, Any]:
@@ -61,11 +97,24 @@ def decided(call: str, status: str, **more: Any) -> dict[str, Any]:
 
 
 def waits(**more: Any) -> dict[str, Any]:
-    return {"approval_ids": [], "decisions": 0, "answers": 0, "colleagues": [], "pass_number": 1, **more}
+    return {
+        "approval_ids": [],
+        "decisions": 0,
+        "answers": 0,
+        "colleagues": [],
+        "pass_number": 1,
+        **more,
+    }
 
 
 def finished(status: str, exit_reason: str, **more: Any) -> dict[str, Any]:
-    return {"status": status, "exit_reason": exit_reason, "answer": f"Well. {HOSTILE}", **END, **more}
+    return {
+        "status": status,
+        "exit_reason": exit_reason,
+        "answer": f"Well. {HOSTILE}",
+        **END,
+        **more,
+    }
 
 
 SAMPLES: list[tuple[EventType, str, dict[str, Any]]] = [
@@ -176,7 +225,8 @@ SAMPLES: list[tuple[EventType, str, dict[str, Any]]] = [
     (EventType.RUN_FINISHED, "out of passes", finished("succeeded", "max_passes", pass_number=5)),
     (EventType.RUN_FINISHED, "denied", finished("succeeded", "final_answer", outcome="denied")),
 ]  # fmt: skip
-"""The type of an event, the form, and the payload; the first of a type has all texts that it can have."""
+"""The type of an event, the form, and the payload; the first of a type has all texts that it can
+have."""
 
 
 def build_samples(card: Approval) -> dict[EventType, dict[str, Any]]:
@@ -185,14 +235,24 @@ def build_samples(card: Approval) -> dict[EventType, dict[str, Any]]:
     samples: dict[EventType, dict[str, Any]] = {}
     for type_, _, payload in SAMPLES:
         samples.setdefault(type_, payload)
-    return {type_: payload | {name: ids[name] for name in ids if name in payload} for type_, payload in samples.items()}
+    return {
+        type_: payload | {name: ids[name] for name in ids if name in payload}
+        for type_, payload in samples.items()
+    }
 
 
 def build_described_events(world: World) -> tuple[Run, list[Event]]:
-    """Store a run with all samples; keys of payloads are in the order in which both databases return them."""
+    """Store a run with all samples; keys of payloads are in the order in which both databases
+    return them."""
     usage = {"input_tokens": 1_200, "output_tokens": 80, "duration_ms": 2_100}
-    ended = {"exit_reason": ExitReason.PROVIDER_ERROR, "problem": "The server is away.", "title": "Find it"}
-    run = world.run(RunStatus.FAILED, id=RUN_ID, task=HOSTILE, next_event_seq=len(SAMPLES) + 1, **ended)
+    ended = {
+        "exit_reason": ExitReason.PROVIDER_ERROR,
+        "problem": "The server is away.",
+        "title": "Find it",
+    }
+    run = world.run(
+        RunStatus.FAILED, id=RUN_ID, task=HOSTILE, next_event_seq=len(SAMPLES) + 1, **ended
+    )
     Pass.objects.create(run=run, number=1, response={}, messages_upto=1, **usage)
     for status, (pk, columns) in CALLS.items():
         world.call(run, id=pk, version="1", **{"status": CallStatus(status), **columns})

@@ -1,4 +1,5 @@
-"""Helpers for tests of the pages of standing grants: cards that wait, decisions on them, and the pages' forms."""
+"""Helpers for tests of the pages of standing grants: cards that wait, decisions on them, and the
+pages' forms."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from tests.world import World, change
 
 
 def waiting_card(world: World, **params: Any) -> Approval:
-    """Return a card whose call keeps its verdict and the origins of its values, as the engine stores them."""
+    """Return a card whose call keeps its verdict and the origins of its values, as the engine
+    stores them."""
     card = world.card(params=params or None)
     judgment = {"verdict": "ask", "causes": [["level", "this changes data", ""]], "facts": {}}
     nowhere = {"sightings": [], "unlisted": 0, "unsearched": 0, "is_partial": False}
@@ -57,7 +59,9 @@ def read_page(client: Client, path: str) -> str:
 def read_inputs(page: str) -> dict[str, str | list[str]]:
     """Return the form's values as a browser would send them."""
     form = page.partition('class="surface grant-form"')[2]
-    values: dict[str, str | list[str]] = dict(re.findall(r'<input[^>]*name="([^"]+)"[^>]*value="([^"]*)"', form))
+    values: dict[str, str | list[str]] = dict(
+        re.findall(r'<input[^>]*name="([^"]+)"[^>]*value="([^"]*)"', form)
+    )
     values["path"] = re.findall(r'name="path" value="([^"]+)"', form)
     for name, options in re.findall(r'<select name="([^"]+)">(.*?)</select>', form):
         chosen = re.search(r'value="([^"]*)" selected', options)

@@ -36,19 +36,40 @@ def add_events(run: Run, *events: tuple[EventType, dict[str, Any]]) -> list[Even
 
 
 def build_tool_start(call: Any) -> tuple[EventType, dict[str, Any]]:
-    payload = {"call_id": str(call.pk), "tool": call.tool, "display_name": "Search", "level": "read", "params": {}}
+    payload = {
+        "call_id": str(call.pk),
+        "tool": call.tool,
+        "display_name": "Search",
+        "level": "read",
+        "params": {},
+    }
     return EventType.TOOL_START, {**payload, "summary": "Searching…", "pass_number": 1}
 
 
 def build_tool_result(call: Any, **result: Any) -> tuple[EventType, dict[str, Any]]:
     whole = success(None, summary="Found 47 records", **result)
-    return EventType.TOOL_RESULT, {"call_id": str(call.pk), "tool": call.tool, "result": whole, "duration_ms": 12}
+    return EventType.TOOL_RESULT, {
+        "call_id": str(call.pk),
+        "tool": call.tool,
+        "result": whole,
+        "duration_ms": 12,
+    }
 
 
 def build_run_end(answer: str) -> dict[str, Any]:
-    return {"status": "succeeded", "exit_reason": "final_answer", "answer": answer, "output_tokens": 5}
+    return {
+        "status": "succeeded",
+        "exit_reason": "final_answer",
+        "answer": answer,
+        "output_tokens": 5,
+    }
 
 
 def build_draft_result(call: Any, data: Any) -> tuple[EventType, dict[str, Any]]:
     result = success(data, summary="Drafted")
-    return EventType.TOOL_RESULT, {"call_id": str(call.pk), "tool": call.tool, "result": result, "duration_ms": 1}
+    return EventType.TOOL_RESULT, {
+        "call_id": str(call.pk),
+        "tool": call.tool,
+        "result": result,
+        "duration_ms": 1,
+    }

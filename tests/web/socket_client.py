@@ -26,7 +26,8 @@ def in_loop(work: Coroutine[Any, Any, Answer]) -> Answer:
 
 
 class SocketClient:
-    """A client to use with `async with`, authenticated by the session of a test client or by a token."""
+    """A client to use with `async with`, authenticated by the session of a test client or by a
+    token."""
 
     def __init__(self, path: str, client: Client | None = None, token: str = "") -> None:
         address, _, query = path.partition("?")
@@ -35,7 +36,9 @@ class SocketClient:
             cookie = client.cookies.get(settings.SESSION_COOKIE_NAME)
             headers.append((b"origin", f"http://{HOST}".encode()))
             if cookie is not None:
-                headers.append((b"cookie", f"{settings.SESSION_COOKIE_NAME}={cookie.value}".encode()))
+                headers.append(
+                    (b"cookie", f"{settings.SESSION_COOKIE_NAME}={cookie.value}".encode())
+                )
         if token:
             headers.append((b"authorization", f"Bearer {token}".encode()))
         self._scope = {

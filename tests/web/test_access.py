@@ -1,4 +1,5 @@
-"""Every page refuses people who are logged out, outside the organization or without the role; GET changes nothing."""
+"""Every page refuses people who are logged out, outside the organization or without the role; GET
+changes nothing."""
 
 from __future__ import annotations
 
@@ -40,19 +41,53 @@ from tools.schedules.models import Schedule
 pytestmark = [pytest.mark.django_db, pytest.mark.once]  # permissions do not depend on the database
 
 OF_MEMBERS = (
-    *("own-password", "preferences", "deputies", "employee", "employee-trust", "tools", "tool", "users", "stop"),
+    *(
+        "own-password",
+        "preferences",
+        "deputies",
+        "employee",
+        "employee-trust",
+        "tools",
+        "tool",
+        "users",
+        "stop",
+    ),
     "who-may-decide",
     *("notices", "notifications", "agents", "asks", "triggers", "trigger"),
 )
 OF_ADMINS = (
-    *("audit", "audit-export", "oversight", "oversight-export", "simulator", "policy-draft", "webhooks", "webhook"),
+    *(
+        "audit",
+        "audit-export",
+        "oversight",
+        "oversight-export",
+        "simulator",
+        "policy-draft",
+        "webhooks",
+        "webhook",
+    ),
     "restored-limits",
 )
 OF_SIMULATOR = ("simulator-save", "shadow-start", "shadow-stop", "policy-draft-delete")
 OF_FILES = ("files", "file-download")
 OF_SCHEDULES = ("schedule-create", "schedule-pause", "schedule-resume", "schedule-cancel")
-OF_RUNS = ("call", "nested", "transcript-markdown", "transcript-json", "playback", "playback-export")
-OF_RECORDS = ("records", "record", "records-import", "records-export", "drafts", "draft", "draft-download")
+OF_RUNS = (
+    "call",
+    "nested",
+    "transcript-markdown",
+    "transcript-json",
+    "playback",
+    "playback-export",
+)
+OF_RECORDS = (
+    "records",
+    "record",
+    "records-import",
+    "records-export",
+    "drafts",
+    "draft",
+    "draft-download",
+)
 READ = (
     "home",
     "employees",
@@ -74,18 +109,57 @@ READ = (
 OF_WEBHOOKS = ("webhook-switch", "webhook-rotate", "webhook-remove", "webhook-repeat")
 RULES = (
     "action-level",
-    *("invite", "revoke-invitation", "change-role", "remove-member", "password-link", "audit-verify"),
+    *(
+        "invite",
+        "revoke-invitation",
+        "change-role",
+        "remove-member",
+        "password-link",
+        "audit-verify",
+    ),
     *OF_SIMULATOR,
     *OF_WEBHOOKS,
 )
 OF_NOTICES = (
-    *("notice-repeat", "notice-choices", "channel-add", "browser-add", "channel-confirm", "channel-remove", "follow"),
+    *(
+        "notice-repeat",
+        "notice-choices",
+        "channel-add",
+        "browser-add",
+        "channel-confirm",
+        "channel-remove",
+        "follow",
+    ),
 )
-OWN_SETTINGS = ("agent-key-revoke", "snooze", "end-snooze", "save-view", "delete-view", "deputy-end", *OF_NOTICES)
+OWN_SETTINGS = (
+    "agent-key-revoke",
+    "snooze",
+    "end-snooze",
+    "save-view",
+    "delete-view",
+    "deputy-end",
+    *OF_NOTICES,
+)
 """A member's own settings, for every role."""
-DECISIONS = ("approve", "deny", "dismiss", "edit", "undo", "resolve", "take", "release", "break-glass")
+DECISIONS = (
+    "approve",
+    "deny",
+    "dismiss",
+    "edit",
+    "undo",
+    "resolve",
+    "take",
+    "release",
+    "break-glass",
+)
 UNDO_BULK = ("undo-bulk",)
-OF_TRIGGERS = ("trigger-create", "trigger-send-again", "trigger-switch", "trigger-renew", "trigger-remove")
+OF_TRIGGERS = (
+    "trigger-create",
+    "trigger-send-again",
+    "trigger-switch",
+    "trigger-renew",
+    "trigger-remove",
+)
 OF_GRANTS = ("grant-new", "grant-revoke")
 ACTS = (
     "switch-organization",
@@ -106,24 +180,81 @@ ACTS = (
     *RULES,
 )
 MODELS: tuple[type[Model], ...] = (
-    *(Approval, AuditEntry, Claim, Deputy, Membership, PolicyDraft, Run, SavedView, Schedule, Snooze, StandingGrant),
-    *(WithheldBulk, Channel, Delivery, FollowedRun, NoticeChoices, AgentKey, Trigger, ReceivedMessage, Webhook),
+    *(
+        Approval,
+        AuditEntry,
+        Claim,
+        Deputy,
+        Membership,
+        PolicyDraft,
+        Run,
+        SavedView,
+        Schedule,
+        Snooze,
+        StandingGrant,
+    ),
+    *(
+        WithheldBulk,
+        Channel,
+        Delivery,
+        FollowedRun,
+        NoticeChoices,
+        AgentKey,
+        Trigger,
+        ReceivedMessage,
+        Webhook,
+    ),
     WebhookDelivery,
 )
 OF_ONE = (
-    *("trigger-switch", "trigger-renew", "trigger-remove", "webhook-switch", "webhook-rotate", "webhook-remove"),
-    *("cancel", "follow", "message", "continue", "answer", "shadow-start", "shadow-stop", *DECISIONS),
+    *(
+        "trigger-switch",
+        "trigger-renew",
+        "trigger-remove",
+        "webhook-switch",
+        "webhook-rotate",
+        "webhook-remove",
+    ),
+    *(
+        "cancel",
+        "follow",
+        "message",
+        "continue",
+        "answer",
+        "shadow-start",
+        "shadow-stop",
+        *DECISIONS,
+    ),
 )
 """Actions on one run, card or draft, which has a page."""
 DAILY = ("0 9 * * *", "UTC")
 OPEN = (
-    *("login", "logout", "service-worker", "public-keys", "join-link", "join", "new-password-link", "new-password"),
+    *(
+        "login",
+        "logout",
+        "service-worker",
+        "public-keys",
+        "join-link",
+        "join",
+        "new-password-link",
+        "new-password",
+    ),
     *("hook", "not-offered"),
 )
 LISTS_OF_THINGS = ("records", "records-import", "drafts", "files", "schedules", "grants")
 LISTS_OF_ADMINS = ("audit", "oversight", "simulator", "webhooks", "restored-limits")
 LISTS = (
-    *("home", "employees", "runs", "approvals", "who-may-decide", "tools", "users", "stop", "search"),
+    *(
+        "home",
+        "employees",
+        "runs",
+        "approvals",
+        "who-may-decide",
+        "tools",
+        "users",
+        "stop",
+        "search",
+    ),
     *("notices", "notifications", "agents", "asks", "triggers"),
     *LISTS_OF_ADMINS,
     *LISTS_OF_THINGS,
@@ -154,7 +285,17 @@ WITHOUT_ROW = (
 )
 OF_ROLES = (
     dict.fromkeys(
-        ("cancel", "message", "continue", "answer", "try-tool", "files-upload", *OF_SCHEDULES, *OF_TRIGGERS), "operator"
+        (
+            "cancel",
+            "message",
+            "continue",
+            "answer",
+            "try-tool",
+            "files-upload",
+            *OF_SCHEDULES,
+            *OF_TRIGGERS,
+        ),
+        "operator",
     )
     | dict.fromkeys((*DECISIONS, *UNDO_BULK, *OF_GRANTS, "file-delete"), "approver")
     | dict.fromkeys(RULES, "admin")
@@ -173,8 +314,12 @@ def make_deputy(world: World) -> Deputy:
 
 
 def make_delivery(world: World, card: Approval) -> Delivery:
-    channel = Channel.objects.create(membership=world.member("viewer"), kind="email", label="viewer@example.com")
-    notice = Notice.objects.create(organization=world.acme, kind=NoticeKind.CARD, approval=card, key="card:1")
+    channel = Channel.objects.create(
+        membership=world.member("viewer"), kind="email", label="viewer@example.com"
+    )
+    notice = Notice.objects.create(
+        organization=world.acme, kind=NoticeKind.CARD, approval=card, key="card:1"
+    )
     return Delivery.objects.create(notice=notice, channel=channel, due_at=timezone.now())
 
 
@@ -192,8 +337,12 @@ def build_address(world: World, name: str) -> str:
         "<int:membership_id>": world.member("viewer").pk,
         "<int:invitation_id>": invitation.pk,
         "<int:record_id>": world.records[0].pk,
-        "<int:draft_id>": Draft.objects.create(organization=world.acme, kind="report", title="Draft", body="Text").pk,
-        "<int:schedule_id>": schedules.create(world.member("operator"), world.employee.pk, "Acme", DAILY).pk,
+        "<int:draft_id>": Draft.objects.create(
+            organization=world.acme, kind="report", title="Draft", body="Text"
+        ).pk,
+        "<int:schedule_id>": schedules.create(
+            world.member("operator"), world.employee.pk, "Acme", DAILY
+        ).pk,
         "<int:grant_id>": world.standing_grant().pk,
         "<int:view_id>": save_view(world.member("viewer"), "Writes", "level=write", ("level",)).pk,
         "<int:deputy_id>": make_deputy(world).pk,
@@ -239,7 +388,11 @@ def test_logged_out_people_and_agents_are_redirected_to_the_login(world: World, 
 def test_rows_of_another_organization_return_404(world: World, name: str) -> None:
     path = build_address(world, name)
     client = world.client("outsider")
-    response = client.get(path) if name in READ else client.post(path, {"organization": world.acme.pk, "text": "x"})
+    response = (
+        client.get(path)
+        if name in READ
+        else client.post(path, {"organization": world.acme.pk, "text": "x"})
+    )
     assert response.status_code == 404
 
 
@@ -254,7 +407,9 @@ def test_a_lower_role_is_refused(world: World, name: str, needed: str) -> None:
     path = build_address(world, name)
     lesser = "viewer" if needed == "operator" else "operator"
     assert (
-        world.client(lesser).post(path, {"text": "x", "digest": "x", "outcome": "succeeded", "reason": "x"}).status_code
+        world.client(lesser)
+        .post(path, {"text": "x", "digest": "x", "outcome": "succeeded", "reason": "x"})
+        .status_code
         == 403
     )
     assert Approval.objects.get().status == ApprovalStatus.PENDING
@@ -270,7 +425,9 @@ def test_pages_of_admins_are_refused_to_every_other_role(world: World, name: str
 
 
 @pytest.mark.parametrize("name", ACTS)
-def test_get_changes_nothing_and_redirects_to_the_page_with_the_form(world: World, name: str) -> None:
+def test_get_changes_nothing_and_redirects_to_the_page_with_the_form(
+    world: World, name: str
+) -> None:
     path = build_address(world, name)
     before = list_rows()
     admin = world.client("admin")
@@ -328,7 +485,9 @@ def test_an_id_beyond_the_database_range_returns_404(world: World) -> None:
 
 
 def test_switching_the_organization_shows_only_the_other_one(world: World) -> None:
-    Membership.objects.create(organization=world.acme, user=world.users["outsider"], role=Role.VIEWER)
+    Membership.objects.create(
+        organization=world.acme, user=world.users["outsider"], role=Role.VIEWER
+    )
     run = world.run(RunStatus.SUCCEEDED)
     client = world.client("outsider")
     client.post("/switch-organization/", {"organization": world.globex.pk})

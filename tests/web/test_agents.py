@@ -34,7 +34,9 @@ def text_of(response: Any) -> str:
 def create_key(world: World, who: str = "operator", **more: str) -> str:
     """Create a key by the form, and return the text of the page that shows it."""
     client = world.client(who)
-    response = client.post("/agents/", {**NEW_KEY, "employee": str(world.employee.pk), **more}, follow=True)
+    response = client.post(
+        "/agents/", {**NEW_KEY, "employee": str(world.employee.pk), **more}, follow=True
+    )
     return response.content.decode()
 
 
@@ -50,10 +52,16 @@ class TestAgentKeysOnPages:
 
     def test_cannot_be_created_by_a_viewer_who_sees_no_form(self, world: World) -> None:
         assert "New key" not in text_of(world.client("viewer").get("/agents/"))
-        assert world.client("viewer").post("/agents/", {**NEW_KEY, "employee": "1"}).status_code == 403
+        assert (
+            world.client("viewer").post("/agents/", {**NEW_KEY, "employee": "1"}).status_code == 403
+        )
 
-    @pytest.mark.parametrize("more", [{"name": ""}, {"days": "0"}, {"days": "x"}, {"days": "²"}, {"days": "9" * 5_000}])
-    def test_with_an_invalid_field_stay_in_the_form(self, world: World, more: dict[str, str]) -> None:
+    @pytest.mark.parametrize(
+        "more", [{"name": ""}, {"days": "0"}, {"days": "x"}, {"days": "²"}, {"days": "9" * 5_000}]
+    )
+    def test_with_an_invalid_field_stay_in_the_form(
+        self, world: World, more: dict[str, str]
+    ) -> None:
         client = world.client("operator")
         response = client.post("/agents/", {**NEW_KEY, "employee": str(world.employee.pk), **more})
         assert response.status_code == 422
@@ -69,14 +77,20 @@ class TestAgentKeysOnPages:
         response = world.client("operator").post("/agents/", {**NEW_KEY, "employee": employee})
         assert (response.status_code, AgentKey.objects.count()) == (404, 0)
 
-    def test_can_be_created_for_active_employees_and_the_form_keeps_its_values(self, world: World) -> None:
+    def test_can_be_created_for_active_employees_and_the_form_keeps_its_values(
+        self, world: World
+    ) -> None:
         provider = world.employee.provider
-        Employee.objects.create(organization=world.acme, name="Ines", provider=provider, is_active=False)
+        Employee.objects.create(
+            organization=world.acme, name="Ines", provider=provider, is_active=False
+        )
         client = world.client("operator")
         page = client.get("/agents/").content.decode()
         assert ("Dana" in page, "Ines" in page, "Hank" in page) == (True, False, False)
         assert 'value="Laptop 2"' not in page
-        response = client.post("/agents/", {"name": "Laptop 2", "days": "0", "employee": str(world.employee.pk)})
+        response = client.post(
+            "/agents/", {"name": "Laptop 2", "days": "0", "employee": str(world.employee.pk)}
+        )
         assert 'value="Laptop 2"' in response.content.decode()
 
     def test_are_listed_with_their_state(self, world: World) -> None:
@@ -101,7 +115,9 @@ class TestAgentKeysOnPages:
         create_key(world, name="Second")
         assert "Key for First" in text_of(client.get("/agents/"))
 
-    @pytest.mark.parametrize(("form", "status"), [({}, "cancelled"), ({"keeps_open": "1"}, "awaiting_approval")])
+    @pytest.mark.parametrize(
+        ("form", "status"), [({}, "cancelled"), ({"keeps_open": "1"}, "awaiting_approval")]
+    )
     def test_are_revoked_with_their_open_calls_unless_an_admin_keeps_those(
         self, world: World, form: dict[str, str], status: str
     ) -> None:
@@ -127,14 +143,18 @@ class TestAgentKeysOnPages:
 class TestLevelsOnPages:
     def test_can_be_set_by_an_admin(self, world: World) -> None:
         client = world.client("admin")
-        response = client.post("/agents/levels/", {"action": "deploy.production", "level": "write"}, follow=True)
+        response = client.post(
+            "/agents/levels/", {"action": "deploy.production", "level": "write"}, follow=True
+        )
         assert "deploy.production has the level write now." in text_of(response)
         assert ToolRule.objects.get(tool="ask/deploy.production").level == "write"
         client.post("/agents/levels/", {"action": "deploy.production", "level": "draft"})
         assert ToolRule.objects.get(tool="ask/deploy.production").level == "draft"
         assert AuditEntry.objects.filter(action="action_level_set").count() == 2
 
-    @pytest.mark.parametrize("form", [{"action": "rm -rf /", "level": "write"}, {"action": "x", "level": "harmless"}])
+    @pytest.mark.parametrize(
+        "form", [{"action": "rm -rf /", "level": "write"}, {"action": "x", "level": "harmless"}]
+    )
     def test_with_an_error_stay_in_the_form(self, world: World, form: dict[str, str]) -> None:
         response = world.client("admin").post("/agents/levels/", form)
         assert (response.status_code, ToolRule.objects.count()) == (422, 0)
@@ -151,7 +171,9 @@ class TestAsksOnPages:
         assert "deploy" in page
         assert "waiting" in page
         card = Approval.objects.get(run=ask.run)
-        assert f"/approvals/{card.pk}/" in world.client("viewer").get("/agents/asks/").content.decode()
+        assert (
+            f"/approvals/{card.pk}/" in world.client("viewer").get("/agents/asks/").content.decode()
+        )
 
     def test_are_limited_to_the_organization(self, world: World) -> None:
         world.ask()
@@ -183,7 +205,9 @@ class TestAsksOnPages:
         ask = submit(world.ask().key, AskedRequest("restart", {}, "write", sentence, effect))[0]
         card = Approval.objects.get(run=ask.run)
         page = world.client("approver").get(f"/approvals/{card.pk}/").content.decode()
-        (quote,) = re.findall(r'<blockquote class="employee-words">(.*?)</blockquote>', page, flags=re.DOTALL)
+        (quote,) = re.findall(
+            r'<blockquote class="employee-words">(.*?)</blockquote>', page, flags=re.DOTALL
+        )
         assert "Deploy &lt;b&gt;the shop&lt;/b&gt;" in quote
         assert "The agent’s own words, <b>not verified</b>" in quote
         assert "The site restarts." in page

@@ -1,4 +1,5 @@
-"""A card names and links the rules that require it, and says which calls would run without approval."""
+"""A card names and links the rules that require it, and says which calls would run without
+approval."""
 
 from __future__ import annotations
 
@@ -112,7 +113,9 @@ def test_a_change_since_the_earlier_card_stays_visible(world: World) -> None:
 
 
 def test_hostile_texts_are_escaped(world: World) -> None:
-    hostile = Cause(CauseKind.LIMIT, 'text is "<script>alert(1)</script>\u202e", but must be "a"', "text")
+    hostile = Cause(
+        CauseKind.LIMIT, 'text is "<script>alert(1)</script>\u202e", but must be "a"', "text"
+    )
     page = show(world, card_with(world, hostile), "admin")
     assert "<script>alert(1)" not in page
     assert "\u202e" not in page

@@ -71,15 +71,26 @@ def test_only_admins_can_read_the_audit(world: World, username: str, path: str) 
 
 def test_entries_name_actor_action_and_linked_subject(world: World) -> None:
     card = world.card()
-    decisions.deny(world.member("approver"), card.pk, decisions.Decision(digest=card.digest, reason="It is <new>."))
+    decisions.deny(
+        world.member("approver"),
+        card.pk,
+        decisions.Decision(digest=card.digest, reason="It is <new>."),
+    )
     run, call = card.run, card.tool_call
     append_entries(
         world,
         entry(world.employee.pk),
         audit.NewEntry("user:operator", "run_cancelled", f"run:{run.pk}"),
-        audit.NewEntry("employee:Dana", "call_started", f"tool_call:{call.pk}", {"tool": call.tool}),
+        audit.NewEntry(
+            "employee:Dana", "call_started", f"tool_call:{call.pk}", {"tool": call.tool}
+        ),
         audit.NewEntry("user:admin", "membership_changed", "membership:7", {"row": "ada in Acme"}),
-        audit.NewEntry("gadget", "standing_grant_ended", "standing_grant:12", {"because": "The tool has changed."}),
+        audit.NewEntry(
+            "gadget",
+            "standing_grant_ended",
+            "standing_grant:12",
+            {"because": "The tool has changed."},
+        ),
         audit.NewEntry("gadget", "something_new", "odd subject"),
         audit.NewEntry("user:admin", "trigger_created", "trigger:7", {"name": "New issues"}),
         audit.NewEntry("standing_grant:7", "card_approved", "odd subject"),
@@ -104,15 +115,24 @@ def test_entries_name_actor_action_and_linked_subject(world: World) -> None:
 def test_every_action_has_a_description() -> None:
     """Actions are texts in the calls that record them."""
     written = set()
-    for path in [*settings.BASE_DIR.glob("agents/**/*.py"), *settings.BASE_DIR.glob("gadget_site/**/*.py")]:
+    for path in [
+        *settings.BASE_DIR.glob("agents/**/*.py"),
+        *settings.BASE_DIR.glob("gadget_site/**/*.py"),
+    ]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in (
+            if isinstance(node, ast.Call) and getattr(
+                node.func, "attr", getattr(node.func, "id", "")
+            ) in (
                 "audit",
                 "_audit",
                 "NewEntry",
             ):
                 texts = [each.value for each in ast.walk(node) if isinstance(each, ast.Constant)]
-                written |= {text for text in texts if isinstance(text, str) and re.fullmatch("[a-z]+(_[a-z]+)+", text)}
+                written |= {
+                    text
+                    for text in texts
+                    if isinstance(text, str) and re.fullmatch("[a-z]+(_[a-z]+)+", text)
+                }
     assert {"receipt_redeemed", "trigger_created", "webhook_switched_off"} <= written
     assert written <= set(ACTION_TEXTS)
 
@@ -127,7 +147,12 @@ def test_entries_show_nothing_of_another_organization(world: World) -> None:
 
 
 def test_entries_can_be_filtered_by_actor_action_and_dates(world: World) -> None:
-    append_entries(world, entry(1), entry(2, actor="employee:Dana", action="call_started"), entry(3, actor="gadget"))
+    append_entries(
+        world,
+        entry(1),
+        entry(2, actor="employee:Dana", action="call_started"),
+        entry(3, actor="gadget"),
+    )
     days = [datetime(2026, 3, day, 23, 59, tzinfo=UTC) for day in (1, 2, 3)]
     for number, at in enumerate(days, 1):
         AuditEntry.objects.filter(seq=number).update(at=at)
@@ -157,16 +182,25 @@ def test_a_day_includes_entries_numbered_late(world: World) -> None:
         AuditEntry.objects.filter(seq=number).update(at=at)
     client = world.client("admin")
     for query, numbers in {"?from=2026-03-02": [5, 3], "?to=2026-03-01": [4, 2, 1]}.items():
-        for also in ("", "&actor=admin", "&action=employee_changed", "&actor=admin&action=employee_changed"):
+        for also in (
+            "",
+            "&actor=admin",
+            "&action=employee_changed",
+            "&actor=admin&action=employee_changed",
+        ):
             html = read_page(client, query + also)
-            assert [n for n in range(5, 0, -1) if f'id="entry-{n}"' in html] == numbers, query + also
+            assert [n for n in range(5, 0, -1) if f'id="entry-{n}"' in html] == numbers, (
+                query + also
+            )
         assert len(json.loads(export(client, f"{query}&format=json"))) == len(numbers)
 
 
 def test_a_filter_by_actor_and_action_scans_a_limited_number_and_says_so(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    append_entries(world, entry(1), *(entry(number, actor="user:operator") for number in range(2, 6)))
+    append_entries(
+        world, entry(1), *(entry(number, actor="user:operator") for number in range(2, 6))
+    )
     monkeypatch.setattr(audit_pages.load_audit_page, "__defaults__", (2,))
     query, found = "?actor=admin&action=employee_changed", []
     for _ in range(2):
@@ -182,10 +216,14 @@ def test_a_filter_by_actor_and_action_scans_a_limited_number_and_says_so(
     assert "Search older" not in html
 
 
-@pytest.mark.parametrize("query", ["?actor=approver", "?action=call_started", "?actor=approver&action=call_started"])
+@pytest.mark.parametrize(
+    "query", ["?actor=approver", "?action=call_started", "?actor=approver&action=call_started"]
+)
 def test_a_filtered_list_continues_after_its_cursor(world: World, query: str) -> None:
     started = [entry(number, actor="user:approver", action="call_started") for number in range(60)]
-    append_entries(world, *(each for pair in zip(started, [entry()] * 60, strict=True) for each in pair))
+    append_entries(
+        world, *(each for pair in zip(started, [entry()] * 60, strict=True) for each in pair)
+    )
     client, found = world.client("admin"), []
     for suffix in ("", "&before=21"):
         html = read_page(client, query + suffix)
@@ -208,7 +246,13 @@ def test_the_number_of_queries_is_independent_of_the_number_of_entries(
     world: World, django_assert_max_num_queries: Any
 ) -> None:
     card = world.card()
-    kinds = (f"run:{card.run_id}", f"approval:{card.pk}", f"tool_call:{card.tool_call_id}", "record:1", "employee:1")
+    kinds = (
+        f"run:{card.run_id}",
+        f"approval:{card.pk}",
+        f"tool_call:{card.tool_call_id}",
+        "record:1",
+        "employee:1",
+    )
     append_entries(world, *(audit.NewEntry("user:admin", "x", kind) for kind in kinds * 10))
     client = world.client("admin")
     read_page(client)
@@ -221,7 +265,9 @@ class TestExport:
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(audit_view, "CHUNK_SIZE", 7)
-        append_entries(world, *(entry(number, text="ä\n") for number in range(40)), entry(actor="gadget"))
+        append_entries(
+            world, *(entry(number, text="ä\n") for number in range(40)), entry(actor="gadget")
+        )
         client = world.client("admin")
         rows = list(csv.DictReader(io.StringIO(export(client, "?actor=admin"))))
         assert [int(row["seq"]) for row in rows] == list(range(1, 41))
@@ -267,7 +313,9 @@ class TestExport:
         (row,) = csv.DictReader(io.StringIO(export(world.client("admin"), "")))
         assert row["actor"] == "'=HYPERLINK(1)"
 
-    def test_an_unknown_format_is_refused_and_each_organization_gets_its_own_entries(self, world: World) -> None:
+    def test_an_unknown_format_is_refused_and_each_organization_gets_its_own_entries(
+        self, world: World
+    ) -> None:
         append_entries(world, entry())
         assert world.client("admin").get("/audit/export/?format=xml").status_code == 422
         assert json.loads(export(world.client("outsider"), "?format=json")) == []
@@ -289,7 +337,9 @@ class TestVerification:
         assert "The log is not intact" in html
         assert "entry 2 was changed" in html
 
-    def test_a_long_chain_is_verified_in_parts(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_long_chain_is_verified_in_parts(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(audit_view, "MAX_VERIFIED", 3)
         append_entries(world, *(entry(number) for number in range(7)))
         client, read = world.client("admin"), []
@@ -321,4 +371,6 @@ class TestVerification:
         append_entries(world, entry())
         first = AuditEntry.objects.get(organization=world.acme)
         AuditEntry.objects.filter(pk=first.pk).update(at=first.at + timedelta(days=1))
-        assert "entry 1 was changed" in world.client("admin").post("/audit/verify/").content.decode()
+        assert (
+            "entry 1 was changed" in world.client("admin").post("/audit/verify/").content.decode()
+        )

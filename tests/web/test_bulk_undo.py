@@ -1,4 +1,5 @@
-"""The inbox offers to undo a bulk approval as a whole, and says how many of its calls had started."""
+"""The inbox offers to undo a bulk approval as a whole, and says how many of its calls had
+started."""
 
 from __future__ import annotations
 
@@ -26,7 +27,11 @@ def approve_two(world: World) -> str:
         {"approval_id": str(card.pk), "action": "approve", "digest": card.digest, "grace_s": 60}
         for card in (world.card(), world.card())
     ]
-    response = post(world.client("approver"), "/api/approvals/decide", {"decisions": decided, "bulk_id": bulk_id})
+    response = post(
+        world.client("approver"),
+        "/api/approvals/decide",
+        {"decisions": decided, "bulk_id": bulk_id},
+    )
     assert [one["status"] for one in response.json()["outcomes"]] == [200, 200]
     return bulk_id
 
@@ -48,7 +53,14 @@ def test_rest_shows_the_state_of_an_undone_bulk(world: World) -> None:
     client = world.client("approver")
     assert client.get(f"/api/approvals/bulks/{bulk_id}").status_code == 404
     told = post(client, f"/api/approvals/bulks/{bulk_id}/undo").json()
-    assert told == {"bulk_id": bulk_id, "cards": 2, "started": 0, "waiting_again": 0, "left": 2, "votes": 0}
+    assert told == {
+        "bulk_id": bulk_id,
+        "cards": 2,
+        "started": 0,
+        "waiting_again": 0,
+        "left": 2,
+        "votes": 0,
+    }
     assert client.get(f"/api/approvals/bulks/{bulk_id}").json() == told
     assert world.client("outsider").get(f"/api/approvals/bulks/{bulk_id}").status_code == 404
 
@@ -57,11 +69,21 @@ def test_a_bulk_of_more_than_two_hundred_can_be_undone_as_one(world: World) -> N
     card, approver, soon = world.card(), world.member("approver"), Now() + timedelta(minutes=1)
     for number in range(1, 201):
         call = ToolCall.objects.get(pk=card.tool_call_id)
-        call.pk, call.index, call.provider_call_id, call.idempotency_key = None, number, f"call_{number}", f"{number}"
+        call.pk, call.index, call.provider_call_id, call.idempotency_key = (
+            None,
+            number,
+            f"call_{number}",
+            f"{number}",
+        )
         call.save()
         card.pk, card.tool_call = None, call
         card.save()
-    decided = {"decided_by": approver.user, "decided_at": Now(), "start_after": soon, "valid_until": soon}
+    decided = {
+        "decided_by": approver.user,
+        "decided_at": Now(),
+        "start_after": soon,
+        "valid_until": soon,
+    }
     Approval.objects.update(status=ApprovalStatus.APPROVED, bulk_id=uuid4(), **decided)
     ToolCall.objects.update(status=CallStatus.APPROVED)
     (one,) = list_undoable(approver)

@@ -39,13 +39,19 @@ def input_of(html: str, name: str) -> str:
     return html.split(f'name="{name}"')[1].split("</label>", maxsplit=1)[0]
 
 
-def post(world: World, card: Approval, action: str, username: str = "approver", **fields: Any) -> Any:
-    return world.client(username).post(f"/approvals/{card.pk}/{action}/", {"digest": card.digest, **fields})
+def post(
+    world: World, card: Approval, action: str, username: str = "approver", **fields: Any
+) -> Any:
+    return world.client(username).post(
+        f"/approvals/{card.pk}/{action}/", {"digest": card.digest, **fields}
+    )
 
 
 def test_a_card_shows_level_sentence_effect_and_reason(world: World) -> None:
     card = world.card()
-    Pass.objects.create(run=card.run, number=1, response={}, text="Trust me: https://evil.example", messages_upto=1)
+    Pass.objects.create(
+        run=card.run, number=1, response={}, text="Trust me: https://evil.example", messages_upto=1
+    )
     html = card_page(world, card)
     for part in (
         "WRITE",
@@ -88,21 +94,38 @@ def test_a_task_of_many_lines_is_shown_in_one_line_with_hidden_characters(world:
     run = world.run()
     Run.objects.filter(pk=run.pk).update(task="Look up Acme,\r\n\n\t- then\u2028write \x1bto it")
     html = card_page(world, world.card(run))
-    assert "Look up Acme, - then⟦U+2028⟧write ⟦U+001B⟧to it</a>" in re.sub(r"</?span[^>]*>", "", html)
+    assert "Look up Acme, - then⟦U+2028⟧write ⟦U+001B⟧to it</a>" in re.sub(
+        r"</?span[^>]*>", "", html
+    )
 
 
 def test_a_long_value_is_folded_with_its_length(world: World) -> None:
-    html = card_page(world, world.card(params=change(world.records[0], "9" * 30) | {"changes": {"notes": "n" * 3000}}))
+    html = card_page(
+        world,
+        world.card(params=change(world.records[0], "9" * 30) | {"changes": {"notes": "n" * 3000}}),
+    )
     assert "3,000 characters" in html
 
 
 def test_the_first_five_targets_are_shown_and_the_others_folded(world: World) -> None:
     targets = [
-        {"id": str(n), "label": f"Company {n}", "version": 1, "before": {"name": f"C{n}"}, "after": {}}
+        {
+            "id": str(n),
+            "label": f"Company {n}",
+            "version": 1,
+            "before": {"name": f"C{n}"},
+            "after": {},
+        }
         for n in range(212)
     ]
     card = world.destructive_card()
-    preview = {"effect": "delete", "targets": targets, "total": 212, "reversible": False, "problem": ""}
+    preview = {
+        "effect": "delete",
+        "targets": targets,
+        "total": 212,
+        "reversible": False,
+        "problem": "",
+    }
     Approval.objects.filter(pk=card.pk).update(preview=preview)
     html = card_page(world, card)
     assert "Show all 212" in html
@@ -132,7 +155,10 @@ def test_approving_with_a_plain_form_starts_a_grace_period(world: World) -> None
 
 def test_a_denial_joins_the_preset_and_the_typed_reason(world: World) -> None:
     card = world.card()
-    assert post(world, card, "deny", preset="Wrong target", reason="It is a customer.").status_code == 302
+    assert (
+        post(world, card, "deny", preset="Wrong target", reason="It is a customer.").status_code
+        == 302
+    )
     assert Approval.objects.get(pk=card.pk).reason == "Wrong target. It is a customer."
     assert "It is a customer." in card_page(world, card, "viewer")
 
@@ -165,7 +191,12 @@ def test_a_destructive_card_requires_the_name_of_its_target(world: World) -> Non
 @pytest.mark.django_db(transaction=True)  # previews run in separate threads
 def test_editing_approves_nothing_and_shows_the_changes(world: World) -> None:
     card = world.card()
-    response = post(world, card, "edit", **{"param.changes.phone": "+1 555 0199", "param.changes.status": "pending"})
+    response = post(
+        world,
+        card,
+        "edit",
+        **{"param.changes.phone": "+1 555 0199", "param.changes.status": "pending"},
+    )
     assert response.status_code == 302
     fresh = Approval.objects.get(tool_call=card.tool_call, status=ApprovalStatus.PENDING)
     assert fresh.pk != card.pk
@@ -178,9 +209,13 @@ def test_editing_approves_nothing_and_shows_the_changes(world: World) -> None:
     assert ToolCall.objects.get(pk=card.tool_call_id).status == CallStatus.AWAITING_APPROVAL
 
 
-def test_an_invalid_edit_keeps_the_typed_texts_and_shows_each_problem_beside_its_input(world: World) -> None:
+def test_an_invalid_edit_keeps_the_typed_texts_and_shows_each_problem_beside_its_input(
+    world: World,
+) -> None:
     card = world.card()
-    response = post(world, card, "edit", **{"param.changes.phone": "+1", "param.changes.score": "lots"})
+    response = post(
+        world, card, "edit", **{"param.changes.phone": "+1", "param.changes.score": "lots"}
+    )
     assert response.status_code == 422
     field = input_of(response.content.decode(), "param.changes.score")
     assert 'value="lots"' in field
@@ -194,12 +229,18 @@ def test_an_invalid_edit_keeps_the_typed_texts_and_shows_each_problem_beside_its
 @pytest.mark.parametrize(
     ("name", "typed", "words"),
     [
-        ("changes.status", "on fire", "It must be &#x27;active&#x27;, &#x27;inactive&#x27; or &#x27;pending&#x27;."),
+        (
+            "changes.status",
+            "on fire",
+            "It must be &#x27;active&#x27;, &#x27;inactive&#x27; or &#x27;pending&#x27;.",
+        ),
         ("changes.email", "nobody", "It is not an email address."),
         ("record_id", "123456", "record"),
     ],
 )
-def test_an_error_of_the_tool_is_shown_beside_its_input(world: World, name: str, typed: str, words: str) -> None:
+def test_an_error_of_the_tool_is_shown_beside_its_input(
+    world: World, name: str, typed: str, words: str
+) -> None:
     card = world.card()
     response = post(world, card, "edit", **{f"param.{name}": typed})
     assert response.status_code == 422
@@ -210,8 +251,12 @@ def test_an_error_of_the_tool_is_shown_beside_its_input(world: World, name: str,
 
 @pytest.mark.django_db(transaction=True)  # previews run in separate threads
 def test_an_edit_that_removes_a_record_names_it(world: World) -> None:
-    card = world.card(tool=DELETE, params={"record_ids": [str(record.pk) for record in world.records]})
-    response = post(world, card, "edit", **{"param.record_ids": f"{world.records[0].pk}\n{world.records[2].pk}"})
+    card = world.card(
+        tool=DELETE, params={"record_ids": [str(record.pk) for record in world.records]}
+    )
+    response = post(
+        world, card, "edit", **{"param.record_ids": f"{world.records[0].pk}\n{world.records[2].pk}"}
+    )
     assert response.status_code == 302
     fresh = Approval.objects.get(tool_call=card.tool_call, status=ApprovalStatus.PENDING)
     changed = section(card_page(world, fresh), "changed")
@@ -235,7 +280,9 @@ def test_a_changed_target_is_shown_with_the_field_that_changed(world: World) -> 
 
 def test_changes_that_all_targets_share_are_shown_once(world: World) -> None:
     ids = [str(record.pk) for record in world.records]
-    card = world.card(tool="data.bulkUpdate", params={"record_ids": ids, "changes": {"status": "inactive"}})
+    card = world.card(
+        tool="data.bulkUpdate", params={"record_ids": ids, "changes": {"status": "inactive"}}
+    )
     html = section(card_page(world, card), "effect")
     assert "The same for all 3" in html
     assert html.count("<dt>status</dt>") == 1
@@ -272,14 +319,21 @@ class TestTheTwoPersonRule:
         Run.objects.filter(pk=card.run_id).update(created_by=world.users["approver"])
         return Approval.objects.get(pk=card.pk)
 
-    @pytest.mark.parametrize("path", ["/approvals/{card}/", "/approvals/{card}/card/", "/approvals/", "/runs/{run}/"])
-    def test_is_explained_on_the_card_on_every_page(self, world: World, card: Approval, path: str) -> None:
+    @pytest.mark.parametrize(
+        "path", ["/approvals/{card}/", "/approvals/{card}/card/", "/approvals/", "/runs/{run}/"]
+    )
+    def test_is_explained_on_the_card_on_every_page(
+        self, world: World, card: Approval, path: str
+    ) -> None:
         requested = {"call_id": str(card.tool_call_id), "approval_id": str(card.pk)}
         add_events(card.run, (EventType.APPROVAL_REQUESTED, requested))
         address = path.format(card=card.pk, run=card.run_id)
         mine, theirs = (read_page(world.client(name), address) for name in ("approver", "admin"))
         for html in (mine, theirs):
-            assert "<b>Two-person rule:</b> approver started this run, so someone else must approve." in html
+            assert (
+                "<b>Two-person rule:</b> approver started this run, so someone else must approve."
+                in html
+            )
             assert 'data-barred-users="approver"' in html
         assert 'data-barred-users="approver" data-is-barred' in mine
         assert "data-is-barred" not in theirs
@@ -303,7 +357,11 @@ class TestTheStateOfTheCall:
             start_after=now,
             consumed_at=now,
         )
-        ends = {"finished_at": now, "result": success(None, **result), "content": "x"} if result else {}
+        ends = (
+            {"finished_at": now, "result": success(None, **result), "content": "x"}
+            if result
+            else {}
+        )
         executed = {"exec_epoch": 1, "deadline_at": now, "started_at": now, "attempts": 1}
         ToolCall.objects.filter(pk=card.tool_call_id).update(status=status, **executed, **ends)
         html = card_page(world, card)

@@ -1,4 +1,5 @@
-"""The newest calls of a colleague's run, as the panel of the run that delegated the task shows them."""
+"""The newest calls of a colleague's run, as the panel of the run that delegated the task shows
+them."""
 
 from __future__ import annotations
 
@@ -20,9 +21,13 @@ def test_only_the_newest_calls_of_each_colleague_leave_the_database() -> None:
         world.call(busy, result=success(None, summary=f"Call {number}"))
     world.call(idle)
     with CaptureQueriesContext(connection) as queries:
-        children = load_child_runs([run.parent_call_id for run in (busy, idle) if run.parent_call_id])
+        children = load_child_runs(
+            [run.parent_call_id for run in (busy, idle) if run.parent_call_id]
+        )
     loaded = {child.run.pk: child.calls for child in children.values()}
-    assert [call.report for call in loaded[busy.pk]] == [f"Call {number}" for number in range(3, MAX_CALLS + 3)]
+    assert [call.report for call in loaded[busy.pk]] == [
+        f"Call {number}" for number in range(3, MAX_CALLS + 3)
+    ]
     assert len(loaded[idle.pk]) == 1
     assert len(queries) == 2
     with connection.cursor() as cursor:

@@ -19,7 +19,10 @@ pytestmark = pytest.mark.django_db
 def world() -> World:
     world = make_world()
     provider = ModelProvider.objects.create(
-        organization=world.acme, name="Real", kind=ProviderKind.OPENAI, prices={"m": {"input": "1", "output": "2"}}
+        organization=world.acme,
+        name="Real",
+        kind=ProviderKind.OPENAI,
+        prices={"m": {"input": "1", "output": "2"}},
     )
     Employee.objects.filter(pk=world.employee.pk).update(provider=provider, model="m")
     world.employee.refresh_from_db()
@@ -32,13 +35,24 @@ def create_used_run(world: World, cost_micros: int = 12_340, *, is_estimated: bo
     run = world.run(RunStatus.SUCCEEDED, estimated_tokens=1280 * is_estimated, **figures)
     of_pass = {"number": 1, "duration_ms": 2100, "usage_estimated": is_estimated, **figures}
     Pass.objects.create(run=run, response={}, messages_upto=1, **of_pass)
-    ended = {"status": "succeeded", "exit_reason": "final_answer", "answer": "Done.", "pass_number": 1}
+    ended = {
+        "status": "succeeded",
+        "exit_reason": "final_answer",
+        "answer": "Done.",
+        "pass_number": 1,
+    }
     cost = {"cost": cost_micros / 1e6 if cost_micros else None, "currency": "USD"}
     events = [
         (EventType.PASS_STARTED, {"pass_number": 1}),
         (
             EventType.RUN_FINISHED,
-            {**ended, "usage_estimated": is_estimated, "input_tokens": 1200, "output_tokens": 80, **cost},
+            {
+                **ended,
+                "usage_estimated": is_estimated,
+                "input_tokens": 1200,
+                "output_tokens": 80,
+                **cost,
+            },
         ),
     ]
     for seq, (type_, payload) in enumerate(events, start=1):
@@ -47,7 +61,9 @@ def create_used_run(world: World, cost_micros: int = 12_340, *, is_estimated: bo
     return run
 
 
-@feature("Costs, budgets, long runs", "Tokens and cost on the run's page", "agents/web/panel/lines.py")
+@feature(
+    "Costs, budgets, long runs", "Tokens and cost on the run's page", "agents/web/panel/lines.py"
+)
 def test_a_run_shows_its_cost_and_that_of_each_pass(world: World) -> None:
     run = create_used_run(world)
     html = read_page(world.client("viewer"), f"/runs/{run.pk}/")
@@ -70,11 +86,20 @@ def test_an_unknown_price_is_not_shown_as_free(world: World) -> None:
     ModelProvider.objects.update(prices={})
     html = read_page(world.client("viewer"), f"/runs/{run.pk}/")
     assert "1,200 + 80 tokens · no price known" in html
-    assert "Unknown" in read_page(world.client("viewer"), f"/employees/{world.employee.pk}/").split("<dt>Price</dt>")[1]
+    assert (
+        "Unknown"
+        in read_page(world.client("viewer"), f"/employees/{world.employee.pk}/").split(
+            "<dt>Price</dt>"
+        )[1]
+    )
     assert "USD" not in read_page(world.client("viewer"), "/runs/")
 
 
-@feature("Costs, budgets, long runs", "`usage.cost` over REST, null if there is no price", "agents/api/runs.py")
+@feature(
+    "Costs, budgets, long runs",
+    "`usage.cost` over REST, null if there is no price",
+    "agents/api/runs.py",
+)
 def test_rest_returns_the_cost_or_null_if_it_is_unknown(world: World) -> None:
     client = world.client("viewer")
     run, free = create_used_run(world), create_used_run(world, cost_micros=0)
@@ -86,7 +111,10 @@ def test_rest_returns_the_cost_or_null_if_it_is_unknown(world: World) -> None:
     assert client.get(f"/api/runs/{free.pk}").json()["usage"]["cost"] is None
     ModelProvider.objects.update(prices={"*": {"input": "0", "output": "0"}})
     assert client.get(f"/api/runs/{free.pk}").json()["usage"]["cost"] == 0
-    assert [each["usage"]["cost"] for each in client.get("/api/runs").json()["items"]] == [0, 0.01234]
+    assert [each["usage"]["cost"] for each in client.get("/api/runs").json()["items"]] == [
+        0,
+        0.01234,
+    ]
 
 
 def test_transcripts_contain_the_cost(world: World) -> None:

@@ -8,7 +8,12 @@ from django.test import RequestFactory
 
 from agents.runs.models import Approval, ApprovalStatus
 from agents.web.views.unavailable import handle_error
-from tests.workshop.conditions import be_read_only, impatience, locked_database, read_only_connections
+from tests.workshop.conditions import (
+    be_read_only,
+    impatience,
+    locked_database,
+    read_only_connections,
+)
 from tests.world import World, make_world, post, problem
 
 pytestmark = pytest.mark.django_db(transaction=True)

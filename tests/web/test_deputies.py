@@ -1,4 +1,5 @@
-"""Members name deputies for themselves: for a time, in their own organization, and with an audit entry."""
+"""Members name deputies for themselves: for a time, in their own organization, and with an audit
+entry."""
 
 from __future__ import annotations
 
@@ -35,7 +36,11 @@ def name_deputy(world: World, by: str = "approver", **typed: Any) -> HttpRespons
     return response
 
 
-@feature("The gate", "Members name deputies for a time, and end them", "agents/approval_rules/deputies.py")
+@feature(
+    "The gate",
+    "Members name deputies for a time, and end them",
+    "agents/approval_rules/deputies.py",
+)
 def test_a_deputy_decides_from_now_to_the_end_of_the_last_day(world: World) -> None:
     assert name_deputy(world).status_code == 302
     row = Deputy.objects.get()
@@ -65,7 +70,9 @@ def test_a_deputy_with_a_first_day_in_the_future_begins_then(world: World) -> No
         ({"deputy": 10**6}, "another active approver"),
     ],
 )
-def test_an_invalid_choice_is_refused_and_stays_in_the_form(world: World, typed: dict[str, Any], reason: str) -> None:
+def test_an_invalid_choice_is_refused_and_stays_in_the_form(
+    world: World, typed: dict[str, Any], reason: str
+) -> None:
     response = name_deputy(world, **typed)
     assert response.status_code == 422
     assert reason in response.content.decode()
@@ -106,7 +113,11 @@ def test_a_deputy_is_ended_at_once_and_a_future_one_removed(world: World) -> Non
     assert client.post(f"{PAGE}{later.pk}/end/").status_code == 302
     assert Deputy.objects.get().ends_at <= timezone.now()
     assert client.post(f"{PAGE}{now.pk}/end/").status_code == 404, "its time is over"
-    actions = AuditEntry.objects.filter(subject__startswith="deputy:").order_by("seq").values_list("action", flat=True)
+    actions = (
+        AuditEntry.objects.filter(subject__startswith="deputy:")
+        .order_by("seq")
+        .values_list("action", flat=True)
+    )
     assert list(actions) == ["deputy_added", "deputy_added", "deputy_changed", "deputy_deleted"]
 
 

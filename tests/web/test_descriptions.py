@@ -1,7 +1,7 @@
 """Every type of event has one description, which panel, playback, transcript and webhooks show.
 
-`described_events.txt` holds the words that each of them has for the samples. To update it, run this file with
-WRITE_DESCRIBED_EVENTS=1, and review the diff.
+`described_events.txt` holds the words that each of them has for the samples. To update it, run this
+file with WRITE_DESCRIBED_EVENTS=1, and review the diff.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ from tests.world import World, make_world
 pytestmark = pytest.mark.django_db
 
 KEPT = Path(__file__).with_name("described_events.txt")
-LOOK, ICON, HEARD = (re.compile(each) for each in ('class="([^"]*)"', "#i-([a-z-]+)", 'data-announce="([^"]*)"'))
+LOOK, ICON, HEARD = (
+    re.compile(each) for each in ('class="([^"]*)"', "#i-([a-z-]+)", 'data-announce="([^"]*)"')
+)
 TAG = re.compile("<[^>]*>")
 
 
@@ -62,13 +64,25 @@ def test_webhooks_know_every_kind_of_fact_and_the_samples_cover_them_all() -> No
 
 def test_the_described_samples_match_the_file(world: World) -> None:
     run, events = build_described_events(world)
-    readers = [read_panel(run, events), read_playback(events), read_transcript(run), read_deliveries(world, run)]
-    lines = {name_sample(number): [line for each in readers for line in each[number]] for number in range(len(SAMPLES))}
-    shown = "\n".join(line.rstrip() for name, found in lines.items() for line in (f"# {name}", *found, ""))
+    readers = [
+        read_panel(run, events),
+        read_playback(events),
+        read_transcript(run),
+        read_deliveries(world, run),
+    ]
+    lines = {
+        name_sample(number): [line for each in readers for line in each[number]]
+        for number in range(len(SAMPLES))
+    }
+    shown = "\n".join(
+        line.rstrip() for name, found in lines.items() for line in (f"# {name}", *found, "")
+    )
     if os.environ.get("WRITE_DESCRIBED_EVENTS"):
         KEPT.write_text(shown, encoding="utf-8")
     kept = KEPT.read_text(encoding="utf-8")
-    assert shown.split("\n\n") == kept.split("\n\n"), "if the change is intended, set WRITE_DESCRIBED_EVENTS=1"
+    assert shown.split("\n\n") == kept.split("\n\n"), (
+        "if the change is intended, set WRITE_DESCRIBED_EVENTS=1"
+    )
 
 
 def read_panel(run: Run, events: list[Event]) -> list[list[str]]:
@@ -76,14 +90,18 @@ def read_panel(run: Run, events: list[Event]) -> list[list[str]]:
     lines = [line.html for line in render_lines(run.pk, events)]
     heard = [[f"heard   {unescape(said)}" for said in HEARD.findall(html)] for html in lines]
     return [
-        [f"panel   [{find(LOOK, html)}] {read_words(html)}", *said] for html, said in zip(lines, heard, strict=True)
+        [f"panel   [{find(LOOK, html)}] {read_words(html)}", *said]
+        for html, said in zip(lines, heard, strict=True)
     ]
 
 
 def read_playback(events: list[Event]) -> list[list[str]]:
     template = get_template("playback/entry.html", using=JINJA)
     entries = [template.render({"entry": entry}) for entry in build_entries(events)]
-    return [[f"playback  [{find(LOOK, html)} {find(ICON, html)}] {read_words(html)}"] for html in entries]
+    return [
+        [f"playback  [{find(LOOK, html)} {find(ICON, html)}] {read_words(html)}"]
+        for html in entries
+    ]
 
 
 def find(pattern: re.Pattern[str], html: str) -> str:
@@ -97,7 +115,10 @@ def read_words(html: str) -> str:
 
 def read_transcript(run: Run) -> list[list[str]]:
     writer = MarkdownTranscript()
-    written = [writer.write_entry(entry).strip("\n") for entry in read_entries(run.pk, 0, len(SAMPLES), set())]
+    written = [
+        writer.write_entry(entry).strip("\n")
+        for entry in read_entries(run.pk, 0, len(SAMPLES), set())
+    ]
     return [[f"written {line}" for line in text.split("\n")] for text in written]
 
 
@@ -113,7 +134,11 @@ def read_deliveries(world: World, run: Run) -> list[list[str]]:
     write_deliveries(list(run.events.select_related("run").order_by("seq")))
     shown: list[list[str]] = [[] for _ in SAMPLES]
     for one in WebhookDelivery.objects.order_by("pk"):
-        ids = {name: value for name, value in one.payload.items() if name not in ("run_id", "employee_id")}
+        ids = {
+            name: value
+            for name, value in one.payload.items()
+            if name not in ("run_id", "employee_id")
+        }
         shown[one.seq - 1].append(f"told    {one.kind} {dump(ids)} {dump(one.values)}")
     return shown
 

@@ -1,4 +1,5 @@
-"""A card for a change that is already in place says so, and offers to dismiss the card instead of approving it."""
+"""A card for a change that is already in place says so, and offers to dismiss the card instead of
+approving it."""
 
 from __future__ import annotations
 
@@ -25,7 +26,11 @@ def card(world: World) -> Approval:
     card = world.card(params={"record_id": str(record.pk), "changes": {"status": "inactive"}})
     Record.objects.filter(pk=record.pk).update(status="inactive", version=2)
     RecordChange.objects.create(
-        record=record, version=2, run_id=str(card.run_id), actor="Dana", after={"status": "inactive"}
+        record=record,
+        version=2,
+        run_id=str(card.run_id),
+        actor="Dana",
+        after={"status": "inactive"},
     )
     return card
 
@@ -35,15 +40,21 @@ def read_text(world: World, card: Approval) -> str:
     return " ".join(re.sub(r"<[^>]+>", " ", html).split())
 
 
-def test_the_page_says_that_the_effect_exists_and_who_caused_it(world: World, card: Approval) -> None:
+def test_the_page_says_that_the_effect_exists_and_who_caused_it(
+    world: World, card: Approval
+) -> None:
     text = read_text(world, card)
-    assert "Already done: Acme Corp : status already inactive" in text.replace("“", "").replace("”", "")
+    assert "Already done: Acme Corp : status already inactive" in text.replace("“", "").replace(
+        "”", ""
+    )
     assert f"run {card.run_id} , just now" in text
     assert "Cannot run as shown" not in text
     assert "Approve:" not in text
 
 
-def test_the_page_of_a_target_with_other_values_offers_to_approve(world: World, card: Approval) -> None:
+def test_the_page_of_a_target_with_other_values_offers_to_approve(
+    world: World, card: Approval
+) -> None:
     Record.objects.filter(pk=world.records[0].pk).update(status="pending")
     text = read_text(world, card)
     assert "Already done" not in text
@@ -66,7 +77,9 @@ def test_dismissing_over_rest_ends_the_card_once(world: World, card: Approval) -
     client = world.client("approver")
     for _ in range(2):
         response = client.post(
-            f"/api/approvals/{card.pk}/dismiss", {"digest": card.digest, "decision_id": "d"}, "application/json"
+            f"/api/approvals/{card.pk}/dismiss",
+            {"digest": card.digest, "decision_id": "d"},
+            "application/json",
         )
         assert (response.status_code, response.json()["status"]) == (200, "answered")
 

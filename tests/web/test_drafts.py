@@ -24,7 +24,9 @@ def world() -> World:
     return make_world()
 
 
-def create_draft(world: World, title: str = "Northern companies", body: str = BODY, **more: str) -> Draft:
+def create_draft(
+    world: World, title: str = "Northern companies", body: str = BODY, **more: str
+) -> Draft:
     values = {"kind": "report", "employee": "Dana", **more}
     return Draft.objects.create(organization=world.acme, title=title, body=body, **values)
 
@@ -53,7 +55,9 @@ def test_the_list_shows_the_newest_first_with_their_runs(world: World) -> None:
         ("?q=%00", ["Second", "First"]),
     ],
 )
-def test_the_list_filters_by_title_kind_and_employee(world: World, query: str, expected: list[str]) -> None:
+def test_the_list_filters_by_title_kind_and_employee(
+    world: World, query: str, expected: list[str]
+) -> None:
     create_draft(world, "First")
     create_draft(world, "Second", kind="summary", employee="Robin")
     assert list_titles(read_page(world.client("viewer"), f"/drafts/{query}")) == expected
@@ -96,7 +100,9 @@ def test_a_draft_is_rendered_and_its_title_appears_once(world: World) -> None:
 
 def test_a_draft_runs_no_scripts_and_loads_nothing(world: World) -> None:
     body = "<script>alert(1)</script> ![x](https://evil.example/p.png) [go](javascript:alert(1)) \u202e"
-    draft = create_draft(world, "<script>alert(1)</script>\u202e", body, employee="<b>x</b>", run_id="<i>7</i>")
+    draft = create_draft(
+        world, "<script>alert(1)</script>\u202e", body, employee="<b>x</b>", run_id="<i>7</i>"
+    )
     client = world.client("viewer")
     for path in ("/drafts/", f"/drafts/{draft.pk}/"):
         html = read_page(client, path)
@@ -113,9 +119,12 @@ def test_the_longest_body_is_shown(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("title", "name"), [('Übersicht: Q1 \r\n"x"', "ubersicht-q1-x"), ("日本", "draft"), ("../../etc", "etc")]
+    ("title", "name"),
+    [('Übersicht: Q1 \r\n"x"', "ubersicht-q1-x"), ("日本", "draft"), ("../../etc", "etc")],
 )
-def test_the_file_of_a_draft_contains_the_text_and_has_a_safe_name(world: World, title: str, name: str) -> None:
+def test_the_file_of_a_draft_contains_the_text_and_has_a_safe_name(
+    world: World, title: str, name: str
+) -> None:
     draft = create_draft(world, title, BODY)
     response = world.client("viewer").get(f"/drafts/{draft.pk}/draft.md")
     assert response.content.decode() == BODY
@@ -133,7 +142,9 @@ def test_drafts_of_another_organization_return_404(world: World) -> None:
 
 def test_a_run_of_another_organization_is_never_linked(world: World) -> None:
     run = world.run(RunStatus.SUCCEEDED, task="A secret task")
-    draft = Draft.objects.create(organization=world.globex, kind="report", title="T", body="x", run_id=str(run.pk))
+    draft = Draft.objects.create(
+        organization=world.globex, kind="report", title="T", body="x", run_id=str(run.pk)
+    )
     client = world.client("outsider")
     for path in ("/drafts/", f"/drafts/{draft.pk}/"):
         assert "A secret task" not in read_page(client, path)

@@ -33,14 +33,18 @@ def deny(world: World, card: Approval) -> Approval:
 
 
 @feature(
-    "The gate", "Cards show the newest decisions about cards of the same shape", "agents/web/cards/earlier_decisions.py"
+    "The gate",
+    "Cards show the newest decisions about cards of the same shape",
+    "agents/web/cards/earlier_decisions.py",
 )
 def test_earlier_decisions_are_about_the_same_shape_for_any_employee(world: World) -> None:
     assert "Earlier decisions" not in open_card(world)
     same, another_tool = deny(world, world.card()), deny(world, world.destructive_card())
     other_names = {"record_id": str(world.records[0].pk), "changes": {"status": "inactive"}}
     another_shape = deny(world, world.card(params=other_names))
-    eve = Employee.objects.create(organization=world.acme, name="Eve", provider=world.employee.provider)
+    eve = Employee.objects.create(
+        organization=world.acme, name="Eve", provider=world.employee.provider
+    )
     eves = deny(world, world.card())
     Run.objects.filter(pk=eves.run_id).update(employee=eve)
     foreign = deny(world, world.card())
@@ -48,7 +52,11 @@ def test_earlier_decisions_are_about_the_same_shape_for_any_employee(world: Worl
     html = open_card(world)
     assert "The number is &lt;old&gt;." in html
     assert "for Eve:" in html
-    shown = [card for card in (same, another_tool, another_shape, eves, foreign) if f"/approvals/{card.pk}/" in html]
+    shown = [
+        card
+        for card in (same, another_tool, another_shape, eves, foreign)
+        if f"/approvals/{card.pk}/" in html
+    ]
     assert shown == [same, eves]
 
 
@@ -79,7 +87,9 @@ def test_a_denial_of_the_same_request_is_shown_prominently(world: World) -> None
     deny(world, world.card())
     assert "denied the same request" in open_card(world)
     other = world.card(params=change(world.records[0], "+1 555 0199"))
-    assert "denied the same request" not in read_page(world.client("approver"), f"/approvals/{other.pk}/")
+    assert "denied the same request" not in read_page(
+        world.client("approver"), f"/approvals/{other.pk}/"
+    )
 
 
 def test_a_later_approval_of_the_same_request_removes_the_note(world: World) -> None:

@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 
-from agents.web.cards.edit_form import MAX_FIELDS, build_fields, find_field_key, mark_first_field, simplify_complaint
+from agents.web.cards.edit_form import (
+    MAX_FIELDS,
+    build_fields,
+    find_field_key,
+    mark_first_field,
+    simplify_complaint,
+)
 from agents.web.cards.form_fields import FormField, FormInput
 from agents.web.cards.form_values import InvalidFieldText, parse_form
 
@@ -53,7 +59,13 @@ PARAMS: dict[str, Any] = {
     "maybe": None,
     "ids": ["1", "2"],
     "numbers": [1, 2],
-    "facts": {"employees": 120, "founded": "1999", "open": True, "tags": ["a", "b"], "motto": "Ever on"},
+    "facts": {
+        "employees": 120,
+        "founded": "1999",
+        "open": True,
+        "tags": ["a", "b"],
+        "motto": "Ever on",
+    },
     "labels": {"size": "120"},
     "steps": [{"do": "it"}],
     "changes": {"phone": "+1", "status": "active"},
@@ -63,14 +75,21 @@ PARAMS: dict[str, Any] = {
 
 def list_inputs(fields: list[FormField] | tuple[FormField, ...]) -> list[FormField]:
     """List the inputs, including those of groups."""
-    return [one for field in fields for one in ([field] if field.kind != "group" else list_inputs(field.fields))]
+    return [
+        one
+        for field in fields
+        for one in ([field] if field.kind != "group" else list_inputs(field.fields))
+    ]
 
 
 def read(params: dict[str, Any] = PARAMS, **changed: str) -> dict[str, Any]:
-    """Parse the form after a change of these inputs; `changes__phone` stands for `changes.phone`."""
+    """Parse the form after a change of these inputs; `changes__phone` stands for
+    `changes.phone`."""
     fields = build_fields(SCHEMA, params)
     typed = {field.key: field.value for field in list_inputs(fields)}
-    return parse_form(fields, typed | {key.replace("__", "."): text for key, text in changed.items()})
+    return parse_form(
+        fields, typed | {key.replace("__", "."): text for key, text in changed.items()}
+    )
 
 
 def test_each_type_has_its_input() -> None:
@@ -117,21 +136,41 @@ def test_a_nested_object_has_an_input_for_each_of_its_fields() -> None:
 def test_editing_starts_in_the_first_field_that_does_not_only_identify_the_target(
     params: dict[str, Any], targets: set[str], first: str | None
 ) -> None:
-    kinds: dict[type, Any] = {list: {"type": "array", "items": {"type": "string"}}, str: {"type": "string"}}
-    properties = {name: kinds.get(type(value), SCHEMA["$defs"]["Changes"]) for name, value in params.items()}
-    marked = mark_first_field(build_fields({"type": "object", "properties": properties}, params), targets)
+    kinds: dict[type, Any] = {
+        list: {"type": "array", "items": {"type": "string"}},
+        str: {"type": "string"},
+    }
+    properties = {
+        name: kinds.get(type(value), SCHEMA["$defs"]["Changes"]) for name, value in params.items()
+    }
+    marked = mark_first_field(
+        build_fields({"type": "object", "properties": properties}, params), targets
+    )
     assert [one.key for one in list_inputs(marked) if one.is_first] == ([first] if first else [])
 
 
 def test_an_untouched_form_changes_nothing() -> None:
     assert read() == PARAMS
-    odd = {**PARAMS, "name": "a\r\nb\rc", "changes": {"phone": ""}, "filters": {}, "status": "unheard of"}
+    odd = {
+        **PARAMS,
+        "name": "a\r\nb\rc",
+        "changes": {"phone": ""},
+        "filters": {},
+        "status": "unheard of",
+    }
     assert read(odd) == odd
 
 
 def test_typed_texts_become_values_of_the_right_type() -> None:
     params = read(
-        count="7", rate="1.25", urgent="yes", status="inactive", ids="5\n\n6", numbers="9", steps="[1]", notes="n"
+        count="7",
+        rate="1.25",
+        urgent="yes",
+        status="inactive",
+        ids="5\n\n6",
+        numbers="9",
+        steps="[1]",
+        notes="n",
     )
     assert params["count"] == 7
     assert params["rate"] == 1.25
@@ -141,7 +180,11 @@ def test_typed_texts_become_values_of_the_right_type() -> None:
 
 
 def test_fields_of_a_nested_object_can_be_changed_added_and_removed() -> None:
-    assert read(changes__phone="+2", changes__score="7")["changes"] == {"phone": "+2", "score": 7, "status": "active"}
+    assert read(changes__phone="+2", changes__score="7")["changes"] == {
+        "phone": "+2",
+        "score": 7,
+        "status": "active",
+    }
     assert read(changes__phone="")["changes"] == {"status": "active"}
     assert read(filters__status="inactive")["filters"] == {"status": "inactive"}
     assert read({**PARAMS, "filters": {"phone": "+1"}}, filters__phone="")["filters"] is None
@@ -156,21 +199,33 @@ def test_a_free_object_is_one_name_and_value_per_line() -> None:
         'tags: ["a", "b"]',
         "motto: Ever on",
     ]
-    assert read(facts="employees: 121\nmotto: NaN: never\n")["facts"] == {"employees": 121, "motto": "NaN: never"}
+    assert read(facts="employees: 121\nmotto: NaN: never\n")["facts"] == {
+        "employees": 121,
+        "motto": "NaN: never",
+    }
     assert read(labels="size: 121")["labels"] == {"size": "121"}
 
 
 @pytest.mark.parametrize("facts", [{"a:b": 1}, {"": 1}, {" a": 1}, {"a\nb": 1}])
-def test_objects_with_names_that_do_not_fit_in_a_line_are_edited_as_json(facts: dict[str, Any]) -> None:
-    (field,) = (field for field in build_fields(SCHEMA, {**PARAMS, "facts": facts}) if field.name == "facts")
+def test_objects_with_names_that_do_not_fit_in_a_line_are_edited_as_json(
+    facts: dict[str, Any],
+) -> None:
+    (field,) = (
+        field for field in build_fields(SCHEMA, {**PARAMS, "facts": facts}) if field.name == "facts"
+    )
     assert field.kind == "json"
 
 
-@pytest.mark.parametrize("value", ["", " x ", "a\nb", "null", "1e5", '"x"', "\u2028", "[" * 5000, "NaN"])
+@pytest.mark.parametrize(
+    "value", ["", " x ", "a\nb", "null", "1e5", '"x"', "\u2028", "[" * 5000, "NaN"]
+)
 def test_any_value_of_a_free_object_survives_an_edit_of_another(value: str) -> None:
     params = {**PARAMS, "facts": {"odd": value, "n": 1}}
     (field,) = (field for field in build_fields(SCHEMA, params) if field.name == "facts")
-    assert read(params, facts=field.value.replace("n: 1", "n: 2"))["facts"] == {"odd": value, "n": 2}
+    assert read(params, facts=field.value.replace("n: 1", "n: 2"))["facts"] == {
+        "odd": value,
+        "n": 2,
+    }
 
 
 def test_an_object_keeps_fields_that_its_schema_does_not_know() -> None:
@@ -246,7 +301,10 @@ def count_fields(fields: tuple[FormField, ...]) -> int:
 
 
 def test_a_few_parts_that_describe_millions_of_fields_become_json() -> None:
-    node = {"type": "object", "properties": {f"p{number}": {"$ref": "#/$defs/N"} for number in range(15)}}
+    node = {
+        "type": "object",
+        "properties": {f"p{number}": {"$ref": "#/$defs/N"} for number in range(15)},
+    }
     fields = build_fields({"properties": {"a": {"$ref": "#/$defs/N"}}, "$defs": {"N": node}}, {})
     assert fields[0].kind == "group"
     assert fields[0].fields[-1].kind == "json"
@@ -256,6 +314,8 @@ def test_a_few_parts_that_describe_millions_of_fields_become_json() -> None:
 def test_a_part_with_many_references_to_itself_is_resolved_once() -> None:
     tree = {"type": "array", "items": {"anyOf": [{"$ref": "#/$defs/Tree"}] * 200}}
     began = time.process_time()
-    (field,) = build_fields({"properties": {"a": {"$ref": "#/$defs/Tree"}}, "$defs": {"Tree": tree}}, {})
+    (field,) = build_fields(
+        {"properties": {"a": {"$ref": "#/$defs/Tree"}}, "$defs": {"Tree": tree}}, {}
+    )
     assert field.kind == "json"
     assert time.process_time() - began < 1

@@ -30,7 +30,9 @@ def read_profile(world: World, username: str = "operator") -> str:
 
 
 def create_employee(world: World, name: str, **more: Any) -> Employee:
-    return Employee.objects.create(organization=world.acme, name=name, provider=world.employee.provider, **more)
+    return Employee.objects.create(
+        organization=world.acme, name=name, provider=world.employee.provider, **more
+    )
 
 
 class TestTheList:
@@ -42,7 +44,12 @@ class TestTheList:
         for part in ("Dana", "Data steward", "follows a script", ">AL<", "inactive"):
             assert part in html
         dana = html.split("Data steward")[1].split("</li>")[0]
-        for part in ("<b>3</b> tools", "<b>2</b> runs", "<b>1</b> finished", "<b>1</b> in progress"):
+        for part in (
+            "<b>3</b> tools",
+            "<b>2</b> runs",
+            "<b>1</b> finished",
+            "<b>1</b> in progress",
+        ):
             assert part in dana
         assert "Hank" not in html
 
@@ -52,7 +59,9 @@ class TestTheList:
         assert "<b>0</b> runs" in read_page(world.client("viewer"), "/employees/")
         assert "<dt>Runs</dt><dd>0</dd>" in read_profile(world)
 
-    def test_counts_only_the_newest_runs(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_counts_only_the_newest_runs(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(employees, "MAX_COUNTED", 2)
         for _ in range(3):
             world.run(RunStatus.SUCCEEDED)
@@ -70,7 +79,9 @@ class TestTheList:
         assert "Worker 64" in read_page(client, "/employees/?q=job+64")
         assert "No employee matches" in read_page(client, "/employees/?q=nobody")
 
-    def test_needs_a_constant_number_of_queries(self, world: World, django_assert_max_num_queries: Any) -> None:
+    def test_needs_a_constant_number_of_queries(
+        self, world: World, django_assert_max_num_queries: Any
+    ) -> None:
         for number in range(20):
             create_employee(world, f"Worker {number}")
         client = world.client("viewer")
@@ -83,9 +94,9 @@ class TestTheProfile:
     def test_lists_allowed_tools_by_category_with_their_level(self, world: World) -> None:
         html = read_profile(world)
         tools = html.split('id="tools-head"')[1].split("</section>")[0]
-        assert [tools.index(part) for part in (SEARCH, "data.updateRecord", "data.bulkDelete")] == sorted(
+        assert [
             tools.index(part) for part in (SEARCH, "data.updateRecord", "data.bulkDelete")
-        )
+        ] == sorted(tools.index(part) for part in (SEARCH, "data.updateRecord", "data.bulkDelete"))
         for level in ("read", "write", "destructive"):
             assert f'class="level {level}"' in tools
         assert "data.createRecord" not in tools
@@ -119,7 +130,9 @@ class TestTheProfile:
         for outcome, seconds in endings:
             status = RunStatus.SUCCEEDED if outcome else RunStatus.FAILED
             run = world.run(status, input_tokens=100, output_tokens=50, outcome=outcome)
-            Run.objects.filter(pk=run.pk).update(started_at=Now(), finished_at=Now() + timedelta(seconds=seconds))
+            Run.objects.filter(pk=run.pk).update(
+                started_at=Now(), finished_at=Now() + timedelta(seconds=seconds)
+            )
         world.card()
         html = read_profile(world)
         assert "Hit the pass limit" not in html
@@ -135,7 +148,9 @@ class TestTheProfile:
             assert part in html
         assert f'<a href="/approvals/?employee={world.employee.pk}">1</a>' in html
 
-    @pytest.mark.parametrize("name", ["../x/y", "a b/c?d=1#e", "\n", "--><script>hacked()</script>", "gone.tool"])
+    @pytest.mark.parametrize(
+        "name", ["../x/y", "a b/c?d=1#e", "\n", "--><script>hacked()</script>", "gone.tool"]
+    )
     def test_does_not_link_a_tool_that_is_not_installed(self, world: World, name: str) -> None:
         for tool in (name, SEARCH):
             count_calls(world.employee, tool, failed=1)
@@ -160,7 +175,9 @@ class TestTheProfile:
         count_calls(world.employee, SEARCH, succeeded=30, within_50=30, slowest_ms=40)
         count_calls(world.employee, "gone.tool", days_ago=2, failed=1)
         count_calls(world.others_employee, UPDATE, days_ago=4, succeeded=7)
-        count_passes(world.employee, passes=3, input_tokens=1200, output_tokens=90, cost_micros=40_000)
+        count_passes(
+            world.employee, passes=3, input_tokens=1200, output_tokens=90, cost_micros=40_000
+        )
         html = read_profile(world).split('id="activity-head"')[1].split("</section>")[0]
         for part in (
             "31, 97% succeeded",
@@ -182,7 +199,9 @@ class TestTheProfile:
         assert change in read_profile(world, "admin")
         assert change not in read_profile(world, "operator")
 
-    def test_needs_a_constant_number_of_queries(self, world: World, django_assert_max_num_queries: Any) -> None:
+    def test_needs_a_constant_number_of_queries(
+        self, world: World, django_assert_max_num_queries: Any
+    ) -> None:
         for _ in range(15):
             world.run(RunStatus.SUCCEEDED)
         read_profile(world)
@@ -191,4 +210,6 @@ class TestTheProfile:
             read_page(client, f"/employees/{world.employee.pk}/")
 
     def test_returns_404_for_an_employee_of_another_organization(self, world: World) -> None:
-        assert world.client("admin").get(f"/employees/{world.others_employee.pk}/").status_code == 404
+        assert (
+            world.client("admin").get(f"/employees/{world.others_employee.pk}/").status_code == 404
+        )

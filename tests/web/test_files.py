@@ -1,4 +1,5 @@
-"""Files: the list, uploads with a report, downloads as attachments, and confirmed deletions, each by role."""
+"""Files: the list, uploads with a report, downloads as attachments, and confirmed deletions, each
+by role."""
 
 from __future__ import annotations
 
@@ -84,7 +85,9 @@ def delete(client: Client, path: str) -> Any:
 
 
 @pytest.mark.parametrize("username", ["viewer", "operator", "approver", "admin"])
-def test_every_role_sees_the_files_and_its_own_actions(world: World, folder: Path, username: str) -> None:
+def test_every_role_sees_the_files_and_its_own_actions(
+    world: World, folder: Path, username: str
+) -> None:
     html = read_files(world.client(username), "?folder=reports")
     assert 'href="/files/download/reports/a%20b.txt" download' in html
     assert ("Upload files" in html) is (username != "viewer")
@@ -134,10 +137,17 @@ def test_a_name_is_escaped(world: World, folder: Path) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["?folder=reports", "download/reports/a%20b.txt", "?folder=../{acme}", "download/../{acme}/reports/a%20b.txt"],
+    [
+        "?folder=reports",
+        "download/reports/a%20b.txt",
+        "?folder=../{acme}",
+        "download/../{acme}/reports/a%20b.txt",
+    ],
 )
 def test_files_of_another_organization_return_404(world: World, folder: Path, path: str) -> None:
-    assert world.client("outsider").get(f"/files/{path.format(acme=world.acme.pk)}").status_code == 404
+    assert (
+        world.client("outsider").get(f"/files/{path.format(acme=world.acme.pk)}").status_code == 404
+    )
 
 
 @pytest.mark.parametrize("group", GROUPS)
@@ -146,8 +156,12 @@ def test_a_hostile_path_is_refused(world: World, folder: Path, group: str) -> No
     for given in filter(None, GROUPS[group]):
         path = given.encode("utf-8", "replace").decode()
         assert client.get("/files/", {"folder": path}).status_code == 404, path
-        assert client.get(f"/files/download/{quote(path)}").status_code in NOT_FOUND_OR_REDIRECTED, path
-        assert client.post(f"/files/delete/{quote(path)}").status_code in NOT_FOUND_OR_REDIRECTED, path
+        assert (
+            client.get(f"/files/download/{quote(path)}").status_code in NOT_FOUND_OR_REDIRECTED
+        ), path
+        assert client.post(f"/files/delete/{quote(path)}").status_code in NOT_FOUND_OR_REDIRECTED, (
+            path
+        )
         assert upload(client, ("new.txt", b"x"), folder=path).status_code == 422, path
     assert [one.name for one in folder.iterdir()] == ["reports"]
     assert not AuditEntry.objects.exists()
@@ -156,9 +170,13 @@ def test_a_hostile_path_is_refused(world: World, folder: Path, group: str) -> No
 # Upload
 
 
-def test_an_upload_is_reported_for_each_file_and_recorded_in_the_audit(world: World, folder: Path) -> None:
+def test_an_upload_is_reported_for_each_file_and_recorded_in_the_audit(
+    world: World, folder: Path
+) -> None:
     client = world.client("operator")
-    response = upload(client, ("one.txt", b"1"), ("nul.txt", b"2"), ("a b.txt", b"3"), folder="reports")
+    response = upload(
+        client, ("one.txt", b"1"), ("nul.txt", b"2"), ("a b.txt", b"3"), folder="reports"
+    )
     assert (response.status_code, response["Location"]) == (302, "/files/?folder=reports")
     html = read_files(client, "?folder=reports")
     assert "one.txt was uploaded." in html
@@ -168,7 +186,11 @@ def test_an_upload_is_reported_for_each_file_and_recorded_in_the_audit(world: Wo
     assert (folder / "reports" / "one.txt").read_bytes() == b"1"
     assert (folder / "reports" / "a b.txt").read_text() == "Hello"
     entry = AuditEntry.objects.get()
-    assert (entry.actor, entry.action, entry.subject) == ("user:operator", "file_uploaded", "file:reports/one.txt")
+    assert (entry.actor, entry.action, entry.subject) == (
+        "user:operator",
+        "file_uploaded",
+        "file:reports/one.txt",
+    )
     assert (entry.payload["size"], len(entry.payload["sha256"])) == (1, 64)
     assert verify(world.acme.pk) == []
 
@@ -192,13 +214,19 @@ def test_a_viewer_cannot_upload(world: World, folder: Path) -> None:
 
 
 def test_an_upload_without_a_file_is_refused(world: World, folder: Path) -> None:
-    response = world.client("operator").post("/files/upload/", {"folder": "reports", "files": "no file"})
+    response = world.client("operator").post(
+        "/files/upload/", {"folder": "reports", "files": "no file"}
+    )
     assert response.status_code == 422
     assert "Choose at least one file." in response.content.decode()
 
 
-@pytest.mark.parametrize("name", ["../../evil.txt", "..\\..\\evil.txt", "/etc/evil.txt", "C:\\evil.txt"])
-def test_only_the_last_part_of_an_uploaded_name_is_used(world: World, folder: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["../../evil.txt", "..\\..\\evil.txt", "/etc/evil.txt", "C:\\evil.txt"]
+)
+def test_only_the_last_part_of_an_uploaded_name_is_used(
+    world: World, folder: Path, name: str
+) -> None:
     assert upload(world.client("operator"), (name, b"x")).status_code in {302, 422}
     found = {one.name for one in folder.parent.parent.rglob("*.txt")}
     assert found <= {"a b.txt", "evil.txt"}
@@ -211,7 +239,10 @@ def test_a_file_that_is_too_large_is_refused_and_leaves_no_trace(
     monkeypatch.setattr(changes, "LARGEST_FILE", 1_000_000)
     response = upload(world.client("operator"), ("big.bin", b"x" * 1_000_001))
     assert response.status_code == 422
-    assert "<b>big.bin</b> was not uploaded: The file is larger than 1 MB." in response.content.decode()
+    assert (
+        "<b>big.bin</b> was not uploaded: The file is larger than 1 MB."
+        in response.content.decode()
+    )
     assert [one.name for one in folder.iterdir()] == ["reports"]
     assert not AuditEntry.objects.exists()
 
@@ -230,7 +261,9 @@ def test_the_connection_is_released_before_waiting_for_other_writers(
 ) -> None:
     acts: list[str] = []
     monkeypatch.setattr(views, "release_connection", lambda: acts.append("release"))
-    acting: dict[str, Any] = {name: lambda *_, name=name: acts.append(name) for name in ("write_file", "delete_files")}
+    acting: dict[str, Any] = {
+        name: lambda *_, name=name: acts.append(name) for name in ("write_file", "delete_files")
+    }
     store = replace(FILE_STORE.get(), **acting)
     monkeypatch.setattr(FILE_STORE, "get", lambda: store)
     upload(world.client("operator"), ("x.txt", b"x"), ("y.txt", b"y"))
@@ -278,7 +311,11 @@ def test_a_deletion_needs_confirmation_and_is_in_the_audit(world: World, folder:
     assert delete(client, "reports").status_code == 302
     assert not (folder / "reports").exists()
     entry = AuditEntry.objects.get()
-    assert (entry.actor, entry.action, entry.subject) == ("user:approver", "file_deleted", "file:reports")
+    assert (entry.actor, entry.action, entry.subject) == (
+        "user:approver",
+        "file_deleted",
+        "file:reports",
+    )
     assert entry.payload == {"path": "reports", "files": 1, "paths": ["reports/a b.txt"]}
 
 
@@ -286,7 +323,10 @@ def test_a_folder_that_remains_is_not_reported_as_deleted(world: World, folder: 
     (folder / "reports" / "link").symlink_to(folder)
     client = world.client("approver")
     assert delete(client, "reports").status_code == 302
-    assert "The files in reports were deleted. The folder was kept because it is not empty." in read_files(client)
+    assert (
+        "The files in reports were deleted. The folder was kept because it is not empty."
+        in read_files(client)
+    )
     again = client.post("/files/delete/reports")
     assert again.status_code == 409
     assert "it contains only entries that cannot be deleted" in again.content.decode()
@@ -307,7 +347,9 @@ def test_an_outdated_confirmation_deletes_nothing(world: World, folder: Path) ->
 
 @pytest.mark.parametrize("username", ["viewer", "operator"])
 def test_deletion_requires_the_approver_role(world: World, folder: Path, username: str) -> None:
-    assert world.client(username).post("/files/delete/reports", {"confirmed": "x"}).status_code == 403
+    assert (
+        world.client(username).post("/files/delete/reports", {"confirmed": "x"}).status_code == 403
+    )
     assert (folder / "reports").exists()
 
 

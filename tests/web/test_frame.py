@@ -1,4 +1,5 @@
-"""The frame of every page: the theme, the pages and keys that a role has, and the search for everything."""
+"""The frame of every page: the theme, the pages and keys that a role has, and the search for
+everything."""
 
 from __future__ import annotations
 
@@ -48,7 +49,9 @@ def find_set_names(node: nodes.Node) -> list[str]:
 def hits(client: Client, query: str) -> list[tuple[str, str]]:
     """Return the address and name of each hit."""
     html = client.get("/search/", {"q": query, "palette": "1"}).content.decode()
-    found = re.findall(r'<a href="([^"]+)" role="option".*?<span class="hit">(.*?)</span>', html, re.DOTALL)
+    found = re.findall(
+        r'<a href="([^"]+)" role="option".*?<span class="hit">(.*?)</span>', html, re.DOTALL
+    )
     return [(unescape(address), re.sub("<[^>]+>", "", unescape(name))) for address, name in found]
 
 
@@ -66,7 +69,9 @@ class TestTheTheme:
     @pytest.mark.parametrize("theme", ["light", "dark"])
     def test_chosen_by_the_form_applies_to_the_next_page(self, world: World, theme: str) -> None:
         client = world.client("viewer")
-        response = client.post("/theme/", {"theme": theme}, headers={"referer": "http://testserver/runs/"})
+        response = client.post(
+            "/theme/", {"theme": theme}, headers={"referer": "http://testserver/runs/"}
+        )
         assert response["Location"] == "/runs/"
         html = client.get("/runs/").content.decode()
         assert f'<html lang="en" data-theme="{theme}">' in html
@@ -95,7 +100,8 @@ class TestTheMenu:
 
 
 class TestTemplateNames:
-    """A name that the frame sets hides the one that a view passes, so neither may use those of the other."""
+    """A name that the frame sets hides the one that a view passes, so neither may use those of the
+    other."""
 
     def test_set_by_the_base_template_start_with_frame(self) -> None:
         source = (ASSETS_DIR / "templates" / "base.html").read_text()
@@ -104,8 +110,12 @@ class TestTemplateNames:
         assert len(names) >= 4
         assert [name for name in names if not name.startswith("frame_")] == []
 
-    @pytest.mark.parametrize("name", ["pending_cards", "member", "presence", "messages", "frame_waiting"])
-    def test_reserved_for_the_frame_are_refused_from_a_view(self, world: World, rf: RequestFactory, name: str) -> None:
+    @pytest.mark.parametrize(
+        "name", ["pending_cards", "member", "presence", "messages", "frame_waiting"]
+    )
+    def test_reserved_for_the_frame_are_refused_from_a_view(
+        self, world: World, rf: RequestFactory, name: str
+    ) -> None:
         request = rf.get("/")
         request.user = world.users["viewer"]
         request.session = SessionStore()
@@ -127,9 +137,14 @@ class TestTemplateNames:
 class TestTheSearch:
     def test_finds_every_page_that_needs_no_choice(self, world: World) -> None:
         """An empty query lists all pages and actions."""
-        found = {address.partition("?")[0].partition("#")[0] for address, _ in hits(world.client("admin"), "")}
+        found = {
+            address.partition("?")[0].partition("#")[0]
+            for address, _ in hits(world.client("admin"), "")
+        }
         pages = {
-            f"/{pattern.pattern}" for pattern in urlpatterns if "<" not in str(pattern.pattern) and pattern.name in READ
+            f"/{pattern.pattern}"
+            for pattern in urlpatterns
+            if "<" not in str(pattern.pattern) and pattern.name in READ
         }
         assert pages - found == NOT_LISTED
 
@@ -147,13 +162,19 @@ class TestTheSearch:
             ("groups of people", "Approver groups"),
         ],
     )
-    def test_finds_settings_and_actions_by_their_words(self, world: World, query: str, name: str) -> None:
+    def test_finds_settings_and_actions_by_their_words(
+        self, world: World, query: str, name: str
+    ) -> None:
         User.objects.filter(username="admin").update(is_staff=True, is_superuser=True)
         assert name in [found for _, found in hits(world.client("admin"), query)]
 
     def test_offers_only_the_other_organizations_of_the_member(self, world: World) -> None:
-        Membership.objects.create(organization=world.globex, user=world.users["viewer"], role=Role.VIEWER)
-        assert "Switch to Globex" in [name for _, name in hits(world.client("viewer"), "switch globex")]
+        Membership.objects.create(
+            organization=world.globex, user=world.users["viewer"], role=Role.VIEWER
+        )
+        assert "Switch to Globex" in [
+            name for _, name in hits(world.client("viewer"), "switch globex")
+        ]
         assert hits(world.client("approver"), "switch globex") == []
 
     def test_hides_settings_from_people_who_cannot_open_them(self, world: World) -> None:
@@ -162,7 +183,9 @@ class TestTheSearch:
             assert not any(address.startswith("/admin/") for address in found)
 
     @pytest.mark.parametrize("query", ["{}", "#{}", "card {}", "Card #{}"])
-    def test_finds_a_card_by_its_number_only_in_its_organization(self, world: World, query: str) -> None:
+    def test_finds_a_card_by_its_number_only_in_its_organization(
+        self, world: World, query: str
+    ) -> None:
         card = world.card()
         address = f"/approvals/{card.pk}/"
         assert address in dict(hits(world.client("viewer"), query.format(card.pk)))
@@ -173,7 +196,9 @@ class TestTheSearch:
         "The search finds every page, settings, tools and cards by number; the exact name of a tool comes first",
         "agents/web/frame/finding.py",
     )
-    @pytest.mark.parametrize("name", ["data.getRecordDetail", "data.searchRecords", "data.getStats"])
+    @pytest.mark.parametrize(
+        "name", ["data.getRecordDetail", "data.searchRecords", "data.getStats"]
+    )
     def test_puts_the_exact_name_of_a_tool_first_everywhere(self, world: World, name: str) -> None:
         client = world.client("viewer")
         assert hits(client, name)[0][0] == f"/tools/{name}/"
@@ -183,15 +208,22 @@ class TestTheSearch:
         assert client.get("/tools/no.such/").status_code == 404
 
     @pytest.mark.parametrize("name", ["analysis.scoreRecord", "data.updateRecord"])
-    def test_puts_the_exact_title_of_a_tool_before_tools_that_contain_its_words(self, world: World, name: str) -> None:
+    def test_puts_the_exact_title_of_a_tool_before_tools_that_contain_its_words(
+        self, world: World, name: str
+    ) -> None:
         tool = get_installed_toolbox().get_tool(name)
         assert tool is not None
-        found = [address for address, _ in hits(world.client("viewer"), tool.title) if address.startswith("/tools/")]
+        found = [
+            address
+            for address, _ in hits(world.client("viewer"), tool.title)
+            if address.startswith("/tools/")
+        ]
         assert len(found) > 1
         assert found[0] == f"/tools/{name}/"
 
     @pytest.mark.parametrize(
-        ("query", "first"), [("data.getStats", "Tools"), ("DATA.GETSTATS", "Tools"), ("getStats", "Settings")]
+        ("query", "first"),
+        [("data.getStats", "Tools"), ("DATA.GETSTATS", "Tools"), ("getStats", "Settings")],
     )
     def test_puts_the_exact_name_of_a_tool_before_settings_that_mention_it(
         self, world: World, query: str, first: str
@@ -211,7 +243,11 @@ class TestTheSearch:
             assert found[1:] == list(tools[:-1]), "the others keep their order"
 
     def test_sends_an_action_that_needs_no_page(self, world: World) -> None:
-        html = world.client("viewer").get("/search/", {"q": "log out", "palette": "1"}).content.decode()
+        html = (
+            world.client("viewer")
+            .get("/search/", {"q": "log out", "palette": "1"})
+            .content.decode()
+        )
         assert re.search(r'href="/logout/" role="option"[^>]*data-post=""', html)
         page = world.client("viewer").get("/search/", {"q": "theme: dark"}).content.decode()
         assert '<input type="hidden" name="theme" value="dark">' in page
@@ -229,7 +265,11 @@ class TestTheSearch:
         client = world.client("viewer")
         assert (f"/records/{world.records[0].pk}/", "Acme Corp") in hits(client, "acme co")
         assert (f"/employees/{world.employee.pk}/", "Dana") in hits(client, "DANA")
-        assert hits(client, "cellar") == hits(client, "sweep") == [(f"/runs/{run.pk}/", "Tidy the cellar")]
+        assert (
+            hits(client, "cellar")
+            == hits(client, "sweep")
+            == [(f"/runs/{run.pk}/", "Tidy the cellar")]
+        )
         assert (f"/runs/{run.pk}/", "Tidy the cellar") in hits(client, f"#{run.pk}")
         assert (f"/runs/{run.pk}/", "Tidy the cellar") in hits(client, str(run.pk))
 
@@ -248,11 +288,15 @@ class TestTheSearch:
         for number in range(8):
             Record.objects.create(organization=world.acme, name=f"Zebra {number}")
         assert len(hits(world.client("viewer"), "zebra")) == finding.MAX_HITS
-        response = world.client("viewer").get("/search/", {"q": "nothing of the kind", "palette": "1"})
+        response = world.client("viewer").get(
+            "/search/", {"q": "nothing of the kind", "palette": "1"}
+        )
         assert "Nothing found." in response.content.decode()
 
     @feature("Pages", "The search reads a bounded number of rows", "agents/web/frame/finding.py")
-    def test_reads_a_bounded_number_of_rows(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_reads_a_bounded_number_of_rows(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """The newest are scanned; an exact name is found however old it is."""
         monkeypatch.setattr(finding, "MAX_SCANNED_RECORDS", 3)
         old = Record.objects.create(organization=world.acme, name="Old Mill")
@@ -274,10 +318,14 @@ class TestTheSearch:
         assert len(many) == len(few) <= 8
 
     def test_shows_hostile_names_as_text(self, world: World) -> None:
-        Record.objects.create(organization=world.acme, name='<img src=x onerror="alert(1)">\u202egnp.exe')
+        Record.objects.create(
+            organization=world.acme, name='<img src=x onerror="alert(1)">\u202egnp.exe'
+        )
         Employee.objects.filter(pk=world.employee.pk).update(name="<b>onerror</b>")
         for extra in ({}, {"palette": "1"}):
-            html = world.client("viewer").get("/search/", {"q": "onerror", **extra}).content.decode()
+            html = (
+                world.client("viewer").get("/search/", {"q": "onerror", **extra}).content.decode()
+            )
             assert "<img" not in html
             assert "<b>onerror" not in html
             assert "\u202e" not in html

@@ -1,4 +1,5 @@
-"""A standing grant that leaves calls to people for now names the rule responsible, on its page and over REST."""
+"""A standing grant that leaves calls to people for now names the rule responsible, on its page and
+over REST."""
 
 from __future__ import annotations
 
@@ -31,14 +32,17 @@ class TestThePauseOfAGrant:
         """Make a standing grant for this run only."""
         terms = (Condition("record_id", Rule.EQUALS, "0"),)
         return make_grant(
-            world.member("approver"), ProposedGrant(UPDATE, world.employee.pk, run.pk, ("record_id",), terms)
+            world.member("approver"),
+            ProposedGrant(UPDATE, world.employee.pk, run.pk, ("record_id",), terms),
         )
 
     def read_both(self, world: World) -> tuple[str, list[tuple[str, str]]]:
         """Return the page, and the status and the pause of each grant over REST."""
         client = world.client("approver")
         items = client.get("/api/standing_grants").json()["items"]
-        return read_page(client, "/grants/"), [(each["status"], each["paused_because"]) for each in items]
+        return read_page(client, "/grants/"), [
+            (each["status"], each["paused_because"]) for each in items
+        ]
 
     def test_is_explained_only_under_the_two_person_rule(self, world: World) -> None:
         world.standing_grant()
@@ -52,7 +56,9 @@ class TestThePauseOfAGrant:
         assert "In force" in page
         assert states == [("active", says)]
 
-    def test_is_total_under_an_approval_rule_that_the_creator_alone_does_not_meet(self, world: World) -> None:
+    def test_is_total_under_an_approval_rule_that_the_creator_alone_does_not_meet(
+        self, world: World
+    ) -> None:
         world.standing_grant()
         rule = ApprovalRule.objects.create(organization=world.acme, name="Two for all", needed=2)
         says = "Approval rule “Two for all”: approver could not decide these calls alone."

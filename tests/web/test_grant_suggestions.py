@@ -1,4 +1,5 @@
-"""Suggested standing grants: five careful approvals of one shape suggest one, and a single denial withdraws it."""
+"""Suggested standing grants: five careful approvals of one shape suggest one, and a single denial
+withdraws it."""
 
 from __future__ import annotations
 
@@ -45,7 +46,9 @@ def deny(world: World, phone: str, days_ago: int = 0, **changes: str) -> Approva
     params = change(world.records[0], phone)
     params["changes"] |= changes
     card = waiting_card(world, **params)
-    Approval.objects.filter(pk=card.pk).update(requested_at=F("requested_at") - timedelta(days=days_ago))
+    Approval.objects.filter(pk=card.pk).update(
+        requested_at=F("requested_at") - timedelta(days=days_ago)
+    )
     decide(world, card, ApprovalStatus.DENIED)
     return card
 
@@ -59,7 +62,9 @@ def test_five_approvals_suggest_the_narrowest_grant(world: World) -> None:
     card = approve_five(world)[-1]
     client = world.client("approver")
     assert "People approved 5 calls like these" in read_page(client, "/grants/")
-    assert "People approved 5 calls like these" in read_page(client, f"/employees/{world.employee.pk}/trust/")
+    assert "People approved 5 calls like these" in read_page(
+        client, f"/employees/{world.employee.pk}/trust/"
+    )
     values = read_inputs(read_page(client, f"/grants/new/?card={card.pk}&suggested=1"))
     assert (values["rule.record_id"], values["rule.changes.phone"]) == ("equals", "one_of")
 
@@ -106,7 +111,9 @@ class TestADenialWithdrawsTheSuggestion:
         deny(world, PHONES[0])
         assert find_counts(world) == []
 
-    def test_even_before_more_decisions_than_are_read(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_even_before_more_decisions_than_are_read(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         deny(world, PHONES[0])
         approve_five(world)
         monkeypatch.setattr(suggestions, "MAX_READ", 5)
@@ -122,7 +129,9 @@ class TestADenialWithdrawsTheSuggestion:
     def test_only_for_its_own_employee(self, world: World) -> None:
         approve_five(world)
         denied = deny(world, PHONES[0])
-        robin = Employee.objects.create(organization=world.acme, name="Robin", provider=world.employee.provider)
+        robin = Employee.objects.create(
+            organization=world.acme, name="Robin", provider=world.employee.provider
+        )
         Run.objects.filter(pk=denied.run_id).update(employee=robin)
         assert find_counts(world) == [5]
 
@@ -136,7 +145,9 @@ class TestADenialWithdrawsTheSuggestion:
 class TestTheTimeOfADecision:
     def test_begins_with_the_preceding_decision_of_the_person(self, world: World) -> None:
         cards = approve_five(world, seconds=1)
-        Approval.objects.filter(pk=cards[0].pk).update(requested_at=F("requested_at") - timedelta(seconds=9))
+        Approval.objects.filter(pk=cards[0].pk).update(
+            requested_at=F("requested_at") - timedelta(seconds=9)
+        )
         assert find_counts(world) == []
 
     def test_does_not_begin_with_an_approval_by_their_standing_grant(self, world: World) -> None:
@@ -162,7 +173,9 @@ class TestAGrantForTheSameCalls:
         answer(world, grant)
         assert find_counts(world) == [5]
 
-    def test_does_not_count_as_in_force_once_it_is_used_up(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_does_not_count_as_in_force_once_it_is_used_up(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(making, "MAX_IN_FORCE", 1)
         approve_five(world)
         grant = self.cover(world)

@@ -1,4 +1,5 @@
-"""The pages of standing grants: made from a card in sentences, checked against the past, listed and revoked."""
+"""The pages of standing grants: made from a card in sentences, checked against the past, listed and
+revoked."""
 
 from __future__ import annotations
 
@@ -38,8 +39,14 @@ def test_a_card_becomes_a_grant_in_two_clicks(world: World) -> None:
     response = client.post(f"/grants/new/?card={card.pk}", read_inputs(page))
     assert response.status_code == 302, response.content
     made = StandingGrant.objects.get()
-    assert (made.tool, made.employee_id, made.made_by) == (UPDATE, world.employee.pk, world.users["approver"])
-    assert {each["param"]: each["rule"] for each in made.conditions} == dict.fromkeys(made.params, "equals")
+    assert (made.tool, made.employee_id, made.made_by) == (
+        UPDATE,
+        world.employee.pk,
+        world.users["approver"],
+    )
+    assert {each["param"]: each["rule"] for each in made.conditions} == dict.fromkeys(
+        made.params, "equals"
+    )
     listed = read_page(client, "/grants/")
     assert "In force" in listed
     assert "0 of 20 used, 20 left" in listed
@@ -112,22 +119,39 @@ def test_denied_cards_that_the_grant_would_have_approved_are_listed(world: World
         ({"rule.record_id": "magic"}, "choose a condition"),
         ({"rule.record_id": "range", "least.record_id": "ten"}, "is not a number"),
         ({"rule.record_id": "range"}, "enter the lowest number, the highest, or both"),
-        ({"rule.record_id": "one_of", "value.record_id": ""}, "give a list with at least one value"),
-        ({"rule.changes.phone": "any"}, "names a recipient, a destination or an amount, so it needs a condition"),
+        (
+            {"rule.record_id": "one_of", "value.record_id": ""},
+            "give a list with at least one value",
+        ),
+        (
+            {"rule.changes.phone": "any"},
+            "names a recipient, a destination or an amount, so it needs a condition",
+        ),
         ({"path": ["nothing"], "rule.nothing": "equals"}, "It has: changes, record_id"),
-        ({"path": ["changes.phoen"], "rule.changes.phoen": "equals"}, "changes has: archived, attributes, category"),
+        (
+            {"path": ["changes.phoen"], "rule.changes.phoen": "equals"},
+            "changes has: archived, attributes, category",
+        ),
         ({"path": ["record_id.x"], "rule.record_id.x": "equals"}, "record_id has: none"),
         ({"rule.record_id": "range", "least.record_id": "NaN"}, "'NaN' is not a number"),
         ({"rule.record_id": "range", "most.record_id": "-Infinity"}, "'-Infinity' is not a number"),
         ({"rule.record_id": "range", "most.record_id": "1e999"}, "'1e999' is not a number"),
         ({"kind.record_id": "json", "value.record_id": "[1e999]"}, "is not JSON, such as 12"),
-        ({"kind.record_id": "json", "value.record_id": "[" * 470 + "]" * 470}, "is not JSON, such as 12"),
-        ({"kind.record_id": "json", "value.record_id": '{"a":' * 800 + "1" + "}" * 800}, "is not JSON, such as 12"),
+        (
+            {"kind.record_id": "json", "value.record_id": "[" * 470 + "]" * 470},
+            "is not JSON, such as 12",
+        ),
+        (
+            {"kind.record_id": "json", "value.record_id": '{"a":' * 800 + "1" + "}" * 800},
+            "is not JSON, such as 12",
+        ),
         ({"rule.record_id": "range", "least.record_id": "[" * 800 + "]" * 800}, "is not a number"),
         ({"tool": "data.nothing"}, "There is no tool"),
     ],
 )
-def test_invalid_input_is_explained_and_kept(world: World, changes: dict[str, Any], says: str) -> None:
+def test_invalid_input_is_explained_and_kept(
+    world: World, changes: dict[str, Any], says: str
+) -> None:
     card, client = waiting_card(world), world.client("approver")
     address = f"/grants/new/?card={card.pk}"
     values = {**read_inputs(read_page(client, address)), **changes}
@@ -153,7 +177,10 @@ SCORE = {"rule.changes.score": "equals", "kind.changes.score": "json", "value.ch
     [
         ({"rule.record_id": "any"} | dict.fromkeys(CHANGES, "any"), "There is no condition"),
         (RANGE, "Nothing can match: the conditions on record_id contradict each other."),
-        ({**RANGE, "most.record_id": ""}, "record_id is a text, which the condition on it never allows."),
+        (
+            {**RANGE, "most.record_id": ""},
+            "record_id is a text, which the condition on it never allows.",
+        ),
         (NUMBER, "record_id is a text, which the condition on it never allows."),
         ({**SCORE, "rule.changes.score": "prefix"}, "changes.score is a whole number, which"),
         ({**SCORE, "value.changes.score": '"5"'}, "changes.score is a whole number, which"),
@@ -175,11 +202,15 @@ SCORE = {"rule.changes.score": "equals", "kind.changes.score": "json", "value.ch
         ({"rule.record_id": "prefix"}, ""),
     ],
 )
-def test_a_grant_that_matches_everything_or_nothing_says_so(world: World, changes: dict[str, Any], says: str) -> None:
+def test_a_grant_that_matches_everything_or_nothing_says_so(
+    world: World, changes: dict[str, Any], says: str
+) -> None:
     params = {"record_id": str(world.records[0].pk), "changes": {"notes": "Call", "score": 5}}
     card, client = waiting_card(world, **params), world.client("approver")
     address = f"/grants/new/?card={card.pk}"
-    response = client.post(address, {**read_inputs(read_page(client, address)), **changes, "look": "1"})
+    response = client.post(
+        address, {**read_inputs(read_page(client, address)), **changes, "look": "1"}
+    )
     page = response.content.decode()
     assert 'id="preview"' in page
     assert says in page
@@ -190,7 +221,11 @@ def test_a_param_with_a_default_is_in_every_call(world: World) -> None:
     client = world.client("approver")
     address = f"/grants/new/?tool=data.createRecord&employee={world.employee.pk}"
     values = read_inputs(read_page(client, address))
-    assert (values["rule.status"], values["value.status"], values["rule.region"]) == ("equals", "active", "absent")
+    assert (values["rule.status"], values["value.status"], values["rule.region"]) == (
+        "equals",
+        "active",
+        "absent",
+    )
     response = client.post(address, {**values, "rule.status": "absent", "look": "1"})
     assert "every call has the parameter status" in response.content.decode()
 
@@ -204,7 +239,9 @@ def test_an_open_object_can_have_any_param(world: World) -> None:
 
 
 def test_an_empty_form_names_the_params_of_objects(world: World) -> None:
-    page = read_page(world.client("approver"), f"/grants/new/?tool={UPDATE}&employee={world.employee.pk}")
+    page = read_page(
+        world.client("approver"), f"/grants/new/?tool={UPDATE}&employee={world.employee.pk}"
+    )
     values = read_inputs(page)
     assert "changes.phone" in values["path"]
     assert "changes" not in values["path"]
@@ -217,7 +254,9 @@ def test_hostile_values_stay_text_in_the_form_and_in_its_preview(world: World) -
     page = read_page(world.client("approver"), f"/grants/new/?card={card.pk}")
     assert "<script>alert" not in page
     assert "&lt;script&gt;alert(1)" in page
-    response = world.client("approver").post(f"/grants/new/?card={card.pk}", {"tool": evil, "path": evil, "look": "1"})
+    response = world.client("approver").post(
+        f"/grants/new/?card={card.pk}", {"tool": evil, "path": evil, "look": "1"}
+    )
     assert "<script>alert" not in response.content.decode()
 
 
@@ -261,8 +300,14 @@ class TestGrantsOverRest:
         response = post(client, "/api/standing_grants", self.terms(world))
         assert response.status_code == 201, response.content
         made = response.json()
-        assert (made["status"], made["used"], made["free_params"]) == ("active", 0, ["changes.notes"])
-        assert [each["id"] for each in client.get("/api/standing_grants").json()["items"]] == [made["id"]]
+        assert (made["status"], made["used"], made["free_params"]) == (
+            "active",
+            0,
+            ["changes.notes"],
+        )
+        assert [each["id"] for each in client.get("/api/standing_grants").json()["items"]] == [
+            made["id"]
+        ]
         revoked = post(client, f"/api/standing_grants/{made['id']}/revoke").json()
         assert revoked["status"] == "revoked"
 
@@ -278,20 +323,31 @@ class TestGrantsOverRest:
 
     def test_are_created_separately_for_requests_without_id(self, world: World) -> None:
         for _ in range(2):
-            assert post(world.client("approver"), "/api/standing_grants", self.terms(world)).status_code == 201
+            assert (
+                post(
+                    world.client("approver"), "/api/standing_grants", self.terms(world)
+                ).status_code
+                == 201
+            )
         assert StandingGrant.objects.count() == 2
 
     def test_are_bound_by_their_request_id_to_the_terms_of_one_person(self, world: World) -> None:
         terms = self.terms(world) | {"client_grant_id": "g-1"}
         post(world.client("approver"), "/api/standing_grants", terms)
-        for changed in ({"max_uses": 4}, {"lifetime_s": 61}, {"free_params": ["changes.notes", "changes.domain"]}):
+        for changed in (
+            {"max_uses": 4},
+            {"lifetime_s": 61},
+            {"free_params": ["changes.notes", "changes.domain"]},
+        ):
             response = post(world.client("approver"), "/api/standing_grants", terms | changed)
             assert (response.status_code, response.json()["code"]) == (409, "conflict"), changed
         assert post(world.client("admin"), "/api/standing_grants", terms).status_code == 201
 
     def test_cannot_be_created_with_a_token(self, world: World) -> None:
         _, token = issue_token(world.member("approver"), "script")
-        response = post(Client(), "/api/standing_grants", self.terms(world), authorization=f"Bearer {token}")
+        response = post(
+            Client(), "/api/standing_grants", self.terms(world), authorization=f"Bearer {token}"
+        )
         assert response.status_code == 403
         assert not list_grants(world.acme.pk).exists()
 
@@ -299,27 +355,41 @@ class TestGrantsOverRest:
         ("changes", "says"),
         [
             ({"free_params": []}, "every call has the parameter changes"),
-            ({"conditions": [{"param": "record_id", "rule": "equals", "value": 1}]}, "record_id is a text"),
+            (
+                {"conditions": [{"param": "record_id", "rule": "equals", "value": 1}]},
+                "record_id is a text",
+            ),
             ({"free_params": ["changes.nots"]}, "changes has: archived, attributes"),
         ],
     )
-    def test_that_match_nothing_are_refused(self, world: World, changes: dict[str, Any], says: str) -> None:
-        response = post(world.client("approver"), "/api/standing_grants", self.terms(world) | changes)
+    def test_that_match_nothing_are_refused(
+        self, world: World, changes: dict[str, Any], says: str
+    ) -> None:
+        response = post(
+            world.client("approver"), "/api/standing_grants", self.terms(world) | changes
+        )
         assert response.status_code == 422
         assert says in response.json()["detail"]
         assert not StandingGrant.objects.exists()
 
     @pytest.mark.parametrize("number", ["1e999", "[-1e999]"])
     def test_with_nan_as_a_number_are_refused(self, world: World, number: str) -> None:
-        terms = self.terms(world) | {"conditions": [{"param": "record_id", "rule": "maximum", "value": 0}]}
+        terms = self.terms(world) | {
+            "conditions": [{"param": "record_id", "rule": "maximum", "value": 0}]
+        }
         body = json.dumps(terms).replace('"value": 0', f'"value": {number}')
         client = world.client("approver")
         response = client.post("/api/standing_grants", body, content_type="application/json")
         assert response.status_code == 422
-        assert "record_id: the value has a number or a text that cannot be stored." in response.json()["detail"]
+        assert (
+            "record_id: the value has a number or a text that cannot be stored."
+            in response.json()["detail"]
+        )
 
     def test_with_an_invalid_condition_are_refused_with_the_reason(self, world: World) -> None:
-        terms = self.terms(world) | {"conditions": [{"param": "record_id", "rule": "minimum", "value": "x"}]}
+        terms = self.terms(world) | {
+            "conditions": [{"param": "record_id", "rule": "minimum", "value": "x"}]
+        }
         response = post(world.client("approver"), "/api/standing_grants", terms)
         assert response.status_code == 422
         assert "is not a number" in response.json()["detail"]
@@ -330,7 +400,9 @@ class TestTheListOfGrants:
         page = read_page(world.client("approver"), path)
         return [int(each) for each in re.findall(r'id="grant-(\d+)"', page)]
 
-    def test_shows_the_newest_first_in_force_and_ended(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_shows_the_newest_first_in_force_and_ended(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(pages, "PAGE_SIZE", 2)
         made = [world.standing_grant().pk for _ in range(5)][::-1]
         page = read_page(world.client("approver"), "/grants/")
@@ -369,5 +441,8 @@ class TestTheListOfGrants:
         cards = {grant.pk: [answer(world, grant).pk for _ in range(6)] for grant in made}
         parts = read_page(world.client("approver"), "/grants/").split('id="grant-')[1:]
         for part in parts:
-            shown = [int(each) for each in re.findall(r'href="/approvals/(\d+)/"', part.partition("</details>")[0])]
+            shown = [
+                int(each)
+                for each in re.findall(r'href="/approvals/(\d+)/"', part.partition("</details>")[0])
+            ]
             assert shown == cards[int(part.partition('"')[0])][:0:-1]

@@ -22,7 +22,9 @@ def world() -> World:
     return make_world()
 
 
-def decide(world: World, status: ApprovalStatus, call_status: CallStatus, **result: Any) -> Approval:
+def decide(
+    world: World, status: ApprovalStatus, call_status: CallStatus, **result: Any
+) -> Approval:
     """Create a card in this state whose call is in that one."""
     now, card = timezone.now(), world.card()
     columns: dict[str, Any] = {"decided_by": world.users["approver"], "decided_at": now}
@@ -30,7 +32,12 @@ def decide(world: World, status: ApprovalStatus, call_status: CallStatus, **resu
         columns |= {"start_after": now, "consumed_at": now}
     Approval.objects.filter(pk=card.pk).update(status=status, **columns)
     ends = {"finished_at": now, "result": success(None, **result), "content": "x"} if result else {}
-    if call_status in (CallStatus.EXECUTING, CallStatus.SUCCEEDED, CallStatus.FAILED, CallStatus.OUTCOME_UNKNOWN):
+    if call_status in (
+        CallStatus.EXECUTING,
+        CallStatus.SUCCEEDED,
+        CallStatus.FAILED,
+        CallStatus.OUTCOME_UNKNOWN,
+    ):
         ends |= {"exec_epoch": 1, "deadline_at": now, "started_at": now, "attempts": 1}
     ToolCall.objects.filter(pk=card.tool_call_id).update(status=call_status, **ends)
     return card
@@ -47,7 +54,11 @@ def reports(html: str) -> list[str]:
 
 
 ENDS: tuple[tuple[CallStatus, dict[str, Any], str], ...] = (
-    (CallStatus.SUCCEEDED, {"summary": "Updated <1> record"}, "Succeeded: Updated &lt;1&gt; record Call details"),
+    (
+        CallStatus.SUCCEEDED,
+        {"summary": "Updated <1> record"},
+        "Succeeded: Updated &lt;1&gt; record Call details",
+    ),
     (
         CallStatus.FAILED,
         {"success": False, "error": {"code": "NOT_FOUND", "message": "No record 7."}},
@@ -76,7 +87,9 @@ def test_a_row_says_what_happened_after_an_approval(
         (ApprovalStatus.CANCELLED, CallStatus.CANCELLED),
     ],
 )
-def test_a_row_says_that_nothing_started(world: World, status: ApprovalStatus, call_status: CallStatus) -> None:
+def test_a_row_says_that_nothing_started(
+    world: World, status: ApprovalStatus, call_status: CallStatus
+) -> None:
     decide(world, status, call_status, summary="never")
     assert reports(history(world)) == ["Did not start. Call details"]
 
@@ -84,13 +97,24 @@ def test_a_row_says_that_nothing_started(world: World, status: ApprovalStatus, c
 def test_a_row_names_the_card_that_replaced_it(world: World) -> None:
     card = decide(world, ApprovalStatus.SUPERSEDED, CallStatus.AWAITING_APPROVAL)
     row = Approval.objects.get(pk=card.pk)
-    row.pk, row.sequence, row.status, row.decided_by, row.decided_at = None, 2, ApprovalStatus.PENDING, None, None
+    row.pk, row.sequence, row.status, row.decided_by, row.decided_at = (
+        None,
+        2,
+        ApprovalStatus.PENDING,
+        None,
+        None,
+    )
     row.save()
     assert reports(history(world)) == [f"Replaced by card {row.pk}: waiting for a decision."]
 
 
 def test_a_settled_outcome_shows_who_reported_it(world: World) -> None:
-    card = decide(world, ApprovalStatus.CANCELLED, CallStatus.SUCCEEDED, summary="approver reported that it happened")
+    card = decide(
+        world,
+        ApprovalStatus.CANCELLED,
+        CallStatus.SUCCEEDED,
+        summary="approver reported that it happened",
+    )
     Approval.objects.filter(pk=card.pk).update(kind=ApprovalKind.UNKNOWN)
     assert reports(history(world)) == ["Succeeded: approver reported that it happened Call details"]
 

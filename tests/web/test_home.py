@@ -45,7 +45,9 @@ def ago(**span: float) -> datetime:
 
 def decide(card: Approval, status: ApprovalStatus, at: datetime, by: Any) -> None:
     consumed = {"consumed_at": at} if status == ApprovalStatus.CONSUMED else {}
-    Approval.objects.filter(pk=card.pk).update(status=status, decided_by=by, decided_at=at, **consumed)
+    Approval.objects.filter(pk=card.pk).update(
+        status=status, decided_by=by, decided_at=at, **consumed
+    )
 
 
 # Figures
@@ -61,14 +63,26 @@ def test_each_day_counts_its_own_runs_calls_and_decisions(world: World) -> None:
     decide(world.card(), ApprovalStatus.CONSUMED, noon - timedelta(days=2), by)
     decide(world.card(), ApprovalStatus.DENIED, noon - timedelta(days=13), by)
     days_shown = load_last_days(world.acme.pk, noon)
-    assert [day.date for day in days_shown] == [date(2026, 3, 2) + timedelta(days=n) for n in range(DAYS)]
-    expected = {11: DailyCounts(2, 4, approved=1), 0: DailyCounts(1, 2, denied=1), 13: DailyCounts(1, 2)}
-    assert {place: day.figures for place, day in enumerate(days_shown) if any(day.figures)} == expected
+    assert [day.date for day in days_shown] == [
+        date(2026, 3, 2) + timedelta(days=n) for n in range(DAYS)
+    ]
+    expected = {
+        11: DailyCounts(2, 4, approved=1),
+        0: DailyCounts(1, 2, denied=1),
+        13: DailyCounts(1, 2),
+    }
+    assert {
+        place: day.figures for place, day in enumerate(days_shown) if any(day.figures)
+    } == expected
 
 
 def test_a_day_ends_at_midnight(world: World) -> None:
     midnight = datetime(2026, 3, 15, tzinfo=timezone.get_default_timezone())
-    for moment in (midnight - timedelta(microseconds=1), midnight, midnight + timedelta(hours=23, minutes=59)):
+    for moment in (
+        midnight - timedelta(microseconds=1),
+        midnight,
+        midnight + timedelta(hours=23, minutes=59),
+    ):
         world.run(RunStatus.SUCCEEDED, created_at=moment)
     shown = load_last_days(world.acme.pk, midnight + timedelta(hours=1))
     assert [day.figures.runs for day in shown[-2:]] == [1, 2]
@@ -104,11 +118,15 @@ def test_cached_days_are_dropped_when_they_are_too_old(world: World) -> None:
 
 
 def build_days(*counted: DailyCounts) -> list[Day]:
-    return [Day(date(2026, 3, 1) + timedelta(days=place), each) for place, each in enumerate(counted)]
+    return [
+        Day(date(2026, 3, 1) + timedelta(days=place), each) for place, each in enumerate(counted)
+    ]
 
 
 def test_the_highest_column_reaches_the_top_and_no_bar_exceeds_the_chart() -> None:
-    charts = build_charts(build_days(DailyCounts(5, 100, 3, 1), DailyCounts(), DailyCounts(10, 1, 0, 2)))
+    charts = build_charts(
+        build_days(DailyCounts(5, 100, 3, 1), DailyCounts(), DailyCounts(10, 1, 0, 2))
+    )
     for chart in charts:
         bars = [bar for column in chart.columns for bar in column.bars]
         assert min(bar.y for bar in bars) == 0
@@ -119,12 +137,17 @@ def test_the_highest_column_reaches_the_top_and_no_bar_exceeds_the_chart() -> No
 
 
 def test_a_chart_has_a_description_in_words() -> None:
-    runs, calls, decisions = build_charts(build_days(DailyCounts(1234, 0, 3, 1), DailyCounts(6, 0, 0, 2)))
+    runs, calls, decisions = build_charts(
+        build_days(DailyCounts(1234, 0, 3, 1), DailyCounts(6, 0, 0, 2))
+    )
     assert (runs.total, runs.today) == ("1,240", "6")
     assert runs.description == "1,240 in total, 6 today. Highest: 1,234 on Sun 1 Mar."
     assert calls.description == "None in this period."
     assert decisions.columns[0].label == "Sun 1 Mar: 3 approved, 1 denied"
-    assert [(part.name, part.total) for part in decisions.series] == [("approved", "3"), ("denied", "3")]
+    assert [(part.name, part.total) for part in decisions.series] == [
+        ("approved", "3"),
+        ("denied", "3"),
+    ]
     assert build_table(build_days(DailyCounts(1234, 0, 3, 1)))[0][1] == ["1,234", "0", "3", "1"]
 
 
@@ -160,7 +183,9 @@ def test_the_form_offers_the_employees_with_one_chosen(world: World) -> None:
 
 def create_employee(world: World, name: str, **more: Any) -> Employee:
     values = {"job_title": "Clerk", "example_tasks": ["First example", "Second example"], **more}
-    return Employee.objects.create(organization=world.acme, provider=world.employee.provider, name=name, **values)
+    return Employee.objects.create(
+        organization=world.acme, provider=world.employee.provider, name=name, **values
+    )
 
 
 def test_an_example_task_is_filled_in_by_number_and_never_from_the_address(world: World) -> None:
@@ -168,7 +193,12 @@ def test_an_example_task_is_filled_in_by_number_and_never_from_the_address(world
     client = world.client("operator")
     filled = read_page(client, f"/?employee={second.pk}&example=1")
     assert re.search(r"<textarea[^>]*>\nSecond example</textarea>", filled)
-    for query in (f"employee={second.pk}&example=9", "example=x", "task=Evil", f"employee={world.others_employee.pk}"):
+    for query in (
+        f"employee={second.pk}&example=9",
+        "example=x",
+        "task=Evil",
+        f"employee={world.others_employee.pk}",
+    ):
         assert re.search(r"<textarea[^>]*>\n</textarea>", read_page(client, f"/?{query}")), query
 
 
@@ -194,7 +224,9 @@ def test_an_outsider_sees_nothing_of_acme(world: World) -> None:
 
 
 def test_names_and_tasks_are_escaped_with_hidden_characters_shown(world: World) -> None:
-    create_employee(world, f"{BIDI}<b>Eve</b>", job_title=f"{BIDI}boss", example_tasks=[f"{BIDI}do <i>it</i>"])
+    create_employee(
+        world, f"{BIDI}<b>Eve</b>", job_title=f"{BIDI}boss", example_tasks=[f"{BIDI}do <i>it</i>"]
+    )
     world.run(RunStatus.SUCCEEDED, task=f"{BIDI}<script>x</script>")
     for path in ("/", "/runs/"):
         html = read_page(world.client("operator"), path)
@@ -261,11 +293,25 @@ def test_the_two_person_rule_is_shown_on_cards_of_the_requester(world: World) ->
 
 def test_runs_are_listed_by_their_status(world: World) -> None:
     queued, waiting = world.run(RunStatus.QUEUED), world.run(RunStatus.WAITING)
-    ended = [world.run(status) for status in (RunStatus.SUCCEEDED, RunStatus.FAILED, RunStatus.CANCELLED)]
+    ended = [
+        world.run(status) for status in (RunStatus.SUCCEEDED, RunStatus.FAILED, RunStatus.CANCELLED)
+    ]
     html = read_page(world.client("viewer"))
     at_work, recent = section(html, "at-work"), section(html, "recent")
-    assert [f"/runs/{run.pk}/" in at_work for run in (queued, waiting, *ended)] == [True, True, False, False, False]
-    assert [f"/runs/{run.pk}/" in recent for run in (queued, waiting, *ended)] == [False, False, True, True, True]
+    assert [f"/runs/{run.pk}/" in at_work for run in (queued, waiting, *ended)] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
+    assert [f"/runs/{run.pk}/" in recent for run in (queued, waiting, *ended)] == [
+        False,
+        False,
+        True,
+        True,
+        True,
+    ]
     assert "data-refresh-often" in at_work
     Run.objects.filter(pk=queued.pk).update(status=RunStatus.WAITING)
     assert "data-refresh-often" not in read_page(world.client("viewer"))
@@ -290,7 +336,14 @@ def test_the_live_part_equals_that_of_the_whole_page(world: World) -> None:
 
 
 def test_the_pages_need_a_constant_number_of_queries(world: World) -> None:
-    paths = ("/", "/?live=1", "/runs/", "/runs/?status=waiting", f"/runs/?employee={world.employee.pk}", "/runs/?q=x")
+    paths = (
+        "/",
+        "/?live=1",
+        "/runs/",
+        "/runs/?status=waiting",
+        f"/runs/?employee={world.employee.pk}",
+        "/runs/?q=x",
+    )
     client = world.client("approver")
     world.card()
     world.run(RunStatus.SUCCEEDED)
@@ -319,19 +372,29 @@ def test_a_search_scans_a_limited_number_of_runs_and_says_how_far(world: World) 
     first = load_run_page(world.acme.pk, RunListFilter(text="needle"), max_scanned=3)
     assert (first.runs, first.next_before) == ([], more[2].pk)
     assert first.scanned_to == Run.objects.get(pk=more[2].pk).created_at
-    second = load_run_page(world.acme.pk, RunListFilter(text="needle", before=first.next_before), max_scanned=3)
+    second = load_run_page(
+        world.acme.pk, RunListFilter(text="needle", before=first.next_before), max_scanned=3
+    )
     assert ([run.pk for run in second.runs], second.next_before) == ([needle.pk], needle.pk)
-    last = load_run_page(world.acme.pk, RunListFilter(text="needle", before=hay[2].pk), max_scanned=3)
+    last = load_run_page(
+        world.acme.pk, RunListFilter(text="needle", before=hay[2].pk), max_scanned=3
+    )
     assert (last.runs, last.next_before, last.scanned_to) == ([], None, None)
 
 
 def test_a_search_finds_every_run_once_for_any_scan_limit(world: World) -> None:
     other = create_employee(world, "Other")
     for number in range(2 * PAGE_SIZE + 10):
-        run = world.run(RunStatus.WAITING if number % 3 else RunStatus.QUEUED, task=f"Task {number % 2}")
+        run = world.run(
+            RunStatus.WAITING if number % 3 else RunStatus.QUEUED, task=f"Task {number % 2}"
+        )
         if number % 5 == 0:
             Run.objects.filter(pk=run.pk).update(employee=other)
-    for wanted in ({"text": "Task 1"}, {"status": "waiting", "employee_id": world.employee.pk}, {"status": "waiting"}):
+    for wanted in (
+        {"text": "Task 1"},
+        {"status": "waiting", "employee_id": world.employee.pk},
+        {"status": "waiting"},
+    ):
         expected = [run.pk for run in Run.objects.order_by("-pk") if fits(run, wanted)]
         assert len(expected) > PAGE_SIZE
         for most in (1, 7, 1000):
@@ -352,7 +415,9 @@ def walk(organization_id: int, wanted: dict[str, Any], most: int) -> list[int]:
     page = load_run_page(organization_id, RunListFilter(**wanted), most)
     found += [run.pk for run in page.runs]
     while page.next_before is not None:
-        page = load_run_page(organization_id, RunListFilter(**wanted, before=page.next_before), most)
+        page = load_run_page(
+            organization_id, RunListFilter(**wanted, before=page.next_before), most
+        )
         found += [run.pk for run in page.runs]
     return found
 
@@ -367,7 +432,9 @@ def test_the_filtered_list_links_to_all_runs(world: World) -> None:
 
 def test_a_form_submitted_twice_starts_one_run(world: World) -> None:
     client = world.client("operator")
-    found = re.search(r'name="client_request_id" value="(\w{32})"', client.get("/").content.decode())
+    found = re.search(
+        r'name="client_request_id" value="(\w{32})"', client.get("/").content.decode()
+    )
     assert found is not None
     sent = {"employee": world.employee.pk, "task": "Look", "client_request_id": found[1]}
     first, second = client.post("/", sent), client.post("/", sent)

@@ -51,7 +51,9 @@ def test_a_run_that_changes_status_between_two_queries_is_listed_once(
         nonlocal selects
         if sql.startswith("SELECT") and 'FROM "runs_run"' in sql and "status" in sql:
             if selects == at:
-                Run.objects.filter(pk=run.pk).update(status=after, **{**NO_LEASE, **COLUMNS.get(after, {})})
+                Run.objects.filter(pk=run.pk).update(
+                    status=after, **{**NO_LEASE, **COLUMNS.get(after, {})}
+                )
             selects += 1
         return execute(sql, *others)
 
@@ -65,10 +67,21 @@ def test_a_run_that_changes_status_between_two_queries_is_listed_once(
 def test_an_approval_is_cached_only_once_it_can_no_longer_be_undone(world: World) -> None:
     card, now = world.card(), timezone.now()
     approved = Approval.objects.filter(pk=card.pk)
-    approved.update(status=ApprovalStatus.APPROVED, decided_at=now, start_after=now, decided_by=world.users["admin"])
+    approved.update(
+        status=ApprovalStatus.APPROVED,
+        decided_at=now,
+        start_after=now,
+        decided_by=world.users["admin"],
+    )
     late = now + timing().approval_validity / timing().scale
     clear_caches()
     assert sum(day.figures.approved for day in load_last_days(world.acme.pk, late)) == 1
     approved.update(status=ApprovalStatus.SUPERSEDED)
-    assert sum(day.figures.approved for day in load_last_days(world.acme.pk, late + timedelta(minutes=1))) == 0
+    assert (
+        sum(
+            day.figures.approved
+            for day in load_last_days(world.acme.pk, late + timedelta(minutes=1))
+        )
+        == 0
+    )
     clear_caches()

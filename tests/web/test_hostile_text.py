@@ -18,7 +18,8 @@ from agents.web.text.markdown import render_markdown
 
 LONG = 100_000
 SECONDS = 15.0
-"""A quadratic pattern needs more than a minute; a linear one needs hundredths, or a second or two on a busy machine."""
+"""A quadratic pattern needs more than a minute; a linear one needs hundredths, or a second or two
+on a busy machine."""
 
 
 @pytest.mark.parametrize(
@@ -42,12 +43,26 @@ def test_a_long_text_of_any_kind_is_rendered_quickly(piece: str) -> None:
 
 
 def test_a_mixed_host_is_flagged_in_any_position() -> None:
-    for host in ("g\u043e\u043egle.com.", "...\u0430cme.com", "a." * 20 + "\u0430cme.com", "x\u3164y.com"):
+    for host in (
+        "g\u043e\u043egle.com.",
+        "...\u0430cme.com",
+        "a." * 20 + "\u0430cme.com",
+        "x\u3164y.com",
+    ):
         assert "mixed-host" in safe_text.render_text(f"<{host}>"), host
 
 
 @pytest.mark.parametrize(
-    "target", ["/admin/", "//evil.example/x", "approve", "?next=1", "#card-1", "http:/logout/", "ftp://a.example/"]
+    "target",
+    [
+        "/admin/",
+        "//evil.example/x",
+        "approve",
+        "?next=1",
+        "#card-1",
+        "http:/logout/",
+        "ftp://a.example/",
+    ],
 )
 def test_relative_links_in_markdown_are_removed(target: str) -> None:
     assert "href" not in render_markdown(f"[click]({target})")
@@ -63,7 +78,9 @@ def render_resolution(outcome: str) -> str:
     payload = {"call_id": "1", "outcome": outcome, "by": "gadget", "reason": reason}
     about = {
         "line": {"seq": 1, "slot": "call-1", "moves_to_end": False},
-        "call": ToolCall(pk=1, run_id=1, status=CallStatus.FAILED, level="write", params={}, pass_number=1),
+        "call": ToolCall(
+            pk=1, run_id=1, status=CallStatus.FAILED, level="write", params={}, pass_number=1
+        ),
         "payload": payload,
         "description": describe(Event(type=EventType.CALL_RESOLVED, payload=payload)),
         "title": "Pay",

@@ -1,4 +1,5 @@
-"""The inbox: the waiting cards as rows beside one card, and the decided cards, newest first, page by page."""
+"""The inbox: the waiting cards as rows beside one card, and the decided cards, newest first, page
+by page."""
 
 from __future__ import annotations
 
@@ -39,7 +40,9 @@ def page(client: Client, **query: Any) -> str:
 
 def waiting(world: World, **query: Any) -> list[int]:
     """The cards that the inbox shows, from top to bottom."""
-    return [int(pk) for pk in re.findall(r'data-row="(\d+)"', page(world.client("approver"), **query))]
+    return [
+        int(pk) for pk in re.findall(r'data-row="(\d+)"', page(world.client("approver"), **query))
+    ]
 
 
 def shown_cards(html: str) -> list[int]:
@@ -54,13 +57,17 @@ def decided(world: World, **query: Any) -> list[int]:
 
 
 def deny(world: World, card: Approval, by: str = "approver", reason: str = "No.") -> Approval:
-    return decisions.deny(world.member(by), card.pk, decisions.Decision(digest=card.digest, reason=reason))
+    return decisions.deny(
+        world.member(by), card.pk, decisions.Decision(digest=card.digest, reason=reason)
+    )
 
 
 def denied_at(world: World, at: datetime, run: Run | None = None) -> Approval:
     card = world.card(run)
     person = world.users["approver"]
-    Approval.objects.filter(pk=card.pk).update(status=ApprovalStatus.DENIED, decided_by=person, decided_at=at)
+    Approval.objects.filter(pk=card.pk).update(
+        status=ApprovalStatus.DENIED, decided_by=person, decided_at=at
+    )
     return card
 
 
@@ -70,7 +77,9 @@ def test_sibling_cards_of_one_run_are_listed_in_call_order(world: World) -> None
     run = world.run()
     first, second, third = (world.card(run) for _ in range(3))
     params = change(world.records[0], "+1 555 0199")
-    edited = decisions.edit(world.member("approver"), second.pk, decisions.Decision(digest=second.digest), params)
+    edited = decisions.edit(
+        world.member("approver"), second.pk, decisions.Decision(digest=second.digest), params
+    )
     assert waiting(world) == [first.pk, edited.pk, third.pk]
 
 
@@ -153,7 +162,9 @@ class TestWaitingCards:
         world.unknown_call()
         assert '?level=unknown&amp;">outcome unknown <span' in page(world.client("approver"))
 
-    def test_need_a_constant_number_of_queries(self, world: World, django_assert_max_num_queries: Any) -> None:
+    def test_need_a_constant_number_of_queries(
+        self, world: World, django_assert_max_num_queries: Any
+    ) -> None:
         for _ in range(6):
             of_somebody_else(world)
             world.destructive_card()
@@ -180,7 +191,9 @@ class TestGroupsOfCards:
         run = world.run()
         for _ in range(3):
             world.card(run)
-        (head,) = re.findall(r'<li class="group-head".*?</li>', page(world.client("approver")), re.DOTALL)
+        (head,) = re.findall(
+            r'<li class="group-head".*?</li>', page(world.client("approver")), re.DOTALL
+        )
         assert ">3</span>" in head
         assert "Update a record" in head
         assert "<i>record_id</i>" in head, "all three change the same record"
@@ -199,8 +212,12 @@ class TestGroupsOfCards:
     def test_contain_destinations_from_outside_that_cannot_be_selected(self, world: World) -> None:
         run = world.run()
         cards = [world.card(run) for _ in range(3)]
-        seen = Sighting("changes.phone", "changes.phone", "+1 555 0100", SeenIn.OUTSIDE, stands_out=True)
-        ToolCall.objects.filter(pk=cards[1].tool_call_id).update(provenance=Provenance((seen,)).as_json())
+        seen = Sighting(
+            "changes.phone", "changes.phone", "+1 555 0100", SeenIn.OUTSIDE, stands_out=True
+        )
+        ToolCall.objects.filter(pk=cards[1].tool_call_id).update(
+            provenance=Provenance((seen,)).as_json()
+        )
         html = page(world.client("approver"))
         assert re.findall(r"Select card (\d+)", html) == [str(cards[0].pk), str(cards[2].pk)]
         assert '<b class="odd">From outside</b>' in html
@@ -208,18 +225,30 @@ class TestGroupsOfCards:
     def test_show_a_card_to_be_opened_first_and_it_cannot_be_selected(self, world: World) -> None:
         run = world.run()
         notes = ["short", "also short", "x" * 201]
-        cards = [world.card(run, CREATE, {"name": f"C{n}", "notes": text}) for n, text in enumerate(notes)]
+        cards = [
+            world.card(run, CREATE, {"name": f"C{n}", "notes": text})
+            for n, text in enumerate(notes)
+        ]
         html = page(world.client("approver"))
-        assert [int(pk) for pk in re.findall(r'data-row="(\d+)"', html)] == [cards[2].pk, cards[0].pk, cards[1].pk]
+        assert [int(pk) for pk in re.findall(r'data-row="(\d+)"', html)] == [
+            cards[2].pk,
+            cards[0].pk,
+            cards[1].pk,
+        ]
         assert re.findall(r"Select card (\d+)", html) == [str(card.pk) for card in cards[:2]]
         assert html.count("must be opened · ") == 1
 
     @pytest.mark.parametrize("sort", inbox_rows.SORTS)
     def test_flag_an_odd_card_in_every_order(self, world: World, sort: str) -> None:
         run, domains = world.run(), ["acme.example", "evil.example", "acme.example", "acme.example"]
-        cards = [world.card(run, CREATE, {"name": f"C{n}", "email": f"c{n}@{d}"}) for n, d in enumerate(domains)]
+        cards = [
+            world.card(run, CREATE, {"name": f"C{n}", "email": f"c{n}@{d}"})
+            for n, d in enumerate(domains)
+        ]
         html = page(world.client("approver"), sort=sort)
-        assert re.findall(r'data-row="(\d+)"[^>]+data-odd="email: different domain"', html) == [str(cards[1].pk)]
+        assert re.findall(r'data-row="(\d+)"[^>]+data-odd="email: different domain"', html) == [
+            str(cards[1].pk)
+        ]
         assert html.count('<b class="odd">email: different domain</b>') == 1
         assert (html.count('class="row level-write grouped"') == 4) == (sort == "")
 
@@ -236,7 +265,10 @@ class TestGroupsOfCards:
 
 class TestDecidedCards:
     def test_show_who_decided_and_why_with_the_newest_first(self, world: World) -> None:
-        first, second = deny(world, world.card()), deny(world, world.card(), "admin", "Not <this> one.")
+        first, second = (
+            deny(world, world.card()),
+            deny(world, world.card(), "admin", "Not <this> one."),
+        )
         assert decided(world) == [second.pk, first.pk]
         html = page(world.client("viewer"), **HISTORY)
         assert "by approver" in html
@@ -261,7 +293,9 @@ class TestDecidedCards:
         assert decided(world, by=world.users["admin"].pk) == [by_admin.pk]
         assert decided(world, employee=by_admin.run.employee_id) == [by_admin.pk]
         assert decided(world, tool=DELETE) == [approved.pk]
-        assert decided(world, tool=UPDATE, outcome="denied", by=world.users["approver"].pk) == [denied.pk]
+        assert decided(world, tool=UPDATE, outcome="denied", by=world.users["approver"].pk) == [
+            denied.pk
+        ]
 
     def test_can_be_filtered_by_the_days_of_the_decision(self, world: World) -> None:
         today = timezone.now()
@@ -287,7 +321,9 @@ class TestDecidedCards:
         assert decided(world, after=unquote_plus(after)) == [cards[2], cards[1], cards[0]]
         assert len(decided(world, after="nonsense")) == MAX_DECIDED
 
-    def test_are_searched_up_to_a_limit_that_is_stated(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_are_searched_up_to_a_limit_that_is_stated(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         by_admin = deny(world, world.card(), "admin")
         for _ in range(4):
             deny(world, world.card())
@@ -302,7 +338,9 @@ class TestDecidedCards:
                 query["after"] = unquote_plus(after)
         assert found == [str(by_admin.pk)]
 
-    def test_need_a_constant_number_of_queries(self, world: World, django_assert_max_num_queries: Any) -> None:
+    def test_need_a_constant_number_of_queries(
+        self, world: World, django_assert_max_num_queries: Any
+    ) -> None:
         for _ in range(8):
             deny(world, of_somebody_else(world))
         client = world.client("viewer")
@@ -315,6 +353,10 @@ def test_cards_of_another_organization_and_its_people_are_absent(world: World) -
     deny(world, world.card(), reason="Of Acme alone")
     world.card()
     outsider = world.client("outsider")
-    for html in (page(outsider), page(outsider, **HISTORY), page(outsider, **HISTORY, by=world.users["approver"].pk)):
+    for html in (
+        page(outsider),
+        page(outsider, **HISTORY),
+        page(outsider, **HISTORY, by=world.users["approver"].pk),
+    ):
         assert "Acme" not in html
         assert "approver" not in html

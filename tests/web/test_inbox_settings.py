@@ -34,7 +34,9 @@ def snooze(client: Client, card: Approval, until: str = "hour") -> int:
 
 
 class TestASnoozedCard:
-    @feature("The inbox", "A snoozed card leaves the list of one person", "agents/approvals/snoozes.py")
+    @feature(
+        "The inbox", "A snoozed card leaves the list of one person", "agents/approvals/snoozes.py"
+    )
     def test_leaves_the_list_of_only_this_person(self, world: World) -> None:
         snoozed, other = world.card(), world.card()
         approver, admin = world.client("approver"), world.client("admin")
@@ -44,7 +46,10 @@ class TestASnoozedCard:
         assert list_rows(admin) == [snoozed.pk, other.pk]
 
     def test_keeps_its_warnings_when_opened(self, world: World) -> None:
-        card, client = world.card(params=change(world.records[1], "Acrne Corp")), world.client("approver")
+        card, client = (
+            world.card(params=change(world.records[1], "Acrne Corp")),
+            world.client("approver"),
+        )
         warning = "looks like the record"
         assert warning in client.get("/approvals/", {"card": card.pk}).content.decode()
         snooze(client, card)
@@ -68,7 +73,9 @@ class TestASnoozedCard:
         card, client = world.card(), world.client("approver")
         snooze(client, card)
         params = change(world.records[0], "+1 555 0199")
-        decisions.edit(world.member("admin"), card.pk, decisions.Decision(digest=card.digest), params)
+        decisions.edit(
+            world.member("admin"), card.pk, decisions.Decision(digest=card.digest), params
+        )
         assert list_rows(client) == []
 
     @pytest.mark.parametrize("until", ["", "soon", "2020-01-01", "2999-01-01"])
@@ -92,10 +99,17 @@ class TestASavedView:
     @feature("The inbox", "Filters are saved under a name", "agents/approvals/saved_views.py")
     def test_is_a_link_only_for_its_member(self, world: World) -> None:
         approver = world.client("approver")
-        approver.post("/approvals/views/", {"name": " My   deletions ", "query": "level=destructive&card=5"})
+        approver.post(
+            "/approvals/views/", {"name": " My   deletions ", "query": "level=destructive&card=5"}
+        )
         view = SavedView.objects.get()
-        assert (view.name, view.query) == ("My deletions", "level=destructive"), "the card is no filter"
-        assert 'href="?level=destructive">My deletions</a>' in approver.get("/approvals/").content.decode()
+        assert (view.name, view.query) == ("My deletions", "level=destructive"), (
+            "the card is no filter"
+        )
+        assert (
+            'href="?level=destructive">My deletions</a>'
+            in approver.get("/approvals/").content.decode()
+        )
         assert "My deletions" not in world.client("admin").get("/approvals/").content.decode()
 
     def test_replaces_another_of_the_same_name(self, world: World) -> None:
@@ -104,16 +118,22 @@ class TestASavedView:
             client.post("/approvals/views/", {"name": "Mine", "query": f"level={level}"})
         assert SavedView.objects.get().query == "level=destructive"
 
-    @pytest.mark.parametrize(("name", "query"), [("", "level=write"), ("x" * 61, "level=write"), ("Mine", "card=5")])
+    @pytest.mark.parametrize(
+        ("name", "query"), [("", "level=write"), ("x" * 61, "level=write"), ("Mine", "card=5")]
+    )
     def test_without_name_or_filter_is_refused(self, world: World, name: str, query: str) -> None:
-        response = world.client("approver").post("/approvals/views/", {"name": name, "query": query})
+        response = world.client("approver").post(
+            "/approvals/views/", {"name": name, "query": query}
+        )
         assert response.status_code == 422
         assert not SavedView.objects.exists()
 
     def test_is_one_of_a_limited_number(self, world: World) -> None:
         client = world.client("approver")
         codes = [
-            client.post("/approvals/views/", {"name": f"View {number}", "query": "level=write"}).status_code
+            client.post(
+                "/approvals/views/", {"name": f"View {number}", "query": "level=write"}
+            ).status_code
             for number in range(MAX_VIEWS + 1)
         ]
         assert codes == [302] * MAX_VIEWS + [422]

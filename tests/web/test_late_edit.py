@@ -1,4 +1,5 @@
-"""An edit that arrives too late names the person who decided the card, and keeps the typed texts."""
+"""An edit that arrives too late names the person who decided the card, and keeps the typed
+texts."""
 
 from __future__ import annotations
 
@@ -19,11 +20,15 @@ def world() -> World:
 
 
 def post(world: World, card: Approval, **fields: Any) -> Any:
-    return world.client("approver").post(f"/approvals/{card.pk}/edit/", {"digest": card.digest, **fields})
+    return world.client("approver").post(
+        f"/approvals/{card.pk}/edit/", {"digest": card.digest, **fields}
+    )
 
 
 @pytest.mark.parametrize("typed", ["+1 555 0199", "", "unreadable"])
-def test_an_edit_of_a_decided_card_names_the_decider_and_keeps_the_typed_texts(world: World, typed: str) -> None:
+def test_an_edit_of_a_decided_card_names_the_decider_and_keeps_the_typed_texts(
+    world: World, typed: str
+) -> None:
     card = world.card()
     decisions.deny(world.member("admin"), card.pk, decisions.Decision(card.digest))
     field = "param.changes.score" if typed == "unreadable" else "param.changes.phone"
@@ -37,7 +42,9 @@ def test_an_edit_of_a_decided_card_names_the_decider_and_keeps_the_typed_texts(w
     assert "record_id" not in kept, "only what was changed"
 
 
-def test_an_edit_of_an_edited_card_shows_the_other_edit_and_keeps_the_typed_texts(world: World) -> None:
+def test_an_edit_of_an_edited_card_shows_the_other_edit_and_keeps_the_typed_texts(
+    world: World,
+) -> None:
     card = world.card()
     theirs = change(world.records[0], "+1 555 0111")
     decisions.edit(world.member("admin"), card.pk, decisions.Decision(card.digest), theirs)

@@ -25,8 +25,15 @@ def test_a_late_effect_can_only_be_acknowledged_with_a_reason(world: World) -> N
     assert "Updated Acme Corp" in html
     assert 'value="acknowledged"' in html
     assert 'value="succeeded"' not in html
-    assert client.post(f"{page}resolve/", {"outcome": "acknowledged", "reason": ""}).status_code == 422
-    assert client.post(f"{page}resolve/", {"outcome": "acknowledged", "reason": "I called them."}).status_code == 302
+    assert (
+        client.post(f"{page}resolve/", {"outcome": "acknowledged", "reason": ""}).status_code == 422
+    )
+    assert (
+        client.post(
+            f"{page}resolve/", {"outcome": "acknowledged", "reason": "I called them."}
+        ).status_code
+        == 302
+    )
     html = read_page(client, page)
     assert "<b>Acknowledged</b> by approver" in html
     assert "I called them." in html
@@ -40,7 +47,9 @@ def test_a_repeated_call_is_linked(world: World) -> None:
     assert f'<a href="/runs/{call.run_id}/calls/{again.pk}/">Call {again.pk}</a>' in read_page(
         client, f"/approvals/{card.pk}/"
     )
-    assert f'<a href="#call-{again.pk}">call {again.pk}</a>' in read_page(client, f"/runs/{call.run_id}/")
+    assert f'<a href="#call-{again.pk}">call {again.pk}</a>' in read_page(
+        client, f"/runs/{call.run_id}/"
+    )
 
 
 def test_a_late_effect_is_shown_in_inbox_start_page_call_panel_and_audit(world: World) -> None:
@@ -48,7 +57,9 @@ def test_a_late_effect_is_shown_in_inbox_start_page_call_panel_and_audit(world: 
     client = world.client("approver")
     assert "LATE EFFECT" in read_page(client, "/approvals/")
     assert "<b>Late effect:</b>" in read_page(client, "/")
-    assert "<b>Marked as not done,</b> but" in read_page(client, f"/runs/{call.run_id}/calls/{call.pk}/")
+    assert "<b>Marked as not done,</b> but" in read_page(
+        client, f"/runs/{call.run_id}/calls/{call.pk}/"
+    )
     assert "Marked as not done, but" in read_page(client, f"/runs/{call.run_id}/")
     assert "reported that a call had happened, although it was marked as not done" in read_page(
         world.client("admin"), "/audit/"

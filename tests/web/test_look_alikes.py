@@ -1,4 +1,5 @@
-"""Words that mix alphabets are marked letter by letter; cards warn of names that look like another record's."""
+"""Words that mix alphabets are marked letter by letter; cards warn of names that look like another
+record's."""
 
 # ruff: noqa: RUF001 - the tests are about such letters
 from __future__ import annotations
@@ -9,13 +10,21 @@ from agents.approvals.warnings import similar_names
 from agents.web.text.safe_text import FLAG, flag_mixed_alphabets, render_sentence, render_text
 from tests.world import World, make_world
 from tools.contract.look_alikes import find_odd_words, reduce_to_joined_look, reduce_to_look
-from tools.office.records.changes import ChangeAuthor, build_update_target, create_record, update_records
+from tools.office.records.changes import (
+    ChangeAuthor,
+    build_update_target,
+    create_record,
+    update_records,
+)
 from tools.office.records.models import Record
 
 
 def find_card_warnings(text: str) -> list[tuple[str, str]]:
     """Return the suspicious words with their suspicious letters."""
-    return [(text[word.start : word.end], "".join(sorted(word.letters))) for word in find_odd_words(text)]
+    return [
+        (text[word.start : word.end], "".join(sorted(word.letters)))
+        for word in find_odd_words(text)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -62,7 +71,16 @@ def test_a_word_of_two_alphabets_is_flagged(text: str, odd: list[tuple[str, str]
             "größe, naïve, Łódź, İstanbul",
             "α-helix",
         ),
-        *("Роса", "Привет мир", "مرحبا Acme", "שלום Acme", "नमस्ते Acme", "e\u0301t\u0301", "😀 Acme ™", "10 Ω, 300 K"),
+        *(
+            "Роса",
+            "Привет мир",
+            "مرحبا Acme",
+            "שלום Acme",
+            "नमस्ते Acme",
+            "e\u0301t\u0301",
+            "😀 Acme ™",
+            "10 Ω, 300 K",
+        ),
     ],
 )
 def test_honest_text_in_several_languages_is_not_flagged(text: str) -> None:
@@ -83,14 +101,26 @@ def test_the_flag_names_letters_and_alphabet_and_hosts_are_flagged_once() -> Non
 def test_bold_names_in_a_sentence_are_checked_separately() -> None:
     assert "mixed" not in render_sentence("Update record **Роса**: status active")
     assert "mixed" in render_sentence("Update record **Асе Corp**: status active")
-    assert render_sentence("a **<b>** c") == 'a <strong class="chip"><bdi>&lt;b&gt;</bdi></strong> c'
+    assert (
+        render_sentence("a **<b>** c") == 'a <strong class="chip"><bdi>&lt;b&gt;</bdi></strong> c'
+    )
 
 
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        *(("Acme Corp", "Аcme Corp"), ("Acme Corp", "Acrne Corp"), ("Alpha", "AIpha"), ("Acme 10", "Acme lO")),
-        *(("Acme Corp", "ACME\u00a0Corp"), ("Acme", "Ac\u200bme"), ("Acme", "Ａｃｍｅ"), ("Wave", "VVave")),
+        *(
+            ("Acme Corp", "Аcme Corp"),
+            ("Acme Corp", "Acrne Corp"),
+            ("Alpha", "AIpha"),
+            ("Acme 10", "Acme lO"),
+        ),
+        *(
+            ("Acme Corp", "ACME\u00a0Corp"),
+            ("Acme", "Ac\u200bme"),
+            ("Acme", "Ａｃｍｅ"),
+            ("Wave", "VVave"),
+        ),
     ],
 )
 def test_names_that_look_the_same_have_the_same_look(one: str, other: str) -> None:
@@ -98,7 +128,8 @@ def test_names_that_look_the_same_have_the_same_look(one: str, other: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("one", "other"), [("Acme", "Acne"), ("Müller", "Muller"), ("Unit 2", "Unit 3"), ("Москва", "Mockva")]
+    ("one", "other"),
+    [("Acme", "Acne"), ("Müller", "Muller"), ("Unit 2", "Unit 3"), ("Москва", "Mockva")],
 )
 def test_different_names_have_different_looks(one: str, other: str) -> None:
     assert reduce_to_look(one) != reduce_to_look(other)
@@ -113,7 +144,12 @@ def test_different_names_have_different_looks(one: str, other: str) -> None:
             ("Acme Corp", "Acme-Corp"),
             ("Acme Ltd", "Аcme-Ltd."),
         ),
-        *(("Acme Corp", "Acrne, Corp"), ("Acme Corp", "Acme\u2009Corp…"), ("Acme 10", "AcmelO"), ("A-1", "А-1")),
+        *(
+            ("Acme Corp", "Acrne, Corp"),
+            ("Acme Corp", "Acme\u2009Corp…"),
+            ("Acme 10", "AcmelO"),
+            ("A-1", "А-1"),
+        ),
     ],
 )
 def test_spaces_and_punctuation_do_not_distinguish_names(one: str, other: str) -> None:
@@ -123,7 +159,12 @@ def test_spaces_and_punctuation_do_not_distinguish_names(one: str, other: str) -
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        *(("A & B", "AB"), ("Al Co", "Alco"), ("Unit 1-12", "Unit 11-2"), ("Version 1.5", "Version 15")),
+        *(
+            ("A & B", "AB"),
+            ("Al Co", "Alco"),
+            ("Unit 1-12", "Unit 11-2"),
+            ("Version 1.5", "Version 15"),
+        ),
         *(("Bar Nord", "Bamord"), ("Müller AG", "Muller AG"), ("...", "---"), ("Unit 2", "Unit-3")),
     ],
 )
@@ -147,7 +188,9 @@ class TestACardForALookAlike:
     def create_look_alike(self, world: World, name: str) -> Record:
         return create_record(world.acme.pk, {"name": name}, ChangeAuthor("test"))
 
-    @pytest.mark.parametrize("name", ["Аcme Corp", "Acrne Corp", "Acme Corp.", "AcmeCorp", "Acme-Corp"])
+    @pytest.mark.parametrize(
+        "name", ["Аcme Corp", "Acrne Corp", "Acme Corp.", "AcmeCorp", "Acme-Corp"]
+    )
     def test_names_the_record_that_it_resembles(self, world: World, name: str) -> None:
         html = self.page(world, self.create_look_alike(world, name), phone="+1")
         similar = html.split('class="obstacle similar"')[1].split("</p>")[0]
@@ -156,7 +199,9 @@ class TestACardForALookAlike:
 
     def test_or_for_the_original_names_the_other_record(self, world: World) -> None:
         self.create_look_alike(world, "Acrne Corp")
-        assert '<bdi class="value">Acrne Corp</bdi>' in self.page(world, world.records[0], phone="+1")
+        assert '<bdi class="value">Acrne Corp</bdi>' in self.page(
+            world, world.records[0], phone="+1"
+        )
 
     def test_flags_a_value_that_resembles_another_record(self, world: World) -> None:
         other = self.create_look_alike(world, "Globe Trade")
@@ -169,7 +214,9 @@ class TestACardForALookAlike:
         monkeypatch.setattr(similar_names, "MAX_NAMES", 2)
         for name in ("Acme Corp", "Acme Corp", "Acrne Corp"):
             self.create_look_alike(world, name)
-        assert '<bdi class="value">Acrne Corp</bdi>' in self.page(world, world.records[0], phone="+1")
+        assert '<bdi class="value">Acrne Corp</bdi>' in self.page(
+            world, world.records[0], phone="+1"
+        )
 
     def test_ignores_records_of_another_organization(self, world: World) -> None:
         create_record(world.globex.pk, {"name": "Acrne Corp"}, ChangeAuthor("test"))

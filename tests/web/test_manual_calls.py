@@ -1,4 +1,5 @@
-"""The catalog's form to try a tool: built from its schema, with problems beside its inputs, for reads only."""
+"""The catalog's form to try a tool: built from its schema, with problems beside its inputs, for
+reads only."""
 
 from __future__ import annotations
 
@@ -30,7 +31,9 @@ def world() -> World:
 
 def sent(world: World, username: str = "operator", path: str = PATH, **params: Any) -> Any:
     typed = {f"param.{name}": text for name, text in params.items() if name != "employee"}
-    return world.client(username).post(path, {"employee": params.get("employee", world.employee.pk), **typed})
+    return world.client(username).post(
+        path, {"employee": params.get("employee", world.employee.pk), **typed}
+    )
 
 
 def find_form(html: str, tool: str = SEARCH) -> str:
@@ -38,7 +41,9 @@ def find_form(html: str, tool: str = SEARCH) -> str:
 
 
 class TestTheFormOfATool:
-    def test_has_an_input_for_each_param_and_offers_active_employees_with_the_grant(self, world: World) -> None:
+    def test_has_an_input_for_each_param_and_offers_active_employees_with_the_grant(
+        self, world: World
+    ) -> None:
         Grant.objects.create(employee=world.others_employee, tool=SEARCH)
         idle = Employee.objects.create(
             organization=world.acme, name="Idle", provider=world.employee.provider, is_active=False
@@ -52,7 +57,9 @@ class TestTheFormOfATool:
         assert f'action="{PATH}"' in form
         assert not form.startswith(" open")
 
-    def test_is_shown_to_operators_for_reads_that_an_active_employee_can_use(self, world: World) -> None:
+    def test_is_shown_to_operators_for_reads_that_an_active_employee_can_use(
+        self, world: World
+    ) -> None:
         html = read_page(world.client("operator"))
         assert "Try it" not in entry(html, UPDATE)
         assert "Try it" not in entry(html, DELETE)
@@ -78,18 +85,27 @@ class TestTryingATool:
         response = sent(world, region="EU", limit="7")
         run = Run.objects.get()
         assert (response.status_code, response["Location"]) == (302, f"/runs/{run.pk}/")
-        assert (run.origin, run.employee, run.created_by) == (Origin.MANUAL, world.employee, world.users["operator"])
+        assert (run.origin, run.employee, run.created_by) == (
+            Origin.MANUAL,
+            world.employee,
+            world.users["operator"],
+        )
         call = ToolCall.objects.get()
         assert (call.tool, call.params["region"], call.params["limit"]) == (SEARCH, "EU", 7)
         html = world.client("viewer").get(response["Location"]).content.decode()
         assert "single call, no model" in html
-        assert 'class="follow-up' not in world.client("operator").get(response["Location"]).content.decode()
+        assert (
+            'class="follow-up'
+            not in world.client("operator").get(response["Location"]).content.decode()
+        )
         refused = world.client("operator").post(f"/runs/{run.pk}/message/", {"text": "And now?"})
         assert refused.status_code == 409
         assert "model reads messages in this run" in refused.content.decode()
 
     @feature(
-        "Execution", "The trial form in the catalog is generated from the tool's schema", "agents/web/views/tools.py"
+        "Execution",
+        "The trial form in the catalog is generated from the tool's schema",
+        "agents/web/views/tools.py",
     )
     @pytest.mark.parametrize(
         ("params", "status", "told"),
@@ -150,10 +166,18 @@ class TestTryingATool:
 
 
 class TestTheResult:
-    @feature("Execution", "The run's page shows the result of a trial as a table or a tree", "agents/web/views/runs.py")
+    @feature(
+        "Execution",
+        "The run's page shows the result of a trial as a table or a tree",
+        "agents/web/views/runs.py",
+    )
     def test_is_shown_as_a_table_on_the_page_of_the_run(self, world: World) -> None:
-        rows = [{"id": str(one.pk), "name": one.name, "note": "<b>bold</b>"} for one in world.records]
-        html = read_result_section(world, create_tried_run(world, {"total": len(rows), "records": rows}))
+        rows = [
+            {"id": str(one.pk), "name": one.name, "note": "<b>bold</b>"} for one in world.records
+        ]
+        html = read_result_section(
+            world, create_tried_run(world, {"total": len(rows), "records": rows})
+        )
         for one in world.records:
             assert one.name in html
         assert html.count("<tr>") == 1 + len(world.records)
@@ -170,7 +194,10 @@ class TestTheResult:
 
     def test_is_missing_on_the_page_of_a_task(self, world: World) -> None:
         run = create_tried_run(world, {"total": 3}, origin=Origin.TASK)
-        assert "data-trial-result" not in world.client("viewer").get(f"/runs/{run.pk}/").content.decode()
+        assert (
+            "data-trial-result"
+            not in world.client("viewer").get(f"/runs/{run.pk}/").content.decode()
+        )
 
 
 def create_tried_run(world: World, data: Any, origin: Origin = Origin.MANUAL) -> Run:

@@ -30,7 +30,9 @@ def test_a_long_text_is_bounded_too() -> None:
         assert len(render_uncached(text).encode()) <= 3 * MAX_BYTES
 
 
-@pytest.mark.parametrize("text", [">" * 50 + " deep", "- " * 60 + "deep", "|a|\n|-|\n" + "|deep|\n" * 3_900])
+@pytest.mark.parametrize(
+    "text", [">" * 50 + " deep", "- " * 60 + "deep", "|a|\n|-|\n" + "|deep|\n" * 3_900]
+)
 def test_a_text_that_is_too_complex_is_shown_as_written(text: str) -> None:
     html = render_uncached(text)
     assert NOTE in html
@@ -49,7 +51,10 @@ def test_a_text_that_is_too_long_even_as_written_is_cut_with_a_note() -> None:
         ("| a | b | c | d |\n|---|---|---|---|\n" + "| 1 | 2 | 3 | 4 |\n" * 400, "<td>4</td>"),
         ("- item **bold**\n  - nested\n" * 300, "<strong>bold</strong>"),
         ("".join("  " * depth + f"- level {depth}\n" for depth in range(8)), "level 7"),
-        ("Hello **world**, this is [a link](https://a.example) with `code`.\n\n" * 1_500, "<strong>world</strong>"),
+        (
+            "Hello **world**, this is [a link](https://a.example) with `code`.\n\n" * 1_500,
+            "<strong>world</strong>",
+        ),
     ],
     ids=["table", "list", "nested", "long"],
 )

@@ -34,7 +34,12 @@ def pulses(redis_url: str) -> Iterator[dict[str, SignOfLife]]:
 
 def list_notices(world: World) -> list[str]:
     page = world.client("viewer").get("/runs/").content.decode()
-    sentences = ("Redis is unavailable", "No worker is running", "The sweeper is not running", "workers are running")
+    sentences = (
+        "Redis is unavailable",
+        "No worker is running",
+        "The sweeper is not running",
+        "workers are running",
+    )
     return [each for each in sentences if each in page]
 
 
@@ -43,9 +48,12 @@ def test_nothing_is_shown_while_all_parts_run(world: World, pulses: dict[str, Si
 
 
 @pytest.mark.parametrize(
-    ("part", "sentence"), [(WORKER, "No worker is running"), (SWEEPER, "The sweeper is not running")]
+    ("part", "sentence"),
+    [(WORKER, "No worker is running"), (SWEEPER, "The sweeper is not running")],
 )
-def test_a_missing_part_is_reported(world: World, pulses: dict[str, SignOfLife], part: str, sentence: str) -> None:
+def test_a_missing_part_is_reported(
+    world: World, pulses: dict[str, SignOfLife], part: str, sentence: str
+) -> None:
     pulses[part].stop()
     assert list_notices(world) == [sentence]
 
@@ -55,7 +63,9 @@ def test_an_unavailable_redis_is_reported(world: World, monkeypatch: pytest.Monk
     assert list_notices(world) == ["Redis is unavailable"]
 
 
-def test_no_page_waits_for_an_unresponsive_redis(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_page_waits_for_an_unresponsive_redis(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         monkeypatch.setattr(settings, "REDIS_URL", f"redis://127.0.0.1:{silent.getsockname()[1]}/0")
         began = time.monotonic()

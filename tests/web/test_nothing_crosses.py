@@ -48,16 +48,34 @@ PAGES = (
     "/simulator/?kind=allow_host&host=api.example.com",
     '/simulator/?changes=[{"kind":"approval_rule","rule":{"id":0,"name":"two","needed":2}}]',
 )  # fmt: skip
-REST = ("/api/employees", "/api/tools", "/api/runs", "/api/approvals", "/api/approvals?status=approved", "/api/asks")
+REST = (
+    "/api/employees",
+    "/api/tools",
+    "/api/runs",
+    "/api/approvals",
+    "/api/approvals?status=approved",
+    "/api/asks",
+)
 
 
-FIND = Definition("find", "find", "Find", "Finds people.", {"type": "object", "properties": {}}, None, {}, "0" * 64)
+FIND = Definition(
+    "find",
+    "find",
+    "Find",
+    "Finds people.",
+    {"type": "object", "properties": {}},
+    None,
+    {},
+    "0" * 64,
+)
 OFFERED = "crm.find"
 NAMED = "Of Acme"
 
 
 @pytest.fixture
-def hostile_world(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HostileWorld:
+def hostile_world(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> HostileWorld:
     settings.GADGET_FILES_DIR = tmp_path
     monkeypatch.setattr(employees, "MAX_COUNTED", 2)
     world = make_admin_world()
@@ -67,7 +85,9 @@ def hostile_world(settings: Settings, tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("has_rows", [True, False], ids=["with rows of its own", "empty"])
-def test_rows_of_one_organization_change_no_page_of_another(hostile_world: HostileWorld, has_rows: bool) -> None:
+def test_rows_of_one_organization_change_no_page_of_another(
+    hostile_world: HostileWorld, has_rows: bool
+) -> None:
     client = hostile_world.world.client("outsider")
     of_rows = list_row_addresses(furnish(hostile_world.world)) if has_rows else []
     by_list = f"/records/?list={RecordList.objects.get(name=NAMED).pk}"
@@ -80,10 +100,16 @@ def test_rows_of_one_organization_change_no_page_of_another(hostile_world: Hosti
     assert [address for address in addresses if read_page(client, address) != before[address]] == []
 
 
-def test_an_id_stored_as_text_never_links_to_a_row_of_another_organization(hostile_world: HostileWorld) -> None:
+def test_an_id_stored_as_text_never_links_to_a_row_of_another_organization(
+    hostile_world: HostileWorld,
+) -> None:
     world = hostile_world.world
     card = world.card()
-    decided = {"decided_by": world.users["approver"], "decided_at": card.requested_at, "consumed_at": card.requested_at}
+    decided = {
+        "decided_by": world.users["approver"],
+        "decided_at": card.requested_at,
+        "consumed_at": card.requested_at,
+    }
     Approval.objects.filter(pk=card.pk).update(status=ApprovalStatus.CONSUMED, **decided)
     globex = furnish(world)
     named = {"run_id": str(card.run_id), "call_id": str(card.tool_call_id)}
@@ -91,14 +117,29 @@ def test_an_id_stored_as_text_never_links_to_a_row_of_another_organization(hosti
     RecordChange.objects.create(
         record=globex.records[0], version=2, actor="employee:Hank", before={}, after={}, **named
     )
-    rows = {"run": card.run, "approval": card, "tool_call": card.tool_call, "employee": world.employee}
+    rows = {
+        "run": card.run,
+        "approval": card,
+        "tool_call": card.tool_call,
+        "employee": world.employee,
+    }
     subjects = [f"{kind}:{row.pk}" for kind, row in {**rows, "record": world.records[0]}.items()]
-    audit.append(globex.globex.pk, [audit.NewEntry("user:outsider", "looked", subject, {}) for subject in subjects])
+    audit.append(
+        globex.globex.pk,
+        [audit.NewEntry("user:outsider", "looked", subject, {}) for subject in subjects],
+    )
     draft = Draft.objects.get(organization=globex.globex)
     client = globex.client("outsider")
-    for address in ("/drafts/", f"/drafts/{draft.pk}/", f"/records/{globex.records[0].pk}/", "/audit/"):
+    for address in (
+        "/drafts/",
+        f"/drafts/{draft.pk}/",
+        f"/records/{globex.records[0].pk}/",
+        "/audit/",
+    ):
         text = re.sub("approver[_ ]group", "", read_page(client, address))  # filters of the audit
-        assert [word for word in ("Acme", "Dana", "approver", UPDATE) if word in text] == [], address
+        assert [word for word in ("Acme", "Dana", "approver", UPDATE) if word in text] == [], (
+            address
+        )
 
 
 def test_a_delegated_run_is_shown_only_to_its_own_organization(hostile_world: HostileWorld) -> None:
@@ -122,7 +163,9 @@ def furnish(world: World) -> World:
     globex.card()
     decided = globex.card()
     Approval.objects.filter(pk=decided.pk).update(
-        status=ApprovalStatus.DENIED, decided_by=world.users["outsider"], decided_at=decided.requested_at
+        status=ApprovalStatus.DENIED,
+        decided_by=world.users["outsider"],
+        decided_at=decided.requested_at,
     )
     member = globex.member("outsider")
     invitations.invite(member, invitations.Offer(role="viewer"))
@@ -134,10 +177,14 @@ def furnish(world: World) -> World:
     add_triggers(globex, ["Hooli's issues"], ["Tell Hooli."])
     add_webhooks(globex, ["Hooli"], ["https://example.com/hooli"])
     Grant.objects.create(employee=globex.employee, tool=OFFERED)
-    draft = Draft.objects.create(organization=world.globex, kind="report", title="Draft", body="Text")
+    draft = Draft.objects.create(
+        organization=world.globex, kind="report", title="Draft", body="Text"
+    )
     draft.records.add(globex.records[0])
     write_file(world.globex.pk, ("notes.txt",), [b"Hooli"], lambda _: None)
-    audit.append(world.globex.pk, [audit.NewEntry("user:outsider", "signed_in", "user:outsider", {})])
+    audit.append(
+        world.globex.pk, [audit.NewEntry("user:outsider", "signed_in", "user:outsider", {})]
+    )
     return globex
 
 
@@ -146,8 +193,12 @@ def create_rivals(world: World) -> None:
     world.card()
     now, acme = timezone.now(), world.acme
     for tool in (UPDATE, SEARCH):
-        ToolRule.objects.create(organization=acme, tool=tool, level="write", stopped_at=now, stopped_by="approver")
-        ToolFigures.objects.create(organization=acme, tool=tool, day=now.date(), succeeded=7, longer=7)
+        ToolRule.objects.create(
+            organization=acme, tool=tool, level="write", stopped_at=now, stopped_by="approver"
+        )
+        ToolFigures.objects.create(
+            organization=acme, tool=tool, day=now.date(), succeeded=7, longer=7
+        )
     Credential.objects.create(organization=acme, service="github", fields='{"token": "t"}')
     add_agents(world, ["Laptop"], ["refund:1"])
     add_triggers(world, ["Issues"], ["Tell me."])
@@ -165,27 +216,43 @@ def create_rivals(world: World) -> None:
 def create_crossing_rows(world: World) -> None:
     """Create rows of Acme that refer to rows of Globex, which no page of Gadget allows."""
     hank, acme = world.others_employee, world.acme
-    for decision in ({}, {"status": ApprovalStatus.DENIED, "decided_at": timezone.now(), "reason": "Acme says no."}):
-        run = Run.objects.create(organization=acme, employee=hank, created_by=world.users["operator"], task=NAMED)
+    for decision in (
+        {},
+        {"status": ApprovalStatus.DENIED, "decided_at": timezone.now(), "reason": "Acme says no."},
+    ):
+        run = Run.objects.create(
+            organization=acme, employee=hank, created_by=world.users["operator"], task=NAMED
+        )
         card = world.card(run)
         by = {"decided_by": world.users["approver"]} if decision else {}
         Approval.objects.filter(pk=card.pk).update(**decision, **by)
     for record in Record.objects.filter(organization=world.globex):
-        Draft.objects.create(organization=acme, kind="report", title=NAMED, body="Text").records.add(record)
+        Draft.objects.create(
+            organization=acme, kind="report", title=NAMED, body="Text"
+        ).records.add(record)
         ListEntry.objects.create(list=RecordList.objects.get(name=NAMED), record=record)
     for draft in Draft.objects.filter(organization=world.globex):
         draft.records.add(world.records[0])
-    rows = [*Employee.objects.filter(organization=world.globex), *Source.objects.filter(organization=world.globex)]
+    rows = [
+        *Employee.objects.filter(organization=world.globex),
+        *Source.objects.filter(organization=world.globex),
+    ]
     rows += [*Credential.objects.filter(organization=world.globex)]
     subjects = [f"{row._meta.model_name}:{row.pk}" for row in rows]
-    audit.append(acme.pk, [audit.NewEntry("user:approver", "changed", subject, {}) for subject in subjects])
+    audit.append(
+        acme.pk, [audit.NewEntry("user:approver", "changed", subject, {}) for subject in subjects]
+    )
 
 
 def connect(organization: Organization, *, is_chosen: bool) -> None:
     """Give the organization a server that describes one tool."""
     address = "https://crm.example/mcp"
     source = Source.objects.create(
-        organization=organization, kind=SourceKind.MCP_HTTP, name="crm", address=address, authentication="bearer"
+        organization=organization,
+        kind=SourceKind.MCP_HTTP,
+        name="crm",
+        address=address,
+        authentication="bearer",
     )
     SourceTool.objects.create(
         source=source, key="find", tool=OFFERED, definition=FIND.to_json(), hash=FIND.hash, accepted_hash=FIND.hash,
@@ -208,21 +275,39 @@ def list_row_addresses(globex: World) -> list[str]:
         *(f"/api/approvals/{pk}" for pk in cards),
         *(f"/api/tool_calls/{call.pk}" for call in calls),
         *(f"/employees/{employee}/", f"/api/employees/{employee}", f"/records/{record}/"),
-        *(f"/triggers/{pk}/" for pk in Trigger.objects.filter(organization=globex.globex).values_list("pk", flat=True)),
-        *(f"/webhooks/{pk}/" for pk in Webhook.objects.filter(organization=globex.globex).values_list("pk", flat=True)),
+        *(
+            f"/triggers/{pk}/"
+            for pk in Trigger.objects.filter(organization=globex.globex).values_list(
+                "pk", flat=True
+            )
+        ),
+        *(
+            f"/webhooks/{pk}/"
+            for pk in Webhook.objects.filter(organization=globex.globex).values_list(
+                "pk", flat=True
+            )
+        ),
         *(f"/drafts/{draft.pk}/" for draft in Draft.objects.filter(organization=globex.globex)),
-        *(reverse("admin:source-tools", args=(row.pk,)) for row in Source.objects.filter(organization=globex.globex)),
+        *(
+            reverse("admin:source-tools", args=(row.pk,))
+            for row in Source.objects.filter(organization=globex.globex)
+        ),
     ]
 
 
 def list_admin_addresses(client: Client) -> list[str]:
-    """List the admin's pages for each model: the list, the form for a new row, and the form of the first row."""
+    """List the admin's pages for each model: the list, the form for a new row, and the form of the
+    first row."""
     names = [f"admin:{model._meta.app_label}_{model._meta.model_name}" for model in site._registry]
     lists = [reverse(f"{name}_changelist") for name in names]
-    found = (re.search(rf'href="({address}\d+/change/)', read_page(client, address)) for address in lists)
+    found = (
+        re.search(rf'href="({address}\d+/change/)', read_page(client, address)) for address in lists
+    )
     rows = [link[1] for link in found if link]
     sources = [link for link in rows if "/source/" in link]
-    deleting = [link.replace("/change/", "/delete/") for link in sources]  # these pages list the rows to delete
+    deleting = [
+        link.replace("/change/", "/delete/") for link in sources
+    ]  # these pages list the rows to delete
     return ["/admin/", *lists, *(reverse(f"{name}_add") for name in names), *rows, *deleting]
 
 
@@ -231,4 +316,8 @@ def read_page(client: Client, address: str) -> str:
     response = client.get(address)
     assert response.status_code in {200, 302, 403}, address
     text = streamed(response) if response.streaming else response.content.decode()
-    return re.sub(r'(name="(csrf[a-z-]+|client_request_id|starts_at)" (value|content)|nonce)="[^"]+"', "", text)
+    return re.sub(
+        r'(name="(csrf[a-z-]+|client_request_id|starts_at)" (value|content)|nonce)="[^"]+"',
+        "",
+        text,
+    )

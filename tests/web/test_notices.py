@@ -22,7 +22,12 @@ from tests.world import World, make_world
 pytestmark = pytest.mark.django_db
 
 PAGE = "/notices/"
-CHOICES = {"quiet_from": "22:00", "quiet_until": "07:00", "digest_at": "09:30", "time_zone": "Europe/London"}
+CHOICES = {
+    "quiet_from": "22:00",
+    "quiet_until": "07:00",
+    "digest_at": "09:30",
+    "time_zone": "Europe/London",
+}
 
 
 @pytest.fixture
@@ -71,7 +76,11 @@ class TestNoticesWithAMailServer:
     def test_hide_codes_on_all_pages(self, world: World) -> None:
         world.client("viewer").post("/notices/channels/", {"email": "ann@example.com"})
         code = Channel.objects.get().code
-        pages = (("viewer", PAGE), ("viewer", "/notices/messages/"), ("admin", "/notices/messages/?all=1"))
+        pages = (
+            ("viewer", PAGE),
+            ("viewer", "/notices/messages/"),
+            ("admin", "/notices/messages/?all=1"),
+        )
         for status in DeliveryStatus:
             if status != DeliveryStatus.SHOWN:
                 ended = None if status == DeliveryStatus.WAITING else timezone.now()
@@ -84,7 +93,9 @@ class TestNoticesWithAMailServer:
     def test_explain_a_wrong_code(self, world: World) -> None:
         client = world.client("viewer")
         client.post("/notices/channels/", {"email": "ann@example.com"})
-        response = client.post(f"/notices/channels/{Channel.objects.get().pk}/confirm/", {"code": "1"})
+        response = client.post(
+            f"/notices/channels/{Channel.objects.get().pk}/confirm/", {"code": "1"}
+        )
         assert response.status_code == 422
         assert "This is not the code that was sent." in response.content.decode()
 
@@ -95,7 +106,9 @@ def test_keep_a_refused_address_in_the_form(world: World) -> None:
     assert 'value="&lt;b&gt;ann"' in response.content.decode()
 
 
-def test_say_when_notifications_close_in_a_browser_whose_service_counts_silent_pushes(world: World) -> None:
+def test_say_when_notifications_close_in_a_browser_whose_service_counts_silent_pushes(
+    world: World,
+) -> None:
     add_address(world.member("approver"))
     for host, says_so in (("push.example.com", False), (SILENT_PUSH_HOSTS[0], True)):
         Channel.objects.update(kind=ChannelKind.PUSH, host=host)
@@ -104,7 +117,12 @@ def test_say_when_notifications_close_in_a_browser_whose_service_counts_silent_p
 
 
 def test_keep_saved_preferences(world: World) -> None:
-    assert world.client("viewer").post("/notices/choices/", {**CHOICES, "run_failed": "daily"}).status_code == 302
+    assert (
+        world.client("viewer")
+        .post("/notices/choices/", {**CHOICES, "run_failed": "daily"})
+        .status_code
+        == 302
+    )
     choices = load_choices(world.member("viewer"))
     assert choices.paces["run_failed"] == "daily"
     assert (choices.time_zone, f"{choices.quiet_from:%H:%M}") == ("Europe/London", "22:00")
@@ -158,7 +176,9 @@ def test_messages_are_listed_page_by_page(world: World, monkeypatch: pytest.Monk
     assert first.count("A decision is waiting:") == 2
     oldest = Delivery.objects.order_by("pk").values_list("pk", flat=True)[1]
     assert f"?before={oldest}" in first
-    assert read(world, page=f"/notices/messages/?before={oldest}").count("A decision is waiting:") == 1
+    assert (
+        read(world, page=f"/notices/messages/?before={oldest}").count("A decision is waiting:") == 1
+    )
 
 
 def test_messages_are_sent_for_a_followed_run_until_unfollowed(world: World) -> None:

@@ -1,4 +1,5 @@
-"""The oversight page: for admins only, with the figures of people and tools, a warning, and CSV files."""
+"""The oversight page: for admins only, with the figures of people and tools, a warning, and CSV
+files."""
 
 from __future__ import annotations
 
@@ -33,7 +34,10 @@ def decide(world: World, count: int, by: str = "approver", **more: Any) -> None:
     """Store quick decisions of a person, a minute apart."""
     at = timezone.now() - timedelta(hours=3)
     times = [at + timedelta(minutes=number) for number in range(count)]
-    rows = [Decided(by, at, at - timedelta(seconds=1), call=call, **more) for call, at in enumerate(times)]
+    rows = [
+        Decided(by, at, at - timedelta(seconds=1), call=call, **more)
+        for call, at in enumerate(times)
+    ]
     Desk(world, world.run()).add(rows)
 
 
@@ -64,7 +68,9 @@ def test_people_and_tools_are_listed_in_alphabetical_order(world: World) -> None
     for person in ("operator", "approver", "admin"):
         decide(world, 2, by=person)
     page = read_page(world.client("admin"))
-    people = [page.index(f'<th scope="row">{person}</th>') for person in ("admin", "approver", "operator")]
+    people = [
+        page.index(f'<th scope="row">{person}</th>') for person in ("admin", "approver", "operator")
+    ]
     assert people == sorted(people)
     assert WARNING not in page
 
@@ -92,7 +98,11 @@ def test_an_empty_page_says_what_will_appear(world: World) -> None:
     assert "No decisions in the last 30 days." in read_page(world.client("admin"))
 
 
-@feature("Figures and metrics", "CSV files of people and tools, without formulas", "agents/web/views/oversight.py")
+@feature(
+    "Figures and metrics",
+    "CSV files of people and tools, without formulas",
+    "agents/web/views/oversight.py",
+)
 def test_people_are_exported_without_formulas(world: World) -> None:
     user = User.objects.create_user(FORMULA)
     Membership.objects.create(organization=world.acme, user=user, role="approver")
@@ -151,7 +161,9 @@ def test_a_bulk_request_counts_as_one_decision(world: World) -> None:
     cards = [world.card() for _ in range(3)]
     rows = [{"approval_id": card.pk, "action": "approve", "digest": card.digest} for card in cards]
     response = world.client("approver").post(
-        "/api/approvals/decide", canonical_json({"decisions": rows}), content_type="application/json"
+        "/api/approvals/decide",
+        canonical_json({"decisions": rows}),
+        content_type="application/json",
     )
     assert [outcome["status"] for outcome in response.json()["outcomes"]] == [200, 200, 200]
     _, row = read_csv(world.client("admin"))

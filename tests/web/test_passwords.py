@@ -1,4 +1,5 @@
-"""Passwords: reset by an admin's link, which also revokes API tokens, or changed by the members themselves."""
+"""Passwords: reset by an admin's link, which also revokes API tokens, or changed by the members
+themselves."""
 
 from __future__ import annotations
 
@@ -36,27 +37,40 @@ class TestAPasswordResetByLink:
         assert elsewhere.get("/").status_code == 302
         assert client.get("/new-password/").status_code == 404
 
-    def test_revokes_the_api_tokens_of_the_organization_and_says_so_before_and_after(self, world: World) -> None:
+    def test_revokes_the_api_tokens_of_the_organization_and_says_so_before_and_after(
+        self, world: World
+    ) -> None:
         member = world.member("viewer")
-        (_, secret), (_, elsewhere) = issue_token(member, "Key"), issue_token(world.member("operator"), "Other")
+        (_, secret), (_, elsewhere) = (
+            issue_token(member, "Key"),
+            issue_token(world.member("operator"), "Other"),
+        )
         client = open_link(create_reset_link(world, "viewer"))
         assert "revokes its API tokens in Acme" in client.get("/new-password/").content.decode()
         assert authenticate_token(secret) == member
-        response = client.post("/new-password/", {"password": PASSWORD, "again": PASSWORD}, follow=True)
+        response = client.post(
+            "/new-password/", {"password": PASSWORD, "again": PASSWORD}, follow=True
+        )
         assert "Your API tokens in Acme are revoked." in response.content.decode()
         assert authenticate_token(secret) is None
         assert authenticate_token(elsewhere) is not None
-        assert AuditEntry.objects.get(action="password_reset").payload["api_tokens_revoked"] == ["Key"]
+        assert AuditEntry.objects.get(action="password_reset").payload["api_tokens_revoked"] == [
+            "Key"
+        ]
 
     def test_works_once_and_only_with_the_newest_link(self, world: World) -> None:
         first, second = (create_reset_link(world, "viewer") for _ in range(2))
         assert nobody().get(first).status_code == 404
         client, other = open_link(second), open_link(second)
         sent = {"password": PASSWORD, "again": PASSWORD}
-        assert [browser.post("/new-password/", sent).status_code for browser in (client, other)] == [302, 404]
+        assert [
+            browser.post("/new-password/", sent).status_code for browser in (client, other)
+        ] == [302, 404]
 
     @pytest.mark.parametrize("end", ["expired", "removed", "joined elsewhere", "maker demoted"])
-    def test_stops_working_when_the_link_expires_or_is_withdrawn(self, world: World, end: str) -> None:
+    def test_stops_working_when_the_link_expires_or_is_withdrawn(
+        self, world: World, end: str
+    ) -> None:
         link = create_reset_link(world, "viewer")
         client = open_link(link)
         if end == "expired":
@@ -68,7 +82,10 @@ class TestAPasswordResetByLink:
         else:
             Membership.objects.filter(user=world.users["admin"]).update(role=Role.APPROVER)
         assert nobody().get(link).status_code == 404
-        assert client.post("/new-password/", {"password": PASSWORD, "again": PASSWORD}).status_code == 404
+        assert (
+            client.post("/new-password/", {"password": PASSWORD, "again": PASSWORD}).status_code
+            == 404
+        )
         assert not User.objects.get(username="viewer").check_password(PASSWORD)
 
     def test_is_refused_for_accounts_with_rights_elsewhere(self, world: World) -> None:
@@ -107,7 +124,11 @@ class TestChangingTheOwnPassword:
         elsewhere = world.client("viewer")
         assert f'href="{self.PATH}"' in read_page(client, "/")
         read_page(client, self.PATH)
-        sent = {"old_password": PASSWORD, "new_password1": PASSWORD + "!", "new_password2": PASSWORD + "!"}
+        sent = {
+            "old_password": PASSWORD,
+            "new_password1": PASSWORD + "!",
+            "new_password2": PASSWORD + "!",
+        }
         assert client.post(self.PATH, sent)["Location"] == "/"
         assert "Your password was changed." in read_page(client, "/")
         assert elsewhere.get("/").status_code == 302
@@ -119,13 +140,19 @@ class TestChangingTheOwnPassword:
 
     @pytest.mark.parametrize(
         ("old", "new", "again"),
-        [("wrong", PASSWORD + "!", PASSWORD + "!"), (PASSWORD, "short", "short"), (PASSWORD, PASSWORD + "!", PASSWORD)],
+        [
+            ("wrong", PASSWORD + "!", PASSWORD + "!"),
+            (PASSWORD, "short", "short"),
+            (PASSWORD, PASSWORD + "!", PASSWORD),
+        ],
     )
     def test_with_an_invalid_form_shows_the_error_and_changes_nothing(
         self, world: World, old: str, new: str, again: str
     ) -> None:
         client = self.open_browser(world)
-        response = client.post(self.PATH, {"old_password": old, "new_password1": new, "new_password2": again})
+        response = client.post(
+            self.PATH, {"old_password": old, "new_password1": new, "new_password2": again}
+        )
         assert response.status_code == 422
         assert 'role="alert"' in response.content.decode()
         assert User.objects.get(username="viewer").check_password(PASSWORD)
@@ -135,7 +162,9 @@ class TestChangingTheOwnPassword:
     def test_is_limited_in_wrong_tries_of_the_old_one(self, world: World) -> None:
         client = self.open_browser(world)
         sent = {"new_password1": PASSWORD + "!", "new_password2": PASSWORD + "!"}
-        responses = [client.post(self.PATH, {"old_password": "wrong", **sent}).status_code for _ in range(9)]
+        responses = [
+            client.post(self.PATH, {"old_password": "wrong", **sent}).status_code for _ in range(9)
+        ]
         assert responses == [422] * 8 + [429]
         assert client.post(self.PATH, {"old_password": PASSWORD, **sent}).status_code == 429
 

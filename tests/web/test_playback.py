@@ -1,4 +1,5 @@
-"""The playback shows the whole run from its events alone; its export is one file that leaves out what was chosen."""
+"""The playback shows the whole run from its events alone; its export is one file that leaves out
+what was chosen."""
 
 from __future__ import annotations
 
@@ -36,8 +37,18 @@ def play(world: World) -> Run:
     """A run with one search and one denied update, whose values are secret."""
     run = world.run(RunStatus.SUCCEEDED, task="Find the phone", title="Find it")
     call, update = world.call(run), world.call(run, "data.updateRecord", level="write")
-    about = {"call_id": str(call.pk), "tool": call.tool, "display_name": "Search records", "level": "read"}
-    asked = {"call_id": str(update.pk), "approval_id": "1", "tool": "data.updateRecord", "level": "write"}
+    about = {
+        "call_id": str(call.pk),
+        "tool": call.tool,
+        "display_name": "Search records",
+        "level": "read",
+    }
+    asked = {
+        "call_id": str(update.pk),
+        "approval_id": "1",
+        "tool": "data.updateRecord",
+        "level": "write",
+    }
     add_events(
         run,
         (EventType.RUN_STARTED, {"by": "ada"}),
@@ -118,7 +129,11 @@ def test_every_type_of_event_has_a_description(world: World) -> None:
 
 def test_the_export_has_the_title_that_the_run_had_then(world: World) -> None:
     run = play(world)
-    add_events(run, (EventType.RUN_TITLED, {"title": "Find the phone number"}), (EventType.RUN_TITLED, {"title": None}))
+    add_events(
+        run,
+        (EventType.RUN_TITLED, {"title": "Find the phone number"}),
+        (EventType.RUN_TITLED, {"title": None}),
+    )
     Run.objects.filter(pk=run.pk).update(title="Another title")
     html = read_export(world, run)
     assert "<title>Playback: Find the phone number</title>" in html
@@ -141,7 +156,9 @@ def test_a_long_run_is_played_back_from_its_start_and_its_end_with_a_labeled_gap
     assert re.findall('id="timeline-([0-9]+)"', page) == ["1", "2", "3", "8"]
     for html in (page, read_export(world, run)):
         assert list_numbers(html) == [1, 2, 3, 8, 9]
-        before, after = re.split("4 events before this\\s+are not part of the playback; the transcript has all", html)
+        before, after = re.split(
+            "4 events before this\\s+are not part of the playback; the transcript has all", html
+        )
         assert (list_numbers(before), list_numbers(after)) == ([1, 2, 3, 8], [9])
     monkeypatch.setattr(playback, "FIRST_EVENTS", 7)
     whole = read_page(world.client("viewer"), f"/runs/{run.pk}/replay/")
@@ -150,7 +167,13 @@ def test_a_long_run_is_played_back_from_its_start_and_its_end_with_a_labeled_gap
 
 
 RESOLUTION = {"call_id": "1", "by": "ada", "reason": "I looked."}
-DECISION = {"call_id": "1", "approval_id": "1", "decided_by": "ada", "reason": "Why", "next_approval_id": None}
+DECISION = {
+    "call_id": "1",
+    "approval_id": "1",
+    "decided_by": "ada",
+    "reason": "Why",
+    "next_approval_id": None,
+}
 
 
 @pytest.mark.parametrize(
@@ -173,7 +196,9 @@ DECISION = {"call_id": "1", "approval_id": "1", "decided_by": "ada", "reason": "
         }}, "No record 7."),
     ],
 )  # fmt: skip
-def test_each_entry_describes_what_happened(type_: EventType, payload: dict[str, Any], note: str) -> None:
+def test_each_entry_describes_what_happened(
+    type_: EventType, payload: dict[str, Any], note: str
+) -> None:
     event = Event(seq=1, type=type_, payload=payload, created_at=timezone.now())
     (entry,) = build_entries([event])
     assert entry.note == note
@@ -181,7 +206,12 @@ def test_each_entry_describes_what_happened(type_: EventType, payload: dict[str,
 
 
 def test_a_wait_lasts_until_work_continues_although_one_of_its_cards_is_decided() -> None:
-    types = (EventType.PASS_STARTED, EventType.RUN_WAITING, EventType.APPROVAL_DECIDED, EventType.PASS_STARTED)
+    types = (
+        EventType.PASS_STARTED,
+        EventType.RUN_WAITING,
+        EventType.APPROVAL_DECIDED,
+        EventType.PASS_STARTED,
+    )
     payloads: list[dict[str, Any]] = [
         {"pass_number": 1},
         {"approval_ids": ["1"]},
@@ -201,7 +231,9 @@ def test_every_resolution_by_a_person_has_a_description() -> None:
 
 def test_the_export_needs_no_other_files_and_runs_only_its_own_script(world: World) -> None:
     html = read_export(world, play(world))
-    policy = html.split('http-equiv="Content-Security-Policy"')[1].split('content="')[1].split('"')[0]
+    policy = (
+        html.split('http-equiv="Content-Security-Policy"')[1].split('content="')[1].split('"')[0]
+    )
     assert policy.startswith("default-src 'none';")
     for kind, tag in (("style", "style"), ("script", 'script type="module"')):
         (inline,) = re.findall(rf"<{tag}>(.*?)</{kind}>", html, re.DOTALL)
@@ -223,7 +255,18 @@ def test_the_export_has_all_values_unless_they_are_redacted(world: World) -> Non
 
 
 CODES = frozenset(
-    {"call_id", "approval_id", "duplicate_of", "tool", "level", "code", "status", "exit_reason", "outcome", "cut_off"}
+    {
+        "call_id",
+        "approval_id",
+        "duplicate_of",
+        "tool",
+        "level",
+        "code",
+        "status",
+        "exit_reason",
+        "outcome",
+        "cut_off",
+    }
     | {"retry_at", "currency", "approval_ids"}
 )
 NAMES = frozenset({"by", "decided_by", "display_name"})
@@ -253,7 +296,8 @@ PLANTED = "planted 4711"
 
 
 def plant(value: Any, name: str = "") -> Any:
-    """Put the secret into every text, and into the names of params and data, which may be values too."""
+    """Put the secret into every text, and into the names of params and data, which may be values
+    too."""
     if name in CODES | NAMES:
         return value
     if name in ("params", "data"):
@@ -274,20 +318,30 @@ def plant_some(samples: dict[EventType, dict[str, Any]], *, in_texts: bool, in_v
 
 
 @pytest.mark.parametrize("chosen", [("values",), ("texts",), ("values", "texts")])
-def test_the_export_contains_nothing_that_was_redacted(world: World, chosen: tuple[str, ...]) -> None:
+def test_the_export_contains_nothing_that_was_redacted(
+    world: World, chosen: tuple[str, ...]
+) -> None:
     secret = {"in_texts": "texts" in chosen, "in_values": "values" in chosen}
     task = f"Call {PLANTED}" if secret["in_texts"] else "Call"
     card = world.card(world.run(RunStatus.SUCCEEDED, task=task, title=task))
     events = add_events(card.run, *plant_some(build_samples(card), **secret))
     shown = {entry.seq for entry in build_entries(events) if PLANTED in repr(entry)}
-    expected = {*(TEXTS if secret["in_texts"] else ()), *(SHOWN_VALUES if secret["in_values"] else ())}
+    expected = {
+        *(TEXTS if secret["in_texts"] else ()),
+        *(SHOWN_VALUES if secret["in_values"] else ()),
+    }
     assert {event.type for event in events if event.seq in shown} == expected
     assert PLANTED in read_export(world, card.run)
-    assert PLANTED not in read_export(world, card.run, "?" + "&".join(f"redact={each}" for each in chosen))
+    assert PLANTED not in read_export(
+        world, card.run, "?" + "&".join(f"redact={each}" for each in chosen)
+    )
 
 
 FREE = {"type": "object", "additionalProperties": {"type": "integer"}}
-NESTED = {"$defs": {"Row": {"properties": {"c": {}}}}, "properties": {"a": {}, "b": {"$ref": "#/$defs/Row"}}}
+NESTED = {
+    "$defs": {"Row": {"properties": {"c": {}}}},
+    "properties": {"a": {}, "b": {"$ref": "#/$defs/Row"}},
+}
 
 
 @pytest.mark.parametrize(
@@ -309,7 +363,9 @@ NESTED = {"$defs": {"Row": {"properties": {"c": {}}}}, "properties": {"a": {}, "
         (False, NESTED, "redacted"),
     ],
 )  # fmt: skip
-def test_redaction_keeps_the_names_of_the_schema_and_no_value(value: Any, schema: Any, shown: Any) -> None:
+def test_redaction_keeps_the_names_of_the_schema_and_no_value(
+    value: Any, schema: Any, shown: Any
+) -> None:
     assert redact_fields(value, schema) == shown
     assert EventRedaction(values=True).redact_data("no.tool", value) == redact_fields(value, None)
 

@@ -1,4 +1,5 @@
-"""Members choose language, time zone and units; tools read them, and notices use the same time zone."""
+"""Members choose language, time zone and units; tools read them, and notices use the same time
+zone."""
 
 from __future__ import annotations
 
@@ -43,7 +44,10 @@ def test_preferences_are_saved_shown_and_audited(world: World) -> None:
     assert 'value="Europe/Zurich"' in html
     assert '<option value="metric" selected>' in html
     entry = AuditEntry.objects.get(action="preferences_changed")
-    assert (entry.actor, entry.payload) == ("user:operator", {"language": "de-CH", "units": "metric"})
+    assert (entry.actor, entry.payload) == (
+        "user:operator",
+        {"language": "de-CH", "units": "metric"},
+    )
     save(world, language="", units="")
     assert chosen(world) == {"time_zone": "Europe/Zurich"}
 
@@ -55,7 +59,11 @@ def test_the_time_zone_is_shared_with_notices(world: World) -> None:
     assert 'value="Asia/Tokyo"' in read_page(world.client("operator"), PAGE)
     save(world)
     row = load_choices(member)
-    assert (row.time_zone, row.quiet_from is None, row.digest_at.hour) == ("Europe/Zurich", False, 9)
+    assert (row.time_zone, row.quiet_from is None, row.digest_at.hour) == (
+        "Europe/Zurich",
+        False,
+        9,
+    )
     assert str(load_pace_rules([member.pk])[member.pk].zone) == "Europe/Zurich"
 
 
@@ -69,7 +77,9 @@ def test_the_time_zone_is_shared_with_notices(world: World) -> None:
         ({"time_zone": ""}, "is not a time zone"),
     ],
 )
-def test_an_invalid_choice_is_explained_kept_and_not_saved(world: World, typed: dict[str, str], reason: str) -> None:
+def test_an_invalid_choice_is_explained_kept_and_not_saved(
+    world: World, typed: dict[str, str], reason: str
+) -> None:
     response = save(world, **typed)
     assert response.status_code == 422
     html = response.content.decode()

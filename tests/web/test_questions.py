@@ -42,8 +42,16 @@ class TestTheCardOfAQuestion:
 
     def test_shows_the_answer_afterwards_and_in_the_history(self, world: World) -> None:
         card = ask_question(world, "North or South?")
-        post(world.client("operator"), f"/api/approvals/{card.pk}/answer", {"text": "South <b>St</b>"})
-        for path in (f"/approvals/{card.pk}/", f"/runs/{card.run_id}/", "/approvals/?history=1&outcome=answered"):
+        post(
+            world.client("operator"),
+            f"/api/approvals/{card.pk}/answer",
+            {"text": "South <b>St</b>"},
+        )
+        for path in (
+            f"/approvals/{card.pk}/",
+            f"/runs/{card.run_id}/",
+            "/approvals/?history=1&outcome=answered",
+        ):
             html = world.client("viewer").get(path).content.decode()
             assert "South &lt;b&gt;St&lt;/b&gt;" in html, path
             assert "Answered" in html
@@ -62,7 +70,9 @@ def test_a_transcript_has_the_question_and_the_answer(world: World) -> None:
 class TestTheAnswerForm:
     def test_accepts_a_choice(self, world: World) -> None:
         card = ask_question(world, "Which?", "North", "South")
-        answer = world.client("operator").post(f"/approvals/{card.pk}/answer/", {"choice": "South", "text": ""})
+        answer = world.client("operator").post(
+            f"/approvals/{card.pk}/answer/", {"choice": "South", "text": ""}
+        )
         assert answer["Location"].endswith(f"#card-{card.pk}")
         card.refresh_from_db()
         assert (card.status, card.reason) == (ApprovalStatus.ANSWERED, "South")
@@ -75,16 +85,28 @@ class TestTheAnswerForm:
 
     def test_shows_the_problem_and_keeps_the_typed_text(self, world: World) -> None:
         card = ask_question(world)
-        response = world.client("operator").post(f"/approvals/{card.pk}/answer/", {"text": "x" * 20_001})
+        response = world.client("operator").post(
+            f"/approvals/{card.pk}/answer/", {"text": "x" * 20_001}
+        )
         assert response.status_code == 422
         assert "x" * 20_001 in response.content.decode()
-        assert "The answer has 20,001 characters; at most 20,000 are allowed." in response.content.decode()
-        assert world.client("operator").post(f"/approvals/{card.pk}/answer/", {"text": " "}).status_code == 422
+        assert (
+            "The answer has 20,001 characters; at most 20,000 are allowed."
+            in response.content.decode()
+        )
+        assert (
+            world.client("operator")
+            .post(f"/approvals/{card.pk}/answer/", {"text": " "})
+            .status_code
+            == 422
+        )
 
     def test_names_the_person_who_answered_first(self, world: World) -> None:
         card = ask_question(world)
         world.client("approver").post(f"/approvals/{card.pk}/answer/", {"text": "First"})
-        response = world.client("operator").post(f"/approvals/{card.pk}/answer/", {"text": "Second"})
+        response = world.client("operator").post(
+            f"/approvals/{card.pk}/answer/", {"text": "Second"}
+        )
         assert response.status_code == 409
         assert "already answered by approver" in response.content.decode().lower()
 
@@ -92,10 +114,20 @@ class TestTheAnswerForm:
 class TestQuestionsOverRest:
     def test_can_be_answered_by_an_operator(self, world: World) -> None:
         card = ask_question(world, "Which?", "North")
-        (listed,) = world.client("viewer").get("/api/approvals?status=pending&kind=question").json()["items"]
+        (listed,) = (
+            world.client("viewer")
+            .get("/api/approvals?status=pending&kind=question")
+            .json()["items"]
+        )
         assert (listed["id"], listed["preview"]["question"]) == (str(card.pk), "Which?")
-        body = post(world.client("operator"), f"/api/approvals/{card.pk}/answer", {"text": "North"}).json()
-        assert (body["status"], body["decided_by"], body["reason"]) == ("answered", "operator", "North")
+        body = post(
+            world.client("operator"), f"/api/approvals/{card.pk}/answer", {"text": "North"}
+        ).json()
+        assert (body["status"], body["decided_by"], body["reason"]) == (
+            "answered",
+            "operator",
+            "North",
+        )
         call = ToolCall.objects.get(pk=card.tool_call_id)
         assert (call.status, call.result["data"]["answer"]) == (CallStatus.SUCCEEDED, "North")  # type: ignore[index]
 
@@ -106,13 +138,25 @@ class TestQuestionsOverRest:
         problem(post(world.client("outsider"), path, {"text": "x"}), 404)
         problem(post(world.client("operator"), path, {"text": ""}), 422)
         problem(post(world.client("operator"), path, {"text": "x", "digest": "y"}), 422)
-        problem(post(world.client("operator"), f"/api/approvals/{world.card().pk}/answer", {"text": "x"}), 409)
+        problem(
+            post(
+                world.client("operator"), f"/api/approvals/{world.card().pk}/answer", {"text": "x"}
+            ),
+            409,
+        )
         assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.PENDING
 
     def test_can_be_neither_approved_nor_denied(self, world: World) -> None:
         card = ask_question(world)
         for act in ("approve", "deny"):
-            problem(post(world.client("admin"), f"/api/approvals/{card.pk}/{act}", {"digest": card.digest}), 409)
+            problem(
+                post(
+                    world.client("admin"),
+                    f"/api/approvals/{card.pk}/{act}",
+                    {"digest": card.digest},
+                ),
+                409,
+            )
 
 
 class TestADelegatedTask:
@@ -140,7 +184,10 @@ class TestADelegatedTask:
         child = delegate_task(world)
         html = world.client("viewer").get(f"/runs/{child.pk}/").content.decode()
         assert "Dana delegated this to Kim in" in html
-        assert f'href="/runs/{child.parent_id}/?call={child.parent_call_id}#call-{child.parent_call_id}"' in html
+        assert (
+            f'href="/runs/{child.parent_id}/?call={child.parent_call_id}#call-{child.parent_call_id}"'
+            in html
+        )
         assert "delegated" in world.client("viewer").get("/runs/").content.decode()
 
     def test_names_the_delegation_on_its_cards(self, world: World) -> None:
@@ -164,7 +211,9 @@ class TestADelegatedTask:
 
     def test_names_its_parent_over_rest(self, world: World) -> None:
         child = delegate_task(world)
-        assert world.client("viewer").get(f"/api/runs/{child.pk}").json()["parent_run_id"] == str(child.parent_id)
+        assert world.client("viewer").get(f"/api/runs/{child.pk}").json()["parent_run_id"] == str(
+            child.parent_id
+        )
 
     def test_returns_404_to_another_organization(self, world: World) -> None:
         child = delegate_task(world)
@@ -195,7 +244,9 @@ def assert_duration_is_shown(world: World, call_id: int) -> None:
     assert '<span class="call-time">1 h 30 min</span>' in line
     assert f"Result of call {call_id} after 1 h 30 min: " in download(client, call.run, "md")
     events = json.loads(download(client, call.run, "json"))["events"]
-    assert [one["duration_ms"] for one in events if one["type"] == "tool_result"] == [call.duration_ms]
+    assert [one["duration_ms"] for one in events if one["type"] == "tool_result"] == [
+        call.duration_ms
+    ]
     assert client.get(f"/api/tool_calls/{call_id}").json()["duration_ms"] == call.duration_ms
 
 
@@ -204,7 +255,9 @@ def assert_duration_is_shown(world: World, call_id: int) -> None:
 class TestTheDurationOfAWaitingCall:
     def test_for_an_answer_lasts_from_the_question_to_the_answer(self, world: World) -> None:
         card = ask_question(world, "North or South?")
-        assert ToolCall.objects.get(pk=card.tool_call_id).duration_ms is None, "it waits, and has taken no time yet"
+        assert ToolCall.objects.get(pk=card.tool_call_id).duration_ms is None, (
+            "it waits, and has taken no time yet"
+        )
         move_start_back(card.tool_call_id)
         post(world.client("operator"), f"/api/approvals/{card.pk}/answer", {"text": "South"})
         assert_duration_is_shown(world, card.tool_call_id)
@@ -220,7 +273,12 @@ class TestTheDurationOfAWaitingCall:
     def test_is_limited_to_the_largest_value_that_fits(self, world: World) -> None:
         card = ask_question(world)
         ToolCall.objects.filter(pk=card.tool_call_id).update(started_at=Now() - timedelta(days=40))
-        assert post(world.client("operator"), f"/api/approvals/{card.pk}/answer", {"text": "South"}).status_code == 200
+        assert (
+            post(
+                world.client("operator"), f"/api/approvals/{card.pk}/answer", {"text": "South"}
+            ).status_code
+            == 200
+        )
         assert ToolCall.objects.get(pk=card.tool_call_id).duration_ms == MAX_MS
 
     def test_is_absent_without_an_answer(self, world: World) -> None:

@@ -119,7 +119,19 @@ def test_the_link_to_the_next_page_keeps_filters_and_order(world: World, order: 
 
 
 @pytest.mark.parametrize(
-    "after", ["x", "1", "1.", "-5.9", "1.2026-W01-1", "1.9999-99-99 00:00:00", "9" * 40 + ".1", "1.\0", "1.1e400", "."]
+    "after",
+    [
+        "x",
+        "1",
+        "1.",
+        "-5.9",
+        "1.2026-W01-1",
+        "1.9999-99-99 00:00:00",
+        "9" * 40 + ".1",
+        "1.\0",
+        "1.1e400",
+        ".",
+    ],
 )
 @pytest.mark.parametrize("order", ORDERS)
 def test_an_invalid_cursor_is_ignored(world: World, order: str, after: str) -> None:
@@ -138,7 +150,9 @@ def test_the_list_needs_a_constant_number_of_queries_and_counts_nothing(world: W
     few = asked()
     create_many_records(world, 40)
     for number in range(8):
-        Record.objects.create(organization=world.acme, name=f"R{number}", region=f"R{number}", category=f"C{number}")
+        Record.objects.create(
+            organization=world.acme, name=f"R{number}", region=f"R{number}", category=f"C{number}"
+        )
         RecordList.objects.create(organization=world.acme, name=f"List {number}")
     many = asked()
     assert len(many) == len(few) <= 10
@@ -149,14 +163,18 @@ def test_every_order_has_an_index(world: World) -> None:
     """With an index, a page deep in a million rows loads as fast as the first."""
     with connection.cursor() as cursor:
         found = connection.introspection.get_constraints(cursor, Record._meta.db_table)
-    assert {"record_name", "record_score", "record_changed"} <= {name for name, one in found.items() if one["index"]}
+    assert {"record_name", "record_score", "record_changed"} <= {
+        name for name, one in found.items() if one["index"]
+    }
 
 
 def test_the_filters_offer_the_values_in_use(world: World) -> None:
     Record.objects.create(organization=world.acme, name="A", region="APAC", category="Retail")
     Record.objects.create(organization=world.globex, name="B", region="Atlantis", category="Spying")
     html = read_page(world.client("viewer"), "/records/")
-    assert re.findall(r'<option value="([^"]*)"', html.split('name="region"')[1].split("</select>")[0]) == [
+    assert re.findall(
+        r'<option value="([^"]*)"', html.split('name="region"')[1].split("</select>")[0]
+    ) == [
         "",
         "APAC",
         "EU",
@@ -167,7 +185,8 @@ def test_the_filters_offer_the_values_in_use(world: World) -> None:
 
 def test_too_many_values_become_a_text_input(world: World) -> None:
     Record.objects.bulk_create(
-        Record(organization=world.acme, name=f"N{number}", category=f"C{number:03}") for number in range(210)
+        Record(organization=world.acme, name=f"N{number}", category=f"C{number:03}")
+        for number in range(210)
     )
     html = read_page(world.client("viewer"), "/records/?category=C205")
     assert 'list="category-values"' in html
@@ -188,7 +207,9 @@ def test_a_record_shows_all_fields_lists_and_drafts(world: World) -> None:
     Record.objects.filter(pk=record.pk).update(**values)
     record_list = RecordList.objects.create(organization=world.acme, name="To call")
     ListEntry.objects.create(list=record_list, record=record)
-    draft = Draft.objects.create(organization=world.acme, kind="report", title="About Acme", body="x")
+    draft = Draft.objects.create(
+        organization=world.acme, kind="report", title="About Acme", body="x"
+    )
     draft.records.add(record)
     html = read_page(world.client("viewer"), f"/records/{record.pk}/")
     for part in (
@@ -209,7 +230,10 @@ def test_its_history_names_author_run_and_approver_of_each_change(world: World) 
     card = world.card(run)
     now = datetime.now(UTC)
     Approval.objects.filter(pk=card.pk).update(
-        status=ApprovalStatus.CONSUMED, decided_by=world.users["approver"], decided_at=now, consumed_at=now
+        status=ApprovalStatus.CONSUMED,
+        decided_by=world.users["approver"],
+        decided_at=now,
+        consumed_at=now,
     )
     by_employee = ChangeAuthor("Dana", str(run.pk), str(card.tool_call_id))
     target = Target(str(record.pk), record.name, 1, {"score": None}, {"score": 9})
@@ -227,7 +251,9 @@ def test_its_history_names_author_run_and_approver_of_each_change(world: World) 
 def test_a_run_of_another_organization_is_never_linked(world: World) -> None:
     run = world.run(RunStatus.SUCCEEDED, task="A secret task")
     record = Record.objects.create(organization=world.globex, name="Theirs")
-    RecordChange.objects.create(record=record, version=2, run_id=str(run.pk), actor="Hank", after={"score": 1})
+    RecordChange.objects.create(
+        record=record, version=2, run_id=str(run.pk), actor="Hank", after={"score": 1}
+    )
     html = read_page(world.client("outsider"), f"/records/{record.pk}/")
     assert f'href="/runs/{run.pk}/"' not in html
     assert "A secret task" not in html
@@ -246,7 +272,11 @@ def test_a_long_history_has_pages_with_a_constant_number_of_queries(world: World
     for version in range(2, 122):
         values: dict[str, Any] = {"score": version % 100}
         RecordChange.objects.create(
-            record=record, version=version, actor="Dana", run_id=str(runs[version % 5].pk), after=values
+            record=record,
+            version=version,
+            actor="Dana",
+            run_id=str(runs[version % 5].pk),
+            after=values,
         )
     many, newest = asked()
     assert many <= few + 1
@@ -260,9 +290,16 @@ def test_a_long_history_has_pages_with_a_constant_number_of_queries(world: World
 def test_hidden_and_hostile_text_of_a_record_is_shown_as_text(world: World) -> None:
     evil = "<script>alert(1)</script>\u202e"
     record = Record.objects.create(
-        organization=world.acme, name=evil, region=evil[:40], category=evil, notes=evil * 200, attributes={evil: evil}
+        organization=world.acme,
+        name=evil,
+        region=evil[:40],
+        category=evil,
+        notes=evil * 200,
+        attributes={evil: evil},
     )
-    RecordChange.objects.create(record=record, version=1, actor=evil, run_id=evil, after={evil: evil * 500})
+    RecordChange.objects.create(
+        record=record, version=1, actor=evil, run_id=evil, after={evil: evil * 500}
+    )
     RecordList.objects.create(organization=world.acme, name=evil)
     client = world.client("admin")
     for path in ("/records/", f"/records/?q={evil}&region={evil}", f"/records/{record.pk}/"):
@@ -280,6 +317,8 @@ def test_records_of_another_organization_return_404(world: World) -> None:
         assert "Initech" not in read_page(client, path)
 
 
-@pytest.mark.parametrize("path", ["/records/", "/records/1/", "/records/import/", "/records/export.csv"])
+@pytest.mark.parametrize(
+    "path", ["/records/", "/records/1/", "/records/import/", "/records/export.csv"]
+)
 def test_logged_out_people_are_redirected_to_the_login(path: str) -> None:
     assert nobody().get(path).status_code == 302

@@ -1,4 +1,5 @@
-"""CSV files of records: imports report invalid rows by line, exports are streamed and contain no formulas."""
+"""CSV files of records: imports report invalid rows by line, exports are streamed and contain no
+formulas."""
 
 from __future__ import annotations
 
@@ -79,13 +80,19 @@ def test_a_file_without_rows_is_refused_with_a_reason(world: World, text: str, w
 
 
 def test_an_import_reports_invalid_rows_by_line(world: World) -> None:
-    text = "name,status,score\nGood One,active,5\nBad One,dead,5\nWorse <b>,active,500\nGood Two,,\n"
+    text = (
+        "name,status,score\nGood One,active,5\nBad One,dead,5\nWorse <b>,active,500\nGood Two,,\n"
+    )
     client = world.client("admin")
     response = upload(client, text)
     html = response.content.decode()
-    assert response.redirect_chain == [("/records/import/", 302)], "reloading the page does not repeat the import"
+    assert response.redirect_chain == [("/records/import/", 302)], (
+        "reloading the page does not repeat the import"
+    )
     assert 'id="outcome"' in html
-    assert 'id="outcome"' not in client.get("/records/import/").content.decode(), "the report is shown once"
+    assert 'id="outcome"' not in client.get("/records/import/").content.decode(), (
+        "the report is shown once"
+    )
     assert "2 records imported" in html
     assert "2 rows were skipped" in html
     assert re.findall(r'<th scope="row" class="number">(\d+)</th>', html) == ["3", "4"]
@@ -110,7 +117,9 @@ def test_only_admins_can_import(world: World, username: str) -> None:
     assert not Record.objects.filter(name="Mine").exists()
 
 
-@pytest.mark.parametrize(("content", "why"), [(b"nome\nx\n", "no column"), (b"name\n\xff\xfe\n", "not UTF-8")])
+@pytest.mark.parametrize(
+    ("content", "why"), [(b"nome\nx\n", "no column"), (b"name\n\xff\xfe\n", "not UTF-8")]
+)
 def test_an_unreadable_file_imports_nothing(world: World, content: bytes, why: str) -> None:
     before = Record.objects.count()
     response = upload(world.client("admin"), content)
@@ -162,19 +171,27 @@ def test_an_export_contains_nothing_of_another_organization(world: World) -> Non
 
 
 def test_an_export_is_filtered_like_the_list(world: World) -> None:
-    Record.objects.filter(pk=world.records[1].pk).update(region="UK", score=7, attributes={"a": "ä"})
+    Record.objects.filter(pk=world.records[1].pk).update(
+        region="UK", score=7, attributes={"a": "ä"}
+    )
     client = world.client("viewer")
     assert [row["name"] for row in export(client)] == ["Acme Corp", "Initech", "Umbrella"]
     (row,) = export(client, "?region=UK")
     assert tuple(row) == HEADER
-    assert (row["name"], row["score"], json.loads(row["attributes"])) == ("Initech", "7", {"a": "ä"})
+    assert (row["name"], row["score"], json.loads(row["attributes"])) == (
+        "Initech",
+        "7",
+        {"a": "ä"},
+    )
     assert row["id"] == str(world.records[1].pk)
 
 
 def test_an_export_is_never_cached(world: World) -> None:
     response = world.client("viewer").get("/records/export.csv")
     assert response["Content-Type"] == "text/csv; charset=utf-8"
-    assert re.fullmatch(r'attachment; filename="records-acme-\d{4}-\d\d-\d\d\.csv"', response["Content-Disposition"])
+    assert re.fullmatch(
+        r'attachment; filename="records-acme-\d{4}-\d\d-\d\d\.csv"', response["Content-Disposition"]
+    )
     assert response["Cache-Control"] == "no-store"
 
 
@@ -187,7 +204,8 @@ def test_an_export_is_streamed_in_parts(world: World) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [f"{start}1+1" for start in FORMULA_STARTS] + ["'=1+1", "''=1", " =1+1", "'Tis", "plain", "=cmd|' /C calc'!A0"],
+    [f"{start}1+1" for start in FORMULA_STARTS]
+    + ["'=1+1", "''=1", " =1+1", "'Tis", "plain", "=cmd|' /C calc'!A0"],
 )
 def test_no_cell_is_a_formula_and_an_import_restores_the_text(text: str) -> None:
     cell = guard_cell(text)

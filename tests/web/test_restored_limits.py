@@ -1,4 +1,5 @@
-"""The page of restored limits: each line is shown with its values, and only ticked ones are confirmed."""
+"""The page of restored limits: each line is shown with its values, and only ticked ones are
+confirmed."""
 
 from __future__ import annotations
 
@@ -35,7 +36,9 @@ def line_of(world: World) -> RestoredLimit:
     return RestoredLimit.objects.get(kind="employee", row_id=world.employee.pk)
 
 
-def test_differences_are_listed_first_with_both_values_and_the_stricter_one_is_preselected(world: World) -> None:
+def test_differences_are_listed_first_with_both_values_and_the_stricter_one_is_preselected(
+    world: World,
+) -> None:
     page = world.client("admin").get(PAGE).content.decode()
     first, *_ = page.split("I have checked this line")
     assert world.employee.name in first
@@ -47,18 +50,28 @@ def test_differences_are_listed_first_with_both_values_and_the_stricter_one_is_p
 def test_tools_are_shown_with_their_levels_and_limits(world: World) -> None:
     limits = [{"param": "limit", "rule": "maximum", "value": 100, "otherwise": "ask"}]
     grant = {"level": "write", "conditions": limits, "delegates": []}
-    tools = {"data.searchRecords": grant, "utility.calculate": {"level": "", "conditions": [], "delegates": []}}
+    tools = {
+        "data.searchRecords": grant,
+        "utility.calculate": {"level": "", "conditions": [], "delegates": []},
+    }
     line = line_of(world)
-    RestoredLimit.objects.filter(pk=line.pk).update(restored={**(line.restored or {}), "tools": tools})
+    RestoredLimit.objects.filter(pk=line.pk).update(
+        restored={**(line.restored or {}), "tools": tools}
+    )
     page = world.client("admin").get(PAGE).content.decode()
-    assert "data.searchRecords: level write; limit must be at most 100; otherwise a person decides." in page
+    assert (
+        "data.searchRecords: level write; limit must be at most 100; otherwise a person decides."
+        in page
+    )
     assert "utility.calculate<" in page
 
 
 def test_unreadable_conditions_are_shown_as_stored(world: World) -> None:
     line = line_of(world)
     broken = {"a.b": {"level": "", "conditions": [{"rule": "nonsense"}], "delegates": []}}
-    RestoredLimit.objects.filter(pk=line.pk).update(restored={**(line.restored or {}), "tools": broken})
+    RestoredLimit.objects.filter(pk=line.pk).update(
+        restored={**(line.restored or {}), "tools": broken}
+    )
     assert "rule: nonsense" in world.client("admin").get(PAGE).content.decode()
 
 
@@ -66,7 +79,9 @@ def test_only_ticked_lines_are_confirmed_with_their_outcome(world: World) -> Non
     line, count = line_of(world), RestoredLimit.objects.filter(organization=world.acme).count()
     world.client("admin").post(PAGE, {f"outcome-{line.pk}": "stricter"})
     assert RestoredLimit.objects.filter(organization=world.acme).count() == count
-    response = world.client("admin").post(PAGE, {"line": line.pk, f"outcome-{line.pk}": "stricter"}, follow=True)
+    response = world.client("admin").post(
+        PAGE, {"line": line.pk, f"outcome-{line.pk}": "stricter"}, follow=True
+    )
     assert "1 line confirmed." in response.content.decode()
     assert RestoredLimit.objects.filter(organization=world.acme).count() == count - 1
     employee = Employee.objects.get(pk=world.employee.pk)
@@ -89,7 +104,9 @@ def test_hostile_names_and_values_are_escaped(world: World) -> None:
     shapes = Reading(admin.get(PAGE).content.decode()).shapes
     for text in HOSTILE:
         restored = dict.fromkeys(line.restored or {}, text)
-        RestoredLimit.objects.filter(pk=line.pk).update(name=text[:200], restored=restored, newer=restored)
+        RestoredLimit.objects.filter(pk=line.pk).update(
+            name=text[:200], restored=restored, newer=restored
+        )
         reading = Reading(admin.get(PAGE).content.decode())
         assert not [*strange(reading, shapes), *reading.faults], text
         assert tells(reading.text, text[:200])
@@ -118,7 +135,11 @@ def test_the_stop_page_links_to_the_lines_before_it_resumes(world: World) -> Non
     assert "Confirm the restored limits first" in response.content.decode()
     assert Organization.objects.get(pk=world.acme.pk).stopped_at is not None
     lines = RestoredLimit.objects.filter(organization=world.acme)
-    admin.post(PAGE, {"line": [line.pk for line in lines]} | {f"outcome-{line.pk}": "restored" for line in lines})
+    admin.post(
+        PAGE,
+        {"line": [line.pk for line in lines]}
+        | {f"outcome-{line.pk}": "restored" for line in lines},
+    )
     assert "Nothing to confirm" in admin.get(PAGE).content.decode()
     admin.post("/stop/", {"what": "everything", "act": "release"})
     assert Organization.objects.get(pk=world.acme.pk).stopped_at is None

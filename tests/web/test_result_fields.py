@@ -1,4 +1,5 @@
-"""The content type and the details of a result on the run's page, on the call's page and in REST."""
+"""The content type and the details of a result on the run's page, on the call's page and in
+REST."""
 
 import json
 from typing import Any
@@ -24,9 +25,16 @@ DETAILS: dict[str, Any] = {"delimiter": "<b>;</b>", "encoding": "latin-1"}
 @pytest.mark.django_db(transaction=True)
 def test_type_and_details_are_shown_to_people_and_in_rest_and_escaped(toolbox: Toolbox) -> None:  # noqa: F811
     world = make_world()
-    toolbox.register(Does(lambda _: ToolResult.ok("a;b", "One row", content_type="text/csv", details=DETAILS)))
+    toolbox.register(
+        Does(lambda _: ToolResult.ok("a;b", "One row", content_type="text/csv", details=DETAILS))
+    )
     Grant.objects.create(employee=world.employee, tool=Does.name)
-    script = {"title": "x", "task": ".*", "passes": [{"calls": [{"tool": Does.name, "params": {}}]}], "answer": "Done."}
+    script = {
+        "title": "x",
+        "task": ".*",
+        "passes": [{"calls": [{"tool": Does.name, "params": {}}]}],
+        "answer": "Done.",
+    }
     Employee.objects.update(model=write_script(json.dumps({"scripts": [script]})))
     run, _ = submit(world.member("operator"), Submission(world.employee.pk, "Export"))
     advance(run.pk)

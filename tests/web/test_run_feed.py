@@ -38,7 +38,8 @@ def begin_pass(run: Run, *numbers: int) -> None:
 
 @transaction.atomic
 def wait_for_decision(world: World, run: Run) -> None:
-    """Make a card and let the run wait for it, in one step, so that no feed reads one without the other."""
+    """Make a card and let the run wait for it, in one step, so that no feed reads one without the
+    other."""
     world.card(run)
     Run.objects.filter(pk=run.pk).update(status=RunStatus.WAITING)
 
@@ -46,7 +47,12 @@ def wait_for_decision(world: World, run: Run) -> None:
 def create_viewer(world: World) -> Viewer:
     member = world.member("viewer")
     issue_token(member, "reader")
-    return Viewer(member.pk, member.organization_id, member.user.get_username(), token_hash=ApiToken.objects.get().hash)
+    return Viewer(
+        member.pk,
+        member.organization_id,
+        member.user.get_username(),
+        token_hash=ApiToken.objects.get().hash,
+    )
 
 
 def test_a_later_line_makes_earlier_lines_of_its_slot_stale(world: World) -> None:
@@ -78,19 +84,30 @@ def test_a_status_change_without_an_event_is_sent_to_sockets_that_want_it(
 
     async def follow() -> None:
         path = f"/ws/runs/{run.pk}/?after=0"
-        async with SocketClient(f"{path}&status=1", client) as page, SocketClient(path, client) as other:
-            assert await receive_state(page) == build_status("queued", "delayed", 0, "2030-01-01T00:00:00+00:00")
+        async with (
+            SocketClient(f"{path}&status=1", client) as page,
+            SocketClient(path, client) as other,
+        ):
+            assert await receive_state(page) == build_status(
+                "queued", "delayed", 0, "2030-01-01T00:00:00+00:00"
+            )
             await silently(patience_tries=0, next_wake_at=None)
             assert await receive_state(page) == build_status("queued", "", 0)
             await database_to_async(wait_for_decision)(world, run)
             assert await receive_state(page) == build_status("waiting", "decision", 0)
             await database_to_async(begin_pass)(run, 1)
-            assert [(await socket.message())["type"] for socket in (page, other)] == ["pass_started"] * 2
+            assert [(await socket.message())["type"] for socket in (page, other)] == [
+                "pass_started"
+            ] * 2
             assert await receive_state(page) == build_status("waiting", "decision", 1)
-            await silently(status=RunStatus.FAILED, exit_reason="deadline", finished_at="2026-01-01T00:00:00Z")
+            await silently(
+                status=RunStatus.FAILED, exit_reason="deadline", finished_at="2026-01-01T00:00:00Z"
+            )
             assert await receive_state(page) == build_status("failed", "deadline", 1)
             await silently(stopped_because="Ada stopped Dana.")
-            assert await receive_state(page) == build_status("failed", "deadline", 1, stopped="Ada stopped Dana.")
+            assert await receive_state(page) == build_status(
+                "failed", "deadline", 1, stopped="Ada stopped Dana."
+            )
             await database_to_async(begin_pass)(run, 2)
             assert (await other.message())["seq"] == 2, "it received only events"
 
@@ -101,7 +118,11 @@ def test_one_feed_serves_all_sockets_of_a_run_and_stops_with_the_last(world: Wor
     run, client = world.run(), world.client("viewer")
 
     def running() -> list[feeds.Feed]:
-        return [feed for (_, group, _), feed in feeds._feeds.items() if group == notify.get_run_group(run.pk)]
+        return [
+            feed
+            for (_, group, _), feed in feeds._feeds.items()
+            if group == notify.get_run_group(run.pk)
+        ]
 
     async def come_and_go() -> None:
         path = f"/ws/runs/{run.pk}/?after=0"
@@ -128,6 +149,14 @@ async def receive_state(socket: SocketClient) -> dict[str, Any]:
     return message
 
 
-def build_status(name: str, reason: str, after: int, next_try: str | None = None, stopped: str = "") -> dict[str, Any]:
-    payload = {"status": name, "reason": reason, "stopped": stopped, "next_try": next_try, "after": after}
+def build_status(
+    name: str, reason: str, after: int, next_try: str | None = None, stopped: str = ""
+) -> dict[str, Any]:
+    payload = {
+        "status": name,
+        "reason": reason,
+        "stopped": stopped,
+        "next_try": next_try,
+        "after": after,
+    }
     return {"seq": None, "type": "run_status", "payload": payload}

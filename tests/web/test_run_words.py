@@ -34,7 +34,9 @@ from tests.world import World, make_world
 
 pytestmark = pytest.mark.django_db
 
-TIDY = json.dumps({"scripts": [{"task": "(?i)tidy", "title": "Tidy up", "passes": [], "answer": "Tidied."}]})
+TIDY = json.dumps(
+    {"scripts": [{"task": "(?i)tidy", "title": "Tidy up", "passes": [], "answer": "Tidied."}]}
+)
 
 
 @pytest.fixture
@@ -45,9 +47,15 @@ def world() -> World:
 def test_an_unknown_task_shows_no_answer_but_the_known_tasks(world: World) -> None:
     ended = {"status": "succeeded", "exit_reason": "final_answer", "pass_number": 1}
     run = world.run(RunStatus.SUCCEEDED)
-    (event,) = add_events(run, (EventType.RUN_FINISHED, {**ended, "answer": f"{UNKNOWN_TASK}\n\n- Tidy"}))
+    (event,) = add_events(
+        run, (EventType.RUN_FINISHED, {**ended, "answer": f"{UNKNOWN_TASK}\n\n- Tidy"})
+    )
     known = f'href="/?employee={world.employee.pk}&amp;example=0#new-task"'
-    page = read_page(world.client("viewer"), f"/runs/{run.pk}/").split('id="end"')[1].split("</section>")[0]
+    page = (
+        read_page(world.client("viewer"), f"/runs/{run.pk}/")
+        .split('id="end"')[1]
+        .split("</section>")[0]
+    )
     live = render_lines(run.pk, [event])[0].html
     for html in (page, live):
         assert "No script matches this task" in html
@@ -67,7 +75,11 @@ def test_an_unknown_task_says_first_that_nothing_was_done(world: World) -> None:
     first, *others = answered["answer"].splitlines()
     assert first == "I am a demo employee and don't know this task."
     assert "- Tidy up" in others
-    top = read_page(world.client("viewer"), f"/runs/{run.pk}/").split('id="end"')[1].split("</section>")[0]
+    top = (
+        read_page(world.client("viewer"), f"/runs/{run.pk}/")
+        .split('id="end"')[1]
+        .split("</section>")[0]
+    )
     assert "Dana is a demo employee and doesn’t know this task." in top
     assert top.index("is a demo employee") < top.index("Tidy up.")
 
@@ -99,25 +111,45 @@ def test_a_run_that_ends_while_its_page_is_rendered_is_shown_as_before(world: Wo
 
 def test_a_replaced_card_leaves_a_line_with_person_and_reason(world: World) -> None:
     card = world.card()
-    requested = (EventType.APPROVAL_REQUESTED, {"call_id": str(card.tool_call_id), "approval_id": str(card.pk)})
+    requested = (
+        EventType.APPROVAL_REQUESTED,
+        {"call_id": str(card.tool_call_id), "approval_id": str(card.pk)},
+    )
     decided = {"call_id": str(card.tool_call_id), "approval_id": "5", "decided_by": "approver"}
-    undone = {**decided, "status": "superseded", "reason": "approver undid the approval.", "next_approval_id": "6"}
+    undone = {
+        **decided,
+        "status": "superseded",
+        "reason": "approver undid the approval.",
+        "next_approval_id": "6",
+    }
     events = add_events(
         card.run,
         requested,
-        (EventType.APPROVAL_DECIDED, {**decided, "status": "approved", "reason": "", "next_approval_id": None}),
+        (
+            EventType.APPROVAL_DECIDED,
+            {**decided, "status": "approved", "reason": "", "next_approval_id": None},
+        ),
         (EventType.APPROVAL_DECIDED, undone),
         requested,
     )
     assert [event.seq for event in fold_events(events)] == [4, 3]
     html = read_page(world.client("viewer"), f"/runs/{card.run_id}/")
     assert html.count("approver undid the approval.") == 2, "in the line, and for a screen reader"
-    assert '<a href="/approvals/5/">Card 5</a> was replaced by <a href="/approvals/6/">card 6</a>' in html
+    assert (
+        '<a href="/approvals/5/">Card 5</a> was replaced by <a href="/approvals/6/">card 6</a>'
+        in html
+    )
 
 
 def test_a_lost_worker_is_shown(world: World) -> None:
     run = world.run()
-    add_events(run, (EventType.RUN_RESUMED, {"by": "gadget", "reason": "The worker was lost; another one continues."}))
+    add_events(
+        run,
+        (
+            EventType.RUN_RESUMED,
+            {"by": "gadget", "reason": "The worker was lost; another one continues."},
+        ),
+    )
     html = read_page(world.client("viewer"), f"/runs/{run.pk}/")
     assert '>The worker was lost; another one continues. <span class="small">' in html
 
@@ -149,7 +181,13 @@ def test_each_adaptation_to_a_refusal_of_the_server_is_shown(world: World) -> No
 
 
 def test_an_interrupted_text_is_shown_as_such(world: World) -> None:
-    used = {"input_tokens": 1_200, "output_tokens": 80, "usage_estimated": True, "cost": None, "duration_ms": 5}
+    used = {
+        "input_tokens": 1_200,
+        "output_tokens": 80,
+        "usage_estimated": True,
+        "cost": None,
+        "duration_ms": 5,
+    }
     unusable = {"pass_number": 1, "code": "timeout", "reason": "Nothing more came.", **used}
     run = world.run()
     add_events(run, (EventType.ANSWER_UNUSABLE, {**unusable, "text": "The three largest are"}))
@@ -160,8 +198,18 @@ def test_an_interrupted_text_is_shown_as_such(world: World) -> None:
 
 def test_the_error_of_a_failed_run_is_shown_once(world: World) -> None:
     problem = "The model's server refused the key."
-    run = world.run(RunStatus.FAILED, exit_reason="provider_error", problem=problem, answer=f"No answer. {problem}")
-    ended = {"status": "failed", "exit_reason": "provider_error", "answer": run.answer, "pass_number": 1}
+    run = world.run(
+        RunStatus.FAILED,
+        exit_reason="provider_error",
+        problem=problem,
+        answer=f"No answer. {problem}",
+    )
+    ended = {
+        "status": "failed",
+        "exit_reason": "provider_error",
+        "answer": run.answer,
+        "pass_number": 1,
+    }
     add_events(run, (EventType.RUN_FINISHED, ended))
     assert read_page(world.client("viewer"), f"/runs/{run.pk}/").count("refused the key") == 1
 
@@ -169,7 +217,12 @@ def test_the_error_of_a_failed_run_is_shown_once(world: World) -> None:
 def test_a_rejected_call_is_explained_in_plain_words(world: World) -> None:
     call = world.call(world.run(), status=CallStatus.REJECTED)
     reason = "The 'changes.code' parameter is invalid: String should match pattern '^[A-Z]{2}$' (given: 'x')."
-    payload = {"call_id": str(call.pk), "tool": call.tool, "code": "INVALID_PARAMETER", "reason": reason}
+    payload = {
+        "call_id": str(call.pk),
+        "tool": call.tool,
+        "code": "INVALID_PARAMETER",
+        "reason": reason,
+    }
     (event,) = add_events(call.run, (EventType.TOOL_REJECTED, payload))
     html = render_lines(call.run_id, [event])[0].html
     assert "changes.code: It does not have the expected format." in html
@@ -178,7 +231,12 @@ def test_a_rejected_call_is_explained_in_plain_words(world: World) -> None:
 
 def test_every_time_on_a_page_has_the_same_format(world: World) -> None:
     run = world.card().run
-    for path in (f"/runs/{run.pk}/", "/approvals/", f"/approvals/{run.approvals.get().pk}/", "/runs/"):
+    for path in (
+        f"/runs/{run.pk}/",
+        "/approvals/",
+        f"/approvals/{run.approvals.get().pk}/",
+        "/runs/",
+    ):
         html = read_page(world.client("approver"), path)
         titles = re.findall(r'<time datetime="[^"]+" title="([^"]+)"', html)
         assert titles
@@ -187,22 +245,33 @@ def test_every_time_on_a_page_has_the_same_format(world: World) -> None:
 
 
 def read_badge(world: World, run: Run) -> str:
-    return read_page(world.client("viewer"), f"/runs/{run.pk}/").split("data-badge>")[1].split("<")[0]
+    return (
+        read_page(world.client("viewer"), f"/runs/{run.pk}/").split("data-badge>")[1].split("<")[0]
+    )
 
 
 def list_badges(world: World, run: Run) -> set[str]:
     """List the badges of the run on the list of runs, the start page and the employee's page."""
-    row = re.compile(rf'href="/runs/{run.pk}/">.*?<span class="badge[^>]*>(?:<svg.*?</svg>)?([^<]*)<', re.DOTALL)
-    pages = [read_page(world.client("viewer"), path) for path in ("/runs/", "/", f"/employees/{world.employee.pk}/")]
+    row = re.compile(
+        rf'href="/runs/{run.pk}/">.*?<span class="badge[^>]*>(?:<svg.*?</svg>)?([^<]*)<', re.DOTALL
+    )
+    pages = [
+        read_page(world.client("viewer"), path)
+        for path in ("/runs/", "/", f"/employees/{world.employee.pk}/")
+    ]
     return {found.strip() for page in pages for found in row.findall(page)}
 
 
 def park_run(run: Run) -> str:
     """Park the run with the engine, and return the HTML of its line."""
-    Run.objects.filter(pk=run.pk).update(status=RunStatus.RUNNING, lease_owner="w", lease_expires_at=timezone.now())
+    Run.objects.filter(pk=run.pk).update(
+        status=RunStatus.RUNNING, lease_owner="w", lease_expires_at=timezone.now()
+    )
     with run_transaction(run.pk) as tx:
         park(tx, needs_attention=False)
-    return render_lines(run.pk, [Event.objects.filter(run=run, type=EventType.RUN_WAITING).latest("seq")])[0].html
+    return render_lines(
+        run.pk, [Event.objects.filter(run=run, type=EventType.RUN_WAITING).latest("seq")]
+    )[0].html
 
 
 @feature(
@@ -294,7 +363,9 @@ def test_a_settled_outcome_needs_no_attention(world: World, has_more: bool) -> N
         park(tx, needs_attention=True)
     assert read_last_line(world, run).startswith("Needs attention")
     resolutions.resolve(world.member("approver"), call.pk, "succeeded", "I looked.")
-    assert read_last_line(world, run).startswith("Waiting for a decision" if has_more else "Resumed by approver")
+    assert read_last_line(world, run).startswith(
+        "Waiting for a decision" if has_more else "Resumed by approver"
+    )
     assert "Please look" not in read_page(world.client("viewer"), f"/runs/{run.pk}/")
 
 
@@ -302,11 +373,16 @@ def test_a_settled_outcome_needs_no_attention(world: World, has_more: bool) -> N
     ("payload", "told"),
     [
         ({"title": "Tidy up"}, "Named: Tidy up"),
-        ({"title": "Tidy up", "input_tokens": 1200, "output_tokens": 9}, "Named: Tidy up 1,200 + 9 tokens"),
+        (
+            {"title": "Tidy up", "input_tokens": 1200, "output_tokens": 9},
+            "Named: Tidy up 1,200 + 9 tokens",
+        ),
         ({"input_tokens": 1200, "output_tokens": 9}, "Naming the run used 1,200 + 9 tokens"),
     ],
 )
-def test_the_title_line_names_the_run_only_if_it_has_a_title(world: World, payload: dict[str, Any], told: str) -> None:
+def test_the_title_line_names_the_run_only_if_it_has_a_title(
+    world: World, payload: dict[str, Any], told: str
+) -> None:
     run = world.run()
     add_events(run, (EventType.RUN_TITLED, payload))
     assert read_last_line(world, run) == told
@@ -314,9 +390,15 @@ def test_the_title_line_names_the_run_only_if_it_has_a_title(world: World, paylo
 
 @pytest.mark.parametrize(
     ("reason", "words"),
-    [("max_passes", "Out of passes"), ("answer_cut", "Answer cut off"), ("answer_filtered", "Answer withheld")],
+    [
+        ("max_passes", "Out of passes"),
+        ("answer_cut", "Answer cut off"),
+        ("answer_filtered", "Answer withheld"),
+    ],
 )
-def test_a_run_without_a_complete_answer_says_so_and_can_be_continued(world: World, reason: str, words: str) -> None:
+def test_a_run_without_a_complete_answer_says_so_and_can_be_continued(
+    world: World, reason: str, words: str
+) -> None:
     run = world.run(RunStatus.FAILED, exit_reason=reason, estimated_tokens=7)
     ending = {"status": "failed", "exit_reason": reason, "answer": "Half of", "pass_number": 1}
     add_events(run, (EventType.RUN_FINISHED, ending))
@@ -327,4 +409,8 @@ def test_a_run_without_a_complete_answer_says_so_and_can_be_continued(world: Wor
     assert " hidden" not in form[: form.index(">")]
     assert f"Stopped: {words.lower()}" in client.get("/runs/").content.decode()
     shown = client.get(f"/api/runs/{run.pk}").json()
-    assert (shown["status"], shown["exit_reason"], shown["usage_estimated"]) == ("failed", reason, True)
+    assert (shown["status"], shown["exit_reason"], shown["usage_estimated"]) == (
+        "failed",
+        reason,
+        True,
+    )

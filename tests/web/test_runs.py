@@ -58,7 +58,9 @@ def test_a_call_has_one_line_that_changes_with_it(world: World) -> None:
             deadline_at="2030-01-01T00:00:00Z",
         ),
     )
-    events = add_events(run, build_tool_start(first), build_tool_start(second), build_tool_result(first))
+    events = add_events(
+        run, build_tool_start(first), build_tool_start(second), build_tool_result(first)
+    )
     assert [event.type for event in fold_events(events)] == ["tool_result", "tool_start"]
     html = read_page(world.client("viewer"), f"/runs/{run.pk}/")
     assert html.count(f'id="call-{first.pk}"') == html.count(f'id="call-{second.pk}"') == 1
@@ -70,7 +72,9 @@ def test_a_call_has_one_line_that_changes_with_it(world: World) -> None:
 def test_the_page_shows_what_the_socket_sends(world: World) -> None:
     run = world.run()
     events = add_events(
-        run, build_tool_start(world.call(run)), (EventType.MESSAGE_ADDED, {"text": "<b>hi</b>", "by": "operator"})
+        run,
+        build_tool_start(world.call(run)),
+        (EventType.MESSAGE_ADDED, {"text": "<b>hi</b>", "by": "operator"}),
     )
     page = read_page(world.client("viewer"), f"/runs/{run.pk}/")
     for line in render_lines(run.pk, events):
@@ -81,7 +85,10 @@ def test_the_page_shows_what_the_socket_sends(world: World) -> None:
 def test_the_answer_is_shown_once(world: World) -> None:
     run = world.run(RunStatus.SUCCEEDED)
     says = (EventType.ASSISTANT_MESSAGE, {"text": "All done.", "pass_number": 1})
-    ends = (EventType.RUN_FINISHED, {"status": "succeeded", "exit_reason": "final_answer", "answer": "All done."})
+    ends = (
+        EventType.RUN_FINISHED,
+        {"status": "succeeded", "exit_reason": "final_answer", "answer": "All done."},
+    )
     lines = render_lines(run.pk, add_events(run, says, ends))
     assert " hidden>" in lines[0].html
     assert "All done." in lines[1].html
@@ -96,7 +103,11 @@ def test_an_earlier_answer_stays_in_the_panel_after_the_run_resumes(world: World
     ends = [
         (
             EventType.RUN_FINISHED,
-            {**build_run_end(f"Answer {number}."), "pass_number": number, "input_tokens": 1000 + number},
+            {
+                **build_run_end(f"Answer {number}."),
+                "pass_number": number,
+                "input_tokens": 1000 + number,
+            },
         )
         for number in (1, 2)
     ]
@@ -109,17 +120,29 @@ def test_an_earlier_answer_stays_in_the_panel_after_the_run_resumes(world: World
     assert "1,001 + 5 tokens" in panel
     assert "Answer 2." not in panel
     Run.objects.filter(pk=run.pk).update(status=RunStatus.QUEUED, finished_at=None, exit_reason="")
-    assert "Resumed. Earlier result:" in read_page(world.client("viewer"), f"/runs/{run.pk}/").split('id="panel"')[0]
+    assert (
+        "Resumed. Earlier result:"
+        in read_page(world.client("viewer"), f"/runs/{run.pk}/").split('id="panel"')[0]
+    )
 
 
 def test_a_pass_shows_its_usage_and_its_first_line_sends_it_to_open_pages(world: World) -> None:
     run = world.run()
     Pass.objects.create(
-        run=run, number=1, response={}, messages_upto=1, input_tokens=1200, output_tokens=80, duration_ms=2100
+        run=run,
+        number=1,
+        response={},
+        messages_upto=1,
+        input_tokens=1200,
+        output_tokens=80,
+        duration_ms=2100,
     )
     first, second = world.call(run), world.call(run)
     events = add_events(
-        run, (EventType.PASS_STARTED, {"pass_number": 1}), build_tool_start(first), build_tool_start(second)
+        run,
+        (EventType.PASS_STARTED, {"pass_number": 1}),
+        build_tool_start(first),
+        build_tool_start(second),
     )
     figures = "1,200 + 80 tokens · 2.1 s"
     whole = render_lines(run.pk, events)
@@ -132,8 +155,12 @@ def test_a_pass_shows_its_usage_and_its_first_line_sends_it_to_open_pages(world:
 
 def test_a_draft_is_shown_in_the_panel(world: World) -> None:
     run = world.run()
-    draft = Draft.objects.create(organization=world.acme, title="R", body="# Who\n\n" + "long " * 5000, run_id=run.pk)
-    other = Draft.objects.create(organization=world.globex, title="X", body="Secret of Globex", run_id="0")
+    draft = Draft.objects.create(
+        organization=world.acme, title="R", body="# Who\n\n" + "long " * 5000, run_id=run.pk
+    )
+    other = Draft.objects.create(
+        organization=world.globex, title="X", body="Secret of Globex", run_id="0"
+    )
     mine, theirs = (world.call(run, "content.buildReport", level="draft") for _ in range(2))
     html = "".join(
         line.html
@@ -165,7 +192,10 @@ def test_a_draft_too_long_for_its_event_is_loaded_from_the_call(world: World) ->
 
 def test_a_call_has_a_page_with_its_full_result(world: World) -> None:
     run = world.run()
-    rows = [{"name": f"Company {number}", "nested": {"a": {"b": ["<b>", number]}}} for number in range(300)]
+    rows = [
+        {"name": f"Company {number}", "nested": {"a": {"b": ["<b>", number]}}}
+        for number in range(300)
+    ]
     call = world.call(run, result=success({"records": rows}))
     html = read_page(world.client("viewer"), f"/runs/{run.pk}/calls/{call.pk}/")
     assert "Company 299" in html
@@ -180,7 +210,14 @@ def test_the_page_of_a_run_needs_a_constant_number_of_queries(world: World) -> N
     for number in (3, 60):
         run = world.run()
         calls = [world.call(run) for _ in range(number)]
-        add_events(run, *[event for call in calls for event in (build_tool_start(call), build_tool_result(call))])
+        add_events(
+            run,
+            *[
+                event
+                for call in calls
+                for event in (build_tool_start(call), build_tool_result(call))
+            ],
+        )
         read_page(client, f"/runs/{run.pk}/")
         with CaptureQueriesContext(connection) as seen:
             read_page(client, f"/runs/{run.pk}/")
@@ -190,13 +227,18 @@ def test_the_page_of_a_run_needs_a_constant_number_of_queries(world: World) -> N
 
 def test_the_page_says_when_a_message_will_be_read(world: World) -> None:
     html = read_page(world.client("operator"), f"/runs/{world.run().pk}/")
-    assert '<span data-when="waiting">Dana reads this after all approvals in this run are decided' in html
+    assert (
+        '<span data-when="waiting">Dana reads this after all approvals in this run are decided'
+        in html
+    )
     assert '<span data-when="running" hidden>' in html
 
 
 def test_a_long_run_shows_its_newest_lines_quickly(world: World) -> None:
     run = world.run()
-    add_events(run, *[(EventType.RUN_TITLED, {"title": f"Title {number}."}) for number in range(5000)])
+    add_events(
+        run, *[(EventType.RUN_TITLED, {"title": f"Title {number}."}) for number in range(5000)]
+    )
     client = world.client("viewer")
     read_page(client, "/runs/")
     begin = time.monotonic()
@@ -209,8 +251,12 @@ def test_a_long_run_shows_its_newest_lines_quickly(world: World) -> None:
     assert "data-socket" not in earlier
 
 
-@pytest.mark.parametrize(("later", "is_live"), [(MAX_LINES - 1, True), (MAX_LINES, False), (3 * MAX_LINES, False)])
-def test_a_link_to_a_call_shows_the_page_that_has_its_line(world: World, later: int, is_live: bool) -> None:
+@pytest.mark.parametrize(
+    ("later", "is_live"), [(MAX_LINES - 1, True), (MAX_LINES, False), (3 * MAX_LINES, False)]
+)
+def test_a_link_to_a_call_shows_the_page_that_has_its_line(
+    world: World, later: int, is_live: bool
+) -> None:
     run = world.run()
     call = world.call(run)
     titles = [(EventType.RUN_TITLED, {"title": f"Title {number}."}) for number in range(later)]
@@ -269,7 +315,10 @@ def test_a_task_starts_a_run_or_is_refused_with_a_reason(world: World) -> None:
     assert long.status_code == 422
     assert client.post("/", {"employee": world.others_employee.pk, "task": "x"}).status_code == 404
     assert client.post("/", {"employee": "", "task": "x"}).status_code == 422
-    assert world.client("viewer").post("/", {"employee": world.employee.pk, "task": "x"}).status_code == 403
+    assert (
+        world.client("viewer").post("/", {"employee": world.employee.pk, "task": "x"}).status_code
+        == 403
+    )
     assert Run.objects.count() == 1
 
 
@@ -289,8 +338,18 @@ def test_forms_cancel_a_run_send_it_a_message_and_continue_it(world: World) -> N
     ("act", "fields", "why", "kept"),
     [
         ("message", {"text": " \n "}, "Enter a message.", "<textarea"),
-        ("message", {"text": "y" * 20_001}, "Text has 20,001 characters; at most 20,000 are allowed.", "y" * 20_001),
-        ("continue", {"max_passes": "1000"}, "1 to 100; &#x27;1000&#x27; is not one", 'value="1000"'),
+        (
+            "message",
+            {"text": "y" * 20_001},
+            "Text has 20,001 characters; at most 20,000 are allowed.",
+            "y" * 20_001,
+        ),
+        (
+            "continue",
+            {"max_passes": "1000"},
+            "1 to 100; &#x27;1000&#x27; is not one",
+            'value="1000"',
+        ),
         ("continue", {"max_passes": "٣"}, "is not one", 'value="٣"'),
     ],
 )
@@ -315,7 +374,9 @@ def test_pages_say_that_a_scripted_employee_follows_a_script(world: World) -> No
 
 
 def test_rows_in_a_result_become_a_table() -> None:
-    table = find_table({"total": 30, "records": [{"id": number, "name": "x"} for number in range(30)]})
+    table = find_table(
+        {"total": 30, "records": [{"id": number, "name": "x"} for number in range(30)]}
+    )
     assert table is not None
     assert (table.columns, len(table.rows), table.hidden_rows) == (["id", "name"], 20, 10)
     assert table.rest == {"total": 30}

@@ -1,4 +1,5 @@
-"""Text that others wrote is shown safely: escaped, with hidden characters and mixed alphabets marked."""
+"""Text that others wrote is shown safely: escaped, with hidden characters and mixed alphabets
+marked."""
 
 from __future__ import annotations
 
@@ -45,11 +46,15 @@ def test_text_around_tokens_is_escaped() -> None:
     assert "&lt;img" in safe_text.render_text("<img src=x>\u202e<b>")
 
 
-@pytest.mark.parametrize("text", ['<img src=x> & "it\'s"', "a.b <xn--80ak6aa92e.com>", "Plain words.", ""])
+@pytest.mark.parametrize(
+    "text", ['<img src=x> & "it\'s"', "a.b <xn--80ak6aa92e.com>", "Plain words.", ""]
+)
 def test_ordinary_text_is_escaped_the_same_way(text: str) -> None:
     with_token = safe_text.render_text(f"{text}\u202e")
     assert with_token.startswith(safe_text.render_text(text))
-    without_marks = re.sub(r" <span class=.decoded.*</span>|<span[^>]*>[^<]*</span>", "", safe_text.render_text(text))
+    without_marks = re.sub(
+        r" <span class=.decoded.*</span>|<span[^>]*>[^<]*</span>", "", safe_text.render_text(text)
+    )
     assert html.unescape(without_marks) == text
 
 
@@ -78,14 +83,17 @@ def test_a_host_of_mixed_alphabets_is_flagged(host: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["acme.com", "a.b@example.org", "version 1.2.3", "xn--bcher-kva.example", "bücher.example"]
+    "text",
+    ["acme.com", "a.b@example.org", "version 1.2.3", "xn--bcher-kva.example", "bücher.example"],
 )
 def test_an_honest_host_is_not_flagged(text: str) -> None:
     assert "mixed-host" not in safe_text.render_text(text)
 
 
 def test_quotes_of_employees_are_short_and_without_links() -> None:
-    words = safe_text.quote_employee("Please open https://evil.example/x and www.evil.example now. " + "y" * 500)
+    words = safe_text.quote_employee(
+        "Please open https://evil.example/x and www.evil.example now. " + "y" * 500
+    )
     assert len(words) == safe_text.MAX_QUOTE_LENGTH
     assert "evil" not in words
 
@@ -103,11 +111,16 @@ def test_quotes_of_employees_are_short_and_without_links() -> None:
 )
 def test_markdown_loads_nothing_and_runs_nothing(text: str) -> None:
     html = render_markdown(text)
-    assert not any(forbidden in html for forbidden in ("<script", "<img", "<iframe", 'href="javascript', "title="))
+    assert not any(
+        forbidden in html
+        for forbidden in ("<script", "<img", "<iframe", 'href="javascript', "title=")
+    )
 
 
 def test_links_in_markdown_send_no_referrer() -> None:
-    html = render_markdown("[site](https://a.example/) and | a |\n\n| a | b |\n|---|---|\n| 1 | 2 |")
+    html = render_markdown(
+        "[site](https://a.example/) and | a |\n\n| a | b |\n|---|---|\n| 1 | 2 |"
+    )
     assert 'rel="nofollow noopener noreferrer"' in html
     assert "<table>" in html
 
@@ -123,5 +136,7 @@ def test_entities_in_markdown_hide_nothing(entity: str) -> None:
 
 
 def test_a_host_of_mixed_alphabets_is_flagged_in_markdown() -> None:
-    assert "p\u0430ypal.com ⚠ mixed alphabets" in render_markdown("[https://p\u0430ypal.com](https://p\u0430ypal.com)")
+    assert "p\u0430ypal.com ⚠ mixed alphabets" in render_markdown(
+        "[https://p\u0430ypal.com](https://p\u0430ypal.com)"
+    )
     assert "⚠" not in render_markdown("[https://paypal.com](https://paypal.com) in größe.de")

@@ -39,7 +39,12 @@ def create_schedule(world: World, task: str = "Look around") -> Schedule:
 
 
 def form(world: World, **more: str) -> dict[str, str]:
-    filled = {"employee": str(world.employee.pk), "task": "Look\r\naround", "cron": "0 9 * * MON", "time_zone": "UTC"}
+    filled = {
+        "employee": str(world.employee.pk),
+        "task": "Look\r\naround",
+        "cron": "0 9 * * MON",
+        "time_zone": "UTC",
+    }
     return {**filled, **more}
 
 
@@ -65,7 +70,14 @@ def reload(schedule: Schedule) -> Schedule:
 def test_a_viewer_sees_schedules_without_buttons(world: World) -> None:
     create_schedule(world)
     body = read_page(world)
-    for told in ("Look around", "every day at 09:00 (Europe/Berlin)", "0 9 * * *", "Dana", "operator", "active"):
+    for told in (
+        "Look around",
+        "every day at 09:00 (Europe/Berlin)",
+        "0 9 * * *",
+        "Dana",
+        "operator",
+        "active",
+    ):
         assert told in body
     assert "/pause/" not in body
     assert "New schedule" not in body
@@ -87,7 +99,9 @@ def test_the_last_run_shows_why_it_waits(world: World) -> None:
     run = ask_question(world).run
     Schedule.objects.update(last_run=run, last_at=Now(), fired=1)
     assert status_label(annotate_waits(Run.objects.all()).get()) == "Waiting for an answer"
-    assert '<span class="badge status-waiting look-wait">Waiting for an answer</span>' in read_page(world)
+    assert '<span class="badge status-waiting look-wait">Waiting for an answer</span>' in read_page(
+        world
+    )
     with pytest.raises(AttributeError, match="waits_for"):
         status_label(Run.objects.get(pk=run.pk))
 
@@ -130,7 +144,9 @@ def test_many_schedules_have_several_pages(world: World) -> None:
     assert 'rel="next"' not in second
 
 
-@pytest.mark.parametrize("query", ["?before=x", f"?before={10**30}", "?before=-1", "?cancelled=%00"])
+@pytest.mark.parametrize(
+    "query", ["?before=x", f"?before={10**30}", "?before=-1", "?cancelled=%00"]
+)
 def test_invalid_parameters_are_ignored(world: World, query: str) -> None:
     read_page(world, query=query)
 
@@ -143,13 +159,19 @@ def test_the_form_creates_a_schedule_owned_by_its_sender(world: World) -> None:
     assert "every Monday at 09:00 (UTC)" in response.content.decode()
     schedule = Schedule.objects.get()
     assert (schedule.employee, schedule.created_by) == (world.employee, world.users["approver"])
-    assert (schedule.task, schedule.cron, schedule.time_zone) == ("Look\naround", "0 9 * * MON", "UTC")
+    assert (schedule.task, schedule.cron, schedule.time_zone) == (
+        "Look\naround",
+        "0 9 * * MON",
+        "UTC",
+    )
     entry = AuditEntry.objects.get(action="schedule_created")
     assert (entry.actor, entry.subject) == ("user:approver", f"schedule:{schedule.pk}")
 
 
 def test_a_preview_creates_nothing_and_keeps_the_typed_texts(world: World) -> None:
-    response = world.client("operator").post("/schedules/new/", form(world, look="1", task="Half a tas"))
+    response = world.client("operator").post(
+        "/schedules/new/", form(world, look="1", task="Half a tas")
+    )
     body = response.content.decode()
     assert response.status_code == 200
     assert len(re.findall(r"<li><time[^>]*>Mon \d+ \w{3} 20\d\d, 09:00</time>", body)) == 5
@@ -198,11 +220,15 @@ def test_a_task_that_is_too_long_is_refused_and_kept(world: World) -> None:
         assert "ask has 20,001 characters; at most 20,000 are allowed" in response.content.decode()
         assert task in response.content.decode()
     assert 'data-max-length="20000"' in there.content.decode()
-    assert not re.search(r'<textarea[^>]* name="task"[^>]* maxlength', there.content.decode()), "a browser would cut it"
+    assert not re.search(r'<textarea[^>]* name="task"[^>]* maxlength', there.content.decode()), (
+        "a browser would cut it"
+    )
 
 
 def test_an_employee_of_another_organization_returns_404(world: World) -> None:
-    response = world.client("operator").post("/schedules/new/", form(world, employee=str(world.others_employee.pk)))
+    response = world.client("operator").post(
+        "/schedules/new/", form(world, employee=str(world.others_employee.pk))
+    )
     assert response.status_code == 404
     assert not Schedule.objects.exists()
 
@@ -213,7 +239,12 @@ def test_an_inactive_employee_gets_no_schedule(world: World) -> None:
     )
     body = read_page(world, "operator")
     assert "Rested" not in body
-    assert world.client("operator").post("/schedules/new/", form(world, employee=str(resting.pk))).status_code == 409
+    assert (
+        world.client("operator")
+        .post("/schedules/new/", form(world, employee=str(resting.pk)))
+        .status_code
+        == 409
+    )
 
 
 def test_duplicates_and_too_many_schedules_are_refused(world: World) -> None:
@@ -222,7 +253,13 @@ def test_duplicates_and_too_many_schedules_are_refused(world: World) -> None:
     assert client.post("/schedules/new/", form(world)).status_code == 409
     first = Schedule.objects.get()
     Schedule.objects.bulk_create(
-        Schedule(organization=world.acme, task=str(n), cron="0 9 * * *", time_zone="UTC", next_at=first.next_at)
+        Schedule(
+            organization=world.acme,
+            task=str(n),
+            cron="0 9 * * *",
+            time_zone="UTC",
+            next_at=first.next_at,
+        )
         for n in range(MAX_SCHEDULES - 1)
     )
     response = client.post("/schedules/new/", form(world, task="One more"))
@@ -240,7 +277,10 @@ def test_a_schedule_can_be_paused_and_resumed(world: World) -> None:
     assert reload(schedule).state == "paused"
     assert client.post(f"/schedules/{schedule.pk}/pause/").status_code == 409
     client.post(f"/schedules/{schedule.pk}/resume/")
-    assert (reload(schedule).state, reload(schedule).created_by) == ("active", world.users["approver"])
+    assert (reload(schedule).state, reload(schedule).created_by) == (
+        "active",
+        world.users["approver"],
+    )
     assert client.post(f"/schedules/{schedule.pk}/resume/").status_code == 409
 
 
@@ -261,10 +301,14 @@ def test_cancelling_needs_confirmation_and_is_final(world: World) -> None:
 
 
 def fill(world: World, texts: list[str]) -> None:
-    """Create two schedules with each text in every field: an active one, and one that was switched off."""
+    """Create two schedules with each text in every field: an active one, and one that was switched
+    off."""
     for number, text in enumerate(texts):
         employee = Employee.objects.create(
-            organization=world.acme, name=text[:80], job_title=text[:120], provider=world.employee.provider
+            organization=world.acme,
+            name=text[:80],
+            job_title=text[:120],
+            provider=world.employee.provider,
         )
         states: tuple[dict[str, Any], ...] = ({"next_at": Now()}, {"is_active": False})
         for state in states:
@@ -300,7 +344,10 @@ def test_hostile_text_is_escaped(world: World) -> None:
     found = readings(world)
     for reading in found:
         assert not reading.faults
-        assert not strange(reading, harmless.shapes | {("a", frozenset({"href"})), ("a", frozenset({"href", "rel"}))})
+        assert not strange(
+            reading,
+            harmless.shapes | {("a", frozenset({"href"})), ("a", frozenset({"href", "rel"}))},
+        )
     told = "".join(reading.text for reading in found)
     assert [text[:80] for text in texts if not tells(told, text)] == []
 

@@ -1,4 +1,5 @@
-"""The simulator's pages: admins simulate changes, save them as policy drafts, and run these in shadow mode."""
+"""The simulator's pages: admins simulate changes, save them as policy drafts, and run these in
+shadow mode."""
 
 from __future__ import annotations
 
@@ -37,12 +38,23 @@ def record_call(world: World, tool: str = SEARCH, **params: Any) -> ToolCall:
     Grant.objects.get_or_create(employee=world.employee, tool=tool)
     run = world.run(RunStatus.SUCCEEDED)
     grants, toolbox = load_grants(world.employee.pk, run.mode), load_toolbox(world.acme.pk)
-    verdict = judge_call(toolbox.get_tool(tool), params or {"text": "acme"}, grants, toolbox.policy, tool)
+    verdict = judge_call(
+        toolbox.get_tool(tool), params or {"text": "acme"}, grants, toolbox.policy, tool
+    )
     Pass.objects.create(
-        run=run, number=1, response={}, messages_upto=1, snapshot=keep_snapshot(world.acme.pk, grants, toolbox)
+        run=run,
+        number=1,
+        response={},
+        messages_upto=1,
+        snapshot=keep_snapshot(world.acme.pk, grants, toolbox),
     )
     return world.call(
-        run, tool, params=verdict.params, judgment=verdict.as_json(), level=verdict.level.value, why=verdict.reason
+        run,
+        tool,
+        params=verdict.params,
+        judgment=verdict.as_json(),
+        level=verdict.level.value,
+        why=verdict.reason,
     )
 
 
@@ -75,23 +87,36 @@ def propose_grant(record_id: str, phone: str) -> str:
     """Return, as the page sends it, a standing grant for one change of a phone number."""
     conditions = (equals("record_id", record_id), equals("changes.phone", phone))
     params = ("record_id", "changes.phone")
-    return json.dumps([PolicyChange(ChangeKind.STANDING_GRANT, UPDATE, params=params, conditions=conditions).as_json()])
+    return json.dumps(
+        [
+            PolicyChange(
+                ChangeKind.STANDING_GRANT, UPDATE, params=params, conditions=conditions
+            ).as_json()
+        ]
+    )
 
 
 def test_a_simulated_standing_grant_shows_its_terms_and_what_it_approves(world: World) -> None:
     params = change(world.records[0], "+1 555 0100")
     call = record_call(world, UPDATE, **params)
-    page = " ".join(simulate(world, changes=propose_grant(params["record_id"], "+1 555 0100")).split())
+    page = " ".join(
+        simulate(world, changes=propose_grant(params["record_id"], "+1 555 0100")).split()
+    )
     assert f"All employees: answer calls of {UPDATE} by a standing grant, if:" in page
     assert "<b>changes.phone</b> is <q>+1 555 0100</q>" in page
     assert "needs approval → <b>is approved by a standing grant</b>" in page
     assert f'href="/runs/{call.run_id}/calls/{call.pk}/"' in page
-    assert "Their uses and days are not counted. Warnings on cards and approval rules are ignored." in page
+    assert (
+        "Their uses and days are not counted. Warnings on cards and approval rules are ignored."
+        in page
+    )
 
 
 def test_a_long_policy_draft_is_sent_in_the_body_of_a_request(world: World) -> None:
     short, long = (propose_grant("1", phone) for phone in ("1", "<1>" * 1_500))
-    assert '<form method="get" action="/simulator/" class="change-form">' in simulate(world, changes=short)
+    assert '<form method="get" action="/simulator/" class="change-form">' in simulate(
+        world, changes=short
+    )
     response = world.client("admin").post("/simulator/", {"changes": long, **STOP})
     page = unescape(response.content.decode())
     assert response.status_code == 200
@@ -102,9 +127,19 @@ def test_a_long_policy_draft_is_sent_in_the_body_of_a_request(world: World) -> N
 
 def test_a_limit_over_history_is_a_sentence_with_fields(world: World) -> None:
     ToolCall.objects.filter(pk=record_call(world).pk).update(started_at=Now())
-    given = {"kind": "limit", "tool": SEARCH, "rule": "call_count", "most": "1", "period": "day", "otherwise": "forbid"}
+    given = {
+        "kind": "limit",
+        "tool": SEARCH,
+        "rule": "call_count",
+        "most": "1",
+        "period": "day",
+        "otherwise": "forbid",
+    }
     page = " ".join(simulate(world, **given).split())
-    assert "add a limit to data.searchRecords (At most 1 call per day; otherwise it is refused.)" in page
+    assert (
+        "add a limit to data.searchRecords (At most 1 call per day; otherwise it is refused.)"
+        in page
+    )
     assert "No verdict would have changed" in page
     assert "Limits count what really ran" in page
     record_call(world)
@@ -130,7 +165,9 @@ def test_calls_without_a_record_are_counted_separately(world: World) -> None:
 
 
 def test_invalid_input_is_explained_and_kept(world: World) -> None:
-    response = world.client("admin").get("/simulator/", {"kind": "allow_host", "host": "https://x/"})
+    response = world.client("admin").get(
+        "/simulator/", {"kind": "allow_host", "host": "https://x/"}
+    )
     assert response.status_code == 422
     page = unescape(response.content.decode())
     assert "Enter the name of a host" in page
@@ -166,12 +203,17 @@ def test_a_policy_draft_can_be_saved_run_in_shadow_mode_and_deleted(world: World
     assert client.post(f"/simulator/{draft.pk}/shadow/", {"days": "40"}).status_code == 422
     assert client.post(f"/simulator/{draft.pk}/shadow/", {"days": "30"}).status_code == 302
     call = record_call(world)
-    ShadowVerdict.objects.create(draft=draft, call=call, before="auto", after="forbidden", reason="Stopped.")
+    ShadowVerdict.objects.create(
+        draft=draft, call=call, before="auto", after="forbidden", reason="Stopped."
+    )
     PolicyDraft.objects.update(counts={"auto forbidden": 1, "unknown": 2})
     page = unescape(client.get(f"/simulator/{draft.pk}/").content.decode())
     assert f'href="/runs/{call.run_id}/calls/{call.pk}/"' in page
     assert "runs automatically → <b>is refused</b>" in page
-    assert "Verdict unknown, because the policy draft needs a fact that was not recorded: 2 calls" in page
+    assert (
+        "Verdict unknown, because the policy draft needs a fact that was not recorded: 2 calls"
+        in page
+    )
     assert "1 different so far" in unescape(client.get("/simulator/").content.decode())
     PolicyDraft.objects.update(shadow_from=Now())
     client.post(f"/simulator/{draft.pk}/delete/")
@@ -185,7 +227,9 @@ def test_a_policy_draft_can_be_saved_run_in_shadow_mode_and_deleted(world: World
 
 
 def test_a_policy_draft_without_a_name_is_refused_with_its_changes(world: World) -> None:
-    response = world.client("admin").post("/simulator/save/", {"changes": json.dumps([STOP]), "name": " "})
+    response = world.client("admin").post(
+        "/simulator/save/", {"changes": json.dumps([STOP]), "name": " "}
+    )
     assert response.status_code == 422
     page = unescape(response.content.decode())
     assert "Give the policy draft a name" in page
@@ -195,7 +239,11 @@ def test_a_policy_draft_without_a_name_is_refused_with_its_changes(world: World)
 def test_the_form_of_an_employee_links_to_the_simulator(world: World) -> None:
     world.users["admin"].is_staff = True
     world.users["admin"].save()
-    page = world.client("admin").get(f"/admin/employees/employee/{world.employee.pk}/change/").content.decode()
+    page = (
+        world.client("admin")
+        .get(f"/admin/employees/employee/{world.employee.pk}/change/")
+        .content.decode()
+    )
     assert f'href="/simulator/?employee={world.employee.pk}"' in page
 
 
@@ -205,10 +253,15 @@ def propose_rule(**terms: Any) -> str:
     return json.dumps([PolicyChange(ChangeKind.APPROVAL_RULE, rule=rule).as_json()])
 
 
-def test_a_simulated_approval_rule_lists_its_cards_with_what_they_would_have_needed(world: World) -> None:
+def test_a_simulated_approval_rule_lists_its_cards_with_what_they_would_have_needed(
+    world: World,
+) -> None:
     card = world.card()
     Approval.objects.filter(pk=card.pk).update(
-        status="approved", decided_by=world.users["approver"], decided_at=Now(), sentence="Update a record"
+        status="approved",
+        decided_by=world.users["approver"],
+        decided_at=Now(),
+        sentence="Update a record",
     )
     response = world.client("admin").get("/simulator/", {"changes": propose_rule()})
     assert b"<b>payments" not in response.content, "it stays text"
@@ -220,7 +273,9 @@ def test_a_simulated_approval_rule_lists_its_cards_with_what_they_would_have_nee
     assert "1 of 2: an approver" in page
     assert "1 of 1 approval has no stored groups" in page
     assert "recorded call" not in page, "no verdict of a call depends on it"
-    assert "This policy draft matches none of these cards." in simulate(world, changes=propose_rule(tool=SEARCH))
+    assert "This policy draft matches none of these cards." in simulate(
+        world, changes=propose_rule(tool=SEARCH)
+    )
 
 
 def test_a_policy_draft_with_a_rule_and_another_change_shows_both_results(world: World) -> None:
@@ -238,7 +293,9 @@ def test_the_page_of_a_drafted_rule_lists_the_cards_of_its_shadow(world: World) 
     assert "needs 2 approvers; for every tool" in page
     assert client.post(f"/simulator/{draft.pk}/shadow/", {"days": "7"}).status_code == 302
     card = world.card()
-    ShadowCard.objects.create(draft=draft, card=card, outcome="more", needs="1 of 2: <b>x", is_stuck=True)
+    ShadowCard.objects.create(
+        draft=draft, card=card, outcome="more", needs="1 of 2: <b>x", is_stuck=True
+    )
     PolicyDraft.objects.update(card_counts={"more": 1, "enough": 2, "stuck": 1})
     response = client.get(f"/simulator/{draft.pk}/")
     assert b"<b>x" not in response.content, "it stays text"

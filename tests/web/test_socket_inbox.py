@@ -1,4 +1,5 @@
-"""/ws/inbox/ sends the number of waiting cards and the stop, immediately and after each change, and what changed."""
+"""/ws/inbox/ sends the number of waiting cards and the stop, immediately and after each change, and
+what changed."""
 
 from __future__ import annotations
 
@@ -43,7 +44,10 @@ def test_the_socket_counts_the_waiting_cards_of_the_organization(world: World) -
         decisions.deny(world.member("approver"), card.pk, decisions.Decision(digest=card.digest))
 
     async def watch() -> list[int]:
-        async with SocketClient("/ws/inbox/", clients[0]) as ours, SocketClient("/ws/inbox/", clients[1]) as theirs:
+        async with (
+            SocketClient("/ws/inbox/", clients[0]) as ours,
+            SocketClient("/ws/inbox/", clients[1]) as theirs,
+        ):
             seen = [pending(await ours.message()), pending(await theirs.message())]
             await database_to_async(deny)()
             assert (await ours.message())["type"] == "card_changed"
@@ -57,7 +61,10 @@ def test_the_socket_sends_a_stop_and_its_end(world: World) -> None:
     clients = world.client("viewer"), world.client("outsider")
 
     async def watch() -> list[Any]:
-        async with SocketClient("/ws/inbox/", clients[0]) as ours, SocketClient("/ws/inbox/", clients[1]) as theirs:
+        async with (
+            SocketClient("/ws/inbox/", clients[0]) as ours,
+            SocketClient("/ws/inbox/", clients[1]) as theirs,
+        ):
             seen = [(await ours.message())["payload"], (await theirs.message())["payload"]]
             await database_to_async(lambda: stops.stop_everything(world.member("operator")))()
             seen.append((await ours.message())["payload"])
@@ -70,10 +77,15 @@ def test_the_socket_sends_a_stop_and_its_end(world: World) -> None:
     ours, theirs, stopped, released = in_loop(watch())
     assert ours == theirs == released == {"pending": 0, "stopped": None}
     assert (stopped["pending"], stopped["stopped"]["by"]) == (0, "operator")
-    assert abs((datetime.now(UTC) - datetime.fromisoformat(stopped["stopped"]["at"])).total_seconds()) < 60
+    assert (
+        abs((datetime.now(UTC) - datetime.fromisoformat(stopped["stopped"]["at"])).total_seconds())
+        < 60
+    )
 
 
-def test_a_hint_announces_a_stop_without_waiting_for_the_poll(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hint_announces_a_stop_without_waiting_for_the_poll(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(feeds, "POLL_S", 3600.0)
     client, outsider = world.client("viewer"), world.client("outsider")
 
@@ -96,7 +108,10 @@ def test_people_without_access_are_refused(world: World) -> None:
 
     async def ask() -> list[int]:
         codes = []
-        for socket in (SocketClient("/ws/inbox/", stranger), SocketClient("/ws/inbox/", token="nonsense")):
+        for socket in (
+            SocketClient("/ws/inbox/", stranger),
+            SocketClient("/ws/inbox/", token="nonsense"),
+        ):
             async with socket:
                 codes.append(await socket.close_code())
         return codes
@@ -154,7 +169,11 @@ class TestAPageWithTheList:
         assert [pending(message) for message in messages] == [1, 2, 1]
         assert [list_ids(message) for message in messages] == [[], [card.pk], []]
         assert [message["payload"]["gone"] for message in messages] == [[], [], [str(first.pk)]]
-        assert [message["payload"]["newest"] for message in messages] == [first.pk, card.pk, card.pk]
+        assert [message["payload"]["newest"] for message in messages] == [
+            first.pk,
+            card.pk,
+            card.pk,
+        ]
 
     def test_gets_a_replaced_card_as_one_gone_and_one_new(self, world: World) -> None:
         card, client = world.card(), world.client("viewer")
@@ -164,11 +183,18 @@ class TestAPageWithTheList:
         async def watch() -> tuple[Approval, dict[str, Any]]:
             async with SocketClient(ROWS, client) as socket:
                 await socket.message()
-                edited = await act(world, lambda: decisions.edit(world.member("approver"), card.pk, decision, params))
+                edited = await act(
+                    world,
+                    lambda: decisions.edit(world.member("approver"), card.pk, decision, params),
+                )
                 return edited, await socket.message()
 
         edited, message = in_loop(watch())
-        assert (list_ids(message), message["payload"]["gone"], pending(message)) == ([edited.pk], [str(card.pk)], 1)
+        assert (list_ids(message), message["payload"]["gone"], pending(message)) == (
+            [edited.pk],
+            [str(card.pk)],
+            1,
+        )
 
     def test_gets_only_numbers_if_there_are_too_many_new_rows(
         self, world: World, monkeypatch: pytest.MonkeyPatch
@@ -185,7 +211,10 @@ class TestAPageWithTheList:
                 return [*seen, await socket.message()]
 
         messages = in_loop(watch())
-        assert [(pending(message), len(list_ids(message))) for message in messages] == [(3, 0), (5, 2)]
+        assert [(pending(message), len(list_ids(message))) for message in messages] == [
+            (3, 0),
+            (5, 2),
+        ]
 
     def test_detects_a_missed_change_by_the_numbers(self, world: World) -> None:
         """Another page keeps the feed, and with it the changes that it sent."""
@@ -227,7 +256,11 @@ class TestAPageWithTheList:
         message = in_loop(watch())
         assert (list_ids(message), message["payload"]["gone"]) == ([late.pk], [str(other.pk)])
 
-    @feature("The inbox", "A new row is compared with all waiting cards of its shape", "agents/web/lists/inbox_rows.py")
+    @feature(
+        "The inbox",
+        "A new row is compared with all waiting cards of its shape",
+        "agents/web/lists/inbox_rows.py",
+    )
     def test_gets_a_new_odd_card_flagged_with_its_values(self, world: World) -> None:
         for name in "abc":
             create(world, f"{name}@acme.example")
@@ -249,7 +282,9 @@ class TestAPageWithTheList:
 
     def test_gets_a_plain_row_for_a_shape_of_two_cards(self, world: World) -> None:
         own, *others = (create(world, f"{name}@acme.example") for name in "abc")
-        Approval.objects.filter(pk__in=[card.pk for card in others]).update(organization=world.globex)
+        Approval.objects.filter(pk__in=[card.pk for card in others]).update(
+            organization=world.globex
+        )
         assert own.shape == others[0].shape
         client = world.client("viewer")
 
@@ -276,12 +311,22 @@ class TestAPageWithTheList:
                 return [*seen, await theirs.message()]
 
         messages = in_loop(watch())
-        assert [(pending(message), len(list_ids(message))) for message in messages] == [(0, 0), (0, 0), (1, 1), (0, 0)]
-        assert (messages[-1]["payload"]["newest"], messages[-1]["payload"]["stopped"]["by"]) == (0, "outsider")
+        assert [(pending(message), len(list_ids(message))) for message in messages] == [
+            (0, 0),
+            (0, 0),
+            (1, 1),
+            (0, 0),
+        ]
+        assert (messages[-1]["payload"]["newest"], messages[-1]["payload"]["stopped"]["by"]) == (
+            0,
+            "outsider",
+        )
 
     def test_sees_who_views_a_card_only_within_its_organization(self, world: World) -> None:
         card = world.card()
-        viewer, operator, outsider = (world.client(name) for name in ("viewer", "operator", "outsider"))
+        viewer, operator, outsider = (
+            world.client(name) for name in ("viewer", "operator", "outsider")
+        )
 
         async def watch() -> list[dict[str, Any]]:
             async with (
@@ -325,15 +370,27 @@ class TestASocketWithoutRows:
 
         added, two, left, one = in_loop(watch())
         new = Approval.objects.latest("pk")
-        assert added == {"type": "card_changed", "payload": {"approval_id": str(new.pk), "status": "pending"}}
-        assert left == {"type": "card_changed", "payload": {"approval_id": str(card.pk), "status": "denied"}}
-        assert [(pending(state), "rows" in state) for state in (two, one)] == [(2, False), (1, False)]
+        assert added == {
+            "type": "card_changed",
+            "payload": {"approval_id": str(new.pk), "status": "pending"},
+        }
+        assert left == {
+            "type": "card_changed",
+            "payload": {"approval_id": str(card.pk), "status": "denied"},
+        }
+        assert [(pending(state), "rows" in state) for state in (two, one)] == [
+            (2, False),
+            (1, False),
+        ]
 
     def test_gets_no_card_of_another_organization(self, world: World) -> None:
         client, outsider = world.client("viewer"), world.client("outsider")
 
         async def watch() -> list[str]:
-            async with SocketClient("/ws/inbox/", client) as ours, SocketClient("/ws/inbox/", outsider) as theirs:
+            async with (
+                SocketClient("/ws/inbox/", client) as ours,
+                SocketClient("/ws/inbox/", outsider) as theirs,
+            ):
                 await ours.message()
                 await theirs.message()
                 await act(world, world.card)
@@ -347,7 +404,10 @@ class TestASocketWithoutRows:
         clients = world.client("viewer"), world.client("operator")
 
         async def watch() -> list[str]:
-            async with SocketClient("/ws/inbox/", clients[0]) as plain, SocketClient(ROWS, clients[1]) as listed:
+            async with (
+                SocketClient("/ws/inbox/", clients[0]) as plain,
+                SocketClient(ROWS, clients[1]) as listed,
+            ):
                 await plain.message()
                 await listed.message()
                 await act(world, world.card)
@@ -358,13 +418,18 @@ class TestASocketWithoutRows:
 
 class TestVotes:
     @pytest.mark.parametrize("address", ["/ws/inbox/", ROWS])
-    def test_of_a_card_that_needs_more_people_reach_every_page(self, world: World, address: str) -> None:
+    def test_of_a_card_that_needs_more_people_reach_every_page(
+        self, world: World, address: str
+    ) -> None:
         ApprovalRule.objects.create(organization=world.acme, name="two people", needed=2)
         card = world.card()
         clients = world.client("viewer"), world.client("outsider")
 
         async def watch() -> list[dict[str, Any]]:
-            async with SocketClient(address, clients[0]) as ours, SocketClient(address, clients[1]) as theirs:
+            async with (
+                SocketClient(address, clients[0]) as ours,
+                SocketClient(address, clients[1]) as theirs,
+            ):
                 await ours.message()
                 await theirs.message()
                 await act(world, lambda: approve(world, card))

@@ -41,7 +41,12 @@ def insert_silently(run: Run, count: int) -> None:
     first = Run.objects.get(pk=run.pk).next_event_seq
     titled = {"input_tokens": 0, "output_tokens": 0, "cost": None}
     rows = [
-        Event(run=run, seq=first + number, type=EventType.RUN_TITLED, payload={**titled, "title": f"Silent {number}"})
+        Event(
+            run=run,
+            seq=first + number,
+            type=EventType.RUN_TITLED,
+            payload={**titled, "title": f"Silent {number}"},
+        )
         for number in range(count)
     ]
     Event.objects.bulk_create(rows)
@@ -80,14 +85,21 @@ def test_a_viewer_and_a_token_can_watch_a_run(world: World) -> None:
 
     async def look() -> list[dict[str, Any]]:
         seen = []
-        for socket in (SocketClient(build_path(run), viewer), SocketClient(build_path(run), token=secret)):
+        for socket in (
+            SocketClient(build_path(run), viewer),
+            SocketClient(build_path(run), token=secret),
+        ):
             async with socket:
                 seen.append(await socket.message())
         return seen
 
     for message in in_loop(look()):
         assert message.keys() == {"seq", "type", "payload", "html"}
-        assert (message["seq"], message["type"], message["payload"]["title"]) == (1, "run_titled", "Title 0")
+        assert (message["seq"], message["type"], message["payload"]["title"]) == (
+            1,
+            "run_titled",
+            "Title 0",
+        )
         assert "Title 0" in message["html"]
 
 
@@ -110,7 +122,10 @@ def test_a_slow_reader_gets_each_of_a_thousand_events_once(world: World) -> None
     client = world.client("viewer")
 
     async def burst() -> tuple[list[int], list[int]]:
-        async with SocketClient(build_path(run), client) as slow, SocketClient(build_path(run), client) as fast:
+        async with (
+            SocketClient(build_path(run), client) as slow,
+            SocketClient(build_path(run), client) as fast,
+        ):
             slow.delay_s = 0.001
             writing = asyncio.gather(*(database_to_async(publish)(run, 20) for _ in range(50)))
             received = await asyncio.gather(slow.messages(1000), fast.messages(1000), writing)
@@ -152,7 +167,10 @@ def watch_until_expelled(world: World, act: Callable[[], object], **how: Any) ->
 def test_a_removed_member_gets_no_more_events(world: World) -> None:
     client = world.client("viewer")
     assert (
-        watch_until_expelled(world, Membership.objects.filter(user=world.users["viewer"]).delete, client=client) == 4401
+        watch_until_expelled(
+            world, Membership.objects.filter(user=world.users["viewer"]).delete, client=client
+        )
+        == 4401
     )
 
 
@@ -204,7 +222,16 @@ def test_invalid_messages_are_ignored_and_too_long_ones_end_the_socket(world: Wo
     async def babble() -> int:
         async with SocketClient(build_path(run), client) as socket:
             await socket.message()
-            for text in ("", "{", "[]", '{"after": "x"}', '{"after": -1}', '{"after": true}', "null", "[" * 4000):
+            for text in (
+                "",
+                "{",
+                "[]",
+                '{"after": "x"}',
+                '{"after": -1}',
+                '{"after": true}',
+                "null",
+                "[" * 4000,
+            ):
                 await socket.say(text)
             await database_to_async(publish)(run, 1)
             assert (await socket.message())["seq"] == 2

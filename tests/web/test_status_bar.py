@@ -1,4 +1,5 @@
-"""The bar of a run's page says what the run does now and what it needs from people, at load and live."""
+"""The bar of a run's page says what the run does now and what it needs from people, at load and
+live."""
 
 from __future__ import annotations
 
@@ -8,7 +9,15 @@ import pytest
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from agents.runs.models import Approval, ApprovalStatus, CallStatus, Origin, Run, RunStatus, ToolCall
+from agents.runs.models import (
+    Approval,
+    ApprovalStatus,
+    CallStatus,
+    Origin,
+    Run,
+    RunStatus,
+    ToolCall,
+)
 from agents.web.panel.run_state import read_state
 from agents.web.panel.status_bar import describe_needs
 from tests.features import feature
@@ -26,7 +35,11 @@ def world() -> World:
 
 def read_bar(world: World, run: Run) -> str:
     """Return the bar's text, which is the same on the page and in a live message."""
-    page = read_page(world.client("viewer"), f"/runs/{run.pk}/").split('id="run-bar">')[1].split("</p>")[0]
+    page = (
+        read_page(world.client("viewer"), f"/runs/{run.pk}/")
+        .split('id="run-bar">')[1]
+        .split("</p>")[0]
+    )
     state = read_state(run.pk)
     assert state is not None
     live = state.parts.render().split('<template data-into="run-bar">')[1].split("</template>")[0]
@@ -36,7 +49,13 @@ def read_bar(world: World, run: Run) -> str:
 
 
 def execute(run: Run, count: int) -> None:
-    at = {"started_at": timezone.now(), "deadline_at": Now(), "exec_epoch": 1, "finished_at": None, "content": ""}
+    at = {
+        "started_at": timezone.now(),
+        "deadline_at": Now(),
+        "exec_epoch": 1,
+        "finished_at": None,
+        "content": "",
+    }
     for number in range(count):
         ToolCall.objects.create(
             organization=run.organization, run=run, pass_number=1, index=number, provider_call_id=str(number),
@@ -64,12 +83,19 @@ def test_the_bar_names_the_running_call_and_its_duration(world: World) -> None:
     assert read_bar(world, run) == "Dana is searching records 0 s"
 
 
-def test_a_resting_session_waits_for_its_agent_unless_an_approval_can_be_undone(world: World) -> None:
+def test_a_resting_session_waits_for_its_agent_unless_an_approval_can_be_undone(
+    world: World,
+) -> None:
     run = world.run(RunStatus.WAITING)
     Run.objects.filter(pk=run.pk).update(origin=Origin.MCP)
     assert read_bar(world, run).startswith("Waiting for the agent")
     world.card(run)
-    decided = {"decided_by": world.users["approver"], "decided_at": Now(), "start_after": Now(), "valid_until": Now()}
+    decided = {
+        "decided_by": world.users["approver"],
+        "decided_at": Now(),
+        "start_after": Now(),
+        "valid_until": Now(),
+    }
     Approval.objects.filter(run=run).update(status=ApprovalStatus.APPROVED, **decided)
     assert read_bar(world, run).startswith("Starting in a moment")
 

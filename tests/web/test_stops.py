@@ -55,9 +55,13 @@ def test_only_an_admin_can_resume(world: World) -> None:
     assert world.acme.stopped_at is None
 
 
-@feature("The gate", "Whoever stopped something can undo it for two minutes", "agents/runs/stops.py")
+@feature(
+    "The gate", "Whoever stopped something can undo it for two minutes", "agents/runs/stops.py"
+)
 @pytest.mark.parametrize("what", ["everything", "employee", "tool"])
-def test_the_person_who_stopped_something_can_undo_it_for_two_minutes(world: World, what: str) -> None:
+def test_the_person_who_stopped_something_can_undo_it_for_two_minutes(
+    world: World, what: str
+) -> None:
     which = {"employee": world.employee.pk, "tool": "data.getStats"}.get(what, "")
     for late in (False, True):
         assert press(world.client("operator"), "stop", what, which) == 302
@@ -66,7 +70,9 @@ def test_the_person_who_stopped_something_can_undo_it_for_two_minutes(world: Wor
         assert press(world.client("approver"), "release", what, which) == 403
         if late:
             for rows in (Organization.objects, Employee.objects, ToolRule.objects):
-                rows.filter(stopped_at__isnull=False).update(stopped_at=Now() - timedelta(minutes=3))
+                rows.filter(stopped_at__isnull=False).update(
+                    stopped_at=Now() - timedelta(minutes=3)
+                )
             assert 'value="release"' not in read_page(world.client("operator"), "/stop/")
         assert press(world.client("operator"), "release", what, which) == (403 if late else 302)
     assert press(world.client("admin"), "release", what, which) == 302
@@ -86,7 +92,11 @@ def test_the_page_preselects_nothing_and_says_what_a_stop_would_halt(world: Worl
 
 def test_a_viewer_has_no_buttons_and_cannot_stop_anything(world: World) -> None:
     assert 'value="stop"' not in read_page(world.client("viewer"), "/stop/")
-    for what, which in (("everything", ""), ("employee", world.employee.pk), ("tool", "data.getStats")):
+    for what, which in (
+        ("everything", ""),
+        ("employee", world.employee.pk),
+        ("tool", "data.getStats"),
+    ):
         assert press(world.client("viewer"), "stop", what, which) == 403
     world.acme.refresh_from_db()
     assert (world.acme.stopped_at, ToolRule.objects.count()) == (None, 0)
@@ -94,12 +104,16 @@ def test_a_viewer_has_no_buttons_and_cannot_stop_anything(world: World) -> None:
 
 def test_an_employee_can_be_stopped_and_resumed(world: World) -> None:
     assert press(world.client("operator"), "stop", "employee", world.employee.pk) == 302
-    assert "stopped by operator" in read_page(world.client("viewer"), f"/employees/{world.employee.pk}/")
+    assert "stopped by operator" in read_page(
+        world.client("viewer"), f"/employees/{world.employee.pk}/"
+    )
     run = world.run(RunStatus.QUEUED)
     stops.apply(run.pk)
     assert "Nothing new starts" in read_page(world.client("viewer"), f"/runs/{run.pk}/")
     assert press(world.client("admin"), "release", "employee", world.employee.pk) == 302
-    assert "stopped by operator" not in read_page(world.client("viewer"), f"/employees/{world.employee.pk}/")
+    assert "stopped by operator" not in read_page(
+        world.client("viewer"), f"/employees/{world.employee.pk}/"
+    )
 
 
 def test_a_tool_can_be_stopped_in_the_catalog_and_over_rest(world: World) -> None:
@@ -108,19 +122,27 @@ def test_a_tool_can_be_stopped_in_the_catalog_and_over_rest(world: World) -> Non
     by_name = {one["name"]: one for one in world.client("viewer").get("/api/tools").json()["items"]}
     assert not by_name["data.getStats"]["is_enabled"]
     assert by_name["data.searchRecords"]["is_enabled"]
-    theirs = {one["name"]: one for one in world.client("outsider").get("/api/tools").json()["items"]}
+    theirs = {
+        one["name"]: one for one in world.client("outsider").get("/api/tools").json()["items"]
+    }
     assert theirs["data.getStats"]["is_enabled"]
 
 
-@feature("The gate", "The stop page names each tool with its id and level", "agents/web/views/stops.py")
+@feature(
+    "The gate", "The stop page names each tool with its id and level", "agents/web/views/stops.py"
+)
 def test_tools_are_named_with_their_ids_and_levels(world: World) -> None:
     ToolRule.objects.create(organization=world.acme, tool="data.getStats", level="write")
     press(world.client("operator"), "stop", "tool", "data.searchRecords")
-    ToolRule.objects.create(organization=world.acme, tool="old.gone", stopped_at=Now(), stopped_by="operator")
+    ToolRule.objects.create(
+        organization=world.acme, tool="old.gone", stopped_at=Now(), stopped_by="operator"
+    )
     page = read_page(world.client("admin"), "/stop/")
     counting = get_installed_toolbox().get_tool("data.getStats")
     assert counting is not None
-    assert f'<option value="data.getStats">{counting.title} · data.getStats · write</option>' in page
+    assert (
+        f'<option value="data.getStats">{counting.title} · data.getStats · write</option>' in page
+    )
     stopped = page.partition('id="tools-head"')[2].partition('class="stop-tool"')[0]
     lines = [re.sub(r"<[^>]+>|\s+", " ", line) for line in stopped.split("<li>")[1:]]
     assert [" ".join(line.split())[:48] for line in lines] == [
@@ -146,7 +168,12 @@ def test_an_employee_of_another_organization_returns_404(world: World) -> None:
 
 @pytest.mark.parametrize(
     ("act", "what", "which"),
-    [("stop", "", ""), ("", "everything", ""), ("stop", "employee", "x"), ("release", "employee", "9" * 30)],
+    [
+        ("stop", "", ""),
+        ("", "everything", ""),
+        ("stop", "employee", "x"),
+        ("release", "employee", "9" * 30),
+    ],
 )
 def test_an_invalid_form_is_refused(world: World, act: str, what: str, which: str) -> None:
     assert press(world.client("admin"), act, what, which) == 422
@@ -175,7 +202,9 @@ def test_a_level_can_be_raised_in_the_admin() -> None:
     assert rule.level == "write"
 
 
-def test_an_admin_form_opened_before_a_stop_does_not_lift_it(world: World, rf: RequestFactory) -> None:
+def test_an_admin_form_opened_before_a_stop_does_not_lift_it(
+    world: World, rf: RequestFactory
+) -> None:
     read_before = Employee.objects.get(pk=world.employee.pk)
     stops.stop_employee(world.member("operator"), world.employee.pk)
     read_before.job_title = "Clerk"

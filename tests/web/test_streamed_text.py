@@ -1,4 +1,5 @@
-"""Late viewers get the text that the model is writing from its beginning, and nobody gets a piece twice."""
+"""Late viewers get the text that the model is writing from its beginning, and nobody gets a piece
+twice."""
 
 from __future__ import annotations
 
@@ -31,7 +32,11 @@ def run(world: World) -> Run:
     """Start a run whose model is answering its first pass."""
     run = world.run(RunStatus.QUEUED)
     Run.objects.filter(pk=run.pk).update(
-        status=RunStatus.RUNNING, pass_number=0, lease_owner="w", lease_expires_at=timezone.now(), lease_epoch=1
+        status=RunStatus.RUNNING,
+        pass_number=0,
+        lease_owner="w",
+        lease_expires_at=timezone.now(),
+        lease_epoch=1,
     )
     return run
 
@@ -54,7 +59,9 @@ async def read_piece(socket: SocketClient) -> dict[str, Any]:
     "agents/web/sockets/run_feed.py",
     whole_file=True,
 )
-def test_a_late_viewer_gets_the_text_from_its_beginning_and_then_its_pieces(world: World, run: Run) -> None:
+def test_a_late_viewer_gets_the_text_from_its_beginning_and_then_its_pieces(
+    world: World, run: Run
+) -> None:
     client = world.client("viewer")
     write(run, "Über ")
     write(run, "long ")
@@ -64,7 +71,12 @@ def test_a_late_viewer_gets_the_text_from_its_beginning_and_then_its_pieces(worl
         async with SocketClient(path, client) as first:
             assert (await read_piece(first))["text"] == "Über long "
             async with SocketClient(path, client) as second:
-                assert (await read_piece(second)) == {"pass_number": 1, "epoch": 1, "start": 0, "text": "Über long "}
+                assert (await read_piece(second)) == {
+                    "pass_number": 1,
+                    "epoch": 1,
+                    "start": 0,
+                    "text": "Über long ",
+                }
                 await database_to_async(write)(run, "words")
                 for socket in (first, second):
                     piece = await read_piece(socket)

@@ -1,4 +1,5 @@
-"""A card shows what a person must know beside its own content: new contacts, other cards, stale targets, outliers."""
+"""A card shows what a person must know beside its own content: new contacts, other cards, stale
+targets, outliers."""
 
 from __future__ import annotations
 
@@ -34,7 +35,11 @@ def update(world: World, **changes: Any) -> Approval:
 
 class TestNewContacts:
     def approve(self, world: World, notes: str) -> None:
-        used = {"status": ApprovalStatus.APPROVED, "decided_by": world.users["approver"], "decided_at": Now()}
+        used = {
+            "status": ApprovalStatus.APPROVED,
+            "decided_by": world.users["approver"],
+            "decided_at": Now(),
+        }
         Approval.objects.filter(pk=update(world, notes=notes).pk).update(**used)
 
     def find(self, world: World, **changes: Any) -> str:
@@ -52,7 +57,9 @@ class TestNewContacts:
         assert "other.net" in found
 
     def test_exclude_an_address_of_a_record_or_a_member(self, world: World) -> None:
-        Record.objects.filter(pk=world.records[1].pk).update(email="Ann@Else.org", domain="Other.net")
+        Record.objects.filter(pk=world.records[1].pk).update(
+            email="Ann@Else.org", domain="Other.net"
+        )
         assert self.find(world, email="ann@else.org", notes="See https://www.other.net/x") == ""
         world.users["viewer"].email = "vera@acme.com"
         world.users["viewer"].save()
@@ -64,7 +71,9 @@ class TestNewContacts:
         self.approve(world, f"also {address}")
         assert self.find(world, notes=f"again {address}") == ""
 
-    @feature("The gate", "A part of a known address is new", "agents/approvals/warnings/new_contacts.py")
+    @feature(
+        "The gate", "A part of a known address is new", "agents/approvals/warnings/new_contacts.py"
+    )
     @pytest.mark.parametrize(
         ("used", "new"),
         [
@@ -131,7 +140,9 @@ class TestSharedTargets:
 
 
 class TestStaleTargets:
-    def test_of_changed_or_deleted_records_are_shown_before_the_decision(self, world: World) -> None:
+    def test_of_changed_or_deleted_records_are_shown_before_the_decision(
+        self, world: World
+    ) -> None:
         card = world.card()
         assert "Cannot run as shown" not in read(world, card)
         Record.objects.filter(pk=world.records[0].pk).update(version=2)
@@ -150,7 +161,8 @@ class TestStaleTargets:
 class TestOutliers:
     def targets(self, count: int, **odd: str) -> list[dict[str, Any]]:
         found = [
-            {"id": str(n), "label": f"C{n}", "before": {"status": "inactive", "name": f"C{n}"}} for n in range(count)
+            {"id": str(n), "label": f"C{n}", "before": {"status": "inactive", "name": f"C{n}"}}
+            for n in range(count)
         ]
         found[count // 2]["before"] = {"status": "active", "name": "odd", **odd}
         return found
@@ -181,7 +193,10 @@ def test_the_share_of_all_is_shown(world: World) -> None:
     for number in range(12):
         Record.objects.create(organization=world.acme, name=f"R{number}")
     ids = [str(record.pk) for record in world.records]
-    html = read(world, world.card(tool="data.bulkUpdate", params={"record_ids": ids, "changes": {"region": "US"}}))
+    html = read(
+        world,
+        world.card(tool="data.bulkUpdate", params={"record_ids": ids, "changes": {"region": "US"}}),
+    )
     assert "3 of 15 records, 20%" in html
 
 

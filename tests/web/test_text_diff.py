@@ -14,7 +14,11 @@ def show(before: str, after: str) -> list[str]:
     return [f"{line.sign}{line.html}" for line in build_diff(before, after)]
 
 
-@feature("The gate", "Texts are compared line by line and character by character", "agents/web/text/text_diff.py")
+@feature(
+    "The gate",
+    "Texts are compared line by line and character by character",
+    "agents/web/text/text_diff.py",
+)
 def test_changed_lines_are_shown_below_each_other_with_the_changed_characters() -> None:
     minus = "\N{MINUS SIGN}"
     assert show("one\ntwo\nthree", "one\ntoo\nthree") == [
@@ -50,7 +54,9 @@ def test_long_lines_are_compared_by_sentence() -> None:
 
 def test_a_long_diff_folds_its_middle_and_names_the_addresses_in_it() -> None:
     before = "\n".join(f"line {number}" for number in range(60))
-    after = "\n".join(f"text {number}" if number != 30 else "https://evil.net/" for number in range(60))
+    after = "\n".join(
+        f"text {number}" if number != 30 else "https://evil.net/" for number in range(60)
+    )
     folded = fold_diff(build_diff(before, after))
     assert folded is not None
     assert (len(folded.head), len(folded.tail), folded.changed) == (8, 3, 120)

@@ -1,4 +1,5 @@
-"""The timeline of a run shows every pass with its calls and waits, and a live message sends only what has changed."""
+"""The timeline of a run shows every pass with its calls and waits, and a live message sends only
+what has changed."""
 
 from __future__ import annotations
 
@@ -10,7 +11,12 @@ import pytest
 
 from agents.runs.models import Event, EventType, Run, RunStatus
 from agents.web.panel.lines import render_lines
-from agents.web.panel.timeline import DrawnSegment, build_timeline, load_timeline, load_timeline_from
+from agents.web.panel.timeline import (
+    DrawnSegment,
+    build_timeline,
+    load_timeline,
+    load_timeline_from,
+)
 from agents.web.panel.timeline_spans import SpanKind
 from tests.features import feature
 from tests.web.asking import delegate_task
@@ -31,9 +37,17 @@ def world() -> World:
     return make_world()
 
 
-def call(world: World, run: Run, level: str = "read", name: str = "Search records") -> dict[str, Any]:
+def call(
+    world: World, run: Run, level: str = "read", name: str = "Search records"
+) -> dict[str, Any]:
     row = world.call(run, level=level)
-    about = {"call_id": str(row.pk), "tool": row.tool, "display_name": name, "level": level, "params": {}}
+    about = {
+        "call_id": str(row.pk),
+        "tool": row.tool,
+        "display_name": name,
+        "level": level,
+        "params": {},
+    }
     return about | {"summary": "", "result": success(None), "duration_ms": 1, "pass_number": 1}
 
 
@@ -132,7 +146,9 @@ def test_the_run_of_a_colleague_is_nested_in_its_call(world: World) -> None:
     assert "Task for Kim" in segment.description
 
 
-def test_a_live_message_contains_only_the_changed_segments(world: World, django_assert_num_queries: Any) -> None:
+def test_a_live_message_contains_only_the_changed_segments(
+    world: World, django_assert_num_queries: Any
+) -> None:
     run = world.run(RunStatus.QUEUED)
     events = add_at(run, *[(number, PASS, {"pass_number": number}) for number in range(1, 40)])
     search = call(world, run)
@@ -154,7 +170,9 @@ def test_a_pass_that_ends_with_the_next_one_is_drawn_again(world: World) -> None
 
 def test_events_outside_the_timeline_send_no_segments(world: World) -> None:
     run = world.run(RunStatus.QUEUED)
-    events = add_at(run, (0, PASS, {"pass_number": 1}), (1, EventType.RUN_TITLED, {"title": "Named"}))
+    events = add_at(
+        run, (0, PASS, {"pass_number": 1}), (1, EventType.RUN_TITLED, {"title": "Named"})
+    )
     assert "timeline" not in render_lines(run.pk, events[1:])[0].parts
 
 
@@ -165,7 +183,11 @@ def test_the_page_has_the_whole_timeline_as_a_list_in_words(world: World) -> Non
         run, (0, PASS, {"pass_number": 1}), (1, START, search), (2, RESULT, search), (2, PASS, {"pass_number": 2}),
         (3, EventType.RUN_FINISHED, ENDED),
     )  # fmt: skip
-    html = read_page(world.client("viewer"), f"/runs/{run.pk}/").split('id="timeline"')[1].split("</ol>")[0]
+    html = (
+        read_page(world.client("viewer"), f"/runs/{run.pk}/")
+        .split('id="timeline"')[1]
+        .split("</ol>")[0]
+    )
     assert html.count("<li") == 2
     assert "Pass 1: Model 1.0 s; Search &lt;b&gt; 1.0 s" in html
     assert "Search <b>" not in html

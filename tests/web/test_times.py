@@ -13,7 +13,11 @@ from tests.features import feature
 NOW = datetime(2026, 11, 24, 12, 0, tzinfo=UTC)
 
 
-@feature("Pages", "Times are relative up to a day, with the exact time on hover", "agents/web/text/durations.py")
+@feature(
+    "Pages",
+    "Times are relative up to a day, with the exact time on hover",
+    "agents/web/text/durations.py",
+)
 @pytest.mark.parametrize(
     ("age", "words"),
     [

@@ -1,4 +1,5 @@
-"""The catalog: every tool with its level, params, users and figures, filtered by category, level and text."""
+"""The catalog: every tool with its level, params, users and figures, filtered by category, level
+and text."""
 
 from __future__ import annotations
 
@@ -43,14 +44,22 @@ def test_every_tool_is_listed_with_its_level(world: World) -> None:
 
 def test_an_entry_shows_the_params_and_users_of_a_tool(world: World) -> None:
     update = entry(read_page(world.client("viewer")), UPDATE)
-    for part in ("changes.status", "one of active, inactive, pending", "required", "JSON schema", "all modes"):
+    for part in (
+        "changes.status",
+        "one of active, inactive, pending",
+        "required",
+        "JSON schema",
+        "all modes",
+    ):
         assert part in update
     assert f'<a href="/employees/{world.employee.pk}/">Dana</a>' in update
     assert "No employees." in entry(read_page(world.client("outsider")), UPDATE)
 
 
 @feature(
-    "Tool contract", "The catalog shows author, version, level and traits of every tool", "templates/tools/tool.html"
+    "Tool contract",
+    "The catalog shows author, version, level and traits of every tool",
+    "templates/tools/tool.html",
 )
 def test_an_entry_shows_id_author_side_effects_and_output(world: World) -> None:
     html = read_page(world.client("viewer"))
@@ -85,13 +94,17 @@ def test_an_empty_result_says_so(world: World) -> None:
         assert "No matching tools" in read_page(world.client("viewer"), query)
 
 
-def test_a_large_catalog_continues_after_its_cursor(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_catalog_continues_after_its_cursor(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(tools, "PAGE_SIZE", 2)
     ids = sorted(get_installed_toolbox().tools(), key=lambda tool: (tool.category, tool.id))
     html = read_page(world.client("viewer"))
     assert html.count('class="tool surface"') == 2
     assert f"after={ids[1].id.replace('@', '%40')}" in html
-    assert f'<code class="small">{ids[2].name}</code>' in read_page(world.client("viewer"), f"?after={ids[1].id}")
+    assert f'<code class="small">{ids[2].name}</code>' in read_page(
+        world.client("viewer"), f"?after={ids[1].id}"
+    )
 
 
 class TestFiguresInTheCatalog:
@@ -108,12 +121,21 @@ class TestFiguresInTheCatalog:
         for part in ("10 calls", "1 failed", "90%", "p50 about 16 ms", "p95 about 277 ms"):
             assert part in html
         assert re.search(
-            r"<dt>Last error</dt>\s*<dd>\s*<time[^>]*>[^<]*</time>:\s*<code[^>]*>NOT_FOUND</code> There is no", html
+            r"<dt>Last error</dt>\s*<dd>\s*<time[^>]*>[^<]*</time>:\s*<code[^>]*>NOT_FOUND</code> There is no",
+            html,
         )
         assert "no calls" in entry(read_page(world.client("outsider")), SEARCH)
 
     def test_include_cards_and_cost_if_there_are_any(self, world: World) -> None:
-        count_calls(world.employee, UPDATE, asked=1500, approved=3, denied=2, succeeded=3, cost_micros=2_500_000)
+        count_calls(
+            world.employee,
+            UPDATE,
+            asked=1500,
+            approved=3,
+            denied=2,
+            succeeded=3,
+            cost_micros=2_500_000,
+        )
         count_calls(world.employee, SEARCH, succeeded=1)
         html = read_page(world.client("viewer"))
         assert "1,500 requested, 3 approved," in entry(html, UPDATE)
@@ -180,20 +202,33 @@ class TestParamsInTheCatalog:
         assert rows["free"].kind == "any value"
 
     def test_of_a_recursive_schema_end(self) -> None:
-        node = {"properties": {"child": {"$ref": "#/$defs/Node"}, "all": {"items": {"$ref": "#/$defs/Node"}}}}
+        node = {
+            "properties": {
+                "child": {"$ref": "#/$defs/Node"},
+                "all": {"items": {"$ref": "#/$defs/Node"}},
+            }
+        }
         rows = build_param_rows(
-            {**node, "$defs": {"Node": {"type": "object", **node}, "Loop": {"$ref": "#/$defs/Loop"}}}
+            {
+                **node,
+                "$defs": {"Node": {"type": "object", **node}, "Loop": {"$ref": "#/$defs/Loop"}},
+            }
         )
         assert rows[1].name == "child.child"
         assert len(rows) < 200
 
     def test_that_are_a_list_of_itself_are_a_list_of_any_value(self) -> None:
         tree = {"type": "array", "items": {"$ref": "#/$defs/Tree"}}
-        (row,) = build_param_rows({"properties": {"tree": {"$ref": "#/$defs/Tree"}}, "$defs": {"Tree": tree}})
+        (row,) = build_param_rows(
+            {"properties": {"tree": {"$ref": "#/$defs/Tree"}}, "$defs": {"Tree": tree}}
+        )
         assert row.kind == "list of any value"
 
     def test_by_the_million_cost_no_more_than_the_rows_shown(self) -> None:
-        node = {"type": "object", "properties": {f"p{number}": {"$ref": "#/$defs/N"} for number in range(40)}}
+        node = {
+            "type": "object",
+            "properties": {f"p{number}": {"$ref": "#/$defs/N"} for number in range(40)},
+        }
         began = time.process_time()
         rows = build_param_rows({"properties": {"a": {"$ref": "#/$defs/N"}}, "$defs": {"N": node}})
         assert len(rows) == MAX_ROWS

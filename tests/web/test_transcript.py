@@ -20,7 +20,9 @@ from tests.world import World, make_world, streamed, success
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-HOSTILE = "```\n# Not a heading\n<img src=https://evil.example/x>\u202e ![p](https://evil.example/p) ````"
+HOSTILE = (
+    "```\n# Not a heading\n<img src=https://evil.example/x>\u202e ![p](https://evil.example/p) ````"
+)
 
 
 @pytest.fixture
@@ -33,7 +35,13 @@ def run(world: World) -> Run:
     """Create a run with hostile text in all fields, and a result too long for its event."""
     run = world.run(RunStatus.SUCCEEDED, task=HOSTILE, title=HOSTILE)
     Pass.objects.create(
-        run=run, number=1, response={}, messages_upto=1, input_tokens=1200, output_tokens=80, duration_ms=900
+        run=run,
+        number=1,
+        response={},
+        messages_upto=1,
+        input_tokens=1200,
+        output_tokens=80,
+        duration_ms=900,
     )
     long = success({"rows": ["x" * 100] * 100, "evil": HOSTILE}, summary=HOSTILE, markdown="")
     call = world.call(run, params={"text": HOSTILE}, result=long)
@@ -44,9 +52,15 @@ def run(world: World) -> Run:
         (EventType.PASS_STARTED, {"pass_number": 1}),
         (EventType.ASSISTANT_MESSAGE, {"text": HOSTILE, "pass_number": 1}),
         build_tool_start(call),
-        (EventType.TOOL_RESULT, {"call_id": str(call.pk), "tool": call.tool, "result": cut, "duration_ms": 12}),
+        (
+            EventType.TOOL_RESULT,
+            {"call_id": str(call.pk), "tool": call.tool, "result": cut, "duration_ms": 12},
+        ),
         (EventType.MESSAGE_ADDED, {"text": HOSTILE, "by": "operator"}),
-        (EventType.RUN_FINISHED, {"status": "succeeded", "exit_reason": "final_answer", "answer": HOSTILE}),
+        (
+            EventType.RUN_FINISHED,
+            {"status": "succeeded", "exit_reason": "final_answer", "answer": HOSTILE},
+        ),
     )
     return run
 
@@ -104,10 +118,15 @@ def test_markdown_is_complete_and_fences_outside_text(world: World, run: Run) ->
 def test_a_long_run_has_no_gaps_between_pages(world: World) -> None:
     run = world.run(RunStatus.SUCCEEDED)
     calls = [world.call(run, params={"number": number}) for number in range(120)]
-    add_events(run, *[event for call in calls for event in (build_tool_start(call), build_tool_result(call))])
+    add_events(
+        run,
+        *[event for call in calls for event in (build_tool_start(call), build_tool_result(call))],
+    )
     transcript = json.loads(download(world.client("viewer"), run, "json"))
     assert [event["seq"] for event in transcript["events"]] == list(range(1, 241))
-    starts = [event["params"]["number"] for event in transcript["events"] if event["type"] == "tool_start"]
+    starts = [
+        event["params"]["number"] for event in transcript["events"] if event["type"] == "tool_start"
+    ]
     assert starts == list(range(120))
 
 
@@ -115,8 +134,16 @@ def test_a_long_run_has_no_gaps_between_pages(world: World) -> None:
 @pytest.mark.parametrize("form", ["md", "json"])
 def test_a_lost_worker_is_recorded(world: World, form: str) -> None:
     run = world.run(RunStatus.SUCCEEDED)
-    add_events(run, (EventType.RUN_RESUMED, {"by": "gadget", "reason": "The worker was lost; another one continues."}))
-    assert "The worker was lost; another one continues." in download(world.client("viewer"), run, form)
+    add_events(
+        run,
+        (
+            EventType.RUN_RESUMED,
+            {"by": "gadget", "reason": "The worker was lost; another one continues."},
+        ),
+    )
+    assert "The worker was lost; another one continues." in download(
+        world.client("viewer"), run, form
+    )
 
 
 @pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume asynchronous iterators")
@@ -143,7 +170,11 @@ def test_every_time_is_iso_8601_with_its_offset(world: World, run: Run) -> None:
     [
         ({}, {}, None),
         ({"input_tokens": 1200, "output_tokens": 80}, {}, None),
-        ({"input_tokens": 1200, "output_tokens": 80}, {"*": {"input": "0", "output": "0"}}, "0.00 USD"),
+        (
+            {"input_tokens": 1200, "output_tokens": 80},
+            {"*": {"input": "0", "output": "0"}},
+            "0.00 USD",
+        ),
         ({"input_tokens": 1200, "output_tokens": 80, "cost_micros": 12_400_000}, {}, "12.40 USD"),
     ],
     ids=["no model", "no price", "free", "paid"],
@@ -161,9 +192,17 @@ def test_an_unknown_cost_is_null_or_a_dash(
 @pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume asynchronous iterators")
 def test_a_shortened_history_is_recorded(world: World) -> None:
     run = world.run(RunStatus.SUCCEEDED)
-    told = {"pass_number": 3, "results": 2, "texts": 1, "tokens_before": 21_000, "tokens_after": 14_500}
+    told = {
+        "pass_number": 3,
+        "results": 2,
+        "texts": 1,
+        "tokens_before": 21_000,
+        "tokens_after": 14_500,
+    }
     (event,) = add_events(run, (EventType.HISTORY_SHORTENED, told))
-    line = "shortened to fit the model's context: 2 results and 1 text, about 21,000 → 14,500 tokens."
+    line = (
+        "shortened to fit the model's context: 2 results and 1 text, about 21,000 → 14,500 tokens."
+    )
     assert f"{line}<" in html.unescape(render_lines(run.pk, [event])[0].html)
     assert f"{line}*\n" in download(world.client("viewer"), run, "md")
     (entry,) = json.loads(download(world.client("viewer"), run, "json"))["events"]
@@ -171,7 +210,9 @@ def test_a_shortened_history_is_recorded(world: World) -> None:
 
 
 @pytest.mark.parametrize("form", ["md", "json"])
-def test_a_transcript_of_another_organization_returns_404(world: World, run: Run, form: str) -> None:
+def test_a_transcript_of_another_organization_returns_404(
+    world: World, run: Run, form: str
+) -> None:
     assert world.client("outsider").get(f"/runs/{run.pk}/transcript.{form}").status_code == 404
 
 

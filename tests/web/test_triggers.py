@@ -30,7 +30,12 @@ def world() -> World:
 
 def fill_form(world: World, **more: str) -> dict[str, str]:
     """Return the fields of the form, filled in."""
-    fields = {"name": "Issues", "scheme": "github", "task": "Triage {{ payload.title }}.", "secret": SECRET}
+    fields = {
+        "name": "Issues",
+        "scheme": "github",
+        "task": "Triage {{ payload.title }}.",
+        "secret": SECRET,
+    }
     numbers = {"repeat_hours": "24", "max_queued": "100", "employee": str(world.employee.pk)}
     rules = {"filter_param": "action", "filter_rule": "one_of", "filter_value": "opened, edited"}
     return {**fields, **numbers, **rules, **more}
@@ -42,12 +47,16 @@ def create(world: World, **more: str) -> tuple[Trigger, str]:
     return Trigger.objects.latest("pk"), page.content.decode()
 
 
-def post(trigger: Trigger, payload: Any, client: Client | None = None, proof: str | None = None) -> Any:
+def post(
+    trigger: Trigger, payload: Any, client: Client | None = None, proof: str | None = None
+) -> Any:
     """Send a message, rightly signed unless another proof is given."""
     body = json.dumps(payload).encode()
     headers = sign(body) if proof is None else {"x-hub-signature-256": proof}
     sender = client or nobody(needs_csrf=True)
-    return sender.post(f"/hooks/{trigger.public_id}", body, content_type="application/json", headers=headers)
+    return sender.post(
+        f"/hooks/{trigger.public_id}", body, content_type="application/json", headers=headers
+    )
 
 
 @pytest.mark.parametrize(
@@ -74,7 +83,11 @@ class TestTheAddressOfATrigger:
         run = Run.objects.get()
         assert (response.status_code, response.json()) == (
             202,
-            {"status": "started", "run_id": str(run.pk), "url": f"http://testserver/runs/{run.pk}/"},
+            {
+                "status": "started",
+                "run_id": str(run.pk),
+                "url": f"http://testserver/runs/{run.pk}/",
+            },
         )
         again = post(trigger, {"action": "opened", "title": "Down"})
         assert (again.status_code, again.json()) == (202, response.json())
@@ -88,11 +101,22 @@ class TestTheAddressOfATrigger:
 
     def test_accepts_a_filtered_message_too(self, world: World) -> None:
         response = post(create(world)[0], {"action": "closed"})
-        assert (response.status_code, response.json(), Run.objects.count()) == (202, {"status": "filtered"}, 0)
+        assert (response.status_code, response.json(), Run.objects.count()) == (
+            202,
+            {"status": "filtered"},
+            0,
+        )
 
     @pytest.mark.parametrize(
         ("case", "status"),
-        [("wrong", 401), ("unknown", 404), ("no json", 422), ("large", 413), ("many", 429), ("get", 405)],
+        [
+            ("wrong", 401),
+            ("unknown", 404),
+            ("no json", 422),
+            ("large", 413),
+            ("many", 429),
+            ("get", 405),
+        ],
     )
     def test_returns_the_status_of_each_refusal(
         self, world: World, case: str, status: int, monkeypatch: pytest.MonkeyPatch
@@ -122,8 +146,14 @@ class TestTheAddressOfATrigger:
         now = str(int(time.time()))
         proof = hmac.new(SECRET.encode(), f"v0:{now}:".encode() + body, hashlib.sha256).hexdigest()
         headers = {"x-slack-request-timestamp": now, "x-slack-signature": f"v0={proof}"}
-        response = nobody().post(f"/hooks/{slack.public_id}", body, content_type="application/json", headers=headers)
-        assert (response.status_code, response.json(), Run.objects.count()) == (200, {"challenge": "c1"}, 0)
+        response = nobody().post(
+            f"/hooks/{slack.public_id}", body, content_type="application/json", headers=headers
+        )
+        assert (response.status_code, response.json(), Run.objects.count()) == (
+            200,
+            {"challenge": "c1"},
+            0,
+        )
 
     def test_ignores_the_session_of_a_person(self, world: World) -> None:
         trigger = create(world)[0]
@@ -137,12 +167,21 @@ class TestThePagesOfTriggers:
         assert trigger.secret in page
         assert f"http://testserver/hooks/{trigger.public_id}" in page
         assert trigger.secret not in world.client("operator").get("/triggers/").content.decode()
-        assert trigger.secret not in world.client("operator").get(f"/triggers/{trigger.pk}/").content.decode()
+        assert (
+            trigger.secret
+            not in world.client("operator").get(f"/triggers/{trigger.pk}/").content.decode()
+        )
 
     def test_show_filters_as_they_were_typed(self, world: World) -> None:
         trigger = create(world)[0]
-        assert (trigger.filters[0]["param"], trigger.filters[0]["value"]) == ("action", ["opened", "edited"])
-        assert 'value="opened, edited"' in world.client("operator").get(f"/triggers/{trigger.pk}/").content.decode()
+        assert (trigger.filters[0]["param"], trigger.filters[0]["value"]) == (
+            "action",
+            ["opened", "edited"],
+        )
+        assert (
+            'value="opened, edited"'
+            in world.client("operator").get(f"/triggers/{trigger.pk}/").content.decode()
+        )
 
     @pytest.mark.parametrize(
         ("rule", "typed", "stored"),
@@ -155,7 +194,9 @@ class TestThePagesOfTriggers:
             ("prefix", "5", "5"),
         ],
     )
-    def test_parse_a_value_as_its_rule_needs_it(self, world: World, rule: str, typed: str, stored: Any) -> None:
+    def test_parse_a_value_as_its_rule_needs_it(
+        self, world: World, rule: str, typed: str, stored: Any
+    ) -> None:
         trigger = create(world, filter_rule=rule, filter_value=typed)[0]
         assert trigger.filters[0]["value"] == stored
 
@@ -166,13 +207,19 @@ class TestThePagesOfTriggers:
 
     @pytest.mark.parametrize("number", ["", "x", "²", "-1", "9" * 5_000])
     @pytest.mark.parametrize("name", ["repeat_hours", "max_queued"])
-    def test_refuse_settings_that_are_not_numbers(self, world: World, name: str, number: str) -> None:
-        response = world.client("operator").post("/triggers/new/", fill_form(world, **{name: number}))
+    def test_refuse_settings_that_are_not_numbers(
+        self, world: World, name: str, number: str
+    ) -> None:
+        response = world.client("operator").post(
+            "/triggers/new/", fill_form(world, **{name: number})
+        )
         assert (response.status_code, Trigger.objects.count()) == (422, 0)
 
     @pytest.mark.parametrize("employee", ["", "x", "0"])
     def test_refuse_a_trigger_without_an_employee(self, world: World, employee: str) -> None:
-        response = world.client("operator").post("/triggers/new/", fill_form(world, employee=employee))
+        response = world.client("operator").post(
+            "/triggers/new/", fill_form(world, employee=employee)
+        )
         assert (response.status_code, Trigger.objects.count()) == (404, 0)
 
     def test_keep_each_started_row_of_the_form(self, world: World) -> None:
@@ -183,13 +230,25 @@ class TestThePagesOfTriggers:
             "filter_value": ["", "opened", " ", "Down"],
         }
         page = world.client("operator").post("/triggers/new/", form).content.decode()
-        assert re.findall(r'name="filter_param" value="([^"]*)"', page)[:4] == ["action", "", "title", ""]
-        assert re.findall(r'name="filter_value" value="([^"]*)"', page)[:4] == ["", "opened", "Down", ""]
+        assert re.findall(r'name="filter_param" value="([^"]*)"', page)[:4] == [
+            "action",
+            "",
+            "title",
+            "",
+        ]
+        assert re.findall(r'name="filter_value" value="([^"]*)"', page)[:4] == [
+            "",
+            "opened",
+            "Down",
+            "",
+        ]
 
     def test_start_with_an_empty_form_and_keep_typed_values(self, world: World) -> None:
         client = world.client("operator")
         assert 'value="Alarms"' not in client.get("/triggers/").content.decode()
-        page = client.post("/triggers/new/", fill_form(world, name="Alarms", task="")).content.decode()
+        page = client.post(
+            "/triggers/new/", fill_form(world, name="Alarms", task="")
+        ).content.decode()
         assert 'value="Alarms"' in page
 
     def test_offer_only_active_employees_of_the_organization(self, world: World) -> None:
@@ -200,12 +259,18 @@ class TestThePagesOfTriggers:
         trigger = create(world)[0]
         Trigger.objects.update(employee=None)
         page = world.client("operator").get(f"/triggers/{trigger.pk}/").content.decode()
-        assert ("choose an employee" in page, "Ines" in page, "Hank" in page) == (True, False, False)
+        assert ("choose an employee" in page, "Ines" in page, "Hank" in page) == (
+            True,
+            False,
+            False,
+        )
 
     def test_confirm_a_saved_change(self, world: World) -> None:
         trigger, client = create(world)[0], world.client("admin")
         assert client.get(f"/triggers/{trigger.pk}/").status_code == 200
-        page = client.post(f"/triggers/{trigger.pk}/", fill_form(world, name="Alarms", secret=""), follow=True)
+        page = client.post(
+            f"/triggers/{trigger.pk}/", fill_form(world, name="Alarms", secret=""), follow=True
+        )
         trigger.refresh_from_db()
         assert (trigger.name, trigger.created_by) == ("Alarms", world.users["admin"])
         assert "The trigger was saved." in page.content.decode()
@@ -231,16 +296,26 @@ class TestThePagesOfTriggers:
     def test_list_only_messages_of_the_trigger(self, world: World) -> None:
         trigger = create(world)[0]
         post(create(world, name="Other")[0], {"action": "closed", "title": "Elsewhere"})
-        assert "Elsewhere" not in world.client("viewer").get(f"/triggers/{trigger.pk}/").content.decode()
+        assert (
+            "Elsewhere"
+            not in world.client("viewer").get(f"/triggers/{trigger.pk}/").content.decode()
+        )
 
-    def test_do_not_link_beyond_a_page_that_is_just_full(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_do_not_link_beyond_a_page_that_is_just_full(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr("agents.web.views.pages.PAGE_SIZE", 1)
         trigger = create(world)[0]
         world.received(trigger)
-        assert "Older received messages" not in world.client("viewer").get(f"/triggers/{trigger.pk}/").content.decode()
+        assert (
+            "Older received messages"
+            not in world.client("viewer").get(f"/triggers/{trigger.pk}/").content.decode()
+        )
 
     def test_keep_invalid_values_in_the_form(self, world: World) -> None:
-        response = world.client("operator").post("/triggers/new/", fill_form(world, task="{{ payload }} of Dana"))
+        response = world.client("operator").post(
+            "/triggers/new/", fill_form(world, task="{{ payload }} of Dana")
+        )
         page = response.content.decode()
         assert response.status_code == 422
         assert "{{ payload }} of Dana" in page
@@ -259,11 +334,19 @@ class TestThePagesOfTriggers:
         post(trigger, {"action": "closed"})
         post(trigger, {}, proof="sha256=0")
         page = world.client("viewer").get(f"/triggers/{trigger.pk}/").content.decode()
-        for words in ("Started a run", "Filtered out", "Refused", "The signature or the token is wrong"):
+        for words in (
+            "Started a run",
+            "Filtered out",
+            "Refused",
+            "The signature or the token is wrong",
+        ):
             assert words in page
         Employee.objects.update(is_active=False)
         assert post(trigger, {"action": "opened", "title": "Down again"}).status_code == 409
-        assert "Dana is not active" in world.client("viewer").get(f"/triggers/{trigger.pk}/").content.decode()
+        assert (
+            "Dana is not active"
+            in world.client("viewer").get(f"/triggers/{trigger.pk}/").content.decode()
+        )
 
     def test_have_a_button_to_send_a_message_again(self, world: World) -> None:
         trigger = create(world)[0]
@@ -271,7 +354,10 @@ class TestThePagesOfTriggers:
         message = ReceivedMessage.objects.get()
         response = world.client("admin").post(f"/triggers/messages/{message.pk}/again/")
         assert response["Location"] == f"/runs/{Run.objects.get().pk}/"
-        assert "sent again by admin" in world.client("viewer").get(f"/triggers/{trigger.pk}/").content.decode()
+        assert (
+            "sent again by admin"
+            in world.client("viewer").get(f"/triggers/{trigger.pk}/").content.decode()
+        )
 
     def test_continue_with_older_messages_on_further_pages(self, world: World) -> None:
         trigger = create(world)[0]
@@ -279,8 +365,13 @@ class TestThePagesOfTriggers:
             world.received(trigger, json.dumps({"number": number}))
         first = world.client("viewer").get(f"/triggers/{trigger.pk}/").content.decode()
         (before,) = re.findall(r"\?before=(\d+)", first)
-        second = world.client("viewer").get(f"/triggers/{trigger.pk}/?before={before}").content.decode()
-        assert (first.count("Message from outside"), second.count("Message from outside")) == (50, 10)
+        second = (
+            world.client("viewer").get(f"/triggers/{trigger.pk}/?before={before}").content.decode()
+        )
+        assert (first.count("Message from outside"), second.count("Message from outside")) == (
+            50,
+            10,
+        )
 
 
 class TestTheRunOfATrigger:
@@ -290,7 +381,9 @@ class TestTheRunOfATrigger:
         page = world.client("viewer").get(f"/runs/{run.pk}/").content.decode()
         assert "<script>alert" not in page
         assert "Message from outside" in page
-        assert "by the trigger Issues on behalf of operator" in " ".join(re.sub("<[^>]+>", " ", page).split())
+        assert "by the trigger Issues on behalf of operator" in " ".join(
+            re.sub("<[^>]+>", " ", page).split()
+        )
 
     def test_has_the_message_in_its_transcripts(self, world: World) -> None:
         post(create(world)[0], {"action": "opened", "title": "Down"})
@@ -302,12 +395,20 @@ class TestTheRunOfATrigger:
         assert stored["run"]["outside_message"] == {"action": "opened", "title": "Down"}
 
     def test_is_the_only_kind_with_a_message_from_outside(self, world: World) -> None:
-        page = world.client("viewer").get(f"/runs/{world.run(RunStatus.SUCCEEDED).pk}/").content.decode()
+        page = (
+            world.client("viewer")
+            .get(f"/runs/{world.run(RunStatus.SUCCEEDED).pk}/")
+            .content.decode()
+        )
         assert "Message from outside" not in page
 
 
-@pytest.mark.parametrize("field", ["name", "task", "header", "filter_param", "filter_value", "scheme", "repeat_hours"])
+@pytest.mark.parametrize(
+    "field", ["name", "task", "header", "filter_param", "filter_value", "scheme", "repeat_hours"]
+)
 def test_hostile_input_stays_text_in_the_form(world: World, field: str) -> None:
-    page = world.client("operator").post("/triggers/new/", fill_form(world, employee="0", **{field: HOSTILE}))
+    page = world.client("operator").post(
+        "/triggers/new/", fill_form(world, employee="0", **{field: HOSTILE})
+    )
     assert page.status_code in (404, 422)
     assert "<script>alert" not in page.content.decode()

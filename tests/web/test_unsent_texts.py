@@ -1,4 +1,5 @@
-"""A form that is sent after the session has ended: its texts are restored after the login, but secrets are not."""
+"""A form that is sent after the session has ended: its texts are restored after the login, but
+secrets are not."""
 
 from __future__ import annotations
 
@@ -69,7 +70,9 @@ def test_a_wrong_password_keeps_the_texts(world: World, browser: Client) -> None
 
 def test_a_script_gets_401_and_no_login_page(world: World, browser: Client) -> None:
     card = world.card()
-    response = browser.post(f"/approvals/{card.pk}/take/", {}, headers={"accept": "application/json"})
+    response = browser.post(
+        f"/approvals/{card.pk}/take/", {}, headers={"accept": "application/json"}
+    )
     assert (response.status_code, response.json()["code"]) == (401, "login_required")
 
 
@@ -77,7 +80,10 @@ def test_a_script_gets_401_and_no_login_page(world: World, browser: Client) -> N
     ("path", "form"),
     [
         ("/account/password/", {"old_password": "a", "new_password1": "b", "new_password2": "b"}),
-        ("/notices/channels/browser/", {"endpoint": "https://push.example", "p256dh": "k", "auth": "s"}),
+        (
+            "/notices/channels/browser/",
+            {"endpoint": "https://push.example", "p256dh": "k", "auth": "s"},
+        ),
         ("/notices/channels/1/confirm/", {"code": "123456"}),
         ("/", {"task": "x" * MAX_LENGTH}),
         ("/approvals/1/approve/", {"digest": "d", "confirm": "12", "seen_approvals": "ann"}),
@@ -91,8 +97,12 @@ def test_secrets_and_untyped_fields_are_not_kept(
     assert response["Location"].startswith("/login/?next=/")
 
 
-@pytest.mark.parametrize("kept", ["", "x", "[]", "{}", '{"path": 1, "texts": 2}', "[" * 50_000, "9" * 70_000])
-def test_anything_else_in_the_login_form_is_ignored(world: World, browser: Client, kept: str) -> None:
+@pytest.mark.parametrize(
+    "kept", ["", "x", "[]", "{}", '{"path": 1, "texts": 2}', "[" * 50_000, "9" * 70_000]
+)
+def test_anything_else_in_the_login_form_is_ignored(
+    world: World, browser: Client, kept: str
+) -> None:
     assert log_in(world, browser, next="/runs/", unsent=kept)["Location"] == "/runs/"
     assert "data-unsent=" not in browser.get("/runs/").content.decode()
 
@@ -100,5 +110,9 @@ def test_anything_else_in_the_login_form_is_ignored(world: World, browser: Clien
 def test_a_fragment_request_leaves_the_texts_for_the_page(world: World, browser: Client) -> None:
     kept = json.dumps({"path": "/", "texts": [["task", "Tidy up"]]})
     log_in(world, browser, unsent=kept)
-    assert "data-unsent=" not in browser.get("/", headers={"sec-fetch-mode": "cors"}).content.decode()
-    assert "data-unsent=" in browser.get("/", headers={"sec-fetch-mode": "navigate"}).content.decode()
+    assert (
+        "data-unsent=" not in browser.get("/", headers={"sec-fetch-mode": "cors"}).content.decode()
+    )
+    assert (
+        "data-unsent=" in browser.get("/", headers={"sec-fetch-mode": "navigate"}).content.decode()
+    )

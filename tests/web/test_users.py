@@ -25,7 +25,9 @@ from tests.world import World, make_world, nobody
 pytestmark = pytest.mark.django_db
 
 PASSWORD = "correct-horse-battery"
-FIELD = re.compile(r'<input type="hidden" name="(role|note|address|days|confirmed)" value="([^"]*)">')
+FIELD = re.compile(
+    r'<input type="hidden" name="(role|note|address|days|confirmed)" value="([^"]*)">'
+)
 LINK = re.compile(r'id="new-link" value="http://testserver([^"]+)"')
 
 
@@ -43,7 +45,10 @@ def read_page(client: Client, path: str = "/users/") -> str:
 def invite(world: World, role: str = "operator", **more: str) -> str:
     """Create an invitation, and return the link that the page shows once."""
     admin = world.client("admin")
-    return read_link(admin, post_confirmed(admin, "/users/invite/", {"role": role, "days": "7", "note": "Ada", **more}))
+    return read_link(
+        admin,
+        post_confirmed(admin, "/users/invite/", {"role": role, "days": "7", "note": "Ada", **more}),
+    )
 
 
 def post_confirmed(client: Client, path: str, sent: dict[str, str]) -> Any:
@@ -81,17 +86,27 @@ def sign_up(client: Client, username: str, password: str = PASSWORD) -> Any:
 
 
 def actions(world: World) -> list[str]:
-    return list(AuditEntry.objects.filter(organization=world.acme).order_by("seq").values_list("action", flat=True))
+    return list(
+        AuditEntry.objects.filter(organization=world.acme)
+        .order_by("seq")
+        .values_list("action", flat=True)
+    )
 
 
 class TestInvitations:
-    def test_let_a_person_without_an_account_create_one_and_become_a_member(self, world: World) -> None:
+    def test_let_a_person_without_an_account_create_one_and_become_a_member(
+        self, world: World
+    ) -> None:
         client = open_link(invite(world))
         assert "Acme" in read_page(client, "/join/")
         response = sign_up(client, "ada")
         assert (response.status_code, response["Location"]) == (302, "/")
         member = Membership.objects.get(user__username="ada")
-        assert (member.organization, member.role, member.user.is_staff) == (world.acme, Role.OPERATOR, False)
+        assert (member.organization, member.role, member.user.is_staff) == (
+            world.acme,
+            Role.OPERATOR,
+            False,
+        )
         assert member.user.check_password(PASSWORD)
         assert "Welcome to Acme" in read_page(client, "/")
 
@@ -117,7 +132,9 @@ class TestInvitations:
         world.users["stranger"].save()
         client = open_link(invite(world, "admin"))
         assert "/login/?next=/join/" in read_page(client, "/join/")
-        response = client.post("/login/", {"username": "stranger", "password": PASSWORD, "next": "/join/"})
+        response = client.post(
+            "/login/", {"username": "stranger", "password": PASSWORD, "next": "/join/"}
+        )
         assert response["Location"] == "/join/"
         assert "Join as stranger" in read_page(client, "/join/")
         assert client.post("/join/")["Location"] == "/"
@@ -125,15 +142,23 @@ class TestInvitations:
         assert (member.organization, member.role) == (world.acme, Role.ADMIN)
         assert User.objects.get(username="stranger").is_staff
 
-    def test_confirm_an_address_once_the_code_is_entered(self, world: World, settings: Settings) -> None:
+    def test_confirm_an_address_once_the_code_is_entered(
+        self, world: World, settings: Settings
+    ) -> None:
         settings.EMAIL_HOST = "mail.example.com"
         link = invite(world, address="ada@example.com")
         assert "ada@example.com" not in str(
-            list(Invitation.objects.annotate(raw=Cast("address", TextField())).values_list("raw", flat=True))
+            list(
+                Invitation.objects.annotate(raw=Cast("address", TextField())).values_list(
+                    "raw", flat=True
+                )
+            )
         )
         client = open_link(link)
         assert "ada@example.com" in client.get("/join/").content.decode()
-        told = client.post("/join/", {"username": "ada", "password": PASSWORD, "again": PASSWORD}, follow=True)
+        told = client.post(
+            "/join/", {"username": "ada", "password": PASSWORD, "again": PASSWORD}, follow=True
+        )
         assert "We sent a code to ada@example.com." in told.content.decode()
         channel = Channel.objects.get(membership__user__username="ada")
         assert (channel.address, channel.confirmed_at) == ("ada@example.com", None)
@@ -141,9 +166,13 @@ class TestInvitations:
         channel.refresh_from_db()
         assert channel.confirmed_at is not None
 
-    def test_without_a_mail_server_are_accepted_without_an_address(self, world: World, settings: Settings) -> None:
+    def test_without_a_mail_server_are_accepted_without_an_address(
+        self, world: World, settings: Settings
+    ) -> None:
         settings.EMAIL_HOST, settings.GADGET_SHOWS_MESSAGES = "", False
-        assert sign_up(open_link(invite(world, address="ada@example.com")), "ada").status_code == 302
+        assert (
+            sign_up(open_link(invite(world, address="ada@example.com")), "ada").status_code == 302
+        )
         assert not Channel.objects.exists()
 
     def test_work_once(self, world: World) -> None:
@@ -159,7 +188,9 @@ class TestInvitations:
         assert client.post("/join/").status_code == 302
         assert world.users["outsider"].memberships.count() == 2
 
-    @pytest.mark.parametrize("end", ["expired", "revoked", "demoted", "switched off", "removed", "left"])
+    @pytest.mark.parametrize(
+        "end", ["expired", "revoked", "demoted", "switched off", "removed", "left"]
+    )
     def test_stop_working_when_they_expire_or_are_revoked(self, world: World, end: str) -> None:
         link = invite(world)
         client = open_link(link)
@@ -212,14 +243,20 @@ class TestInvitations:
     ) -> None:
         client = open_link(invite(world))
         before = User.objects.count()
-        response = client.post("/join/", {"username": username, "password": password, "again": again})
+        response = client.post(
+            "/join/", {"username": username, "password": password, "again": again}
+        )
         assert response.status_code == 422
         assert 'role="alert"' in response.content.decode()
         assert User.objects.count() == before
         assert sign_up(client, "ada").status_code == 302
 
-    @pytest.mark.parametrize("wrong", [{"role": "owner"}, {"days": "400"}, {"note": "x" * 121}, {"address": "ada"}])
-    def test_with_invalid_terms_are_refused_with_a_reason(self, world: World, wrong: dict[str, str]) -> None:
+    @pytest.mark.parametrize(
+        "wrong", [{"role": "owner"}, {"days": "400"}, {"note": "x" * 121}, {"address": "ada"}]
+    )
+    def test_with_invalid_terms_are_refused_with_a_reason(
+        self, world: World, wrong: dict[str, str]
+    ) -> None:
         sent = {"role": "viewer", "days": "7", "note": "", **wrong}
         response = world.client("admin").post("/users/invite/", sent)
         assert response.status_code == 422
@@ -244,7 +281,9 @@ class TestASecretLinkIsShownOnce:
     def test_on_a_page_that_can_be_reloaded(self, world: World) -> None:
         client = world.client("admin")
         response = client.post("/users/invite/", {"role": "operator", "days": "7", "note": "Ada"})
-        assert client.head("/users/").status_code == 200, "a HEAD request does not count as showing it"
+        assert client.head("/users/").status_code == 200, (
+            "a HEAD request does not count as showing it"
+        )
         assert "/join/" in read_link(client, response)
         assert Invitation.objects.count() == 1
 
@@ -258,7 +297,9 @@ class TestASecretLinkIsShownOnce:
         assert LINK_KEY not in str([one.get_decoded() for one in Session.objects.all()])
 
     def test_and_not_in_another_organization(self, world: World) -> None:
-        Membership.objects.create(user=world.users["admin"], organization=world.globex, role=Role.ADMIN)
+        Membership.objects.create(
+            user=world.users["admin"], organization=world.globex, role=Role.ADMIN
+        )
         client = world.client("admin")
         client.post(f"/users/{world.member('viewer').pk}/password/")
         client.post("/switch-organization/", {"organization": world.globex.pk})
@@ -311,7 +352,10 @@ class TestChangingRoles:
 
     def test_by_removing_a_member_keeps_the_account(self, world: World) -> None:
         _, secret = issue_token(world.member("operator"), "Key")
-        assert world.client("admin").post(f"/users/{world.member('operator').pk}/remove/").status_code == 302
+        assert (
+            world.client("admin").post(f"/users/{world.member('operator').pk}/remove/").status_code
+            == 302
+        )
         assert world.client("operator").get("/").status_code == 403
         assert authenticate_token(secret) is None
         assert User.objects.filter(username="operator", is_active=True).exists()
@@ -320,13 +364,18 @@ class TestChangingRoles:
         own, client = world.member("admin"), world.client("admin")
         User.objects.filter(username="approver").update(is_active=False)
         Membership.objects.filter(user__username="approver").update(role=Role.ADMIN)
-        assert post_confirmed(client, f"/users/{own.pk}/role/", {"role": "viewer"}).status_code == 409
+        assert (
+            post_confirmed(client, f"/users/{own.pk}/role/", {"role": "viewer"}).status_code == 409
+        )
         assert client.post(f"/users/{own.pk}/remove/").status_code == 409
         assert world.member("admin").role == Role.ADMIN
 
     def test_lets_an_admin_leave_if_there_is_another(self, world: World) -> None:
         Membership.objects.filter(user__username="approver").update(role=Role.ADMIN)
-        assert world.client("admin").post(f"/users/{world.member('admin').pk}/remove/")["Location"] == "/"
+        assert (
+            world.client("admin").post(f"/users/{world.member('admin').pk}/remove/")["Location"]
+            == "/"
+        )
         assert not world.users["admin"].memberships.exists()
         assert not User.objects.get(username="admin").is_staff
 
@@ -341,7 +390,12 @@ class TestChangingRoles:
     def test_returns_404_for_a_member_of_another_organization(self, world: World) -> None:
         theirs = world.member("outsider").pk
         for act in ("role", "remove", "password"):
-            assert world.client("admin").post(f"/users/{theirs}/{act}/", {"role": "viewer"}).status_code == 404
+            assert (
+                world.client("admin")
+                .post(f"/users/{theirs}/{act}/", {"role": "viewer"})
+                .status_code
+                == 404
+            )
         assert world.member("outsider").role == Role.ADMIN
 
 

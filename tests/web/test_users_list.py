@@ -52,7 +52,9 @@ def test_the_list_continues_after_its_cursor_and_searches_names(world: World) ->
     assert "person-34" not in only
 
 
-def test_the_list_needs_a_constant_number_of_queries(world: World, django_assert_max_num_queries: Any) -> None:
+def test_the_list_needs_a_constant_number_of_queries(
+    world: World, django_assert_max_num_queries: Any
+) -> None:
     for number in range(30):
         user = User.objects.create_user(f"person-{number:02}")
         Membership.objects.create(organization=world.acme, user=user)

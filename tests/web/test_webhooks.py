@@ -1,4 +1,5 @@
-"""The pages of webhooks: the secret is shown once, and each delivery shows the receiver's response."""
+"""The pages of webhooks: the secret is shown once, and each delivery shows the receiver's
+response."""
 
 from __future__ import annotations
 
@@ -11,7 +12,11 @@ from tests.world import World, make_world
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
-FORM = {"name": "Other system", "address": "https://example.com/x", "kinds": ["run.started", "run.failed"]}
+FORM = {
+    "name": "Other system",
+    "address": "https://example.com/x",
+    "kinds": ["run.started", "run.failed"],
+}
 HOSTILE = '"><script>alert(1)</script>'
 
 
@@ -26,7 +31,9 @@ def create(world: World) -> Webhook:
 
 
 def read(world: World, path: str) -> str:
-    return " ".join(re.sub("<[^>]+>", " ", world.client("admin").get(path).content.decode()).split())
+    return " ".join(
+        re.sub("<[^>]+>", " ", world.client("admin").get(path).content.decode()).split()
+    )
 
 
 def test_a_new_secret_is_shown_once(world: World) -> None:
@@ -85,7 +92,9 @@ def test_only_deliveries_of_the_webhook_are_listed(world: World) -> None:
     assert "event 77" in read(world, f"/webhooks/{other.pk}/")
 
 
-def test_a_full_page_without_more_rows_has_no_link(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_page_without_more_rows_has_no_link(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("agents.web.views.pages.PAGE_SIZE", 1)
     webhook = create(world)
     WebhookDelivery.objects.create(webhook=webhook, kind="run.started", run_id=1, seq=1)
@@ -120,13 +129,20 @@ def test_invalid_values_stay_in_the_form(world: World, wrong: dict[str, str]) ->
     assert 'role="alert"' in response.content.decode()
     assert 'aria-invalid="true"' in response.content.decode()
     webhook = create(world)
-    assert world.client("admin").post(f"/webhooks/{webhook.pk}/", {**FORM, **wrong}).status_code == 422
+    assert (
+        world.client("admin").post(f"/webhooks/{webhook.pk}/", {**FORM, **wrong}).status_code == 422
+    )
 
 
 def test_the_form_saves_everything(world: World) -> None:
     webhook = create(world)
     assert (webhook.kinds, webhook.sends_values) == (FORM["kinds"], False)
-    changed = {"name": "Warehouse", "address": "https://example.org/", "kinds": ["ask.answered"], "sends_values": "1"}
+    changed = {
+        "name": "Warehouse",
+        "address": "https://example.org/",
+        "kinds": ["ask.answered"],
+        "sends_values": "1",
+    }
     world.client("admin").post(f"/webhooks/{webhook.pk}/", changed)
     webhook.refresh_from_db()
     assert (webhook.name, webhook.address, webhook.kinds, webhook.sends_values) == (
@@ -139,9 +155,18 @@ def test_the_form_saves_everything(world: World) -> None:
 
 def test_the_last_deliveries_show_the_response_of_the_receiver(world: World) -> None:
     webhook = create(world)
-    columns = {"webhook": webhook, "kind": "run.started", "run_id": world.run().pk, "ended_at": webhook.created_at}
-    WebhookDelivery.objects.create(**columns, seq=1, status="sent", tries=1, answer_status=204, duration_ms=17)
-    WebhookDelivery.objects.create(**columns, seq=2, status="failed", tries=9, problem="the receiver answered 500")
+    columns = {
+        "webhook": webhook,
+        "kind": "run.started",
+        "run_id": world.run().pk,
+        "ended_at": webhook.created_at,
+    }
+    WebhookDelivery.objects.create(
+        **columns, seq=1, status="sent", tries=1, answer_status=204, duration_ms=17
+    )
+    WebhookDelivery.objects.create(
+        **columns, seq=2, status="failed", tries=9, problem="the receiver answered 500"
+    )
     page = read(world, f"/webhooks/{webhook.pk}/")
     assert "event 1, 1 try, answered 204 in 17 ms" in page
     assert "event 2, 9 tries" in page
@@ -150,7 +175,13 @@ def test_the_last_deliveries_show_the_response_of_the_receiver(world: World) -> 
 
 def test_a_delivery_can_be_sent_again_by_a_button(world: World) -> None:
     webhook = create(world)
-    columns = {"kind": "run.started", "run_id": 1, "seq": 1, "status": "failed", "ended_at": webhook.created_at}
+    columns = {
+        "kind": "run.started",
+        "run_id": 1,
+        "seq": 1,
+        "status": "failed",
+        "ended_at": webhook.created_at,
+    }
     delivery = WebhookDelivery.objects.create(webhook=webhook, **columns)
     response = world.client("admin").post(f"/webhooks/deliveries/{delivery.pk}/again/")
     assert response["Location"] == f"/webhooks/{webhook.pk}/"
@@ -170,7 +201,8 @@ def test_a_webhook_switched_off_by_gadget_says_why(world: World) -> None:
 def test_older_deliveries_are_on_further_pages(world: World) -> None:
     webhook = create(world)
     WebhookDelivery.objects.bulk_create(
-        WebhookDelivery(webhook=webhook, kind="run.started", run_id=1, seq=number) for number in range(1, 61)
+        WebhookDelivery(webhook=webhook, kind="run.started", run_id=1, seq=number)
+        for number in range(1, 61)
     )
     first = world.client("admin").get(f"/webhooks/{webhook.pk}/").content.decode()
     (before,) = re.findall(r"\?before=(\d+)", first)

@@ -30,7 +30,9 @@ def read(client: Client, **query: Any) -> str:
 
 
 def make_rule(world: World, **more: Any) -> ApprovalRule:
-    return ApprovalRule.objects.create(organization=world.acme, **{"name": "Refunds", "tool": UPDATE, **more})
+    return ApprovalRule.objects.create(
+        organization=world.acme, **{"name": "Refunds", "tool": UPDATE, **more}
+    )
 
 
 def make_group(world: World, *usernames: str) -> ApproverGroup:
@@ -46,7 +48,11 @@ def test_without_a_rule_every_approver_can_decide_alone(world: World) -> None:
     assert "operator can’t approve: needs the approver role." in text
 
 
-@feature("The gate", "A page answers who may decide the cards of a tool", "agents/approval_rules/who_may_decide.py")
+@feature(
+    "The gate",
+    "A page answers who may decide the cards of a tool",
+    "agents/approval_rules/who_may_decide.py",
+)
 def test_rules_say_what_they_need_and_who_counts(world: World) -> None:
     make_rule(world, needed=2, group=make_group(world, "approver", "viewer"))
     text = read(world.client("admin"))
@@ -85,7 +91,11 @@ def test_a_condition_counts_only_if_it_is_marked_as_met(world: World) -> None:
 
 def test_a_deputy_is_shown_with_the_person_they_represent(world: World) -> None:
     make_rule(world, group=make_group(world, "approver"))
-    Deputy.objects.create(member=world.member("approver"), deputy=world.member("admin"), ends_at="2100-01-01T00:00:00Z")
+    Deputy.objects.create(
+        member=world.member("approver"),
+        deputy=world.member("admin"),
+        ends_at="2100-01-01T00:00:00Z",
+    )
     assert "admin may approve it alone, in the name of approver." in read(world.client("admin"))
 
 

@@ -17,7 +17,13 @@ from agents.deliveries.changes import send_again
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
 from agents.webhooks import changes
 from agents.webhooks.changes import KEPT, WebhookTerms
-from agents.webhooks.models import Webhook, WebhookDelivery, WebhookDeliveryStatus, WebhookKind, WebhookSecret
+from agents.webhooks.models import (
+    Webhook,
+    WebhookDelivery,
+    WebhookDeliveryStatus,
+    WebhookKind,
+    WebhookSecret,
+)
 from gadget_site.backup.restored import settle
 from gadget_site.private_hosts import parse_private_hosts
 from tests.webhooks.conftest import add_webhook, send_all
@@ -25,7 +31,11 @@ from tests.webhooks.receiver import Receiver
 from tests.workshop import Workshop, asking, build_workshop, call, read_everything
 from tools.contract import PrivateHosts
 
-TERMS: dict[str, Any] = {"name": "Other system", "address": "https://example.com/x", "kinds": ["run.started"]}
+TERMS: dict[str, Any] = {
+    "name": "Other system",
+    "address": "https://example.com/x",
+    "kinds": ["run.started"],
+}
 
 
 def make(workshop: Workshop, **more: Any) -> tuple[Webhook, str]:
@@ -75,13 +85,18 @@ class TestAddingAWebhook:
         address = "https://example.com/".ljust(changes.MAX_ADDRESS, "x")
         webhook, _ = make(workshop, name="x" * 80, address=address)
         assert (webhook.name, webhook.address) == ("x" * 80, address)
-        assert make(workshop, address="https://9.9.9.9/x")[0].address == "https://9.9.9.9/x", "a public address"
+        assert make(workshop, address="https://9.9.9.9/x")[0].address == "https://9.9.9.9/x", (
+            "a public address"
+        )
 
     def test_accepts_http_only_for_a_host_that_the_installation_lists(
         self, workshop: Workshop, settings: Settings
     ) -> None:
         settings.ALLOWED_PRIVATE_HOSTS = parse_private_hosts("hooks.internal")
-        assert make(workshop, address="http://hooks.internal/x")[0].address == "http://hooks.internal/x"
+        assert (
+            make(workshop, address="http://hooks.internal/x")[0].address
+            == "http://hooks.internal/x"
+        )
         with pytest.raises(Invalid, match="https"):
             make(workshop, address="http://other.internal/x")
 
@@ -89,7 +104,9 @@ class TestAddingAWebhook:
         webhooks = [make(workshop)[0] for _ in range(2)]
         assert [changes.find_webhook(workshop.admin, each.pk) for each in webhooks] == webhooks
 
-    def test_is_limited_in_number(self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_is_limited_in_number(
+        self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(changes, "MAX_WEBHOOKS", 1)
         make(workshop)
         with pytest.raises(Conflict):
@@ -100,7 +117,12 @@ class TestAddingAWebhook:
         webhook, _ = make(workshop)
         member, stranger = workshop.members[role], build_workshop("globex").admin
         delivery = WebhookDelivery.objects.create(
-            webhook=webhook, kind="run.started", run_id=1, seq=1, status="failed", ended_at=webhook.created_at
+            webhook=webhook,
+            kind="run.started",
+            run_id=1,
+            seq=1,
+            status="failed",
+            ended_at=webhook.created_at,
         )
         acts: list[Any] = [
             lambda who: changes.find_webhook(who, webhook.pk),
@@ -121,7 +143,9 @@ class TestAddingAWebhook:
 
 
 class TestChangingAWebhook:
-    def test_sends_waiting_deliveries_to_the_new_address(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_sends_waiting_deliveries_to_the_new_address(
+        self, workshop: Workshop, receiver: Receiver
+    ) -> None:
         webhook, _ = add_webhook(workshop, receiver, address="https://example.com/x")
         workshop.submit()
         terms = WebhookTerms(webhook.name, receiver.url, WebhookKind.values)
@@ -136,21 +160,31 @@ class TestChangingAWebhook:
             ended.update(valid_until=F("valid_until") - timedelta(hours=1))
             before = set(ended.values_list("pk", "valid_until"))
             changes.rotate_secret(workshop.admin, webhook.pk)
-            assert before < set(ended.values_list("pk", "valid_until")), "none becomes valid for longer"
+            assert before < set(ended.values_list("pk", "valid_until")), (
+                "none becomes valid for longer"
+            )
         with pytest.raises(Conflict, match="4 secrets are valid"):
             changes.rotate_secret(workshop.admin, webhook.pk)
         WebhookSecret.objects.exclude(valid_until=None).update(valid_until=Now())
         changes.rotate_secret(workshop.admin, webhook.pk)
         assert WebhookSecret.objects.count() == 2, "ended ones are deleted"
 
-    def test_keeps_the_earlier_secret_valid_for_a_day(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_keeps_the_earlier_secret_valid_for_a_day(
+        self, workshop: Workshop, receiver: Receiver
+    ) -> None:
         webhook, _ = add_webhook(workshop, receiver)
         changes.rotate_secret(workshop.admin, webhook.pk)
         earlier = WebhookSecret.objects.exclude(valid_until=None).get()
         assert earlier.valid_until is not None
-        assert timedelta(hours=23, minutes=58) < earlier.valid_until - timezone.now() <= timedelta(days=1)
+        assert (
+            timedelta(hours=23, minutes=58)
+            < earlier.valid_until - timezone.now()
+            <= timedelta(days=1)
+        )
 
-    def test_by_switching_off_fails_waiting_deliveries(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_by_switching_off_fails_waiting_deliveries(
+        self, workshop: Workshop, receiver: Receiver
+    ) -> None:
         webhook, _ = add_webhook(workshop, receiver)
         workshop.submit()
         send_all()
@@ -166,14 +200,18 @@ class TestChangingAWebhook:
         with pytest.raises(Conflict, match="switched off"):
             send_again(workshop.admin, WebhookDelivery, delivery.pk)
 
-    def test_by_switching_on_an_active_one_changes_nothing(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_by_switching_on_an_active_one_changes_nothing(
+        self, workshop: Workshop, receiver: Receiver
+    ) -> None:
         webhook, _ = add_webhook(workshop, receiver)
         workshop.submit()
         changes.switch_webhook(workshop.admin, webhook.pk, is_active=True)
         assert not AuditEntry.objects.filter(action="webhook_switched_on").exists()
         assert send_all() == 1
 
-    def test_by_removal_deletes_its_deliveries_afterwards(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_by_removal_deletes_its_deliveries_afterwards(
+        self, workshop: Workshop, receiver: Receiver
+    ) -> None:
         webhook, _ = add_webhook(workshop, receiver)
         other, _ = add_webhook(workshop, receiver)
         workshop.submit()
@@ -183,7 +221,9 @@ class TestChangingAWebhook:
         assert WebhookDelivery.objects.get().webhook == other
         assert send_all() == 1
 
-    def test_keeps_the_reason_of_the_last_attempt(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_keeps_the_reason_of_the_last_attempt(
+        self, workshop: Workshop, receiver: Receiver
+    ) -> None:
         webhook, _ = add_webhook(workshop, receiver)
         workshop.submit()
         receiver.status = 500
@@ -208,7 +248,9 @@ class TestChangingAWebhook:
         changes.forget_old_deliveries()
         assert not WebhookDelivery.objects.filter(status=WebhookDeliveryStatus.WAITING).exists()
 
-    def test_to_a_new_address_resets_its_failures(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_to_a_new_address_resets_its_failures(
+        self, workshop: Workshop, receiver: Receiver
+    ) -> None:
         webhook, _ = add_webhook(workshop, receiver)
         workshop.submit()
         receiver.status = 500
@@ -219,19 +261,25 @@ class TestChangingAWebhook:
         assert (webhook.failures, webhook.rests_until) == (0, None)
         assert AuditEntry.objects.get(action="webhook_changed").payload["has_new_address"] is True
 
-    def test_and_sending_again_affects_only_its_own_deliveries(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_and_sending_again_affects_only_its_own_deliveries(
+        self, workshop: Workshop, receiver: Receiver
+    ) -> None:
         for name in ("one", "two"):
             add_webhook(workshop, receiver, name=name)
         workshop.submit()
         send_all()
         for delivery in WebhookDelivery.objects.order_by("pk"):
             with pytest.raises(NotFound, match="There is no delivery"):
-                send_again(build_workshop(f"globex-{delivery.pk}").admin, WebhookDelivery, delivery.pk)
+                send_again(
+                    build_workshop(f"globex-{delivery.pk}").admin, WebhookDelivery, delivery.pk
+                )
             send_again(workshop.admin, WebhookDelivery, delivery.pk)
             delivery.refresh_from_db()
             assert delivery.status == WebhookDeliveryStatus.WAITING
 
-    def test_and_sending_again_keeps_the_id_of_the_delivery(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_and_sending_again_keeps_the_id_of_the_delivery(
+        self, workshop: Workshop, receiver: Receiver
+    ) -> None:
         add_webhook(workshop, receiver)
         workshop.submit()
         send_all()
@@ -241,7 +289,9 @@ class TestChangingAWebhook:
         send_again(workshop.admin, WebhookDelivery, delivery.pk)
         with pytest.raises(Conflict, match="is already waiting"):
             send_again(workshop.admin, WebhookDelivery, delivery.pk)
-        assert AuditEntry.objects.get(action="webhook_delivery_repeated").payload["delivery"] == str(delivery.pk)
+        assert AuditEntry.objects.get(action="webhook_delivery_repeated").payload[
+            "delivery"
+        ] == str(delivery.pk)
         send_all()
         first, _, third = (one.headers["webhook-id"] for one in receiver.received)
         assert first == third == delivery.message_id
@@ -272,21 +322,33 @@ class TestKeepingDeliveries:
         read_everything()
         *old, young, waiting = WebhookDelivery.objects.order_by("pk")
         ended = WebhookDelivery.objects.filter(webhook=webhook)
-        ended.filter(pk__in=[each.pk for each in old]).update(status="sent", ended_at=Now() - KEPT * 1.01)
+        ended.filter(pk__in=[each.pk for each in old]).update(
+            status="sent", ended_at=Now() - KEPT * 1.01
+        )
         ended.filter(pk=young.pk).update(status="sent", ended_at=Now() - KEPT * 0.99)
         assert changes.forget_old_deliveries(at_once=1) == 2
         left = dict(ended.values_list("pk", "status"))
-        assert left == {young.pk: WebhookDeliveryStatus.SENT, waiting.pk: WebhookDeliveryStatus.WAITING}
+        assert left == {
+            young.pk: WebhookDeliveryStatus.SENT,
+            waiting.pk: WebhookDeliveryStatus.WAITING,
+        }
 
     def test_after_a_restored_backup_sends_nothing_automatically(self, workshop: Workshop) -> None:
         webhook, _ = make(workshop)
         other, _ = make(workshop)
-        Webhook.objects.filter(pk=other.pk).update(is_active=False, off_reason="the receiver is gone")
+        Webhook.objects.filter(pk=other.pk).update(
+            is_active=False, off_reason="the receiver is gone"
+        )
         workshop.play(asking(call("data.updateRecord", record_id="1", changes={"phone": "1"})))
         workshop.work()
         read_everything()
         sent = WebhookDelivery.objects.create(
-            webhook=webhook, kind="run.started", run_id=1, seq=1, status="sent", ended_at=webhook.created_at
+            webhook=webhook,
+            kind="run.started",
+            run_id=1,
+            seq=1,
+            status="sent",
+            ended_at=webhook.created_at,
         )
         settle()
         waited = WebhookDelivery.objects.exclude(pk=sent.pk)

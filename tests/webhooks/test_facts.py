@@ -40,7 +40,9 @@ CANARY = "canary-5e1f"
 
 def update(workshop: Workshop, phone: str = CANARY) -> dict[str, Any]:
     """Return a pass that changes a record."""
-    return asking(call("data.updateRecord", record_id=str(workshop.record().pk), changes={"phone": phone}))
+    return asking(
+        call("data.updateRecord", record_id=str(workshop.record().pk), changes={"phone": phone})
+    )
 
 
 def run_through(workshop: Workshop) -> Run:
@@ -56,12 +58,21 @@ class TestKindsOfFacts:
         add_webhook(workshop, receiver)
         run = run_through(workshop)
         send_all()
-        assert receiver.kinds == ["run.started", "card.opened", "card.decided", "call.executed", "run.finished"]
+        assert receiver.kinds == [
+            "run.started",
+            "card.opened",
+            "card.decided",
+            "call.executed",
+            "run.finished",
+        ]
         assert {one.data["run_id"] for one in receiver.received} == {str(run.pk)}
         decided, executed, finished = receiver.received[2:]
         assert (decided.data["status"], decided.data["card"]) == ("approved", "approval")
         assert executed.data["status"] == "succeeded"
-        assert (finished.data["status"], finished.data["exit_reason"]) == ("succeeded", "final_answer")
+        assert (finished.data["status"], finished.data["exit_reason"]) == (
+            "succeeded",
+            "final_answer",
+        )
 
     def test_cover_a_failed_run(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(workshop, receiver, kinds=[WebhookKind.RUN_FAILED])
@@ -100,7 +111,9 @@ class TestKindsOfFacts:
         unknown, resolved, late = (one.data["approval_id"] for one in cards)
         assert unknown == resolved != late
 
-    def test_name_the_card_of_the_resolved_call(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_name_the_card_of_the_resolved_call(
+        self, workshop: Workshop, receiver: Receiver
+    ) -> None:
         add_webhook(workshop, receiver, kinds=["card.opened", "card.decided"])
         key = make_key(workshop)
         for one in (make_ask(key), make_ask(key)):
@@ -111,10 +124,17 @@ class TestKindsOfFacts:
         workshop.resolve(first, "not_done")
         send_all()
         told = [one for one in receiver.received if one.data["card"] == "unknown_outcome"]
-        opened = {one.data["call_id"]: one.data["approval_id"] for one in told if one.kind == "card.opened"}
+        opened = {
+            one.data["call_id"]: one.data["approval_id"]
+            for one in told
+            if one.kind == "card.opened"
+        }
         (decided,) = (one.data for one in told if one.kind == "card.decided")
         assert len(set(opened.values())) == 2
-        assert (decided["call_id"], decided["approval_id"]) == (str(first.pk), opened[str(first.pk)])
+        assert (decided["call_id"], decided["approval_id"]) == (
+            str(first.pk),
+            opened[str(first.pk)],
+        )
 
     def test_are_limited_to_the_chosen_ones(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(workshop, receiver, kinds=[WebhookKind.RUN_FINISHED])
@@ -125,7 +145,10 @@ class TestKindsOfFacts:
     def test_cover_the_response_to_an_ask(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(workshop, receiver, kinds=[WebhookKind.ASK_ANSWERED])
         key = make_key(workshop)
-        asks = [submit(key, AskedRequest("deploy", {"version": str(number)}, Level.WRITE))[0] for number in range(3)]
+        asks = [
+            submit(key, AskedRequest("deploy", {"version": str(number)}, Level.WRITE))[0]
+            for number in range(3)
+        ]
         workshop.deny(workshop.card(asks[1].run))
         send_all()
         told = [(one.data["ask_id"], one.data["status"]) for one in receiver.received]
@@ -135,7 +158,9 @@ class TestKindsOfFacts:
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         for sends_values in (True, False):
-            add_webhook(workshop, receiver, kinds=[WebhookKind.ASK_ANSWERED], sends_values=sends_values)
+            add_webhook(
+                workshop, receiver, kinds=[WebhookKind.ASK_ANSWERED], sends_values=sends_values
+            )
         ask, _ = submit(make_key(workshop), AskedRequest("deploy", {"version": "1"}, Level.WRITE))
         workshop.approve(workshop.card(ask.run), confirm="deploy")
         send_all()
@@ -143,16 +168,22 @@ class TestKindsOfFacts:
         assert sorted(told) == [("approved", False), ("approved", True)]
 
     @feature(
-        "Agents elsewhere", "A webhook sends the answer to an ask once it cannot be undone", "agents/webhooks/outbox.py"
+        "Agents elsewhere",
+        "A webhook sends the answer to an ask once it cannot be undone",
+        "agents/webhooks/outbox.py",
     )
-    def test_include_an_approval_once_it_cannot_be_undone(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_include_an_approval_once_it_cannot_be_undone(
+        self, workshop: Workshop, receiver: Receiver
+    ) -> None:
         add_webhook(workshop, receiver, kinds=[WebhookKind.ASK_ANSWERED])
         ask, _ = submit(make_key(workshop), AskedRequest("deploy", {"version": "1"}, Level.WRITE))
         workshop.approve(workshop.card(ask.run), confirm="deploy", grace_s=30)
         assert send_all() == 0
         assert WebhookDelivery.objects.get().due_at > ask.run.created_at
 
-    def test_wait_separately_for_each_response_to_an_ask(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_wait_separately_for_each_response_to_an_ask(
+        self, workshop: Workshop, receiver: Receiver
+    ) -> None:
         add_webhook(workshop, receiver, kinds=[WebhookKind.ASK_ANSWERED], sends_values=True)
         key = make_key(workshop)
         first, second, third = (make_ask(key, params={"number": number}) for number in range(3))
@@ -163,7 +194,9 @@ class TestKindsOfFacts:
         assert [one.data["ask_id"] for one in receiver.received] == [str(second.pk)]
         assert WebhookDelivery.objects.filter(status="waiting").get().run_id == first.run_id
 
-    def test_keep_a_response_that_can_no_longer_be_undone(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_keep_a_response_that_can_no_longer_be_undone(
+        self, workshop: Workshop, receiver: Receiver
+    ) -> None:
         add_webhook(workshop, receiver, kinds=[WebhookKind.ASK_ANSWERED])
         approve(workshop, make_ask(make_key(workshop)))
         send_all()
@@ -172,17 +205,31 @@ class TestKindsOfFacts:
         Approval.objects.update(valid_until=Now() - timedelta(seconds=1))
         sweep_once()
         send_all()
-        assert [one.data["status"] for one in receiver.received] == ["approved", "expired", "expired"]
+        assert [one.data["status"] for one in receiver.received] == [
+            "approved",
+            "expired",
+            "expired",
+        ]
         assert [one.headers["webhook-id"] for one in receiver.received].count(told.message_id) == 2
 
-    def test_keep_facts_about_a_card_when_its_response_is_undone(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_keep_facts_about_a_card_when_its_response_is_undone(
+        self, workshop: Workshop, receiver: Receiver
+    ) -> None:
         add_webhook(workshop, receiver)
         asked = make_ask(make_key(workshop))
         workshop.undo(workshop.approve(workshop.card(asked.run), grace_s=30))
         send_all()
-        assert receiver.kinds == ["run.started", "card.opened", "card.decided", "card.decided", "card.opened"]
+        assert receiver.kinds == [
+            "run.started",
+            "card.opened",
+            "card.decided",
+            "card.decided",
+            "card.opened",
+        ]
 
-    def test_drop_a_response_that_can_still_be_undone(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_drop_a_response_that_can_still_be_undone(
+        self, workshop: Workshop, receiver: Receiver
+    ) -> None:
         """Such a fact is rarely due so early, but it must be true when it is sent."""
         add_webhook(workshop, receiver, kinds=[WebhookKind.ASK_ANSWERED])
         asked = make_ask(make_key(workshop))
@@ -221,7 +268,9 @@ class TestContentOfFacts:
         "A delivery holds ids, kinds and times, and values only with an admin's tick",
         "agents/webhooks/outbox.py",
     )
-    def test_is_limited_to_ids_kinds_and_times_by_default(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_is_limited_to_ids_kinds_and_times_by_default(
+        self, workshop: Workshop, receiver: Receiver
+    ) -> None:
         add_webhook(workshop, receiver)
         run_through(workshop)
         may_ask(workshop.employee)
@@ -229,7 +278,9 @@ class TestContentOfFacts:
         asked = workshop.work(CANARY)
         answer(workshop, question_of(asked), CANARY)
         workshop.drive(asked)
-        wanted = AskedRequest("deploy", {"key": CANARY}, "write", CANARY, CANARY, effect_key=CANARY, audience=CANARY)
+        wanted = AskedRequest(
+            "deploy", {"key": CANARY}, "write", CANARY, CANARY, effect_key=CANARY, audience=CANARY
+        )
         denied, _ = submit(make_key(workshop, name=CANARY), wanted)
         workshop.deny(workshop.card(denied.run), CANARY)
         workshop.drive(denied.run)
@@ -276,17 +327,23 @@ class TestNumbersOfFacts:
             chains.setdefault(delivery.webhook_id, []).append((delivery.previous_seq, delivery.seq))
         assert sorted(map(len, chains.values())) == [2, 5]
         for chain in chains.values():
-            assert [previous for previous, _ in chain] == [None, *(seq for _, seq in chain)][: len(chain)]
+            assert [previous for previous, _ in chain] == [None, *(seq for _, seq in chain)][
+                : len(chain)
+            ]
         numbers = set(Event.objects.filter(run=run).values_list("seq", flat=True))
         assert {one.data["seq"] for one in receiver.received} <= numbers
 
-    def test_of_one_event_refer_to_the_same_preceding_one(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_of_one_event_refer_to_the_same_preceding_one(
+        self, workshop: Workshop, receiver: Receiver
+    ) -> None:
         add_webhook(workshop, receiver)
         ask, _ = submit(make_key(workshop), AskedRequest("deploy", {"version": "1"}, Level.WRITE))
         workshop.deny(workshop.card(ask.run))
         read_everything()
         started, opened, decided, answered = WebhookDelivery.objects.order_by("pk")
-        assert (started.previous_seq, opened.previous_seq) == (None, started.seq), "two facts of one transaction"
+        assert (started.previous_seq, opened.previous_seq) == (None, started.seq), (
+            "two facts of one transaction"
+        )
         assert (decided.seq, decided.previous_seq) == (answered.seq, answered.previous_seq)
         assert decided.previous_seq == opened.seq
 

@@ -1,4 +1,5 @@
-"""Many workers send side by side: one delivery of a webhook at a time, and no webhook delays another."""
+"""Many workers send side by side: one delivery of a webhook at a time, and no webhook delays
+another."""
 
 from __future__ import annotations
 
@@ -37,7 +38,9 @@ def test_a_webhook_has_one_delivery_in_progress(workshop: Workshop, receiver: Re
     assert send_next_delivery()
 
 
-def test_a_webhook_just_taken_by_another_worker_hides_no_other_webhook(workshop: Workshop, receiver: Receiver) -> None:
+def test_a_webhook_just_taken_by_another_worker_hides_no_other_webhook(
+    workshop: Workshop, receiver: Receiver
+) -> None:
     if connection.vendor != "postgresql":
         pytest.skip("SQLite has no locks of rows")
     busy, _ = add_webhook(workshop, receiver, kinds=STARTED)
@@ -62,7 +65,9 @@ def test_a_webhook_just_taken_by_another_worker_hides_no_other_webhook(workshop:
     assert send_next_delivery(), "control"
 
 
-def test_the_webhook_with_the_longest_due_delivery_comes_first(workshop: Workshop, receiver: Receiver) -> None:
+def test_the_webhook_with_the_longest_due_delivery_comes_first(
+    workshop: Workshop, receiver: Receiver
+) -> None:
     webhooks = [add_webhook(workshop, receiver, kinds=STARTED)[0] for _ in range(2)]
     workshop.submit()
     read_everything()
@@ -110,7 +115,9 @@ def test_no_delivery_is_sent_while_another_worker_holds_the_webhook(
     assert not receiver.received
 
 
-def test_the_end_of_an_attempt_frees_only_its_own_webhook(workshop: Workshop, receiver: Receiver) -> None:
+def test_the_end_of_an_attempt_frees_only_its_own_webhook(
+    workshop: Workshop, receiver: Receiver
+) -> None:
     webhook, _ = add_webhook(workshop, receiver, kinds=STARTED)
     other, _ = add_webhook(workshop, receiver, kinds=[WebhookKind.RUN_FAILED])
     workshop.submit()
@@ -126,7 +133,9 @@ def test_the_end_of_an_attempt_frees_only_its_own_webhook(workshop: Workshop, re
     assert list(Webhook.objects.filter(busy_until=None)) == [webhook]
 
 
-def test_a_response_clears_only_the_failures_of_its_own_webhook(workshop: Workshop, receiver: Receiver) -> None:
+def test_a_response_clears_only_the_failures_of_its_own_webhook(
+    workshop: Workshop, receiver: Receiver
+) -> None:
     failing, _ = add_webhook(workshop, receiver, kinds=[WebhookKind.RUN_FAILED])
     add_webhook(workshop, receiver, kinds=STARTED)
     Webhook.objects.update(failures=3, failing_since=Now())

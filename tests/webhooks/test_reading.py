@@ -1,4 +1,5 @@
-"""Deliveries of webhooks follow from events after their commit: each once, and none about the past."""
+"""Deliveries of webhooks follow from events after their commit: each once, and none about the
+past."""
 
 from __future__ import annotations
 
@@ -36,7 +37,9 @@ def nothing_is_given_up(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     "Webhooks are written after the commit of their fact, without a statement in the run's own transactions",
     "agents/webhooks/outbox.py",
 )
-def test_a_transaction_of_a_run_has_no_statement_about_webhooks(workshop: Workshop, receiver: Receiver) -> None:
+def test_a_transaction_of_a_run_has_no_statement_about_webhooks(
+    workshop: Workshop, receiver: Receiver
+) -> None:
     add_webhook(workshop, receiver)
     run = workshop.submit()
     with CaptureQueriesContext(connection) as queries, run_transaction(run.pk) as tx:
@@ -45,7 +48,9 @@ def test_a_transaction_of_a_run_has_no_statement_about_webhooks(workshop: Worksh
     assert not [one["sql"] for one in queries if "webhook" in one["sql"]]
 
 
-def test_a_batch_costs_a_constant_number_of_statements(workshop: Workshop, receiver: Receiver) -> None:
+def test_a_batch_costs_a_constant_number_of_statements(
+    workshop: Workshop, receiver: Receiver
+) -> None:
     add_webhook(workshop, receiver)
     counts = []
     for runs in (1, 1, 5):  # the first one creates the cursor
@@ -97,7 +102,9 @@ def test_a_fact_has_the_time_at_which_it_happened(workshop: Workshop, receiver: 
     assert (told.created_at, told.wanted_at) == (happened, happened)
 
 
-def test_an_event_with_deliveries_by_an_older_process_is_sent_once(workshop: Workshop, receiver: Receiver) -> None:
+def test_an_event_with_deliveries_by_an_older_process_is_sent_once(
+    workshop: Workshop, receiver: Receiver
+) -> None:
     webhook, _ = add_webhook(workshop, receiver, kinds=[WebhookKind.RUN_STARTED])
     older, newer = workshop.submit(), workshop.submit()
     WebhookDelivery.objects.create(webhook=webhook, kind="run.started", run_id=older.pk, seq=1)
@@ -105,7 +112,9 @@ def test_an_event_with_deliveries_by_an_older_process_is_sent_once(workshop: Wor
     assert sorted(WebhookDelivery.objects.values_list("run_id", flat=True)) == [older.pk, newer.pk]
 
 
-def test_a_response_undone_before_it_was_read_is_not_sent(workshop: Workshop, receiver: Receiver) -> None:
+def test_a_response_undone_before_it_was_read_is_not_sent(
+    workshop: Workshop, receiver: Receiver
+) -> None:
     add_webhook(workshop, receiver, kinds=[WebhookKind.ASK_ANSWERED])
     asked = make_ask(make_key(workshop))
     workshop.undo(workshop.approve(workshop.card(asked.run), grace_s=30))
@@ -116,7 +125,9 @@ def test_a_response_undone_before_it_was_read_is_not_sent(workshop: Workshop, re
     assert (told.seq, told.previous_seq) == (approved.seq, None)
 
 
-def test_only_active_webhooks_of_the_organization_get_a_fact(workshop: Workshop, receiver: Receiver) -> None:
+def test_only_active_webhooks_of_the_organization_get_a_fact(
+    workshop: Workshop, receiver: Receiver
+) -> None:
     add_webhook(build_workshop("globex"), receiver)
     ours, _ = add_webhook(workshop, receiver)
     switched_off, _ = add_webhook(workshop, receiver)
@@ -126,7 +137,9 @@ def test_only_active_webhooks_of_the_organization_get_a_fact(workshop: Workshop,
     assert set(WebhookDelivery.objects.values_list("webhook", flat=True)) == {ours.pk}
 
 
-def test_a_webhook_removed_meanwhile_does_not_block_others(workshop: Workshop, receiver: Receiver) -> None:
+def test_a_webhook_removed_meanwhile_does_not_block_others(
+    workshop: Workshop, receiver: Receiver
+) -> None:
     webhook, _ = add_webhook(workshop, receiver)
     workshop.submit()
     read_everything()

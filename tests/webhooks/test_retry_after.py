@@ -1,4 +1,5 @@
-"""A receiver that names a time to wait is left alone for it, within the limits of pauses and rests."""
+"""A receiver that names a time to wait is left alone for it, within the limits of pauses and
+rests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Sending: signed, at least once, through the door of the network, and with patience for receivers that fail."""
+"""Sending: signed, at least once, through the door of the network, and with patience for receivers
+that fail."""
 
 from __future__ import annotations
 
@@ -19,7 +20,13 @@ from agents.gateway.asks import AskedRequest, submit
 from agents.notices.models import Notice
 from agents.runs.engine.timing import timing
 from agents.webhooks import changes, sending
-from agents.webhooks.models import Webhook, WebhookDelivery, WebhookDeliveryStatus, WebhookKind, WebhookSecret
+from agents.webhooks.models import (
+    Webhook,
+    WebhookDelivery,
+    WebhookDeliveryStatus,
+    WebhookKind,
+    WebhookSecret,
+)
 from agents.webhooks.sending import MIN_FAILURES
 from gadget_site.private_hosts import LOOPBACK
 from tests.awaiting import await_that
@@ -41,7 +48,9 @@ def make_due() -> None:
 
 
 class TestSignature:
-    def test_is_accepted_by_the_library_of_the_standard(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_is_accepted_by_the_library_of_the_standard(
+        self, workshop: Workshop, receiver: Receiver
+    ) -> None:
         webhook, secret = add_webhook(workshop, receiver, kinds=STARTED)
         add_webhook(workshop, receiver, kinds=[WebhookKind.RUN_FAILED])
         workshop.submit()
@@ -59,21 +68,27 @@ class TestSignature:
         "Deliveries are signed as Standard Webhooks says, and two secrets are valid for a day after a change",
         "agents/deliveries/channels/webhook.py",
     )
-    def test_uses_old_and_new_secret_for_a_day(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_uses_old_and_new_secret_for_a_day(
+        self, workshop: Workshop, receiver: Receiver
+    ) -> None:
         webhook, old = add_webhook(workshop, receiver, kinds=STARTED)
         _, new = changes.rotate_secret(workshop.admin, webhook.pk)
         workshop.submit()
         send_all()
         receiver.received[0].verify(old)
         receiver.received[0].verify(new)
-        WebhookSecret.objects.exclude(valid_until=None).update(valid_until=Now() - timedelta(seconds=1))
+        WebhookSecret.objects.exclude(valid_until=None).update(
+            valid_until=Now() - timedelta(seconds=1)
+        )
         workshop.submit()
         send_all()
         receiver.received[1].verify(new)
         with pytest.raises(WebhookVerificationError):
             receiver.received[1].verify(old)
 
-    def test_a_delivery_with_an_undecryptable_secret_is_not_sent(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_a_delivery_with_an_undecryptable_secret_is_not_sent(
+        self, workshop: Workshop, receiver: Receiver
+    ) -> None:
         webhook, _ = add_webhook(workshop, receiver, kinds=STARTED)
         WebhookSecret.objects.filter(webhook=webhook).delete()
         workshop.submit()
@@ -129,7 +144,10 @@ class TestConcurrentChanges:
         delivery = WebhookDelivery.objects.get()
         assert (delivery.answer_status, delivery.status) == (status, WebhookDeliveryStatus.FAILED)
         assert (delivery.problem, delivery.due_at) == ("the webhook was switched off", due_at)
-        assert (webhook.off_reason, Notice.objects.filter(kind=NoticeKind.WEBHOOK_OFF).count()) == ("", 0)
+        assert (webhook.off_reason, Notice.objects.filter(kind=NoticeKind.WEBHOOK_OFF).count()) == (
+            "",
+            0,
+        )
 
     @pytest.mark.parametrize(("status", "ends_as"), [(200, "sent"), (500, "waiting")])
     def test_let_only_a_success_of_an_earlier_attempt_count(
@@ -145,9 +163,13 @@ class TestConcurrentChanges:
             WebhookDelivery.objects.update(tries=2)
             receiver.release()
         delivery = WebhookDelivery.objects.get()
-        assert (delivery.status, delivery.problem) == (ends_as, ""), "the later try writes its own problem"
+        assert (delivery.status, delivery.problem) == (ends_as, ""), (
+            "the later try writes its own problem"
+        )
 
-    def test_of_failures_are_separate_for_each_webhook(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_of_failures_are_separate_for_each_webhook(
+        self, workshop: Workshop, receiver: Receiver
+    ) -> None:
         add_webhook(workshop, receiver, kinds=[WebhookKind.RUN_FAILED])
         Webhook.objects.update(failures=MIN_FAILURES, failing_since=Now() - THREE_DAYS)
         add_webhook(workshop, receiver, kinds=STARTED)
@@ -157,13 +179,18 @@ class TestConcurrentChanges:
         assert [each.failures for each in Webhook.objects.order_by("pk")] == [MIN_FAILURES, 1]
         assert [each.is_active for each in Webhook.objects.all()] == [True, True]
 
-    def test_of_problems_are_separate_for_each_delivery(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_of_problems_are_separate_for_each_delivery(
+        self, workshop: Workshop, receiver: Receiver
+    ) -> None:
         add_webhook(workshop, receiver, kinds=STARTED)
         for status in (400, 404):
             workshop.submit()
             receiver.status = status
             assert send_all() == 1
-        assert [each.problem[-3:] for each in WebhookDelivery.objects.order_by("pk")] == ["400", "404"]
+        assert [each.problem[-3:] for each in WebhookDelivery.objects.order_by("pk")] == [
+            "400",
+            "404",
+        ]
         assert [each.answer_status for each in WebhookDelivery.objects.order_by("pk")] == [400, 404]
 
 
@@ -175,8 +202,16 @@ class TestDelivery:
         read_everything()
         assert send_next_delivery()
         delivery, other = WebhookDelivery.objects.order_by("pk")
-        assert (other.status, other.tries, other.answer_status) == (WebhookDeliveryStatus.WAITING, 0, None)
-        assert (delivery.status, delivery.tries, delivery.answer_status) == (WebhookDeliveryStatus.SENT, 1, 200)
+        assert (other.status, other.tries, other.answer_status) == (
+            WebhookDeliveryStatus.WAITING,
+            0,
+            None,
+        )
+        assert (delivery.status, delivery.tries, delivery.answer_status) == (
+            WebhookDeliveryStatus.SENT,
+            1,
+            200,
+        )
         assert None not in (delivery.duration_ms, delivery.ended_at)
 
     @pytest.mark.parametrize("status", [0, 302, 400, 404, 500, 503])
@@ -205,12 +240,16 @@ class TestDelivery:
         assert WebhookDelivery.objects.get().answer_status == 307
 
     def test_pauses_up_to_four_hours_and_rests_up_to_fifteen_minutes(self) -> None:
-        pauses = [find_pause(tries, sending.LONGEST_PAUSE_S).total_seconds() for tries in range(1, 9)]
+        pauses = [
+            find_pause(tries, sending.LONGEST_PAUSE_S).total_seconds() for tries in range(1, 9)
+        ]
         scale = pauses[0] / FIRST_PAUSE_S
         assert [pause / scale for pause in pauses] == [15, 60, 240, 960, 3840, 14400, 14400, 14400]
         assert find_pause(50, sending.LONGEST_REST_S).total_seconds() / scale == 900
 
-    def test_rests_if_the_receiver_is_unreachable(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_rests_if_the_receiver_is_unreachable(
+        self, workshop: Workshop, receiver: Receiver
+    ) -> None:
         add_webhook(workshop, receiver, kinds=STARTED)
         for _ in range(5):
             workshop.submit()
@@ -220,7 +259,9 @@ class TestDelivery:
         make_due()
         assert send_all() == 5
 
-    @pytest.mark.parametrize(("status", "rests"), [(400, False), (404, False), (408, True), (429, True), (500, True)])
+    @pytest.mark.parametrize(
+        ("status", "rests"), [(400, False), (404, False), (408, True), (429, True), (500, True)]
+    )
     def test_continues_with_others_after_a_refusal(
         self, workshop: Workshop, receiver: Receiver, status: int, rests: bool
     ) -> None:
@@ -249,9 +290,14 @@ class TestDelivery:
         send_all()
         assert receiver.kinds == ["run.started"]
         failed = WebhookDelivery.objects.get(kind=WebhookKind.ASK_ANSWERED)
-        assert (failed.status, "log of the workers" in failed.problem) == (WebhookDeliveryStatus.WAITING, True)
+        assert (failed.status, "log of the workers" in failed.problem) == (
+            WebhookDeliveryStatus.WAITING,
+            True,
+        )
 
-    def test_has_three_more_days_when_sent_again(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_has_three_more_days_when_sent_again(
+        self, workshop: Workshop, receiver: Receiver
+    ) -> None:
         add_webhook(workshop, receiver, kinds=STARTED)
         workshop.submit()
         send_all()
@@ -266,7 +312,9 @@ class TestDelivery:
         workshop.submit()
         receiver.status = 500
         read_everything()
-        WebhookDelivery.objects.update(wanted_at=Now() - (THREE_DAYS - timedelta(hours=1)) * _scale())
+        WebhookDelivery.objects.update(
+            wanted_at=Now() - (THREE_DAYS - timedelta(hours=1)) * _scale()
+        )
         send_all()
         assert WebhookDelivery.objects.get().status == WebhookDeliveryStatus.WAITING
         make_due()
@@ -282,7 +330,10 @@ class TestDelivery:
         WebhookDelivery.objects.update(wanted_at=Now() - THREE_DAYS)
         send_all()
         delivery = WebhookDelivery.objects.get()
-        assert (delivery.status, delivery.problem) == (WebhookDeliveryStatus.FAILED, "the receiver answered 500")
+        assert (delivery.status, delivery.problem) == (
+            WebhookDeliveryStatus.FAILED,
+            "the receiver answered 500",
+        )
 
     @feature(
         "Agents elsewhere",

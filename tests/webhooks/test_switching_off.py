@@ -35,9 +35,13 @@ class TestSwitchingOff:
         "A receiver that fails for three days is switched off, and admins are notified",
         "agents/webhooks/sending.py",
     )
-    def test_happens_after_three_days_of_failures(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_happens_after_three_days_of_failures(
+        self, workshop: Workshop, receiver: Receiver
+    ) -> None:
         webhook, _ = add_webhook(workshop, receiver, kinds=STARTED)
-        other, _ = add_webhook(workshop, receiver, kinds=STARTED, address="https://example.com/other")
+        other, _ = add_webhook(
+            workshop, receiver, kinds=STARTED, address="https://example.com/other"
+        )
         Webhook.objects.filter(pk=other.pk).update(rests_until=Now() + timedelta(days=1))
         workshop.submit()
         workshop.submit()
@@ -58,7 +62,8 @@ class TestSwitchingOff:
         assert AuditEntry.objects.filter(action="webhook_switched_off").count() == 1
 
     @pytest.mark.parametrize(
-        ("failures", "time"), [(MIN_FAILURES - 1, THREE_DAYS), (MIN_FAILURES, THREE_DAYS - timedelta(hours=1))]
+        ("failures", "time"),
+        [(MIN_FAILURES - 1, THREE_DAYS), (MIN_FAILURES, THREE_DAYS - timedelta(hours=1))],
     )
     def test_does_not_happen_earlier(
         self, workshop: Workshop, receiver: Receiver, failures: int, time: timedelta
@@ -70,7 +75,9 @@ class TestSwitchingOff:
         send_all()
         assert Webhook.objects.get().is_active
 
-    def test_happens_at_once_for_a_receiver_that_is_gone(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_happens_at_once_for_a_receiver_that_is_gone(
+        self, workshop: Workshop, receiver: Receiver
+    ) -> None:
         add_webhook(workshop, receiver, kinds=STARTED)
         workshop.submit()
         receiver.status = GONE
@@ -79,7 +86,9 @@ class TestSwitchingOff:
         read_everything()
         assert Notice.objects.filter(kind=NoticeKind.WEBHOOK_OFF).exists()
 
-    def test_resets_the_failures_when_switched_on_again(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_resets_the_failures_when_switched_on_again(
+        self, workshop: Workshop, receiver: Receiver
+    ) -> None:
         webhook, _ = add_webhook(workshop, receiver, kinds=STARTED)
         workshop.submit()
         receiver.status = GONE

@@ -1,4 +1,5 @@
-"""A clock that was ahead silences nothing: a wait longer than the code can produce is computed again and logged."""
+"""A clock that was ahead silences nothing: a wait longer than the code can produce is computed
+again and logged."""
 
 from __future__ import annotations
 
@@ -57,11 +58,15 @@ def add_session(workshop: Workshop) -> Run:
 
 
 def add_webhook(workshop: Workshop) -> Webhook:
-    return Webhook.objects.create(organization=workshop.organization, name="Other", address="https://other.example/")
+    return Webhook.objects.create(
+        organization=workshop.organization, name="Other", address="https://other.example/"
+    )
 
 
 def add_webhook_delivery(workshop: Workshop) -> WebhookDelivery:
-    return WebhookDelivery.objects.create(webhook=add_webhook(workshop), kind="run.started", run_id=1, seq=1)
+    return WebhookDelivery.objects.create(
+        webhook=add_webhook(workshop), kind="run.started", run_id=1, seq=1
+    )
 
 
 def add_claim(workshop: Workshop) -> Claim:
@@ -73,12 +78,16 @@ def add_snooze(workshop: Workshop) -> Snooze:
 
 
 def add_source(workshop: Workshop) -> Source:
-    return Source.objects.create(organization=workshop.organization, kind="mcp_http", name="s", is_active=False)
+    return Source.objects.create(
+        organization=workshop.organization, kind="mcp_http", name="s", is_active=False
+    )
 
 
 def add_figures(workshop: Workshop) -> FiguresHead:
     FiguresHead.objects.all().delete()
-    return FiguresHead.objects.create(pk=FiguresHead.ONLY, looked_at=timezone.now(), due_at=timezone.now())
+    return FiguresHead.objects.create(
+        pk=FiguresHead.ONLY, looked_at=timezone.now(), due_at=timezone.now()
+    )
 
 
 MAKERS: dict[str, Callable[[Workshop], Model]] = {
@@ -123,14 +132,21 @@ class TestEachWait:
 class TestWaitingDeliveries:
     def add(self, workshop: Workshop, **columns: Any) -> Delivery:
         notice = Notice.objects.create(
-            organization=workshop.organization, kind=NoticeKind.STOPPED, key=f"stop:{timezone.now()}", detail="Dana"
+            organization=workshop.organization,
+            kind=NoticeKind.STOPPED,
+            key=f"stop:{timezone.now()}",
+            detail="Dana",
         )
-        delivery = Delivery.objects.create(notice=notice, channel=add_address(workshop.approver), due_at=timezone.now())
+        delivery = Delivery.objects.create(
+            notice=notice, channel=add_address(workshop.approver), due_at=timezone.now()
+        )
         Delivery.objects.filter(pk=delivery.pk).update(**columns)
         return delivery
 
     def choose(self, workshop: Workshop, pace: str) -> None:
-        NoticeChoices.objects.create(membership=workshop.approver, paces={NoticeKind.STOPPED.value: pace})
+        NoticeChoices.objects.create(
+            membership=workshop.approver, paces={NoticeKind.STOPPED.value: pace}
+        )
 
     def test_after_an_attempt_are_retried_soon(self, workshop: Workshop) -> None:
         found = set_time(self.add(workshop, tries=1), "due_at", timezone.now() + AHEAD)
@@ -141,17 +157,23 @@ class TestWaitingDeliveries:
         time = (timezone.now() + timedelta(hours=1) * timing().scale).replace(microsecond=0)
         assert set_time(self.add(workshop, tries=5), "due_at", time) == time
 
-    def test_created_while_the_clock_was_ahead_follow_the_preferences(self, workshop: Workshop) -> None:
+    def test_created_while_the_clock_was_ahead_follow_the_preferences(
+        self, workshop: Workshop
+    ) -> None:
         self.choose(workshop, "at_once")
         ahead = timezone.now() + timedelta(hours=20)
         found = set_time(self.add(workshop, created_at=ahead), "due_at", ahead)
         assert found is not None
         assert found < timezone.now() + NEAR
 
-    def test_created_while_the_clock_was_ahead_are_sent_with_the_next_daily_digest(self, workshop: Workshop) -> None:
+    def test_created_while_the_clock_was_ahead_are_sent_with_the_next_daily_digest(
+        self, workshop: Workshop
+    ) -> None:
         self.choose(workshop, "daily")
         ahead = timezone.now() + timedelta(days=3)
-        found = set_time(self.add(workshop, created_at=ahead), "due_at", ahead + timedelta(hours=20))
+        found = set_time(
+            self.add(workshop, created_at=ahead), "due_at", ahead + timedelta(hours=20)
+        )
         assert found is not None
         assert timezone.now() < found <= timezone.now() + timedelta(days=1)
         assert (found.hour, found.minute) == (8, 0)
@@ -163,18 +185,24 @@ class TestWaitingDeliveries:
 
 
 class TestApprovedCall:
-    def test_starts_after_the_longest_grace_period(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_starts_after_the_longest_grace_period(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         card = add_card(workshop)
         workshop.approve(card, grace_s=MAX_GRACE_S)
         ahead = timezone.now() + AHEAD
-        Approval.objects.filter(pk=card.pk).update(start_after=ahead, valid_until=ahead + timing().approval_validity)
+        Approval.objects.filter(pk=card.pk).update(
+            start_after=ahead, valid_until=ahead + timing().approval_validity
+        )
         sweep_once()
         card.refresh_from_db()
         start = card.start_after
         assert start is not None
         assert card.valid_until == start + timing().approval_validity
         assert start <= timezone.now() + timedelta(seconds=MAX_GRACE_S)
-        Approval.objects.filter(pk=card.pk).update(start_after=timezone.now() - timedelta(seconds=1))
+        Approval.objects.filter(pk=card.pk).update(
+            start_after=timezone.now() - timedelta(seconds=1)
+        )
         sweep_once()
         run = workshop.drive(card.run)
         assert statuses(run) == ["succeeded"]

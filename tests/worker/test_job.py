@@ -12,7 +12,17 @@ from agents.runs.engine import lease
 from agents.runs.engine.timing import MAX_CRASHES
 from agents.runs.models import CallStatus, ExitReason, RunStatus
 from agents.worker.jobs import MAX_ABANDONED, advance_run
-from tests.workshop import Workshop, again, asking, call, calls, error_code, eventually, make_due, statuses
+from tests.workshop import (
+    Workshop,
+    again,
+    asking,
+    call,
+    calls,
+    error_code,
+    eventually,
+    make_due,
+    statuses,
+)
 from tools.contract import Level, Tool, ToolContext, ToolResult
 from tools.toolbox.threads import count_abandoned_threads
 from tools.toolbox.toolbox import Toolbox
@@ -52,7 +62,9 @@ def test_a_job_drives_its_run(workshop: Workshop) -> None:
     assert again(run).status == RunStatus.SUCCEEDED
 
 
-def test_a_job_for_a_missing_run_does_nothing(workshop: Workshop, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_job_for_a_missing_run_does_nothing(
+    workshop: Workshop, caplog: pytest.LogCaptureFixture
+) -> None:
     run = workshop.submit()
     advance_run(run.pk + 1)
     assert (again(run).status, again(run).lease_epoch) == (RunStatus.QUEUED, 0)
@@ -76,7 +88,9 @@ def test_a_failure_of_the_engine_stays_inside_and_ends_the_run_after_five_times(
     assert run.answer
 
 
-def test_a_worker_with_eight_hanging_tools_shuts_down(workshop: Workshop, toolbox: Toolbox, signals: list[int]) -> None:
+def test_a_worker_with_eight_hanging_tools_shuts_down(
+    workshop: Workshop, toolbox: Toolbox, signals: list[int]
+) -> None:
     toolbox.register(Stubborn())
     workshop.employee.grants.create(tool=Stubborn.name)
     workshop.play(asking(*[call(Stubborn.name)] * MAX_ABANDONED))

@@ -29,7 +29,9 @@ def abandon(workshop: Workshop) -> Run:
 
 def make_older(sweeper: Sweeper) -> None:
     """Move the first sighting of each lease so far back that all have expired."""
-    sweeper._watch._since = {seen: since - LEASE_S - 1 for seen, since in sweeper._watch._since.items()}
+    sweeper._watch._since = {
+        seen: since - LEASE_S - 1 for seen, since in sweeper._watch._since.items()
+    }
 
 
 class TestTheWatch:
@@ -39,7 +41,9 @@ class TestTheWatch:
         assert watch.update([observed], 100.0 + LEASE_S) == []
         assert watch.update([observed], 100.1 + LEASE_S) == [observed]
 
-    @pytest.mark.parametrize("change", [{"owner": "v"}, {"epoch": 2}, {"expires_at": datetime(2030, 1, 2, tzinfo=UTC)}])
+    @pytest.mark.parametrize(
+        "change", [{"owner": "v"}, {"epoch": 2}, {"expires_at": datetime(2030, 1, 2, tzinfo=UTC)}]
+    )
     def test_starts_over_whenever_the_lease_changes(self, change: dict[str, object]) -> None:
         watch, observed = LeaseWatch(), ObservedLease(1, "w", 1, datetime(2030, 1, 1, tzinfo=UTC))
         renewed = observed._replace(**change)  # type: ignore[arg-type]
@@ -48,7 +52,13 @@ class TestTheWatch:
 
     def test_forgets_removed_leases(self) -> None:
         watch = LeaseWatch()
-        watch.update([ObservedLease(number, "w", 1, datetime(2030, 1, 1, tzinfo=UTC)) for number in range(100)], 0.0)
+        watch.update(
+            [
+                ObservedLease(number, "w", 1, datetime(2030, 1, 1, tzinfo=UTC))
+                for number in range(100)
+            ],
+            0.0,
+        )
         watch.update([ObservedLease(1, "w", 1, datetime(2030, 1, 1, tzinfo=UTC))], 1.0)
         assert len(watch._since) == 1
 

@@ -48,7 +48,9 @@ def test_a_run_that_nobody_could_acquire_yet_is_chosen_once(workshop: Workshop) 
     assert polls == [0, 1, 0, 0]
 
 
-def test_a_worker_that_shuts_down_starts_nothing(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_shuts_down_starts_nothing(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
     workshop.submit()
     poller = RunPoller(2, advance_run)
     poller.poll()

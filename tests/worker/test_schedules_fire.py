@@ -1,4 +1,5 @@
-"""Schedules fire once for each time, with any number of sweepers, and only for a person who may start runs."""
+"""Schedules fire once for each time, with any number of sweepers, and only for a person who may
+start runs."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -29,7 +30,9 @@ EVERY_DAY = ("0 9 * * *", "Europe/Berlin")
 PAST = timedelta(minutes=1)
 
 
-def create(workshop: Workshop, task: str = "Look around", when: tuple[str, str] = EVERY_DAY) -> Schedule:
+def create(
+    workshop: Workshop, task: str = "Look around", when: tuple[str, str] = EVERY_DAY
+) -> Schedule:
     return schedules.create(workshop.operator, workshop.employee.pk, task, when)
 
 
@@ -94,9 +97,15 @@ class TestADueTime:
         assert not schedules.fire(schedule.pk)
         assert not Run.objects.exists()
 
-    @feature("Schedules", "Each time fires at most once, with any number of sweepers", "agents/runs/schedules.py")
+    @feature(
+        "Schedules",
+        "Each time fires at most once, with any number of sweepers",
+        "agents/runs/schedules.py",
+    )
     @pytest.mark.parametrize("sweepers", [2, 10])
-    def test_fires_once_however_many_sweepers_see_it(self, workshop: Workshop, sweepers: int) -> None:
+    def test_fires_once_however_many_sweepers_see_it(
+        self, workshop: Workshop, sweepers: int
+    ) -> None:
         several = [create(workshop, f"Task {number}") for number in range(4)]
         for round_ in range(1, 4):
             for schedule in several:
@@ -107,7 +116,9 @@ class TestADueTime:
             assert [reload(schedule).fired for schedule in several] == [round_] * 4
 
     @pytest.mark.parametrize("sweepers", [2, 10])
-    def test_fires_once_even_if_all_sweepers_have_read_it_before(self, workshop: Workshop, sweepers: int) -> None:
+    def test_fires_once_even_if_all_sweepers_have_read_it_before(
+        self, workshop: Workshop, sweepers: int
+    ) -> None:
         schedule = create(workshop)
         make_due(schedule)
         outcomes: list[bool] = []
@@ -130,7 +141,9 @@ class TestADueTime:
         schedule = create(workshop)
         time = make_due(schedule)
         sweep_once()
-        Schedule.objects.filter(pk=schedule.pk).update(next_at=time, last_at=None, last_run=None, fired=0)
+        Schedule.objects.filter(pk=schedule.pk).update(
+            next_at=time, last_at=None, last_run=None, fired=0
+        )
         sweep_once()
         assert Run.objects.count() == 1
         restored = reload(schedule)
@@ -144,7 +157,10 @@ class TestADueTime:
         make_due(schedule)
         call_command("after_restore", stdout=StringIO())
         for one in (schedule, later):
-            assert (reload(one).state, reload(one).problem) == ("switched off", "A backup was restored.")
+            assert (reload(one).state, reload(one).problem) == (
+                "switched off",
+                "A backup was restored.",
+            )
         assert list_audited_actions()[-1] == "schedule_switched_off"
         confirm_all(workshop.admin)
         stops.release_everything(workshop.admin)
@@ -157,21 +173,31 @@ class TestADueTime:
 
 
 class TestClocksAndMissedTimes:
-    def test_recompute_and_report_a_next_time_set_while_the_clock_was_ahead(self, workshop: Workshop) -> None:
+    def test_recompute_and_report_a_next_time_set_while_the_clock_was_ahead(
+        self, workshop: Workshop
+    ) -> None:
         schedule = create(workshop)
         expected = schedule.next_at
         assert expected is not None
         late = expected + timedelta(days=30)
         Schedule.objects.filter(pk=schedule.pk).update(next_at=late)
         sweep_once()
-        assert (reload(schedule).next_at, reload(schedule).problem) == (expected, schedules.CLOCK_WAS_AHEAD)
+        assert (reload(schedule).next_at, reload(schedule).problem) == (
+            expected,
+            schedules.CLOCK_WAS_AHEAD,
+        )
         entry = AuditEntry.objects.get(action="schedule_corrected")
-        assert (entry.payload["time"], entry.payload["instead_of"]) == (expected.isoformat(), late.isoformat())
+        assert (entry.payload["time"], entry.payload["instead_of"]) == (
+            expected.isoformat(),
+            late.isoformat(),
+        )
         read_everything()
         told = Notice.objects.get(kind=NoticeKind.SCHEDULE)
         assert (told.user, told.detail) == (workshop.operator.user, f"schedule {schedule.pk}")
 
-    def test_do_not_fire_a_time_again_that_fired_while_the_clock_was_ahead(self, workshop: Workshop) -> None:
+    def test_do_not_fire_a_time_again_that_fired_while_the_clock_was_ahead(
+        self, workshop: Workshop
+    ) -> None:
         schedule = create(workshop)
         time = make_due(schedule)
         sweep_once()
@@ -180,9 +206,12 @@ class TestClocksAndMissedTimes:
         assert Run.objects.count() == 1
 
     @pytest.mark.parametrize(
-        "when", [EVERY_DAY, ("*/5 * * * *", "UTC"), ("0 0 29 2 *", "UTC"), ("30 2 * * *", "Europe/Berlin")]
+        "when",
+        [EVERY_DAY, ("*/5 * * * *", "UTC"), ("0 0 29 2 *", "UTC"), ("30 2 * * *", "Europe/Berlin")],
     )
-    def test_keep_a_next_time_of_the_expression(self, workshop: Workshop, when: tuple[str, str]) -> None:
+    def test_keep_a_next_time_of_the_expression(
+        self, workshop: Workshop, when: tuple[str, str]
+    ) -> None:
         schedule = create(workshop, when=when)
         sweep_once()
         assert reload(schedule).next_at == schedule.next_at
@@ -225,7 +254,9 @@ class TestClocksAndMissedTimes:
 
 class TestStopsAndPauses:
     @pytest.mark.parametrize("what", ["everything", "the employee"])
-    def test_delay_a_schedule_and_it_fires_once_when_resumed(self, workshop: Workshop, what: str) -> None:
+    def test_delay_a_schedule_and_it_fires_once_when_resumed(
+        self, workshop: Workshop, what: str
+    ) -> None:
         schedule = create(workshop)
         time = make_due(schedule)
         if what == "everything":
@@ -269,7 +300,9 @@ def _leave(workshop: Workshop) -> None:
 
 
 def _move_to_another_organization(workshop: Workshop) -> None:
-    Membership.objects.filter(pk=workshop.operator.pk).update(organization=build_workshop("globex").organization)
+    Membership.objects.filter(pk=workshop.operator.pk).update(
+        organization=build_workshop("globex").organization
+    )
 
 
 def _switch_off(workshop: Workshop) -> None:
@@ -315,7 +348,11 @@ class TestASwitchedOffSchedule:
         all_at_once([sweep_once] * 3)
         assert not Run.objects.exists()
         schedule = reload(schedule)
-        assert (schedule.state, schedule.problem, schedule.next_at) == ("switched off", problem, None)
+        assert (schedule.state, schedule.problem, schedule.next_at) == (
+            "switched off",
+            problem,
+            None,
+        )
         assert list_audited_actions() == ["schedule_created", "schedule_switched_off"]
 
     def test_can_have_a_time_zone_that_no_longer_exists(self, workshop: Workshop) -> None:
@@ -338,7 +375,9 @@ class TestASwitchedOffSchedule:
 
     def test_does_not_delay_others(self, workshop: Workshop) -> None:
         first, second = create(workshop, "One"), create(workshop, "Two")
-        Schedule.objects.filter(pk=first.pk).update(task="")  # no interface allows this: starting it is refused
+        Schedule.objects.filter(pk=first.pk).update(
+            task=""
+        )  # no interface allows this: starting it is refused
         make_due(first)
         make_due(second)
         sweep_once()
@@ -378,7 +417,9 @@ class TestEveryActionOnASchedule:
     def test_pausing_while_it_fires_happens_before_or_after(self, workshop: Workshop) -> None:
         schedule = create(workshop)
         make_due(schedule)
-        all_at_once([sweep_once, lambda: schedules.pause(workshop.operator, schedule.pk), sweep_once])
+        all_at_once(
+            [sweep_once, lambda: schedules.pause(workshop.operator, schedule.pk), sweep_once]
+        )
         schedule = reload(schedule)
         assert schedule.state == "paused"
         assert Run.objects.count() == schedule.fired <= 1

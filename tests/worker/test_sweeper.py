@@ -70,7 +70,9 @@ class TestAQueuedRun:
         assert again(run).hinted_at is None
         assert sweep_once() == 1
 
-    def test_is_queued_for_the_worker_by_its_id_alone(self, workshop: Workshop, redis_url: str) -> None:
+    def test_is_queued_for_the_worker_by_its_id_alone(
+        self, workshop: Workshop, redis_url: str
+    ) -> None:
         run = workshop.submit()
         with redis.Redis.from_url(redis_url) as client:
 
@@ -85,7 +87,9 @@ class TestAQueuedRun:
 
 
 class TestARunningRun:
-    def test_that_lost_its_worker_repeatedly_restarts_at_a_random_moment(self, workshop: Workshop) -> None:
+    def test_that_lost_its_worker_repeatedly_restarts_at_a_random_moment(
+        self, workshop: Workshop
+    ) -> None:
         """Otherwise a run that kills its workers would end the same other runs each time."""
         runs = [workshop.submit() for _ in range(3)]
         for run in runs:
@@ -102,7 +106,9 @@ class TestARunningRun:
         assert sweep_once() == 0
         assert again(run).status == RunStatus.RUNNING
 
-    def test_whose_lease_expired_is_recovered_once_by_many_sweepers(self, workshop: Workshop) -> None:
+    def test_whose_lease_expired_is_recovered_once_by_many_sweepers(
+        self, workshop: Workshop
+    ) -> None:
         run = workshop.submit()
         assert lease.acquire(run.pk) is not None
         set_columns(run, lease_expires_at=Now() - timedelta(seconds=1))
@@ -118,7 +124,8 @@ class TestARunningRun:
         assert again(run).status == RunStatus.RUNNING
 
     def test_is_left_to_its_worker_by_a_delayed_sweep(self, workshop: Workshop) -> None:
-        """No lease could be renewed meanwhile, so workers come first; the next sweep takes runs that are still due."""
+        """No lease could be renewed meanwhile, so workers come first; the next sweep takes runs
+        that are still due."""
         run = workshop.submit()
         assert lease.acquire(run.pk) is not None
         set_columns(run, lease_expires_at=Now() - timedelta(seconds=1))
@@ -133,7 +140,8 @@ class TestARunningRun:
         assert again(run).status == RunStatus.QUEUED
 
     def test_whose_row_is_locked_counts_as_alive(self, workshop: Workshop) -> None:
-        """The sweeper skips a locked row; if the whole database is locked, it waits and checks again."""
+        """The sweeper skips a locked row; if the whole database is locked, it waits and checks
+        again."""
         run = workshop.submit()
         assert lease.acquire(run.pk) is not None
         set_columns(run, lease_expires_at=Now() - timedelta(seconds=1))
@@ -167,7 +175,11 @@ class TestARunBeyondItsDeadline:
         run = workshop.submit()
         set_columns(run, deadline_at=Now() + timedelta(hours=1))
         die_while_executing(run)
-        set_columns(run, lease_expires_at=Now() - timedelta(seconds=1), deadline_at=Now() - timedelta(seconds=1))
+        set_columns(
+            run,
+            lease_expires_at=Now() - timedelta(seconds=1),
+            deadline_at=Now() - timedelta(seconds=1),
+        )
         with transaction.atomic():
             sweep_once()
         run = workshop.drive(run)

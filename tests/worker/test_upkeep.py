@@ -35,7 +35,10 @@ def test_expired_sessions_are_deleted_and_living_ones_stay(world: World) -> None
     living = {add_session(timedelta(minutes=1)), str(client.session.session_key)}
     expired = [add_session(timedelta(seconds=-1)) for _ in range(3)]
     assert sessions.forget_expired_sessions(at_once=2) == 3
-    assert set(Session.objects.filter(expire_date__gt=timezone.now()).values_list("pk", flat=True)) >= living
+    assert (
+        set(Session.objects.filter(expire_date__gt=timezone.now()).values_list("pk", flat=True))
+        >= living
+    )
     assert not Session.objects.filter(pk__in=expired).exists()
     assert client.get("/runs/").status_code == 200
 

@@ -62,7 +62,8 @@ class Workshop:
         ToolRule.objects.create(organization=self.organization, tool=tool, level=level)
 
     def play(self, *script: dict[str, Any], answer: str = "Done.", task: str = ".*") -> None:
-        """Set the employee's script: `{"calls": [{"tool": …, "params": …}], "text": …}` for each pass.
+        """Set the employee's script: `{"calls": [{"tool": …, "params": …}], "text": …}` for each
+        pass.
 
         A later message that matches `task` starts the script again from its first pass.
         """
@@ -80,7 +81,11 @@ class Workshop:
     def connect(self, url: str, timeout_s: int = 10) -> None:
         """Let the employee use the model at this address."""
         provider = self.employee.provider
-        provider.kind, provider.base_url, provider.api_key = ProviderKind.OPENAI, url, "sk-secret-key"
+        provider.kind, provider.base_url, provider.api_key = (
+            ProviderKind.OPENAI,
+            url,
+            "sk-secret-key",
+        )
         provider.timeout_s = timeout_s
         provider.save()
         self.employee.model = "fake"
@@ -93,7 +98,9 @@ class Workshop:
 
     def submit(self, task: str = TASK, **more: Any) -> Run:
         """Start a run without driving it."""
-        return actions.submit(self.operator, actions.Submission(employee_id=self.employee.pk, task=task, **more))[0]
+        return actions.submit(
+            self.operator, actions.Submission(employee_id=self.employee.pk, task=task, **more)
+        )[0]
 
     def work(self, task: str = TASK, **more: Any) -> Run:
         """Start a run and drive it as far as possible."""
@@ -111,7 +118,13 @@ class Workshop:
             yield thread
 
     def record(self, **more: Any) -> Record:
-        values = {"name": "Acme Corp", "region": "EU", "category": "Software", "status": "active", **more}
+        values = {
+            "name": "Acme Corp",
+            "region": "EU",
+            "category": "Software",
+            "status": "active",
+            **more,
+        }
         return Record.objects.create(organization=self.organization, **values)
 
     def card(self, run: Run) -> Approval:
@@ -123,15 +136,25 @@ class Workshop:
         return list(waiting.select_related("tool_call").order_by("pk"))
 
     def approve(self, card: Approval, by: Membership | None = None, **more: Any) -> Approval:
-        values = {"digest": card.digest, "confirm": decisions.make_confirmation_phrase(card), **more}
+        values = {
+            "digest": card.digest,
+            "confirm": decisions.make_confirmation_phrase(card),
+            **more,
+        }
         return decisions.approve(by or self.approver, card.pk, decisions.Decision(**values))
 
-    def deny(self, card: Approval, reason: str = "not now", by: Membership | None = None, **more: Any) -> Approval:
+    def deny(
+        self, card: Approval, reason: str = "not now", by: Membership | None = None, **more: Any
+    ) -> Approval:
         values = {"digest": card.digest, "reason": reason, **more}
         return decisions.deny(by or self.approver, card.pk, decisions.Decision(**values))
 
-    def edit(self, card: Approval, params: dict[str, Any], by: Membership | None = None) -> Approval:
-        return decisions.edit(by or self.approver, card.pk, decisions.Decision(digest=card.digest), params)
+    def edit(
+        self, card: Approval, params: dict[str, Any], by: Membership | None = None
+    ) -> Approval:
+        return decisions.edit(
+            by or self.approver, card.pk, decisions.Decision(digest=card.digest), params
+        )
 
     def undo(self, card: Approval, by: Membership | None = None) -> Approval:
         return decisions.undo(by or self.approver, card.pk)
@@ -142,7 +165,9 @@ class Workshop:
     def cancel(self, run: Run) -> Run:
         return actions.cancel(self.operator, run.pk)
 
-    def resolve(self, call: ToolCall, outcome: str = "succeeded", reason: str = "I looked.") -> ToolCall:
+    def resolve(
+        self, call: ToolCall, outcome: str = "succeeded", reason: str = "I looked."
+    ) -> ToolCall:
         return resolutions.resolve(self.approver, call.pk, outcome, reason)
 
 
@@ -150,14 +175,20 @@ def build_workshop(slug: str = "acme") -> Workshop:
     """Create one organization; its employee may use every probe and some tools on records."""
     with transaction.atomic():
         organization = Organization.objects.create(name=slug.title(), slug=slug)
-        provider = ModelProvider.objects.create(organization=organization, name="Script", kind=ProviderKind.SCRIPTED)
-        employee = Employee.objects.create(organization=organization, name="Dana", job_title="Clerk", provider=provider)
+        provider = ModelProvider.objects.create(
+            organization=organization, name="Script", kind=ProviderKind.SCRIPTED
+        )
+        employee = Employee.objects.create(
+            organization=organization, name="Dana", job_title="Clerk", provider=provider
+        )
         names = [probe.name for probe in PROBES] + list(DATA_TOOLS)
         Grant.objects.bulk_create([Grant(employee=employee, tool=name) for name in names])
         members = {}
         for role in Role:
             user = User.objects.create_user(f"{slug}-{role}", password="secret-enough")
-            members[role.value] = Membership.objects.create(organization=organization, user=user, role=role)
+            members[role.value] = Membership.objects.create(
+                organization=organization, user=user, role=role
+            )
     return Workshop(organization, employee, members)
 
 
@@ -201,7 +232,9 @@ def event_types(run: Run) -> list[str]:
 
 def payloads(run: Run, type_: str) -> list[dict[str, Any]]:
     """List the payloads of the run's events of one type, in order."""
-    return list(Event.objects.filter(run=run, type=type_).order_by("seq").values_list("payload", flat=True))
+    return list(
+        Event.objects.filter(run=run, type=type_).order_by("seq").values_list("payload", flat=True)
+    )
 
 
 def passes(run: Run) -> list[Pass]:
@@ -209,7 +242,8 @@ def passes(run: Run) -> list[Pass]:
 
 
 def die_while_executing(run: Run) -> lease.Lease:
-    """Act as a driver that records its pass, starts the calls that need no approval, and is killed."""
+    """Act as a driver that records its pass, starts the calls that need no approval, and is
+    killed."""
     my_lease = lease.acquire(run.pk)
     assert my_lease is not None
     step = find_first_step(my_lease)
@@ -219,7 +253,8 @@ def die_while_executing(run: Run) -> lease.Lease:
 
 
 def lose_worker(run: Run) -> Run:
-    """Let the run's lease expire and the sweeper notice it before any heartbeat; the run is due at once."""
+    """Let the run's lease expire and the sweeper notice it before any heartbeat; the run is due at
+    once."""
     with transaction.atomic():
         Run.objects.filter(pk=run.pk).update(lease_expires_at=Now() - LONG_AGO)
         sweep_once()
@@ -228,7 +263,8 @@ def lose_worker(run: Run) -> Run:
 
 
 def make_due(run: Run) -> Run:
-    """End the run's waiting times: the pause after a provider's failure, and the grace of its approvals."""
+    """End the run's waiting times: the pause after a provider's failure, and the grace of its
+    approvals."""
     Run.objects.filter(pk=run.pk).update(next_wake_at=None)
     Approval.objects.filter(run=run, status=ApprovalStatus.APPROVED).update(start_after=Now())
     return again(run)
@@ -246,7 +282,8 @@ def read_everything() -> None:
 
 @contextmanager
 def beside(*works: Callable[[], object]) -> Iterator[threading.Thread]:
-    """Run these functions during the block, each in a thread with its own connection, and wait for their end."""
+    """Run these functions during the block, each in a thread with its own connection, and wait for
+    their end."""
     failures: list[BaseException] = []
 
     def run_one(work: Callable[[], object]) -> None:
@@ -293,7 +330,8 @@ def eventually(holds: Callable[[], bool], seconds: float = 20) -> None:
 
 @contextmanager
 def write_in_flight(workshop: Workshop, recorder: Recorder) -> Iterator[Run]:
-    """Yield a run whose approved write "a" has reached the outside and waits for its reply; a thread drives the run."""
+    """Yield a run whose approved write "a" has reached the outside and waits for its reply; a
+    thread drives the run."""
     recorder.hold("a")
     workshop.play(asking(call("probe.effect", name="a")))
     run = workshop.work()

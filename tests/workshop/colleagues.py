@@ -34,7 +34,9 @@ def may_ask(employee: Employee) -> None:
 def may_delegate(employee: Employee, *colleagues: Employee) -> Grant:
     """Let the employee delegate tasks to these colleagues only."""
     named = [each.pk for each in colleagues]
-    return Grant.objects.update_or_create(employee=employee, tool=DELEGATE, defaults={"delegates": named})[0]
+    return Grant.objects.update_or_create(
+        employee=employee, tool=DELEGATE, defaults={"delegates": named}
+    )[0]
 
 
 def hire(workshop: Workshop, name: str, *script: dict[str, Any], answer: str = "Done.") -> Employee:
@@ -60,11 +62,15 @@ def hire(workshop: Workshop, name: str, *script: dict[str, Any], answer: str = "
 
 def question_of(run: Run) -> Approval:
     """Return the run's oldest pending question."""
-    waiting = Approval.objects.filter(run=run, kind=ApprovalKind.QUESTION, status="pending").order_by("pk")
+    waiting = Approval.objects.filter(
+        run=run, kind=ApprovalKind.QUESTION, status="pending"
+    ).order_by("pk")
     return waiting.select_related("tool_call")[0]
 
 
-def answer(workshop: Workshop, card: Approval, text: str = "That one.", by: Membership | None = None) -> Approval:
+def answer(
+    workshop: Workshop, card: Approval, text: str = "That one.", by: Membership | None = None
+) -> Approval:
     return questions.answer(by or workshop.operator, card.pk, text)
 
 

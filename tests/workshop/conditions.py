@@ -1,4 +1,5 @@
-"""Real conditions of the real database: locked, full and read-only; PostgreSQL reports others on request."""
+"""Real conditions of the real database: locked, full and read-only; PostgreSQL reports others on
+request."""
 
 from __future__ import annotations
 
@@ -12,9 +13,13 @@ from django.db.backends.postgresql.base import DatabaseWrapper as PostgreSQL
 from django.db.backends.signals import connection_created
 
 _IMPATIENT = {"sqlite": "PRAGMA busy_timeout = 50", "postgresql": "SET lock_timeout = '50ms'"}
-_READ_ONLY = {"sqlite": "PRAGMA query_only = ON", "postgresql": "SET default_transaction_read_only = on"}
+_READ_ONLY = {
+    "sqlite": "PRAGMA query_only = ON",
+    "postgresql": "SET default_transaction_read_only = on",
+}
 _LARGER_THAN_THE_FILE = (
-    "INSERT INTO filling SELECT zeroblob((page_count + 1) * page_size) FROM pragma_page_count, pragma_page_size"
+    "INSERT INTO filling SELECT zeroblob((page_count + 1) * page_size) "
+    "FROM pragma_page_count, pragma_page_size"
 )
 _WRITE = "UPDATE runs_run SET problem = problem || 'x'"
 
@@ -34,7 +39,8 @@ def be_read_only() -> None:
 
 
 def be_full() -> None:
-    """Keep SQLite from growing; let PostgreSQL report a full disk, which the tests must not fill."""
+    """Keep SQLite from growing; let PostgreSQL report a full disk, which the tests must not
+    fill."""
     if connection.vendor == "postgresql":
         say("53100")
     execute("CREATE TABLE filling (text)", "PRAGMA max_page_count = 1", _LARGER_THAN_THE_FILE)
@@ -81,9 +87,12 @@ def _connections_with(statements: dict[str, str]) -> Iterator[None]:
 
 @contextmanager
 def locked_database(table: str = "runs_run") -> Iterator[None]:
-    """Lock a table from another connection, as a migration does; on SQLite, take the one lock for writing."""
+    """Lock a table from another connection, as a migration does; on SQLite, take the one lock for
+    writing."""
     if connection.vendor == "sqlite":
-        with closing(sqlite3.connect(connection.settings_dict["NAME"], timeout=20, isolation_level=None)) as other:
+        with closing(
+            sqlite3.connect(connection.settings_dict["NAME"], timeout=20, isolation_level=None)
+        ) as other:
             other.execute("BEGIN IMMEDIATE")
             yield
             other.execute("ROLLBACK")

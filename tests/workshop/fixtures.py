@@ -1,4 +1,5 @@
-"""Fixtures for tests of the engine: a workshop on the real database, a recorder as the outside world, and a model."""
+"""Fixtures for tests of the engine: a workshop on the real database, a recorder as the outside
+world, and a model."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -46,7 +47,8 @@ def _disable_sync(connection: BaseDatabaseWrapper, **_: object) -> None:
 
 @pytest.fixture
 def _django_db_helper(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
-    """Replace pytest-django's fixture: use real transactions, and delete all rows afterwards in one transaction.
+    """Replace pytest-django's fixture: use real transactions, and delete all rows afterwards in one
+    transaction.
 
     Truncating all tables, as a TransactionTestCase does, takes a second on PostgreSQL.
     """
@@ -89,7 +91,9 @@ def _clear() -> None:
 def _delete_all() -> None:
     statements = [f'DELETE FROM "{table}"' for table in _tables() if table not in _KEPT_TABLES]
     with transaction.atomic(), connection.cursor() as cursor:
-        for statement in [";".join(statements)] if connection.vendor == "postgresql" else statements:
+        for statement in (
+            [";".join(statements)] if connection.vendor == "postgresql" else statements
+        ):
             cursor.execute(statement)
 
 
@@ -97,7 +101,11 @@ def _delete_all() -> None:
 def _tables() -> list[str]:
     """List the tables of all models, those that others refer to last."""
     cleared = ("django.contrib.auth.", "agents.", "tools.")
-    models = [model for model in apps.get_models(include_auto_created=True) if model.__module__.startswith(cleared)]
+    models = [
+        model
+        for model in apps.get_models(include_auto_created=True)
+        if model.__module__.startswith(cleared)
+    ]
     return [model._meta.db_table for model in reversed(models)]
 
 

@@ -95,10 +95,15 @@ def assert_invariants() -> None:
     broken = [f"{name}: {rows}" for name, sql in _FAULTS.items() if (rows := _rows(sql))]
     broken += _find_calls_without_a_row()
     broken += _find_wrong_digests()
-    broken += [f"I4: run {pk} is parked, though an approved call could start" for pk in _find_startable_parked_runs()]
+    broken += [
+        f"I4: run {pk} is parked, though an approved call could start"
+        for pk in _find_startable_parked_runs()
+    ]
     broken += [f"I8: {pk} executes beyond its deadline" for pk in _find_overlong_calls()]
     broken += [f"I10: run {pk} is due and nobody claims it" for pk in _find_undriven_runs()]
-    broken += [f"I9: {slug}: {fault}" for slug, faults in audit.verify_all().items() for fault in faults]
+    broken += [
+        f"I9: {slug}: {fault}" for slug, faults in audit.verify_all().items() for fault in faults
+    ]
     assert not broken, "\n".join(broken)
 
 
@@ -111,39 +116,61 @@ def _rows(sql: str) -> list[int]:
 def _find_calls_without_a_row() -> list[str]:
     """Find passes in which a call id of the model has no row, or more than one (I7)."""
     stored: defaultdict[tuple[int, int], list[str]] = defaultdict(list)
-    rows = ToolCall.objects.filter(parent_call=None).values_list("run_id", "pass_number", "provider_call_id")
+    rows = ToolCall.objects.filter(parent_call=None).values_list(
+        "run_id", "pass_number", "provider_call_id"
+    )
     for run_id, number, call_id in rows.order_by():
         stored[run_id, number].append(call_id)
     faults = []
-    for run_id, number, response in Pass.objects.order_by().values_list("run_id", "number", "response"):
+    for run_id, number, response in Pass.objects.order_by().values_list(
+        "run_id", "number", "response"
+    ):
         asked = sorted(call["id"] for call in response.get("tool_calls") or ())
         if asked != sorted(stored[run_id, number]):
-            faults.append(f"I7: run {run_id} pass {number}: asked {asked}, stored {stored[run_id, number]}")
+            faults.append(
+                f"I7: run {run_id} pass {number}: asked {asked}, stored {stored[run_id, number]}"
+            )
     return faults
 
 
 def _find_wrong_digests() -> list[str]:
-    """Find executed calls that differ from their approval, by a digest computed from the call as it is now (I2)."""
+    """Find executed calls that differ from their approval, by a digest computed from the call as it
+    is now (I2)."""
     consumed = Approval.objects.filter(status=ApprovalStatus.CONSUMED).select_related("tool_call")
-    wrong = [card for card in consumed if compute_digest(card.tool_call, card.preview) != card.digest]
-    return [f"I2: call {card.tool_call_id} is not what its approval {card.pk} shows" for card in wrong]
+    wrong = [
+        card for card in consumed if compute_digest(card.tool_call, card.preview) != card.digest
+    ]
+    return [
+        f"I2: call {card.tool_call_id} is not what its approval {card.pk} shows" for card in wrong
+    ]
 
 
 def _find_startable_parked_runs() -> list[int]:
-    """Find parked runs whose approved call could have started long ago: the sweeper must have woken them."""
+    """Find parked runs whose approved call could have started long ago: the sweeper must have woken
+    them."""
     seen = Now() - _CLAIM_TOLERANCE
     approved = Q(approvals__status=ApprovalStatus.APPROVED, approvals__start_after__lt=seen)
-    parked = Run.objects.filter(approved, status__in=PARKED).exclude(origin=Origin.ASK)  # its agent starts it
+    parked = Run.objects.filter(approved, status__in=PARKED).exclude(
+        origin=Origin.ASK
+    )  # its agent starts it
     return list(parked.values_list("pk", flat=True).distinct())
 
 
 def _find_overlong_calls() -> list[int]:
-    late = ToolCall.objects.filter(status=CallStatus.EXECUTING, deadline_at__lt=Now() - _DEADLINE_TOLERANCE)
+    late = ToolCall.objects.filter(
+        status=CallStatus.EXECUTING, deadline_at__lt=Now() - _DEADLINE_TOLERANCE
+    )
     return list(late.values_list("pk", flat=True))
 
 
 def _find_undriven_runs() -> list[int]:
     """Find runs that have been due for too long; only valid while a worker has a free slot."""
-    due = Q(next_wake_at=None, newest__lt=Now() - _CLAIM_TOLERANCE) | Q(next_wake_at__lt=Now() - _CLAIM_TOLERANCE)
-    queued = Run.objects.filter(status=RunStatus.QUEUED).annotate(newest=Max("events__created_at")).filter(due)
+    due = Q(next_wake_at=None, newest__lt=Now() - _CLAIM_TOLERANCE) | Q(
+        next_wake_at__lt=Now() - _CLAIM_TOLERANCE
+    )
+    queued = (
+        Run.objects.filter(status=RunStatus.QUEUED)
+        .annotate(newest=Max("events__created_at"))
+        .filter(due)
+    )
     return list(queued.values_list("pk", flat=True))

@@ -1,4 +1,5 @@
-"""The tools of the engine itself, in one explicit list: questions, delegation, large results, titles."""
+"""The tools of the engine itself, in one explicit list: questions, delegation, large results,
+titles."""
 
 from tools.builtin.employee import AskHuman, Delegate
 from tools.builtin.results import ReadResult

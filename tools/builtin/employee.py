@@ -1,4 +1,5 @@
-"""Tools of the category employee: ask a person, delegate a task. Their calls wait without occupying a worker."""
+"""Tools of the category employee: ask a person, delegate a task. Their calls wait without occupying
+a worker."""
 
 from typing import Annotated
 
@@ -68,7 +69,9 @@ class Delegate(Tool):
     Output = ColleagueAnswer
 
     class Params(BaseModel):
-        employee: str = Field(min_length=1, max_length=80, description="The colleague's name, as in your instructions")
+        employee: str = Field(
+            min_length=1, max_length=80, description="The colleague's name, as in your instructions"
+        )
         task: str = Field(
             min_length=1,
             max_length=LONGEST_TASK,

@@ -27,8 +27,12 @@ class ReadResult(Tool):
     idempotent = True
 
     class Params(BaseModel):
-        handle: str = Field(description="The handle of the shortened result", examples=["r-17"], max_length=40)
-        offset: int = Field(0, ge=0, description="The first row, line or character to read, counted from 0")
+        handle: str = Field(
+            description="The handle of the shortened result", examples=["r-17"], max_length=40
+        )
+        offset: int = Field(
+            0, ge=0, description="The first row, line or character to read, counted from 0"
+        )
 
     def execute(self, params: Params, context: ToolContext) -> ToolResult:
         result = context.earlier_result(params.handle)
@@ -43,7 +47,12 @@ class ReadResult(Tool):
         excerpt = take_excerpt(result, params.offset)
         position = describe_position(excerpt, "continue with offset {end}")
         return ToolResult.ok(
-            {"unit": excerpt.unit, "from": excerpt.start, "to": excerpt.end, "total": excerpt.total},
+            {
+                "unit": excerpt.unit,
+                "from": excerpt.start,
+                "to": excerpt.end,
+                "total": excerpt.total,
+            },
             position.partition(";")[0],
             f"{excerpt.text}\n[{position}]",
         )

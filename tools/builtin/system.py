@@ -38,6 +38,8 @@ class TitleRun(Tool):
         first = next((line for line in written.splitlines() if line.strip()), "")
         title = re.sub(r"\s+", " ", first.strip(_TRIMMED).removeprefix("Title:")).strip(_TRIMMED)
         if not title:
-            raise ToolError(ErrorCode.OPERATION_FAILED, "The model returned no title.", attempted=False)
+            raise ToolError(
+                ErrorCode.OPERATION_FAILED, "The model returned no title.", attempted=False
+            )
         shown = title if len(title) <= LONGEST_TITLE else f"{title[: LONGEST_TITLE - 1]}…"
         return ToolResult.ok({"title": shown}, shown)

@@ -1,4 +1,5 @@
-"""Changes to an organization's sources and allowed hosts; each one bumps the version of its tools."""
+"""Changes to an organization's sources and allowed hosts; each one bumps the version of its
+tools."""
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -80,20 +81,24 @@ class RefreshResult:
 
 
 def bump_tools_version(organization_id: int) -> None:
-    """Make every process reload the organization's tools; call it in the transaction of the change."""
+    """Make every process reload the organization's tools; call it in the transaction of the
+    change."""
     organizations = Source.organization.field.related_model._default_manager
     organizations.filter(pk=organization_id).update(tools_version=F("tools_version") + 1)
 
 
 def save_description(source: Source, found: SourceDescription) -> RefreshResult:
-    """Save the source's current description; a tool keeps its name, and a changed definition needs acceptance.
+    """Save the source's current description; a tool keeps its name, and a changed definition needs
+    acceptance.
 
-    The method of an API's operation bounds its level, so a changed text is accepted automatically, unless an admin
-    lowered the level or the level would fall. A changed tool of an MCP server is always quarantined, because nothing
-    bounds what the server may do. A changed title waits until an admin accepts it, and stops nothing.
+    The method of an API's operation bounds its level, so a changed text is accepted automatically,
+    unless an admin lowered the level or the level would fall. A changed tool of an MCP server is
+    always quarantined, because nothing bounds what the server may do. A changed title waits until
+    an admin accepts it, and stops nothing.
 
     Raises:
-        ToolError: OPERATION_FAILED, the source was deleted or its address changed since `source` was read.
+        ToolError: OPERATION_FAILED, the source was deleted or its address changed since `source`
+            was read.
     """
     described, skipped = _select_tools(found)
     with transaction.atomic():
@@ -113,7 +118,11 @@ def save_description(source: Source, found: SourceDescription) -> RefreshResult:
         gone = [row for key, row in before.items() if key not in described and row.gone_at is None]
         SourceTool.objects.bulk_create(new, batch_size=200)
         SourceTool.objects.bulk_create(  # an upsert, because bulk_update is several times slower
-            written, batch_size=200, update_conflicts=True, unique_fields=["id"], update_fields=_DESCRIBED_FIELDS
+            written,
+            batch_size=200,
+            update_conflicts=True,
+            unique_fields=["id"],
+            update_fields=_DESCRIBED_FIELDS,
         )
         SourceTool.objects.filter(pk__in=[row.pk for row in gone]).update(gone_at=Now())
         base_url = now.base_url or found.base_url
@@ -133,13 +142,16 @@ def save_description(source: Source, found: SourceDescription) -> RefreshResult:
         changed=tuple(tool for tool in differs if tool not in back),
         gone=tuple(row.tool for row in gone),
         back=back,
-        retitled=tuple(row.tool for row in written if row.has_waiting_title and row.title != old_titles[row.pk]),
+        retitled=tuple(
+            row.tool for row in written if row.has_waiting_title and row.title != old_titles[row.pk]
+        ),
         skipped=skipped,
     )
 
 
 def record_problem(source: Source, problem: str) -> None:
-    """Record the result of a check: the problem, or an empty text if the source answered correctly."""
+    """Record the result of a check: the problem, or an empty text if the source answered
+    correctly."""
     Source.objects.filter(pk=source.pk).update(problem=problem[:500], checked_at=Now())
 
 
@@ -167,7 +179,8 @@ class ToolChoice:
 
 
 def apply_choices(source: Source, choices: Mapping[int, ToolChoice]) -> list[SourceTool]:
-    """Save choices, by row id, accept the chosen definitions that the admin saw, and return the changed rows.
+    """Save choices, by row id, accept the chosen definitions that the admin saw, and return the
+    changed rows.
 
     A tool whose definition has changed or disappeared since can only be deselected.
     """
@@ -187,7 +200,8 @@ def is_private_allowed(source: Source) -> bool:
 
 
 def allow_private(source: Source, *, by_superuser: bool = False) -> None:
-    """Allow private addresses for the source's hosts; tools that choose their own address still need approval.
+    """Allow private addresses for the source's hosts; tools that choose their own address still
+    need approval.
 
     Unless a superuser allows it, this covers only servers that the installation allows.
     """
@@ -218,7 +232,9 @@ def list_active_sources(organization_id: int | None = None) -> Iterable[Source]:
 
 
 def _filter_hosts(source: Source) -> QuerySet[AllowedHost]:
-    return AllowedHost.objects.filter(organization_id=source.organization_id, host__in=_list_hosts(source))
+    return AllowedHost.objects.filter(
+        organization_id=source.organization_id, host__in=_list_hosts(source)
+    )
 
 
 def _list_hosts(source: Source) -> frozenset[str]:
@@ -230,7 +246,9 @@ def _list_hosts(source: Source) -> frozenset[str]:
     return frozenset(hosts)
 
 
-def _select_tools(found: SourceDescription) -> tuple[dict[str, DescribedTool], tuple[tuple[str, str], ...]]:
+def _select_tools(
+    found: SourceDescription,
+) -> tuple[dict[str, DescribedTool], tuple[tuple[str, str], ...]]:
     """Return the tools that can be saved, by key, and the skipped ones with their reasons."""
     described: dict[str, DescribedTool] = {}
     skipped = list(found.skipped)
@@ -249,12 +267,20 @@ def _select_tools(found: SourceDescription) -> tuple[dict[str, DescribedTool], t
 def _lock_source(source: Source) -> Source:
     """Lock the source and return its current row, without its document."""
     rows = Source.objects.select_for_update(no_key=True).filter(pk=source.pk)
-    same = {"address": source.address, "command": source.command, "authentication": source.authentication}
+    same = {
+        "address": source.address,
+        "command": source.command,
+        "authentication": source.authentication,
+    }
     now = rows.filter(**same).defer("document").first()
-    if now is not None and (source.address or source.is_mcp or rows.filter(document=source.document).exists()):
+    if now is not None and (
+        source.address or source.is_mcp or rows.filter(document=source.document).exists()
+    ):
         return now
     raise ToolError(
-        ErrorCode.OPERATION_FAILED, "The source was changed during the refresh; refresh it again.", attempted=False
+        ErrorCode.OPERATION_FAILED,
+        "The source was changed during the refresh; refresh it again.",
+        attempted=False,
     )
 
 
@@ -273,7 +299,11 @@ def _build_row(source: Source, each: DescribedTool, name: str) -> SourceTool:
 
 def _is_outdated(row: SourceTool, each: DescribedTool) -> bool:
     is_other = row.hash != each.hash or row.inferred_level != each.inferred_level
-    return is_other or row.gone_at is not None or (row.title, row.tags) != (each.title[:200], list(each.tags))
+    return (
+        is_other
+        or row.gone_at is not None
+        or (row.title, row.tags) != (each.title[:200], list(each.tags))
+    )
 
 
 def _update_row(source: Source, row: SourceTool, each: DescribedTool) -> SourceTool:
@@ -288,14 +318,17 @@ def _update_row(source: Source, row: SourceTool, each: DescribedTool) -> SourceT
     if was_accepted and row.accepted_hash != each.hash:
         row.accepted_definition = row.definition
     if row.hash != each.hash or not source.is_mcp:
-        row.definition = dict(each.definition)  # else a server could change the rest by hiding the tool for a while
+        row.definition = dict(
+            each.definition
+        )  # else a server could change the rest by hiding the tool for a while
     row.title, row.tags = each.title[:200], list(each.tags)
     row.hash, row.inferred_level, row.gone_at = each.hash, each.inferred_level.value, None
     return row
 
 
 def _carry_over_level(row: SourceTool, inferred: Level) -> str:
-    """Return the admin's level under a new inferred level: a lowered one is reset, a raised one never falls."""
+    """Return the admin's level under a new inferred level: a lowered one is reset, a raised one
+    never falls."""
     before = Level(row.inferred_level)
     if not row.level or inferred is before:
         return row.level

@@ -1,4 +1,5 @@
-"""An organization's connected sources, whose tools are built from the database without contacting them."""
+"""An organization's connected sources, whose tools are built from the database without contacting
+them."""
 
 from __future__ import annotations
 
@@ -23,15 +24,19 @@ Credentials = Mapping[str, Mapping[str, str]]
 
 
 class ConnectedSource(LoadedSource):
-    """The chosen tools of a source that an organization connected. A tool that fails does not affect the others.
+    """The chosen tools of a source that an organization connected. A tool that fails does not
+    affect the others.
 
     Args:
-        rows: its tools, at least one. They are not kept after the start; another start reads them anew.
+        rows: its tools, at least one. They are not kept after the start; another start reads them
+            anew.
         credentials: the organization's own credentials, by service; its sources get no others.
         reach: the hosts that its admins allow.
     """
 
-    def __init__(self, rows: Sequence[SourceTool], credentials: Credentials, reach: NetworkAccess) -> None:
+    def __init__(
+        self, rows: Sequence[SourceTool], credentials: Credentials, reach: NetworkAccess
+    ) -> None:
         super().__init__(rows[0].source.name)
         self._id = rows[0].source_id
         self._rows = rows
@@ -39,7 +44,10 @@ class ConnectedSource(LoadedSource):
         self._reach = reach
 
     def _load_tools(self) -> Iterator[Tool]:
-        rows, self._rows = self._rows or _order(SourceTool.objects.filter(is_chosen=True, source=self._id)), ()
+        rows, self._rows = (
+            self._rows or _order(SourceTool.objects.filter(is_chosen=True, source=self._id)),
+            (),
+        )
         self.withheld = withheld = dict[str, str]()
         for row in rows:
             if why := _explain_withheld(row):
@@ -50,14 +58,19 @@ class ConnectedSource(LoadedSource):
             except ToolError as error:
                 withheld[row.tool] = f"{row.tool} cannot be used: {error.message}"
             except (KeyError, TypeError, ValueError):
-                logger.exception("organization %s: %s is left out", row.source.organization_id, row.tool)
+                logger.exception(
+                    "organization %s: %s is left out", row.source.organization_id, row.tool
+                )
                 withheld[row.tool] = f"{row.tool} cannot be used: see the log."
 
     def _build(self, row: SourceTool) -> Tool:
         if row.source.is_mcp:
             tool: ExternalTool = self._build_mcp_tool(row)
         else:
-            level, operation = Level(row.level) if row.level else None, openapi.ApiOperation.from_json(row.definition)
+            level, operation = (
+                Level(row.level) if row.level else None,
+                openapi.ApiOperation.from_json(row.definition),
+            )
             tool = _ConnectedOperation(operation, build_api_connection(row.source), level)
             tool.credentials = self._credentials
         tool.server_title = row.accepted_title
@@ -66,14 +79,19 @@ class ConnectedSource(LoadedSource):
 
     def _build_mcp_tool(self, row: SourceTool) -> mcp.McpTool:
         source = row.source
-        server = build_server(source, self._credentials.get(source.credentials_service, {}), self._reach)
-        tool = mcp.McpTool(mcp.Definition.from_json(row.definition), server, source.name, row.effective_level)
+        server = build_server(
+            source, self._credentials.get(source.credentials_service, {}), self._reach
+        )
+        tool = mcp.McpTool(
+            mcp.Definition.from_json(row.definition), server, source.name, row.effective_level
+        )
         tool.timeout_s, tool.account = float(source.timeout_s), identify_account(source)
         return tool
 
 
 class _ConnectedOperation(openapi.OpenAPITool):
-    """An operation signed with its organization's own credentials; a run's context also has the installation's."""
+    """An operation signed with its organization's own credentials; a run's context also has the
+    installation's."""
 
     credentials: Credentials
 
@@ -84,7 +102,8 @@ class _ConnectedOperation(openapi.OpenAPITool):
 def load_connected_sources(
     organization_id: int, credentials: Credentials, reach: NetworkAccess
 ) -> Iterator[ConnectedSource]:
-    """Load the organization's sources with every chosen tool in one query; see `ConnectedSource`."""
+    """Load the organization's sources with every chosen tool in one query; see
+    `ConnectedSource`."""
     chosen = SourceTool.objects.filter(is_chosen=True, source__organization_id=organization_id)
     for _, rows in groupby(_order(chosen), key=lambda row: row.source_id):
         yield ConnectedSource(list(rows), credentials, reach)

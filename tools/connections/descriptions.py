@@ -31,14 +31,15 @@ class FetchLimits:
 def fetch_description(
     source: Source, fields: Mapping[str, str], reach: NetworkAccess, limits: FetchLimits
 ) -> SourceDescription:
-    """Fetch the source's current description; an API without an address is read from its stored text.
+    """Fetch the source's current description; an API without an address is read from its stored
+    text.
 
     Args:
         fields: the credentials of the source's service.
 
     Raises:
-        ToolError: the source cannot be reached or its description cannot be read; the message is for the admin. After
-            TIMEOUT and LIMIT_EXCEEDED, higher limits may help.
+        ToolError: the source cannot be reached or its description cannot be read; the message is
+            for the admin. After TIMEOUT and LIMIT_EXCEEDED, higher limits may help.
     """
     if source.is_mcp:
         return _describe_mcp(source, build_server(source, fields, reach), fields, limits)
@@ -70,7 +71,9 @@ def _describe_mcp(
             for each in listing.tools
         ),
         skipped=tuple((each.name, each.reason) for each in listing.skipped),
-        note=" ".join([f"Its protocol version is {listing.protocol}.", *_describe_adapted(listing.adapted)]),
+        note=" ".join(
+            [f"Its protocol version is {listing.protocol}.", *_describe_adapted(listing.adapted)]
+        ),
     )
     return _hide_secrets(found, secrets, secrets - {fields.get("username", "")})
 
@@ -89,19 +92,25 @@ def _hide_secrets(
     """Hide the secrets in all texts.
 
     Args:
-        forbidden_in_names: the secrets that no name of a tool or param may contain; hiding them would rename the tool,
-            which could then not be called.
+        forbidden_in_names: the secrets that no name of a tool or param may contain; hiding them
+            would rename the tool, which could then not be called.
     """
 
     def clean(value: Any) -> Any:
         return hide_secrets_in_json(value, secrets)
 
     def has_secret_in_name(tool: DescribedTool) -> bool:
-        return any(secret in name for name in (tool.key, *_list_keys(tool.definition)) for secret in forbidden_in_names)
+        return any(
+            secret in name
+            for name in (tool.key, *_list_keys(tool.definition))
+            for secret in forbidden_in_names
+        )
 
     skipped = [(clean(where), clean(reason)) for where, reason in found.skipped]
     skipped += [
-        (clean(each.key), "its names contain our credentials") for each in found.tools if has_secret_in_name(each)
+        (clean(each.key), "its names contain our credentials")
+        for each in found.tools
+        if has_secret_in_name(each)
     ]
     return replace(
         found,
@@ -109,7 +118,11 @@ def _hide_secrets(
         version=clean(found.version),
         note=clean(found.note),
         tools=tuple(
-            replace(each, title=clean(each.title), definition={**clean(each.definition), "name": each.key})
+            replace(
+                each,
+                title=clean(each.title),
+                definition={**clean(each.definition), "name": each.key},
+            )
             for each in found.tools
             if not has_secret_in_name(each)
         ),
@@ -128,11 +141,15 @@ def _list_keys(value: Any) -> Iterator[str]:
         yield from _list_keys(child)
 
 
-def _describe_openapi(source: Source, reach: NetworkAccess, limits: FetchLimits) -> SourceDescription:
+def _describe_openapi(
+    source: Source, reach: NetworkAccess, limits: FetchLimits
+) -> SourceDescription:
     text = _fetch_document(source, reach, limits) if source.address else source.document
     if len(text) > limits.document_bytes:
         raise ToolError(
-            ErrorCode.LIMIT_EXCEEDED, f"The description is too long: {len(text):,} characters.", attempted=False
+            ErrorCode.LIMIT_EXCEEDED,
+            f"The description is too long: {len(text):,} characters.",
+            attempted=False,
         )
     try:
         provided = build_api_connection(source).authentication.body_names
@@ -193,7 +210,8 @@ def _fetch_document(source: Source, reach: NetworkAccess, limits: FetchLimits) -
     response = request("GET", source.address, reach=reach, limits=bounds)
     if response.status != 200:
         raise ToolError(
-            ErrorCode.OPERATION_FAILED, f"The address of the description returned status {response.status}."
+            ErrorCode.OPERATION_FAILED,
+            f"The address of the description returned status {response.status}.",
         )
     return response.text
 
@@ -211,14 +229,18 @@ def _find_server(source: Source, found: openapi.ApiDescription) -> str:
 
 
 def _is_trusted(source: Source, address: str) -> bool:
-    """Return True if operations may use the address unconfirmed: credentials go only to the origin an admin entered."""
+    """Return True if operations may use the address unconfirmed: credentials go only to the origin
+    an admin entered."""
     if source.authentication == AuthenticationMethod.NONE:
         return True
-    return bool(source.address and address) and get_origin(read_url(source.address)) == get_origin(read_url(address))
+    return bool(source.address and address) and get_origin(read_url(source.address)) == get_origin(
+        read_url(address)
+    )
 
 
 def _write_advice(source: Source, found: openapi.ApiDescription, proposed: str) -> str:
-    """Write the admin's next step before the operations can work; return an empty text if there is none."""
+    """Write the admin's next step before the operations can work; return an empty text if there is
+    none."""
     if not (source.base_url or proposed):
         return "It has no address for its operations. Enter it in the source's settings."
     if not (source.base_url or _is_trusted(source, proposed)):
@@ -231,5 +253,7 @@ def _write_advice(source: Source, found: openapi.ApiDescription, proposed: str) 
         "basic": "a user name and a password",
         "oauth2": "OAuth 2 client credentials from {token_url}",
     }
-    methods = [named[each.kind].format(**vars(each)) for each in found.schemes if each.kind in named]
+    methods = [
+        named[each.kind].format(**vars(each)) for each in found.schemes if each.kind in named
+    ]
     return f"It requires {', or '.join(methods)}. Set the authentication." if methods else ""

@@ -1,4 +1,5 @@
-"""Tool sources that an organization has connected, their tools, and the hosts that tools may reach."""
+"""Tool sources that an organization has connected, their tools, and the hosts that tools may
+reach."""
 
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
@@ -20,7 +21,8 @@ class SourceKind(models.TextChoices):
 
 
 class AuthenticationMethod(models.TextChoices):
-    """The authentication of a source's requests; the secrets are in the organization's credentials."""
+    """The authentication of a source's requests; the secrets are in the organization's
+    credentials."""
 
     NONE = "none", "None"
     API_KEY = "api_key", "API key"
@@ -43,25 +45,35 @@ class Source(models.Model):
 
     Attributes:
         name: the prefix of its tools' names, e.g. `crm` for `crm.listContacts`.
-        address: the URL of the description or the server; empty for a program or an uploaded description.
+        address: the URL of the description or the server; empty for a program or an uploaded
+            description.
         document: the text of an OpenAPI description as it was last read.
-        base_url: the base address of an API's operations, chosen by an admin; no description overrides it.
+        base_url: the base address of an API's operations, chosen by an admin; no description
+            overrides it.
         command: the program and its arguments.
         environment: the program's variables, {variable: field of the credentials}.
-        service: the name of the organization's credentials for its requests; empty for the source's own name.
+        service: the name of the organization's credentials for its requests; empty for the source's
+            own name.
         title, described_version: the title and version in the description.
         checked_at, problem: the time of the last check and the problem it found; empty if none.
         refreshed_at: when its description was last read.
-        due_at: when a worker should read the description, if the source is refreshed automatically or was never read.
-        told: the import log for an admin: what is new, what was left out and why, and what to do next.
+        due_at: when a worker should read the description, if the source is refreshed automatically
+            or was never read.
+        told: the import log for an admin: what is new, what was left out and why, and what to do
+            next.
     """
 
-    organization = models.ForeignKey("accounts.Organization", models.CASCADE, related_name="sources", db_index=False)
+    organization = models.ForeignKey(
+        "accounts.Organization", models.CASCADE, related_name="sources", db_index=False
+    )
     kind = models.CharField(max_length=10, choices=SourceKind)
     name = models.CharField(
         max_length=MAX_NAME_LENGTH,
         validators=[
-            RegexValidator(r"\A[a-z][a-z0-9_]*\Z", "Use lowercase letters, digits and _, starting with a letter.")
+            RegexValidator(
+                r"\A[a-z][a-z0-9_]*\Z",
+                "Use lowercase letters, digits and _, starting with a letter.",
+            )
         ],
     )
     address = models.CharField(max_length=1_000, blank=True, default="")
@@ -69,9 +81,13 @@ class Source(models.Model):
     base_url = models.CharField("address of operations", max_length=1_000, blank=True, default="")
     command = models.JSONField(default=list, blank=True)
     environment = models.JSONField(default=dict, blank=True)
-    authentication = models.CharField(max_length=7, choices=AuthenticationMethod, default=AuthenticationMethod.NONE)
+    authentication = models.CharField(
+        max_length=7, choices=AuthenticationMethod, default=AuthenticationMethod.NONE
+    )
     key_name = models.CharField(max_length=100, blank=True, default="")
-    key_place = models.CharField("key location", max_length=6, choices=KeyPlace, default=KeyPlace.HEADER)
+    key_place = models.CharField(
+        "key location", max_length=6, choices=KeyPlace, default=KeyPlace.HEADER
+    )
     token_url = models.CharField("token address", max_length=1_000, blank=True, default="")
     scopes = models.CharField(max_length=500, blank=True, default="")
     service = models.CharField(max_length=80, blank=True, default="")
@@ -95,11 +111,16 @@ class Source(models.Model):
         ordering = ("name",)
         constraints = (
             models.UniqueConstraint(fields=("organization", "name"), name="one_source_per_name"),
-            models.CheckConstraint(condition=Q(kind__in=SourceKind.values), name="source_kind_is_known"),
             models.CheckConstraint(
-                condition=Q(authentication__in=AuthenticationMethod.values), name="source_authentication_is_known"
+                condition=Q(kind__in=SourceKind.values), name="source_kind_is_known"
             ),
-            models.CheckConstraint(condition=Q(key_place__in=KeyPlace.values), name="source_key_place_is_known"),
+            models.CheckConstraint(
+                condition=Q(authentication__in=AuthenticationMethod.values),
+                name="source_authentication_is_known",
+            ),
+            models.CheckConstraint(
+                condition=Q(key_place__in=KeyPlace.values), name="source_key_place_is_known"
+            ),
         )
 
     def __str__(self) -> str:
@@ -111,7 +132,8 @@ class Source(models.Model):
 
     @property
     def lacks_base_url(self) -> bool:
-        """True for an API if neither its description nor an admin names the address of its operations."""
+        """True for an API if neither its description nor an admin names the address of its
+        operations."""
         return self.kind == SourceKind.OPENAPI and not self.base_url
 
     @property
@@ -122,17 +144,23 @@ class Source(models.Model):
 class SourceTool(models.Model):
     """One tool of a source, as described when the source was last read.
 
-    It can be granted and called while it is chosen, still described, and its definition is the accepted one.
+    It can be granted and called while it is chosen, still described, and its definition is the
+    accepted one.
 
     Attributes:
         key: the source's own name for it: `GET /pets/{id}`, or the name of an MCP tool.
-        tool: the name of the tool, e.g. `crm.listContacts`; it never changes, even if the source renames it.
+        tool: the name of the tool, e.g. `crm.listContacts`; it never changes, even if the source
+            renames it.
         definition: the definition that the tool is built from, as JSON.
-        title: the source's own words for it, as last described; no part of the definition, and never used as its name.
-        accepted_title: the title that an admin accepted, shown as the source's own words; another one waits.
+        title: the source's own words for it, as last described; no part of the definition, and
+            never used as its name.
+        accepted_title: the title that an admin accepted, shown as the source's own words; another
+            one waits.
         hash: the hash of the definition.
-        accepted_hash: the hash of the definition that an admin accepted; empty for none. Any other is quarantined.
-        accepted_definition: the last accepted definition, stored while the source describes another one; else empty.
+        accepted_hash: the hash of the definition that an admin accepted; empty for none. Any other
+            is quarantined.
+        accepted_definition: the last accepted definition, stored while the source describes another
+            one; else empty.
         inferred_level: the level that the description suggests.
         level: the level that an admin has set; empty for the inferred one.
         gone_at: when the source stopped describing it.
@@ -159,10 +187,12 @@ class SourceTool(models.Model):
             models.UniqueConstraint(fields=("source", "key"), name="one_tool_per_key"),
             models.UniqueConstraint(fields=("source", "tool"), name="one_key_per_tool"),
             models.CheckConstraint(
-                condition=Q(level__in=("", *(each.value for each in Level))), name="source_tool_level_is_known"
+                condition=Q(level__in=("", *(each.value for each in Level))),
+                name="source_tool_level_is_known",
             ),
             models.CheckConstraint(
-                condition=Q(inferred_level__in=[each.value for each in Level]), name="source_tool_inferred_is_known"
+                condition=Q(inferred_level__in=[each.value for each in Level]),
+                name="source_tool_inferred_is_known",
             ),
         )
 
@@ -179,7 +209,8 @@ class SourceTool(models.Model):
 
     @property
     def has_waiting_title(self) -> bool:
-        """True if the tool is offered, and its source has given it another title since an admin accepted one."""
+        """True if the tool is offered, and its source has given it another title since an admin
+        accepted one."""
         return self.state == "offered" and self.title != self.accepted_title
 
     @property
@@ -199,7 +230,8 @@ class AllowedHost(models.Model):
         host: in lower case, IDNA form, without a port.
         without_card: reading tools may reach the host without approval.
         may_be_private: the host may have a private address, such as this machine's own.
-        opened_by_superuser: a superuser set `may_be_private`; an admin's choice covers only ALLOWED_PRIVATE_HOSTS.
+        opened_by_superuser: a superuser set `may_be_private`; an admin's choice covers only
+            ALLOWED_PRIVATE_HOSTS.
     """
 
     organization = models.ForeignKey(
@@ -223,7 +255,9 @@ class AllowedHost(models.Model):
 
     class Meta:
         ordering = ("host",)
-        constraints = (models.UniqueConstraint(fields=("organization", "host"), name="one_row_per_host"),)
+        constraints = (
+            models.UniqueConstraint(fields=("organization", "host"), name="one_row_per_host"),
+        )
 
     def __str__(self) -> str:
         return self.host

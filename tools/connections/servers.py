@@ -36,7 +36,10 @@ def check_base_url(address: str) -> None:
     """
     read_url(address)
     if "?" in address or "#" in address:
-        raise ToolError(ErrorCode.INVALID_PARAMETER, "Remove everything from ? or # on: paths are appended to it.")
+        raise ToolError(
+            ErrorCode.INVALID_PARAMETER,
+            "Remove everything from ? or # on: paths are appended to it.",
+        )
 
 
 def required_fields(source: Source) -> tuple[str, ...]:
@@ -65,7 +68,8 @@ def build_api_connection(source: Source) -> openapi.ApiConnection:
 
 
 def identify_account(source: Source) -> tuple[str, ...]:
-    """Identify the account that calls an MCP server, without secrets: a new password does not change it."""
+    """Identify the account that calls an MCP server, without secrets: a new password does not
+    change it."""
     variables = (f"{name}={field}" for name, field in sorted(source.environment.items()))
     return source.credentials_service, source.authentication, source.key_name, *variables
 

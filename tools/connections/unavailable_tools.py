@@ -13,7 +13,8 @@ _REASONS = {
 
 
 def explain_unavailable(organization_id: int, names: Collection[str]) -> dict[str, str]:
-    """Return a reason, as part of a sentence, for each name that is a tool of the organization's sources.
+    """Return a reason, as part of a sentence, for each name that is a tool of the organization's
+    sources.
 
     Args:
         names: tools that the organization's toolbox lacks; without names, there is no query.
@@ -21,7 +22,9 @@ def explain_unavailable(organization_id: int, names: Collection[str]) -> dict[st
     if not names:
         return {}
     rows = SourceTool.objects.filter(source__organization_id=organization_id, tool__in=names)
-    found = rows.select_related("source").defer("definition", "accepted_definition", "source__document")
+    found = rows.select_related("source").defer(
+        "definition", "accepted_definition", "source__document"
+    )
     return {row.tool: _explain(row) for row in found}
 
 

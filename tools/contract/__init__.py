@@ -14,7 +14,13 @@ from tools.contract.context import Person, ToolContext
 from tools.contract.declarations import Example, InvalidTool, name_class
 from tools.contract.embedded_requests import find_embedded_requests
 from tools.contract.environment import SHORTEST_SECRET, Environment, collect_secrets
-from tools.contract.errors import INDEFINITE_CODES, REPEATABLE_CODES, ErrorCode, ToolError, format_error
+from tools.contract.errors import (
+    INDEFINITE_CODES,
+    REPEATABLE_CODES,
+    ErrorCode,
+    ToolError,
+    format_error,
+)
 from tools.contract.fence import Fence, check_fence, fencing
 from tools.contract.function import FunctionTool, tool
 from tools.contract.level import Level
@@ -33,7 +39,13 @@ from tools.contract.result import (
     list_result_parts,
     read_kept_files,
 )
-from tools.contract.services import KNOWN_SERVICES, GitHubAccount, GoogleSearchAccount, Services, SlackAccount
+from tools.contract.services import (
+    KNOWN_SERVICES,
+    GitHubAccount,
+    GoogleSearchAccount,
+    Services,
+    SlackAccount,
+)
 from tools.contract.suspension import Delegation, Question, Steps, Suspend
 from tools.contract.tool import Parameter, Tool
 

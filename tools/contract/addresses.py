@@ -1,7 +1,8 @@
 """Detection of hosts in a call's params, for tools that do not ship with Gadget.
 
-A tool may contact any host in its params and send data to it, so the search is strict: an address that could be read
-as two different hosts is returned as written, in quotes, and matches no list of allowed hosts.
+A tool may contact any host in its params and send data to it, so the search is strict: an address
+that could be read as two different hosts is returned as written, in quotes, and matches no list of
+allowed hosts.
 """
 
 import re
@@ -20,7 +21,18 @@ def _split_words(text: str) -> frozenset[str]:
 
 
 _FORMATS = frozenset(
-    {"uri", "url", "iri", "uri-reference", "iri-reference", "uri-template", "hostname", "idn-hostname", "ipv4", "ipv6"}
+    {
+        "uri",
+        "url",
+        "iri",
+        "uri-reference",
+        "iri-reference",
+        "uri-template",
+        "hostname",
+        "idn-hostname",
+        "ipv4",
+        "ipv6",
+    }
 )
 _NAMES = _split_words(
     "url uri iri href host hostname endpoint webhook callback domain fqdn website webpage server proxy nameserver ip "
@@ -33,7 +45,8 @@ _LOOSE_NAMES = _split_words(
     "target destination dest remote peer site page link source src origin redirect upstream feed gateway address "
     "addr where location mirror image repository repo query q"
 )
-"""In params with these names, any value that looks like a host counts as one, even with a rare ending."""
+"""In params with these names, any value that looks like a host counts as one, even with a rare
+ending."""
 _FILE_OR_FIELD_NAMES = _split_words(
     "path file filename filepath folder directory dir field column property sort order orderby select expand include "
     "fields columns properties"
@@ -49,8 +62,12 @@ _COMMON_DOMAINS = _split_words(
     "internal local lan home corp intranet test example invalid localhost onion zip mov"
 )
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_SCHEME = re.compile(r"(?:(?:https?|wss?|ftp):[/\\]*|(?<![a-z0-9+.-])[a-z0-9+.-]+:[/\\]{2,})([^\s/?#]*)", re.IGNORECASE)
-"""Some parsers need no slash after `https:`, and accept a backslash. The lookbehind keeps long words cheap."""
+_SCHEME = re.compile(
+    r"(?:(?:https?|wss?|ftp):[/\\]*|(?<![a-z0-9+.-])[a-z0-9+.-]+:[/\\]{2,})([^\s/?#]*)",
+    re.IGNORECASE,
+)
+"""Some parsers need no slash after `https:`, and accept a backslash. The lookbehind keeps long
+words cheap."""
 _INVISIBLE = re.compile(
     "[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
@@ -61,8 +78,13 @@ _PORT_OF_NAME = re.compile(r"((?=[^:]*[a-z])[a-z0-9_-]+):\d{1,5}(?P<rest>[/?#].*
 """A host of one word with a port, such as `intranet:8080/x`."""
 _PARTS = re.compile(r"[\s'\"<>()\[\],;=]+")
 _OVER_SSH = re.compile(r"[^\s@/:]+@([^\s@/:]+):")
-_BARE = re.compile(r"((?:[^\s./?#:@\\]+\.)+([^\W\d_]{2,63}|xn--[a-z0-9-]+)\.?)((?::\d+)?(?:[/?#].*)?)", re.IGNORECASE)
-_NUMERIC = re.compile(r"(\d{1,3}(?:\.\d{1,3}){3}|\[[0-9a-f:.]+\])(?::\d+)?(?:[/?#].*)?", re.IGNORECASE)
+_BARE = re.compile(
+    r"((?:[^\s./?#:@\\]+\.)+([^\W\d_]{2,63}|xn--[a-z0-9-]+)\.?)((?::\d+)?(?:[/?#].*)?)",
+    re.IGNORECASE,
+)
+_NUMERIC = re.compile(
+    r"(\d{1,3}(?:\.\d{1,3}){3}|\[[0-9a-f:.]+\])(?::\d+)?(?:[/?#].*)?", re.IGNORECASE
+)
 _HOST = re.compile(r"[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)*")
 _PORT = re.compile(r":\d{0,5}\Z")
 _RELATIVE = re.compile(r"[/?#](?![/\\])|\.{1,2}/")
@@ -75,7 +97,8 @@ _LONGEST_QUOTED = 80
 
 
 def is_address_name(name: str) -> bool:
-    """Return True if a param of this name holds an address: `url`, `callbackUrl`, `target_hosts`, not `url_id`."""
+    """Return True if a param of this name holds an address: `url`, `callbackUrl`, `target_hosts`,
+    not `url_id`."""
     words = [word.lower() for word in _WORD.findall(name)]
     while words and words[-1].isdigit():
         words.pop()
@@ -104,7 +127,9 @@ def find_address_params(schema: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(_list_address_params(schema, schema))
 
 
-def find_named_hosts(params: Mapping[str, Any], names: frozenset[str] = frozenset()) -> frozenset[str]:
+def find_named_hosts(
+    params: Mapping[str, Any], names: frozenset[str] = frozenset()
+) -> frozenset[str]:
     """Find every host in these params, in lower case and ASCII, or in quotes if it is ambiguous.
 
     Args:
@@ -116,7 +141,9 @@ def find_named_hosts(params: Mapping[str, Any], names: frozenset[str] = frozense
         value, name, is_named = waiting.pop()
         if isinstance(value, Mapping):
             for key, each in value.items():
-                found.update(_find_hosts(key, "", is_named=False) if "/" in key or "\\" in key else ())
+                found.update(
+                    _find_hosts(key, "", is_named=False) if "/" in key or "\\" in key else ()
+                )
                 waiting.append((each, key, is_named or key in names))
         elif isinstance(value, list):
             waiting += [(each, name, is_named) for each in value]
@@ -187,12 +214,17 @@ def _find_hosts(text: str, name: str, *, is_named: bool) -> Iterator[str]:
         if not found:
             found = list(_find_bare_host(plain, "" if is_named else name))
         if not found and is_named and plain and not _RELATIVE.match(plain):
-            found = [re.split("[/?#]", each, maxsplit=1)[0] or each for each in _SEPARATORS.split(plain) if each]
+            found = [
+                re.split("[/?#]", each, maxsplit=1)[0] or each
+                for each in _SEPARATORS.split(plain)
+                if each
+            ]
         yield from map(_normalize_host, found)
 
 
 def _decode_variants(text: str) -> Iterator[str]:
-    """Yield the text as other programs may read it: without ignored characters, and with its escapes decoded."""
+    """Yield the text as other programs may read it: without ignored characters, and with its
+    escapes decoded."""
     for _ in range(_DECODINGS):
         text = _CONTROLS.sub("", text if text.isascii() else _fold(text)).strip()
         yield text
@@ -219,14 +251,17 @@ def _find_bare_host(text: str, name: str) -> Iterator[str]:
         yield match[1]
     elif _is_ipv6(text):
         yield text
-    elif (match := _OVER_SSH.match(text)) or ((match := _BARE.fullmatch(text)) and _is_host(match, name)):
+    elif (match := _OVER_SSH.match(text)) or (
+        (match := _BARE.fullmatch(text)) and _is_host(match, name)
+    ):
         yield match[1]
     elif match := _PORT_OF_NAME.fullmatch(text):
         yield from [match[1]] if match["rest"] or _is_loose(name) or match[1] == "localhost" else []
 
 
 def _find_hosts_in_text(text: str) -> Iterator[str]:
-    """Find hosts without a scheme among other words, but only with a path or query, such as `evil.com/?x`."""
+    """Find hosts without a scheme among other words, but only with a path or query, such as
+    `evil.com/?x`."""
     parts = _PARTS.split(text)
     for part in parts if len(parts) > 1 else []:
         match = _BARE.fullmatch(part) if "." in part else None
@@ -235,7 +270,8 @@ def _find_hosts_in_text(text: str) -> Iterator[str]:
 
 
 def _is_host(match: re.Match[str], name: str) -> bool:
-    """Return True if `word.word` is probably a host rather than a person's name, a file or a field."""
+    """Return True if `word.word` is probably a host rather than a person's name, a file or a
+    field."""
     words = [word.lower() for word in _WORD.findall(name)] or [""]
     ending = match[2].lower()
     if _is_loose(name):

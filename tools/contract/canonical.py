@@ -7,9 +7,12 @@ from typing import Any
 
 from tools.contract.errors import ErrorCode, ToolError
 
-_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+_CANONICAL = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+)
 MAX_DEPTH = 100
-"""Levels of lists and objects in a value that is stored: code that walks through it level by level has a limit."""
+"""Levels of lists and objects in a value that is stored: code that walks through it level by level
+has a limit."""
 _ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 
@@ -26,7 +29,8 @@ def storable_json(value: Any) -> str:
     """Encode the value as canonical JSON that every database can store.
 
     Raises:
-        ValueError, TypeError: the value is not JSON, is nested too deeply, or a text in it cannot be stored.
+        ValueError, TypeError: the value is not JSON, is nested too deeply, or a text in it cannot
+            be stored.
         RecursionError: it is nested far too deeply.
     """
     text = canonical_json(value)
@@ -41,12 +45,18 @@ def _is_too_deep(value: Any) -> bool:
     level = [value] if isinstance(value, dict | list | tuple) else []
     for _ in range(MAX_DEPTH):
         inner = (each.values() if isinstance(each, dict) else each for each in level)
-        level = [child for children in inner for child in children if isinstance(child, dict | list | tuple)]
+        level = [
+            child
+            for children in inner
+            for child in children
+            if isinstance(child, dict | list | tuple)
+        ]
     return bool(level)
 
 
 def find_unstorable(json_text: str) -> str:
-    """Describe the first text that JSON allows but no database stores; return an empty string if there is none."""
+    """Describe the first text that JSON allows but no database stores; return an empty string if
+    there is none."""
     if "\\u0000" in json_text and _ESCAPED_NUL.search(json_text):
         return "a text contains a NUL character"
     if json_text.isascii():
@@ -63,7 +73,11 @@ def make_storable(value: Any) -> Any:
     if isinstance(value, str):
         if value.isascii() and "\0" not in value:
             return value
-        return value.replace("\0", "\ufffd").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return (
+            value.replace("\0", "\ufffd")
+            .encode("utf-16", "surrogatepass")
+            .decode("utf-16", "replace")
+        )
     if isinstance(value, list):
         return [make_storable(child) for child in value]
     if isinstance(value, dict):

@@ -1,4 +1,5 @@
-"""Hosts, email addresses, account numbers and recipients in a call's values, and hosts that pretend to be others."""
+"""Hosts, email addresses, account numbers and recipients in a call's values, and hosts that pretend
+to be others."""
 
 from __future__ import annotations
 
@@ -24,9 +25,61 @@ _URL = re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://([^\s/?#<>\"'\\]{1,300})", re.IGN
 _BARE_HOST = re.compile(r"(?<![\w@./-])(?:[\w-]{1,63}\.){1,10}([\w-]{2,63})(?![\w-])(?!\.\w)")
 _ENDINGS = frozenset(
     {
-        *("com", "net", "org", "edu", "gov", "mil", "int", "info", "biz", "io", "co", "dev", "app", "ai", "xyz", "top"),
-        *("online", "site", "shop", "store", "cloud", "tech", "club", "pro", "me", "tv", "cc", "ru", "cn", "uk", "de"),
-        *("fr", "nl", "es", "it", "pl", "eu", "us", "ca", "au", "jp", "kr", "br", "mx", "ch", "at", "be", "se", "no"),
+        *(
+            "com",
+            "net",
+            "org",
+            "edu",
+            "gov",
+            "mil",
+            "int",
+            "info",
+            "biz",
+            "io",
+            "co",
+            "dev",
+            "app",
+            "ai",
+            "xyz",
+            "top",
+        ),
+        *(
+            "online",
+            "site",
+            "shop",
+            "store",
+            "cloud",
+            "tech",
+            "club",
+            "pro",
+            "me",
+            "tv",
+            "cc",
+            "ru",
+            "cn",
+            "uk",
+            "de",
+        ),
+        *(
+            "fr",
+            "nl",
+            "es",
+            "it",
+            "pl",
+            "eu",
+            "us",
+            "ca",
+            "au",
+            "jp",
+            "kr",
+            "br",
+            "mx",
+            "ch",
+            "at",
+            "be",
+            "se",
+            "no",
+        ),
         *("dk", "fi", "cz", "ie", "pt", "gr", "tr", "ua", "example", "test"),
     }
 )
@@ -36,9 +89,13 @@ _WALLET = re.compile(r"\b(?:0x[0-9a-fA-F]{40}|bc1[0-9a-z]{25,60})\b")
 _WORDS = re.compile(r"[a-z]+")
 _HOST_FIELDS = frozenset({"host", "hostname", "domain", "website", "server", "site"})
 _ACCOUNT_FIELDS = frozenset({"account", "iban", "wallet", "routing", "bic", "swift", "sortcode"})
-_RECIPIENT_FIELDS = frozenset({"to", "cc", "bcc", "recipient", "recipients", "payee", "beneficiary", "attendees"})
+_RECIPIENT_FIELDS = frozenset(
+    {"to", "cc", "bcc", "recipient", "recipients", "payee", "beneficiary", "attendees"}
+)
 _HOST_VALUE = re.compile(r"(?:[\w-]{1,63}\.){1,10}[\w-]{2,63}")
-_ADDRESS_IN_NUMBERS = re.compile(r"(?:0x[0-9a-f]+|\d+)(?:\.(?:0x[0-9a-f]+|\d+)){0,3}", re.IGNORECASE)
+_ADDRESS_IN_NUMBERS = re.compile(
+    r"(?:0x[0-9a-f]+|\d+)(?:\.(?:0x[0-9a-f]+|\d+)){0,3}", re.IGNORECASE
+)
 _TWO_HOSTS = re.compile(r"(?:^|[.-])(?:com|org|net|gov|edu)[.-](?:[\w-]+\.)+[\w-]+$")
 _PLAIN_IPV4 = 4
 _DIGITS = re.compile(r"\d")
@@ -70,7 +127,8 @@ def list_contacts(values: Any) -> tuple[Contact, ...]:
 
 
 def walk_texts(value: Any, field: str = "") -> Iterator[tuple[str, str]]:
-    """Yield each text of a JSON value with the name of its field, and the names themselves with an empty one."""
+    """Yield each text of a JSON value with the name of its field, and the names themselves with an
+    empty one."""
     stack: list[tuple[str, Any]] = [(field, value)]
     while stack:
         field, value = stack.pop()
@@ -148,14 +206,18 @@ def find_false_addresses(text: str) -> Iterator[str]:
 
 def _is_plain_ipv4(host: str) -> bool:
     parts = host.split(".")
-    return len(parts) == _PLAIN_IPV4 and all(part.isdecimal() and str(int(part)) == part for part in parts)
+    return len(parts) == _PLAIN_IPV4 and all(
+        part.isdecimal() and str(int(part)) == part for part in parts
+    )
 
 
 def describe_likeness(value: str, other: str, *, is_number: bool = False) -> str:
-    """Describe how a value resembles another: `looks like`, `differs by one character from`; empty if it does not.
+    """Describe how a value resembles another: `looks like`, `differs by one character from`; empty
+    if it does not.
 
     Args:
-        is_number: a different digit means another value, not the next of a series such as mail1 and mail2.
+        is_number: a different digit means another value, not the next of a series such as mail1 and
+            mail2.
     """
     one, two = value.casefold(), other.casefold()
     if one == two or min(len(one), len(two)) < MIN_LENGTH_TO_COMPARE:
@@ -168,12 +230,18 @@ def describe_likeness(value: str, other: str, *, is_number: bool = False) -> str
 
 
 def _is_one_apart(one: str, two: str) -> bool:
-    """Return True if one insertion, deletion, replacement or swap of neighbors leads from one to the other."""
+    """Return True if one insertion, deletion, replacement or swap of neighbors leads from one to
+    the other."""
     short, long = sorted((one, two), key=len)
     if len(long) - len(short) > 1:
         return False
-    start = next((at for at, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
+    start = next(
+        (at for at, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short)
+    )
     if len(long) > len(short):
         return short[start:] == long[start + 1 :]
-    is_swapped = short[start : start + 2] == long[start : start + 2][::-1] and short[start + 2 :] == long[start + 2 :]
+    is_swapped = (
+        short[start : start + 2] == long[start : start + 2][::-1]
+        and short[start + 2 :] == long[start + 2 :]
+    )
     return short[start + 1 :] == long[start + 1 :] or is_swapped

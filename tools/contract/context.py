@@ -49,14 +49,16 @@ class ToolContext:
         call_id, idempotency_key: identify this call; every attempt at it has the same key.
         level: the call's level if an admin raised it; None means the tool's own.
         session: data shared by the calls of the run.
-        credentials: by service, e.g. credentials["github"]["token"]; their values are removed from all output. Those of
-            known services are also fields of `services`.
-        reach: the hosts that the call may contact; pass it to `tools.network`, the only way to the network.
+        credentials: by service, e.g. credentials["github"]["token"]; their values are removed from
+            all output. Those of known services are also fields of `services`.
+        reach: the hosts that the call may contact; pass it to `tools.network`, the only way to the
+            network.
         preview: the sealed effect that a person approved; None for a call without approval.
         progress: `progress(fraction, text)` reports progress, with a fraction from 0 to 1.
         earlier_result: returns the full result of an earlier call of the run, by its handle.
         call_tool: runs another tool whose verdict is auto, as a child call.
-        ask_model: sends a prompt to the employee's model and returns the answer; for the platform's own tools.
+        ask_model: sends a prompt to the employee's model and returns the answer; for the platform's
+            own tools.
     """
 
     organization_id: int
@@ -83,7 +85,8 @@ class ToolContext:
 
     @property
     def services(self) -> Services:
-        """The credentials of known services, e.g. `services.github.token`; empty if they are not set."""
+        """The credentials of known services, e.g. `services.github.token`; empty if they are not
+        set."""
         return Services(self.credentials)
 
     def with_progress(self, progress: Callable[[float, str], None]) -> Self:

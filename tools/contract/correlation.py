@@ -1,4 +1,5 @@
-"""The correlation id of the current work: from the request through the run to every request that leaves Gadget."""
+"""The correlation id of the current work: from the request through the run to every request that
+leaves Gadget."""
 
 import re
 import uuid
@@ -6,7 +7,8 @@ from contextvars import ContextVar
 
 CORRELATION_HEADER = "X-Request-ID"
 META_KEY = f"gadget/{CORRELATION_HEADER}"
-"""The id's key in the `_meta` of a call of an MCP server, because a local program gets no headers."""
+"""The id's key in the `_meta` of a call of an MCP server, because a local program gets no
+headers."""
 OWN_PREFIX = "run-"
 """The beginning of the ids of runs that no request has started; no request may bring one."""
 
@@ -15,7 +17,8 @@ _current: ContextVar[str] = ContextVar("correlation_id", default="")
 
 
 def get_correlation_id() -> str:
-    """Return the id of this thread's or task's work; empty if it works for no request and no run."""
+    """Return the id of this thread's or task's work; empty if it works for no request and no
+    run."""
     return _current.get()
 
 
@@ -37,5 +40,6 @@ def build_correlation_meta() -> dict[str, str]:
 
 
 def choose_correlation_id(sent: str) -> str:
-    """Return the id that a client sent, or a new one if that is missing, too long or not a plain word."""
+    """Return the id that a client sent, or a new one if that is missing, too long or not a plain
+    word."""
     return sent if _ACCEPTED.fullmatch(sent) else uuid.uuid4().hex

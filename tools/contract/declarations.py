@@ -1,7 +1,8 @@
-"""Rules for a tool's declarations and its methods' return values, generated from the annotations of the contract.
+"""Rules for a tool's declarations and its methods' return values, generated from the annotations of
+the contract.
 
-The author of a tool may give any attribute any value. Each is checked and converted once, when the tool is registered
-and whenever it changes later, so that pages and runs can rely on it.
+The author of a tool may give any attribute any value. Each is checked and converted once, when the
+tool is registered and whenever it changes later, so that pages and runs can rely on it.
 """
 
 import inspect
@@ -25,7 +26,8 @@ _CACHED_CLASSES = 2_000
 
 
 class InvalidTool(ValueError):
-    """A tool that cannot be used; the sentence names its class, the attribute, the value and an example."""
+    """A tool that cannot be used; the sentence names its class, the attribute, the value and an
+    example."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,9 @@ class ValueRule:
             return self.type.validate_python(value)
         except ValidationError as error:
             first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-            place = ".".join(str(part) for part in first["loc"] if not str(part).startswith("function-"))
+            place = ".".join(
+                str(part) for part in first["loc"] if not str(part).startswith("function-")
+            )
             said = (
                 first["msg"]
                 .removeprefix("Value error, ")
@@ -73,7 +77,8 @@ class Declarations:
     Attributes:
         attributes: set by a class or an instance.
         computed: properties.
-        returned: methods, with the rules of what they return; a value of a method that returns nothing is dropped.
+        returned: methods, with the rules of what they return; a value of a method that returns
+            nothing is dropped.
         methods: all methods, with the number of their arguments besides `self`.
     """
 
@@ -85,7 +90,9 @@ class Declarations:
 
 def read_declarations(cls: type) -> Declarations:
     """Read the declarations of the contract's classes that this class inherits from."""
-    return _read_contract(tuple(base for base in cls.__mro__ if base.__module__.startswith(_CONTRACT)))
+    return _read_contract(
+        tuple(base for base in cls.__mro__ if base.__module__.startswith(_CONTRACT))
+    )
 
 
 @lru_cache(maxsize=_CACHED_CLASSES)
@@ -95,7 +102,11 @@ def _read_contract(bases: tuple[type, ...]) -> Declarations:
         hints = get_type_hints(base, include_extras=True)
         own = {name for name in base.__annotations__ if not name.startswith("_")}
         attributes = {name: _build_rule(hints[name]) for name in hints if name in own}
-        computed, returned, methods = dict[str, ValueRule](), dict[str, ValueRule | None](), dict[str, int]()
+        computed, returned, methods = (
+            dict[str, ValueRule](),
+            dict[str, ValueRule | None](),
+            dict[str, int](),
+        )
         for name, member in vars(base).items():
             if name.startswith("_"):
                 continue
@@ -181,7 +192,8 @@ class Settlement:
 
 
 def settle_value(tool: Any, name: str, value: Any) -> Any:
-    """Return the new value of an attribute as it may be set; any value before the tool is registered.
+    """Return the new value of an attribute as it may be set; any value before the tool is
+    registered.
 
     Raises:
         InvalidTool: the tool is registered, and the value is wrong.
@@ -204,7 +216,9 @@ def _convert(where: str, name: str, value: Any, rule: ValueRule) -> Any:
         return rule.convert(value)
     except ValueError as error:
         example = f"; for example: {name} = {rule.example}" if rule.example else ""
-        raise InvalidTool(f"{where}: {name} is {describe_value(value)}. {error}{example}") from error
+        raise InvalidTool(
+            f"{where}: {name} is {describe_value(value)}. {error}{example}"
+        ) from error
 
 
 def _find_definer(cls: type, name: str) -> type:
@@ -212,7 +226,8 @@ def _find_definer(cls: type, name: str) -> type:
 
 
 def _is_computed(cls: type, name: str) -> bool:
-    """Return True if a property of the class, and not a plain value, stands behind this attribute."""
+    """Return True if a property of the class, and not a plain value, stands behind this
+    attribute."""
     return hasattr(vars(_find_definer(cls, name)).get(name), "__get__")
 
 
@@ -220,7 +235,11 @@ def _pin(tool: Any, values: Mapping[str, Any]) -> None:
     """Give these properties of the tool's class fixed values, for this tool."""
     if values:
         cls = type(tool)
-        names = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
+        names = {
+            "__module__": cls.__module__,
+            "__qualname__": cls.__qualname__,
+            "__doc__": cls.__doc__,
+        }
         metaclass: Any = type(cls)
         tool.__class__ = metaclass(cls.__name__, (cls,), {**names, **values})
 
@@ -260,5 +279,9 @@ def _takes(cls: type, name: str, arguments: int) -> bool:
 
 
 def _name_arguments(cls: type, name: str) -> list[str]:
-    original = next(vars(base)[name] for base in reversed(cls.__mro__) if inspect.isfunction(vars(base).get(name)))
+    original = next(
+        vars(base)[name]
+        for base in reversed(cls.__mro__)
+        if inspect.isfunction(vars(base).get(name))
+    )
     return list(inspect.signature(original).parameters)[1:]

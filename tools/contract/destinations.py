@@ -1,4 +1,5 @@
-"""Params that name a recipient, a destination or an amount. A wrong value there does the most harm."""
+"""Params that name a recipient, a destination or an amount. A wrong value there does the most
+harm."""
 
 import re
 from collections.abc import Iterable

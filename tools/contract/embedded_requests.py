@@ -1,4 +1,5 @@
-"""Detection of HTTP requests, RPC calls and GraphQL in a call's params, for tools that do not ship with Gadget.
+"""Detection of HTTP requests, RPC calls and GraphQL in a call's params, for tools that do not ship
+with Gadget.
 
 A batch endpoint performs the requests in its params, so its own method and grant do not limit it.
 """
@@ -11,23 +12,54 @@ from typing import Any
 from tools.contract.embedded_json import TOO_DEEP, parse_embedded_json
 
 HTTP_METHODS = frozenset(
-    {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "COPY", "MOVE", "MKCOL", "PURGE"}
+    {
+        "GET",
+        "HEAD",
+        "POST",
+        "PUT",
+        "PATCH",
+        "DELETE",
+        "OPTIONS",
+        "TRACE",
+        "CONNECT",
+        "COPY",
+        "MOVE",
+        "MKCOL",
+        "PURGE",
+    }
 )
 METHOD_NAMES = frozenset({"method", "httpmethod", "requestmethod", "httpverb", "verb"})
 """Names of fields that hold a method, normalized by `normalize_name`."""
 DESTINATION_NAMES = frozenset(
-    {"path", "url", "uri", "href", "endpoint", "relativeurl", "relativepath", "requesturl", "requesturi", "requestpath"}
+    {
+        "path",
+        "url",
+        "uri",
+        "href",
+        "endpoint",
+        "relativeurl",
+        "relativepath",
+        "requesturl",
+        "requesturi",
+        "requestpath",
+    }
     | {"resource", "resourcepath"}
 )
 """Names of fields that hold a request's destination, normalized; a plural `s` is allowed."""
-ACTIONS = frozenset({"index", "create", "insert", "update", "upsert", "replace", "patch", "put", "delete", "remove"})
-"""Names of fields that hold the action of a bulk request, followed by its item: `{"delete": {"_id": "7"}}`."""
+ACTIONS = frozenset(
+    {"index", "create", "insert", "update", "upsert", "replace", "patch", "put", "delete", "remove"}
+)
+"""Names of fields that hold the action of a bulk request, followed by its item: `{"delete": {"_id":
+"7"}}`."""
 _LONGEST_SHOWN = 200
 _LINE = re.compile(
-    rf"^[ \t]*({'|'.join(sorted(HTTP_METHODS))})[ \t]+(\S+)([ \t]+HTTP/[0-9.]+)?[ \t]*\r?$", re.MULTILINE
+    rf"^[ \t]*({'|'.join(sorted(HTTP_METHODS))})[ \t]+(\S+)([ \t]+HTTP/[0-9.]+)?[ \t]*\r?$",
+    re.MULTILINE,
 )
 _DESTINATION = re.compile(r"/|[a-z][a-z0-9+.-]*://", re.IGNORECASE)
-_GRAPHQL = re.compile(r"[\s,\ufeff]*(?:#[^\n]*\n[\s,]*)*(?:query|mutation|subscription|fragment)\b[^{}]*\{")
+_GRAPHQL = re.compile(
+    r"[\s,\ufeff]*(?:#[^\n]*\n[\s,]*)*(?:query|mutation|subscription|fragment)\b[^{}]*\{"
+)
 _DEFINITION = re.compile(r"\b(?:query|mutation|subscription|fragment)\b")
 _IGNORED = re.compile(r'#[^\n]*|"""(?:[^"]|"(?!""))*"""|"(?:[^"\\\n]|\\.)*"')
 _FIELD = re.compile(r"(?:\w+\s*:\s*)?(\w+)")
@@ -39,20 +71,27 @@ def normalize_name(name: str) -> str:
 
 
 def find_embedded_requests(params: Mapping[str, Any]) -> tuple[str, ...]:
-    """List the requests inside these params: `DELETE /pets/7`, `call pets.drop`, `GraphQL mutation: dropPet`.
+    """List the requests inside these params: `DELETE /pets/7`, `call pets.drop`, `GraphQL mutation:
+    dropPet`.
 
-    A request without a method is combined with every method that has no destination, because some APIs use such
-    methods as defaults.
+    A request without a method is combined with every method that has no destination, because some
+    APIs use such methods as defaults.
     """
     objects, lists, texts = _flatten(params)
-    lone_methods = [method for each in objects if (method := _find_method(each)) and not list(_find_destinations(each))]
+    lone_methods = [
+        method
+        for each in objects
+        if (method := _find_method(each)) and not list(_find_destinations(each))
+    ]
     found, without_method = list[str](), list[str]()
     for each in objects:
         own = _find_method(each)
         methods = [own] if own else sorted(set(lone_methods))
         destinations = list(_find_destinations(each))
         found += [f"{method} {destination}" for destination in destinations for method in methods]
-        without_method += [] if methods else [f"no method: {destination}" for destination in destinations]
+        without_method += (
+            [] if methods else [f"no method: {destination}" for destination in destinations]
+        )
         if "jsonrpc" in each and isinstance(each.get("method"), str):
             found.append(f"call {each['method']}")
     for items in lists:
@@ -64,14 +103,18 @@ def find_embedded_requests(params: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def describe_requests(requests: Iterable[str], most: int = 5) -> str:
-    """Describe the requests for a reason, e.g. `carries 2 other requests: DELETE /pets/7; GET /pets`."""
+    """Describe the requests for a reason, e.g. `carries 2 other requests: DELETE /pets/7; GET
+    /pets`."""
     every = list(requests)
     more = f"; and {len(every) - most:,} more" if len(every) > most else ""
     return f"carries {len(every):,} other request{'' if len(every) == 1 else 's'}: {'; '.join(every[:most])}{more}"
 
 
-def _flatten(params: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], list[list[Any]], list[str]]:
-    """Return all objects, lists and texts in order, without recursion, because params may be nested deeply."""
+def _flatten(
+    params: Mapping[str, Any],
+) -> tuple[list[Mapping[str, Any]], list[list[Any]], list[str]]:
+    """Return all objects, lists and texts in order, without recursion, because params may be nested
+    deeply."""
     objects: list[Mapping[str, Any]] = []
     lists: list[list[Any]] = []
     texts: list[str] = []
@@ -93,13 +136,18 @@ def _flatten(params: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], list[l
 
 def _find_method(node: Mapping[str, Any]) -> str:
     for name, value in node.items():
-        if isinstance(value, str) and normalize_name(name) in METHOD_NAMES and value.strip().upper() in HTTP_METHODS:
+        if (
+            isinstance(value, str)
+            and normalize_name(name) in METHOD_NAMES
+            and value.strip().upper() in HTTP_METHODS
+        ):
             return value.strip().upper()
     return ""
 
 
 def _find_actions(items: list[Any]) -> Iterator[str]:
-    """Yield `delete {"_id": "7"}` for each item of a list that holds one action and nothing else."""
+    """Yield `delete {"_id": "7"}` for each item of a list that holds one action and nothing
+    else."""
     for item in items:
         if isinstance(item, Mapping) and len(item) == 1:
             ((name, target),) = item.items()
@@ -139,7 +187,8 @@ def _find_graphql(text: str) -> Iterator[str]:
 
 
 def _read_top_fields(text: str, at: int) -> tuple[list[str], int]:
-    """Return the top-level field names after an opening brace, and the position after its closing brace."""
+    """Return the top-level field names after an opening brace, and the position after its closing
+    brace."""
     depth, fields = 1, []
     while at < len(text) and depth:
         if text[at] in "{(":

@@ -27,7 +27,8 @@ class Environment:
 
     @property
     def services(self) -> Services:
-        """The credentials of known services, e.g. `services.github.token`; empty if they are not set."""
+        """The credentials of known services, e.g. `services.github.token`; empty if they are not
+        set."""
         return Services(self.credentials)
 
     @property

@@ -44,7 +44,12 @@ class ErrorCode(StrEnum):
 
 
 INDEFINITE_CODES = frozenset(
-    {ErrorCode.TIMEOUT, ErrorCode.NETWORK_ERROR, ErrorCode.TOOL_EXECUTION_FAILED, ErrorCode.OUTCOME_UNKNOWN}
+    {
+        ErrorCode.TIMEOUT,
+        ErrorCode.NETWORK_ERROR,
+        ErrorCode.TOOL_EXECUTION_FAILED,
+        ErrorCode.OUTCOME_UNKNOWN,
+    }
 )
 """Codes after which the effect may or may not have happened, unless `attempted` is False."""
 
@@ -69,7 +74,8 @@ class ToolError(Exception):
     Args:
         code: one of `ErrorCode`.
         message: one sentence that quotes the value and says what is wrong.
-        parameter, expected, example, recovery_hint: lines of the formatted text; empty ones are left out.
+        parameter, expected, example, recovery_hint: lines of the formatted text; empty ones are
+            left out.
         attempted: False promises that the effect never began, so a failed write changed nothing.
         words: the other system's own words, unverified; `message` then ends with them.
 
@@ -111,11 +117,17 @@ def settle_error(error: ToolError) -> ToolError:
     code, attempted = getattr(error, "code", None), getattr(error, "attempted", None)
     parts = [getattr(error, name, None) for name in _PARTS]
     shown = [*parts, getattr(error, "message", None)]
-    if isinstance(code, ErrorCode) and isinstance(attempted, bool) and all(type(part) is str for part in shown):
+    if (
+        isinstance(code, ErrorCode)
+        and isinstance(attempted, bool)
+        and all(type(part) is str for part in shown)
+    ):
         return error
     known = code if isinstance(code, ErrorCode) else ErrorCode.TOOL_EXECUTION_FAILED
     fact, *details = map(_describe, parts)
-    return ToolError(known, fact, **dict(zip(_PARTS[1:], details, strict=True)), attempted=attempted is not False)
+    return ToolError(
+        known, fact, **dict(zip(_PARTS[1:], details, strict=True)), attempted=attempted is not False
+    )
 
 
 def _write(part: object) -> str:
@@ -133,7 +145,8 @@ def _describe(part: object) -> str:
 
 
 def format_error(error: ToolError) -> str:
-    """Format the error for the model: `TOOL ERROR: NOT_FOUND`, the message, and one line for each detail."""
+    """Format the error for the model: `TOOL ERROR: NOT_FOUND`, the message, and one line for each
+    detail."""
     code = ErrorCode.MISSING_PARAMETER if error.code is ErrorCode.MISSING_PARAM else error.code
     lines = [f"TOOL ERROR: {code}", error.message]
     details = {

@@ -1,4 +1,5 @@
-"""Excerpts of large results, short enough for a model: complete rows, complete lines, or characters."""
+"""Excerpts of large results, short enough for a model: complete rows, complete lines, or
+characters."""
 
 import re
 from collections.abc import Sequence
@@ -39,21 +40,26 @@ class Excerpt:
 def take_excerpt(result: ToolResult, start: int = 0, longest: int = MAX_CHARACTERS) -> Excerpt:
     """Cut an excerpt from the result's text for the model, starting at this piece.
 
-    A list, or the longest list in an object, is cut by rows, and Markdown by lines. If a single row or line is too
-    long, or a list makes up too little of the object, the text is cut by characters.
+    A list, or the longest list in an object, is cut by rows, and Markdown by lines. If a single row
+    or line is too long, or a list makes up too little of the object, the text is cut by characters.
     """
     text, room = result.for_model(), longest - _LAST_LINE
     if result.error is not None:
         return _cut_characters(text, start, room)
     if result.markdown:
-        return _cut_pieces(("lines", "\n"), text.split("\n"), start, room) or _cut_characters(text, start, room)
+        return _cut_pieces(("lines", "\n"), text.split("\n"), start, room) or _cut_characters(
+            text, start, room
+        )
     found = _find_rows(result.data, longest)
-    excerpt = found and _cut_pieces(("rows", ",\n"), [canonical_json(row) for row in found.rows], start, room)
+    excerpt = found and _cut_pieces(
+        ("rows", ",\n"), [canonical_json(row) for row in found.rows], start, room
+    )
     return excerpt or _cut_characters(text, start, room)
 
 
 def take_rows(result: ToolResult, excerpt: Excerpt) -> Any:
-    """Return the data of the result with the rows of this excerpt alone; None if it was not cut by rows."""
+    """Return the data of the result with the rows of this excerpt alone; None if it was not cut by
+    rows."""
     rows = slice(excerpt.start, excerpt.end)
     if excerpt.unit != "rows" or isinstance(result.data, list):
         return result.data[rows] if excerpt.unit == "rows" else None
@@ -61,7 +67,8 @@ def take_rows(result: ToolResult, excerpt: Excerpt) -> Any:
 
 
 def format_for_model(result: ToolResult, handle: str, next_step: str = _NEXT_STEP) -> str:
-    """Format the tool message; if the result is too long, it is shortened and its last line names the handle.
+    """Format the tool message; if the result is too long, it is shortened and its last line names
+    the handle.
 
     Args:
         next_step: the way to the rest; `{end}` is the first piece of it.
@@ -79,15 +86,19 @@ def format_for_model(result: ToolResult, handle: str, next_step: str = _NEXT_STE
 
 
 def describe_position(excerpt: Excerpt, next_step: str) -> str:
-    """Describe where an excerpt is in its result, and the way to the rest; `{end}` is the first piece of it."""
-    position = f"{excerpt.unit.capitalize()} {excerpt.start:,} to {excerpt.end:,} of {excerpt.total:,}"
+    """Describe where an excerpt is in its result, and the way to the rest; `{end}` is the first
+    piece of it."""
+    position = (
+        f"{excerpt.unit.capitalize()} {excerpt.start:,} to {excerpt.end:,} of {excerpt.total:,}"
+    )
     is_last = excerpt.end == excerpt.total
     return f"{position}; {'this is the end' if is_last else next_step.format(end=excerpt.end)}"
 
 
 @dataclass(frozen=True)
 class _RowList:
-    """The list that makes up most of a result; in an object, `key` is its name and `rest` all other keys as JSON."""
+    """The list that makes up most of a result; in an object, `key` is its name and `rest` all other
+    keys as JSON."""
 
     rows: list[Any]
     key: str = ""
@@ -120,8 +131,11 @@ def parse_handle(handle: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def _cut_pieces(kind: tuple[str, str], pieces: Sequence[str], start: int, longest: int) -> Excerpt | None:
-    """Join as many pieces of this unit as fit with their glue; return None if a single one is too long."""
+def _cut_pieces(
+    kind: tuple[str, str], pieces: Sequence[str], start: int, longest: int
+) -> Excerpt | None:
+    """Join as many pieces of this unit as fit with their glue; return None if a single one is too
+    long."""
     unit, glue = kind
     if max(map(len, pieces), default=0) > longest:
         return None

@@ -14,8 +14,8 @@ class Fence:
 
     Attributes:
         may_begin: returns False once another worker may have recorded that this call did nothing.
-        is_read: True for a call that only reads: each of its requests counts as its effect. Otherwise, only requests
-            that change something count.
+        is_read: True for a call that only reads: each of its requests counts as its effect.
+            Otherwise, only requests that change something count.
         has_begun: True once a counted request has passed.
     """
 
@@ -36,7 +36,8 @@ class Fence:
         """Check before the first byte of a request leaves.
 
         Raises:
-            ToolError: it is too late; `attempted` is False unless an earlier request of the call has passed.
+            ToolError: it is too late; `attempted` is False unless an earlier request of the call
+                has passed.
         """
         if is_read and not self.is_read:
             return
@@ -60,7 +61,8 @@ _FENCE: ContextVar[Fence | None] = ContextVar("fence", default=None)
 
 @contextmanager
 def fencing(fence: Fence | None) -> Iterator[None]:
-    """Check the fence before every request in the block; with None, the fence of the outer block stays."""
+    """Check the fence before every request in the block; with None, the fence of the outer block
+    stays."""
     if fence is None:
         yield
         return

@@ -13,7 +13,9 @@ from tools.contract.context import ToolContext
 from tools.contract.level import Level
 from tools.contract.tool import Tool
 
-_SECTION = re.compile(r"(?:Args|Arguments|Parameters|Returns|Raises|Yields|Example|Examples|Note|Notes):\s*")
+_SECTION = re.compile(
+    r"(?:Args|Arguments|Parameters|Returns|Raises|Yields|Example|Examples|Note|Notes):\s*"
+)
 _ARGUMENT = re.compile(r"(\w+)(?:\s*\([^)]*\))?\s*:\s*(.*)")
 
 
@@ -22,12 +24,16 @@ class FunctionTool(Tool):
 
     def __init__(self, function: Callable[..., Any], **attributes: Any) -> None:
         self.function = function
-        self.name = attributes.pop("name", "") or _derive_category(function) + _convert_to_camel_case(function.__name__)
+        self.name = attributes.pop("name", "") or _derive_category(
+            function
+        ) + _convert_to_camel_case(function.__name__)
         text, descriptions = _read_docstring(function)
         self.description = attributes.pop("description", "") or text
         for key, value in attributes.items():
             if not hasattr(type(self), key):
-                raise TypeError(f"@tool({key}=…) of {function.__qualname__}: a tool has no attribute {key!r}")
+                raise TypeError(
+                    f"@tool({key}=…) of {function.__qualname__}: a tool has no attribute {key!r}"
+                )
             setattr(self, key, value)
         self._context_name, self.Params = _read_signature(function, descriptions)
 
@@ -45,15 +51,19 @@ class FunctionTool(Tool):
         return self.function(**values)
 
 
-def tool(name: str = "", *, level: Level = Level.DESTRUCTIVE, **attributes: Any) -> Callable[..., FunctionTool]:
+def tool(
+    name: str = "", *, level: Level = Level.DESTRUCTIVE, **attributes: Any
+) -> Callable[..., FunctionTool]:
     """Build a tool from a typed function, `def` or `async def`; a missing level means destructive.
 
-    Each parameter becomes a param of the tool, except one annotated `ToolContext`, which receives the context. The
-    tool's description is the docstring without its sections. A param's description is its line under `Args:`, or its
-    `Annotated[…, Field(description=…)]`. The function returns a `ToolResult` or a text.
+    Each parameter becomes a param of the tool, except one annotated `ToolContext`, which receives
+    the context. The tool's description is the docstring without its sections. A param's description
+    is its line under `Args:`, or its `Annotated[…, Field(description=…)]`. The function returns a
+    `ToolResult` or a text.
 
     Args:
-        name: `category.toolName`; by default the module's last name and the function's name in camelCase.
+        name: `category.toolName`; by default the module's last name and the function's name in
+            camelCase.
         attributes: any other attribute of `Tool`, e.g. `description`, `version`, `transactional`.
 
     Raises:
@@ -62,8 +72,11 @@ def tool(name: str = "", *, level: Level = Level.DESTRUCTIVE, **attributes: Any)
     return lambda function: FunctionTool(function, name=name, level=level, **attributes)
 
 
-def _read_signature(function: Callable[..., Any], descriptions: dict[str, str]) -> tuple[str, type[BaseModel]]:
-    """Return the name of the parameter for the context, or "", and a model of all other parameters."""
+def _read_signature(
+    function: Callable[..., Any], descriptions: dict[str, str]
+) -> tuple[str, type[BaseModel]]:
+    """Return the name of the parameter for the context, or "", and a model of all other
+    parameters."""
     hints = get_type_hints(function, include_extras=True)
     context_name = ""
     fields: dict[str, Any] = {}
@@ -75,7 +88,10 @@ def _read_signature(function: Callable[..., Any], descriptions: dict[str, str]) 
         if hints[name] is ToolContext:
             context_name = name
         else:
-            fields[name] = (hints[name], _build_field(parameter, hints[name], descriptions.get(name, "")))
+            fields[name] = (
+                hints[name],
+                _build_field(parameter, hints[name], descriptions.get(name, "")),
+            )
     return context_name, create_model(_convert_to_camel_case(function.__name__), **fields)
 
 
@@ -83,11 +99,14 @@ def _build_field(parameter: inspect.Parameter, hint: Any, description: str) -> A
     default = ... if parameter.default is parameter.empty else parameter.default
     annotations = getattr(hint, "__metadata__", ())
     has_description = any(isinstance(part, FieldInfo) and part.description for part in annotations)
-    return default if has_description or not description else Field(default, description=description)
+    return (
+        default if has_description or not description else Field(default, description=description)
+    )
 
 
 def _read_docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
-    """Return the text before the docstring's first section, and the description of each parameter."""
+    """Return the text before the docstring's first section, and the description of each
+    parameter."""
     lines = (inspect.getdoc(function) or "").splitlines()
     starts = [index for index, line in enumerate(lines) if _SECTION.fullmatch(line)]
     text = "\n".join(lines[: starts[0]] if starts else lines).strip()

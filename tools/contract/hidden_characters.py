@@ -6,7 +6,8 @@ import re
 import unicodedata
 from functools import lru_cache
 
-# Invisible characters that Unicode classes as letters or symbols: fillers, the empty Braille cell, joiners.
+# Invisible characters that Unicode classes as letters or symbols: fillers, the empty Braille cell,
+# joiners.
 BLANKS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
 SELECTORS = "\ufe0e\ufe0f"
 # Unicode's `Emoji`, without the digits.
@@ -15,13 +16,16 @@ EMOJI = (
     "✒✔✖✝✡✨✳✴❄❇❌❎❓-❕❗❣❤\u2795-➗➡➰➿⤴⤵⬅-⬇⬛⬜⭐⭕〰〽㊗㊙🀄🃏🅰🅱🅾🅿🆎🆑-🆚🇦-🇿🈁🈂🈚🈯🈲-🈺🉐🉑🌀-🌡🌤-🎓🎖🎗🎙-🎛🎞-🏰🏳-🏵🏷-📽📿-🔽🕉-🕎🕐-🕧🕯🕰🕳-🕺🖇🖊-🖍🖐🖕🖖"
     "🖤🖥🖨🖱🖲🖼🗂-🗄🗑-🗓🗜-🗞🗡🗣🗨🗯🗳🗺-🙏🚀-🛅🛋-🛒🛕-\U0001f6d8\U0001f6dc-🛥🛩🛫🛬🛰🛳-🛼🟠-🟫🟰🤌-🤺🤼-🥅🥇-🧿🩰-\U0001faff"
 )
-# A variation selector is legitimate after an emoji and in a keycap. Anywhere else it counts as hidden.
+# A variation selector is legitimate after an emoji and in a keycap. Anywhere else it counts as
+# hidden.
 HIDDEN_SELECTOR = re.compile(f"[{SELECTORS}](?<![{EMOJI}].)(?<![0-9#*]\ufe0f(?=\u20e3))")
 # A joiner is legitimate between two emoji, such as those of a family.
 JOINER = "\u200d"
 HIDDEN_JOINER = re.compile(f"{JOINER}(?<![{EMOJI}{SELECTORS}🏻-🏿].)|{JOINER}(?![{EMOJI}])")
 HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-ODD_SPACES = frozenset("\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f")
+ODD_SPACES = frozenset(
+    "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f"
+)
 """Spaces that look like an ordinary one, or like none."""
 BLANK_LINES = re.compile(r"\n(?:[ \t]*\n){3,}")
 MANY_SPACES = re.compile(r"[ \t]{20,}")
@@ -35,7 +39,8 @@ MARKS_ON_ONE_LETTER = re.compile(
 
 @lru_cache(maxsize=4096)
 def is_hidden(char: str, keep: str = "\n\t") -> bool:
-    """Return True if the character is hidden wherever it stands; a variation selector may be legitimate.
+    """Return True if the character is hidden wherever it stands; a variation selector may be
+    legitimate.
 
     Args:
         keep: control characters that the page shows, such as line breaks in a box.
@@ -49,7 +54,8 @@ def is_hidden(char: str, keep: str = "\n\t") -> bool:
 
 
 def find_hidden_characters(text: str, keep: str = "\n\t") -> frozenset[str]:
-    """Return the hidden characters of the text, without odd spaces and without the joiners of emoji."""
+    """Return the hidden characters of the text, without odd spaces and without the joiners of
+    emoji."""
     if text.isascii() and text.isprintable():
         return frozenset()
     found = {char for char in set(text) if is_hidden(char, keep)}

@@ -1,6 +1,7 @@
 """Look-alike letters: words that mix alphabets, and names that look the same.
 
-The table is a compact form of Unicode's confusables (UTS 39), for letters that look like ASCII in common fonts.
+The table is a compact form of Unicode's confusables (UTS 39), for letters that look like ASCII in
+common fonts.
 """
 
 # ruff: noqa: RUF001 - the table consists of these letters
@@ -21,7 +22,8 @@ LOOK_ALIKES = dict(zip(_TWINS[::2], _TWINS[1::2], strict=True))
 """Maps a letter to the ASCII letter that it looks like."""
 
 WEAK = frozenset("вгкмнтνιυ")
-"""Lower-case letters that look like small capitals; on their own, they do not make a foreign word suspicious."""
+"""Lower-case letters that look like small capitals; on their own, they do not make a foreign word
+suspicious."""
 WORD = re.compile(r"[^\W\d_](?:[^\W\d_]|[\u0300-\u036f])*")
 LATIN, GREEK, STYLED = "LATIN", "GREEK", "STYLED"
 NEUTRAL = frozenset(
@@ -60,7 +62,8 @@ class OddWord:
 
 @lru_cache(maxsize=4096)
 def name_alphabet(char: str) -> str:
-    """Name the alphabet: `LATIN`, `CYRILLIC`; `STYLED` for other forms of ASCII letters, empty for none."""
+    """Name the alphabet: `LATIN`, `CYRILLIC`; `STYLED` for other forms of ASCII letters, empty for
+    none."""
     first = unicodedata.name(char, "UNKNOWN").partition(" ")[0]
     if first in NEUTRAL or not char.isalpha():
         return ""
@@ -74,7 +77,12 @@ def find_odd_words(text: str) -> list[OddWord]:
         return []
     words = [(found.start(), found.end(), found.group()) for found in WORD.finditer(text)]
     is_among_latin = any(LATIN in _list_alphabets(word) for _, _, word in words)
-    plain_scripts = {name for _, _, word in words if not _passes_for_latin(word) for name in _list_alphabets(word)}
+    plain_scripts = {
+        name
+        for _, _, word in words
+        if not _passes_for_latin(word)
+        for name in _list_alphabets(word)
+    }
     found = []
     for start, end, word in words:
         if word.isascii():
@@ -83,7 +91,9 @@ def find_odd_words(text: str) -> list[OddWord]:
         if len(alphabets) > 1:
             letters = _find_odd_letters(word, alphabets)
         else:
-            is_disguised = is_among_latin and _passes_for_latin(word) and not alphabets & plain_scripts
+            is_disguised = (
+                is_among_latin and _passes_for_latin(word) and not alphabets & plain_scripts
+            )
             letters = frozenset(word) if is_disguised else frozenset()
         if letters:
             found.append(OddWord(start, end, letters, name_alphabet(min(letters)).capitalize()))
@@ -94,26 +104,38 @@ def find_odd_words(text: str) -> list[OddWord]:
 def reduce_to_look(text: str) -> str:
     """Reduce a name to its look; names that readers can confuse have equal looks."""
     plain = unicodedata.normalize("NFKD", text)
-    visible = "".join(LOOK_ALIKES.get(char, char) for char in plain if unicodedata.category(char) != "Cf")
-    return " ".join(visible.translate(ALIKE_IN_NAMES).casefold().replace("rn", "m").replace("vv", "w").split())
+    visible = "".join(
+        LOOK_ALIKES.get(char, char) for char in plain if unicodedata.category(char) != "Cf"
+    )
+    return " ".join(
+        visible.translate(ALIKE_IN_NAMES).casefold().replace("rn", "m").replace("vv", "w").split()
+    )
 
 
 @lru_cache(maxsize=4096)
 def reduce_to_joined_look(text: str) -> str:
-    """Reduce a name to its look without spaces and punctuation: equal for `Acme Corp.`, `AcmeCorp` and `Acme-Corp`.
+    """Reduce a name to its look without spaces and punctuation: equal for `Acme Corp.`, `AcmeCorp`
+    and `Acme-Corp`.
 
     Separators stay between two digits, and in a name that would otherwise become too short.
     """
     plain = unicodedata.normalize("NFKD", text)
-    words = "".join(" " if unicodedata.category(char)[0] in "PZ" else char for char in plain).split()
-    gaps = [" " if one[-1].isdigit() and other[0].isdigit() else "" for one, other in pairwise(words)]
-    joined = "".join(reduce_to_look(word) + gap for word, gap in zip(words, [*gaps, ""], strict=False))
+    words = "".join(
+        " " if unicodedata.category(char)[0] in "PZ" else char for char in plain
+    ).split()
+    gaps = [
+        " " if one[-1].isdigit() and other[0].isdigit() else "" for one, other in pairwise(words)
+    ]
+    joined = "".join(
+        reduce_to_look(word) + gap for word, gap in zip(words, [*gaps, ""], strict=False)
+    )
     return joined if len(joined) >= SHORTEST_JOINED else reduce_to_look(text)
 
 
 @lru_cache(maxsize=4096)
 def compute_look(name: str) -> str:
-    """Compute the look of a name as it is stored; names that readers can confuse have equal looks."""
+    """Compute the look of a name as it is stored; names that readers can confuse have equal
+    looks."""
     return reduce_to_joined_look(name)[:LONGEST_LOOK]
 
 
@@ -136,5 +158,9 @@ def _find_odd_letters(word: str, alphabets: frozenset[str]) -> frozenset[str]:
     main = max(alphabets, key=lambda name: (counts[name], name == LATIN))
     odd = frozenset(char for char in word if name_alphabet(char) not in ("", main))
     if alphabets == {LATIN, GREEK} and main == LATIN:
-        return frozenset(odd & LOOK_ALIKES.keys()) if len(word) >= SHORTEST_MIX_WITH_GREEK else frozenset()
+        return (
+            frozenset(odd & LOOK_ALIKES.keys())
+            if len(word) >= SHORTEST_MIX_WITH_GREEK
+            else frozenset()
+        )
     return odd

@@ -59,13 +59,14 @@ class PrivateHosts:
 class NetworkAccess:
     """The hosts that a call may contact, by name or IP address.
 
-    They have the form that `tools.network.parse_host` returns: lower case, ASCII, IPv6 without brackets. Link-local,
-    metadata, translated and documentation addresses are always forbidden.
+    They have the form that `tools.network.parse_host` returns: lower case, ASCII, IPv6 without
+    brackets. Link-local, metadata, translated and documentation addresses are always forbidden.
 
     Attributes:
         allowed: hosts that need no approval and may be the target of a redirect.
         private: hosts that a superuser allows at private and loopback addresses.
-        requested: hosts that an admin wants to allow at such addresses; they also need an entry in `installation`.
+        requested: hosts that an admin wants to allow at such addresses; they also need an entry in
+            `installation`.
         installation: servers at private addresses that the owner of the installation allows.
     """
 

@@ -24,7 +24,8 @@ def check_model(model: type[BaseModel], raw: dict[str, Any], tool_name: str = ""
     The error uses the field's description as the expected value and the first of its `examples`.
 
     Raises:
-        ToolError: MISSING_PARAM or INVALID_PARAMETER, naming the first invalid parameter and the expected value.
+        ToolError: MISSING_PARAM or INVALID_PARAMETER, naming the first invalid parameter and the
+            expected value.
     """
     _refuse_unknown(model, raw)
     _encode(raw)
@@ -35,7 +36,8 @@ def check_model(model: type[BaseModel], raw: dict[str, Any], tool_name: str = ""
 
 
 def canonical_params(checked: BaseModel) -> dict[str, Any]:
-    """Return the params as plain JSON under the schema's names; loading them again gives the same params.
+    """Return the params as plain JSON under the schema's names; loading them again gives the same
+    params.
 
     Raises:
         ToolError: INVALID_PARAMETER for a value that has no JSON form, such as an infinite number.
@@ -48,10 +50,14 @@ def canonical_params(checked: BaseModel) -> dict[str, Any]:
         reloaded = model.model_validate(params).model_dump(mode="json", by_alias=True)
     except ValidationError as error:
         raise ToolError(
-            ErrorCode.INVALID_PARAMETER, f"The params have no JSON form: {params!r}.", attempted=False
+            ErrorCode.INVALID_PARAMETER,
+            f"The params have no JSON form: {params!r}.",
+            attempted=False,
         ) from error
     if reloaded != params:
-        raise ValueError(f"{model.__qualname__}: the executed params would differ from the approved ones: {params!r}")
+        raise ValueError(
+            f"{model.__qualname__}: the executed params would differ from the approved ones: {params!r}"
+        )
     return params
 
 
@@ -62,7 +68,8 @@ def validate_params(validator: Any, raw: Mapping[str, Any]) -> dict[str, Any]:
         validator: from `build_validator`.
 
     Raises:
-        ToolError: MISSING_PARAM or INVALID_PARAMETER, with the first faulty parameter and the expected value.
+        ToolError: MISSING_PARAM or INVALID_PARAMETER, with the first faulty parameter and the
+            expected value.
     """
     params: dict[str, Any] = json.loads(_encode(raw))
     try:
@@ -70,8 +77,12 @@ def validate_params(validator: Any, raw: Mapping[str, Any]) -> dict[str, Any]:
     except UncheckableError as error:
         message = f"The params cannot be checked: {error}."
         hint = "Send fewer values, nested less deeply."
-        raise ToolError(ErrorCode.INVALID_PARAMETER, message, recovery_hint=hint, attempted=False) from None
-    if faults := sorted(found, key=lambda fault: (fault.validator != "required", locate_fault(fault))):
+        raise ToolError(
+            ErrorCode.INVALID_PARAMETER, message, recovery_hint=hint, attempted=False
+        ) from None
+    if faults := sorted(
+        found, key=lambda fault: (fault.validator != "required", locate_fault(fault))
+    ):
         raise _explain_fault(faults[0], validator.schema)
     return params
 
@@ -119,10 +130,16 @@ def _explain_fault(fault: Any, schema: Mapping[str, Any]) -> ToolError:
         known = sorted(here.get("properties", {}))
         name = next(name for name in sorted(fault.instance) if name not in known)
         return _build_unknown(".".join(filter(None, [place, name])), known)
-    outer = schema.get("properties", {}).get(str(fault.absolute_path[0]), {}) if fault.absolute_path else {}
+    outer = (
+        schema.get("properties", {}).get(str(fault.absolute_path[0]), {})
+        if fault.absolute_path
+        else {}
+    )
     part = here if isinstance(here, Mapping) and here.get("description") else outer
     return _build_invalid(
-        place or "params", (describe_fault(fault), fault.instance), str(part.get("description") or "")
+        place or "params",
+        (describe_fault(fault), fault.instance),
+        str(part.get("description") or ""),
     )
 
 
@@ -138,7 +155,9 @@ def _build_missing(name: str, description: str, example: str = "") -> ToolError:
     )
 
 
-def _build_invalid(name: str, fault: tuple[str, Any], description: str, example: str = "") -> ToolError:
+def _build_invalid(
+    name: str, fault: tuple[str, Any], description: str, example: str = ""
+) -> ToolError:
     """Build the error; `fault` is the problem with the given value."""
     return ToolError(
         ErrorCode.INVALID_PARAMETER,
@@ -162,7 +181,9 @@ def _build_unknown(name: str, known: list[str]) -> ToolError:
     )
 
 
-def _locate(model: type[BaseModel], place: tuple[int | str, ...]) -> tuple[list[str], FieldInfo | None]:
+def _locate(
+    model: type[BaseModel], place: tuple[int | str, ...]
+) -> tuple[list[str], FieldInfo | None]:
     """Return the path of a fault in the caller's terms, and the innermost field on it.
 
     Pydantic's own path also has the names of the forms that it tried, which are no params.
@@ -170,12 +191,16 @@ def _locate(model: type[BaseModel], place: tuple[int | str, ...]) -> tuple[list[
     path, field = list[str](), None
     models, has_keys = [model], False
     for part in place:
-        found = next((each for each in (_find_field(inside, str(part)) for inside in models) if each), None)
+        found = next(
+            (each for each in (_find_field(inside, str(part)) for inside in models) if each), None
+        )
         if isinstance(part, str) and found is not None:
             field = found
             path.append(part)
             models, has_keys = _list_models(found.annotation), _holds_mapping(found.annotation)
-        elif isinstance(part, int) or (has_keys and part not in {inside.__name__ for inside in models}):
+        elif isinstance(part, int) or (
+            has_keys and part not in {inside.__name__ for inside in models}
+        ):
             path.append(str(part))
     return path, field
 
@@ -193,7 +218,9 @@ def _holds_mapping(annotation: Any) -> bool:
 
 
 def _find_field(model: type[BaseModel], name: str) -> FieldInfo | None:
-    return next((field for key, field in model.model_fields.items() if name in (key, field.alias)), None)
+    return next(
+        (field for key, field in model.model_fields.items() if name in (key, field.alias)), None
+    )
 
 
 def _format_example(tool_name: str, name: str, field: FieldInfo) -> str:

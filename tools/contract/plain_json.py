@@ -42,8 +42,9 @@ class PlainJson:
 def to_plain_json(value: Any, place: str = "data") -> PlainJson:
     """Write the value as plain JSON that every database can store.
 
-    Dates, Decimals, UUIDs, paths and enumerations become text or numbers, models and dataclasses objects, NaN null. A
-    set is sorted, so that equal sets look equal. A part without a JSON form becomes a text that says so.
+    Dates, Decimals, UUIDs, paths and enumerations become text or numbers, models and dataclasses
+    objects, NaN null. A set is sorted, so that equal sets look equal. A part without a JSON form
+    becomes a text that says so.
 
     Args:
         place: the name of the value in the description of a fault.
@@ -74,7 +75,8 @@ def write_plain_json(value: Any) -> Any:
 
 
 def write_text(value: Any) -> Any:
-    """Return a number, date, UUID or the like as text, and None as an empty one; anything else unchanged."""
+    """Return a number, date, UUID or the like as text, and None as an empty one; anything else
+    unchanged."""
     if value is None:
         return ""
     if isinstance(value, str):
@@ -82,11 +84,16 @@ def write_text(value: Any) -> Any:
     if isinstance(value, bool | list | tuple | dict | set | frozenset | bytes | bytearray | type):
         return value
     plain = to_plain_json(value)
-    return str(plain.value) if not plain.fault and isinstance(plain.value, str | int | float) else value
+    return (
+        str(plain.value)
+        if not plain.fault and isinstance(plain.value, str | int | float)
+        else value
+    )
 
 
 def describe_value(value: object) -> str:
-    """Describe a wrong value on one line: plain values unchanged, any other by its type, which may contain keys."""
+    """Describe a wrong value on one line: plain values unchanged, any other by its type, which may
+    contain keys."""
     if isinstance(value, type):
         return f"the class {value.__name__}"
     if not _is_plain(value, 0):
@@ -112,10 +119,19 @@ class _Writer:
         if isinstance(value, Mapping):
             pairs = ((self._write_key(key, place, above), child) for key, child in value.items())
             return {key: self.write(child, f"{place}.{key}", above) for key, child in pairs}
-        if isinstance(value, list | tuple | set | frozenset | Iterator) and not hasattr(value, "_fields"):
+        if isinstance(value, list | tuple | set | frozenset | Iterator) and not hasattr(
+            value, "_fields"
+        ):
             entries = self._read_iterator(value, place) if isinstance(value, Iterator) else value
-            written = [self.write(child, f"{place}.{number}", above) for number, child in enumerate(entries)]
-            return sorted(written, key=canonical_json) if isinstance(value, set | frozenset) else written
+            written = [
+                self.write(child, f"{place}.{number}", above)
+                for number, child in enumerate(entries)
+            ]
+            return (
+                sorted(written, key=canonical_json)
+                if isinstance(value, set | frozenset)
+                else written
+            )
         return self._write_object(value, place, above)
 
     def _write_key(self, key: Any, place: str, above: tuple[int, ...]) -> str:
@@ -132,14 +148,20 @@ class _Writer:
         """Write any value that pydantic can serialize, with its contents."""
         try:
             is_model = isinstance(value, BaseModel)
-            dumped: Any = value.model_dump(mode="json") if is_model else _ANY.dump_python(value, mode="json")
+            dumped: Any = (
+                value.model_dump(mode="json") if is_model else _ANY.dump_python(value, mode="json")
+            )
         except ValueError:
             return self._refuse(f"{place} is {type(value).__name__}, which is not JSON", value)
         if isinstance(dumped, list | dict):
             return self.write(dumped, place, above)
         if isinstance(dumped, float):
             return dumped if isfinite(dumped) else None
-        return dumped if isinstance(dumped, str) or _is_scalar(dumped) else self._refuse(f"{place} is too large", value)
+        return (
+            dumped
+            if isinstance(dumped, str) or _is_scalar(dumped)
+            else self._refuse(f"{place} is too large", value)
+        )
 
     def _refuse(self, fault: str, value: object) -> str:
         self.fault = self.fault or fault

@@ -1,4 +1,5 @@
-"""Previews: the effect of a call, computed before a person decides and again before the call starts."""
+"""Previews: the effect of a call, computed before a person decides and again before the call
+starts."""
 
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Self
@@ -10,7 +11,8 @@ from tools.contract.errors import ErrorCode, ToolError
 from tools.contract.values import CHECKED_AGAIN, Count, PlainObject, Text, WrittenText
 
 NO_PREVIEW = "This tool has no preview."
-"""The problem of a tool that shows its params alone; every other problem means that the effect is unknown."""
+"""The problem of a tool that shows its params alone; every other problem means that the effect is
+unknown."""
 
 REFUSED = "refused"
 """The effect of a call that its tool now refuses; the problem gives the reason."""
@@ -24,8 +26,8 @@ class Target:
         id: the row's id as text; empty if the item does not exist yet.
         label: the name shown to people.
         version: the current version; a higher one later means that the item has changed since.
-        before, after: the fields that would change, with their values. A creation has only `after`, a deletion only
-            `before`.
+        before, after: the fields that would change, with their values. A creation has only `after`,
+            a deletion only `before`.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = CHECKED_AGAIN
@@ -38,7 +40,8 @@ class Target:
 
     @property
     def is_done(self) -> bool:
-        """True if the item already has every value in `after`; a target without values says nothing."""
+        """True if the item already has every value in `after`; a target without values says
+        nothing."""
         return bool(self.after) and all(
             name in self.before and self.before[name] == value for name, value in self.after.items()
         )
@@ -46,7 +49,8 @@ class Target:
 
 @dataclass(frozen=True)
 class Preview:
-    """The effect of one call. The card's digest seals all of it, so it must not contain relative times or counters.
+    """The effect of one call. The card's digest seals all of it, so it must not contain relative
+    times or counters.
 
     Attributes:
         effect: create, update, delete, or another verb for the card.
@@ -69,7 +73,11 @@ class Preview:
     @property
     def is_done(self) -> bool:
         """True if every target already has all values that the call would set."""
-        return bool(self.targets) and not self.problem and all(target.is_done for target in self.targets)
+        return (
+            bool(self.targets)
+            and not self.problem
+            and all(target.is_done for target in self.targets)
+        )
 
     @property
     def seal(self) -> str:
@@ -97,14 +105,16 @@ class Preview:
 
     @classmethod
     def refused(cls, problem: str) -> Self:
-        """Build the preview of a call that its tool now refuses, so that it would change nothing."""
+        """Build the preview of a call that its tool now refuses, so that it would change
+        nothing."""
         return cls(effect=REFUSED, reversible=False, problem=problem)
 
 
 class NothingToDo(ToolError):
     """Raise it in `preview` if the call's effect already exists.
 
-    At the request, the model reads it as an error. A card that is asked again shows it, and a person can dismiss it.
+    At the request, the model reads it as an error. A card that is asked again shows it, and a
+    person can dismiss it.
 
     Args:
         message: one sentence, such as "Acme Corp already has these values."

@@ -1,4 +1,5 @@
-"""Recipes: tools that declare a list of steps, each judged, approved and recorded as a call of its own."""
+"""Recipes: tools that declare a list of steps, each judged, approved and recorded as a call of its
+own."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,7 +22,8 @@ class Step:
 
     Attributes:
         tool: the name of the tool; the employee needs a grant for it, as for the recipe itself.
-        params: builds the step's params from the recipe's params and the results of the earlier steps, in order.
+        params: builds the step's params from the recipe's params and the results of the earlier
+            steps, in order.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = CHECKED_AGAIN
@@ -31,10 +33,12 @@ class Step:
 
 
 class Recipe(Tool):
-    """Base class for recipes: set `steps`, and override `result` unless the last step's result is the recipe's.
+    """Base class for recipes: set `steps`, and override `result` unless the last step's result is
+    the recipe's.
 
-    The steps run one after the other. Each step above draft waits for a card of its own, so nobody approves more than
-    a card shows. The first step that fails ends the recipe, and the error names that step and the reason.
+    The steps run one after the other. Each step above draft waits for a card of its own, so nobody
+    approves more than a card shows. The first step that fails ends the recipe, and the error names
+    that step and the reason.
     """
 
     level = Level.READ

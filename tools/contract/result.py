@@ -60,8 +60,10 @@ class ToolResult:
         summary: one line for people, e.g. "Found 47 records in Region A".
         markdown: sent to the model instead of `data` unless empty.
         error: set if and only if `success` is False.
-        metadata: duration_ms, cost, units, source, or anything else. `files` describes the kept files.
-        files: files that are to be kept; afterwards only their descriptions remain, in the metadata.
+        metadata: duration_ms, cost, units, source, or anything else. `files` describes the kept
+            files.
+        files: files that are to be kept; afterwards only their descriptions remain, in the
+            metadata.
         content_type: the media type of the data or the Markdown.
         details: JSON for people and other software; the model does not read it.
     """
@@ -86,17 +88,28 @@ class ToolResult:
         files: Sequence[ResultFile] = (),
         **metadata: Any,
     ) -> Self:
-        """Build a success; `content_type` and `details` may be given like metadata, and become fields."""
+        """Build a success; `content_type` and `details` may be given like metadata, and become
+        fields."""
         line = summary or "Done"
-        content_type, details = metadata.pop("content_type", JSON_TYPE), metadata.pop("details", None)
+        content_type, details = (
+            metadata.pop("content_type", JSON_TYPE),
+            metadata.pop("details", None),
+        )
         return cls(True, data, line, markdown, None, metadata, files, content_type, details)  # noqa: FBT003
 
     @classmethod
     def failed(cls, error: ToolError, *, details: Any = None, **metadata: Any) -> Self:
         failure = ResultError(
-            error.code, error.message, format_error(error), error.is_definite, error.fact, error.words
+            error.code,
+            error.message,
+            format_error(error),
+            error.is_definite,
+            error.fact,
+            error.words,
         )
-        return cls(success=False, summary=error.message, error=failure, metadata=metadata, details=details)
+        return cls(
+            success=False, summary=error.message, error=failure, metadata=metadata, details=details
+        )
 
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> Self:
@@ -107,16 +120,27 @@ class ToolResult:
             return cls.failed(loaded, **{"details": whole["details"], **stored["metadata"]})
         line, kind = stored["summary"] or "Done", whole["content_type"]
         metadata, details = stored["metadata"], whole["details"]
-        return cls(True, stored["data"], line, stored["markdown"], None, metadata, (), kind, details)  # noqa: FBT003
+        return cls(
+            success=True,
+            data=stored["data"],
+            summary=line,
+            markdown=stored["markdown"],
+            metadata=metadata,
+            content_type=kind,
+            details=details,
+        )
 
     def as_json(self) -> dict[str, Any]:
         """Return {success, summary, data, markdown, error {code, message} or None, metadata}.
 
-        The metadata also hold the content type and the details, if there are any: the model reads none of them.
+        The metadata also hold the content type and the details, if there are any: the model reads
+        none of them.
         """
         more = {} if self.content_type == JSON_TYPE else {"content_type": self.content_type}
         more |= {} if self.details is None else {"details": self.details}
-        error = {"code": self.error.code.value, "message": self.error.message} if self.error else None
+        error = (
+            {"code": self.error.code.value, "message": self.error.message} if self.error else None
+        )
         return {
             "success": self.success,
             "summary": self.summary,
@@ -127,7 +151,8 @@ class ToolResult:
         }
 
     def for_model(self) -> str:
-        """Return the text of the tool message: the error's text, else the markdown, else the data as JSON."""
+        """Return the text of the tool message: the error's text, else the markdown, else the data
+        as JSON."""
         if self.error is not None:
             return self.error.text
         if self.markdown:
@@ -140,7 +165,8 @@ class ToolResult:
 
 
 def list_result_parts(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a stored result with its content type and details beside its other parts, for people and REST."""
+    """Return a stored result with its content type and details beside its other parts, for people
+    and REST."""
     metadata = stored.get("metadata") or {}
     kind = metadata.get("content_type")
     return {
@@ -180,7 +206,8 @@ class KeptFile:
 
 
 def read_kept_files(metadata: dict[str, Any]) -> list[KeptFile]:
-    """Read the descriptions of kept files from a result's metadata; older results may hold anything there."""
+    """Read the descriptions of kept files from a result's metadata; older results may hold anything
+    there."""
     described = metadata.get("files")
     fields = {"name": str, "path": str, "size": int, "content_type": str}
     return [

@@ -12,12 +12,14 @@ PLAIN = re.compile(r"[\w.@+-]+")
 
 
 def format_name(name: str) -> str:
-    """Format the name in bold, on one line, without asterisks of its own, and at most 80 characters long."""
+    """Format the name in bold, on one line, without asterisks of its own, and at most 80 characters
+    long."""
     return f"**{sanitize(name, LONGEST_NAME)}**"
 
 
 def format_value(value: Any) -> str:
-    """Format a value for a sentence: a single word unchanged, other text in quotation marks, no value as `empty`."""
+    """Format a value for a sentence: a single word unchanged, other text in quotation marks, no
+    value as `empty`."""
     if value is None or value == "":
         return "empty"
     if isinstance(value, bool):

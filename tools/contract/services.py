@@ -33,7 +33,11 @@ class SlackAccount:
 GOOGLE_SEARCH, GITHUB, SLACK = "google.cse", "github", "slack"
 KNOWN_SERVICES: Mapping[str, tuple[str, ...]] = {
     name: tuple(each.name for each in fields(account))
-    for name, account in ((GOOGLE_SEARCH, GoogleSearchAccount), (GITHUB, GitHubAccount), (SLACK, SlackAccount))
+    for name, account in (
+        (GOOGLE_SEARCH, GoogleSearchAccount),
+        (GITHUB, GitHubAccount),
+        (SLACK, SlackAccount),
+    )
 }
 """The known services with the names of their fields."""
 

@@ -48,16 +48,21 @@ class Tool(ABC):
         version: `name@version` identifies the tool.
         modes: None means every mode; an empty set means a system tool, never offered to a model.
         capabilities, features: required of the employee and of the organization's plan.
-        transactional: writes only Gadget's own database, at most 1,000 rows, inside the engine's transaction.
+        transactional: writes only Gadget's own database, at most 1,000 rows, inside the engine's
+            transaction.
         volatile: the same call may be repeated right away (clocks, polling).
         open_world: contacts addresses chosen by its params.
-        returns_outside_text: its results hold what strangers wrote or people uploaded; open-world tools always do.
-        destination_params: names, at every depth, of params that hold a recipient, a destination or an amount. Usual
-            names, such as `recipient` or `amount`, need not be listed.
-        carries_requests: its params may hold requests of their own (batch, GraphQL, RPC), and its level takes that into
-            account. Otherwise a call of an outside tool that carries requests is destructive.
-        suspends: may return a `Suspend` instead of a result, and then waits for a person or another employee.
-        cacheable_s: seconds for which an equal call of the same organization gets the same result; 0 means never.
+        returns_outside_text: its results hold what strangers wrote or people uploaded; open-world
+            tools always do.
+        destination_params: names, at every depth, of params that hold a recipient, a destination or
+            an amount. Usual names, such as `recipient` or `amount`, need not be listed.
+        carries_requests: its params may hold requests of their own (batch, GraphQL, RPC), and its
+            level takes that into account. Otherwise a call of an outside tool that carries requests
+            is destructive.
+        suspends: may return a `Suspend` instead of a result, and then waits for a person or another
+            employee.
+        cacheable_s: seconds for which an equal call of the same organization gets the same result;
+            0 means never.
         rate_limit: the limit of calls for each organization.
         timeout_s: seconds that one call may take; None means the toolbox's default.
         source: the tool's origin for people: "built in", a plugin, or a connected source.
@@ -74,25 +79,31 @@ class Tool(ABC):
     capabilities: Annotated[frozenset[Text], Example('frozenset({"payroll"})')] = frozenset()
     features: Annotated[frozenset[Text], Example('frozenset({"reports"})')] = frozenset()
     modes: Annotated[
-        frozenset[Annotated[Text, Field(min_length=1, max_length=40)]] | None, Example('frozenset({"research"})')
+        frozenset[Annotated[Text, Field(min_length=1, max_length=40)]] | None,
+        Example('frozenset({"research"})'),
     ] = None
     idempotent: Annotated[bool, Example("True")] = False
     transactional: Annotated[bool, Example("True")] = False
     volatile: Annotated[bool, Example("True")] = False
     open_world: Annotated[bool, Example("True")] = False
     returns_outside_text: Annotated[bool, Example("True")] = False
-    destination_params: Annotated[frozenset[Text], Example('frozenset({"recipient"})')] = frozenset()
+    destination_params: Annotated[frozenset[Text], Example('frozenset({"recipient"})')] = (
+        frozenset()
+    )
     carries_requests: Annotated[bool, Example("True")] = False
     suspends: Annotated[bool, Example("True")] = False
     cacheable_s: Annotated[Number, Field(ge=0, le=LONGEST_CACHED_S), Example("60")] = 0.0
     rate_limit: Annotated[RateLimit | None, Example("RateLimit(10, 60)")] = None
-    timeout_s: Annotated[Annotated[Number, Field(gt=0, le=LONGEST_TIMEOUT_S)] | None, Example("30.0")] = None
+    timeout_s: Annotated[
+        Annotated[Number, Field(gt=0, le=LONGEST_TIMEOUT_S)] | None, Example("30.0")
+    ] = None
     source: Annotated[Text, Example('"built in"')] = "built in"
     do_not_call_in_templates: Annotated[Literal[True], Example("True")] = True
     """Keeps Django templates from calling a tool that is callable: pages show the tool itself."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Set an attribute; once the tool is registered, its value is checked as at registration."""
+        """Set an attribute; once the tool is registered, its value is checked as at
+        registration."""
         object.__setattr__(self, name, settle_value(self, name, value))
 
     @abstractmethod
@@ -114,19 +125,23 @@ class Tool(ABC):
     def preview(self, params: Any, context: ToolContext) -> Preview | None:
         """Compute the effect that `execute` would have now; return None if it is unknown.
 
-        A transactional tool locks its targets here, in the order of their ids, if a transaction is open.
+        A transactional tool locks its targets here, in the order of their ids, if a transaction is
+        open.
         """
         return None
 
     def hosts(self, params: Any) -> frozenset[Text] | None:
-        """List the hosts that a call of an open-world tool would contact; return None if they are unknown.
+        """List the hosts that a call of an open-world tool would contact; return None if they are
+        unknown.
 
-        For other tools from outside, the gate searches the params for addresses (`find_named_hosts`).
+        For other tools from outside, the gate searches the params for addresses
+        (`find_named_hosts`).
         """
         return None
 
     def sentence(self, params: Any, preview: Preview) -> Text:
-        """Write the card's sentence from the params and the effect, never from text of the model."""
+        """Write the card's sentence from the params and the effect, never from text of the
+        model."""
         values = canonical_json(params.model_dump(mode="json"))
         return f"Use {self.title}: {values}" if values != "{}" else f"Use {self.title}"
 
@@ -168,7 +183,8 @@ class Tool(ABC):
 
     @property
     def is_from_outside(self) -> bool:
-        """True if the tool does not ship with Gadget: it belongs to a plugin or a connected source."""
+        """True if the tool does not ship with Gadget: it belongs to a plugin or a connected
+        source."""
         return self.source != Tool.source
 
     @cached_property
@@ -188,13 +204,15 @@ class Tool(ABC):
 
     @property
     def definition(self) -> dict[str, Any]:
-        """The definition for the model: {"type": "function", "function": {name, description, parameters}}."""
+        """The definition for the model: {"type": "function", "function": {name, description,
+        parameters}}."""
         function = {"name": self.name, "description": self.description, "parameters": self.schema}
         return {"type": "function", "function": function}
 
     @cached_property
     def definition_hash(self) -> str:
-        """A hash that changes with the tool's promises: name, version, description, level and parameters."""
+        """A hash that changes with the tool's promises: name, version, description, level and
+        parameters."""
         promise = {
             "name": self.name,
             "version": self.version,
@@ -208,9 +226,14 @@ class Tool(ABC):
     def parameters(self) -> list[Parameter]:
         """The params as a list, for people."""
         required = self.schema.get("required", [])
-        parts = {name: inline_references(part, self.schema) for name, part in self.schema["properties"].items()}
+        parts = {
+            name: inline_references(part, self.schema)
+            for name, part in self.schema["properties"].items()
+        }
         return [
-            Parameter(name, describe_type(part), part.get("description", ""), name in required, part)
+            Parameter(
+                name, describe_type(part), part.get("description", ""), name in required, part
+            )
             for name, part in parts.items()
         ]
 

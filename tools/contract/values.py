@@ -1,4 +1,5 @@
-"""Types of the values in declarations, previews and results, checked by pydantic and converted where that is safe."""
+"""Types of the values in declarations, previews and results, checked by pydantic and converted
+where that is safe."""
 
 from typing import Annotated, Any
 
@@ -8,7 +9,8 @@ from tools.contract.canonical import make_storable
 from tools.contract.plain_json import write_plain_json, write_text
 
 CHECKED_AGAIN = ConfigDict(revalidate_instances="always")
-"""The configuration of dataclasses that a tool builds, because Python does not check the types of their fields."""
+"""The configuration of dataclasses that a tool builds, because Python does not check the types of
+their fields."""
 
 
 def _refuse_boolean(value: Any) -> Any:
@@ -24,7 +26,9 @@ WrittenText = Annotated[str, BeforeValidator(write_text)]
 """A text, or a number, date, UUID or the like, written as one; None is an empty text."""
 Number = Annotated[float, BeforeValidator(_refuse_boolean), Field(allow_inf_nan=False)]
 Count = Annotated[int, BeforeValidator(_refuse_boolean)]
-PlainObject = Annotated[dict[str, Any], BeforeValidator(lambda value: {} if value is None else write_plain_json(value))]
+PlainObject = Annotated[
+    dict[str, Any], BeforeValidator(lambda value: {} if value is None else write_plain_json(value))
+]
 """An object of JSON; None is an empty one."""
 StoredObject = Annotated[dict[str, Any], AfterValidator(write_plain_json)]
 """An object, written as JSON."""

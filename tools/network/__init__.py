@@ -2,7 +2,13 @@
 
 from tools.network.async_transport import GuardedAsyncTransport
 from tools.network.certificates import ServerCertificate, fetch_certificate
-from tools.network.http_client import ClientResponse, GuardedClient, NetworkLimits, request, request_async
+from tools.network.http_client import (
+    ClientResponse,
+    GuardedClient,
+    NetworkLimits,
+    request,
+    request_async,
+)
 from tools.network.name_resolution import Resolver, look_up_host
 from tools.network.urls import get_host, parse_host, read_url
 

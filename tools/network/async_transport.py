@@ -19,13 +19,15 @@ from tools.network.urls import get_host, get_origin, read_url
 class GuardedAsyncTransport(httpx2.AsyncBaseTransport):
     """A transport that reaches one server only: `httpx2.AsyncClient(transport=…, trust_env=False)`.
 
-    Every new connection resolves the name again, checks all addresses and uses one of them. Redirects to another server
-    are refused, so that credentials stay with their server. Of the guarded client's limits, `connect_s` and
-    `response_bytes` (for each response or stream) apply. The HTTP client sets its own read timeout, because a stream
-    may stay open for long. Nothing is compressed, and all text is read as UTF-8.
+    Every new connection resolves the name again, checks all addresses and uses one of them.
+    Redirects to another server are refused, so that credentials stay with their server. Of the
+    guarded client's limits, `connect_s` and `response_bytes` (for each response or stream) apply.
+    The HTTP client sets its own read timeout, because a stream may stay open for long. Nothing is
+    compressed, and all text is read as UTF-8.
 
     Raises, inside the HTTP client's calls:
-        ToolError: SECURITY_VIOLATION, NETWORK_ERROR, TIMEOUT (of the name service) or LIMIT_EXCEEDED.
+        ToolError: SECURITY_VIOLATION, NETWORK_ERROR, TIMEOUT (of the name service) or
+            LIMIT_EXCEEDED.
         httpx2.HTTPError: instead of the httpcore2 error of the same name.
     """
 
@@ -40,11 +42,19 @@ class GuardedAsyncTransport(httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         url = read_url(str(request.url))
         if get_origin(url) != self._server:
-            raise security_violation(f"{self._server[1]} redirects to another server: {url.scheme}://{get_host(url)}.")
-        headers = [(name, value) for name, value in request.headers.raw if name.lower() != b"accept-encoding"]
+            raise security_violation(
+                f"{self._server[1]} redirects to another server: {url.scheme}://{get_host(url)}."
+            )
+        headers = [
+            (name, value)
+            for name, value in request.headers.raw
+            if name.lower() != b"accept-encoding"
+        ]
         outgoing = httpcore2.Request(
             method=request.method,
-            url=httpcore2.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
+            url=httpcore2.URL(
+                scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path
+            ),
             headers=[*headers, (b"Accept-Encoding", b"identity"), *build_correlation_headers()],
             content=request.stream if isinstance(request.stream, httpx2.AsyncByteStream) else None,
             extensions=request.extensions,
@@ -57,7 +67,10 @@ class GuardedAsyncTransport(httpx2.AsyncBaseTransport):
         response.encoding = "utf-8"
         if response.headers.get("content-encoding", "identity").lower() not in ("", "identity"):
             await stream.aclose()
-            raise network_error(f"{get_host(url)} sent a compressed response, which was not requested.", attempted=True)
+            raise network_error(
+                f"{get_host(url)} sent a compressed response, which was not requested.",
+                attempted=True,
+            )
         return response
 
     @override
@@ -128,11 +141,14 @@ _HTTPX_ERRORS = {
 
 
 async def _translate_errors(step: Any) -> Any:
-    """Await the step; raise httpcore2's errors as the httpx2 errors of the same names, which callers know."""
+    """Await the step; raise httpcore2's errors as the httpx2 errors of the same names, which
+    callers know."""
     try:
         return await step
     except tuple(_HTTPX_ERRORS) as error:
         name = next(ours for theirs, ours in _HTTPX_ERRORS.items() if isinstance(error, theirs))
         fault = error.args[0] if error.args else ""
-        words = fault.verify_message if isinstance(fault, ssl.SSLCertVerificationError) else str(fault)
+        words = (
+            fault.verify_message if isinstance(fault, ssl.SSLCertVerificationError) else str(fault)
+        )
         raise name(words) from error

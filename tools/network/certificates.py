@@ -73,7 +73,8 @@ def _fetch_der(backend: GuardedBackend, host: str, port: int, context: ssl.SSLCo
 
 
 def _build_unverified_context() -> ssl.SSLContext:
-    """Build a context that accepts an invalid certificate so that it can be read; no request uses its connection."""
+    """Build a context that accepts an invalid certificate so that it can be read; no request uses
+    its connection."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -84,7 +85,9 @@ def _parse_certificate(der: bytes, host: str, problem: str) -> ServerCertificate
     try:
         certificate = x509.load_der_x509_certificate(der)
         names = {
-            attribute.oid: str(attribute.value) for attribute in certificate.issuer if isinstance(attribute.value, str)
+            attribute.oid: str(attribute.value)
+            for attribute in certificate.issuer
+            if isinstance(attribute.value, str)
         }
         expires_at = certificate.not_valid_after_utc
     except (ValueError, x509.UnsupportedGeneralNameType) as error:

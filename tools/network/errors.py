@@ -1,4 +1,5 @@
-"""Errors of outgoing requests. Their texts contain no path, query or header, because these may be secret."""
+"""Errors of outgoing requests. Their texts contain no path, query or header, because these may be
+secret."""
 
 from tools.contract import ErrorCode, ToolError
 
@@ -22,7 +23,10 @@ def invalid_address(message: str) -> ToolError:
 def network_error(message: str, *, attempted: bool = False) -> ToolError:
     """Return a NETWORK_ERROR."""
     return ToolError(
-        ErrorCode.NETWORK_ERROR, message, recovery_hint="Check the address, or try again later.", attempted=attempted
+        ErrorCode.NETWORK_ERROR,
+        message,
+        recovery_hint="Check the address, or try again later.",
+        attempted=attempted,
     )
 
 

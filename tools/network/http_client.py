@@ -1,4 +1,5 @@
-"""The guarded HTTP client, the only way for tools to reach the network: it checks and limits every request."""
+"""The guarded HTTP client, the only way for tools to reach the network: it checks and limits every
+request."""
 
 import asyncio
 import contextvars
@@ -18,9 +19,21 @@ import httpx2
 from tools.contract import ErrorCode, NetworkAccess, ToolError, check_fence
 from tools.contract.correlation import build_correlation_headers
 from tools.network.charsets import decode_text
-from tools.network.errors import network_error, response_too_large, security_violation, timeout_error
+from tools.network.errors import (
+    network_error,
+    response_too_large,
+    security_violation,
+    timeout_error,
+)
 from tools.network.name_resolution import Resolver, resolve_with_system
-from tools.network.transport import FRAMING, GuardedBackend, LimitedBody, RequestGuard, load_system_trust, within
+from tools.network.transport import (
+    FRAMING,
+    GuardedBackend,
+    LimitedBody,
+    RequestGuard,
+    load_system_trust,
+    within,
+)
 from tools.network.urls import get_host, get_origin, get_port, read_url
 
 USER_AGENT = "Gadget"
@@ -31,7 +44,16 @@ FORWARDED_HEADERS = frozenset({"accept", "accept-language", "user-agent"})
 """The only headers that follow a redirect to another server; any other may be a credential."""
 FRAMING_HEADERS = frozenset(
     {
-        *("host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer", "expect"),
+        *(
+            "host",
+            "content-length",
+            "transfer-encoding",
+            "connection",
+            "upgrade",
+            "te",
+            "trailer",
+            "expect",
+        ),
         *("accept-encoding", "keep-alive", "proxy-authorization", "proxy-connection"),
     }
 )
@@ -43,7 +65,8 @@ class NetworkLimits:
     """The limits of one request.
 
     Attributes:
-        total_s: seconds for everything: name resolution, connections, redirects and the whole response.
+        total_s: seconds for everything: name resolution, connections, redirects and the whole
+            response.
         connect_s: seconds to open one connection, within `total_s`.
         response_bytes: bytes of content, compressed and decompressed alike.
         header_bytes: bytes of the response's status line and headers.
@@ -74,7 +97,8 @@ class ClientResponse:
 
     @property
     def text(self) -> str:
-        """The content, decoded by the charset of its Content-Type, else as UTF-8; invalid bytes become U+FFFD."""
+        """The content, decoded by the charset of its Content-Type, else as UTF-8; invalid bytes
+        become U+FFFD."""
         response = httpx2.Response(self.status, headers=dict(self.headers))
         return decode_text(self.content, response.charset_encoding)
 
@@ -88,7 +112,9 @@ class ClientResponse:
             return json.loads(self.content)
         except (ValueError, RecursionError) as error:
             host = httpx2.URL(self.url).host
-            raise ToolError(ErrorCode.OPERATION_FAILED, f"The response of {host} is not JSON.") from error
+            raise ToolError(
+                ErrorCode.OPERATION_FAILED, f"The response of {host} is not JSON."
+            ) from error
 
 
 def request(  # noqa: PLR0913 - the usual arguments of an HTTP client, passed by keyword
@@ -106,12 +132,15 @@ def request(  # noqa: PLR0913 - the usual arguments of an HTTP client, passed by
 
 
 async def request_async(method: str, url: str, **options: Any) -> ClientResponse:
-    """Send one request like `request`, with the same options, while other work of the event loop goes on.
+    """Send one request like `request`, with the same options, while other work of the event loop
+    goes on.
 
     If the call is cancelled, the request ends by its own time limit.
     """
     context = contextvars.copy_context()
-    threads = ThreadPoolExecutor(1, thread_name_prefix="tool-request")  # the loop's end would wait for its own threads
+    threads = ThreadPoolExecutor(
+        1, thread_name_prefix="tool-request"
+    )  # the loop's end would wait for its own threads
     try:
         send = partial(context.run, partial(request, method, url, **options))
         return await asyncio.get_running_loop().run_in_executor(threads, send)
@@ -123,8 +152,9 @@ async def request_async(method: str, url: str, **options: Any) -> ClientResponse
 class GuardedClient:
     """An HTTP client that checks every address before it connects.
 
-    Each request opens its own connection, because a reused one would keep the rules that it was opened under. There are
-    no cookies, no proxies, and no passwords from the environment or from files.
+    Each request opens its own connection, because a reused one would keep the rules that it was
+    opened under. There are no cookies, no proxies, and no passwords from the environment or from
+    files.
 
     Attributes:
         resolve: returns the addresses of a host name.
@@ -149,33 +179,44 @@ class GuardedClient:
     ) -> ClientResponse:
         """Send one request and return the response, whatever its status.
 
-        The first host may be any public one: the gate has judged it by `Tool.hosts`. Redirects of a read are followed
-        to the same host and to hosts in `reach.allowed`, never from https to http. A write is never repeated at another
-        address: 307 and 308 are refused, and any other redirect is returned as the response.
+        The first host may be any public one: the gate has judged it by `Tool.hosts`. Redirects of a
+        read are followed to the same host and to hosts in `reach.allowed`, never from https to
+        http. A write is never repeated at another address: 307 and 308 are refused, and any other
+        redirect is returned as the response.
 
         Args:
             headers: follow a redirect only within the same server, except FORWARDED_HEADERS.
-            repeatable: True for a read, which may be sent twice. None: a request without a body whose method is one of
-                READS. Redirects are followed for such requests only, even if this is True.
+            repeatable: True for a read, which may be sent twice. None: a request without a body
+                whose method is one of READS. Redirects are followed for such requests only, even if
+                this is True.
 
         Raises:
-            ToolError: SECURITY_VIOLATION, INVALID_PARAMETER, NETWORK_ERROR, TIMEOUT or LIMIT_EXCEEDED, with
-                `attempted` False if no byte was sent to any server. After a write was sent, the code leaves its outcome
-                unknown, or it is OPERATION_FAILED because the server refused the write.
+            ToolError: SECURITY_VIOLATION, INVALID_PARAMETER, NETWORK_ERROR, TIMEOUT or
+                LIMIT_EXCEEDED, with `attempted` False if no byte was sent to any server. After a
+                write was sent, the code leaves its outcome unknown, or it is OPERATION_FAILED
+                because the server refused the write.
         """
         here, deadline = read_url(url), time.monotonic() + self.limits.total_s
-        outgoing = _OutgoingRequest(method.upper(), _complete_headers(method.upper(), headers or {}), body, repeatable)
+        outgoing = _OutgoingRequest(
+            method.upper(), _complete_headers(method.upper(), headers or {}), body, repeatable
+        )
         response = self._exchange(outgoing, here, deadline)
         if not self.limits.redirects:
             return response
         try:
             return self._follow_redirects(response, outgoing, here, deadline)
         except ToolError as error:
-            error.attempted = True  # the first server received the request, even if the next one did not
+            error.attempted = (
+                True  # the first server received the request, even if the next one did not
+            )
             raise
 
     def _follow_redirects(
-        self, response: ClientResponse, outgoing: "_OutgoingRequest", here: httpx2.URL, deadline: float
+        self,
+        response: ClientResponse,
+        outgoing: "_OutgoingRequest",
+        here: httpx2.URL,
+        deadline: float,
     ) -> ClientResponse:
         """Follow redirects and return the last response."""
         for left in range(self.limits.redirects, -1, -1):
@@ -185,7 +226,9 @@ class GuardedClient:
             if not outgoing.may_redirect:
                 return _check_write_redirect(response, here)
             there = self._check_redirect(here, target)
-            outgoing = outgoing if _is_same_server(here, there) else outgoing.without_private_headers()
+            outgoing = (
+                outgoing if _is_same_server(here, there) else outgoing.without_private_headers()
+            )
             here = there
             if left:
                 response = self._exchange(outgoing, here, deadline)
@@ -211,7 +254,9 @@ class GuardedClient:
                 f"{get_host(here)} redirects to an address that cannot be read.", attempted=True
             ) from None
         if there.scheme == "http" and here.scheme == "https":
-            raise security_violation(f"{get_host(here)} redirects from https to http, which is not encrypted.")
+            raise security_violation(
+                f"{get_host(here)} redirects from https to http, which is not encrypted."
+            )
         if get_host(there) not in self.reach.allowed | {get_host(here)}:
             raise security_violation(
                 f"{get_host(here)} redirects to another host: {there.scheme}://{get_host(there)}.",
@@ -219,13 +264,19 @@ class GuardedClient:
             )
         return there
 
-    def _exchange(self, outgoing: "_OutgoingRequest", url: httpx2.URL, deadline: float) -> ClientResponse:
-        guard = RequestGuard(deadline, self.limits.header_bytes, partial(check_fence, outgoing.is_read))
+    def _exchange(
+        self, outgoing: "_OutgoingRequest", url: httpx2.URL, deadline: float
+    ) -> ClientResponse:
+        guard = RequestGuard(
+            deadline, self.limits.header_bytes, partial(check_fence, outgoing.is_read)
+        )
         try:
             with within(guard), _translating_errors(get_host(url), guard, self.limits.total_s):
                 wire_request = outgoing.to_wire(url, self.limits.connect_s)
                 with httpcore2.HTTPConnection(
-                    wire_request.url.origin, self.get_tls_context(), network_backend=self.build_backend()
+                    wire_request.url.origin,
+                    self.get_tls_context(),
+                    network_backend=self.build_backend(),
                 ) as connection:
                     return self._read(connection.handle_request(wire_request), url, guard)
         except ToolError as error:
@@ -233,23 +284,34 @@ class GuardedClient:
                 raise
             # The response is unusable, so the outcome of the write is unknown.
             code = error.code if error.code is ErrorCode.TIMEOUT else ErrorCode.NETWORK_ERROR
-            raise ToolError(code, error.message, recovery_hint="Check whether it was done.") from error
+            raise ToolError(
+                code, error.message, recovery_hint="Check whether it was done."
+            ) from error
 
-    def _read(self, incoming: httpcore2.Response, url: httpx2.URL, guard: RequestGuard) -> ClientResponse:
+    def _read(
+        self, incoming: httpcore2.Response, url: httpx2.URL, guard: RequestGuard
+    ) -> ClientResponse:
         host, most = get_host(url), self.limits.response_bytes
         guard.reading = "response"
         guard.most = self.limits.header_bytes + most * FRAMING
-        response = httpx2.Response(incoming.status, headers=incoming.headers, stream=LimitedBody(incoming, host, most))
-        # Content that is compressed twice could grow without limit in between, and no honest server sends it.
+        response = httpx2.Response(
+            incoming.status, headers=incoming.headers, stream=LimitedBody(incoming, host, most)
+        )
+        # Content that is compressed twice could grow without limit in between, and no honest server
+        # sends it.
         if incoming.status == 101 or "," in response.headers.get("content-encoding", ""):
-            raise network_error(f"{host} sent a response in a form that was not requested.", attempted=True)
+            raise network_error(
+                f"{host} sent a response in a form that was not requested.", attempted=True
+            )
         parts, size = [], 0
         for part in response.iter_bytes():
             size += len(part)
             if size > most:
                 raise response_too_large(host, "response", most)
             parts.append(part)
-        return ClientResponse(incoming.status, dict(response.headers.items()), str(url), b"".join(parts))
+        return ClientResponse(
+            incoming.status, dict(response.headers.items()), str(url), b"".join(parts)
+        )
 
 
 @dataclass(frozen=True)
@@ -261,7 +323,8 @@ class _OutgoingRequest:
 
     @property
     def is_read(self) -> bool:
-        """True if the request may be sent twice; a request with a body counts as a write unless the caller says so."""
+        """True if the request may be sent twice; a request with a body counts as a write unless the
+        caller says so."""
         return self._is_plain_read if self.repeatable is None else self.repeatable
 
     @property
@@ -274,16 +337,22 @@ class _OutgoingRequest:
         return self.method in READS and self.body is None
 
     def without_private_headers(self) -> "_OutgoingRequest":
-        forwarded = {name: value for name, value in self.headers.items() if name in FORWARDED_HEADERS}
+        forwarded = {
+            name: value for name, value in self.headers.items() if name in FORWARDED_HEADERS
+        }
         return replace(self, headers=forwarded)
 
     def to_wire(self, url: httpx2.URL, connect_s: float) -> httpcore2.Request:
-        prepared = httpx2.Request(self.method, url, headers=[*self.headers.items()], content=self.body)
+        prepared = httpx2.Request(
+            self.method, url, headers=[*self.headers.items()], content=self.body
+        )
         prepared.headers["accept-encoding"] = "gzip, deflate"
         prepared.headers["connection"] = "close"
         return httpcore2.Request(
             self.method,
-            httpcore2.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
+            httpcore2.URL(
+                scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path
+            ),
             headers=prepared.headers.raw,
             content=self.body,
             extensions={"timeout": {"connect": connect_s}},
@@ -292,11 +361,17 @@ class _OutgoingRequest:
 
 def _complete_headers(method: str, headers: Mapping[str, str]) -> Mapping[str, str]:
     if method not in METHODS:
-        raise ToolError(ErrorCode.OPERATION_NOT_ALLOWED, f"The method {method!r} is not supported.", attempted=False)
+        raise ToolError(
+            ErrorCode.OPERATION_NOT_ALLOWED,
+            f"The method {method!r} is not supported.",
+            attempted=False,
+        )
     lower = {name.lower(): value for name, value in headers.items()}
     if ours := FRAMING_HEADERS & lower.keys():
         raise security_violation(f"Only Gadget sets the header {min(ours)!r}.", "Leave it out.")
-    correlation = {name.decode().lower(): value.decode() for name, value in build_correlation_headers()}
+    correlation = {
+        name.decode().lower(): value.decode() for name, value in build_correlation_headers()
+    }
     return {"accept": "*/*", "user-agent": USER_AGENT, **correlation, **lower}
 
 
@@ -311,13 +386,19 @@ def _check_write_redirect(response: ClientResponse, url: httpx2.URL) -> ClientRe
 
 
 def _is_same_server(here: httpx2.URL, there: httpx2.URL) -> bool:
-    upgrade = (here.scheme, get_port(here), there.scheme, get_port(there)) == ("http", 80, "https", 443)
+    upgrade = (here.scheme, get_port(here), there.scheme, get_port(there)) == (
+        "http",
+        80,
+        "https",
+        443,
+    )
     return get_origin(here) == get_origin(there) or (upgrade and get_host(here) == get_host(there))
 
 
 @contextmanager
 def _translating_errors(host: str, guard: RequestGuard, total_s: float) -> Iterator[None]:
-    """Translate the HTTP library's errors into texts that quote neither the request nor the server."""
+    """Translate the HTTP library's errors into texts that quote neither the request nor the
+    server."""
     try:
         yield
     except httpcore2.TimeoutException:
@@ -329,9 +410,13 @@ def _translating_errors(host: str, guard: RequestGuard, total_s: float) -> Itera
         raise ToolError(ErrorCode.INVALID_PARAMETER, message, attempted=guard.sent) from error
     except (httpcore2.NetworkError, httpcore2.ProtocolError) as error:
         words = "dropped the connection" if guard.sent else "closed the connection"
-        raise network_error(f"{host} {words} or sent an invalid response.", attempted=guard.sent) from error
+        raise network_error(
+            f"{host} {words} or sent an invalid response.", attempted=guard.sent
+        ) from error
     except httpx2.DecodingError as error:
-        raise network_error(f"{host} sent a response that cannot be decompressed.", attempted=True) from error
+        raise network_error(
+            f"{host} sent a response that cannot be decompressed.", attempted=True
+        ) from error
     except UnicodeEncodeError as error:
         message = "The request cannot be sent: a header contains a non-ASCII character."
         raise ToolError(ErrorCode.INVALID_PARAMETER, message, attempted=False) from error
@@ -342,5 +427,7 @@ def _explain_connect_error(host: str, error: httpcore2.ConnectError) -> str:
     if isinstance(cause, ssl.SSLCertVerificationError):
         return f"The certificate of {host} is not valid: {cause.verify_message}"
     if isinstance(cause, ssl.SSLError):
-        return f"{host} does not answer over https, or has no encryption method in common with Gadget."
+        return (
+            f"{host} does not answer over https, or has no encryption method in common with Gadget."
+        )
     return f"{host} does not accept connections."

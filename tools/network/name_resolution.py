@@ -13,7 +13,8 @@ from tools.network.errors import network_error, security_violation, timeout_erro
 from tools.network.urls import parse_ip
 
 Resolver = Callable[[str, float], Sequence[str]]
-"""`resolve(host, seconds)` returns every address of the name as text; none if the name does not exist.
+"""`resolve(host, seconds)` returns every address of the name as text; none if the name does not
+exist.
 
 Raises:
     TimeoutError: no response in that time.
@@ -25,10 +26,11 @@ _lookups = threading.BoundedSemaphore(MAX_LOOKUPS)
 
 
 def resolve_with_system(host: str, seconds: float) -> Sequence[str]:
-    """Resolve the host with the system's resolver: hosts file and DNS, in the order configured on the machine.
+    """Resolve the host with the system's resolver: hosts file and DNS, in the order configured on
+    the machine.
 
-    The system call cannot be interrupted, so it runs in a thread of its own, which is abandoned at the timeout; at most
-    MAX_LOOKUPS of these threads run at once.
+    The system call cannot be interrupted, so it runs in a thread of its own, which is abandoned at
+    the timeout; at most MAX_LOOKUPS of these threads run at once.
     """
     started = time.monotonic()
     if not _lookups.acquire(timeout=seconds):
@@ -51,7 +53,10 @@ def _look_up(host: str, outcomes: "queue.SimpleQueue[Sequence[str] | OSError]") 
     except UnicodeError:
         outcomes.put([])
     except socket.gaierror as error:
-        is_unknown = error.errno in (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
+        is_unknown = error.errno in (
+            socket.EAI_NONAME,
+            getattr(socket, "EAI_NODATA", socket.EAI_NONAME),
+        )
         outcomes.put([] if is_unknown else error)
     except OSError as error:
         outcomes.put(error)
@@ -59,8 +64,11 @@ def _look_up(host: str, outcomes: "queue.SimpleQueue[Sequence[str] | OSError]") 
         _lookups.release()
 
 
-def resolve_host(server: HostPort, reach: NetworkAccess, resolve: Resolver, seconds: float) -> list[Address]:
-    """Return at least one address of the server, all checked. Connect to these addresses without another lookup.
+def resolve_host(
+    server: HostPort, reach: NetworkAccess, resolve: Resolver, seconds: float
+) -> list[Address]:
+    """Return at least one address of the server, all checked. Connect to these addresses without
+    another lookup.
 
     Raises:
         ToolError: SECURITY_VIOLATION, NETWORK_ERROR or TIMEOUT; nothing was sent.
@@ -71,10 +79,13 @@ def resolve_host(server: HostPort, reach: NetworkAccess, resolve: Resolver, seco
     return found
 
 
-def look_up_host(server: HostPort, reach: NetworkAccess, resolve: Resolver, seconds: float) -> list[Address]:
+def look_up_host(
+    server: HostPort, reach: NetworkAccess, resolve: Resolver, seconds: float
+) -> list[Address]:
     """Return the addresses of the server, all checked; none if the host does not exist.
 
-    One forbidden address refuses the host: no honest service has public and private addresses under one name.
+    One forbidden address refuses the host: no honest service has public and private addresses under
+    one name.
 
     Raises:
         ToolError: SECURITY_VIOLATION, NETWORK_ERROR or TIMEOUT; nothing was sent.

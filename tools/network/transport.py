@@ -1,6 +1,8 @@
-"""The guard of every synchronous connection, a model's and a tool's: it checks addresses and bounds time and bytes.
+"""The guard of every synchronous connection, a model's and a tool's: it checks addresses and bounds
+time and bytes.
 
-A connection obeys the guard of the request that its thread is sending, because a pooled connection outlives a request.
+A connection obeys the guard of the request that its thread is sending, because a pooled connection
+outlives a request.
 """
 
 import functools
@@ -41,7 +43,9 @@ class RequestGuard:
         received: bytes.
     """
 
-    def __init__(self, deadline: float, most: int, before_sending: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, deadline: float, most: int, before_sending: Callable[[], None] = lambda: None
+    ) -> None:
         self.deadline = deadline
         self.most = most
         self.before_sending = before_sending
@@ -78,7 +82,8 @@ def _get_guard() -> RequestGuard:
 
 
 class _GuardedStream(httpcore2.NetworkStream):
-    """A stream that bounds the time of each step and the bytes received; the guard alone limits a read's time."""
+    """A stream that bounds the time of each step and the bytes received; the guard alone limits a
+    read's time."""
 
     def __init__(self, inner: httpcore2.NetworkStream, host: str) -> None:
         self._inner = inner
@@ -109,7 +114,10 @@ class _GuardedStream(httpcore2.NetworkStream):
 
     @override
     def start_tls(
-        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,
     ) -> httpcore2.NetworkStream:
         inner = self._inner.start_tls(ssl_context, server_hostname, _get_guard().remaining(timeout))
         return _GuardedStream(inner, self._host)
@@ -125,15 +133,18 @@ class _GuardedStream(httpcore2.NetworkStream):
 
 @dataclass(frozen=True)
 class GuardedBackend(httpcore2.NetworkBackend):
-    """A network backend that looks up and checks a server at each new connection; use it only inside `within(guard)`.
+    """A network backend that looks up and checks a server at each new connection; use it only
+    inside `within(guard)`.
 
-    It connects to the addresses that were checked, even if DNS has changed since; TLS still checks the name.
+    It connects to the addresses that were checked, even if DNS has changed since; TLS still checks
+    the name.
 
     Attributes:
         resolve: returns the addresses of a host name.
         dial: opens connections to given addresses.
         look_up_s: seconds for a lookup, within those of the request.
-        proxy: all connections go to it, and it is not checked; `check_behind_proxy` checks the servers behind it.
+        proxy: all connections go to it, and it is not checked; `check_behind_proxy` checks the
+            servers behind it.
     """
 
     reach: NetworkAccess
@@ -143,7 +154,8 @@ class GuardedBackend(httpcore2.NetworkBackend):
     proxy: HostPort | None = None
 
     def look_up(self, host: str, port: int, seconds: float | None = None) -> list[Address]:
-        """Return at least one address of the server, all checked; only a call without `seconds` needs a guard.
+        """Return at least one address of the server, all checked; only a call without `seconds`
+        needs a guard.
 
         Raises:
             ToolError: SECURITY_VIOLATION, NETWORK_ERROR or TIMEOUT; nothing was sent.
@@ -153,7 +165,8 @@ class GuardedBackend(httpcore2.NetworkBackend):
         return resolve_host(server, self.reach, self.resolve, left)
 
     def check_behind_proxy(self, host: str, port: int) -> None:
-        """Refuse private servers behind the proxy too; names that only the proxy can look up are left to the proxy.
+        """Refuse private servers behind the proxy too; names that only the proxy can look up are
+        left to the proxy.
 
         Raises:
             ToolError: SECURITY_VIOLATION
@@ -180,9 +193,13 @@ class GuardedBackend(httpcore2.NetworkBackend):
 
 
 def _connect_to_any(
-    dial: httpcore2.NetworkBackend, addresses: Sequence[Address | str], port: int, remaining: Callable[[], float]
+    dial: httpcore2.NetworkBackend,
+    addresses: Sequence[Address | str],
+    port: int,
+    remaining: Callable[[], float],
 ) -> httpcore2.NetworkStream:
-    """Connect to the first address that accepts; each try gets an equal share of the remaining time."""
+    """Connect to the first address that accepts; each try gets an equal share of the remaining
+    time."""
     for left in range(len(addresses), 1, -1):
         try:
             return dial.connect_tcp(str(addresses[-left]), port, remaining() / left)
@@ -215,7 +232,8 @@ class LimitedBody(httpx2.SyncByteStream):
 
 @functools.cache
 def load_system_trust() -> ssl.SSLContext:
-    """Load the system's certificates once per process: loading takes a hundred times longer than a request.
+    """Load the system's certificates once per process: loading takes a hundred times longer than a
+    request.
 
     Call it before the first threads start, because each of them would load the certificates.
     """

@@ -1,4 +1,5 @@
-"""Parsing of URLs. Only the HTTP client's own parser decides, so the checked host is the host that is reached."""
+"""Parsing of URLs. Only the HTTP client's own parser decides, so the checked host is the host that
+is reached."""
 
 import re
 from ipaddress import IPv4Address, IPv6Address
@@ -18,9 +19,10 @@ _NOT_IN_URLS = re.compile(r"[\x00-\x20\x7f-\xa0\\]")
 def read_url(text: str) -> httpx2.URL:
     """Parse the URL and normalize its host as `parse_host` does.
 
-    Every port is allowed: services use all of them, and forbidden hosts are recognized by their addresses. It
-    refuses everything that two parsers could read as different hosts: user information, backslashes, control
-    characters, escapes in hosts, and IP addresses in any form but their plain one.
+    Every port is allowed: services use all of them, and forbidden hosts are recognized by their
+    addresses. It refuses everything that two parsers could read as different hosts: user
+    information, backslashes, control characters, escapes in hosts, and IP addresses in any form but
+    their plain one.
 
     Raises:
         ToolError: INVALID_PARAMETER or SECURITY_VIOLATION; the text never quotes the URL.
@@ -32,11 +34,20 @@ def read_url(text: str) -> httpx2.URL:
     try:
         url = httpx2.URL(text)
     except (httpx2.InvalidURL, ValueError) as error:
-        raise invalid_address("The address cannot be read: its host or port is not valid.") from error
+        raise invalid_address(
+            "The address cannot be read: its host or port is not valid."
+        ) from error
     if url.scheme not in DEFAULT_PORTS:
-        raise security_violation("Only addresses that begin with http:// or https:// can be reached.")
-    if url.userinfo or "@" in text.partition("://")[2].partition("/")[0].partition("?")[0].partition("#")[0]:
-        raise security_violation("The address contains a user name or a password before its host.", "Leave them out.")
+        raise security_violation(
+            "Only addresses that begin with http:// or https:// can be reached."
+        )
+    if (
+        url.userinfo
+        or "@" in text.partition("://")[2].partition("/")[0].partition("?")[0].partition("#")[0]
+    ):
+        raise security_violation(
+            "The address contains a user name or a password before its host.", "Leave them out."
+        )
     if url.port is not None and not 1 <= url.port <= 65_535:
         raise invalid_address("The port is not a number from 1 to 65535.")
     host = _normalize_host(url.raw_host.decode("ascii"))
@@ -44,7 +55,8 @@ def read_url(text: str) -> httpx2.URL:
 
 
 def parse_host(text: str) -> str:
-    """Normalize a host name or IP address for comparison: lower case, ASCII (IDNA), no trailing dot, no brackets.
+    """Normalize a host name or IP address for comparison: lower case, ASCII (IDNA), no trailing
+    dot, no brackets.
 
     Raises:
         ToolError: INVALID_PARAMETER or SECURITY_VIOLATION.
@@ -90,7 +102,10 @@ def _normalize_host(host: str) -> str:
     labels = name.split(".")
     if not name or len(name) > 253 or not all(map(_LABEL.fullmatch, labels)):
         raise invalid_address("The host of the address is not a valid host name.")
-    # Some resolvers read hosts that end in a number as addresses: 127.1, 2130706433, 0x7f.1, 0177.0.0.1.
+    # Some resolvers read hosts that end in a number as addresses: 127.1, 2130706433, 0x7f.1,
+    # 0177.0.0.1.
     if _NUMBER.fullmatch(labels[-1]):
-        raise security_violation("The host is a number. Write an IP address in its plain form, such as 192.0.2.7.")
+        raise security_violation(
+            "The host is a number. Write an IP address in its plain form, such as 192.0.2.7."
+        )
     return name

@@ -1,6 +1,8 @@
-"""The demo's 500 fictional companies: always the same ones, with unassigned domains and phone numbers.
+"""The demo's 500 fictional companies: always the same ones, with unassigned domains and phone
+numbers.
 
-A company's score on record is the score that `analysis.scoreRecord` computes, so that no text contradicts another.
+A company's score on record is the score that `analysis.scoreRecord` computes, so that no text
+contradicts another.
 """
 
 import random
@@ -44,7 +46,8 @@ TRADES = {
 
 @dataclass(frozen=True)
 class Location:
-    """A company's city, with the usual legal form and a phone number format from a range reserved for fiction."""
+    """A company's city, with the usual legal form and a phone number format from a range reserved
+    for fiction."""
 
     city: str
     country: str
@@ -105,7 +108,9 @@ NOTES = {
         "",
     ),
 }
-INACTIVE_CANDIDATE = "Inactive candidate: no order since 2022, and the last three letters came back."
+INACTIVE_CANDIDATE = (
+    "Inactive candidate: no order since 2022, and the last three letters came back."
+)
 EVENT_LEAD = "Business card from the 2019 spring fair; never answered."
 FIXED: tuple[dict[str, Any], ...] = (
     {
@@ -164,7 +169,8 @@ FIXED: tuple[dict[str, Any], ...] = (
     },
 )  # fmt: skip
 SILENT_SINCE = {"Copperfield Textiles": 2021, "Dovetail Joinery": 2022}
-"""Active companies that no longer file accounts in the demo's register, with the year of their latest ones."""
+"""Active companies that no longer file accounts in the demo's register, with the year of their
+latest ones."""
 EVENT_LEADS = (
     "Alpenglow Crafts", "Bento Kiosk", "Canvas & Crate", "Dune Surfwear", "Echo Print Shop", "Firefly Toys",
     "Gull Harbour Inn", "Honeycomb Gifts", "Ivory Keys Music", "Jade Garden Tea", "Kite & Key Travel", "Loom Lane",
@@ -172,14 +178,23 @@ EVENT_LEADS = (
 
 
 def generate_demo_companies(count: int = COUNT) -> list[dict[str, Any]]:
-    """Generate companies as fields of a Record, with unique names: fixed ones, 12 old event leads, and composed ones.
+    """Generate companies as fields of a Record, with unique names: fixed ones, 12 old event leads,
+    and composed ones.
 
     Args:
         count: the total number, from 21 to 2,000.
     """
-    companies = [*map(_add_score, FIXED), *(_add_score(_build_event_lead(name)) for name in EVENT_LEADS)]
+    companies = [
+        *map(_add_score, FIXED),
+        *(_add_score(_build_event_lead(name)) for name in EVENT_LEADS),
+    ]
     rng = random.Random(SEED)
-    pairs = [(word, category, trade) for word in FIRST_WORDS for category, trades in TRADES.items() for trade in trades]
+    pairs = [
+        (word, category, trade)
+        for word in FIRST_WORDS
+        for category, trades in TRADES.items()
+        for trade in trades
+    ]
     for word, category, trade in rng.sample(pairs, count - len(companies)):
         company = _compose_company(f"{word} {trade}", category, rng)
         companies.append(company if rng.random() < UNSCORED_SHARE else _add_score(company))
@@ -187,12 +202,16 @@ def generate_demo_companies(count: int = COUNT) -> list[dict[str, Any]]:
 
 
 def add_demo_companies(organization_id: int, count: int = COUNT) -> int:
-    """Add the companies whose names the organization does not have yet; return the number of new records."""
+    """Add the companies whose names the organization does not have yet; return the number of new
+    records."""
     with transaction.atomic():
         existing = set(get_records(organization_id).values_list("name", flat=True))
-        missing = [company for company in generate_demo_companies(count) if company["name"] not in existing]
+        missing = [
+            company for company in generate_demo_companies(count) if company["name"] not in existing
+        ]
         Record.objects.bulk_create(
-            [Record(organization_id=organization_id, **company) for company in missing], batch_size=count
+            [Record(organization_id=organization_id, **company) for company in missing],
+            batch_size=count,
         )
     return len(missing)
 

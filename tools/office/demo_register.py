@@ -1,4 +1,5 @@
-"""The demo's own tool: a simulated company register that answers as slowly as a remote one, one company at a time."""
+"""The demo's own tool: a simulated company register that answers as slowly as a remote one, one
+company at a time."""
 
 import time
 from typing import Any
@@ -48,11 +49,15 @@ class CheckRegister(Tool):
 
     class Params(BaseModel):
         record_ids: RecordIds = Field(
-            min_length=1, max_length=MAX_LOOKED_UP, description="Ids of the records, from data.searchRecords"
+            min_length=1,
+            max_length=MAX_LOOKED_UP,
+            description="Ids of the records, from data.searchRecords",
         )
 
     def execute(self, params: Params, context: ToolContext) -> ToolResult:
-        found = get_records(context.organization_id).in_bulk([int(record_id) for record_id in params.record_ids])
+        found = get_records(context.organization_id).in_bulk(
+            [int(record_id) for record_id in params.record_ids]
+        )
         if absent := [record_id for record_id in params.record_ids if int(record_id) not in found]:
             raise build_missing_error(absent)
         entries = []
@@ -74,7 +79,12 @@ class CheckRegister(Tool):
 
 def _look_up(record: Record) -> dict[str, Any]:
     year = SILENT_SINCE.get(record.name, LAST_YEARS[record.status])
-    return {"id": str(record.pk), "name": record.name, "last_accounts": year, "is_trading": year == LATEST_YEAR}
+    return {
+        "id": str(record.pk),
+        "name": record.name,
+        "last_accounts": year,
+        "is_trading": year == LATEST_YEAR,
+    }
 
 
 DEMO_TOOLS: tuple[type[Tool], ...] = (CheckRegister,)

@@ -1,6 +1,8 @@
-"""Registries: what owners of data offer to pages, cards, the engine and backups, which do not import them.
+"""Registries: what owners of data offer to pages, cards, the engine and backups, which do not
+import them.
 
-An owner registers its operations when its Django app is ready; users know only what is declared here.
+An owner registers its operations when its Django app is ready; users know only what is declared
+here.
 """
 
 from typing import Generic, TypeVar

@@ -39,7 +39,8 @@ class FolderEntry:
 
 @dataclass
 class FolderListing:
-    """The entries of a folder; `passed_over` counts links, devices and names that no path can have."""
+    """The entries of a folder; `passed_over` counts links, devices and names that no path can
+    have."""
 
     entries: list[FolderEntry] = field(default_factory=list)
     passed_over: int = 0
@@ -47,7 +48,8 @@ class FolderListing:
 
 @dataclass(frozen=True)
 class StagedFile:
-    """New content that is on the disk but not in its place yet; `replaces` is the file it would replace."""
+    """New content that is on the disk but not in its place yet; `replaces` is the file it would
+    replace."""
 
     size: int
     sha256: str
@@ -69,7 +71,8 @@ class FileStore:
         is_folder: tells whether the folder can be listed; links cannot.
         list_folder: lists the folder's own entries.
         open_file: opens a file for reading.
-        write_file: stores the parts; the last argument is called before the last step and may raise.
+        write_file: stores the parts; the last argument is called before the last step and may
+            raise.
         list_deletions: lists what a deletion would remove.
         delete_files: deletes; the last argument is called with the entries before, and may raise.
         keep_result_files: keeps the files that a call of this level in this run returned.

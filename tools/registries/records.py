@@ -18,7 +18,8 @@ Choices = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True)
 class RecordListQuery:
-    """The conditions of a list; empty ones match every record. The status `archived` selects archived records."""
+    """The conditions of a list; empty ones match every record. The status `archived` selects
+    archived records."""
 
     text: str = ""
     region: str = ""
@@ -102,7 +103,8 @@ class RecordTransfer:
         read_csv: reads and checks a file; raises ImportRefusedError.
         create_records: creates the good rows in an organization, in the name of an actor.
         format_header: the first line of an export.
-        format_rows_after: formats the records after an id, and returns the last id; empty at the end.
+        format_rows_after: formats the records after an id, and returns the last id; empty at the
+            end.
     """
 
     columns: Sequence[str]
@@ -122,7 +124,8 @@ class RecordStore:
         get_records, get_changes, get_drafts: select the rows of one organization.
         draft_kinds: the kinds of drafts with their labels.
         find_faults: checks a record's fields and returns the name and the fault of each wrong one.
-        create_record: creates a record with these fields, in the name of an actor, and returns its id.
+        create_record: creates a record with these fields, in the name of an actor, and returns its
+            id.
         update_record: applies the target's new values; raises ToolError if the record has changed.
         add_demo_companies: adds the demo's missing companies and returns their number.
     """

@@ -64,7 +64,9 @@ def check_new_schedule(organization_id: int, new: NewSchedule) -> None:
         ToolError: INVALID_OPERATION, LIMIT_EXCEEDED
     """
     existing = get_schedules(organization_id).filter(cancelled_at=None)
-    same = existing.filter(employee_id=new.employee_id, cron=new.times.cron, time_zone=new.times.time_zone)
+    same = existing.filter(
+        employee_id=new.employee_id, cron=new.times.cron, time_zone=new.times.time_zone
+    )
     if (duplicate := same.filter(task=new.task).values_list("pk", flat=True).first()) is not None:
         raise ToolError(
             ErrorCode.INVALID_OPERATION,
@@ -110,7 +112,8 @@ def cancel_schedule(schedule: Schedule, by: str) -> None:
 
 
 def pause_schedule(schedule: Schedule, problem: str = "") -> None:
-    """Stop a schedule from firing until it is resumed; `problem` is the reason if no person paused it."""
+    """Stop a schedule from firing until it is resumed; `problem` is the reason if no person paused
+    it."""
     schedule.is_active, schedule.next_at, schedule.problem = False, None, problem[:300]
     schedule.save(update_fields=["is_active", "next_at", "problem"])
 
@@ -121,7 +124,9 @@ def resume_schedule(schedule: Schedule, user_id: int) -> None:
     Raises:
         ToolError: INVALID_CRON_SPEC, the schedule has no next time.
     """
-    schedule.next_at = _compute_first_time(schedule.times, read_database_time(schedule.organization_id))
+    schedule.next_at = _compute_first_time(
+        schedule.times, read_database_time(schedule.organization_id)
+    )
     schedule.is_active, schedule.problem, schedule.created_by_id = True, "", user_id
     schedule.save(update_fields=["is_active", "next_at", "problem", "created_by"])
 
@@ -135,5 +140,10 @@ def read_database_time(organization_id: int) -> datetime:
 
 def _compute_first_time(times: CronTimes, now: datetime) -> datetime:
     if (time := times.next_after(now)) is None:
-        raise ToolError(ErrorCode.INVALID_CRON_SPEC, f"{times.cron!r} never occurs.", parameter="cron", attempted=False)
+        raise ToolError(
+            ErrorCode.INVALID_CRON_SPEC,
+            f"{times.cron!r} never occurs.",
+            parameter="cron",
+            attempted=False,
+        )
     return time

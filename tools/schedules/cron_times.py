@@ -1,8 +1,8 @@
 """Times of a cron expression in a time zone, including days on which the clocks change.
 
-There are two kinds of expressions. One that names hours describes times of the day: each occurs once a day, at the
-first moment when the clock shows it or has jumped over it. One for every hour ("every 15 minutes") follows the clock,
-so it continues evenly through an hour that occurs twice.
+There are two kinds of expressions. One that names hours describes times of the day: each occurs
+once a day, at the first moment when the clock shows it or has jumped over it. One for every hour
+("every 15 minutes") follows the clock, so it continues evenly through an hour that occurs twice.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,8 @@ from tools.schedules.cron_faults import find_cron_fault
 
 LONGEST_CRON = 100
 SMALLEST_MINUTES = 5
-"""The shortest gap between two times: a run takes longer than a minute, and each one costs money."""
+"""The shortest gap between two times: a run takes longer than a minute, and each one costs
+money."""
 EXAMPLE = "0 9 * * MON-FRI"
 
 _FIELDS = "five fields: minute hour day-of-month month day-of-week"
@@ -42,7 +43,8 @@ class CronTimes:
         return ZoneInfo(self.time_zone)
 
     def next_after(self, moment: datetime) -> datetime | None:
-        """Find the first time strictly after the moment, in UTC; return None if there is none within 50 years."""
+        """Find the first time strictly after the moment, in UTC; return None if there is none
+        within 50 years."""
         if len(CronSim(self.cron, _SOME_DAY).hours) == 24:
             return self._find_next_on_clock(moment)
         return next((time for time in self._list_times_of_day(moment) if time > moment), None)
@@ -55,7 +57,8 @@ class CronTimes:
         return [time.astimezone(self.zone) for time in found]
 
     def _list_times_of_day(self, moment: datetime) -> Iterator[datetime]:
-        """Yield times of the day from about this moment; times that the clock jumps over become equal."""
+        """Yield times of the day from about this moment; times that the clock jumps over become
+        equal."""
         for shown in CronSim(self.cron, _read_clock(moment, self.zone)):
             while not _exists_on_clock(shown, self.zone):
                 shown += _MINUTE  # noqa: PLW2901
@@ -92,9 +95,13 @@ def parse_cron(cron: str, time_zone: str) -> CronTimes:
         )
     fields = cron.split()
     if len(fields) != 5:
-        raise _build_cron_error(cron, f"it needs {_FIELDS}, but has {len(fields)}. For example: {EXAMPLE}")
+        raise _build_cron_error(
+            cron, f"it needs {_FIELDS}, but has {len(fields)}. For example: {EXAMPLE}"
+        )
     if len(cron) > LONGEST_CRON:
-        raise _build_cron_error(cron, f"it has {len(cron)} characters; the limit is {LONGEST_CRON}.")
+        raise _build_cron_error(
+            cron, f"it has {len(cron)} characters; the limit is {LONGEST_CRON}."
+        )
     if fault := find_cron_fault(fields):
         raise _build_cron_error(cron, fault)
     times = CronTimes(" ".join(fields), time_zone)
@@ -103,7 +110,9 @@ def parse_cron(cron: str, time_zone: str) -> CronTimes:
     except CronSimError as error:
         raise _build_cron_error(cron, f"month {fields[3]} has no day {fields[2]}.") from error
     if (gap := _find_shortest_gap(parsed)) < SMALLEST_MINUTES:
-        raise _build_cron_error(cron, f"its times are {gap} min apart; the minimum is {SMALLEST_MINUTES} min.")
+        raise _build_cron_error(
+            cron, f"its times are {gap} min apart; the minimum is {SMALLEST_MINUTES} min."
+        )
     if times.next_after(datetime.now(UTC)) is None:
         raise _build_cron_error(cron, "no day of the next 50 years matches it.")
     return times
@@ -119,7 +128,9 @@ def list_time_zones() -> frozenset[str]:
 def list_common_time_zones() -> tuple[str, ...]:
     """List UTC and the time zones named after places, sorted."""
     places = sorted(
-        name for name in list_time_zones() if "/" in name and not name.startswith(("Etc/", "US/", "SystemV/"))
+        name
+        for name in list_time_zones()
+        if "/" in name and not name.startswith(("Etc/", "US/", "SystemV/"))
     )
     return ("UTC", *places)
 
@@ -137,7 +148,8 @@ def _build_cron_error(cron: str, why: str) -> ToolError:
 
 
 def _find_shortest_gap(parsed: CronSim) -> int:
-    """Find the shortest gap in minutes between the times of a day and the first time of the next day."""
+    """Find the shortest gap in minutes between the times of a day and the first time of the next
+    day."""
     of_day = sorted(60 * hour + minute for hour in parsed.hours for minute in parsed.minutes)
     return min(later - earlier for earlier, later in pairwise([*of_day, of_day[0] + 24 * 60]))
 
@@ -153,7 +165,8 @@ def _exists_on_clock(shown: datetime, zone: ZoneInfo) -> bool:
 
 
 def _find_clock_change(zone: ZoneInfo, first: datetime, last: datetime) -> datetime | None:
-    """Find the clock change after `first` and up to `last`, to the second; return None if there is none."""
+    """Find the clock change after `first` and up to `last`, to the second; return None if there is
+    none."""
     low, end = int(first.timestamp()), int(last.timestamp())
     before = _find_offset(zone, low)
     while low < end:
@@ -161,7 +174,9 @@ def _find_clock_change(zone: ZoneInfo, first: datetime, last: datetime) -> datet
         if _find_offset(zone, high) != before:
             while high - low > 1:
                 middle = (low + high) // 2
-                low, high = (middle, high) if _find_offset(zone, middle) == before else (low, middle)
+                low, high = (
+                    (middle, high) if _find_offset(zone, middle) == before else (low, middle)
+                )
             return datetime.fromtimestamp(high, UTC)
         low = high
     return None

@@ -15,7 +15,8 @@ _ANY = datetime(2000, 1, 1)  # noqa: DTZ001 - any date, needed only to parse the
 
 
 def describe_times(times: CronTimes) -> str:
-    """Describe the times, e.g. "every Monday at 09:00 (Europe/Berlin)"; a library explains unusual expressions."""
+    """Describe the times, e.g. "every Monday at 09:00 (Europe/Berlin)"; a library explains unusual
+    expressions."""
     parsed = CronSim(times.cron, _ANY)
     usual = _describe_common(parsed)
     words = usual or parsed.explain()
@@ -45,7 +46,11 @@ def _describe_days(parsed: CronSim) -> str:
         if day == "*":
             return "every day"
         return f"every month on day {day}" if day.isdigit() else ""
-    return _name_days(item % 7 if isinstance(item, int) else -1 for item in parsed.weekdays) if day == "*" else ""
+    return (
+        _name_days(item % 7 if isinstance(item, int) else -1 for item in parsed.weekdays)
+        if day == "*"
+        else ""
+    )
 
 
 def _name_days(numbers: Iterable[int]) -> str:
@@ -56,14 +61,21 @@ def _name_days(numbers: Iterable[int]) -> str:
         return "every weekday"
     if chosen == WEEKEND:
         return "every Saturday and Sunday"
-    return f"every {_join_parts([DAYS[number] for number in chosen])}" if len(chosen) < len(DAYS) else "every day"
+    return (
+        f"every {_join_parts([DAYS[number] for number in chosen])}"
+        if len(chosen) < len(DAYS)
+        else "every day"
+    )
 
 
 def _describe_clock(parsed: CronSim) -> str:
-    """Describe the times of day, e.g. "at 09:00 and 17:00" or "every 15 minutes"; empty for unusual ones."""
+    """Describe the times of day, e.g. "at 09:00 and 17:00" or "every 15 minutes"; empty for unusual
+    ones."""
     hours, minutes = sorted(parsed.hours), sorted(parsed.minutes)
     if len(hours) * len(minutes) <= MAX_TIMES:
-        return f"at {_join_parts([f'{hour:02}:{minute:02}' for hour in hours for minute in minutes])}"
+        return (
+            f"at {_join_parts([f'{hour:02}:{minute:02}' for hour in hours for minute in minutes])}"
+        )
     if len(hours) < 24:
         return ""
     if len(minutes) == 1:

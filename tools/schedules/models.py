@@ -16,18 +16,25 @@ class Schedule(models.Model):
     """A recurring task of an employee, on behalf of the person who created or last resumed it.
 
     Attributes:
-        next_at: the next time; each time fires at most once, because one commit starts the run and advances this.
+        next_at: the next time; each time fires at most once, because one commit starts the run and
+            advances this.
         last_at, last_run: the last time that fired, and the run that it started.
         fired: the number of runs that it has started.
-        problem: the reason why it was switched off or, while it is active, why its last time started no run.
-        created_by: the person on whose behalf it works: the creator, or the person who resumed it last.
+        problem: the reason why it was switched off or, while it is active, why its last time
+            started no run.
+        created_by: the person on whose behalf it works: the creator, or the person who resumed it
+            last.
         made_by: the person who created it; resuming does not change this.
         made_in_run: the id of the run in which an employee created it.
         cancelled_by: the name of the person who cancelled it.
     """
 
-    organization = models.ForeignKey("accounts.Organization", models.CASCADE, related_name="schedules", db_index=False)
-    employee = models.ForeignKey("employees.Employee", models.SET_NULL, null=True, related_name="schedules")
+    organization = models.ForeignKey(
+        "accounts.Organization", models.CASCADE, related_name="schedules", db_index=False
+    )
+    employee = models.ForeignKey(
+        "employees.Employee", models.SET_NULL, null=True, related_name="schedules"
+    )
     task = models.TextField()
     cron = models.CharField(max_length=LONGEST_CRON)
     time_zone = models.CharField(max_length=64)
@@ -37,8 +44,12 @@ class Schedule(models.Model):
     fired = models.PositiveIntegerField(default=0)
     is_active = models.BooleanField(default=True)
     problem = models.CharField(max_length=300, blank=True, default="")
-    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
-    made_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+"
+    )
+    made_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+"
+    )
     made_in_run = models.CharField(max_length=64, blank=True, default="")
     created_at = models.DateTimeField(db_default=Now())
     cancelled_at = models.DateTimeField(null=True)
@@ -48,7 +59,9 @@ class Schedule(models.Model):
         ordering = ("-id",)
         indexes = (
             models.Index(fields=("organization", "-id"), name="schedule_newest"),
-            models.Index(fields=("next_at",), name="schedule_due", condition=Q(next_at__isnull=False)),
+            models.Index(
+                fields=("next_at",), name="schedule_due", condition=Q(next_at__isnull=False)
+            ),
         )
         constraints = (
             models.CheckConstraint(

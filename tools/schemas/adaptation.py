@@ -26,15 +26,21 @@ _BY_NAME = frozenset({"properties", "dependentSchemas"})
 _BY_WORD = frozenset({"$defs", "definitions"})
 _OF_NAMES = _BY_NAME | _BY_WORD
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
-_LEFT_TO_THE_SERVER = frozenset({"uniqueItems", "patternProperties", "$schema", "$id", "$comment", "x-mcp-header"})
-"""Keywords that only the server checks: sets have no stable order, and name patterns may take forever to match.
+_LEFT_TO_THE_SERVER = frozenset(
+    {"uniqueItems", "patternProperties", "$schema", "$id", "$comment", "x-mcp-header"}
+)
+"""Keywords that only the server checks: sets have no stable order, and name patterns may take
+forever to match.
 
-`x-mcp-header` asks a client for HTTP headers, which is Gadget here, whoever else the tool is shown to.
+`x-mcp-header` asks a client for HTTP headers, which is Gadget here, whoever else the tool is shown
+to.
 """
 
 
 NO_PARAMS: Mapping[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
-_OBJECT_KEYWORDS = frozenset({"properties", "required", "additionalProperties", "patternProperties", "minProperties"})
+_OBJECT_KEYWORDS = frozenset(
+    {"properties", "required", "additionalProperties", "patternProperties", "minProperties"}
+)
 _FORMS = ("allOf", "anyOf", "oneOf")
 
 
@@ -102,7 +108,8 @@ class SchemaAdapter:
         return shown, ""
 
     def _map_reserved_names(self, schema: Mapping[str, Any]) -> dict[str, str]:
-        """Return {own name: name for the model} for every property with a reserved name, such as `user_id`.
+        """Return {own name: name for the model} for every property with a reserved name, such as
+        `user_id`.
 
         Each gets an extra `_`, or as many as it needs to be unique.
         """
@@ -127,18 +134,26 @@ def _check_schema(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     _refuse_shape(given)
     size = len(json.dumps(given, separators=(",", ":"), ensure_ascii=False, allow_nan=False))
     if size > MAX_SIZE:
-        raise IllegalSchemaError(f"its schema has {size:,} characters; at most {MAX_SIZE:,} are read")
+        raise IllegalSchemaError(
+            f"its schema has {size:,} characters; at most {MAX_SIZE:,} are read"
+        )
     schema, notes = modernize_schema(given)
     resolver = REGISTRY.resolver_with_root(DRAFT202012.create_resource(schema))
     for reference in _list_references(schema):
         if not reference.startswith("#"):
             raise IllegalSchemaError(f"its schema refers to another document: {reference!r:.200}")
-        if reference[1:] and not reference.startswith("#/"):  # finding a name needs a search of the whole schema
-            raise IllegalSchemaError(f"its schema has a reference by name, not by path: {reference!r:.200}")
+        if reference[1:] and not reference.startswith(
+            "#/"
+        ):  # finding a name needs a search of the whole schema
+            raise IllegalSchemaError(
+                f"its schema has a reference by name, not by path: {reference!r:.200}"
+            )
         try:
             resolver.lookup(reference)
         except Unresolvable:
-            raise IllegalSchemaError(f"its schema has a broken reference: {reference!r:.200}") from None
+            raise IllegalSchemaError(
+                f"its schema has a broken reference: {reference!r:.200}"
+            ) from None
     return schema, notes
 
 
@@ -153,7 +168,9 @@ def _require_object(schema: dict[str, Any]) -> dict[str, Any]:
         schema = {**target, **{key: value for key, value in schema.items() if key != "$ref"}}
     if not _may_be_object(schema):
         raise IllegalSchemaError("its params are not an object")
-    is_open = "type" in schema or any(key in schema for key in (*_OBJECT_KEYWORDS, *_FORMS, *_REFERENCES))
+    is_open = "type" in schema or any(
+        key in schema for key in (*_OBJECT_KEYWORDS, *_FORMS, *_REFERENCES)
+    )
     return {**schema, "type": "object"} if is_open else {**schema, **NO_PARAMS}
 
 
@@ -179,7 +196,8 @@ def rename_keys(value: Any, names: Mapping[str, str]) -> Any:
 
 
 def _refuse_shape(schema: Any) -> None:
-    """Refuse a schema that is too large or too deep, level by level, so that no nesting can exhaust the stack."""
+    """Refuse a schema that is too large or too deep, level by level, so that no nesting can exhaust
+    the stack."""
     level, values = [schema], 0
     for _ in range(MAX_DEPTH):
         values += sum(len(node) for node in level)
@@ -243,7 +261,10 @@ class _Adaptation:
         if key == "required" and isinstance(value, list):
             return [names.get(name, name) for name in value]
         if key == "dependentRequired" and isinstance(value, Mapping):
-            return {names.get(name, name): [names.get(each, each) for each in wanted] for name, wanted in value.items()}
+            return {
+                names.get(name, name): [names.get(each, each) for each in wanted]
+                for name, wanted in value.items()
+            }
         return self.adapt(value)
 
     def _adapt_text(self, key: str, value: str) -> str:
@@ -253,5 +274,8 @@ class _Adaptation:
 
     def _adapt_reference(self, pointer: str) -> str:
         parts = pointer.split("/")
-        renamed = [self.names.get(part, part) if before in _BY_NAME else part for before, part in pairwise(parts)]
+        renamed = [
+            self.names.get(part, part) if before in _BY_NAME else part
+            for before, part in pairwise(parts)
+        ]
         return "/".join([*parts[:1], *renamed])

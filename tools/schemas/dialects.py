@@ -1,6 +1,7 @@
 """Translation of older and faulty JSON schemas into Draft 2020-12, keyword by keyword.
 
-A keyword that means something else today is translated; one that means nothing is dropped, with a note for the admin.
+A keyword that means something else today is translated; one that means nothing is dropped, with a
+note for the admin.
 """
 
 import re
@@ -16,13 +17,18 @@ from tools.schemas.patterns import compile_linear_pattern, translate_pattern
 MAX_FAULTS = 50
 """Illegal keywords that may be dropped from one schema."""
 EXCLUSIVE = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
-_OF_SCHEMAS = frozenset({"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"})
-_DATA = frozenset({"default", "const", "enum", "example", "examples", "required", "dependentRequired"})
+_OF_SCHEMAS = frozenset(
+    {"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"}
+)
+_DATA = frozenset(
+    {"default", "const", "enum", "example", "examples", "required", "dependentRequired"}
+)
 _NO_FORMATS = FormatChecker(formats=())
 
 
 def modernize_schema(schema: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return the schema in Draft 2020-12, with notes about dropped keywords, each as part of a sentence.
+    """Return the schema in Draft 2020-12, with notes about dropped keywords, each as part of a
+    sentence.
 
     Args:
         schema: of bounded size and depth.
@@ -67,7 +73,8 @@ def translate_bounds(node: dict[str, Any]) -> None:
 
 
 def _translate_required(before: Mapping[str, Any], node: dict[str, Any]) -> None:
-    """Translate Draft 3's `required: true`, which stood in the property instead of in the object."""
+    """Translate Draft 3's `required: true`, which stood in the property instead of in the
+    object."""
     if isinstance(node.get("required"), bool):
         del node["required"]
     properties = before.get("properties")
@@ -118,7 +125,8 @@ def _drop_pattern(node: dict[str, Any], notes: list[str]) -> None:
 
 
 def _drop_illegal(schema: dict[str, Any], notes: list[str]) -> None:
-    """Drop every keyword with an illegal value, and replace every illegal subschema with one that allows anything."""
+    """Drop every keyword with an illegal value, and replace every illegal subschema with one that
+    allows anything."""
     checker = Draft202012Validator(Draft202012Validator.META_SCHEMA, format_checker=_NO_FORMATS)
     for _ in range(MAX_FAULTS):
         fault = next(checker.iter_errors(schema), None)

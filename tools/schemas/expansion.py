@@ -13,7 +13,13 @@ MAX_EXPANDED = 20_000
 _SAME_VALUE = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas")
 """Keywords whose schemas apply to the same value; all others apply to parts of it."""
 _PARTS = (
-    *("properties", "patternProperties", "additionalProperties", "propertyNames", "unevaluatedProperties"),
+    *(
+        "properties",
+        "patternProperties",
+        "additionalProperties",
+        "propertyNames",
+        "unevaluatedProperties",
+    ),
     *("items", "prefixItems", "contains", "unevaluatedItems"),
 )
 _BY_NAME = frozenset({"dependentSchemas", "properties", "patternProperties"})
@@ -27,7 +33,8 @@ class IllegalSchemaError(ValueError):
 def refuse_endless(schema: Mapping[str, Any]) -> None:
     """Refuse a schema that expands too far or has an endless reference cycle.
 
-    A cycle through parts of a value, such as a tree of folders, ends with the value; `find_faults` bounds its cost.
+    A cycle through parts of a value, such as a tree of folders, ends with the value; `find_faults`
+    bounds its cost.
 
     Args:
         schema: a legal schema whose references are paths within it (`#/…`).
@@ -44,7 +51,8 @@ def refuse_endless(schema: Mapping[str, Any]) -> None:
 
 
 class _Expansion:
-    """The expansion of a schema; each subschema is measured once, even if many references lead to it."""
+    """The expansion of a schema; each subschema is measured once, even if many references lead to
+    it."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self._root = schema
@@ -67,7 +75,9 @@ class _Expansion:
         for part in (*self._list_applied(node), *_list_parts(node, _PARTS)):
             size += self._measure(part)
             if size > MAX_EXPANDED:
-                raise IllegalSchemaError(f"its schema repeats itself: it expands to more than {MAX_EXPANDED:,} parts")
+                raise IllegalSchemaError(
+                    f"its schema repeats itself: it expands to more than {MAX_EXPANDED:,} parts"
+                )
         self._sizes[id(node)] = size
         return size
 
@@ -87,7 +97,9 @@ class _Expansion:
             if isinstance(target, Mapping):
                 yield target
             elif not isinstance(target, bool):
-                raise IllegalSchemaError(f"its schema refers to something that is not a schema: {reference!r:.200}")
+                raise IllegalSchemaError(
+                    f"its schema refers to something that is not a schema: {reference!r:.200}"
+                )
 
 
 def _list_parts(node: Mapping[str, Any], keywords: tuple[str, ...]) -> Iterator[Mapping[str, Any]]:

@@ -18,7 +18,9 @@ def _drop_titles(node: Any, inside_properties: bool = False) -> Any:
     if not isinstance(node, dict):
         return node
     return {
-        key: _drop_titles(value, inside_properties=key in ("properties", "$defs") and not inside_properties)
+        key: _drop_titles(
+            value, inside_properties=key in ("properties", "$defs") and not inside_properties
+        )
         for key, value in node.items()
         if inside_properties or not (key == "title" and isinstance(value, str))
     }

@@ -1,4 +1,5 @@
-"""Simplify schemas for Ollama, which drops references, bounds, patterns and defaults: descriptions name them."""
+"""Simplify schemas for Ollama, which drops references, bounds, patterns and defaults: descriptions
+name them."""
 
 import json
 from collections.abc import Mapping
@@ -9,7 +10,9 @@ from tools.schemas.references import find_target
 MAX_REFERENCES = 5
 """The depth of nested references; a deeper or recursive one becomes an object of any kind."""
 _KEPT = frozenset({"type", "description", "enum", "items", "properties", "required", "anyOf"})
-_SILENT = frozenset({"$defs", "definitions", "$schema", "$id", "$ref", "title", "const", "oneOf", "allOf"})
+_SILENT = frozenset(
+    {"$defs", "definitions", "$schema", "$id", "$ref", "title", "const", "oneOf", "allOf"}
+)
 """Rules that are expressed in another way, or that a model does not need."""
 
 Schema = dict[str, Any]
@@ -18,11 +21,15 @@ Schema = dict[str, Any]
 def simplify_definition(tool: Mapping[str, Any]) -> dict[str, Any]:
     """Return the definition of a tool with simplified parameters."""
     function = tool["function"]
-    return {**tool, "function": {**function, "parameters": simplify_schema(function.get("parameters") or {})}}
+    return {
+        **tool,
+        "function": {**function, "parameters": simplify_schema(function.get("parameters") or {})},
+    }
 
 
 def simplify_schema(schema: Schema) -> Schema:
-    """Return the schema with references inlined, and every other rule named in the descriptions of its fields."""
+    """Return the schema with references inlined, and every other rule named in the descriptions of
+    its fields."""
     return {"type": "object", "properties": {}, **_Simplifier(schema).simplify(schema, ())}
 
 
@@ -39,13 +46,17 @@ class _Simplifier:
         if "const" in node:
             simple["enum"] = [node["const"]]
         if isinstance(properties := node.get("properties"), dict):
-            simple["properties"] = {name: self.simplify(value, within) for name, value in properties.items()}
+            simple["properties"] = {
+                name: self.simplify(value, within) for name, value in properties.items()
+            }
         if "items" in node:
             simple["items"] = self.simplify(node["items"], within)
         if options := node.get("anyOf") or node.get("oneOf"):
             simple["anyOf"] = [self.simplify(option, within) for option in options]
         if rules := self._list_rules(node, within):
-            simple["description"] = " ".join(filter(None, (node.get("description"), f"({'; '.join(rules)})")))
+            simple["description"] = " ".join(
+                filter(None, (node.get("description"), f"({'; '.join(rules)})"))
+            )
         return simple
 
     def _resolve(self, node: Schema, within: tuple[str, ...]) -> tuple[Schema, tuple[str, ...]]:

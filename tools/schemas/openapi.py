@@ -21,28 +21,44 @@ _COUNTS = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "m
 
 def read_keywords(node: Mapping[str, Any]) -> dict[str, Any]:
     """Return the type, bounds, choices and annotations of a schema, without its parts."""
-    return {**_read_type(node), **_read_bounds(node), **_read_choices(node), **_read_annotations(node)}
+    return {
+        **_read_type(node),
+        **_read_bounds(node),
+        **_read_choices(node),
+        **_read_annotations(node),
+    }
 
 
 def list_required(node: Mapping[str, Any]) -> frozenset[str]:
     """List the names in `required`; anything else in it means nothing."""
     wanted = node.get("required")
-    return frozenset(name for name in wanted if isinstance(name, str)) if isinstance(wanted, list) else frozenset()
+    return (
+        frozenset(name for name in wanted if isinstance(name, str))
+        if isinstance(wanted, list)
+        else frozenset()
+    )
 
 
 def has_content(node: Mapping[str, Any]) -> bool:
     """Return True if the schema has parts."""
-    return any(node.get(key) for key in ("properties", "items", "allOf", "anyOf", "oneOf", "additionalProperties"))
+    return any(
+        node.get(key)
+        for key in ("properties", "items", "allOf", "anyOf", "oneOf", "additionalProperties")
+    )
 
 
 def truncate(node: Any, reason: str) -> dict[str, Any]:
     """Truncate a schema to its type and texts, and say so in its description."""
     result = dict(node) if isinstance(node, Mapping) else {}
     converted = apply_nullable(_read_type(result), result)
-    kind = {"object": "Any object", "array": "Any list"}.get(str(converted.get("type")), "Any value")
+    kind = {"object": "Any object", "array": "Any list"}.get(
+        str(converted.get("type")), "Any value"
+    )
     return {
         **converted,
-        **_read_annotations({**result, "description": f"{kind}: {reason}. {_read_text(result)}".strip()}),
+        **_read_annotations(
+            {**result, "description": f"{kind}: {reason}. {_read_text(result)}".strip()}
+        ),
     }
 
 
@@ -59,10 +75,16 @@ def _read_type(node: Mapping[str, Any]) -> dict[str, Any]:
     given = node.get("type")
     if given == "file":
         return {"type": "string"}
-    named = [kind for kind in (given if isinstance(given, list) else [given]) if isinstance(kind, str)]
+    named = [
+        kind for kind in (given if isinstance(given, list) else [given]) if isinstance(kind, str)
+    ]
     kinds = [kind for kind in named if kind in _TYPES]
     if not kinds:
-        return {"type": "object"} if isinstance(node.get("properties"), Mapping) and "type" not in node else {}
+        return (
+            {"type": "object"}
+            if isinstance(node.get("properties"), Mapping) and "type" not in node
+            else {}
+        )
     return {"type": kinds[0] if len(kinds) == 1 else list(dict.fromkeys(kinds))}
 
 
@@ -77,7 +99,9 @@ def apply_nullable(converted: dict[str, Any], node: Mapping[str, Any]) -> dict[s
         converted["enum"] = [*converted["enum"], None]
     for keyword in ("anyOf", "allOf"):
         if keyword in converted and kind is None:
-            words = {"description": converted.pop("description")} if "description" in converted else {}
+            words = (
+                {"description": converted.pop("description")} if "description" in converted else {}
+            )
             return {"anyOf": [converted, {"type": "null"}], **words}
     return converted
 
@@ -85,14 +109,22 @@ def apply_nullable(converted: dict[str, Any], node: Mapping[str, Any]) -> dict[s
 def _read_bounds(node: Mapping[str, Any]) -> dict[str, Any]:
     given = {key: node[key] for key in _NUMBERS if key in node}
     converted = {
-        key: value for key, value in given.items() if _is_number(value) or (key in EXCLUSIVE and value is True)
+        key: value
+        for key, value in given.items()
+        if _is_number(value) or (key in EXCLUSIVE and value is True)
     }
     translate_bounds(converted)
-    converted.update({key: node[key] for key in _COUNTS if _is_number(node.get(key)) and _is_count(node[key])})
+    converted.update(
+        {key: node[key] for key in _COUNTS if _is_number(node.get(key)) and _is_count(node[key])}
+    )
     if _is_number(node.get("multipleOf")) and node["multipleOf"] > 0:
         converted["multipleOf"] = node["multipleOf"]
     pattern = node.get("pattern")
-    if isinstance(pattern, str) and len(pattern) <= _MAX_PATTERN_LENGTH and compile_linear_pattern(pattern) is not None:
+    if (
+        isinstance(pattern, str)
+        and len(pattern) <= _MAX_PATTERN_LENGTH
+        and compile_linear_pattern(pattern) is not None
+    ):
         converted["pattern"] = pattern
     return converted
 
@@ -104,14 +136,18 @@ def _read_choices(node: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(choices, list) or not choices or len(choices) > _MAX_CHOICES:
         return {}
     plain = [choice for choice in choices if _is_plain(choice)]
-    return {"enum": [each for at, each in enumerate(plain) if each not in plain[:at]]} if plain else {}
+    return (
+        {"enum": [each for at, each in enumerate(plain) if each not in plain[:at]]} if plain else {}
+    )
 
 
 def _read_annotations(node: Mapping[str, Any]) -> dict[str, Any]:
     converted: dict[str, Any] = {}
     if text := _read_text(node):
         converted["description"] = (
-            text if len(text) <= _MAX_DESCRIPTION_LENGTH else f"{text[: _MAX_DESCRIPTION_LENGTH - 1]}…"
+            text
+            if len(text) <= _MAX_DESCRIPTION_LENGTH
+            else f"{text[: _MAX_DESCRIPTION_LENGTH - 1]}…"
         )
     if isinstance(node.get("format"), str):
         converted["format"] = node["format"][:40]

@@ -46,17 +46,25 @@ class CallSchema:
         return list(self._list_params(self.root, "", is_there=True))
 
     def find_missing(self, paths: Iterable[str]) -> str:
-        """Find a param that every call has, though none of these paths leads to it or into it; empty for none."""
+        """Find a param that every call has, though none of these paths leads to it or into it;
+        empty for none."""
         return self._find_missing(self.root, "", frozenset(paths))
 
     def _list_params(self, node: Any, where: str, *, is_there: bool) -> Iterator[SchemaParam]:
         for name, schema in self._read_properties(node):
-            path, is_here = f"{where}.{name}" if where else name, is_there and self._is_there(node, name, schema)
+            path, is_here = (
+                f"{where}.{name}" if where else name,
+                is_there and self._is_there(node, name, schema),
+            )
             inner = self._find_closed(schema) if path.count(".") < _DEEPEST_LISTED else None
             if inner is not None:
                 yield from self._list_params(inner, path, is_there=is_here)
             else:
-                default = schema.get("default") if self.has_defaults and isinstance(schema, Mapping) else None
+                default = (
+                    schema.get("default")
+                    if self.has_defaults and isinstance(schema, Mapping)
+                    else None
+                )
                 yield SchemaParam(path, describe_type(self._resolve(schema)), is_here, default)
 
     def _find_missing(self, node: Any, where: str, paths: frozenset[str]) -> str:
@@ -69,14 +77,22 @@ class CallSchema:
                 continue
             if not any(each == path or each.startswith(f"{path}.") for each in paths):
                 return path
-            if inner := self._find_missing(schema, path, paths) if name in here.get("required", ()) else "":
+            if (
+                inner := self._find_missing(schema, path, paths)
+                if name in here.get("required", ())
+                else ""
+            ):
                 return inner
         return ""
 
     def _is_there(self, node: Any, name: str, schema: Any) -> bool:
         """Return True if the object always has this param with a value; null counts as absent."""
-        is_filled = self.has_defaults and isinstance(schema, Mapping) and schema.get("default") is not None
-        return (is_filled or name in self._resolve(node).get("required", ())) and not _may_be_null(schema, self.root)
+        is_filled = (
+            self.has_defaults and isinstance(schema, Mapping) and schema.get("default") is not None
+        )
+        return (is_filled or name in self._resolve(node).get("required", ())) and not _may_be_null(
+            schema, self.root
+        )
 
     def _find_closed(self, schema: Any) -> Mapping[str, Any] | None:
         """Return the closed object that this value, or each entry of this list, is."""
@@ -93,7 +109,8 @@ class CallSchema:
 
 
 def list_types(schema: Mapping[str, Any], param: str, tool: str = "") -> frozenset[str]:
-    """List the JSON types that the values at the path can have, without null; none if the schema does not say.
+    """List the JSON types that the values at the path can have, without null; none if the schema
+    does not say.
 
     Args:
         tool: the tool's name, to check the path; without it, any path passes.
@@ -108,7 +125,9 @@ def list_types(schema: Mapping[str, Any], param: str, tool: str = "") -> frozens
         known = {key for node in nodes for key in node.get("properties", {})}
         is_open = any(_takes_any_name(node) for node in nodes)
         if tool and name not in known and not is_open:
-            raise ValueError(f"{so_far} has no parameter {name!r}, only {', '.join(sorted(known)) or 'none'}")
+            raise ValueError(
+                f"{so_far} has no parameter {name!r}, only {', '.join(sorted(known)) or 'none'}"
+            )
         so_far = f"{so_far}.{name}" if so_far != tool else f"{tool} {name}"
         inner = [node["properties"][name] for node in nodes if name in node.get("properties", {})]
         if not inner:
@@ -118,16 +137,20 @@ def list_types(schema: Mapping[str, Any], param: str, tool: str = "") -> frozens
 
 
 def find_closed_object(schema: Mapping[str, Any], param: str) -> tuple[str, list[str]] | None:
-    """Find the object on the path that does not allow the path's next name; return its own path and its names.
+    """Find the object on the path that does not allow the path's next name; return its own path and
+    its names.
 
-    Return None if a call may have the path. Only an object without additional properties rules a name out.
+    Return None if a call may have the path. Only an object without additional properties rules a
+    name out.
     """
     nodes, so_far = list(_list_variants(schema, schema)), list[str]()
     for name in param.split("."):
         nodes = [item for node in nodes for item in _enter_lists(node, schema)]
         known = {key for node in nodes for key in node.get("properties", {})}
         if name not in known:
-            return (".".join(so_far), sorted(known)) if nodes and all(map(_is_closed, nodes)) else None
+            return (
+                (".".join(so_far), sorted(known)) if nodes and all(map(_is_closed, nodes)) else None
+            )
         so_far.append(name)
         inner = [node["properties"][name] for node in nodes if name in node.get("properties", {})]
         nodes = [variant for each in inner for variant in _list_variants(each, schema)]
@@ -147,7 +170,8 @@ def _allows_null(node: Mapping[str, Any]) -> bool:
 
 
 def _is_closed(node: Mapping[str, Any]) -> bool:
-    """Return True if a value cannot have further names: an object without additional ones, or no object at all."""
+    """Return True if a value cannot have further names: an object without additional ones, or no
+    object at all."""
     types = _read_types(node)
     if types and not types & {"object", "array"}:
         return True
@@ -170,8 +194,11 @@ def _list_named_types(nodes: list[Mapping[str, Any]]) -> frozenset[str]:
     return frozenset(found - {"null"})
 
 
-def _list_variants(node: Any, root: Mapping[str, Any], depth: int = 0) -> Iterator[Mapping[str, Any]]:
-    """Yield the schemas that the node stands for: what it refers to, and each of its alternatives."""
+def _list_variants(
+    node: Any, root: Mapping[str, Any], depth: int = 0
+) -> Iterator[Mapping[str, Any]]:
+    """Yield the schemas that the node stands for: what it refers to, and each of its
+    alternatives."""
     if not isinstance(node, Mapping) or depth > _DEEPEST:
         return
     if "$ref" in node:
@@ -192,7 +219,8 @@ def _enter_lists(node: Mapping[str, Any], root: Mapping[str, Any]) -> Iterator[M
 
 
 def _takes_any_name(node: Mapping[str, Any]) -> bool:
-    """Return True for an object whose names the schema leaves open, or for a node of which it says nothing."""
+    """Return True for an object whose names the schema leaves open, or for a node of which it says
+    nothing."""
     if node.get("type") not in (None, "object") and "object" not in node.get("type", ()):
         return False
     has_names = bool(node.get("properties"))

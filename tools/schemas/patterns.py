@@ -9,7 +9,8 @@ import re2
 
 @lru_cache(maxsize=1024)
 def compile_linear_pattern(pattern: str) -> Any:
-    """Compile a regular expression that matches in linear time; return None if RE2 does not support it."""
+    """Compile a regular expression that matches in linear time; return None if RE2 does not support
+    it."""
     options = re2.Options()
     options.log_errors = False
     try:
@@ -43,7 +44,8 @@ _CATEGORIES = {
 
 
 def translate_pattern(pattern: str) -> str:
-    """Translate an ECMA pattern, which JSON Schema uses, into the syntax of RE2, where they differ."""
+    """Translate an ECMA pattern, which JSON Schema uses, into the syntax of RE2, where they
+    differ."""
     return _ECMA_ESCAPES.sub(_translate_escape, pattern)
 
 

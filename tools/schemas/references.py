@@ -8,7 +8,8 @@ _FORMS = ("anyOf", "oneOf", "allOf")
 
 
 def find_target(reference: str, root: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Find the target of a reference such as `#/$defs/Address`; None if it is broken or leaves the schema."""
+    """Find the target of a reference such as `#/$defs/Address`; None if it is broken or leaves the
+    schema."""
     if not reference.startswith("#"):
         return None
     node: Any = root
@@ -19,9 +20,14 @@ def find_target(reference: str, root: Mapping[str, Any]) -> Mapping[str, Any] | 
 
 
 def resolve_reference(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Follow a schema's reference within `root`; return the schema itself if it is broken or circular."""
+    """Follow a schema's reference within `root`; return the schema itself if it is broken or
+    circular."""
     here, seen = schema, set[str]()
-    while isinstance(reference := here.get("$ref"), str) and reference.startswith("#/") and reference not in seen:
+    while (
+        isinstance(reference := here.get("$ref"), str)
+        and reference.startswith("#/")
+        and reference not in seen
+    ):
         seen.add(reference)
         target = find_target(reference, root)
         if target is None:
@@ -48,9 +54,13 @@ def inline_references(schema: Any, root: Mapping[str, Any], trail: tuple[int, ..
     if id(target) in trail:
         return schema
     merged = {**target, **{key: value for key, value in schema.items() if key != "$ref"}}
-    return {key: inline_references(value, root, (*trail, id(target))) for key, value in merged.items()}
+    return {
+        key: inline_references(value, root, (*trail, id(target))) for key, value in merged.items()
+    }
 
 
 def list_forms(schema: Mapping[str, Any]) -> list[Any]:
     """List the schemas in `anyOf`, `oneOf` and `allOf`, which describe the same value."""
-    return [form for word in _FORMS if isinstance(forms := schema.get(word), list) for form in forms]
+    return [
+        form for word in _FORMS if isinstance(forms := schema.get(word), list) for form in forms
+    ]

@@ -15,7 +15,8 @@ def name_type(value: Any) -> str:
 
 
 def describe_type(schema: Any) -> str:
-    """Describe the schema's type, e.g. `string` or `integer or null`; `any` if it allows every type."""
+    """Describe the schema's type, e.g. `string` or `integer or null`; `any` if it allows every
+    type."""
     return " or ".join(dict.fromkeys(_list_types(schema))) or "any"
 
 
@@ -26,5 +27,10 @@ def _list_types(schema: Any) -> list[str]:
     if given:
         return [str(each) for each in (given if isinstance(given, list) else [given])]
     if "enum" in schema or "const" in schema:
-        return list(map(name_type, schema["enum"] if isinstance(schema.get("enum"), list) else [schema.get("const")]))
+        return list(
+            map(
+                name_type,
+                schema["enum"] if isinstance(schema.get("enum"), list) else [schema.get("const")],
+            )
+        )
     return [name for form in list_forms(schema) for name in _list_types(form)]

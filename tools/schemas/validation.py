@@ -17,11 +17,13 @@ from tools.schemas.patterns import compile_linear_pattern
 MAX_STEPS = 100_000
 """The most keywords applied to the params of one call."""
 MAX_CHECK_S = 10.0
-"""A time limit besides MAX_STEPS, because one step can be slow: long lists of choices, messages about large values."""
+"""A time limit besides MAX_STEPS, because one step can be slow: long lists of choices, messages
+about large values."""
 
 
 class UncheckableError(ValueError):
-    """A value that cannot be checked within the limits; the message gives the reason as part of a sentence."""
+    """A value that cannot be checked within the limits; the message gives the reason as part of a
+    sentence."""
 
 
 @dataclass
@@ -41,7 +43,11 @@ _budget: ContextVar[_StepBudget] = ContextVar("step_budget")
 
 
 def _check_pattern(_: Any, pattern: Any, value: Any, __: Any) -> Iterator[ValidationError]:
-    compiled = compile_linear_pattern(pattern) if isinstance(pattern, str) and isinstance(value, str) else None
+    compiled = (
+        compile_linear_pattern(pattern)
+        if isinstance(pattern, str) and isinstance(value, str)
+        else None
+    )
     if compiled is not None and compiled.search(value) is None:
         yield ValidationError(f"{value!r} does not match {pattern!r}")
 
@@ -61,7 +67,8 @@ _Validator = extend(  # type: ignore[no-untyped-call]
 
 
 def build_validator(schema: Mapping[str, Any]) -> Any:
-    """Build a thread-safe validator for `find_faults`; it never loads references to other documents."""
+    """Build a thread-safe validator for `find_faults`; it never loads references to other
+    documents."""
     return _Validator(schema, registry=Registry())
 
 

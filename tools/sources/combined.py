@@ -13,14 +13,16 @@ logger = logging.getLogger("gadget.tools")
 
 
 class CombinedSource(LoadedSource):
-    """The tools of several sources, in order. Two sources with a tool of the same name are an error.
+    """The tools of several sources, in order. Two sources with a tool of the same name are an
+    error.
 
-    Names are compared, not ids: a name refers to its highest version, so another source's `mail.send@2.0` would
-    silently replace `mail.send@1.0`. One source may have several versions. A withheld tool keeps its name, too.
+    Names are compared, not ids: a name refers to its highest version, so another source's
+    `mail.send@2.0` would silently replace `mail.send@1.0`. One source may have several versions. A
+    withheld tool keeps its name, too.
 
     Args:
-        by_precedence: the order of the sources is their precedence: of equal names, those of the first source count,
-            and the others are left out.
+        by_precedence: the order of the sources is their precedence: of equal names, those of the
+            first source count, and the others are left out.
     """
 
     def __init__(self, sources: Sequence[ToolSource], *, by_precedence: bool = False) -> None:
@@ -57,18 +59,33 @@ class CombinedSource(LoadedSource):
                 if (other := owners.setdefault(name, source)) is source:
                     continue
                 if not self._by_precedence:
-                    raise ValueError(f"{name} comes from both {other.name!r} and {source.name!r}: remove one")
-                left_out.append(f"{name} of {source.name!r} is left out: {other.name!r} comes first and has it, too")
+                    raise ValueError(
+                        f"{name} comes from both {other.name!r} and {source.name!r}: remove one"
+                    )
+                left_out.append(
+                    f"{name} of {source.name!r} is left out: {other.name!r} comes first and has it, too"
+                )
                 logger.error("%s", left_out[-1])
         self.left_out = left_out
         self.withheld = {
-            name: why for source, reasons in withheld for name, why in reasons.items() if owners[name] is source
+            name: why
+            for source, reasons in withheld
+            for name, why in reasons.items()
+            if owners[name] is source
         }
-        return [tool for source in self._sources for tool in source.tools() if owners[tool.name] is source]
+        return [
+            tool
+            for source in self._sources
+            for tool in source.tools()
+            if owners[tool.name] is source
+        ]
 
 
-def fill_toolbox(toolbox: Toolbox, sources: Iterable[ToolSource], *, by_precedence: bool = False) -> None:
-    """Start the sources and register their tools, in the order given. A tool that is wrong in itself is left out.
+def fill_toolbox(
+    toolbox: Toolbox, sources: Iterable[ToolSource], *, by_precedence: bool = False
+) -> None:
+    """Start the sources and register their tools, in the order given. A tool that is wrong in
+    itself is left out.
 
     Every toolbox gets its tools here. Those that it has already count as the first source.
 
@@ -79,7 +96,9 @@ def fill_toolbox(toolbox: Toolbox, sources: Iterable[ToolSource], *, by_preceden
         ValueError: two sources have a tool of the same name.
     """
     present = toolbox.tools()
-    combined = CombinedSource([BuiltinSource(present, "the installation"), *sources], by_precedence=by_precedence)
+    combined = CombinedSource(
+        [BuiltinSource(present, "the installation"), *sources], by_precedence=by_precedence
+    )
     combined.start()
     toolbox.call_at_shutdown("sources", combined.shutdown)
     toolbox.leave_out(combined.left_out, combined.withheld)

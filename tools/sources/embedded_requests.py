@@ -1,4 +1,5 @@
-"""Detection of tools that can embed other requests in a call: batches, GraphQL, remote procedure calls.
+"""Detection of tools that can embed other requests in a call: batches, GraphQL, remote procedure
+calls.
 
 Such a call does whatever its params say, so neither its method nor its grant limits it.
 """
@@ -7,20 +8,44 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from tools.contract.embedded_requests import ACTIONS, DESTINATION_NAMES, HTTP_METHODS, METHOD_NAMES, normalize_name
+from tools.contract.embedded_requests import (
+    ACTIONS,
+    DESTINATION_NAMES,
+    HTTP_METHODS,
+    METHOD_NAMES,
+    normalize_name,
+)
 from tools.schemas.references import resolve_reference
 
 _CERTAIN_WORDS = ("graphql", "jsonrpc", "xmlrpc", "gql", "rpc")
-_BATCH_WORDS = frozenset({"batch", "batched", "multicall", "multirequest", "multiquery", "multiplex", "msearch"})
+_BATCH_WORDS = frozenset(
+    {"batch", "batched", "multicall", "multirequest", "multiquery", "multiplex", "msearch"}
+)
 _AFTER_MULTI = frozenset(
-    {"request", "call", "query", "operation", "action", "command", "exec", "execute", "get", "put", "search", "status"}
+    {
+        "request",
+        "call",
+        "query",
+        "operation",
+        "action",
+        "command",
+        "exec",
+        "execute",
+        "get",
+        "put",
+        "search",
+        "status",
+    }
 )
 _OPERATIONS = frozenset({"operation", "request", "action", "command", "call", "op", "item", "job"})
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 
-def detect_embedded_requests(names: Mapping[str, str], schema: Mapping[str, Any], *, only_reads: bool = False) -> str:
-    """Return why a tool may embed other requests, as part of a sentence; empty if nothing suggests it.
+def detect_embedded_requests(
+    names: Mapping[str, str], schema: Mapping[str, Any], *, only_reads: bool = False
+) -> str:
+    """Return why a tool may embed other requests, as part of a sentence; empty if nothing suggests
+    it.
 
     Args:
         names: its name, path and id, by their description in a sentence: {"its path": "/v1/batch"}.
@@ -33,12 +58,16 @@ def detect_embedded_requests(names: Mapping[str, str], schema: Mapping[str, Any]
     fields = list(_list_fields(schema))
     if any(_has_requests(each) for each in fields):
         return "its params contain methods and paths of other requests"
-    if any({"query"} <= each.keys() and {"variables", "operationname"} & each.keys() for each in fields):
+    if any(
+        {"query"} <= each.keys() and {"variables", "operationname"} & each.keys() for each in fields
+    ):
         return "its params contain GraphQL"
     if any({"jsonrpc", "method"} <= each.keys() for each in fields):
         return "its params contain remote procedure calls"
     is_bulk = any("bulk" in _split_words(text) for text in names.values())
-    named_operations = any(name.removesuffix("s") in _OPERATIONS for each in fields for name in each)
+    named_operations = any(
+        name.removesuffix("s") in _OPERATIONS for each in fields for name in each
+    )
     if is_bulk and (named_operations or any(len(ACTIONS & each.keys()) > 1 for each in fields)):
         return "it takes many operations at once"
     return ""
@@ -49,7 +78,8 @@ def _split_words(text: str) -> list[str]:
 
 
 def _find_batch_word(text: str, *, only_reads: bool) -> str:
-    """Return the word that suggests embedded requests; a `batch` in the middle is part of a name, such as a job's."""
+    """Return the word that suggests embedded requests; a `batch` in the middle is part of a name,
+    such as a job's."""
     for word in _CERTAIN_WORDS:
         if word in _split_words(text) or (len(word) > 3 and word in normalize_name(text)):
             return word
@@ -63,8 +93,12 @@ def _find_batch_word(text: str, *, only_reads: bool) -> str:
 
 
 def _has_requests(fields: Mapping[str, Any]) -> bool:
-    is_placed = any(name in DESTINATION_NAMES or name.removesuffix("s") in DESTINATION_NAMES for name in fields)
-    return is_placed and any(name in METHOD_NAMES and _may_be_method(schema) for name, schema in fields.items())
+    is_placed = any(
+        name in DESTINATION_NAMES or name.removesuffix("s") in DESTINATION_NAMES for name in fields
+    )
+    return is_placed and any(
+        name in METHOD_NAMES and _may_be_method(schema) for name, schema in fields.items()
+    )
 
 
 def _may_be_method(schema: Any) -> bool:
@@ -74,7 +108,8 @@ def _may_be_method(schema: Any) -> bool:
 
 
 def _list_fields(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the properties of every object in a schema, by normalized name; those of one `allOf` together."""
+    """Yield the properties of every object in a schema, by normalized name; those of one `allOf`
+    together."""
     waiting: list[Any] = [schema]
     seen: set[int] = set()
     while waiting:
@@ -87,7 +122,14 @@ def _list_fields(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         elif isinstance(node, Mapping):
             forms = node.get("allOf")
             parts = (
-                [node, *(resolve_reference(each, schema) for each in forms if isinstance(each, Mapping))]
+                [
+                    node,
+                    *(
+                        resolve_reference(each, schema)
+                        for each in forms
+                        if isinstance(each, Mapping)
+                    ),
+                ]
                 if forms
                 else [node]
             )

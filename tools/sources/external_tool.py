@@ -1,9 +1,11 @@
-"""The base class of external tools: their names, params described by a JSON schema, and reserved param names.
+"""The base class of external tools: their names, params described by a JSON schema, and reserved
+param names.
 
-The other side chooses a tool's title and may change it at any time, so its name is the only one that people decide by.
+The other side chooses a tool's title and may change it at any time, so its name is the only one
+that people decide by.
 
-The toolbox refuses params for values of the run, such as `user`. In another system, `user` is someone else, so such a
-param gets an extra `_` inside Gadget; the model sees its original name.
+The toolbox refuses params for values of the run, such as `user`. In another system, `user` is
+someone else, so such a param gets an extra `_` inside Gadget; the model sees its original name.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,7 +25,8 @@ class ExternalTool(Tool):
     """A tool of another system, with params described by a JSON schema.
 
     Attributes:
-        server_title: the other side's own words for the tool, as an admin accepted them; shown only as such.
+        server_title: the other side's own words for the tool, as an admin accepted them; shown only
+            as such.
     """
 
     returns_outside_text = True
@@ -37,7 +40,11 @@ class ExternalTool(Tool):
     @property
     def definition(self) -> dict[str, Any]:
         """The definition shown to the model, with the original names of all params."""
-        function = {"name": self.name, "description": self.description, "parameters": self._original_schema}
+        function = {
+            "name": self.name,
+            "description": self.description,
+            "parameters": self._original_schema,
+        }
         return {"type": "function", "function": function}
 
     def check_params(self, raw: dict[str, Any]) -> dict[str, Any]:
@@ -47,7 +54,8 @@ class ExternalTool(Tool):
             ToolError: MISSING_PARAM or INVALID_PARAMETER.
         """
         return validate_params(
-            self._validator, replace_source_names(raw, self.schema) if self._has_reserved_names else raw
+            self._validator,
+            replace_source_names(raw, self.schema) if self._has_reserved_names else raw,
         )
 
     def load_params(self, canonical: dict[str, Any]) -> dict[str, Any]:
@@ -82,7 +90,10 @@ def restore_source_names(node: Any) -> Any:
     renamed: dict[str, Any] = {}
     for key, value in node.items():
         if key in _KEYED_BY_NAME and isinstance(value, Mapping):
-            renamed[key] = {_to_source_name(name, names): restore_source_names(part) for name, part in value.items()}
+            renamed[key] = {
+                _to_source_name(name, names): restore_source_names(part)
+                for name, part in value.items()
+            }
         elif key == "required" and isinstance(value, list):
             renamed[key] = [_to_source_name(str(name), names) for name in value]
         else:
@@ -98,7 +109,10 @@ def replace_source_names(value: Any, schema: Mapping[str, Any]) -> Any:
         holder, forms = waiting.pop()
         for key, child in holder.items() if isinstance(holder, dict) else enumerate(holder):
             inside = [
-                each for form in forms for part in _list_part_schemas(form, key) for each in _expand_forms(part, schema)
+                each
+                for form in forms
+                for part in _list_part_schemas(form, key)
+                for each in _expand_forms(part, schema)
             ]
             holder[key] = _rename_keys(child, inside, waiting)
     return renamed

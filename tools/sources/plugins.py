@@ -1,4 +1,5 @@
-"""Plugins: tools of installed Python packages, found by entry points of the group `gadget.tools`."""
+"""Plugins: tools of installed Python packages, found by entry points of the group
+`gadget.tools`."""
 
 import logging
 from collections.abc import Collection, Iterable, Sequence
@@ -39,10 +40,12 @@ class BrokenPlugin:
 
 
 class PluginSource(LoadedSource):
-    """The tools of one entry point: a list of tools and tool classes, a source, or a function that returns either.
+    """The tools of one entry point: a list of tools and tool classes, a source, or a function that
+    returns either.
 
-    A tool that is wrong in itself is left out; the others work. In the catalog, each tool shows this plugin as its
-    source and, unless it names an author, the package's author. The tools of a shipped plugin count as built in.
+    A tool that is wrong in itself is left out; the others work. In the catalog, each tool shows
+    this plugin as its source and, unless it names an author, the package's author. The tools of a
+    shipped plugin count as built in.
 
     Args:
         taken: names of other tools.
@@ -61,7 +64,8 @@ class PluginSource(LoadedSource):
         """Import the package and create its tools; start the source that it brings.
 
         Raises:
-            PluginError: the entry point names something other than tools, no usable tool, or a name that is taken.
+            PluginError: the entry point names something other than tools, no usable tool, or a name
+                that is taken.
             Exception: the package's own code failed.
         """
         with ExitStack() as failed:
@@ -85,9 +89,16 @@ class PluginSource(LoadedSource):
         if isinstance(named, ToolSource):
             self._own = named
             named.start()
-            self.withheld = {str(name): _shorten(str(why)) for name, why in getattr(named, "withheld", {}).items()}
+            self.withheld = {
+                str(name): _shorten(str(why))
+                for name, why in getattr(named, "withheld", {}).items()
+            }
         listed = named.tools() if isinstance(named, ToolSource) else _list_tools(named)
-        left_out = [_shorten(str(each)) for each in named.left_out] if isinstance(named, ToolSource) else []
+        left_out = (
+            [_shorten(str(each)) for each in named.left_out]
+            if isinstance(named, ToolSource)
+            else []
+        )
         tools = list[Tool]()
         for each in listed:
             try:
@@ -108,10 +119,12 @@ class PluginSource(LoadedSource):
 def start_plugins(
     names: Sequence[str], taken: Collection[str] = frozenset()
 ) -> tuple[list[PluginSource], list[BrokenPlugin]]:
-    """Start the plugins of these entry points, in order; return the started sources and the broken plugins.
+    """Start the plugins of these entry points, in order; return the started sources and the broken
+    plugins.
 
     Args:
-        taken: names that no plugin's tool may have; each plugin adds its own for the plugins after it.
+        taken: names that no plugin's tool may have; each plugin adds its own for the plugins after
+            it.
     """
     sources: list[PluginSource] = []
     broken: list[BrokenPlugin] = []
@@ -137,7 +150,9 @@ def _find_entry_point(name: str) -> EntryPoint:
     found = [each for each in installed if each.name == name]
     if not found:
         known = ", ".join(sorted(each.name for each in installed)) or "none"
-        raise PluginError(f"no installed package has an entry point of this name; available: {known}")
+        raise PluginError(
+            f"no installed package has an entry point of this name; available: {known}"
+        )
     if len(found) > 1:
         raise PluginError(
             f"several packages have an entry point of this name: {', '.join(sorted(map(_name_package, found)))}"
@@ -148,7 +163,11 @@ def _find_entry_point(name: str) -> EntryPoint:
 def _call_function(named: Any) -> Any:
     """Return what the entry point names; call it if it is a function or the class of a source."""
     is_source_class = isinstance(named, type) and ToolSource in named.__mro__
-    return named() if is_source_class or (callable(named) and not isinstance(named, type | Tool)) else named
+    return (
+        named()
+        if is_source_class or (callable(named) and not isinstance(named, type | Tool))
+        else named
+    )
 
 
 def _list_tools(listed: Any) -> Iterable[Any]:
@@ -181,13 +200,17 @@ def _prepare_tool(each: Any, origin: _Origin) -> Tool:
     elif isinstance(each, Tool):
         tool = each
     else:
-        raise InvalidTool(f"{describe_value(each)} is not a tool; for example: a class that inherits from Tool")
+        raise InvalidTool(
+            f"{describe_value(each)} is not a tool; for example: a class that inherits from Tool"
+        )
     refuse_invalid_tool(tool)
     try:
         Draft202012Validator.check_schema(tool.schema)
     except SchemaError as error:
         where = ".".join(str(part) for part in error.path)
-        raise InvalidTool(f"{name_class(tool)}: the schema of Params is wrong at {where}: {error.message}") from error
+        raise InvalidTool(
+            f"{name_class(tool)}: the schema of Params is wrong at {where}: {error.message}"
+        ) from error
     tool.source = origin.source
     tool.author = origin.author if tool.author == Tool.author else tool.author
     return tool
@@ -198,7 +221,8 @@ def _name_package(entry_point: EntryPoint) -> str:
 
 
 def _find_origin(entry_point: EntryPoint) -> _Origin:
-    """Return the plugin's name with the author in the package's metadata, else the package's name."""
+    """Return the plugin's name with the author in the package's metadata, else the package's
+    name."""
     if entry_point is _SHIPPED.get(entry_point.name):
         return _Origin(Tool.source, Tool.author)
     metadata = dict(entry_point.dist.metadata.json) if entry_point.dist else {}
@@ -209,7 +233,9 @@ def _find_origin(entry_point: EntryPoint) -> _Origin:
 
 def _summarize_error(error: BaseException) -> str:
     """Return the error on one line."""
-    return _shorten(str(error) if isinstance(error, PluginError) else "".join(format_exception_only(error)))
+    return _shorten(
+        str(error) if isinstance(error, PluginError) else "".join(format_exception_only(error))
+    )
 
 
 def _shorten(text: str) -> str:

@@ -14,16 +14,24 @@ _MAX_NAMED = 5
 
 
 def explain_embedded_requests(definition: Mapping[str, Any]) -> str:
-    """Return why the tool may embed other requests, as part of a sentence; empty if nothing suggests it."""
+    """Return why the tool may embed other requests, as part of a sentence; empty if nothing
+    suggests it."""
     path = re.split("[/:]", str(definition.get("path", "")).partition("?")[0])
     end = "/".join([each for each in path if each and "{" not in each][-2:])
-    names = {"its id": definition.get("operation_id"), "its path": end, "its name": definition.get("name")}
+    names = {
+        "its id": definition.get("operation_id"),
+        "its path": end,
+        "its name": definition.get("name"),
+    }
     known = {where: text for where, text in names.items() if isinstance(text, str)}
-    return detect_embedded_requests(known, _get_schema(definition), only_reads=definition.get("method") in _READS)
+    return detect_embedded_requests(
+        known, _get_schema(definition), only_reads=definition.get("method") in _READS
+    )
 
 
 def explain_exfiltration(definition: Mapping[str, Any]) -> str:
-    """Return why the tool may send data to an address that a model chooses, as part of a sentence; else empty."""
+    """Return why the tool may send data to an address that a model chooses, as part of a sentence;
+    else empty."""
     if named := sorted(find_address_params(_get_schema(definition))):
         more = "…" if len(named) > _MAX_NAMED else ""
         return f"its params name addresses: {', '.join(named[:_MAX_NAMED])}{more}"

@@ -4,10 +4,24 @@ from tools.toolbox.conditions import Condition, Otherwise, Rule
 from tools.toolbox.executor import Batch, FinishedCall, PreparedCall, Progress, run_call
 from tools.toolbox.isolation import run_isolated
 from tools.toolbox.limits import MAX_CACHED_CHARACTERS, Guards, ResultCache
-from tools.toolbox.permissions import Grants, Permission, Policy, Verdict, determine_level, find_refusal, judge_call
+from tools.toolbox.permissions import (
+    Grants,
+    Permission,
+    Policy,
+    Verdict,
+    determine_level,
+    find_refusal,
+    judge_call,
+)
 from tools.toolbox.rate_limits import ProcessRateLimiter, RateLimiter
 from tools.toolbox.threads import count_abandoned_threads
-from tools.toolbox.toolbox import CallLimits, Toolbox, format_menu, is_run_parameter, refuse_invalid_tool
+from tools.toolbox.toolbox import (
+    CallLimits,
+    Toolbox,
+    format_menu,
+    is_run_parameter,
+    refuse_invalid_tool,
+)
 
 __all__ = [
     "MAX_CACHED_CHARACTERS",

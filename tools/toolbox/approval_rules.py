@@ -1,7 +1,8 @@
-"""Approval rules: who may decide a card, and what it still needs. Pure: everything that counts is given.
+"""Approval rules: who may decide a card, and what it still needs. Pure: everything that counts is
+given.
 
-All rules that match a card must be met. A vote counts for each rule that accepts it. Without a matching rule, one
-approver decides.
+All rules that match a card must be met. A vote counts for each rule that accepts it. Without a
+matching rule, one approver decides.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -29,8 +30,9 @@ class Voter:
     Attributes:
         may_approve: an active member with the approver role.
         groups: the ids of their groups.
-        deputy_for: the people who have named them their deputy at this moment. Chains are not followed, but each of
-            these people also names those whose deputy they are, because nobody counts beside their own deputy.
+        deputy_for: the people who have named them their deputy at this moment. Chains are not
+            followed, but each of these people also names those whose deputy they are, because
+            nobody counts beside their own deputy.
     """
 
     id: int
@@ -63,7 +65,11 @@ class CastVote:
 
     @property
     def name(self) -> str:
-        return self.voter.name if self.deputy_for is None else f"{self.voter.name} for {self.deputy_for.name}"
+        return (
+            self.voter.name
+            if self.deputy_for is None
+            else f"{self.voter.name} for {self.deputy_for.name}"
+        )
 
 
 @dataclass(frozen=True)
@@ -89,7 +95,8 @@ class RuleTerms:
     """A rule about the people who must approve a card.
 
     Attributes:
-        tool, category, level, employee_id, conditions: the cards that it is for; an empty one matches every card.
+        tool, category, level, employee_id, conditions: the cards that it is for; an empty one
+            matches every card.
         needed: the number of people.
         group: the group that they belong to; None for every approver.
         excludes_requesters: whoever asked for the call or edited it does not count.
@@ -124,10 +131,13 @@ class RuleTerms:
         if self.group is None:
             return []
         has_escalated = self.escalates_after is not None and card.age >= self.escalates_after
-        return [self.group, self.second_group] if has_escalated and self.second_group else [self.group]
+        return (
+            [self.group, self.second_group] if has_escalated and self.second_group else [self.group]
+        )
 
     def accepts(self, vote: CastVote, card: RuledCard) -> bool:
-        """Return True if the vote counts for this rule: a deputy's counts only if it would count for the other."""
+        """Return True if the vote counts for this rule: a deputy's counts only if it would count
+        for the other."""
         if not all(person.may_approve for person in vote.people):
             return False
         if self.excludes_requesters and any(person.id in card.requesters for person in vote.people):
@@ -141,7 +151,9 @@ ONE_MORE = "one more approval, because the rules have changed"
 ANY_APPROVER = RuleTerms(0, "one approver")
 """The rule for a card that no other rule matches."""
 TWO_PERSON_RULE = RuleTerms(0, "two-person rule", excludes_requesters=True)
-NEVER_MET = RuleTerms(0, "unreadable rule", needed=1, group=Group(0, "nobody, because this rule cannot be read"))
+NEVER_MET = RuleTerms(
+    0, "unreadable rule", needed=1, group=Group(0, "nobody, because this rule cannot be read")
+)
 """The rule in place of one that cannot be read: nobody is in its group."""
 
 
@@ -163,7 +175,8 @@ class Entitlement:
     """The answer to the question of who may decide a card.
 
     Attributes:
-        vote: the vote that the person may cast; None if they may not approve the card, or no vote is missing.
+        vote: the vote that the person may cast; None if they may not approve the card, or no vote
+            is missing.
         completes: the card is approved with this approval.
         refusal: the reason why they may not approve it.
     """
@@ -178,19 +191,27 @@ class Entitlement:
         return self.vote is not None or self.completes
 
 
-def count_votes(card: RuledCard, votes: Iterable[CastVote], rules: Iterable[RuleTerms]) -> list[RuleState]:
+def count_votes(
+    card: RuledCard, votes: Iterable[CastVote], rules: Iterable[RuleTerms]
+) -> list[RuleState]:
     """Return the state of each rule that matches the card, by the votes that count at this moment.
 
-    A vote counts while all its people may approve. Of two that are one voice, the first counts: both are of one person,
-    or of a person and their deputy.
+    A vote counts while all its people may approve. Of two that are one voice, the first counts:
+    both are of one person, or of a person and their deputy.
     """
     matching = _list_matching(card, rules)
     heard = _list_heard(card, votes, matching)
-    return [RuleState(rule, tuple(vote for vote in heard if rule.accepts(vote, card))) for rule in matching]
+    return [
+        RuleState(rule, tuple(vote for vote in heard if rule.accepts(vote, card)))
+        for rule in matching
+    ]
 
 
-def list_counted(card: RuledCard, votes: Iterable[CastVote], rules: Iterable[RuleTerms]) -> list[CastVote]:
-    """List the votes that count for at least one rule at this moment; the others make room for new ones."""
+def list_counted(
+    card: RuledCard, votes: Iterable[CastVote], rules: Iterable[RuleTerms]
+) -> list[CastVote]:
+    """List the votes that count for at least one rule at this moment; the others make room for new
+    ones."""
     return _list_heard(card, votes, _list_matching(card, rules))
 
 
@@ -205,7 +226,8 @@ def may_decide(
     votes: Sequence[CastVote],
     rules: Collection[RuleTerms],
 ) -> Entitlement:
-    """Return True if this person may approve the card now, in their own name or else as somebody's deputy.
+    """Return True if this person may approve the card now, in their own name or else as somebody's
+    deputy.
 
     Args:
         votes: those that were cast on this card before.
@@ -222,7 +244,9 @@ def may_decide(
         return Entitlement(None, refusal="you have approved this already")
     own = CastVote(person)
     if twin := next((vote for vote in heard if own.shares_a_voice_with(vote)), None):
-        return Entitlement(None, refusal=f"{twin.name} has approved this, and together you count as one approval")
+        return Entitlement(
+            None, refusal=f"{twin.name} has approved this, and together you count as one approval"
+        )
     others = (CastVote(person, other) for other in person.deputy_for if other.id != person.id)
     free = (vote for vote in others if not any(vote.shares_a_voice_with(each) for each in heard))
     for vote in (own, *free):
@@ -231,18 +255,25 @@ def may_decide(
     return Entitlement(None, refusal=describe_needs(card, states))
 
 
-def _may_finish(person: Voter, card: RuledCard, states: Collection[RuleState], *, has_voted: bool) -> Entitlement:
-    """Return True if this person may approve a card whose votes suffice already, because the rules became easier.
+def _may_finish(
+    person: Voter, card: RuledCard, states: Collection[RuleState], *, has_voted: bool
+) -> Entitlement:
+    """Return True if this person may approve a card whose votes suffice already, because the rules
+    became easier.
 
-    It takes one more approval by somebody who counts, because nobody saw the card as approved when the last vote came.
+    It takes one more approval by somebody who counts, because nobody saw the card as approved when
+    the last vote came.
     """
     if has_voted or any(state.rule.accepts(CastVote(person), card) for state in states):
         return Entitlement(None, completes=True)
     return Entitlement(None, refusal=f"{ONE_MORE}, by one of those who count")
 
 
-def find_stuck(states: Iterable[RuleState], card: RuledCard, people: Collection[Voter]) -> list[RuleTerms]:
-    """Find the rules that can no longer be met by these people, who are all members of the organization."""
+def find_stuck(
+    states: Iterable[RuleState], card: RuledCard, people: Collection[Voter]
+) -> list[RuleTerms]:
+    """Find the rules that can no longer be met by these people, who are all members of the
+    organization."""
     stuck, found = [], list(states)
     heard = [vote for state in found for vote in state.counted]
     for state in found:
@@ -270,7 +301,10 @@ def describe_needs(card: RuledCard, states: Iterable[RuleState], requesters: str
     Args:
         requesters: the names of those who asked for the call.
     """
-    return "; ".join(_describe_need(card, state, requesters) for state in states if state.missing) or ONE_MORE
+    return (
+        "; ".join(_describe_need(card, state, requesters) for state in states if state.missing)
+        or ONE_MORE
+    )
 
 
 def _describe_need(card: RuledCard, state: RuleState, requesters: str) -> str:
@@ -285,8 +319,11 @@ def _list_matching(card: RuledCard, rules: Iterable[RuleTerms]) -> list[RuleTerm
     return [rule for rule in rules if rule.matches(card)] or [ANY_APPROVER]
 
 
-def _list_heard(card: RuledCard, votes: Iterable[CastVote], matching: Collection[RuleTerms]) -> list[CastVote]:
-    """List the votes that a matching rule accepts; a vote that none accepts must not take a person's voice."""
+def _list_heard(
+    card: RuledCard, votes: Iterable[CastVote], matching: Collection[RuleTerms]
+) -> list[CastVote]:
+    """List the votes that a matching rule accepts; a vote that none accepts must not take a
+    person's voice."""
     heard: list[CastVote] = []
     for vote in votes:
         is_free = not any(vote.shares_a_voice_with(each) for each in heard)

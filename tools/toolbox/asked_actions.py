@@ -1,4 +1,5 @@
-"""Actions that an agent takes itself, and asks about before: Gadget has them decided and records them, no more."""
+"""Actions that an agent takes itself, and asks about before: Gadget has them decided and records
+them, no more."""
 
 from typing import Any, NoReturn
 
@@ -7,7 +8,8 @@ from pydantic import BaseModel, ConfigDict
 from tools.contract import ErrorCode, Level, Preview, Tool, ToolContext, ToolError
 
 PREFIX = "ask/"
-"""The beginning of their names among calls; no tool can have such a name, so nothing about a tool applies to them."""
+"""The beginning of their names among calls; no tool can have such a name, so nothing about a tool
+applies to them."""
 NOT_RUN_HERE = "Gadget does not run this; the agent will."
 
 
@@ -18,7 +20,8 @@ class _AnyParams(BaseModel):
 
 
 class AskedAction(Tool):
-    """An action of this name. Its level is that of its call, because each organization sets its own."""
+    """An action of this name. Its level is that of its call, because each organization sets its
+    own."""
 
     description = "An action that an agent takes itself once a person has approved it."
     level = Level.DESTRUCTIVE
@@ -43,5 +46,10 @@ class AskedAction(Tool):
 
 
 def find_asked_action(name: str) -> AskedAction | None:
-    """Return the action that a call of this name asks about, or `name@version`; None for the name of a tool."""
-    return AskedAction(name.removeprefix(PREFIX).partition("@")[0]) if name.startswith(PREFIX) else None
+    """Return the action that a call of this name asks about, or `name@version`; None for the name
+    of a tool."""
+    return (
+        AskedAction(name.removeprefix(PREFIX).partition("@")[0])
+        if name.startswith(PREFIX)
+        else None
+    )

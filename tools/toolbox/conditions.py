@@ -1,4 +1,5 @@
-"""Conditions on params that limit a grant: a call that breaks one waits for a person, or never runs."""
+"""Conditions on params that limit a grant: a call that breaks one waits for a person, or never
+runs."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -47,13 +48,17 @@ class Rule(StrEnum):
     HOST = "host"
     """The text is an address, an email address or a host, and names this one host only."""
     NOT_FROM_OUTSIDE = "not_from_outside"
-    """No value in the param was first seen in a result from outside; the value of the condition is True."""
+    """No value in the param was first seen in a result from outside; the value of the condition is
+    True."""
     CALL_COUNT = "call_count"
-    """The employee calls the tool at most this often in a period: {most, period}; the condition names no param."""
+    """The employee calls the tool at most this often in a period: {most, period}; the condition
+    names no param."""
     SUM = "sum"
-    """The numbers in the param add up to at most this much in a period, this call included: {most, period}."""
+    """The numbers in the param add up to at most this much in a period, this call included: {most,
+    period}."""
     ONLY_AFTER = "only_after"
-    """In this run, a call of another tool with the same value in its param has succeeded before: {tool, param}."""
+    """In this run, a call of another tool with the same value in its param has succeeded before:
+    {tool, param}."""
 
 
 COUNTED = frozenset({Rule.CALL_COUNT, Rule.SUM})
@@ -74,8 +79,10 @@ class Condition:
     """One rule for one param.
 
     Attributes:
-        param: the param's name; a dot leads into an object, and into each entry of a list: `changes.status`.
-        value: the value to compare with; a list for ONE_OF, and an object for the rules over history.
+        param: the param's name; a dot leads into an object, and into each entry of a list:
+            `changes.status`.
+        value: the value to compare with; a list for ONE_OF, and an object for the rules over
+            history.
     """
 
     param: str
@@ -92,7 +99,10 @@ class Condition:
         """
         try:
             condition = cls(
-                str(stored["param"]).strip(), Rule(stored["rule"]), stored["value"], Otherwise(stored["otherwise"])
+                str(stored["param"]).strip(),
+                Rule(stored["rule"]),
+                stored["value"],
+                Otherwise(stored["otherwise"]),
             )
         except KeyError as error:
             raise ValueError(f"a condition needs {error.args[0]!r}") from None
@@ -112,11 +122,15 @@ class Condition:
         }
 
     def find_violation(
-        self, params: Mapping[str, Any], provenance: Provenance | None = None, history: ToolHistory | None = None
+        self,
+        params: Mapping[str, Any],
+        provenance: Provenance | None = None,
+        history: ToolHistory | None = None,
     ) -> Objection | None:
         """Find how the call breaks the condition; None if it does not.
 
-        A missing param breaks it, except for NOT_FROM_OUTSIDE. So does an unknown origin or history that it needs.
+        A missing param breaks it, except for NOT_FROM_OUTSIDE. So does an unknown origin or history
+        that it needs.
         """
         if self.rule in OVER_HISTORY:
             return self._find_excess(params, history)
@@ -124,11 +138,14 @@ class Condition:
             return _find_doubtful_origin(self.param, provenance)
         for value in self._find_values(params):
             if not _HOLDS[self.rule](value, self.value):
-                return Objection(f"{self.param} is {_format_value(value)}, but must be {self._describe_rule()}")
+                return Objection(
+                    f"{self.param} is {_format_value(value)}, but must be {self._describe_rule()}"
+                )
         return None
 
     def describe_state(self, params: Mapping[str, Any], history: ToolHistory) -> str:
-        """Describe how far a period is used up with this call, e.g. `14 of 20 this hour with this call`."""
+        """Describe how far a period is used up with this call, e.g. `14 of 20 this hour with this
+        call`."""
         period, most = Period(self.value["period"]), format_number(self.value["most"])
         if self.rule is Rule.CALL_COUNT:
             return f"{history.count(period) + 1:,} of {most} {period.words} with this call"
@@ -138,12 +155,14 @@ class Condition:
         return f"sum of {self.param} {format_number(total)} of {most} {period.words} with this call"
 
     def describe(self) -> str:
-        """Describe the condition as a sentence, e.g. `limit must be at most 100; otherwise a person decides.`"""
+        """Describe the condition as a sentence, e.g. `limit must be at most 100; otherwise a person
+        decides.`"""
         otherwise = "a person decides" if self.otherwise is Otherwise.ASK else "it is refused"
         return f"{self._describe_demand()}; otherwise {otherwise}."
 
     def describe_match(self) -> str:
-        """Describe a call that meets the condition, e.g. `limit is at most 100`; not for rules over history."""
+        """Describe a call that meets the condition, e.g. `limit is at most 100`; not for rules over
+        history."""
         return f"{self.param} is {self._describe_rule()}"
 
     def _describe_demand(self) -> str:
@@ -161,7 +180,9 @@ class Condition:
             return f"{self.param} must not come from outside"
         return f"{self.param} must be {self._describe_rule()}"
 
-    def _find_excess(self, params: Mapping[str, Any], history: ToolHistory | None) -> Objection | None:
+    def _find_excess(
+        self, params: Mapping[str, Any], history: ToolHistory | None
+    ) -> Objection | None:
         if history is None:
             return Objection(_UNKNOWN_HISTORY)
         if self.rule is Rule.ONLY_AFTER:
@@ -171,14 +192,20 @@ class Condition:
         else:
             for value in self._find_values(params):
                 if not is_amount(value):
-                    return Objection(f"{self.param} is {_format_value(value)}, but must be a number of 0 or more")
+                    return Objection(
+                        f"{self.param} is {_format_value(value)}, but must be a number of 0 or more"
+                    )
             total = self._add_up(params, history)
             if total == UNCOUNTABLE:
                 return Objection(self.describe_state(params, history))
             is_over = total > Decimal(repr(self.value["most"]))
-        return Objection(f"limit reached, {self.describe_state(params, history)}") if is_over else None
+        return (
+            Objection(f"limit reached, {self.describe_state(params, history)}") if is_over else None
+        )
 
-    def _find_missing_call(self, params: Mapping[str, Any], history: ToolHistory) -> Objection | None:
+    def _find_missing_call(
+        self, params: Mapping[str, Any], history: ToolHistory
+    ) -> Objection | None:
         values = self._find_values(params)
         if any(value is ABSENT for value in values):
             return Objection(f"{self.param} is missing")
@@ -187,7 +214,9 @@ class Condition:
         if unseen is None:
             return None
         value = _format_value(values[unseen])
-        return Objection(f"{self.param} is {value}, but {tool} has not succeeded with {param} {value} in this run")
+        return Objection(
+            f"{self.param} is {value}, but {tool} has not succeeded with {param} {value} in this run"
+        )
 
     def _add_up(self, params: Mapping[str, Any], history: ToolHistory) -> Decimal:
         earlier = history.total(self.param, Period(self.value["period"]))
@@ -211,7 +240,9 @@ class Condition:
 
     def _check_param(self) -> None:
         if self.rule is Rule.CALL_COUNT and self.param:
-            raise ValueError(f"{self.rule.value} counts calls and takes no parameter, but got {self.param!r}")
+            raise ValueError(
+                f"{self.rule.value} counts calls and takes no parameter, but got {self.param!r}"
+            )
         if self.rule is not Rule.CALL_COUNT and not _is_path(self.param):
             raise ValueError(f"{self.param!r} is not the name of a parameter")
 
@@ -226,8 +257,12 @@ class Condition:
             raise ValueError(f"{self.param} one of: give a list with at least one value")
         if self.rule in (Rule.MINIMUM, Rule.MAXIMUM) and not is_number(value):
             raise ValueError(f"{self.param} {self.rule.value}: {value!r} is not a number")
-        if self.rule is Rule.MAX_LENGTH and not (isinstance(value, int) and not isinstance(value, bool) and value >= 0):
-            raise ValueError(f"{self.param} max_length: {value!r} is not a whole number of 0 or more")
+        if self.rule is Rule.MAX_LENGTH and not (
+            isinstance(value, int) and not isinstance(value, bool) and value >= 0
+        ):
+            raise ValueError(
+                f"{self.param} max_length: {value!r} is not a whole number of 0 or more"
+            )
         if self.rule in (Rule.PREFIX, Rule.HOST) and not (isinstance(value, str) and value.strip()):
             raise ValueError(f"{self.param} {self.rule.value}: give a text")
         if self.rule is Rule.NOT_FROM_OUTSIDE and value is not True:
@@ -236,7 +271,11 @@ class Condition:
             try:
                 _compile(str(value))
             except re2.error as error:
-                why = error.args[0].decode(errors="replace") if isinstance(error.args[0], bytes) else error
+                why = (
+                    error.args[0].decode(errors="replace")
+                    if isinstance(error.args[0], bytes)
+                    else error
+                )
                 raise ValueError(
                     f"{self.param} pattern: {value!r} is not a valid RE2 regular expression: {why}"
                 ) from None
@@ -247,7 +286,9 @@ class Condition:
         if not isinstance(value, dict) or value.keys() != {"most", "period"}:
             raise ValueError(f"{where}: give a number and a period, not {value!r}")
         if value["period"] not in tuple(Period):
-            raise ValueError(f"{where}: {value['period']!r} is not a period; use one of {', '.join(Period)}")
+            raise ValueError(
+                f"{where}: {value['period']!r} is not a period; use one of {', '.join(Period)}"
+            )
         most = value["most"]
         if self.rule is Rule.SUM and not is_amount(most):
             raise ValueError(f"{where}: {most!r} is not a number of 0 or more")
@@ -258,7 +299,8 @@ class Condition:
 
 @dataclass(frozen=True)
 class BrokenCondition:
-    """A condition that a call breaks: the consequence, the reason, the param that it names, and its rule."""
+    """A condition that a call breaks: the consequence, the reason, the param that it names, and its
+    rule."""
 
     otherwise: Otherwise
     reason: str
@@ -272,7 +314,8 @@ def find_broken_conditions(
     provenance: Provenance | None = None,
     history: ToolHistory | None = None,
 ) -> list[BrokenCondition]:
-    """Return the first broken condition that forbids; else those that ask: the first, and each other one over history.
+    """Return the first broken condition that forbids; else those that ask: the first, and each
+    other one over history.
 
     A person who approves a call over a limit has to see every limit that it exceeds.
     """
@@ -280,7 +323,9 @@ def find_broken_conditions(
     for condition in conditions:
         if (violation := condition.find_violation(params, provenance, history)) is None:
             continue
-        broken = BrokenCondition(condition.otherwise, violation.why, condition.param, condition.rule)
+        broken = BrokenCondition(
+            condition.otherwise, violation.why, condition.param, condition.rule
+        )
         if condition.otherwise is Otherwise.FORBID:
             return [broken]
         if condition.rule in OVER_HISTORY or not asking:
@@ -294,7 +339,11 @@ def describe_states(
     """Describe how far the period of each limit is used up, for the limits that the call keeps."""
     if history is None:
         return []
-    kept = (each for each in conditions if each.rule in COUNTED and not each.find_violation(params, None, history))
+    kept = (
+        each
+        for each in conditions
+        if each.rule in COUNTED and not each.find_violation(params, None, history)
+    )
     return [each.describe_state(params, history) for each in kept]
 
 
@@ -303,7 +352,9 @@ def list_exceeded(
 ) -> list[Condition]:
     """List the counting conditions that a call broke, by the facts that its verdict used."""
     history = StoredHistory(facts.get("history") or {})
-    return [each for each in conditions if each.rule in COUNTED and _is_exceeded(each, params, history)]
+    return [
+        each for each in conditions if each.rule in COUNTED and _is_exceeded(each, params, history)
+    ]
 
 
 def _is_exceeded(condition: Condition, params: Mapping[str, Any], history: StoredHistory) -> bool:
@@ -346,7 +397,9 @@ def _find_doubtful_origin(param: str, provenance: Provenance | None) -> Objectio
         seen = f" was first seen in {found.title}" if found.title else ""
         return Objection(f"{param} comes from outside: {_format_value(found.value)}{seen}")
     if provenance.unsearched or provenance.is_partial:
-        return Objection(f"{param} is of unknown origin: there are too many values or results to search")
+        return Objection(
+            f"{param} is of unknown origin: there are too many values or results to search"
+        )
     return None
 
 
@@ -373,14 +426,22 @@ _UPWARDS = re.compile(r"(^|[/\\])\.\.($|[/\\])")
 
 
 def _starts_with(value: Any, prefix: Any) -> bool:
-    return isinstance(value, str) and value.startswith(prefix) and not _UPWARDS.search(unquote(unquote(value)))
+    return (
+        isinstance(value, str)
+        and value.startswith(prefix)
+        and not _UPWARDS.search(unquote(unquote(value)))
+    )
 
 
 def _is_at_host(value: Any, host: Any) -> bool:
     if not isinstance(value, str):
         return False
     wanted, email = host.strip().lower(), _EMAIL.fullmatch(value)
-    return email[1].lower() == wanted if email else find_named_hosts({"": value}, frozenset({""})) == {wanted}
+    return (
+        email[1].lower() == wanted
+        if email
+        else find_named_hosts({"": value}, frozenset({""})) == {wanted}
+    )
 
 
 _HOLDS: dict[Rule, Callable[[Any, Any], bool]] = {

@@ -1,4 +1,5 @@
-"""Execution of calls: one call in the current thread, or the calls of a pass in parallel threads."""
+"""Execution of calls: one call in the current thread, or the calls of a pass in parallel
+threads."""
 
 import asyncio
 import inspect
@@ -38,7 +39,8 @@ from tools.toolbox.threads import THREADS, mark_abandoned, mark_returned
 _SUSPENDS = {cls: ValueRule(TypeAdapter(cls)) for cls in (Question, Delegation, Steps)}
 
 CANCEL_GRACE_S = 0.5
-"""Seconds that a timed-out async tool has to honor its cancellation before its thread is abandoned."""
+"""Seconds that a timed-out async tool has to honor its cancellation before its thread is
+abandoned."""
 
 PROGRESS_INTERVAL_S = 0.2
 """Seconds between two progress reports of one call; in between, the latest report wins."""
@@ -78,7 +80,8 @@ class FinishedCall:
 
     Attributes:
         abandoned: True if the call outlived its timeout and its thread was abandoned.
-        suspend: the event that the call waits for; the result then only says that nothing was done yet.
+        suspend: the event that the call waits for; the result then only says that nothing was done
+            yet.
     """
 
     key: int
@@ -106,12 +109,15 @@ class _Suspension(Exception):
 
 
 def run_call(call: PreparedCall, let_through: tuple[type[BaseException], ...] = ()) -> ToolResult:
-    """Run the call in this thread and return its result, with the duration in `metadata["duration_ms"]`.
+    """Run the call in this thread and return its result, with the duration in
+    `metadata["duration_ms"]`.
 
-    A failure of any kind becomes a failed result. An async tool is stopped at its timeout, a synchronous one is not.
+    A failure of any kind becomes a failed result. An async tool is stopped at its timeout, a
+    synchronous one is not.
 
     Raises:
-        BaseException: only of the classes in `let_through`, e.g. a deadlock after which the caller retries.
+        BaseException: only of the classes in `let_through`, e.g. a deadlock after which the caller
+            retries.
     """
     try:
         return _run_guarded(call, call.context, let_through)
@@ -129,19 +135,25 @@ def _run_guarded(
         if call.fence is not None:
             call.fence.check_execution()
         with fencing(call.fence):
-            returned = run_isolated(call.tool, "execute", lambda: _execute(call, params, context), let_through)
+            returned = run_isolated(
+                call.tool, "execute", lambda: _execute(call, params, context), let_through
+            )
         if isinstance(returned, Question | Delegation | Steps):
             raise _build_suspension(call, returned)
         ms = _measure_elapsed_ms(started)
         level = context.level or call.tool.level
         try:
-            result = run_isolated(call.tool, "result", lambda: normalize_result(call.tool, returned, ms, level))
+            result = run_isolated(
+                call.tool, "result", lambda: normalize_result(call.tool, returned, ms, level)
+            )
         except UnexpectedFailure as failure:
             result = build_unreadable_result(call.tool, failure, ms, level)
         secrets = collect_secrets(context.credentials)
         if result.files:
             result = replace(result, files=hide_secrets_in_files(result.files, secrets))
-            result = run_isolated(call.tool, "files", lambda: keep_files(call.keep_files, call.tool, context, result))
+            result = run_isolated(
+                call.tool, "files", lambda: keep_files(call.keep_files, call.tool, context, result)
+            )
         return hide_secrets(result, secrets)
 
     try:
@@ -156,7 +168,9 @@ def _build_suspension(call: PreparedCall, suspend: Suspend) -> _Suspension | Too
         message = f"{call.tool.title} returned a {type(suspend).__name__}, but its attribute `suspends` is False."
         return ToolError(ErrorCode.TOOL_EXECUTION_FAILED, message, attempted=False)
     try:
-        wait = next(rule for cls, rule in _SUSPENDS.items() if isinstance(suspend, cls)).convert(suspend)
+        wait = next(rule for cls, rule in _SUSPENDS.items() if isinstance(suspend, cls)).convert(
+            suspend
+        )
     except ValueError as error:
         message = f"{call.tool.title} returned an invalid {type(suspend).__name__}: {error}."
         return ToolError(ErrorCode.TOOL_EXECUTION_FAILED, message, attempted=False)
@@ -201,7 +215,8 @@ def _measure_elapsed_ms(started: float) -> int:
 
 
 class _RunningCall:
-    """One started call of a batch. The thread that removes it from the batch's table decides its result."""
+    """One started call of a batch. The thread that removes it from the batch's table decides its
+    result."""
 
     __slots__ = ("abandoned_at", "call", "lock", "progress", "progress_at", "started")
 
@@ -240,8 +255,10 @@ class Batch:
     """Calls of one pass that run in parallel; one thread starts and awaits them.
 
     Args:
-        around: context entered in the tool's thread around each call, e.g. to close its database connection.
-        on_late: receives the late result of an abandoned call, in the tool's thread and inside `around`.
+        around: context entered in the tool's thread around each call, e.g. to close its database
+            connection.
+        on_late: receives the late result of an abandoned call, in the tool's thread and inside
+            `around`.
     """
 
     def __init__(
@@ -275,7 +292,8 @@ class Batch:
         THREADS.run(lambda: self._run(running))
 
     def wait(self, wake_at: float) -> list[FinishedCall | Progress]:
-        """Wait for reports and return them; return an empty list at the monotonic time `wake_at` or if nothing runs.
+        """Wait for reports and return them; return an empty list at the monotonic time `wake_at` or
+        if nothing runs.
 
         A call past its timeout is abandoned: its result is TIMEOUT, whatever it reports later.
         """
@@ -291,7 +309,9 @@ class Batch:
             except queue.Empty:
                 received = []
 
-    def _collect(self, received: list[FinishedCall | None], now: float) -> list[FinishedCall | Progress]:
+    def _collect(
+        self, received: list[FinishedCall | None], now: float
+    ) -> list[FinishedCall | Progress]:
         while not self._reports.empty():
             received.append(self._reports.get())
         finished = [report for report in received if report is not None]
@@ -316,7 +336,9 @@ class Batch:
     def _run(self, running: _RunningCall) -> None:
         call = running.call
         ends = [_finish(call, ToolResult.failed(_build_not_started_error(call)))]
-        context = call.context.with_progress(lambda *report: self._record_progress(running, *report))
+        context = call.context.with_progress(
+            lambda *report: self._record_progress(running, *report)
+        )
         self._run_inside_context(running, lambda: ends.append(_run_to_end(call, context)))
         self._report(running, ends[-1])
 
@@ -331,7 +353,8 @@ class Batch:
         mark_returned(running)
 
     def _run_inside_context(self, running: _RunningCall, work: Callable[[], None]) -> None:
-        """Do the work inside `around`; a failure of `around` itself is logged, and the thread survives."""
+        """Do the work inside `around`; a failure of `around` itself is logged, and the thread
+        survives."""
 
         def work_inside() -> None:
             with self._around():
@@ -343,7 +366,11 @@ class Batch:
     def _record_progress(self, running: _RunningCall, fraction: float, text: str) -> None:
         try:
             number = float(fraction)
-        except (TypeError, ValueError, OverflowError):  # an invalid report must not make the call fail
+        except (
+            TypeError,
+            ValueError,
+            OverflowError,
+        ):  # an invalid report must not make the call fail
             number = 0.0
         finite = number if math.isfinite(number) else 0.0
         text = make_storable(str(text)[:LONGEST_PROGRESS])
@@ -357,7 +384,9 @@ def _run_to_end(call: PreparedCall, context: ToolContext) -> FinishedCall:
     """Run the call and report its end; whatever fails here may have happened after the effect."""
     started = time.perf_counter()
     try:
-        return run_isolated(call.tool, "result", lambda: _finish(call, _run_guarded(call, context)), (_Suspension,))
+        return run_isolated(
+            call.tool, "result", lambda: _finish(call, _run_guarded(call, context)), (_Suspension,)
+        )
     except ToolError as error:
         return _finish(call, ToolResult.failed(error))
     except _Suspension as waits:

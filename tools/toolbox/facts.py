@@ -1,11 +1,19 @@
-"""The facts about one call that its verdict depends on, looked up only as far as the verdict needs them."""
+"""The facts about one call that its verdict depends on, looked up only as far as the verdict needs
+them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
-from tools.contract import Level, Tool, ToolError, find_embedded_requests, find_named_hosts, parse_arguments
+from tools.contract import (
+    Level,
+    Tool,
+    ToolError,
+    find_embedded_requests,
+    find_named_hosts,
+    parse_arguments,
+)
 from tools.toolbox.history import EarlierCalls, LiveHistory, ToolHistory
 from tools.toolbox.isolation import run_isolated
 from tools.toolbox.provenance import OwnData, Provenance
@@ -40,7 +48,8 @@ class ToolTraits(Protocol):
 
 
 class ValueSearch(Protocol):
-    """Searches for the values of a call in everything that its run has seen; used only if the verdict needs it."""
+    """Searches for the values of a call in everything that its run has seen; used only if the
+    verdict needs it."""
 
     def trace(self, tool: Tool, params: Mapping[str, Any]) -> Provenance:
         """Find the origin of each value in the params."""
@@ -91,7 +100,8 @@ class LiveFacts:
 
     Attributes:
         arguments: the model's JSON text, or params that are already parsed.
-        values: searches for the origins of values; None if there is no run in which they could have been seen.
+        values: searches for the origins of values; None if there is no run in which they could have
+            been seen.
         earlier: the employee's earlier calls; None if they are not known.
         used: the facts that were looked up, as JSON by name.
     """
@@ -105,7 +115,11 @@ class LiveFacts:
     @cached_property
     def params(self) -> dict[str, Any]:
         try:
-            raw = parse_arguments(self.arguments) if isinstance(self.arguments, str) else self.arguments
+            raw = (
+                parse_arguments(self.arguments)
+                if isinstance(self.arguments, str)
+                else self.arguments
+            )
             return run_isolated(self.tool, "check_params", lambda: self.tool.check_params(raw))
         except ToolError as error:
             self._keep_error(error)
@@ -137,7 +151,11 @@ class LiveFacts:
 
     @cached_property
     def own_data(self) -> OwnData:
-        found = self.values.find_own_data(self.tool, self.params) if self.values is not None else OwnData()
+        found = (
+            self.values.find_own_data(self.tool, self.params)
+            if self.values is not None
+            else OwnData()
+        )
         self.used["own_data"] = [list(found.values), found.is_partial]
         return found
 
@@ -160,7 +178,8 @@ class LiveFacts:
 
 
 def find_hosts(tool: Tool, params: dict[str, Any]) -> frozenset[str] | None:
-    """Find the hosts that a call contacts, including those of outside tools that declare none; None if unknown.
+    """Find the hosts that a call contacts, including those of outside tools that declare none; None
+    if unknown.
 
     Raises:
         ToolError: the tool cannot read the params.
@@ -169,4 +188,6 @@ def find_hosts(tool: Tool, params: dict[str, Any]) -> frozenset[str] | None:
         return run_isolated(tool, "hosts", lambda: tool.hosts(tool.load_params(params)))
     if not tool.is_from_outside:
         return frozenset()
-    return run_isolated(tool, "address_params", lambda: find_named_hosts(params, tool.address_params))
+    return run_isolated(
+        tool, "address_params", lambda: find_named_hosts(params, tool.address_params)
+    )

@@ -1,4 +1,5 @@
-"""Limits over history: the periods, the lookup of an employee's earlier calls, and the answers that a verdict keeps.
+"""Limits over history: the periods, the lookup of an employee's earlier calls, and the answers that
+a verdict keeps.
 
 The judged call itself is never among the earlier calls.
 """
@@ -47,7 +48,8 @@ class EarlierCalls(Protocol):
         """Add up the amounts in this param of the calls of this tool in the period."""
 
     def find_unseen(self, tool: str, param: str, values: Sequence[Any]) -> int | None:
-        """Return the position of the first value that no successful call of the tool in this run had in this param."""
+        """Return the position of the first value that no successful call of the tool in this run
+        had in this param."""
 
 
 class ToolHistory(Protocol):
@@ -60,7 +62,8 @@ class ToolHistory(Protocol):
         """Add up the amounts in this param of the calls of the tool in the period."""
 
     def find_unseen(self, after: "After", values: Sequence[Any]) -> int | None:
-        """Return the position of the first of these values that no earlier call had; None if all were seen."""
+        """Return the position of the first of these values that no earlier call had; None if all
+        were seen."""
 
 
 @dataclass(frozen=True)
@@ -86,10 +89,15 @@ class LiveHistory:
     used: dict[str, Any]
 
     def count(self, period: Period) -> int:
-        return int(self._keep(_name_count(period), lambda: self.earlier.count_started(self.tool, period)))
+        return int(
+            self._keep(_name_count(period), lambda: self.earlier.count_started(self.tool, period))
+        )
 
     def total(self, param: str, period: Period) -> Decimal:
-        kept = self._keep(_name_total(param, period), lambda: str(self.earlier.sum_started(self.tool, param, period)))
+        kept = self._keep(
+            _name_total(param, period),
+            lambda: str(self.earlier.sum_started(self.tool, param, period)),
+        )
         return Decimal(kept)
 
     def find_unseen(self, after: After, values: Sequence[Any]) -> int | None:

@@ -1,4 +1,5 @@
-"""Isolation of tools: the only module that runs a tool's own code. It turns any exception into a `ToolError`."""
+"""Isolation of tools: the only module that runs a tool's own code. It turns any exception into a
+`ToolError`."""
 
 import logging
 from collections.abc import Callable
@@ -19,7 +20,8 @@ _ATTEMPTED_ACTS = ("execute", "result")
 
 @dataclass(frozen=True)
 class Unnamed:
-    """Stands for a tool that is not made or checked yet, so that its own names cannot be relied on."""
+    """Stands for a tool that is not made or checked yet, so that its own names cannot be relied
+    on."""
 
     id: str
 
@@ -33,7 +35,8 @@ class UnexpectedFailure(ToolError):
 
 
 class BrokenPromise(ToolError):
-    """A failure because a method returned something other than it declares; nothing was attempted."""
+    """A failure because a method returned something other than it declares; nothing was
+    attempted."""
 
 
 def run_isolated(
@@ -44,9 +47,9 @@ def run_isolated(
 ) -> Value:
     """Run `work` and return its value, converted to what the method declares.
 
-    In-process tools are trusted code that may fail in any way, including `SystemExit`, `KeyboardInterrupt` and
-    `MemoryError`. The full exception is logged. The model only sees a code, because the text may contain a key, a
-    path or SQL.
+    In-process tools are trusted code that may fail in any way, including `SystemExit`,
+    `KeyboardInterrupt` and `MemoryError`. The full exception is logged. The model only sees a code,
+    because the text may contain a key, a path or SQL.
 
     Args:
         act: the name of the tool's method; anything else only names the work in the log.
@@ -55,8 +58,8 @@ def run_isolated(
     Raises:
         BrokenPromise: the method returned a value of another type, which the text names.
         ToolError: the tool's own.
-        UnexpectedFailure: TOOL_EXECUTION_FAILED, for any other exception. Only `execute` and reading its result count
-            as attempted.
+        UnexpectedFailure: TOOL_EXECUTION_FAILED, for any other exception. Only `execute` and
+            reading its result count as attempted.
         BaseException: an exception of the classes in `let_through`.
     """
     try:

@@ -1,6 +1,7 @@
 """The result cache and the rate limiter of tool calls.
 
-Both are ports: `agents` provides implementations that all workers share. Without one, nothing is cached or limited.
+Both are ports: `agents` provides implementations that all workers share. Without one, nothing is
+cached or limited.
 """
 
 import math
@@ -8,7 +9,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from tools.contract import ErrorCode, InvalidTool, Tool, ToolContext, ToolError, ToolResult, fingerprint
+from tools.contract import (
+    ErrorCode,
+    InvalidTool,
+    Tool,
+    ToolContext,
+    ToolError,
+    ToolResult,
+    fingerprint,
+)
 from tools.toolbox.rate_limits import RateLimiter
 
 MAX_CACHED_CHARACTERS = 1_000_000
@@ -31,7 +40,11 @@ class Guards:
     limiter: RateLimiter | None = None
 
     def get_or_run(
-        self, tool: Tool, params: dict[str, Any], context: ToolContext, work: Callable[[], ToolResult]
+        self,
+        tool: Tool,
+        params: dict[str, Any],
+        context: ToolContext,
+        work: Callable[[], ToolResult],
     ) -> ToolResult:
         """Return the cached result of an equal call, or run `work` and cache its result.
 
@@ -75,7 +88,9 @@ def refuse_invalid_limits(tool: Tool, where: str) -> None:
     if limit is not None and tool.transactional:
         raise InvalidTool(f"{where}: {tool.name} is transactional and cannot have a rate limit")
     if tool.cacheable_s and (tool.has_side_effects or tool.volatile):
-        raise InvalidTool(f"{where}: {tool.name} cannot be cacheable, because it changes something or is volatile")
+        raise InvalidTool(
+            f"{where}: {tool.name} cannot be cacheable, because it changes something or is volatile"
+        )
 
 
 def _build_key(tool: Tool, params: dict[str, Any], context: ToolContext) -> str:
@@ -83,4 +98,6 @@ def _build_key(tool: Tool, params: dict[str, Any], context: ToolContext) -> str:
 
 
 def _load_cached(cached: dict[str, Any]) -> ToolResult:
-    return ToolResult.from_json({**cached, "metadata": {**cached["metadata"], "cached": True, "duration_ms": 0}})
+    return ToolResult.from_json(
+        {**cached, "metadata": {**cached["metadata"], "cached": True, "duration_ms": 0}}
+    )

@@ -1,4 +1,5 @@
-"""Objections: the reason against a call or a standing grant, as a value. None in its place means that there is none."""
+"""Objections: the reason against a call or a standing grant, as a value. None in its place means
+that there is none."""
 
 from dataclasses import dataclass
 
@@ -11,7 +12,8 @@ class Objection:
 
     Attributes:
         why: the reason in plain words.
-        error: the error for the model if the call cannot run at all; None if a person may still allow it.
+        error: the error for the model if the call cannot run at all; None if a person may still
+            allow it.
     """
 
     why: str

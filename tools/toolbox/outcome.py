@@ -46,23 +46,26 @@ UNREADABLE = "unreadable"
 """The key in the metadata of a write that succeeded, with what cannot be read of its result."""
 
 
-def normalize_result(tool: Tool, returned: object, duration_ms: int, level: Level | None = None) -> ToolResult:
+def normalize_result(
+    tool: Tool, returned: object, duration_ms: int, level: Level | None = None
+) -> ToolResult:
     """Turn the returned value into a result of plain JSON, detached from the tool's own objects.
 
-    A text becomes a result with its first line as the summary and the text as Markdown; a text that starts with
-    `TOOL ERROR:` is a failure. Any other value is the data of a result. NUL characters and lone surrogates, which no
-    database stores, become U+FFFD.
+    A text becomes a result with its first line as the summary and the text as Markdown; a text that
+    starts with `TOOL ERROR:` is a failure. Any other value is the data of a result. NUL characters
+    and lone surrogates, which no database stores, become U+FFFD.
 
-    A write that returned has happened, whatever its result is: what cannot be read is left out and named.
+    A write that returned has happened, whatever its result is: what cannot be read is left out and
+    named.
 
     Args:
         level: the call's level if an admin raised it; None means the tool's own.
 
     Raises:
-        ToolError: LIMIT_EXCEEDED if the result of a read is too large. TOOL_EXECUTION_FAILED if it is not JSON or
-            breaks the tool's `Output`, naming its place; or if nobody can know whether the tool succeeded.
-            OPERATION_FAILED, definitely, if a transactional tool's result cannot be read, because its effect is
-            rolled back.
+        ToolError: LIMIT_EXCEEDED if the result of a read is too large. TOOL_EXECUTION_FAILED if it
+            is not JSON or breaks the tool's `Output`, naming its place; or if nobody can know
+            whether the tool succeeded. OPERATION_FAILED, definitely, if a transactional tool's
+            result cannot be read, because its effect is rolled back.
     """
     reader = _ResultReader(tool, level or tool.level)
     result = reader.find_result(returned)
@@ -84,11 +87,16 @@ def normalize_result(tool: Tool, returned: object, duration_ms: int, level: Leve
         metadata[UNREADABLE] = reader.fault
         summary, markdown = f"{summary.rstrip('.') or 'Done'}. {note}", f"{note}\n{shown}".rstrip()
     metadata["duration_ms"] = duration_ms
-    return ToolResult(result.success, data, summary, markdown, error, metadata, files, kind, details)
+    return ToolResult(
+        result.success, data, summary, markdown, error, metadata, files, kind, details
+    )
 
 
-def build_unreadable_result(tool: Tool, failure: ToolError, duration_ms: int, level: Level) -> ToolResult:
-    """Build the result of a write that returned something whose own code fails; any other call has failed."""
+def build_unreadable_result(
+    tool: Tool, failure: ToolError, duration_ms: int, level: Level
+) -> ToolResult:
+    """Build the result of a write that returned something whose own code fails; any other call has
+    failed."""
     if not level.has_side_effects:
         raise failure
     reader = _ResultReader(tool, level)
@@ -98,7 +106,9 @@ def build_unreadable_result(tool: Tool, failure: ToolError, duration_ms: int, le
     return ToolResult(success=True, summary=f"Done. {note}", markdown=note, metadata=metadata)
 
 
-def keep_files(keeper: FileKeeper | None, tool: Tool, context: ToolContext, result: ToolResult) -> ToolResult:
+def keep_files(
+    keeper: FileKeeper | None, tool: Tool, context: ToolContext, result: ToolResult
+) -> ToolResult:
     """Keep the result's files, and leave their descriptions in its metadata.
 
     A write whose files cannot be kept has succeeded without them.
@@ -114,7 +124,9 @@ def keep_files(keeper: FileKeeper | None, tool: Tool, context: ToolContext, resu
             raise
         note = f"Its files were not kept: {error.message}"
         return replace(result, files=(), summary=f"{result.summary.rstrip('.')}. {note}")
-    return replace(result, files=(), metadata={**result.metadata, FILES: [file.as_json() for file in kept]})
+    return replace(
+        result, files=(), metadata={**result.metadata, FILES: [file.as_json() for file in kept]}
+    )
 
 
 def _describe_files(_: Level, files: Sequence[ResultFile]) -> list[KeptFile]:
@@ -122,7 +134,8 @@ def _describe_files(_: Level, files: Sequence[ResultFile]) -> list[KeptFile]:
 
 
 class _ResultReader:
-    """Reads the parts of one result. The first fault ends a read; a write goes on without the faulty part.
+    """Reads the parts of one result. The first fault ends a read; a write goes on without the
+    faulty part.
 
     Attributes:
         fault: what cannot be read of a write's result; empty if all can.
@@ -139,7 +152,9 @@ class _ResultReader:
         if isinstance(returned, str):
             return _parse_text(str.__str__(returned))
         if isinstance(returned, Iterator | AsyncIterator | Awaitable):
-            raise _build_broken_promise(self._tool, f"it is {type(returned).__name__}, which has not run")
+            raise _build_broken_promise(
+                self._tool, f"it is {type(returned).__name__}, which has not run"
+            )
         if returned is None and not self._is_write:
             self.refuse("it is NoneType, not a ToolResult")
         return ToolResult.ok(returned)
@@ -150,11 +165,15 @@ class _ResultReader:
         if isinstance(error, ToolError):
             return ToolResult.failed(settle_error(error)).error
         if isinstance(error, str):
-            return ResultError(ErrorCode.OPERATION_FAILED, error, f"{ERROR_PREFIX} OPERATION_FAILED\n{error}")
+            return ResultError(
+                ErrorCode.OPERATION_FAILED, error, f"{ERROR_PREFIX} OPERATION_FAILED\n{error}"
+            )
         try:
             converted: ResultError = _ERROR.convert(error)
         except ValueError as fault:
-            raise _build_broken_promise(self._tool, f"error is {describe_value(error)}: {fault}") from fault
+            raise _build_broken_promise(
+                self._tool, f"error is {describe_value(error)}: {fault}"
+            ) from fault
         return converted
 
     def read_part(self, value: object, place: str) -> Any:
@@ -174,7 +193,9 @@ class _ResultReader:
     def read_content_type(self, value: object) -> str:
         found = find_media_type(value) if isinstance(value, str) else ""
         if not found:
-            self.refuse(f"content_type is {describe_value(value)}, not a media type such as 'text/csv'")
+            self.refuse(
+                f"content_type is {describe_value(value)}, not a media type such as 'text/csv'"
+            )
         return found or JSON_TYPE
 
     def read_metadata(self, value: object) -> dict[str, Any]:
@@ -214,7 +235,9 @@ class _ResultReader:
         fault = f"{size:,} characters of {place}; the limit is {LARGEST_PART:,}"
         if not self._is_write:
             message = f"{self._tool.title} returned {fault}."
-            raise ToolError(ErrorCode.LIMIT_EXCEEDED, message, recovery_hint="Request less at once.")
+            raise ToolError(
+                ErrorCode.LIMIT_EXCEEDED, message, recovery_hint="Request less at once."
+            )
         self.refuse(f"it has {fault}")
         return False
 
@@ -222,7 +245,9 @@ class _ResultReader:
         if not self._is_write:
             raise _build_broken_promise(self._tool, fault)
         if self._tool.transactional:
-            message = f"The result of {self._tool.title} cannot be read: {fault}. Nothing was changed."
+            message = (
+                f"The result of {self._tool.title} cannot be read: {fault}. Nothing was changed."
+            )
             raise ToolError(ErrorCode.OPERATION_FAILED, message, attempted=False)
         self.fault = self.fault or fault
 
@@ -240,7 +265,8 @@ def _parse_text(text: str) -> ToolResult:
 
 
 def _build_broken_promise(tool: Tool, fault: str) -> ToolError:
-    """Build the error of a result that breaks what the tool declares; nobody knows what the tool did."""
+    """Build the error of a result that breaks what the tool declares; nobody knows what the tool
+    did."""
     return ToolError(
         ErrorCode.TOOL_EXECUTION_FAILED,
         f"{tool.title} returned a result that does not match its declaration: {fault}.",

@@ -34,12 +34,14 @@ def is_number(value: Any) -> bool:
 
 
 def is_amount(value: Any) -> bool:
-    """Return True for a number of 0 or more; with a negative one, a call could make room in a sum for others."""
+    """Return True for a number of 0 or more; with a negative one, a call could make room in a sum
+    for others."""
     return is_number(value) and value >= 0
 
 
 def add_amounts(values: Iterable[Any]) -> Decimal:
-    """Add up the amounts among the values, without rounding errors; `UNCOUNTABLE` if one of them is not a number.
+    """Add up the amounts among the values, without rounding errors; `UNCOUNTABLE` if one of them is
+    not a number.
 
     A missing value and a negative number count as 0.
     """

@@ -131,8 +131,8 @@ class Verdict:
         error: the error for the model; set if and only if the call is forbidden.
         provenance: the origins of the values, if a condition needed them.
         causes: the rules that make the call need approval; empty if it needs none.
-        facts: the facts that the verdict used, as JSON by name, without the provenance; `tool` is the id of a granted
-            tool, or the traits of any other.
+        facts: the facts that the verdict used, as JSON by name, without the provenance; `tool` is
+            the id of a granted tool, or the traits of any other.
     """
 
     permission: Permission
@@ -159,13 +159,15 @@ def judge_call(  # noqa: PLR0913, PLR0917 - see MANY_ARGUMENTS in the architectu
     values: ValueSearch | None = None,
     earlier: EarlierCalls | None = None,
 ) -> Verdict:
-    """Judge one call. It never raises, even if the arguments are invalid or the tool fails to check them.
+    """Judge one call. It never raises, even if the arguments are invalid or the tool fails to check
+    them.
 
     Args:
         tool: the tool, or None if there is no tool with this name.
         arguments: the model's JSON text, or params that are already parsed.
         name: the requested name, to quote if there is no such tool.
-        values: searches for the origins of values; None if there is no run in which they could have been seen.
+        values: searches for the origins of values; None if there is no run in which they could have
+            been seen.
         earlier: the employee's earlier calls; None if they are not known.
     """
     if tool is None:
@@ -184,7 +186,8 @@ def judge_missing_tool(name: str, grants: Grants, policy: Policy) -> Verdict:
 
 
 def judge_facts(tool: ToolTraits, facts: CallFacts, grants: Grants, policy: Policy) -> Verdict:
-    """Judge one call by the facts about it; everything else that matters is in the grants and the policy."""
+    """Judge one call by the facts about it; everything else that matters is in the grants and the
+    policy."""
     level = determine_level(tool, grants)
     if (refusal := find_refusal(tool, grants, policy)) is not None:
         return _forbid(level, refusal)
@@ -197,7 +200,9 @@ def judge_facts(tool: ToolTraits, facts: CallFacts, grants: Grants, policy: Poli
         history = facts.history if need_history(conditions) else None
         broken = find_broken_conditions(conditions, params, provenance, history)
         if broken and broken[0].otherwise is Otherwise.FORBID:
-            return replace(_forbid(level, _build_condition_error(tool, broken[0])), provenance=provenance)
+            return replace(
+                _forbid(level, _build_condition_error(tool, broken[0])), provenance=provenance
+            )
         found = (
             _explain_level(tool, level, requests),
             *_explain_destination(tool, facts, policy),
@@ -220,7 +225,8 @@ def find_refusal(tool: ToolTraits, grants: Grants, policy: Policy) -> ToolError 
         return disabled
     if tool.name not in grants.tools:
         return _build_refusal(
-            ErrorCode.NOT_PERMITTED, f"You may not use the tool {tool.name!r}: it was not granted to you."
+            ErrorCode.NOT_PERMITTED,
+            f"You may not use the tool {tool.name!r}: it was not granted to you.",
         )
     return (
         _refuse_other_version(tool, grants)
@@ -231,7 +237,8 @@ def find_refusal(tool: ToolTraits, grants: Grants, policy: Policy) -> ToolError 
 
 
 def determine_level(tool: ToolTraits, grants: Grants) -> Level:
-    """Return the tool's level, or a higher one that an admin set for the employee or for all; never a lower one."""
+    """Return the tool's level, or a higher one that an admin set for the employee or for all; never
+    a lower one."""
     raised = grants.raised.get(tool.name)
     return raised if raised is not None and raised.rank > tool.level.rank else tool.level
 
@@ -247,7 +254,9 @@ def _refuse_disabled(tool: ToolTraits, grants: Grants, policy: Policy) -> ToolEr
     stopped_by = grants.stopped.get(tool.name)
     if stopped_by is None:
         return None
-    return _build_refusal(ErrorCode.TOOL_DISABLED, f"The tool {tool.name!r} was stopped by {stopped_by}.")
+    return _build_refusal(
+        ErrorCode.TOOL_DISABLED, f"The tool {tool.name!r} was stopped by {stopped_by}."
+    )
 
 
 def _refuse_other_version(tool: ToolTraits, grants: Grants) -> ToolError | None:
@@ -271,7 +280,9 @@ def _refuse_other_mode(tool: ToolTraits, grants: Grants, policy: Policy) -> Tool
     return _build_refusal(ErrorCode.NOT_PERMITTED, message)
 
 
-def _refuse_missing_capabilities(tool: ToolTraits, grants: Grants, policy: Policy) -> ToolError | None:
+def _refuse_missing_capabilities(
+    tool: ToolTraits, grants: Grants, policy: Policy
+) -> ToolError | None:
     missing = tool.capabilities - grants.capabilities
     if not missing or (not policy.strict_capabilities and missing != tool.capabilities):
         return None
@@ -282,7 +293,9 @@ def _refuse_missing_capabilities(tool: ToolTraits, grants: Grants, policy: Polic
 
 
 def _refuse_missing_features(tool: ToolTraits, grants: Grants, policy: Policy) -> ToolError | None:
-    required = tool.features.union(*(policy.features_by_tool.get(key, frozenset()) for key in (tool.name, tool.id)))
+    required = tool.features.union(
+        *(policy.features_by_tool.get(key, frozenset()) for key in (tool.name, tool.id))
+    )
     missing = required - grants.features
     if not missing:
         return None
@@ -298,13 +311,23 @@ def _explain_level(tool: ToolTraits, level: Level, requests: tuple[str, ...]) ->
     carries = f"; {describe_requests(requests)}" if requests else ""
     is_raised = level is not tool.level and not (requests and not tool.carries_requests)
     if is_raised:
-        return Cause(CauseKind.RAISED_LEVEL, f"an admin raised the level from {tool.level} to {level}{carries}")
-    effect = "this may delete data or change many items" if level is Level.DESTRUCTIVE else "this changes data"
+        return Cause(
+            CauseKind.RAISED_LEVEL,
+            f"an admin raised the level from {tool.level} to {level}{carries}",
+        )
+    effect = (
+        "this may delete data or change many items"
+        if level is Level.DESTRUCTIVE
+        else "this changes data"
+    )
     return Cause(CauseKind.LEVEL, f"{effect}{carries}")
 
 
-def _explain_destination(tool: ToolTraits, facts: CallFacts, policy: Policy) -> Iterator[Cause | None]:
-    """Explain why the hosts that the call contacts, and the data that it sends them, need approval."""
+def _explain_destination(
+    tool: ToolTraits, facts: CallFacts, policy: Policy
+) -> Iterator[Cause | None]:
+    """Explain why the hosts that the call contacts, and the data that it sends them, need
+    approval."""
     hosts = facts.hosts
     yield _explain_hosts(hosts, policy)
     if tool.open_world or hosts:
@@ -319,7 +342,10 @@ def _explain_hosts(hosts: frozenset[str] | None, policy: Policy) -> Cause | None
     if not unlisted:
         return None
     more = f" and {len(unlisted) - MAX_HOSTS:,} more" if len(unlisted) > MAX_HOSTS else ""
-    return Cause(CauseKind.HOSTS, f"contacts {', '.join(unlisted[:MAX_HOSTS])}{more}, not on the list of allowed hosts")
+    return Cause(
+        CauseKind.HOSTS,
+        f"contacts {', '.join(unlisted[:MAX_HOSTS])}{more}, not on the list of allowed hosts",
+    )
 
 
 def _need_provenance(conditions: tuple[Condition, ...]) -> bool:
@@ -333,14 +359,16 @@ def _explain_own_data(found: OwnData) -> Cause | None:
         too_many = "may send your own data outside: there are too many values or results to search"
         return Cause(CauseKind.OWN_DATA, too_many) if found.is_partial else None
     quoted = ", ".join(
-        f'"{value[:_MAX_VALUE]}{"…" if len(value) > _MAX_VALUE else ""}"' for value in carried[:MAX_HOSTS]
+        f'"{value[:_MAX_VALUE]}{"…" if len(value) > _MAX_VALUE else ""}"'
+        for value in carried[:MAX_HOSTS]
     )
     more = f" and {len(carried) - MAX_HOSTS:,} more" if len(carried) > MAX_HOSTS else ""
     return Cause(CauseKind.OWN_DATA, f"sends your own data outside: {quoted}{more}")
 
 
 def _build_condition_error(tool: ToolTraits, broken: BrokenCondition) -> ToolError:
-    """Build the error for a broken condition; if it depends on earlier calls, the same call may pass later."""
+    """Build the error for a broken condition; if it depends on earlier calls, the same call may
+    pass later."""
     hints = dict.fromkeys(COUNTED, "Try again later.") | {Rule.ONLY_AFTER: "Make that call first."}
     return ToolError(
         ErrorCode.LIMIT_EXCEEDED if broken.rule in OVER_HISTORY else ErrorCode.NOT_PERMITTED,
@@ -360,8 +388,13 @@ def _build_not_found_error(name: str, grants: Grants, policy: Policy) -> ToolErr
     if name in grants.pinned:
         message = f"The tool {name!r} is not installed in version {grants.pinned[name]}, the only one that you may use."
         return _build_refusal(ErrorCode.TOOL_NOT_FOUND, message)
-    return _build_refusal(ErrorCode.TOOL_NOT_FOUND, f"There is no tool {name!r}." if name else "There is no such tool.")
+    return _build_refusal(
+        ErrorCode.TOOL_NOT_FOUND,
+        f"There is no tool {name!r}." if name else "There is no such tool.",
+    )
 
 
 def _build_refusal(code: ErrorCode, message: str) -> ToolError:
-    return ToolError(code, message, recovery_hint="Use one of the tools that you were given.", attempted=False)
+    return ToolError(
+        code, message, recovery_hint="Use one of the tools that you were given.", attempted=False
+    )

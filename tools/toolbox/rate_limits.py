@@ -17,7 +17,8 @@ class RateLimiter(Protocol):
     """A counter of calls."""
 
     def seconds_to_wait(self, key: str, limit: RateLimit) -> float:
-        """Count this call and return 0 if it may run; else return the seconds until a call may run."""
+        """Count this call and return 0 if it may run; else return the seconds until a call may
+        run."""
 
 
 class ProcessRateLimiter:
@@ -30,7 +31,8 @@ class ProcessRateLimiter:
         self._forgotten_at = 0.0
 
     def seconds_to_wait(self, key: str, limit: RateLimit) -> float:
-        """Count this call and return 0 if it may run; else return the seconds until a call may run."""
+        """Count this call and return 0 if it may run; else return the seconds until a call may
+        run."""
         now = self._clock()
         with self._lock:
             self._forget_old(now)
@@ -46,7 +48,10 @@ class ProcessRateLimiter:
             self._times.clear()
 
     def _forget_old(self, now: float) -> None:
-        """Forget once a minute the keys whose calls count no more: strangers may send any number of keys."""
+        """Forget once a minute the keys whose calls count no more: strangers may send any number of
+        keys."""
         if now - self._forgotten_at >= FORGOTTEN_EVERY_S:
             self._forgotten_at = now
-            self._times = {key: times for key, times in self._times.items() if times[-1] + key[1].seconds > now}
+            self._times = {
+                key: times for key, times in self._times.items() if times[-1] + key[1].seconds > now
+            }

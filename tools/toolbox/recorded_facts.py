@@ -1,4 +1,5 @@
-"""Recorded facts: the facts stored with a call, by which it can be judged again without looking anything up."""
+"""Recorded facts: the facts stored with a call, by which it can be judged again without looking
+anything up."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -12,7 +13,8 @@ from tools.toolbox.provenance import OwnData, Provenance
 
 
 class MissingFact(Exception):
-    """The verdict needs a fact that was not recorded, because the original verdict did not need it."""
+    """The verdict needs a fact that was not recorded, because the original verdict did not need
+    it."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"the fact {name!r} was not recorded")
@@ -105,7 +107,8 @@ class RecordedCall:
 
     Attributes:
         tool: the requested name.
-        params: the canonical params; empty if the call was forbidden, which keeps valid ones among the facts.
+        params: the canonical params; empty if the call was forbidden, which keeps valid ones among
+            the facts.
         provenance: as `Provenance.as_json`; None if the origins were not searched for.
         judgment: as `Verdict.as_json`.
         level, why: the level and the reason of the verdict.
@@ -132,7 +135,8 @@ class RecordedFacts:
     """The facts stored with one call; a fact that is not stored raises `MissingFact`.
 
     Attributes:
-        rebuilt: the answers about earlier calls that are not stored; None raises `MissingFact` for these too.
+        rebuilt: the answers about earlier calls that are not stored; None raises `MissingFact` for
+            these too.
     """
 
     call: RecordedCall

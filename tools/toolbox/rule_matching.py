@@ -1,7 +1,9 @@
-"""Decide whether a call meets the condition of an approval rule, which asks for more people and so fails closed.
+"""Decide whether a call meets the condition of an approval rule, which asks for more people and so
+fails closed.
 
-A limit treats a value that it cannot compare as broken. An approval rule has to do the opposite: the rule applies.
-Otherwise "two people from 1,000" would not apply to "5000", [5000] or {"value": 5000}.
+A limit treats a value that it cannot compare as broken. An approval rule has to do the opposite:
+the rule applies. Otherwise "two people from 1,000" would not apply to "5000", [5000] or {"value":
+5000}.
 """
 
 import math
@@ -23,12 +25,17 @@ _EQUALITY = frozenset({Rule.EQUALS, Rule.ONE_OF})
 def can_meet(condition: Condition, params: Mapping[str, Any]) -> bool:
     """Return True if a value in the condition's param meets it, or is there and cannot be compared.
 
-    Each entry of a list counts for itself, so that no other entry hides it. A missing param does not meet it.
+    Each entry of a list counts for itself, so that no other entry hides it. A missing param does
+    not meet it.
     """
     if condition.rule not in _MAY_HOLD:
         return True  # it needs more than the call's params, so nobody can say that it is not met
     try:
-        values = [value for value in _find_values(params, condition.param.split(".")) if value is not ABSENT]
+        values = [
+            value
+            for value in _find_values(params, condition.param.split("."))
+            if value is not ABSENT
+        ]
         return any(value is _UNREADABLE or _may_hold(condition, value) for value in values)
     except (RecursionError, ValueError):
         return True  # nested too deeply to be compared, or no JSON
@@ -64,11 +71,16 @@ def _may_equal(value: Any, expected: Any) -> bool:
     """Return True if both could mean the same: values of different kinds cannot be compared."""
     if isinstance(value, Mapping) and isinstance(expected, Mapping):
         names = {name for node in (value, expected) for name in node if node[name] is not None}
-        return all(name in value and name in expected and _may_equal(value[name], expected[name]) for name in names)
+        return all(
+            name in value and name in expected and _may_equal(value[name], expected[name])
+            for name in names
+        )
     if isinstance(value, list):
         is_same = isinstance(expected, list) and len(value) == len(expected)
         pairs = zip(value, expected, strict=True) if is_same else ()
-        return (is_same and all(_may_equal(*pair) for pair in pairs)) or _may_have_entry(value, expected)
+        return (is_same and all(_may_equal(*pair) for pair in pairs)) or _may_have_entry(
+            value, expected
+        )
     if isinstance(value, str) and isinstance(expected, str):
         return bool(_read_ways(value) & _read_ways(expected))
     if isinstance(value, bool) or isinstance(expected, bool):
@@ -98,7 +110,8 @@ def _may_match(value: Any, pattern: Any) -> bool:
 
 
 def _may_start_with(value: Any, prefix: Any) -> bool:
-    """Return True if the text could start with the prefix; nobody knows where a path leads that goes upwards."""
+    """Return True if the text could start with the prefix; nobody knows where a path leads that
+    goes upwards."""
     if not isinstance(value, str):
         return True
     ways, starts = _read_ways(value), tuple(_read_ways(prefix))
@@ -106,19 +119,30 @@ def _may_start_with(value: Any, prefix: Any) -> bool:
 
 
 def _may_be_at_host(value: Any, host: Any) -> bool:
-    """Return True if the host is one of those that the value names; only a text that names hosts can be compared."""
-    hosts = find_named_hosts({"": value}, frozenset({""})) if isinstance(value, str) else frozenset()
+    """Return True if the host is one of those that the value names; only a text that names hosts
+    can be compared."""
+    hosts = (
+        find_named_hosts({"": value}, frozenset({""})) if isinstance(value, str) else frozenset()
+    )
     return not hosts or host.strip().lower() in hosts
 
 
 def _read_ways(text: str) -> set[str]:
-    """Return the text as it is, and as a program may read it: without case, spaces, wide letters, detours in a path."""
-    plain = "".join(char for char in unicodedata.normalize("NFKC", text) if unicodedata.category(char) != "Cf")
+    """Return the text as it is, and as a program may read it: without case, spaces, wide letters,
+    detours in a path."""
+    plain = "".join(
+        char for char in unicodedata.normalize("NFKC", text) if unicodedata.category(char) != "Cf"
+    )
     folded = plain.casefold().strip()
     slashed = unquote(unquote(folded)).replace("\\", "/")
     path = posixpath.normpath(slashed) if "/" in slashed else slashed
     path = f"/{path.lstrip('/')}" if path.startswith("/") else path
-    return {text, folded, "".join(folded.split()), f"{path.rstrip('/')}/" if slashed.endswith("/") else path}
+    return {
+        text,
+        folded,
+        "".join(folded.split()),
+        f"{path.rstrip('/')}/" if slashed.endswith("/") else path,
+    }
 
 
 _MAY_HOLD: dict[Rule, Callable[[Any, Any], bool]] = {
@@ -131,4 +155,5 @@ _MAY_HOLD: dict[Rule, Callable[[Any, Any], bool]] = {
     Rule.PREFIX: _may_start_with,
     Rule.HOST: _may_be_at_host,
 }
-"""For each rule, judges if a value that does not meet the condition as it stands could be meant to meet it."""
+"""For each rule, judges if a value that does not meet the condition as it stands could be meant to
+meet it."""

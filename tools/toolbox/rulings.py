@@ -1,7 +1,8 @@
-"""Rulings: the approval rules and votes by which a card was approved, kept with it so that it can be judged again.
+"""Rulings: the approval rules and votes by which a card was approved, kept with it so that it can
+be judged again.
 
-A ruling names people, groups and rules by their ids, so nothing in it has to be erased with a person; the conditions of
-the rules are kept as they were.
+A ruling names people, groups and rules by their ids, so nothing in it has to be erased with a
+person; the conditions of the rules are kept as they were.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -26,7 +27,8 @@ class Ruling:
         category: the category of the card's tool.
         requesters: the ids of the people who asked for the call, if a rule excludes them.
         age: the time for which the card had waited.
-        breaks_glass: an admin approved it alone in an emergency, although the rules need other people.
+        breaks_glass: an admin approved it alone in an emergency, although the rules need other
+            people.
     """
 
     person: Voter
@@ -38,19 +40,27 @@ class Ruling:
     breaks_glass: bool = False
 
     @classmethod
-    def of(cls, person: Voter, card: RuledCard, votes: Sequence[CastVote], rules: Collection[RuleTerms]) -> "Ruling":
+    def of(
+        cls, person: Voter, card: RuledCard, votes: Sequence[CastVote], rules: Collection[RuleTerms]
+    ) -> "Ruling":
         """Keep what matters for this card, whose matching rules are given."""
         return cls(person, tuple(votes), tuple(rules), card.category, card.requesters, card.age)
 
-    def find_objection(self, tool: str, level: Level, employee_id: int, params: Mapping[str, Any]) -> Objection | None:
+    def find_objection(
+        self, tool: str, level: Level, employee_id: int, params: Mapping[str, Any]
+    ) -> Objection | None:
         """Judge the approval again; return the reason why it was not enough, None if it was."""
         card = RuledCard(tool, self.category, level, employee_id, params, self.requesters, self.age)
         strangers = [rule.id for rule in self.rules if not rule.matches(card)]
         if strangers:
-            return Objection(f"approval rule {strangers[0]} does not match the card that it was applied to")
+            return Objection(
+                f"approval rule {strangers[0]} does not match the card that it was applied to"
+            )
         if self.breaks_glass:
             has_asked = self.person.id in self.requesters
-            return Objection("whoever broke the glass had asked for the call") if has_asked else None
+            return (
+                Objection("whoever broke the glass had asked for the call") if has_asked else None
+            )
         found = may_decide(self.person, card, self.votes, self.rules)
         if found.completes:
             return None
@@ -95,7 +105,9 @@ def _store_person(person: Voter) -> dict[str, Any]:
 
 
 def _read_person(stored: Mapping[str, Any]) -> Voter:
-    return Voter(int(stored["id"]), "", bool(stored["may_approve"]), frozenset(map(int, stored["groups"])))
+    return Voter(
+        int(stored["id"]), "", bool(stored["may_approve"]), frozenset(map(int, stored["groups"]))
+    )
 
 
 def store_rule(rule: RuleTerms) -> dict[str, Any]:
@@ -122,7 +134,9 @@ def read_rule(stored: Mapping[str, Any]) -> RuleTerms:
     Raises:
         KeyError, TypeError, ValueError: they were damaged.
     """
-    group, second, after = (stored.get(name) for name in ("group", "second_group", "escalates_after_s"))
+    group, second, after = (
+        stored.get(name) for name in ("group", "second_group", "escalates_after_s")
+    )
     return RuleTerms(
         id=int(stored["id"]),
         name="",

@@ -1,4 +1,5 @@
-"""Removal of credentials from all output of tools, so that no model, event, row or page contains them."""
+"""Removal of credentials from all output of tools, so that no model, event, row or page contains
+them."""
 
 import re
 from collections.abc import Sequence
@@ -56,9 +57,12 @@ def hide_secrets_in_files(files: Sequence[ResultFile], secrets: frozenset[str]) 
 
 
 def hide_secrets_in_preview(preview: Preview, secrets: frozenset[str]) -> Preview:
-    """Replace every secret in the preview before it is sealed, so that the seal covers the shown text."""
+    """Replace every secret in the preview before it is sealed, so that the seal covers the shown
+    text."""
     written = preview.as_json()
-    if not secrets or not any(secret in text for text in _list_texts_in_json(written) for secret in secrets):
+    if not secrets or not any(
+        secret in text for text in _list_texts_in_json(written) for secret in secrets
+    ):
         return preview
     return Preview.from_json(_clean(written, _compile_pattern(secrets)))
 
@@ -69,7 +73,9 @@ def hide_secrets_in_error(error: ToolError, secrets: frozenset[str]) -> ToolErro
         return error
     hidden = _compile_pattern(secrets)
     if isinstance(error, NothingToDo):
-        return NothingToDo(hidden.sub(HIDDEN, error.message), hide_secrets_in_preview(error.preview, secrets))
+        return NothingToDo(
+            hidden.sub(HIDDEN, error.message), hide_secrets_in_preview(error.preview, secrets)
+        )
     cleaned = ToolError(
         error.code,
         hidden.sub(HIDDEN, error.fact),
@@ -91,7 +97,8 @@ def hide_secrets_in_json(value: Any, secrets: frozenset[str]) -> Any:
 
 
 def _list_texts(result: ToolResult) -> list[str]:
-    """List all texts of the result. They are searched one by one, because JSON escapes some characters."""
+    """List all texts of the result. They are searched one by one, because JSON escapes some
+    characters."""
     parts = (result.data, result.metadata, result.details)
     texts = [result.summary, result.markdown, result.content_type]
     texts += [text for part in parts for text in _list_texts_in_json(part)]
@@ -103,7 +110,11 @@ def _list_texts_in_json(value: Any) -> list[str]:
         return [value]
     if isinstance(value, dict):
         return [*value, *(text for child in value.values() for text in _list_texts_in_json(child))]
-    return [text for child in value for text in _list_texts_in_json(child)] if isinstance(value, list) else []
+    return (
+        [text for child in value for text in _list_texts_in_json(child)]
+        if isinstance(value, list)
+        else []
+    )
 
 
 def _clean(value: Any, hidden: re.Pattern[str]) -> Any:

@@ -1,4 +1,5 @@
-"""Policy snapshots: the rules by which a call was judged, as JSON, and the replay of its verdict."""
+"""Policy snapshots: the rules by which a call was judged, as JSON, and the replay of its
+verdict."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -20,8 +21,8 @@ class RecordedRules:
 
     Attributes:
         tools: the traits of its tools in every installed version, by id.
-        standing_grants: the ids of those in force, if a card asked for them. Their terms may have to be erased, and
-            never change, so only the ids are recorded.
+        standing_grants: the ids of those in force, if a card asked for them. Their terms may have
+            to be erased, and never change, so only the ids are recorded.
     """
 
     grants: Grants
@@ -31,13 +32,21 @@ class RecordedRules:
 
     @classmethod
     def of(
-        cls, grants: Grants, policy: Policy, tools: Mapping[str, Tool], standing_grants: tuple[int, ...] = ()
+        cls,
+        grants: Grants,
+        policy: Policy,
+        tools: Mapping[str, Tool],
+        standing_grants: tuple[int, ...] = (),
     ) -> "RecordedRules":
         """Collect the rules. They hold only granted tools, because no other tool matters."""
-        granted = {id_: RecordedTraits.of(tool) for id_, tool in tools.items() if tool.name in grants.tools}
+        granted = {
+            id_: RecordedTraits.of(tool) for id_, tool in tools.items() if tool.name in grants.tools
+        }
         withheld = {name: why for name, why in policy.withheld.items() if name in grants.tools}
         modes = None if policy.has_mode(grants.mode) else frozenset[str]()
-        return cls(grants, replace(policy, withheld=withheld, modes=modes), granted, standing_grants)
+        return cls(
+            grants, replace(policy, withheld=withheld, modes=modes), granted, standing_grants
+        )
 
     def as_json(self) -> dict[str, Any]:
         """Return the rules as JSON; equal rules give equal JSON."""
@@ -54,7 +63,8 @@ class RecordedRules:
         """Load rules.
 
         Raises:
-            KeyError, TypeError, ValueError: this is not a snapshot, or comes from a later version of Gadget.
+            KeyError, TypeError, ValueError: this is not a snapshot, or comes from a later version
+                of Gadget.
         """
         if stored["format"] != FORMAT:
             raise ValueError(f"the format {stored['format']!r} is unknown")
@@ -78,7 +88,9 @@ class RecordedRules:
         return RecordedTraits.from_json(kept) if isinstance(kept, Mapping) else self.tools[kept]
 
 
-def judge_recorded(call: RecordedCall, rules: RecordedRules, rebuilt: ToolHistory | None = None) -> Verdict:
+def judge_recorded(
+    call: RecordedCall, rules: RecordedRules, rebuilt: ToolHistory | None = None
+) -> Verdict:
     """Judge a recorded call by these rules and its stored facts.
 
     Args:
@@ -103,7 +115,11 @@ def list_differences(call: RecordedCall, verdict: Verdict) -> list[str]:
         ("reason", call.why, verdict.reason),
         ("causes", call.judgment["causes"], judged["causes"]),
     )
-    return [f"{name} {recorded!r}, replayed {replayed!r}" for name, recorded, replayed in pairs if recorded != replayed]
+    return [
+        f"{name} {recorded!r}, replayed {replayed!r}"
+        for name, recorded, replayed in pairs
+        if recorded != replayed
+    ]
 
 
 def _dump_grants(grants: Grants) -> dict[str, Any]:
@@ -113,7 +129,9 @@ def _dump_grants(grants: Grants) -> dict[str, Any]:
         "capabilities": sorted(grants.capabilities),
         "features": sorted(grants.features),
         "raised": {tool: level.value for tool, level in grants.raised.items()},
-        "conditions": {tool: [each.as_json() for each in found] for tool, found in grants.conditions.items()},
+        "conditions": {
+            tool: [each.as_json() for each in found] for tool, found in grants.conditions.items()
+        },
         "stopped": dict(grants.stopped),
         "delegates": sorted(grants.delegates),
         **({"pinned": dict(grants.pinned)} if grants.pinned else {}),
@@ -127,7 +145,10 @@ def _load_grants(stored: Mapping[str, Any]) -> Grants:
         capabilities=frozenset(stored["capabilities"]),
         features=frozenset(stored["features"]),
         raised={tool: Level(level) for tool, level in stored["raised"].items()},
-        conditions={tool: tuple(map(Condition.from_json, found)) for tool, found in stored["conditions"].items()},
+        conditions={
+            tool: tuple(map(Condition.from_json, found))
+            for tool, found in stored["conditions"].items()
+        },
         stopped=dict(stored["stopped"]),
         delegates=frozenset(stored["delegates"]),
         pinned=dict(stored.get("pinned", {})),
@@ -138,7 +159,9 @@ def _dump_policy(policy: Policy) -> dict[str, Any]:
     return {
         "disabled": sorted(policy.disabled),
         "strict_capabilities": policy.strict_capabilities,
-        "features_by_tool": {name: sorted(features) for name, features in policy.features_by_tool.items()},
+        "features_by_tool": {
+            name: sorted(features) for name, features in policy.features_by_tool.items()
+        },
         "allowed_hosts": sorted(policy.allowed_hosts),
         "withheld": dict(policy.withheld),
         **({} if policy.modes is None else {"modes": sorted(policy.modes)}),
@@ -149,7 +172,9 @@ def _load_policy(stored: Mapping[str, Any]) -> Policy:
     return Policy(
         disabled=frozenset(stored["disabled"]),
         strict_capabilities=stored["strict_capabilities"],
-        features_by_tool={name: frozenset(features) for name, features in stored["features_by_tool"].items()},
+        features_by_tool={
+            name: frozenset(features) for name, features in stored["features_by_tool"].items()
+        },
         allowed_hosts=frozenset(stored["allowed_hosts"]),
         withheld=dict(stored["withheld"]),
         modes=frozenset(stored["modes"]) if "modes" in stored else None,

@@ -1,4 +1,5 @@
-"""Standing grants: the terms on which one approves a card in a person's name. A standing grant changes no verdict."""
+"""Standing grants: the terms on which one approves a card in a person's name. A standing grant
+changes no verdict."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -16,7 +17,8 @@ RULES = frozenset({Rule.EQUALS, Rule.ONE_OF, Rule.MINIMUM, Rule.MAXIMUM, Rule.PR
 OPEN_RULES = frozenset({Rule.PREFIX, Rule.HOST})
 """Rules that leave a part of the value free."""
 GRANTABLE = frozenset({CauseKind.LEVEL, CauseKind.HOSTS})
-"""The causes that a standing grant can approve; limits, raised levels and own data always need a person."""
+"""The causes that a standing grant can approve; limits, raised levels and own data always need a
+person."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,8 @@ class AskingCall:
 
     Attributes:
         provenance: where the values of the params were seen before; None if that is not known.
-        destinations: names of params that hold a recipient, a destination or an amount, besides the usual names.
+        destinations: names of params that hold a recipient, a destination or an amount, besides the
+            usual names.
     """
 
     tool: str
@@ -68,13 +71,18 @@ class AskingCall:
 
 
 def grants_for(call: AskingCall, grants: Iterable[GrantTerms]) -> list[GrantTerms]:
-    """Return the standing grants that approve the call, in their order; none if a person must decide."""
+    """Return the standing grants that approve the call, in their order; none if a person must
+    decide."""
     return [grant for grant in grants if find_mismatch(call, grant) is None]
 
 
 def find_mismatch(call: AskingCall, grant: GrantTerms) -> Objection | None:
     """Find the reason why the grant does not approve the call; None if it does."""
-    return find_need_of_person(call) or _find_other_call(call, grant) or _find_unfit_params(call, grant)
+    return (
+        find_need_of_person(call)
+        or _find_other_call(call, grant)
+        or _find_unfit_params(call, grant)
+    )
 
 
 def find_need_of_person(call: AskingCall) -> Objection | None:
@@ -88,13 +96,17 @@ def find_need_of_person(call: AskingCall) -> Objection | None:
 
 
 def find_end(call: AskingCall, grant: GrantTerms) -> Objection | None:
-    """Find the reason why the grant has ended for good: what its maker saw has changed; None if it has not."""
+    """Find the reason why the grant has ended for good: what its maker saw has changed; None if it
+    has not."""
     is_raised = any(cause.kind is CauseKind.RAISED_LEVEL for cause in call.causes)
-    return find_change(grant, call.definition, call.account, call.level if is_raised else grant.level)
+    return find_change(
+        grant, call.definition, call.account, call.level if is_raised else grant.level
+    )
 
 
 def find_change(grant: GrantTerms, definition: str, account: str, level: Level) -> Objection | None:
-    """Find the part of the tool that is no longer what the grant's maker saw; None if all of it is."""
+    """Find the part of the tool that is no longer what the grant's maker saw; None if all of it
+    is."""
     if grant.definition != definition:
         return Objection("The tool’s definition has changed.")
     if grant.account != account:
@@ -103,7 +115,8 @@ def find_change(grant: GrantTerms, definition: str, account: str, level: Level) 
 
 
 def list_paths(params: Mapping[str, Any]) -> frozenset[str] | None:
-    """List the paths of all values; a value of null is absent, and the entries of a list share its path.
+    """List the paths of all values; a value of null is absent, and the entries of a list share its
+    path.
 
     Return None if a name contains a dot, because its path could also name another value.
     """
@@ -123,7 +136,11 @@ def _find_other_call(call: AskingCall, grant: GrantTerms) -> Objection | None:
         return Objection("the grant is for another run")
     if grant.definition != call.definition or grant.level is not call.level:
         return Objection("the tool's definition or level has changed")
-    return None if grant.account == call.account else Objection("the account that the tool uses has changed")
+    return (
+        None
+        if grant.account == call.account
+        else Objection("the account that the tool uses has changed")
+    )
 
 
 def _find_unfit_params(call: AskingCall, grant: GrantTerms) -> Objection | None:
@@ -133,21 +150,29 @@ def _find_unfit_params(call: AskingCall, grant: GrantTerms) -> Objection | None:
     if broken := find_broken_conditions(grant.conditions, call.params):
         return Objection(broken[0].reason)
     if free := list_destinations(grant.free_params, call.destinations):
-        return Objection(f"{min(free)} names a recipient, a destination or an amount, and has no condition")
+        return Objection(
+            f"{min(free)} names a recipient, a destination or an amount, and has no condition"
+        )
     return _find_outside(call, grant)
 
 
 def _find_outside(call: AskingCall, grant: GrantTerms) -> Objection | None:
     """Find the open param that has a value from outside or of unknown origin."""
     named = {condition.param for condition in grant.conditions if condition.rule in OPEN_RULES}
-    is_fixed = {condition.param for condition in grant.conditions if condition.rule in (Rule.EQUALS, Rule.ONE_OF)}
+    is_fixed = {
+        condition.param
+        for condition in grant.conditions
+        if condition.rule in (Rule.EQUALS, Rule.ONE_OF)
+    }
     open_params = grant.free_params | (named - is_fixed)
     if not open_params:
         return None
     known = call.provenance
     if known is None or known.unsearched or known.is_partial or known.unlisted:
         return Objection("the origin of the call's values is not known")
-    found = next((param for param in sorted(open_params) if known.find_outside(param) is not None), None)
+    found = next(
+        (param for param in sorted(open_params) if known.find_outside(param) is not None), None
+    )
     return None if found is None else Objection(f"{found} comes from outside")
 
 

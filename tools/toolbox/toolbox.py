@@ -1,4 +1,5 @@
-"""The registry of all tools: it offers tools to employees, and runs single calls for callers without a run."""
+"""The registry of all tools: it offers tools to employees, and runs single calls for callers
+without a run."""
 
 import logging
 import re
@@ -25,7 +26,14 @@ from tools.toolbox.asked_actions import find_asked_action
 from tools.toolbox.executor import Batch, FinishedCall, PreparedCall
 from tools.toolbox.isolation import Unnamed, run_isolated
 from tools.toolbox.limits import UNGUARDED, refuse_invalid_limits
-from tools.toolbox.permissions import Grants, Permission, Policy, find_refusal, is_in_mode, judge_call
+from tools.toolbox.permissions import (
+    Grants,
+    Permission,
+    Policy,
+    find_refusal,
+    is_in_mode,
+    judge_call,
+)
 
 logger = logging.getLogger("gadget.tools")
 
@@ -96,15 +104,19 @@ class Toolbox:
         return self._left_out
 
     def leave_out(self, problems: Iterable[str], withheld: Mapping[str, str] | None = None) -> None:
-        """Keep a sentence for each tool that was left out, and why others are withheld, by name; see `Policy`."""
+        """Keep a sentence for each tool that was left out, and why others are withheld, by name;
+        see `Policy`."""
         with self._lock:
             self._left_out = (*self._left_out, *problems)
-            self.policy = replace(self.policy, withheld={**self.policy.withheld, **(withheld or {})})
+            self.policy = replace(
+                self.policy, withheld={**self.policy.withheld, **(withheld or {})}
+            )
 
     def with_hosts(self, allowed_hosts: frozenset[str]) -> "Toolbox":
         """Return a new toolbox with the same tools and these additional allowed hosts.
 
-        It does not start tools that are added to it. Disabling a tool here later does not affect it.
+        It does not start tools that are added to it. Disabling a tool here later does not affect
+        it.
 
         Args:
             allowed_hosts: hosts that open-world tools may contact without approval.
@@ -134,7 +146,8 @@ class Toolbox:
         Raises:
             InvalidTool: one of its attributes or methods is wrong.
             ValueError: its name and version are taken.
-            RuntimeError: the toolbox has started, and the settings do not allow registration after that.
+            RuntimeError: the toolbox has started, and the settings do not allow registration after
+                that.
         """
         refuse_invalid_tool(tool)
         self._add([tool], modes)
@@ -186,7 +199,8 @@ class Toolbox:
             _shut_down(tool)
 
     def get_tool(self, name: str) -> Tool | None:
-        """Return the highest enabled version of the name, or the version in `name@1.2`; None if there is none.
+        """Return the highest enabled version of the name, or the version in `name@1.2`; None if
+        there is none.
 
         An action that agents ask about is found by its name, too, and is never among the tools.
         """
@@ -194,7 +208,8 @@ class Toolbox:
         return found or find_asked_action(name)
 
     def get_granted_tool(self, name: str, grants: Grants) -> Tool | None:
-        """Return the tool like `get_tool`, but for its name alone in the version to which the employee is pinned."""
+        """Return the tool like `get_tool`, but for its name alone in the version to which the
+        employee is pinned."""
         version = grants.pinned.get(name)
         return self.get_tool(f"{name}@{version}" if version else name)
 
@@ -205,7 +220,9 @@ class Toolbox:
             ValueError: there is no such mode.
         """
         if not self.policy.has_mode(mode):
-            raise ValueError(f"there is no mode {mode!r}; the modes are {', '.join(self.known_modes)}")
+            raise ValueError(
+                f"there is no mode {mode!r}; the modes are {', '.join(self.known_modes)}"
+            )
         return [tool for tool in self._by_name.values() if is_in_mode(tool, mode)]
 
     @property
@@ -238,7 +255,11 @@ class Toolbox:
         """
         rules, granted = policy or self.policy, grants.tools
         offered = (self.get_granted_tool(name, grants) for name in self._by_name if name in granted)
-        return [tool for tool in offered if tool is not None and find_refusal(tool, grants, rules) is None]
+        return [
+            tool
+            for tool in offered
+            if tool is not None and find_refusal(tool, grants, rules) is None
+        ]
 
     def definitions(self, grants: Grants, policy: Policy | None = None) -> list[dict[str, Any]]:
         """List the definitions of `available_tools` for the model, always in the same order."""
@@ -260,7 +281,8 @@ class Toolbox:
                 run_isolated(Unnamed(name), "shutdown", work)
 
     def call_at_shutdown(self, name: str, work: Callable[[], None]) -> None:
-        """Call the work after the tools were shut down; a failure of it is logged under this name."""
+        """Call the work after the tools were shut down; a failure of it is logged under this
+        name."""
         self._at_shutdown.append((name, work))
 
     def get_timeout(self, tool: Tool) -> float:
@@ -270,7 +292,8 @@ class Toolbox:
     def execute_tool_by_name(
         self, name: str, params: str | dict[str, Any], context: ToolContext, grants: Grants
     ) -> ToolResult:
-        """Look up, judge and execute one call, and check its result. A call that needs approval is refused."""
+        """Look up, judge and execute one call, and check its result. A call that needs approval is
+        refused."""
         tool = self.get_granted_tool(name, grants)
         verdict = judge_call(tool, params, replace(grants, mode=context.mode), self.policy, name)
         if tool is None or verdict.error is not None:
@@ -278,7 +301,9 @@ class Toolbox:
         if verdict.permission is not Permission.AUTO:
             return ToolResult.failed(_build_approval_error(name))
         batch = Batch()
-        batch.start(PreparedCall(0, tool, verdict.params, context, self.get_timeout(tool), self.guards))
+        batch.start(
+            PreparedCall(0, tool, verdict.params, context, self.get_timeout(tool), self.guards)
+        )
         while True:
             for report in batch.wait(time.monotonic() + 3600):
                 if isinstance(report, FinishedCall):
@@ -299,9 +324,12 @@ class Toolbox:
             self._replace(self._by_id)
 
     def _replace(self, by_id: dict[str, Tool]) -> None:
-        """Install new dictionaries instead of changing the old ones, so that readers need no lock."""
+        """Install new dictionaries instead of changing the old ones, so that readers need no
+        lock."""
         ordered = sorted(by_id.values(), key=lambda tool: (tool.name, _parse_version(tool.version)))
-        enabled_last = sorted(ordered, key=lambda tool: (tool.name, tool.id not in self.policy.disabled))
+        enabled_last = sorted(
+            ordered, key=lambda tool: (tool.name, tool.id not in self.policy.disabled)
+        )
         self._by_id = {tool.id: tool for tool in ordered}
         self._by_name = {tool.name: tool for tool in enabled_last}
         self.policy = replace(self.policy, modes=frozenset(self.known_modes))
@@ -309,19 +337,25 @@ class Toolbox:
 
 def _build_approval_error(name: str) -> ToolError:
     return ToolError(
-        ErrorCode.OPERATION_NOT_ALLOWED, f"{name!r} needs a person's approval: call it directly.", attempted=False
+        ErrorCode.OPERATION_NOT_ALLOWED,
+        f"{name!r} needs a person's approval: call it directly.",
+        attempted=False,
     )
 
 
 def format_menu(tools: Iterable[Tool]) -> str:
-    """Format the tools for the system prompt, one per line, grouped by category; empty if there are none."""
+    """Format the tools for the system prompt, one per line, grouped by category; empty if there are
+    none."""
     by_category = sorted(tools, key=lambda tool: (tool.category, tool.name))
     groups = groupby(by_category, key=lambda tool: tool.category)
     return "\n\n".join(f"{category}\n{_format_menu_lines(tools)}" for category, tools in groups)
 
 
 def _format_menu_lines(tools: Iterable[Tool]) -> str:
-    return "\n".join(f"- {tool.name} ({tool.level}): {tool.description.strip().splitlines()[0]}" for tool in tools)
+    return "\n".join(
+        f"- {tool.name} ({tool.level}): {tool.description.strip().splitlines()[0]}"
+        for tool in tools
+    )
 
 
 def _shut_down(tool: Tool) -> None:
@@ -332,8 +366,11 @@ def _shut_down(tool: Tool) -> None:
 
 
 def _parse_version(version: str) -> tuple[tuple[int, str], ...]:
-    """Build a sort key: 1.10 sorts above 1.9, and a text part such as beta, which counts as -1, below any number."""
-    return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"[.-]", version))
+    """Build a sort key: 1.10 sorts above 1.9, and a text part such as beta, which counts as -1,
+    below any number."""
+    return tuple(
+        (int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"[.-]", version)
+    )
 
 
 def refuse_invalid_tool(tool: Tool) -> None:
@@ -353,13 +390,16 @@ def refuse_invalid_tool(tool: Tool) -> None:
     if not tool.description.strip():
         raise InvalidTool(f"{where}: {tool.name} has no description for the model")
     if not tool.version or "@" in tool.version:
-        raise InvalidTool(f"{where}: {tool.name} has the version {tool.version!r}; expected one like '1.0'")
+        raise InvalidTool(
+            f"{where}: {tool.name} has the version {tool.version!r}; expected one like '1.0'"
+        )
     _refuse_params(tool.schema, where)
     refuse_invalid_limits(tool, where)
 
 
 def is_run_parameter(parameter: str) -> bool:
-    """Return True if a parameter of this name is refused, because only the run provides its value."""
+    """Return True if a parameter of this name is refused, because only the run provides its
+    value."""
     return _RUN_PARAMETER.fullmatch(re.sub(r"_?(id|Id|ID)$", "", parameter).lower()) is not None
 
 

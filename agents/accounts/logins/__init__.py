@@ -1,1 +1,2 @@
-"""Protection of the login: limits on tries, known browsers, and a limit on the cost of hashing passwords."""
+"""Protection of the login: limits on tries, known browsers, and a limit on the cost of hashing
+passwords."""

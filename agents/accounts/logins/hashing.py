@@ -1,4 +1,5 @@
-"""A limit on passwords hashed at the same time: each keeps a processor core busy that pages need too."""
+"""A limit on passwords hashed at the same time: each keeps a processor core busy that pages need
+too."""
 
 from __future__ import annotations
 

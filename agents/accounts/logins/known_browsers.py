@@ -1,4 +1,5 @@
-"""Remember the browsers in which an account has logged in, with a signed cookie for each account."""
+"""Remember the browsers in which an account has logged in, with a signed cookie for each
+account."""
 
 from __future__ import annotations
 
@@ -28,9 +29,12 @@ def remember(response: HttpResponseBase, username: str) -> None:
 
 
 def read_browser_token(request: HttpRequest, username: str) -> str:
-    """Return the token that this browser got at an earlier login to this account; empty if there was none."""
+    """Return the token that this browser got at an earlier login to this account; empty if there
+    was none."""
     try:
-        owner, token = signing.loads(request.COOKIES.get(build_cookie_name(username), ""), salt=SALT, max_age=LIFETIME)
+        owner, token = signing.loads(
+            request.COOKIES.get(build_cookie_name(username), ""), salt=SALT, max_age=LIFETIME
+        )
     except signing.BadSignature:
         return ""
     return str(token) if owner == username else ""

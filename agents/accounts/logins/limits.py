@@ -1,7 +1,8 @@
 """Limits on wrong passwords: per account and address, per address, and per known browser.
 
-Each try is counted before the password is checked, and uncounted if it was right, so that simultaneous tries cannot
-pass a limit together. The counters are in the table of django-axes, where a superuser may delete them.
+Each try is counted before the password is checked, and uncounted if it was right, so that
+simultaneous tries cannot pass a limit together. The counters are in the table of django-axes, where
+a superuser may delete them.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ class TryCounter:
         row = self._rows.first()
         if row is None or row.attempt_time <= _get_window_start():
             AccessAttempt.objects.filter(attempt_time__lte=_get_window_start()).delete()
-            row, _ = AccessAttempt.objects.get_or_create(**self._key, defaults={"failures_since_start": 0})
+            row, _ = AccessAttempt.objects.get_or_create(
+                **self._key, defaults={"failures_since_start": 0}
+            )
         if row.failures_since_start >= self.most:
             return False
         free = self._rows.filter(failures_since_start__lt=self.most)
@@ -56,7 +59,9 @@ class TryCounter:
 
     def uncount(self) -> None:
         """Uncount a try."""
-        self._rows.filter(failures_since_start__gt=0).update(failures_since_start=F("failures_since_start") - 1)
+        self._rows.filter(failures_since_start__gt=0).update(
+            failures_since_start=F("failures_since_start") - 1
+        )
 
     def reset(self) -> None:
         """Reset the counter."""
@@ -65,7 +70,11 @@ class TryCounter:
     def get_wait_s(self) -> int:
         """Return the seconds until the next try is allowed."""
         full = self._rows.filter(failures_since_start__gte=self.most).first()
-        return 0 if full is None else max(1, int((full.attempt_time - _get_window_start()).total_seconds()) + 1)
+        return (
+            0
+            if full is None
+            else max(1, int((full.attempt_time - _get_window_start()).total_seconds()) + 1)
+        )
 
     @property
     def _key(self) -> dict[str, str]:
@@ -84,7 +93,8 @@ class LoginTries:
 
     @classmethod
     def for_request(cls, request: HttpRequest, username: str) -> LoginTries:
-        """Choose the counters; a known browser has its own, so that strangers cannot lock it out."""
+        """Choose the counters; a known browser has its own, so that strangers cannot lock it
+        out."""
         if token := read_browser_token(request, username):
             return cls((TryCounter(username, ANY_ADDRESS, token, MAX_FROM_KNOWN_BROWSER),))
         address = find_client_network(request)
@@ -114,7 +124,8 @@ class LoginTries:
             counter.uncount()
 
     def accept(self) -> None:
-        """Reset the account's counter after a right password, but not the address's, which may be guessing others."""
+        """Reset the account's counter after a right password, but not the address's, which may be
+        guessing others."""
         for counter in self.counters:
             counter.uncount() if counter.username == ANY_ACCOUNT else counter.reset()
 
@@ -134,7 +145,11 @@ class LoginLimits(AxesDatabaseHandler):  # type: ignore[misc]
         return not request.axes_locked_out  # type: ignore[attr-defined]
 
     def user_login_failed(
-        self, _sender: object, _credentials: object, request: HttpRequest | None = None, **_more: object
+        self,
+        _sender: object,
+        _credentials: object,
+        request: HttpRequest | None = None,
+        **_more: object,
     ) -> None:
         """Leave the try counted."""
         is_locked = bool(getattr(request, "axes_locked_out", False))
@@ -150,7 +165,8 @@ class LoginLimits(AxesDatabaseHandler):  # type: ignore[misc]
 
 
 def find_client_network(request: HttpRequest) -> str:
-    """Return the client's IPv4 address or IPv6 network: a client can use every address of its IPv6 network.
+    """Return the client's IPv4 address or IPv6 network: a client can use every address of its IPv6
+    network.
 
     A server on `::` sees IPv4 clients as `::ffff:192.0.2.1`; they do not share a network.
     """

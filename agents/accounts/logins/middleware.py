@@ -1,4 +1,5 @@
-"""Middleware for logins: remember the browser afterwards, and respond to logins that are refused or must wait."""
+"""Middleware for logins: remember the browser afterwards, and respond to logins that are refused or
+must wait."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from agents.accounts.logins.limits import LoginTries
 
 
 class LoginMiddleware:
-    """Middleware that remembers the browser of a login, and returns 429 while too many passwords are hashed."""
+    """Middleware that remembers the browser of a login, and returns 429 while too many passwords
+    are hashed."""
 
     sync_capable = async_capable = True
 

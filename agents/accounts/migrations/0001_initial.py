@@ -19,7 +19,12 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Organization",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("name", models.CharField(max_length=120)),
                 ("slug", models.SlugField(unique=True)),
                 (
@@ -74,12 +79,18 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "plan_features",
-                    models.JSONField(blank=True, default=list, help_text="Features of the plan, as a list of names."),
+                    models.JSONField(
+                        blank=True,
+                        default=list,
+                        help_text="Features of the plan, as a list of names.",
+                    ),
                 ),
                 (
                     "currency",
                     models.CharField(
-                        default="USD", help_text="Currency of all prices and budgets, e.g. USD.", max_length=3
+                        default="USD",
+                        help_text="Currency of all prices and budgets, e.g. USD.",
+                        max_length=3,
                     ),
                 ),
                 (
@@ -108,7 +119,10 @@ class Migration(migrations.Migration):
                 ("stopped_at", models.DateTimeField(editable=False, null=True)),
                 ("stopped_by", models.CharField(blank=True, editable=False, max_length=150)),
                 ("restored_at", models.DateTimeField(editable=False, null=True)),
-                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
             ],
             options={
                 "ordering": ("name",),
@@ -133,7 +147,12 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Membership",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 (
                     "role",
                     models.CharField(
@@ -147,7 +166,10 @@ class Migration(migrations.Migration):
                         max_length=10,
                     ),
                 ),
-                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
                 (
                     "organization",
                     models.ForeignKey(
@@ -172,16 +194,26 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="ApiToken",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("name", models.CharField(max_length=80)),
                 ("hash", models.CharField(editable=False, max_length=64, unique=True)),
-                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
                 ("last_used_at", models.DateTimeField(editable=False, null=True)),
                 ("revoked_at", models.DateTimeField(blank=True, null=True)),
                 (
                     "membership",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="api_tokens", to="accounts.membership"
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="api_tokens",
+                        to="accounts.membership",
                     ),
                 ),
             ],
@@ -193,10 +225,18 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="OrganizationEvent",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("type", models.CharField(max_length=24)),
                 ("payload", models.JSONField()),
-                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
                 (
                     "organization",
                     models.ForeignKey(
@@ -214,16 +254,26 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="PasswordReset",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("hash", models.CharField(editable=False, max_length=64, unique=True)),
-                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
                 ("expires_at", models.DateTimeField()),
                 ("used_at", models.DateTimeField(null=True)),
                 ("revoked_at", models.DateTimeField(null=True)),
                 (
                     "made_by",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to=settings.AUTH_USER_MODEL
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
                     ),
                 ),
                 (
@@ -242,13 +292,21 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Preferences",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("language", models.CharField(blank=True, max_length=35)),
                 (
                     "units",
                     models.CharField(
                         blank=True,
-                        choices=[("metric", "Metric (km, kg, °C)"), ("imperial", "Imperial (mi, lb, °F)")],
+                        choices=[
+                            ("metric", "Metric (km, kg, °C)"),
+                            ("imperial", "Imperial (mi, lb, °F)"),
+                        ],
                         max_length=10,
                     ),
                 ),
@@ -268,7 +326,12 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="AuditEntry",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("seq", models.PositiveBigIntegerField(verbose_name="number")),
                 ("actor", models.CharField(max_length=200)),
                 ("action", models.CharField(max_length=60)),
@@ -297,18 +360,28 @@ class Migration(migrations.Migration):
                     models.Index(fields=["organization", "at", "seq"], name="audit_by_time"),
                 ],
                 "constraints": [
-                    models.UniqueConstraint(fields=("organization", "seq"), name="audit_seq_in_organization")
+                    models.UniqueConstraint(
+                        fields=("organization", "seq"), name="audit_seq_in_organization"
+                    )
                 ],
             },
         ),
         migrations.CreateModel(
             name="Credential",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("service", models.CharField(max_length=80)),
                 ("fields", agents.platform.encrypted_fields.EncryptedTextField()),
                 ("changed_by", models.CharField(blank=True, max_length=150)),
-                ("changed_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "changed_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
                 (
                     "organization",
                     models.ForeignKey(
@@ -322,14 +395,21 @@ class Migration(migrations.Migration):
             options={
                 "ordering": ("service",),
                 "constraints": [
-                    models.UniqueConstraint(fields=("organization", "service"), name="one_credential_per_service")
+                    models.UniqueConstraint(
+                        fields=("organization", "service"), name="one_credential_per_service"
+                    )
                 ],
             },
         ),
         migrations.CreateModel(
             name="Invitation",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 (
                     "role",
                     models.CharField(
@@ -343,10 +423,18 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("note", models.CharField(blank=True, max_length=120)),
-                ("address", agents.platform.encrypted_fields.EncryptedTextField(blank=True, db_default="", default="")),
+                (
+                    "address",
+                    agents.platform.encrypted_fields.EncryptedTextField(
+                        blank=True, db_default="", default=""
+                    ),
+                ),
                 ("hash", models.CharField(editable=False, max_length=64, unique=True)),
                 ("tries", models.PositiveSmallIntegerField(default=0)),
-                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
                 ("expires_at", models.DateTimeField()),
                 ("accepted_at", models.DateTimeField(null=True)),
                 ("revoked_at", models.DateTimeField(null=True)),
@@ -362,7 +450,9 @@ class Migration(migrations.Migration):
                 (
                     "made_by",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to=settings.AUTH_USER_MODEL
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
                     ),
                 ),
                 (
@@ -378,12 +468,16 @@ class Migration(migrations.Migration):
                 "ordering": ("-id",),
                 "constraints": [
                     models.CheckConstraint(
-                        condition=models.Q(("role__in", ["viewer", "operator", "approver", "admin"])),
+                        condition=models.Q(
+                            ("role__in", ["viewer", "operator", "approver", "admin"])
+                        ),
                         name="invitation_role_is_known",
                     ),
                     models.CheckConstraint(
                         condition=models.Q(
-                            ("accepted_at__isnull", True), ("revoked_at__isnull", True), _connector="OR"
+                            ("accepted_at__isnull", True),
+                            ("revoked_at__isnull", True),
+                            _connector="OR",
                         ),
                         name="accepted_invitation_is_not_revoked",
                     ),
@@ -392,7 +486,9 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name="membership",
-            constraint=models.UniqueConstraint(fields=("organization", "user"), name="one_membership_per_organization"),
+            constraint=models.UniqueConstraint(
+                fields=("organization", "user"), name="one_membership_per_organization"
+            ),
         ),
         migrations.AddConstraint(
             model_name="membership",
@@ -404,7 +500,8 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name="preferences",
             constraint=models.CheckConstraint(
-                condition=models.Q(("units__in", ("", "metric", "imperial"))), name="preferred_units_are_known"
+                condition=models.Q(("units__in", ("", "metric", "imperial"))),
+                name="preferred_units_are_known",
             ),
         ),
     ]

@@ -49,7 +49,11 @@ class AuditEntry(models.Model):
             models.Index(fields=("organization", "action", "seq"), name="audit_by_action"),
             models.Index(fields=("organization", "at", "seq"), name="audit_by_time"),
         )
-        constraints = (models.UniqueConstraint(fields=("organization", "seq"), name="audit_seq_in_organization"),)
+        constraints = (
+            models.UniqueConstraint(
+                fields=("organization", "seq"), name="audit_seq_in_organization"
+            ),
+        )
 
     def __str__(self) -> str:
         return f"{self.seq} {self.action}"

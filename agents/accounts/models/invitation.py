@@ -17,23 +17,31 @@ class Invitation(models.Model):
         tries: the number of usernames that were entered and are taken.
     """
 
-    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="invitations")
+    organization = models.ForeignKey(
+        Organization, on_delete=models.CASCADE, related_name="invitations"
+    )
     role = models.CharField(max_length=10, choices=Role)
     note = models.CharField(max_length=120, blank=True)
     address = EncryptedTextField(blank=True, default="", db_default="")
     hash = models.CharField(max_length=64, unique=True, editable=False)
     tries = models.PositiveSmallIntegerField(default=0)
-    made_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    made_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+"
+    )
     created_at = models.DateTimeField(db_default=Now())
     expires_at = models.DateTimeField()
-    accepted_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
+    accepted_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
     accepted_at = models.DateTimeField(null=True)
     revoked_at = models.DateTimeField(null=True)
 
     class Meta:
         ordering = ("-id",)
         constraints = (
-            models.CheckConstraint(condition=models.Q(role__in=Role.values), name="invitation_role_is_known"),
+            models.CheckConstraint(
+                condition=models.Q(role__in=Role.values), name="invitation_role_is_known"
+            ),
             models.CheckConstraint(
                 condition=models.Q(accepted_at__isnull=True) | models.Q(revoked_at__isnull=True),
                 name="accepted_invitation_is_not_revoked",
@@ -52,9 +60,13 @@ class Invitation(models.Model):
 class PasswordReset(models.Model):
     """A one-time link for choosing a member's new password; only the link's SHA-256 is stored."""
 
-    membership = models.ForeignKey(Membership, on_delete=models.CASCADE, related_name="password_resets")
+    membership = models.ForeignKey(
+        Membership, on_delete=models.CASCADE, related_name="password_resets"
+    )
     hash = models.CharField(max_length=64, unique=True, editable=False)
-    made_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    made_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+"
+    )
     created_at = models.DateTimeField(db_default=Now())
     expires_at = models.DateTimeField()
     used_at = models.DateTimeField(null=True)

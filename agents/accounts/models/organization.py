@@ -14,16 +14,22 @@ class Organization(models.Model):
     """The tenant: nothing crosses its border.
 
     Attributes:
-        credentials_version: incremented with every change of credentials, so that processes reload theirs.
-        tools_version: incremented with every change of sources of tools or allowed hosts, for the same reason.
-        restored_at: the time of the last restored backup; older cards may have been decided since it was made.
-        stopped_at, stopped_by: the time since which nothing runs, and the person who stopped everything.
+        credentials_version: incremented with every change of credentials, so that processes reload
+            theirs.
+        tools_version: incremented with every change of sources of tools or allowed hosts, for the
+            same reason.
+        restored_at: the time of the last restored backup; older cards may have been decided since
+            it was made.
+        stopped_at, stopped_by: the time since which nothing runs, and the person who stopped
+            everything.
     """
 
     name = models.CharField(max_length=120)
     slug = models.SlugField(unique=True)
     four_eyes = models.BooleanField(
-        "two-person rule", default=False, help_text="Two-person rule: whoever asked for a call cannot approve it."
+        "two-person rule",
+        default=False,
+        help_text="Two-person rule: whoever asked for a call cannot approve it.",
     )
     break_glass = models.BooleanField(
         "break-glass",
@@ -50,8 +56,12 @@ class Organization(models.Model):
         validators=[MaxValueValidator(100)],
         help_text="The same for a share of all objects, from 0 to 100. Applies from 6 objects.",
     )
-    plan_features = models.JSONField(default=list, blank=True, help_text="Features of the plan, as a list of names.")
-    currency = models.CharField(max_length=3, default="USD", help_text="Currency of all prices and budgets, e.g. USD.")
+    plan_features = models.JSONField(
+        default=list, blank=True, help_text="Features of the plan, as a list of names."
+    )
+    currency = models.CharField(
+        max_length=3, default="USD", help_text="Currency of all prices and budgets, e.g. USD."
+    )
     month_tokens = models.PositiveBigIntegerField(
         "monthly token limit",
         null=True,
@@ -110,16 +120,24 @@ DECIDERS = tuple(role.value for role in Role if role.includes(Role.APPROVER))
 class Membership(models.Model):
     """A user's role in one organization."""
 
-    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="memberships")
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="memberships")
+    organization = models.ForeignKey(
+        Organization, on_delete=models.CASCADE, related_name="memberships"
+    )
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="memberships"
+    )
     role = models.CharField(max_length=10, choices=Role, default=Role.VIEWER)
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
         ordering = ("organization", "user")
         constraints = (
-            models.UniqueConstraint(fields=("organization", "user"), name="one_membership_per_organization"),
-            models.CheckConstraint(condition=models.Q(role__in=Role.values), name="membership_role_is_known"),
+            models.UniqueConstraint(
+                fields=("organization", "user"), name="one_membership_per_organization"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(role__in=Role.values), name="membership_role_is_known"
+            ),
         )
 
     def __str__(self) -> str:
@@ -136,7 +154,8 @@ class Membership(models.Model):
 
 
 class ApiToken(models.Model):
-    """A token for the API, of which only the SHA-256 is stored. It belongs to one membership and has its role."""
+    """A token for the API, of which only the SHA-256 is stored. It belongs to one membership and
+    has its role."""
 
     membership = models.ForeignKey(Membership, on_delete=models.CASCADE, related_name="api_tokens")
     name = models.CharField(max_length=80)

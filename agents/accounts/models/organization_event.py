@@ -7,9 +7,12 @@ from agents.accounts.models.organization import Organization
 
 
 class OrganizationEvent(models.Model):
-    """A fact of an organization, such as a stop: written in the transaction that makes it true, and never changed."""
+    """A fact of an organization, such as a stop: written in the transaction that makes it true, and
+    never changed."""
 
-    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="events", db_index=False)
+    organization = models.ForeignKey(
+        Organization, on_delete=models.CASCADE, related_name="events", db_index=False
+    )
     type = models.CharField(max_length=24)
     payload = models.JSONField()
     created_at = models.DateTimeField(db_default=Now())

@@ -11,7 +11,8 @@ MAX_ORGANIZATIONS = 10_000
 
 @dataclass(frozen=True)
 class OrganizationVersions:
-    """Versions of an organization's tools and credentials: they only grow, and 0 means that it never had any."""
+    """Versions of an organization's tools and credentials: they only grow, and 0 means that it
+    never had any."""
 
     tools: int = 0
     credentials: int = 0
@@ -22,7 +23,8 @@ _lock = threading.Lock()
 
 
 def record_versions(organization_id: int, tools: int, credentials: int = 0) -> None:
-    """Record the versions of an organization's row, unless newer ones were seen: old transactions read old rows."""
+    """Record the versions of an organization's row, unless newer ones were seen: old transactions
+    read old rows."""
     known = _seen.get(organization_id)
     if known is not None and known.tools >= tools and known.credentials >= credentials:
         return
@@ -32,13 +34,17 @@ def record_versions(organization_id: int, tools: int, credentials: int = 0) -> N
         _seen.put(organization_id, newest)
 
 
-def correct_versions(organization_id: int, seen: OrganizationVersions | None, found: OrganizationVersions) -> None:
-    """Replace versions that were never committed, or are not yet; do nothing if others have been seen since."""
+def correct_versions(
+    organization_id: int, seen: OrganizationVersions | None, found: OrganizationVersions
+) -> None:
+    """Replace versions that were never committed, or are not yet; do nothing if others have been
+    seen since."""
     with _lock:
         if _seen.get(organization_id) == seen:
             _seen.put(organization_id, found)
 
 
 def get_newest_versions(organization_id: int) -> OrganizationVersions | None:
-    """Return the newest versions seen; None if this process has not read the organization's row yet."""
+    """Return the newest versions seen; None if this process has not read the organization's row
+    yet."""
     return _seen.get(organization_id)

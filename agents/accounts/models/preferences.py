@@ -13,16 +13,21 @@ class Units(models.TextChoices):
 
 
 class Preferences(models.Model):
-    """A member's language and units; empty if not chosen. The time zone is in the preferences of notices."""
+    """A member's language and units; empty if not chosen. The time zone is in the preferences of
+    notices."""
 
-    membership = models.OneToOneField(Membership, on_delete=models.CASCADE, related_name="preferences")
+    membership = models.OneToOneField(
+        Membership, on_delete=models.CASCADE, related_name="preferences"
+    )
     language = models.CharField(max_length=35, blank=True)
     units = models.CharField(max_length=10, choices=Units, blank=True)
 
     class Meta:
         verbose_name_plural = "preferences"
         constraints = (
-            models.CheckConstraint(condition=models.Q(units__in=("", *Units.values)), name="preferred_units_are_known"),
+            models.CheckConstraint(
+                condition=models.Q(units__in=("", *Units.values)), name="preferred_units_are_known"
+            ),
         )
 
     def __str__(self) -> str:

@@ -17,11 +17,18 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="ApproverGroup",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("name", models.CharField(max_length=60)),
                 (
                     "members",
-                    models.ManyToManyField(blank=True, related_name="approver_groups", to="accounts.membership"),
+                    models.ManyToManyField(
+                        blank=True, related_name="approver_groups", to="accounts.membership"
+                    ),
                 ),
                 (
                     "organization",
@@ -39,7 +46,12 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="ApprovalRule",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("name", models.CharField(max_length=80)),
                 ("tool", models.CharField(blank=True, max_length=120)),
                 ("category", models.CharField(blank=True, max_length=120)),
@@ -95,19 +107,31 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Deputy",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("starts_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "starts_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
                 ("ends_at", models.DateTimeField()),
                 (
                     "deputy",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="deputy_for", to="accounts.membership"
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="deputy_for",
+                        to="accounts.membership",
                     ),
                 ),
                 (
                     "member",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="deputies", to="accounts.membership"
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="deputies",
+                        to="accounts.membership",
                     ),
                 ),
             ],
@@ -118,16 +142,21 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name="approvergroup",
-            constraint=models.UniqueConstraint(fields=("organization", "name"), name="group_names_are_unique"),
+            constraint=models.UniqueConstraint(
+                fields=("organization", "name"), name="group_names_are_unique"
+            ),
         ),
         migrations.AddConstraint(
             model_name="approvalrule",
-            constraint=models.UniqueConstraint(fields=("organization", "name"), name="rule_names_are_unique"),
+            constraint=models.UniqueConstraint(
+                fields=("organization", "name"), name="rule_names_are_unique"
+            ),
         ),
         migrations.AddConstraint(
             model_name="approvalrule",
             constraint=models.CheckConstraint(
-                condition=models.Q(("needed__gte", 1), ("needed__lte", 10)), name="rule_needs_1_to_10_people"
+                condition=models.Q(("needed__gte", 1), ("needed__lte", 10)),
+                name="rule_needs_1_to_10_people",
             ),
         ),
         migrations.AddConstraint(
@@ -143,7 +172,9 @@ class Migration(migrations.Migration):
                 condition=models.Q(
                     models.Q(("escalate_hours__isnull", True), ("second_group__isnull", True)),
                     models.Q(
-                        ("escalate_hours__isnull", False), ("group__isnull", False), ("second_group__isnull", False)
+                        ("escalate_hours__isnull", False),
+                        ("group__isnull", False),
+                        ("second_group__isnull", False),
                     ),
                     _connector="OR",
                 ),
@@ -153,7 +184,8 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name="deputy",
             constraint=models.CheckConstraint(
-                condition=models.Q(("member", models.F("deputy")), _negated=True), name="nobody_is_their_own_deputy"
+                condition=models.Q(("member", models.F("deputy")), _negated=True),
+                name="nobody_is_their_own_deputy",
             ),
         ),
         migrations.AddConstraint(

@@ -21,12 +21,21 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Approval",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("sequence", models.PositiveSmallIntegerField(default=1)),
                 (
                     "kind",
                     models.CharField(
-                        choices=[("approval", "Approval"), ("question", "Question"), ("unknown", "Outcome unknown")],
+                        choices=[
+                            ("approval", "Approval"),
+                            ("question", "Question"),
+                            ("unknown", "Outcome unknown"),
+                        ],
                         default="approval",
                         max_length=10,
                     ),
@@ -56,7 +65,10 @@ class Migration(migrations.Migration):
                 ("words", models.TextField(blank=True, db_default="", default="")),
                 ("digest", models.CharField(max_length=64)),
                 ("shape", models.CharField(blank=True, max_length=64)),
-                ("requested_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "requested_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
                 ("expires_at", models.DateTimeField()),
                 ("decided_at", models.DateTimeField(null=True)),
                 ("ruling", models.JSONField(null=True)),
@@ -121,18 +133,27 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Claim",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("until", models.DateTimeField(db_index=True)),
                 (
                     "tool_call",
                     models.OneToOneField(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="claim", to="runs.toolcall"
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="claim",
+                        to="runs.toolcall",
                     ),
                 ),
                 (
                     "user",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to=settings.AUTH_USER_MODEL
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
                     ),
                 ),
             ],
@@ -140,19 +161,28 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="SavedView",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("name", models.CharField(max_length=60)),
                 ("query", models.CharField(max_length=500)),
                 (
                     "organization",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to="accounts.organization"
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="accounts.organization",
                     ),
                 ),
                 (
                     "user",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to=settings.AUTH_USER_MODEL
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
                     ),
                 ),
             ],
@@ -163,18 +193,27 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Snooze",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("until", models.DateTimeField()),
                 (
                     "tool_call",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="snoozes", to="runs.toolcall"
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="snoozes",
+                        to="runs.toolcall",
                     ),
                 ),
                 (
                     "user",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to=settings.AUTH_USER_MODEL
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
                     ),
                 ),
             ],
@@ -182,10 +221,18 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Vote",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("decision_id", models.CharField(blank=True, max_length=200)),
                 ("bulk_id", models.UUIDField(null=True)),
-                ("cast_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "cast_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
                 ("withdrawn_at", models.DateTimeField(null=True)),
                 (
                     "approval",
@@ -208,7 +255,9 @@ class Migration(migrations.Migration):
                 (
                     "voter",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="+", to=settings.AUTH_USER_MODEL
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
                     ),
                 ),
             ],
@@ -219,9 +268,17 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="WithheldBulk",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("bulk_id", models.UUIDField()),
-                ("withheld_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "withheld_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
                 (
                     "organization",
                     models.ForeignKey(
@@ -234,7 +291,9 @@ class Migration(migrations.Migration):
                 (
                     "user",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="+", to=settings.AUTH_USER_MODEL
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
                     ),
                 ),
             ],
@@ -265,7 +324,9 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="approval",
             index=models.Index(
-                condition=models.Q(("status", "denied")), fields=["organization", "-decided_at"], name="denials_by_time"
+                condition=models.Q(("status", "denied")),
+                fields=["organization", "-decided_at"],
+                name="denials_by_time",
             ),
         ),
         migrations.AddIndex(
@@ -305,13 +366,17 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="approval",
             index=models.Index(
-                condition=models.Q(("status", "pending")), fields=["expires_at"], name="approvals_expiring"
+                condition=models.Q(("status", "pending")),
+                fields=["expires_at"],
+                name="approvals_expiring",
             ),
         ),
         migrations.AddIndex(
             model_name="approval",
             index=models.Index(
-                condition=models.Q(("status", "approved")), fields=["start_after"], name="approvals_starting"
+                condition=models.Q(("status", "approved")),
+                fields=["start_after"],
+                name="approvals_starting",
             ),
         ),
         migrations.AddIndex(
@@ -324,7 +389,9 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name="approval",
-            constraint=models.UniqueConstraint(fields=("tool_call", "sequence"), name="approval_sequence_of_call"),
+            constraint=models.UniqueConstraint(
+                fields=("tool_call", "sequence"), name="approval_sequence_of_call"
+            ),
         ),
         migrations.AddConstraint(
             model_name="approval",
@@ -337,7 +404,9 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name="approval",
             constraint=models.UniqueConstraint(
-                condition=models.Q(("status", "consumed")), fields=("tool_call",), name="one_consumed_approval_per_call"
+                condition=models.Q(("status", "consumed")),
+                fields=("tool_call",),
+                name="one_consumed_approval_per_call",
             ),
         ),
         migrations.AddConstraint(
@@ -346,7 +415,16 @@ class Migration(migrations.Migration):
                 condition=models.Q(
                     (
                         "status__in",
-                        ["pending", "approved", "denied", "answered", "expired", "cancelled", "superseded", "consumed"],
+                        [
+                            "pending",
+                            "approved",
+                            "denied",
+                            "answered",
+                            "expired",
+                            "cancelled",
+                            "superseded",
+                            "consumed",
+                        ],
                     )
                 ),
                 name="approval_status_is_known",
@@ -356,7 +434,10 @@ class Migration(migrations.Migration):
             model_name="approval",
             constraint=models.CheckConstraint(
                 condition=models.Q(
-                    models.Q(("status__in", ("approved", "denied", "answered", "consumed")), _negated=True),
+                    models.Q(
+                        ("status__in", ("approved", "denied", "answered", "consumed")),
+                        _negated=True,
+                    ),
                     models.Q(("decided_at__isnull", False), ("decided_by__isnull", False)),
                     _connector="OR",
                 ),
@@ -368,7 +449,10 @@ class Migration(migrations.Migration):
             constraint=models.CheckConstraint(
                 condition=models.Q(
                     models.Q(("consumed_at__isnull", False), ("status", "consumed")),
-                    models.Q(models.Q(("status", "consumed"), _negated=True), ("consumed_at__isnull", True)),
+                    models.Q(
+                        models.Q(("status", "consumed"), _negated=True),
+                        ("consumed_at__isnull", True),
+                    ),
                     _connector="OR",
                 ),
                 name="consumed_approval_has_a_time",
@@ -382,7 +466,9 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name="snooze",
-            constraint=models.UniqueConstraint(fields=("user", "tool_call"), name="one_snooze_per_person_and_call"),
+            constraint=models.UniqueConstraint(
+                fields=("user", "tool_call"), name="one_snooze_per_person_and_call"
+            ),
         ),
         migrations.AddIndex(
             model_name="vote",

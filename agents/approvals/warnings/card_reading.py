@@ -1,4 +1,5 @@
-"""The content of a card, and warnings about signs of deception. A card with a warning is never decided in bulk."""
+"""The content of a card, and warnings about signs of deception. A card with a warning is never
+decided in bulk."""
 
 from __future__ import annotations
 
@@ -61,7 +62,9 @@ RECORDS = "data"
 """The family of tools whose targets are records."""
 MAX_SHORT = 200
 """Longer values are prose, where surrounding spaces and the product's words are common."""
-_NATURAL_NO_BREAK = re.compile(r"(?<=[\d«])[\u00a0\u202f\u2007\u2009]|[\u00a0\u202f\u2009](?=[\d;:!?»%€$£°])")
+_NATURAL_NO_BREAK = re.compile(
+    r"(?<=[\d«])[\u00a0\u202f\u2007\u2009]|[\u00a0\u202f\u2009](?=[\d;:!?»%€$£°])"
+)
 
 
 @dataclass(frozen=True)
@@ -104,7 +107,8 @@ class CardReading:
         names: the values that could be taken for a record's name.
         records: the records that the call affects.
         target_count: the number of targets of any kind.
-        lacks_preview: the tool's preview failed or took too long, so the effect of the call is unknown.
+        lacks_preview: the tool's preview failed or took too long, so the effect of the call is
+            unknown.
         runs_elsewhere: an agent carries out the action itself.
         is_done: the card says that its effect already exists.
     """
@@ -128,13 +132,16 @@ _READINGS: Cache[tuple[int, str], CardReading] = Cache(MAX_CACHED)
 
 
 def find_card_warnings(approval: Approval) -> tuple[CardWarning, ...]:
-    """Find the warnings on a card, from its sealed content alone, without queries; cached by digest."""
+    """Find the warnings on a card, from its sealed content alone, without queries; cached by
+    digest."""
     return read_card(approval).warnings
 
 
 def read_card(approval: Approval) -> CardReading:
     """Read the card's sealed content; cached by digest."""
-    return _READINGS.get_or_load((approval.organization_id, approval.digest), lambda: _read(approval))
+    return _READINGS.get_or_load(
+        (approval.organization_id, approval.digest), lambda: _read(approval)
+    )
 
 
 def read_cards(organization_id: int, digests: Mapping[int, str]) -> dict[int, CardReading]:
@@ -145,7 +152,11 @@ def read_cards(organization_id: int, digests: Mapping[int, str]) -> dict[int, Ca
     """
     found = {pk: _READINGS.get((organization_id, digest)) for pk, digest in digests.items()}
     unread = [pk for pk, reading in found.items() if reading is None]
-    rows = Approval.objects.filter(organization_id=organization_id).select_related("tool_call").in_bulk(unread)
+    rows = (
+        Approval.objects.filter(organization_id=organization_id)
+        .select_related("tool_call")
+        .in_bulk(unread)
+    )
     fresh = {pk: read_card(row) for pk, row in rows.items()}
     return {pk: reading for pk in digests if (reading := fresh.get(pk) or found[pk]) is not None}
 
@@ -155,7 +166,9 @@ def build_card_warning(kind: str, details: list[str]) -> CardWarning:
     different = list(dict.fromkeys(details))
     more = len(different) - MAX_DETAILS
     return CardWarning(
-        kind, LABELS[kind], "; ".join(different[:MAX_DETAILS]) + (f"; and {more} more" if more > 0 else "")
+        kind,
+        LABELS[kind],
+        "; ".join(different[:MAX_DETAILS]) + (f"; and {more} more" if more > 0 else ""),
     )
 
 
@@ -168,7 +181,8 @@ def quote_excerpt(text: str, longest: int = MAX_EXCERPT) -> str:
 
 
 def get_family(approval: Approval) -> str:
-    """Return the first part of the tool's name, which names the kind of its targets: `data`, `files`."""
+    """Return the first part of the tool's name, which names the kind of its targets: `data`,
+    `files`."""
     return approval.tool_call.tool.partition(".")[0]
 
 
@@ -180,7 +194,11 @@ def get_preview(approval: Approval) -> dict[str, Any]:
 def get_targets(approval: Approval) -> list[dict[str, Any]]:
     """Return the targets in the card's preview."""
     targets = get_preview(approval).get("targets")
-    return [target for target in targets if isinstance(target, dict)] if isinstance(targets, list) else []
+    return (
+        [target for target in targets if isinstance(target, dict)]
+        if isinstance(targets, list)
+        else []
+    )
 
 
 def is_done(preview: dict[str, Any]) -> bool:
@@ -193,7 +211,10 @@ def is_done(preview: dict[str, Any]) -> bool:
 
 def _read(approval: Approval) -> CardReading:
     targets = get_targets(approval)
-    written = [approval.params, *({"name": each.get("label"), "after": each.get("after")} for each in targets)]
+    written = [
+        approval.params,
+        *({"name": each.get("label"), "after": each.get("after")} for each in targets),
+    ]
     contacts = list_contacts([approval.params, *(each.get("after") for each in targets)])
     if approval.kind == ApprovalKind.QUESTION:
         return CardReading((), contacts, frozenset())
@@ -209,7 +230,9 @@ def _read(approval: Approval) -> CardReading:
     return CardReading(
         warnings=tuple(build_card_warning(kind, found[kind]) for kind in LABELS if found.get(kind)),
         contacts=contacts,
-        target_keys=frozenset(f"{family} {each.get('id') or each.get('label')}" for each in targets),
+        target_keys=frozenset(
+            f"{family} {each.get('id') or each.get('label')}" for each in targets
+        ),
         has_outside_destination=_has_outside_destination(approval),
         folds_parts=folds_parts(approval.sentence, targets, approval.params),
         names=read_names(targets, approval.params),
@@ -221,14 +244,18 @@ def _read(approval: Approval) -> CardReading:
     )
 
 
-def _list_written(targets: list[dict[str, Any]], contacts: tuple[Contact, ...]) -> list[tuple[Contact, ...]]:
+def _list_written(
+    targets: list[dict[str, Any]], contacts: tuple[Contact, ...]
+) -> list[tuple[Contact, ...]]:
     """List the contacts that would be written to each of the first 50 targets."""
     if len(targets) == 1:
         return [contacts]
     return [list_contacts(each.get("after")) for each in targets[:MAX_COMPARED]]
 
 
-def _list_records(targets: list[dict[str, Any]], each_written: list[tuple[Contact, ...]]) -> Iterator[AffectedRecord]:
+def _list_records(
+    targets: list[dict[str, Any]], each_written: list[tuple[Contact, ...]]
+) -> Iterator[AffectedRecord]:
     for index, target in enumerate(targets):
         row_id = parse_row_id_or_none(str(target.get("id")))
         if row_id is not None:
@@ -275,7 +302,10 @@ def _describe_hidden(text: str) -> Iterator[str]:
 def _describe_spaces(text: str, *, is_plain: bool) -> Iterator[str]:
     if not is_plain:
         odd = Counter(char for char in _NATURAL_NO_BREAK.sub("", text) if char in ODD_SPACES)
-        yield from (f"{name_character(char)} U+{ord(char):04X}, {_count_times(count)}" for char, count in odd.items())
+        yield from (
+            f"{name_character(char)} U+{ord(char):04X}, {_count_times(count)}"
+            for char, count in odd.items()
+        )
         if found := BLANK_LINES.search(text):
             yield f"{count_lines(found[0]):,} blank lines in a row"
     if found := MANY_SPACES.search(text):
@@ -297,10 +327,21 @@ def is_mixed(word: str) -> bool:
     """Return True if the word has letters of several scripts."""
     if word.isascii():
         return False
-    return len({unicodedata.name(char, "UNKNOWN").partition(" ")[0] for char in set(word) if char.isalpha()}) > 1
+    return (
+        len(
+            {
+                unicodedata.name(char, "UNKNOWN").partition(" ")[0]
+                for char in set(word)
+                if char.isalpha()
+            }
+        )
+        > 1
+    )
 
 
-def _compare_contacts(targets: list[dict[str, Any]], each_written: Sequence[tuple[Contact, ...]]) -> Iterator[str]:
+def _compare_contacts(
+    targets: list[dict[str, Any]], each_written: Sequence[tuple[Contact, ...]]
+) -> Iterator[str]:
     """Compare the contacts that would be written with those that their target has on the card."""
     for target, written in zip(targets, each_written, strict=False):
         named = {"domain": target.get("label"), "after": target.get("before")}

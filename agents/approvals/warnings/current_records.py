@@ -6,7 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from agents.approvals.warnings.card_reading import MAX_CACHED, MAX_COMPARED, AffectedRecord, compare_contacts
+from agents.approvals.warnings.card_reading import (
+    MAX_CACHED,
+    MAX_COMPARED,
+    AffectedRecord,
+    compare_contacts,
+)
 from tools.contract.contacts import Contact, list_contacts
 from tools.registries.records import RECORD_STORE
 
@@ -25,12 +30,16 @@ class RecordState(NamedTuple):
     domain: str
 
 
-def load_record_states(organization_id: int, shown: Iterable[AffectedRecord]) -> dict[int, RecordState]:
+def load_record_states(
+    organization_id: int, shown: Iterable[AffectedRecord]
+) -> dict[int, RecordState]:
     """Load the records that cards of one organization affect, with one query for each 10,000."""
     ids = list(dict.fromkeys(one.pk for one in shown))
     own = RECORD_STORE.get().get_records(organization_id).order_by()
     parts = (ids[start : start + MAX_IDS] for start in range(0, len(ids), MAX_IDS))
-    rows = (row for part in parts for row in own.filter(pk__in=part).values_list(*RecordState._fields))
+    rows = (
+        row for part in parts for row in own.filter(pk__in=part).values_list(*RecordState._fields)
+    )
     return {row[0]: RecordState(*row) for row in rows}
 
 
@@ -46,8 +55,11 @@ def list_problems(shown: Sequence[AffectedRecord], records: Mapping[int, RecordS
     return problems
 
 
-def find_contact_likeness(shown: Sequence[AffectedRecord], records: Mapping[int, RecordState]) -> list[str]:
-    """Describe each contact on a card that resembles one of the record that it would be written to."""
+def find_contact_likeness(
+    shown: Sequence[AffectedRecord], records: Mapping[int, RecordState]
+) -> list[str]:
+    """Describe each contact on a card that resembles one of the record that it would be written
+    to."""
     found: list[str] = []
     for one in shown[:MAX_COMPARED]:
         record = records.get(one.pk)

@@ -57,7 +57,8 @@ def find_done(card: Approval, *, is_stale: bool) -> DoneAlready | None:
     """Find the existing effect of a waiting card; None if its call would still change something.
 
     Args:
-        is_stale: the targets are known to have changed since the card was created, so its effect is computed again.
+        is_stale: the targets are known to have changed since the card was created, so its effect is
+            computed again.
     """
     preview = get_preview(card)
     if is_stale:
@@ -66,10 +67,16 @@ def find_done(card: Approval, *, is_stale: bool) -> DoneAlready | None:
     if not is_done(preview):
         return None
     targets = preview["targets"]
-    shown = tuple(DoneTarget(str(each["label"]), _list_values(each)) for each in targets[:MAX_LISTED])
+    shown = tuple(
+        DoneTarget(str(each["label"]), _list_values(each)) for each in targets[:MAX_LISTED]
+    )
     doing = _find_change(card, targets[0]) or _find_call(card, targets[0])
     done = DoneAlready(shown, len(targets) - len(shown))
-    return done if doing is None else DoneAlready(shown, done.more, doing.run_id, doing.actor, doing.at)
+    return (
+        done
+        if doing is None
+        else DoneAlready(shown, done.more, doing.run_id, doing.actor, doing.at)
+    )
 
 
 def is_shown_as_done(card: Approval) -> bool:
@@ -94,7 +101,8 @@ def _find_change(card: Approval, target: dict[str, Any]) -> _Doing | None:
 
 
 def _find_call(card: Approval, target: dict[str, Any]) -> _Doing | None:
-    """Find the newest call of the family that changed this target to the wanted values with a person's approval."""
+    """Find the newest call of the family that changed this target to the wanted values with a
+    person's approval."""
     started = Approval.objects.filter(
         organization_id=card.organization_id,
         status=ApprovalStatus.CONSUMED,
@@ -103,9 +111,9 @@ def _find_call(card: Approval, target: dict[str, Any]) -> _Doing | None:
     )
     found = [
         _Doing(run_id, "", at)
-        for run_id, at, preview in started.order_by("-pk").values_list("run_id", "consumed_at", "preview")[
-            :MAX_SEARCHED
-        ]
+        for run_id, at, preview in started.order_by("-pk").values_list(
+            "run_id", "consumed_at", "preview"
+        )[:MAX_SEARCHED]
         if at is not None and any(_did(each, target) for each in _list_targets(preview))
     ]
     return max(found, key=lambda doing: doing.at, default=None)

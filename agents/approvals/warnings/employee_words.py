@@ -1,4 +1,5 @@
-"""The employee's own words on a card, the text of the pass that requested its call, where it imitates Gadget."""
+"""The employee's own words on a card, the text of the pass that requested its call, where it
+imitates Gadget."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ _IMITATIONS: Cache[tuple[int, str], str] = Cache(MAX_CACHED)
 
 
 def find_imitations(organization_id: int, digests: Mapping[int, str]) -> dict[int, str]:
-    """Find the cards whose employee's words imitate Gadget, with those words; one query for cards that are not cached.
+    """Find the cards whose employee's words imitate Gadget, with those words; one query for cards
+    that are not cached.
 
     A recorded pass never changes, and the digest seals the call, and thereby its pass.
 
@@ -32,6 +34,8 @@ def find_imitations(organization_id: int, digests: Mapping[int, str]) -> dict[in
 
 
 def _load_words(organization_id: int, ids: list[int]) -> list[tuple[int, str | None]]:
-    passes = Pass.objects.filter(run_id=OuterRef("run_id"), number=OuterRef("tool_call__pass_number"))
+    passes = Pass.objects.filter(
+        run_id=OuterRef("run_id"), number=OuterRef("tool_call__pass_number")
+    )
     cards = Approval.objects.filter(organization_id=organization_id, pk__in=ids).order_by()
     return list(cards.values_list("pk", Subquery(passes.values("text")[:1])))

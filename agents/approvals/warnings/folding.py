@@ -19,7 +19,9 @@ def is_long(text: str) -> bool:
     return len(text) > MAX_LENGTH or text.count("\n") >= MAX_LINES
 
 
-def folds_parts(sentence: str, targets: Sequence[Mapping[str, Any]], params: Mapping[str, Any]) -> bool:
+def folds_parts(
+    sentence: str, targets: Sequence[Mapping[str, Any]], params: Mapping[str, Any]
+) -> bool:
     """Return True if a card folds its sentence, its list of targets or one of its values.
 
     Args:
@@ -40,7 +42,8 @@ def _list_values(targets: Sequence[Mapping[str, Any]]) -> Iterator[Any]:
 
 
 def format_json_value(value: Any) -> str:
-    """Format a JSON value for people: a dash if empty, commas in simple lists, JSON for nested values."""
+    """Format a JSON value for people: a dash if empty, commas in simple lists, JSON for nested
+    values."""
     if value in (None, "", [], {}):
         return "—"
     if isinstance(value, str):

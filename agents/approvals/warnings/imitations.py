@@ -1,4 +1,5 @@
-"""Text that imitates Gadget: words of others that sound like a decision, a check or a label of the product."""
+"""Text that imitates Gadget: words of others that sound like a decision, a check or a label of the
+product."""
 
 from __future__ import annotations
 

@@ -8,7 +8,14 @@ from datetime import datetime
 from typing import NamedTuple
 
 from agents.accounts.models import Organization
-from agents.approvals.warnings.card_reading import IMITATION, LABELS, LIKENESS, MAX_COMPARED, NAME, CardReading
+from agents.approvals.warnings.card_reading import (
+    IMITATION,
+    LABELS,
+    LIKENESS,
+    MAX_COMPARED,
+    NAME,
+    CardReading,
+)
 from agents.approvals.warnings.current_records import (
     RecordState,
     find_contact_likeness,
@@ -35,7 +42,8 @@ class WaitingCard(NamedTuple):
     """The columns of a waiting approval from which its reasons are computed.
 
     Attributes:
-        called_at: the time of its call, which is older than the card if the card replaces another one.
+        called_at: the time of its call, which is older than the card if the card replaces another
+            one.
     """
 
     pk: int
@@ -46,7 +54,8 @@ class WaitingCard(NamedTuple):
 
 @dataclass(frozen=True)
 class _Findings:
-    """The findings about many cards that need the database, by card id; the records by their own id."""
+    """The findings about many cards that need the database, by card id; the records by their own
+    id."""
 
     similar_names: Mapping[int, list[SimilarName]]
     imitations: Mapping[int, str]
@@ -61,16 +70,19 @@ def find_individual_reasons(
     readings: Mapping[int, CardReading],
     similar_names: Mapping[int, list[SimilarName]] | None = None,
 ) -> dict[int, tuple[str, ...]]:
-    """Find the reasons why cards of one organization are approved individually, as labels by card id.
+    """Find the reasons why cards of one organization are approved individually, as labels by card
+    id.
 
-    Two queries, and at most two more: the words of the employees that are not cached, and the number of records if a
-    card affects more than five.
+    Two queries, and at most two more: the words of the employees that are not cached, and the
+    number of records if a card affects more than five.
 
     Args:
         similar_names: those of all these cards, if already loaded, which saves one query.
     """
     if similar_names is None:
-        similar_names = find_similar_names(organization.pk, {pk: each.names for pk, each in readings.items()})
+        similar_names = find_similar_names(
+            organization.pk, {pk: each.names for pk, each in readings.items()}
+        )
     shown = (record for reading in readings.values() for record in reading.records[:MAX_COMPARED])
     findings = _Findings(
         similar_names=similar_names,
@@ -79,7 +91,11 @@ def find_individual_reasons(
         far_reaching=find_far_reaching(organization, readings),
         restored_at=organization.restored_at,
     )
-    found = {card.pk: tuple(_list_reasons(card, readings[card.pk], findings)) for card in cards if card.pk in readings}
+    found = {
+        card.pk: tuple(_list_reasons(card, readings[card.pk], findings))
+        for card in cards
+        if card.pk in readings
+    }
     return {pk: reasons for pk, reasons in found.items() if reasons}
 
 

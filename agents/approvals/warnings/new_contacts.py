@@ -21,7 +21,8 @@ MAX_CHECKED = 20
 MAX_EARLIER = 2_000
 """How many of the newest approved cards are searched."""
 MAX_READ = 50
-"""The most approved cards that are read for one contact; if none of them has it, it counts as new."""
+"""The most approved cards that are read for one contact; if none of them has it, it counts as
+new."""
 MAX_LENGTH = 20_000
 """Approved cards with longer params are not read."""
 USED = (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)
@@ -43,7 +44,8 @@ class NewContacts:
 
 
 def find_new_contacts(card: Approval) -> NewContacts:
-    """Find the contacts of the card that appear in no record, no approved card and no member's account."""
+    """Find the contacts of the card that appear in no record, no approved card and no member's
+    account."""
     every = read_card(card).contacts
     contacts = every[:MAX_CHECKED]
     if not contacts:
@@ -67,12 +69,16 @@ def _find_known(organization_id: int, contacts: Iterable[Contact]) -> set[str]:
     if emails:
         with_email = records.annotate(lower=Lower("email")).filter(lower__in=emails)
         known.update(with_email.values_list("lower", flat=True).distinct())
-        members = Membership.objects.filter(organization_id=organization_id).annotate(lower=Lower("user__email"))
+        members = Membership.objects.filter(organization_id=organization_id).annotate(
+            lower=Lower("user__email")
+        )
         known.update(members.filter(lower__in=emails).values_list("lower", flat=True))
     if hosts:
         spelled = {name: host for host in hosts for name in (host, _cut_www(host), f"www.{host}")}
         with_domain = records.annotate(lower=Lower("domain")).filter(lower__in=spelled)
-        known.update(spelled[domain] for domain in with_domain.values_list("lower", flat=True).distinct())
+        known.update(
+            spelled[domain] for domain in with_domain.values_list("lower", flat=True).distinct()
+        )
     return known
 
 
@@ -81,9 +87,15 @@ def _find_approved(card: Approval, contacts: Iterable[Contact]) -> set[tuple[str
 
     A text may also be a part of another contact, so the cards with it are read.
     """
-    used = Approval.objects.filter(organization_id=card.organization_id, status__in=USED).exclude(pk=card.pk)
+    used = Approval.objects.filter(organization_id=card.organization_id, status__in=USED).exclude(
+        pk=card.pk
+    )
     newest = used.order_by("-pk").values("pk")[:MAX_EARLIER]
-    earlier = Approval.objects.filter(pk__in=newest).annotate(text=Cast("params", TextField())).order_by("-pk")
+    earlier = (
+        Approval.objects.filter(pk__in=newest)
+        .annotate(text=Cast("params", TextField()))
+        .order_by("-pk")
+    )
     short = earlier.annotate(length=Length("text")).filter(length__lte=MAX_LENGTH)
     found: set[tuple[str, str]] = set()
     read: set[int] = set()
@@ -92,7 +104,9 @@ def _find_approved(card: Approval, contacts: Iterable[Contact]) -> set[tuple[str
         if (kind, value) in found:
             continue
         # SQLite stores letters beyond ASCII as escapes.
-        candidates = short.filter(Q(text__icontains=value) | Q(text__icontains=json.dumps(value)[1:-1]))
+        candidates = short.filter(
+            Q(text__icontains=value) | Q(text__icontains=json.dumps(value)[1:-1])
+        )
         for pk, params in candidates.values_list("pk", "params")[:MAX_READ]:
             if pk not in read:
                 read.add(pk)

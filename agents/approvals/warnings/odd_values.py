@@ -1,4 +1,5 @@
-"""The odd one out in a group of cards: a host, a domain, an alphabet or a number far from all the others."""
+"""The odd one out in a group of cards: a host, a domain, an alphabet or a number far from all the
+others."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ FAR = 10.0
 
 
 def find_oddities(params: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Describe for each of these flat params the value that differs from the others: `email: different domain`.
+    """Describe for each of these flat params the value that differs from the others: `email:
+    different domain`.
 
     Empty for most. The result is in the order of the params.
     """
@@ -80,7 +82,9 @@ def _find_far_numbers(values: Sequence[Sequence[Any]]) -> list[int]:
     middle = statistics.median(number for _, number in numbers)
     spread = statistics.median(abs(number - middle) for _, number in numbers)
     usual = max(spread, abs(middle) * 0.05, 1e-9)
-    return list(dict.fromkeys(index for index, number in numbers if abs(number - middle) > FAR * usual))
+    return list(
+        dict.fromkeys(index for index, number in numbers if abs(number - middle) > FAR * usual)
+    )
 
 
 def _get_domain(text: str) -> str:
@@ -99,7 +103,8 @@ def _get_host(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _get_alphabet(text: str) -> str:
-    """Return the alphabet of most letters, by the first word of their Unicode names; empty without letters."""
+    """Return the alphabet of most letters, by the first word of their Unicode names; empty without
+    letters."""
     names = (unicodedata.name(char, "UNKNOWN").partition(" ")[0] for char in text if char.isalpha())
     counts = Counter(names)
     return counts.most_common(1)[0][0] if counts else ""

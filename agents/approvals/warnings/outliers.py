@@ -18,7 +18,8 @@ SIDES = ("before", "after")
 
 @dataclass(frozen=True)
 class ValueCount:
-    """The number of targets with one value in a field, and the names of the targets if they are few."""
+    """The number of targets with one value in a field, and the names of the targets if they are
+    few."""
 
     value: Any
     count: int
@@ -64,7 +65,9 @@ def order_outliers_first(targets: Sequence[dict[str, Any]]) -> list[dict[str, An
     return sorted(targets, key=lambda target: not any(key in rare for key in _list_keys(target)))
 
 
-def _summarize_field(targets: Sequence[dict[str, Any]], side: str, name: str) -> FieldSummary | None:
+def _summarize_field(
+    targets: Sequence[dict[str, Any]], side: str, name: str
+) -> FieldSummary | None:
     counts = _count_values(targets, side, name)
     rare = _find_rare_values(counts, len(targets))
     if not rare:
@@ -72,7 +75,11 @@ def _summarize_field(targets: Sequence[dict[str, Any]], side: str, name: str) ->
     values = []
     for text, count in counts.most_common():
         having = [target for target in targets if _read(target, side, name) == text]
-        names = tuple(str(target.get("label", "")) for target in having[:MAX_NAMED]) if text in rare else ()
+        names = (
+            tuple(str(target.get("label", "")) for target in having[:MAX_NAMED])
+            if text in rare
+            else ()
+        )
         values.append(ValueCount((having[0].get(side) or {}).get(name), count, names))
     return FieldSummary(name if side == "before" else f"{name} (new)", values)
 

@@ -10,27 +10,37 @@ from agents.runs.models import Approval
 from tools.registries.records import RECORD_STORE
 
 MAX_UNCONFIRMED = 5
-"""Up to this number, the card shows every object at once, so no confirmation by typing is needed."""
+"""Up to this number, the card shows every object at once, so no confirmation by typing is
+needed."""
 
 
 def count_objects(card: Approval) -> int | None:
-    """Count all objects of the kind that the card affects; None if that is unknown, or if it creates them."""
+    """Count all objects of the kind that the card affects; None if that is unknown, or if it
+    creates them."""
     return _count_records(card.organization_id) if read_card(card).records else None
 
 
 def reaches_far(card: Approval) -> bool:
-    """Return True if the card affects more objects, or a larger share of all, than the organization's limits allow.
+    """Return True if the card affects more objects, or a larger share of all, than the
+    organization's limits allow.
 
     Such a card is confirmed by typing, whatever its level.
     """
     reading = read_card(card)
-    return reading.target_count > MAX_UNCONFIRMED and bool(find_far_reaching(card.organization, {card.pk: reading}))
+    return reading.target_count > MAX_UNCONFIRMED and bool(
+        find_far_reaching(card.organization, {card.pk: reading})
+    )
 
 
 def find_far_reaching(organization: Organization, readings: Mapping[int, CardReading]) -> set[int]:
-    """Find the cards that reach far, by id, with one query if any of them affects more than five records."""
-    many = {pk: reading for pk, reading in readings.items() if reading.target_count > MAX_UNCONFIRMED}
-    total = _count_records(organization.pk) if any(reading.records for reading in many.values()) else 0
+    """Find the cards that reach far, by id, with one query if any of them affects more than five
+    records."""
+    many = {
+        pk: reading for pk, reading in readings.items() if reading.target_count > MAX_UNCONFIRMED
+    }
+    total = (
+        _count_records(organization.pk) if any(reading.records for reading in many.values()) else 0
+    )
     return {
         pk
         for pk, reading in many.items()

@@ -29,9 +29,17 @@ def find_same_target_cards(cards: Collection[Approval]) -> dict[int, list[SameTa
         return {}
     organization_id = next(iter(cards)).organization_id
     families = {get_family(card) for card in cards}
-    rows = Approval.objects.filter(organization_id=organization_id, kind=ApprovalKind.APPROVAL, status__in=OPEN)
-    columns = rows.order_by("-pk").values_list("pk", "digest", "status", "tool_call__tool")[:MAX_OPEN]
-    open_cards = {pk: (digest, status) for pk, digest, status, tool in columns if tool.partition(".")[0] in families}
+    rows = Approval.objects.filter(
+        organization_id=organization_id, kind=ApprovalKind.APPROVAL, status__in=OPEN
+    )
+    columns = rows.order_by("-pk").values_list("pk", "digest", "status", "tool_call__tool")[
+        :MAX_OPEN
+    ]
+    open_cards = {
+        pk: (digest, status)
+        for pk, digest, status, tool in columns
+        if tool.partition(".")[0] in families
+    }
     readings = read_cards(organization_id, {pk: digest for pk, (digest, _) in open_cards.items()})
     holders: dict[str, list[SameTargetCard]] = defaultdict(list)
     for pk, reading in sorted(readings.items()):
@@ -39,8 +47,9 @@ def find_same_target_cards(cards: Collection[Approval]) -> dict[int, list[SameTa
         for key in reading.target_keys:
             holders[key].append(other)
     return {
-        pk: sorted({other for key in keys for other in holders[key] if other.pk != pk}, key=lambda other: other.pk)[
-            :MAX_NAMED
-        ]
+        pk: sorted(
+            {other for key in keys for other in holders[key] if other.pk != pk},
+            key=lambda other: other.pk,
+        )[:MAX_NAMED]
         for pk, keys in wanted.items()
     }

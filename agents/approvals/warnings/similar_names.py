@@ -19,12 +19,14 @@ MAX_VALUES = 250
 """The most values compared for one card; the labels of its targets come first."""
 MAX_SIMILAR = 5
 MAX_LOOKS, MAX_NAMES = 10_000, 20_000
-"""The most looks in one query, because databases limit its size, and the most names that it finds."""
+"""The most looks in one query, because databases limit its size, and the most names that it
+finds."""
 
 
 @dataclass(frozen=True)
 class SimilarName:
-    """A value on a card, and the name of a record that looks the same but is spelled differently."""
+    """A value on a card, and the name of a record that looks the same but is spelled
+    differently."""
 
     value: str
     name: str
@@ -36,7 +38,8 @@ class CardNames:
 
     Attributes:
         looks: each value with its look.
-        own_id: the id of the card's only target: a card that renames it must not warn of the target's current name.
+        own_id: the id of the card's only target: a card that renames it must not warn of the
+            target's current name.
     """
 
     looks: tuple[tuple[str, str], ...] = ()
@@ -44,31 +47,42 @@ class CardNames:
 
 
 def read_names(targets: Sequence[Mapping[str, Any]], params: Mapping[str, Any]) -> CardNames:
-    """Read the values that could be taken for a name, at most 250, from a card's targets and params."""
+    """Read the values that could be taken for a name, at most 250, from a card's targets and
+    params."""
     values = dict.fromkeys(islice(_list_values(targets, params), MAX_VALUES))
-    looks = tuple((value, look) for value in values if len(look := compute_look(value)) >= MIN_LOOK_LENGTH)
+    looks = tuple(
+        (value, look) for value in values if len(look := compute_look(value)) >= MIN_LOOK_LENGTH
+    )
     return CardNames(looks, str(targets[0].get("id")) if len(targets) == 1 else "")
 
 
-def find_similar_names(organization_id: int, names: Mapping[int, CardNames]) -> dict[int, list[SimilarName]]:
-    """Find similar names by card id, at most 5 for each card, with one query for each 10,000 different looks."""
+def find_similar_names(
+    organization_id: int, names: Mapping[int, CardNames]
+) -> dict[int, list[SimilarName]]:
+    """Find similar names by card id, at most 5 for each card, with one query for each 10,000
+    different looks."""
     looks = list(dict.fromkeys(look for card in names.values() for _, look in card.looks))
     named: dict[str, list[tuple[int, str]]] = {}
     for start in range(0, len(looks), MAX_LOOKS):
         for name, look, pk in _load_names(organization_id, looks[start : start + MAX_LOOKS]):
             named.setdefault(look, []).append((pk, name))
-    found = {pk: list(islice(_compare_names(card, named), MAX_SIMILAR)) for pk, card in names.items()}
+    found = {
+        pk: list(islice(_compare_names(card, named), MAX_SIMILAR)) for pk, card in names.items()
+    }
     return {pk: similar for pk, similar in found.items() if similar}
 
 
 def _load_names(organization_id: int, looks: list[str]) -> Iterator[tuple[str, str, int]]:
-    """Load the records' names with these looks, each with the first record's id: thousands can share one name."""
+    """Load the records' names with these looks, each with the first record's id: thousands can
+    share one name."""
     alike = RECORD_STORE.get().get_records(organization_id).filter(IsOneOfTexts("look", looks))
     rows = alike.values_list("name", "look").annotate(first=Min("pk")).order_by("first")
     return iter(rows[:MAX_NAMES])
 
 
-def _compare_names(card: CardNames, named: Mapping[str, list[tuple[int, str]]]) -> Iterator[SimilarName]:
+def _compare_names(
+    card: CardNames, named: Mapping[str, list[tuple[int, str]]]
+) -> Iterator[SimilarName]:
     for value, look in card.looks:
         for pk, name in named.get(look, ()):
             if name.casefold() != value.casefold() and str(pk) != card.own_id:

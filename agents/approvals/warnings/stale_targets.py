@@ -18,12 +18,16 @@ MAX_NAMED = 3
 
 
 def describe_staleness(card: Approval, records: Mapping[int, RecordState]) -> str:
-    """Explain why the call could not start as shown; empty if it could, or if the card shows that it is done."""
-    return _join_problems(list_problems(read_card(card).records, records)) or describe_local_staleness(card)
+    """Explain why the call could not start as shown; empty if it could, or if the card shows that
+    it is done."""
+    return _join_problems(
+        list_problems(read_card(card).records, records)
+    ) or describe_local_staleness(card)
 
 
 def describe_local_staleness(card: Approval) -> str:
-    """Explain why a call of a local tool could not start as shown, by computing its effect again; empty if it could."""
+    """Explain why a call of a local tool could not start as shown, by computing its effect again;
+    empty if it could."""
     if get_family(card) not in LOCAL:
         return ""
     effect = compute_effect_now(card)

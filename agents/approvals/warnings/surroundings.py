@@ -1,4 +1,5 @@
-"""Warnings and facts beside a card's own content: warnings, new contacts, other cards, and the current state."""
+"""Warnings and facts beside a card's own content: warnings, new contacts, other cards, and the
+current state."""
 
 from __future__ import annotations
 
@@ -18,7 +19,11 @@ from agents.approvals.warnings.card_reading import (
     quote_excerpt,
     read_card,
 )
-from agents.approvals.warnings.current_records import IN_RECORD, find_contact_likeness, load_record_states
+from agents.approvals.warnings.current_records import (
+    IN_RECORD,
+    find_contact_likeness,
+    load_record_states,
+)
 from agents.approvals.warnings.done_already import DoneAlready, find_done
 from agents.approvals.warnings.imitations import find_imitation
 from agents.approvals.warnings.new_contacts import NewContacts, find_new_contacts
@@ -34,9 +39,11 @@ class Surroundings:
     """The surroundings of one open card.
 
     Attributes:
-        marks: the signs of deception, including those in the employee's words and in comparison with records.
+        marks: the signs of deception, including those in the employee's words and in comparison
+            with records.
         similar_names: names on the card that look like another record's.
-        new_contacts: hosts, email addresses, accounts and recipients that the organization has not used before.
+        new_contacts: hosts, email addresses, accounts and recipients that the organization has not
+            used before.
         same_target_cards: other open cards that affect the same targets.
         staleness: the reason why the call could not start as shown.
         done: the effect that already exists.
@@ -56,7 +63,8 @@ class Surroundings:
 
 @dataclass(frozen=True)
 class CardFacts:
-    """Facts about open cards that a list and each of its cards show, by card id; claims by call id."""
+    """Facts about open cards that a list and each of its cards show, by card id; claims by call
+    id."""
 
     cards: Collection[int]
     similar_names: Mapping[int, list[SimilarName]]
@@ -65,7 +73,9 @@ class CardFacts:
 
 def load_facts(organization_id: int, readings: Mapping[int, CardReading]) -> CardFacts:
     """Load the facts about the cards with these readings, in two queries."""
-    names = find_similar_names(organization_id, {pk: reading.names for pk, reading in readings.items()})
+    names = find_similar_names(
+        organization_id, {pk: reading.names for pk, reading in readings.items()}
+    )
     return CardFacts(readings.keys(), names, find_claims(organization_id))
 
 
@@ -81,16 +91,23 @@ def load_surroundings(
     if not cards:
         return {}
     organization_id = next(iter(cards)).organization_id
-    readings, same_targets = {card.pk: read_card(card) for card in cards}, find_same_target_cards(cards)
+    readings, same_targets = (
+        {card.pk: read_card(card) for card in cards},
+        find_same_target_cards(cards),
+    )
     facts = listed
     if facts is None or not readings.keys() <= set(facts.cards):
         facts = load_facts(organization_id, readings)
-    records = load_record_states(organization_id, (each for reading in readings.values() for each in reading.records))
+    records = load_record_states(
+        organization_id, (each for reading in readings.values() for each in reading.records)
+    )
     staleness = {card.pk: describe_staleness(card, records) for card in cards}
     return {
         card.pk: Surroundings(
             warnings=_merge_card_warnings(
-                card, words.get(card.pk, ""), find_contact_likeness(readings[card.pk].records, records)
+                card,
+                words.get(card.pk, ""),
+                find_contact_likeness(readings[card.pk].records, records),
             ),
             similar_names=facts.similar_names.get(card.pk, []),
             new_contacts=find_new_contacts(card),
@@ -104,7 +121,9 @@ def load_surroundings(
     }
 
 
-def _merge_card_warnings(card: Approval, words: str, likeness: list[str]) -> tuple[CardWarning, ...]:
+def _merge_card_warnings(
+    card: Approval, words: str, likeness: list[str]
+) -> tuple[CardWarning, ...]:
     found = {warning.kind: [warning.detail] for warning in find_card_warnings(card)}
     told = " ".join(found.get(LIKENESS, []))
     if fresh := [text for text in likeness if text.removesuffix(IN_RECORD) not in told]:

@@ -1,7 +1,7 @@
 """The registry of channels: one module for each way to send. An unknown kind is refused.
 
-Each module has the same functions: `send` and `is_available`. The addresses to send to are rows of `notices` and
-`webhooks`. CONTRIBUTING.md lists the places to change for a new channel.
+Each module has the same functions: `send` and `is_available`. The addresses to send to are rows of
+`notices` and `webhooks`. CONTRIBUTING.md lists the places to change for a new channel.
 """
 
 from __future__ import annotations
@@ -51,5 +51,7 @@ def get_channel(kind: str) -> DeliveryChannel:
         DeliveryError: this version knows no such kind.
     """
     if kind not in CHANNELS:
-        raise DeliveryError(f"this version of Gadget cannot send by {str(kind)!r}", is_final=True, is_ours=True)
+        raise DeliveryError(
+            f"this version of Gadget cannot send by {str(kind)!r}", is_final=True, is_ours=True
+        )
     return CHANNELS[kind]

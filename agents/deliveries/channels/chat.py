@@ -1,7 +1,7 @@
 """Messages by chat services, such as Slack or ntfy; `apprise` knows their addresses and requests.
 
-Apprise sends with `requests`, which would bypass our network rules. So all of its sessions get one adapter, which
-hands each request to the guarded client, and only while a message is being sent.
+Apprise sends with `requests`, which would bypass our network rules. So all of its sessions get one
+adapter, which hands each request to the guarded client, and only while a message is being sent.
 """
 
 from __future__ import annotations
@@ -59,7 +59,9 @@ LONGEST, MAX_ITEMS = 500, 5
 REFUSALS = (400, 401, 403, 404, 410)
 """Response statuses that a retry would not change."""
 LIMITS = NetworkLimits(total_s=20.0, response_bytes=200_000, redirects=0)
-_FRAMING = frozenset({"accept-encoding", "connection", "content-length", "host", "transfer-encoding"})
+_FRAMING = frozenset(
+    {"accept-encoding", "connection", "content-length", "host", "transfer-encoding"}
+)
 _LIVE = str.maketrans("<>@[]`*", "‹›＠()'∗")  # noqa: RUF001
 """Characters that a service may read as a mention, a link or formatting, and their replacements."""
 
@@ -80,17 +82,25 @@ class ChatAddress:
 
     @classmethod
     def parse(cls, text: str) -> ChatAddress | None:
-        """Read an address in apprise's form, such as `slack://token/token/token`; None if it is not one of ours.
+        """Read an address in apprise's form, such as `slack://token/token/token`; None if it is not
+        one of ours.
 
-        Options after a question mark are refused, because some name files to read, and so are several receivers. A bot
-        of Telegram needs a chat: without one, apprise would choose the last person who wrote to it.
+        Options after a question mark are refused, because some name files to read, and so are
+        several receivers. A bot of Telegram needs a chat: without one, apprise would choose the
+        last person who wrote to it.
         """
         scheme = text.partition("://")[0].lower()
         if len(text) > LONGEST or scheme not in SERVICES or "?" in text or not text.isprintable():
             return None
-        asset = AppriseAsset(app_id="Gadget", image_url_mask="", image_url_logo="", storage_mode=MEMORY)
+        asset = AppriseAsset(
+            app_id="Gadget", image_url_mask="", image_url_logo="", storage_mode=MEMORY
+        )
         sender = Apprise.instantiate(text, asset=asset)
-        if not isinstance(sender, NotifyBase) or len(sender) != 1 or getattr(sender, "detect_owner", False):
+        if (
+            not isinstance(sender, NotifyBase)
+            or len(sender) != 1
+            or getattr(sender, "detect_owner", False)
+        ):
             return None
         sender.request_rate_per_sec = 0  # a message is one request, or a few to one receiver
         return cls(sender, *SERVICES[scheme])
@@ -113,7 +123,9 @@ class ChatAddress:
             with _open_door(door):
                 is_sent = self.sender.notify(body=text, title=title, body_format=NotifyFormat.TEXT)
         except Exception as error:  # noqa: BLE001 - its text may hold the address
-            raise DeliveryError(f"the message to {self.service} could not be sent: {type(error).__name__}") from None
+            raise DeliveryError(
+                f"the message to {self.service} could not be sent: {type(error).__name__}"
+            ) from None
         if not is_sent:
             raise DeliveryError(door.describe_problem(self.service), is_final=door.is_final)
 
@@ -148,7 +160,10 @@ def find_service(address: str) -> str:
     if chat is None:
         raise Invalid("chat", "This is not an address of a supported chat service.")
     if chat.server and not may_reach(chat.server, chat.hosts):
-        raise Invalid("chat", f"The server {chat.server[:100]} is not in GADGET_CHAT_HOSTS. Ask an administrator.")
+        raise Invalid(
+            "chat",
+            f"The server {chat.server[:100]} is not in GADGET_CHAT_HOSTS. Ask an administrator.",
+        )
     if chat.server and not chat.sender.secure and not _is_named(chat.server):
         scheme = address.partition("://")[0].lower()
         raise Invalid("chat", f"Use https: change {scheme}:// to {scheme}s://.")
@@ -156,7 +171,8 @@ def find_service(address: str) -> str:
 
 
 class _Door(BaseAdapter):
-    """Sends the requests of one message through the guarded client, to the hosts of its service alone."""
+    """Sends the requests of one message through the guarded client, to the hosts of its service
+    alone."""
 
     def __init__(self, hosts: tuple[str, ...]) -> None:
         super().__init__()
@@ -169,13 +185,17 @@ class _Door(BaseAdapter):
     @property
     def is_final(self) -> bool:
         """True if another try would not help."""
-        return self._refusal in REFUSALS or (self._has_responded and not self._refusal and not self._problem)
+        return self._refusal in REFUSALS or (
+            self._has_responded and not self._refusal and not self._problem
+        )
 
     def describe_problem(self, service: str) -> str:
         """Return the reason why the message was not sent, without its address."""
         if self._problem or self._refusal:
             return self._problem or f"{service} answered {self._refusal}"
-        return f"{service} refused the message" if self._has_responded else f"{service} was not asked"
+        return (
+            f"{service} refused the message" if self._has_responded else f"{service} was not asked"
+        )
 
     @override
     def send(self, request: PreparedRequest, *_: Any, **__: Any) -> Response:
@@ -193,7 +213,9 @@ class _Door(BaseAdapter):
         self._refusal = self._refusal or (reply.status if reply.status >= 300 else 0)
         response = Response()
         response.status_code, response.url, response.request = reply.status, reply.url, request
-        response.headers.update({name: value for name, value in reply.headers.items() if name != "location"})
+        response.headers.update(
+            {name: value for name, value in reply.headers.items() if name != "location"}
+        )
         response.raw = BytesIO(reply.content)
         return response
 
@@ -202,15 +224,25 @@ class _Door(BaseAdapter):
         host = get_host(url)
         is_own = OWN_HOST in self._hosts and _is_named(host)
         if not may_reach(host, self._hosts) or (url.scheme != "https" and not is_own):
-            raise ToolError(ErrorCode.SECURITY_VIOLATION, f"the server {host} is not in GADGET_CHAT_HOSTS")
+            raise ToolError(
+                ErrorCode.SECURITY_VIOLATION, f"the server {host} is not in GADGET_CHAT_HOSTS"
+            )
         allowed = settings.CHAT_HOSTS if is_own else PrivateHosts()
         body = request.body.encode() if isinstance(request.body, str) else request.body
         if not isinstance(body, bytes | None):
             raise TypeError("apprise sends only texts")
-        headers = {name: str(value) for name, value in request.headers.items() if name.lower() not in _FRAMING}
+        headers = {
+            name: str(value)
+            for name, value in request.headers.items()
+            if name.lower() not in _FRAMING
+        }
         release_connection()
-        limits = replace(LIMITS, total_s=max(0.1, self._deadline - time.monotonic()))  # for all requests together
-        client = GuardedClient(NetworkAccess(requested=frozenset({host}), installation=allowed), limits)
+        limits = replace(
+            LIMITS, total_s=max(0.1, self._deadline - time.monotonic())
+        )  # for all requests together
+        client = GuardedClient(
+            NetworkAccess(requested=frozenset({host}), installation=allowed), limits
+        )
         return client.request(request.method or "GET", str(url), headers, body, repeatable=True)
 
     @override
@@ -243,7 +275,8 @@ def _get_door(_: requests.Session, url: str) -> BaseAdapter:  # noqa: ARG001 - t
 
 
 def may_reach(host: str, hosts: Collection[str]) -> bool:
-    """Return True if the host is one of these or a subdomain of one, or one of GADGET_CHAT_HOSTS for OWN_HOST."""
+    """Return True if the host is one of these or a subdomain of one, or one of GADGET_CHAT_HOSTS
+    for OWN_HOST."""
     is_known = any(host == each or host.endswith(f".{each}") for each in hosts if each != OWN_HOST)
     return is_known or (OWN_HOST in hosts and _is_named(host))
 
@@ -256,4 +289,6 @@ def _is_named(host: str) -> bool:
 
 
 requests.Session.get_adapter = _get_door  # type: ignore[method-assign, assignment]
-logging.getLogger("apprise").setLevel(logging.CRITICAL + 1)  # its messages may contain addresses, which are secrets
+logging.getLogger("apprise").setLevel(
+    logging.CRITICAL + 1
+)  # its messages may contain addresses, which are secrets

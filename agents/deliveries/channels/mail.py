@@ -19,7 +19,8 @@ def is_available() -> bool:
 
 
 def send(address: str, message: Notification) -> None:
-    """Send a message; its Message-ID is the same for each attempt, so that mail programs show a repeat once.
+    """Send a message; its Message-ID is the same for each attempt, so that mail programs show a
+    repeat once.
 
     Raises:
         DeliveryError: the server refused it, or was unreachable.

@@ -1,7 +1,8 @@
-"""Browser push: encrypt a message for one browser (RFC 8291), sign it with the installation's key (RFC 8292), send it.
+"""Browser push: encrypt a message for one browser (RFC 8291), sign it with the installation's key
+(RFC 8292), send it.
 
-`cryptography` does all the arithmetic; each library for push brings its own HTTP client, which would bypass our network
-rules.
+`cryptography` does all the arithmetic; each library for push brings its own HTTP client, which
+would bypass our network rules.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ LONGEST_WAIT_S = 24 * 3600.0
 """The longest time for which a push service can make us wait."""
 MAX_WORDS = 300
 SILENT_PUSH_HOSTS = ("web.push.apple.com", "api.push.apple.com")
-"""Services that end a subscription after a few pushes that show nothing; the next visible push closes old ones."""
+"""Services that end a subscription after a few pushes that show nothing; the next visible push
+closes old ones."""
 _LIMITS = NetworkLimits(total_s=10.0, response_bytes=20_000, redirects=0)
 
 
@@ -74,7 +76,11 @@ class Subscription:
             scheme = read_url(self.endpoint).scheme
         except ToolError:
             scheme = ""
-        if len(self.endpoint) > 1000 or scheme not in ("https", "http") or (scheme == "http" and not settings.DEBUG):
+        if (
+            len(self.endpoint) > 1000
+            or scheme not in ("https", "http")
+            or (scheme == "http" and not settings.DEBUG)
+        ):
             return "the address of the push service is not valid"
         if self._is_private():
             return "the push service has a private address, which this installation does not allow"
@@ -86,7 +92,8 @@ class Subscription:
         return "" if has_secret else "the browser's secret is not valid"
 
     def _is_private(self) -> bool:
-        """Return True for a private address or host name that GADGET_PRIVATE_PUSH_HOSTS does not name."""
+        """Return True for a private address or host name that GADGET_PRIVATE_PUSH_HOSTS does not
+        name."""
         host, allowed = get_host(read_url(self.endpoint)), settings.PRIVATE_PUSH_HOSTS
         number = parse_ip("127.0.0.1" if host == "localhost" else host)
         if number is None:
@@ -121,7 +128,11 @@ def send(address: str, message: Notification) -> None:
         **({"close": list(message.closes)} if message.closes else {}),
     }
     if message.code:
-        shown |= {"title": "Gadget can reach this browser", "code": message.code, "channel": message.channel_id}
+        shown |= {
+            "title": "Gadget can reach this browser",
+            "code": message.code,
+            "channel": message.channel_id,
+        }
     push(address, shown, topic=message.tag)
 
 
@@ -131,7 +142,8 @@ def push(address: str, content: dict[str, Any], topic: str = "") -> None:
     Args:
         address: a subscription, as JSON.
         content: less than 4 KB as JSON.
-        topic: a later message with the same topic replaces this one while the browser is not running.
+        topic: a later message with the same topic replaces this one while the browser is not
+            running.
 
     Raises:
         DeliveryError: the push service refused it, or was unreachable.
@@ -151,7 +163,13 @@ def push(address: str, content: dict[str, Any], topic: str = "") -> None:
         reach = NetworkAccess(requested=frozenset({host}), installation=settings.PRIVATE_PUSH_HOSTS)
         release_connection()
         response = request(
-            "POST", subscription.endpoint, reach=reach, headers=headers, body=body, limits=_LIMITS, repeatable=True
+            "POST",
+            subscription.endpoint,
+            reach=reach,
+            headers=headers,
+            body=body,
+            limits=_LIMITS,
+            repeatable=True,
         )
     except ToolError as error:
         raise DeliveryError(error.message) from error
@@ -164,24 +182,29 @@ def push(address: str, content: dict[str, Any], topic: str = "") -> None:
 def _describe_refusal(host: str, response: ClientResponse) -> DeliveryError:
     """Describe a failed response, with the service's own words.
 
-    A response that refuses our key or signature ends the subscription, as if the browser were gone: it was made for
-    another key, and the browser has to be added again.
+    A response that refuses our key or signature ends the subscription, as if the browser were gone:
+    it was made for another key, and the browser has to be added again.
     """
     words = clean_name(response.content[:MAX_WORDS].decode("utf-8", "replace"))
     problem = f"{host} answered {response.status}{f': {words}' if words else ''}"
     if response.status in REFUSED:
         return DeliveryError(f"{problem}. Add this browser again.", is_gone=True)
     retry_after_s = read_retry_after(response.headers.get("retry-after", ""), LONGEST_WAIT_S)
-    return DeliveryError(problem, is_final=response.status in (400, 413), retry_after_s=retry_after_s)
+    return DeliveryError(
+        problem, is_final=response.status in (400, 413), retry_after_s=retry_after_s
+    )
 
 
 def encrypt(plain: bytes, subscription: Subscription) -> bytes:
-    """Encrypt for the browser, in one record of at most 4 KB; each call takes a new key and salt."""
+    """Encrypt for the browser, in one record of at most 4 KB; each call takes a new key and
+    salt."""
     browsers_key = decode(subscription.p256dh)
     own = ec.generate_private_key(ec.SECP256R1())
     shared = own.exchange(ec.ECDH(), _read_point(browsers_key))
     own_key, salt = encode_point(own.public_key()), os.urandom(SECRET_BYTES)
-    secret = _derive(shared, decode(subscription.auth), b"WebPush: info\0" + browsers_key + own_key, 32)
+    secret = _derive(
+        shared, decode(subscription.auth), b"WebPush: info\0" + browsers_key + own_key, 32
+    )
     key = _derive(secret, salt, b"Content-Encoding: aes128gcm\0", 16)
     nonce = _derive(secret, salt, b"Content-Encoding: nonce\0", 12)
     header = salt + RECORD_SIZE.to_bytes(4, "big") + bytes([POINT_BYTES]) + own_key
@@ -191,7 +214,11 @@ def encrypt(plain: bytes, subscription: Subscription) -> bytes:
 def sign(endpoint: str, key: ec.EllipticCurvePrivateKey) -> str:
     """Build the Authorization header that identifies the sender to the push service."""
     parts = urlsplit(endpoint)
-    claims = {"aud": f"{parts.scheme}://{parts.netloc}", "exp": int(time.time()) + TOKEN_S, "sub": find_contact()}
+    claims = {
+        "aud": f"{parts.scheme}://{parts.netloc}",
+        "exp": int(time.time()) + TOKEN_S,
+        "sub": find_contact(),
+    }
     signed = f"{_encode_json({'typ': 'JWT', 'alg': 'ES256'})}.{_encode_json(claims)}"
     r, s = decode_dss_signature(key.sign(signed.encode(), ec.ECDSA(hashes.SHA256())))
     signature = encode(r.to_bytes(32, "big") + s.to_bytes(32, "big"))
@@ -199,8 +226,11 @@ def sign(endpoint: str, key: ec.EllipticCurvePrivateKey) -> str:
 
 
 def find_contact() -> str:
-    """Return the contact that push services require: the first origin, else the sender's address."""
-    secure = next((origin for origin in settings.ALLOWED_ORIGINS if origin.startswith("https://")), "")
+    """Return the contact that push services require: the first origin, else the sender's
+    address."""
+    secure = next(
+        (origin for origin in settings.ALLOWED_ORIGINS if origin.startswith("https://")), ""
+    )
     return secure or f"mailto:{settings.DEFAULT_FROM_EMAIL}"
 
 
@@ -228,7 +258,8 @@ def make_key_if_missing() -> None:
 
 
 def get_public_key() -> str:
-    """Return the installation's public key, which browsers need to subscribe, as base64url; empty without one."""
+    """Return the installation's public key, which browsers need to subscribe, as base64url; empty
+    without one."""
     try:
         return encode(encode_point(load_key().public_key()))
     except DeliveryError:
@@ -251,7 +282,9 @@ def decode(text: str) -> bytes:
 
 def encode_point(key: ec.EllipticCurvePublicKey) -> bytes:
     """Encode a public key as an uncompressed point of 65 bytes."""
-    return key.public_bytes(serialization.Encoding.X962, serialization.PublicFormat.UncompressedPoint)
+    return key.public_bytes(
+        serialization.Encoding.X962, serialization.PublicFormat.UncompressedPoint
+    )
 
 
 def _read_point(raw: bytes) -> ec.EllipticCurvePublicKey:

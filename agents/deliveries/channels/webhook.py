@@ -39,7 +39,9 @@ def send(address: str, message: SignedMessage) -> int:
         )
         release_connection()
         body = message.body.encode()
-        response = request("POST", address, reach=reach, headers=headers, body=body, limits=LIMITS, repeatable=True)
+        response = request(
+            "POST", address, reach=reach, headers=headers, body=body, limits=LIMITS, repeatable=True
+        )
     except ToolError as error:
         raise DeliveryError(error.message) from error
     if not 200 <= response.status < 300:

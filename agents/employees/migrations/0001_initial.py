@@ -18,7 +18,12 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="ModelProvider",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("name", models.CharField(max_length=80)),
                 (
                     "kind",
@@ -40,7 +45,8 @@ class Migration(migrations.Migration):
                         max_length=300,
                         validators=[
                             django.core.validators.RegexValidator(
-                                "^https?://[^\\s/?#]+(/[^\\s?#]*)?$", "an address such as http://localhost:8080/v1"
+                                "^https?://[^\\s/?#]+(/[^\\s?#]*)?$",
+                                "an address such as http://localhost:8080/v1",
                             )
                         ],
                         verbose_name="address",
@@ -94,23 +100,35 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Employee",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("name", models.CharField(max_length=80)),
                 ("job_title", models.CharField(blank=True, max_length=120)),
                 (
                     "instructions",
-                    models.TextField(blank=True, help_text="Instructions that the employee gets before every task."),
+                    models.TextField(
+                        blank=True,
+                        help_text="Instructions that the employee gets before every task.",
+                    ),
                 ),
                 (
                     "mode",
                     models.CharField(
-                        default="general", help_text="The set of tools that the employee works with.", max_length=40
+                        default="general",
+                        help_text="The set of tools that the employee works with.",
+                        max_length=40,
                     ),
                 ),
                 (
                     "model",
                     models.CharField(
-                        blank=True, help_text="Name of the model at its provider, or of its script.", max_length=120
+                        blank=True,
+                        help_text="Name of the model at its provider, or of its script.",
+                        max_length=120,
                     ),
                 ),
                 (
@@ -119,8 +137,12 @@ class Migration(migrations.Migration):
                         default=10,
                         help_text="Model calls per task, 1 to 100.",
                         validators=[
-                            django.core.validators.MinValueValidator(1, "Enter a number from 1 to 100."),
-                            django.core.validators.MaxValueValidator(100, "Enter a number from 1 to 100."),
+                            django.core.validators.MinValueValidator(
+                                1, "Enter a number from 1 to 100."
+                            ),
+                            django.core.validators.MaxValueValidator(
+                                100, "Enter a number from 1 to 100."
+                            ),
                         ],
                         verbose_name="pass limit",
                     ),
@@ -132,8 +154,12 @@ class Migration(migrations.Migration):
                         help_text="0 = precise, 2 = creative. Empty: the model's default. Not all models support it.",
                         null=True,
                         validators=[
-                            django.core.validators.MinValueValidator(0, "Enter a number from 0 to 2."),
-                            django.core.validators.MaxValueValidator(2, "Enter a number from 0 to 2."),
+                            django.core.validators.MinValueValidator(
+                                0, "Enter a number from 0 to 2."
+                            ),
+                            django.core.validators.MaxValueValidator(
+                                2, "Enter a number from 0 to 2."
+                            ),
                         ],
                     ),
                 ),
@@ -144,7 +170,9 @@ class Migration(migrations.Migration):
                         help_text="Maximum length of an answer in tokens. Includes reasoning. Empty: the model's default.",
                         null=True,
                         validators=[
-                            django.core.validators.MinValueValidator(1, "Allow at least 1 token, or leave this empty.")
+                            django.core.validators.MinValueValidator(
+                                1, "Allow at least 1 token, or leave this empty."
+                            )
                         ],
                         verbose_name="longest answer (tokens)",
                     ),
@@ -155,7 +183,11 @@ class Migration(migrations.Migration):
                         blank=True,
                         help_text="Only for Ollama: the context in tokens. More tokens need more memory. Empty: context window, or 16,384.",
                         null=True,
-                        validators=[django.core.validators.MinValueValidator(256, "Allow at least 256 tokens.")],
+                        validators=[
+                            django.core.validators.MinValueValidator(
+                                256, "Allow at least 256 tokens."
+                            )
+                        ],
                         verbose_name="Ollama context (tokens)",
                     ),
                 ),
@@ -234,7 +266,11 @@ class Migration(migrations.Migration):
                         blank=True,
                         help_text="Context window of the model, in tokens. Older results are shortened before it is full. Empty: the model's known size, or 128,000.",
                         null=True,
-                        validators=[django.core.validators.MinValueValidator(1000, "Allow at least 1,000 tokens.")],
+                        validators=[
+                            django.core.validators.MinValueValidator(
+                                1000, "Allow at least 1,000 tokens."
+                            )
+                        ],
                         verbose_name="context window (tokens)",
                     ),
                 ),
@@ -242,14 +278,21 @@ class Migration(migrations.Migration):
                 ("stopped_by", models.CharField(blank=True, editable=False, max_length=150)),
                 (
                     "capabilities",
-                    models.JSONField(blank=True, default=list, help_text="Capabilities that tools can require."),
+                    models.JSONField(
+                        blank=True, default=list, help_text="Capabilities that tools can require."
+                    ),
                 ),
                 (
                     "example_tasks",
-                    models.JSONField(blank=True, default=list, help_text="Tasks suggested on the start page."),
+                    models.JSONField(
+                        blank=True, default=list, help_text="Tasks suggested on the start page."
+                    ),
                 ),
                 ("is_active", models.BooleanField(default=True, verbose_name="active")),
-                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
                 (
                     "organization",
                     models.ForeignKey(
@@ -274,7 +317,12 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="ToolRule",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("tool", models.CharField(max_length=120)),
                 ("level", models.CharField(blank=True, max_length=11)),
                 ("stopped_at", models.DateTimeField(editable=False, null=True)),
@@ -296,7 +344,12 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Grant",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("tool", models.CharField(max_length=120)),
                 (
                     "level",
@@ -306,13 +359,18 @@ class Migration(migrations.Migration):
                         max_length=11,
                     ),
                 ),
-                ("conditions", models.JSONField(default=list, help_text="JSON of tools.toolbox.Condition.")),
+                (
+                    "conditions",
+                    models.JSONField(default=list, help_text="JSON of tools.toolbox.Condition."),
+                ),
                 ("delegates", models.JSONField(default=list)),
                 ("version", models.CharField(blank=True, db_default="", default="", max_length=40)),
                 (
                     "employee",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="grants", to="employees.employee"
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="grants",
+                        to="employees.employee",
                     ),
                 ),
             ],
@@ -322,7 +380,9 @@ class Migration(migrations.Migration):
                 "constraints": [
                     models.UniqueConstraint(fields=("employee", "tool"), name="one_grant_per_tool"),
                     models.CheckConstraint(
-                        condition=models.Q(("level__in", ("", "read", "draft", "write", "destructive"))),
+                        condition=models.Q(
+                            ("level__in", ("", "read", "draft", "write", "destructive"))
+                        ),
                         name="grant_level_is_known",
                     ),
                 ],
@@ -330,33 +390,42 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name="modelprovider",
-            constraint=models.UniqueConstraint(fields=("organization", "name"), name="one_provider_per_name"),
+            constraint=models.UniqueConstraint(
+                fields=("organization", "name"), name="one_provider_per_name"
+            ),
         ),
         migrations.AddConstraint(
             model_name="modelprovider",
             constraint=models.CheckConstraint(
-                condition=models.Q(("kind__in", ["openai", "ollama", "scripted"])), name="provider_kind_is_known"
+                condition=models.Q(("kind__in", ["openai", "ollama", "scripted"])),
+                name="provider_kind_is_known",
             ),
         ),
         migrations.AddConstraint(
             model_name="employee",
-            constraint=models.UniqueConstraint(fields=("organization", "name"), name="one_employee_per_name"),
-        ),
-        migrations.AddConstraint(
-            model_name="employee",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("max_passes__gte", 1), ("max_passes__lte", 100)), name="employee_passes_1_to_100"
+            constraint=models.UniqueConstraint(
+                fields=("organization", "name"), name="one_employee_per_name"
             ),
         ),
         migrations.AddConstraint(
             model_name="employee",
             constraint=models.CheckConstraint(
-                condition=models.Q(("temperature__gte", 0), ("temperature__lte", 2)), name="employee_temperature_0_to_2"
+                condition=models.Q(("max_passes__gte", 1), ("max_passes__lte", 100)),
+                name="employee_passes_1_to_100",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="employee",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("temperature__gte", 0), ("temperature__lte", 2)),
+                name="employee_temperature_0_to_2",
             ),
         ),
         migrations.AddConstraint(
             model_name="toolrule",
-            constraint=models.UniqueConstraint(fields=("organization", "tool"), name="one_rule_per_tool"),
+            constraint=models.UniqueConstraint(
+                fields=("organization", "tool"), name="one_rule_per_tool"
+            ),
         ),
         migrations.AddConstraint(
             model_name="toolrule",

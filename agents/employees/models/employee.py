@@ -32,21 +32,30 @@ class ModelProvider(models.Model):
     """A server that runs models, with its address and key; or scripts that stand in for models.
 
     Attributes:
-        prices: per million tokens, in the organization's currency: {model or "*": {"input": "2.5", "output": "10"}}.
+        prices: per million tokens, in the organization's currency: {model or "*": {"input": "2.5",
+            "output": "10"}}.
     """
 
-    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="model_providers")
+    organization = models.ForeignKey(
+        Organization, on_delete=models.CASCADE, related_name="model_providers"
+    )
     name = models.CharField(max_length=80)
     kind = models.CharField(max_length=10, choices=ProviderKind, default=ProviderKind.OPENAI)
     base_url = models.CharField(
         "address",
         max_length=300,
-        validators=[RegexValidator(r"^https?://[^\s/?#]+(/[^\s?#]*)?$", "an address such as http://localhost:8080/v1")],
+        validators=[
+            RegexValidator(
+                r"^https?://[^\s/?#]+(/[^\s?#]*)?$", "an address such as http://localhost:8080/v1"
+            )
+        ],
         blank=True,
         help_text="Address of the model server, e.g. http://localhost:8080/v1, or http://localhost:11434 for Ollama. "
         "Leave empty for the default.",
     )
-    api_key = EncryptedTextField(blank=True, default="", help_text="Stored encrypted and never shown again.")
+    api_key = EncryptedTextField(
+        blank=True, default="", help_text="Stored encrypted and never shown again."
+    )
     prices = models.JSONField(
         default=dict,
         blank=True,
@@ -69,7 +78,9 @@ class ModelProvider(models.Model):
         ordering = ("name",)
         constraints = (
             models.UniqueConstraint(fields=("organization", "name"), name="one_provider_per_name"),
-            models.CheckConstraint(condition=models.Q(kind__in=ProviderKind.values), name="provider_kind_is_known"),
+            models.CheckConstraint(
+                condition=models.Q(kind__in=ProviderKind.values), name="provider_kind_is_known"
+            ),
         )
 
     def __str__(self) -> str:
@@ -79,10 +90,14 @@ class ModelProvider(models.Model):
 class Employee(models.Model):
     """A configured AI worker."""
 
-    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="employees")
+    organization = models.ForeignKey(
+        Organization, on_delete=models.CASCADE, related_name="employees"
+    )
     name = models.CharField(max_length=80)
     job_title = models.CharField(max_length=120, blank=True)
-    instructions = models.TextField(blank=True, help_text="Instructions that the employee gets before every task.")
+    instructions = models.TextField(
+        blank=True, help_text="Instructions that the employee gets before every task."
+    )
     mode = models.CharField(
         max_length=40, default="general", help_text="The set of tools that the employee works with."
     )
@@ -131,10 +146,16 @@ class Employee(models.Model):
         'For Ollama: {"think": false, "keep_alive": "30m"}.',
     )
     run_minutes = models.PositiveIntegerField(
-        "time limit (min)", null=True, blank=True, help_text="Time limit for a run, in minutes. Empty means no limit."
+        "time limit (min)",
+        null=True,
+        blank=True,
+        help_text="Time limit for a run, in minutes. Empty means no limit.",
     )
     run_tokens = models.PositiveIntegerField(
-        "token limit per run", null=True, blank=True, help_text="Token limit for a run. Empty means no limit."
+        "token limit per run",
+        null=True,
+        blank=True,
+        help_text="Token limit for a run. Empty means no limit.",
     )
     run_cost = models.DecimalField(
         "cost limit per run",
@@ -146,7 +167,10 @@ class Employee(models.Model):
         help_text="Cost limit for a run. Empty means no limit.",
     )
     month_tokens = models.PositiveBigIntegerField(
-        "monthly token limit", null=True, blank=True, help_text="Token limit for a month. Empty means no limit."
+        "monthly token limit",
+        null=True,
+        blank=True,
+        help_text="Token limit for a month. Empty means no limit.",
     )
     month_cost = models.DecimalField(
         "monthly cost limit",
@@ -173,8 +197,12 @@ class Employee(models.Model):
     )
     stopped_at = models.DateTimeField(null=True, editable=False)
     stopped_by = models.CharField(max_length=150, blank=True, editable=False)
-    capabilities = models.JSONField(default=list, blank=True, help_text="Capabilities that tools can require.")
-    example_tasks = models.JSONField(default=list, blank=True, help_text="Tasks suggested on the start page.")
+    capabilities = models.JSONField(
+        default=list, blank=True, help_text="Capabilities that tools can require."
+    )
+    example_tasks = models.JSONField(
+        default=list, blank=True, help_text="Tasks suggested on the start page."
+    )
     is_active = models.BooleanField("active", default=True)
     created_at = models.DateTimeField(db_default=Now())
 
@@ -183,10 +211,12 @@ class Employee(models.Model):
         constraints = (
             models.UniqueConstraint(fields=("organization", "name"), name="one_employee_per_name"),
             models.CheckConstraint(
-                condition=models.Q(max_passes__gte=1, max_passes__lte=100), name="employee_passes_1_to_100"
+                condition=models.Q(max_passes__gte=1, max_passes__lte=100),
+                name="employee_passes_1_to_100",
             ),
             models.CheckConstraint(
-                condition=models.Q(temperature__gte=0, temperature__lte=2), name="employee_temperature_0_to_2"
+                condition=models.Q(temperature__gte=0, temperature__lte=2),
+                name="employee_temperature_0_to_2",
             ),
         )
 
@@ -203,13 +233,16 @@ class Grant(models.Model):
 
     Attributes:
         version: the version that the employee is pinned to; empty for the newest.
-        delegates: for employee.delegate, the ids of the employees that it may delegate to; nobody by default.
+        delegates: for employee.delegate, the ids of the employees that it may delegate to; nobody
+            by default.
     """
 
     employee = models.ForeignKey(Employee, on_delete=models.CASCADE, related_name="grants")
     tool = models.CharField(max_length=120)
     level = models.CharField(
-        max_length=11, blank=True, help_text="A higher level than the tool's own. Empty: the tool's own."
+        max_length=11,
+        blank=True,
+        help_text="A higher level than the tool's own. Empty: the tool's own.",
     )
     conditions = models.JSONField(default=list, help_text="JSON of tools.toolbox.Condition.")
     delegates = models.JSONField(default=list)
@@ -221,7 +254,8 @@ class Grant(models.Model):
         constraints = (
             models.UniqueConstraint(fields=("employee", "tool"), name="one_grant_per_tool"),
             models.CheckConstraint(
-                condition=models.Q(level__in=("", *(each.value for each in Level))), name="grant_level_is_known"
+                condition=models.Q(level__in=("", *(each.value for each in Level))),
+                name="grant_level_is_known",
             ),
         )
 
@@ -230,7 +264,8 @@ class Grant(models.Model):
 
 
 def _find_body_fault(value: Any) -> str:
-    """Return the reason why the value cannot be merged into every model request; empty if it can."""
+    """Return the reason why the value cannot be merged into every model request; empty if it
+    can."""
     if not isinstance(value, dict):
         return 'Write a JSON object, such as {"top_p": 0.9}.'
     if taken := [name for name in NOT_IN_BODY if name in value]:
@@ -239,4 +274,8 @@ def _find_body_fault(value: Any) -> str:
         text = storable_json(value)
     except (ValueError, TypeError, RecursionError) as error:
         return f"This cannot be sent as JSON: {error}."
-    return f"This has {len(text)} characters; at most {LONGEST_BODY} are allowed." if len(text) > LONGEST_BODY else ""
+    return (
+        f"This has {len(text)} characters; at most {LONGEST_BODY} are allowed."
+        if len(text) > LONGEST_BODY
+        else ""
+    )

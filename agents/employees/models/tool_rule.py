@@ -11,10 +11,13 @@ class ToolRule(models.Model):
 
     Attributes:
         level: a higher level than the tool's own; empty uses the tool's own.
-        stopped_at, stopped_by: the time since which no call of the tool starts, and the person who stopped it.
+        stopped_at, stopped_by: the time since which no call of the tool starts, and the person who
+            stopped it.
     """
 
-    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="tool_rules", db_index=False)
+    organization = models.ForeignKey(
+        Organization, on_delete=models.CASCADE, related_name="tool_rules", db_index=False
+    )
     tool = models.CharField(max_length=120)
     level = models.CharField(max_length=11, blank=True)
     stopped_at = models.DateTimeField(null=True, editable=False)
@@ -25,7 +28,8 @@ class ToolRule(models.Model):
         constraints = (
             models.UniqueConstraint(fields=("organization", "tool"), name="one_rule_per_tool"),
             models.CheckConstraint(
-                condition=models.Q(level__in=("", *(each.value for each in Level))), name="rule_level_is_known"
+                condition=models.Q(level__in=("", *(each.value for each in Level))),
+                name="rule_level_is_known",
             ),
         )
 

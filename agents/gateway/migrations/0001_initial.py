@@ -19,11 +19,19 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="AgentKey",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("name", models.CharField(max_length=80)),
                 ("hash", models.CharField(editable=False, max_length=64, unique=True)),
                 ("ending", models.CharField(max_length=4)),
-                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
                 ("expires_at", models.DateTimeField()),
                 ("last_used_at", models.DateTimeField(null=True)),
                 ("revoked_at", models.DateTimeField(null=True)),
@@ -32,7 +40,9 @@ class Migration(migrations.Migration):
                 (
                     "employee",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="agent_keys", to="employees.employee"
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="agent_keys",
+                        to="employees.employee",
                     ),
                 ),
                 (
@@ -52,14 +62,24 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="AgentSession",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("session_id", models.CharField(max_length=64, unique=True)),
-                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
                 ("ended_at", models.DateTimeField(null=True)),
                 (
                     "key",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="sessions", to="gateway.agentkey"
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="sessions",
+                        to="gateway.agentkey",
                     ),
                 ),
             ],
@@ -70,7 +90,12 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="AskedEffect",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("action", models.CharField(max_length=100)),
                 ("key", models.CharField(max_length=200)),
                 (
@@ -87,12 +112,20 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Ask",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("action", models.CharField(max_length=100)),
                 ("audience", models.CharField(blank=True, max_length=200)),
                 ("redeemed_at", models.DateTimeField(null=True)),
                 ("reported_at", models.DateTimeField(null=True)),
-                ("last_asked_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "last_asked_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
                 (
                     "key",
                     models.ForeignKey(
@@ -105,7 +138,9 @@ class Migration(migrations.Migration):
                 (
                     "run",
                     models.OneToOneField(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="ask", to="runs.run"
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="ask",
+                        to="runs.run",
                     ),
                 ),
                 (
@@ -125,19 +160,31 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="RefusedAsk",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("params", models.JSONField()),
-                ("refused_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "refused_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
                 (
                     "ask",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="refused", to="gateway.ask"
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="refused",
+                        to="gateway.ask",
                     ),
                 ),
                 (
                     "key",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to="gateway.agentkey"
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="gateway.agentkey",
                     ),
                 ),
             ],
@@ -148,19 +195,29 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="SigningKey",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("key_id", models.CharField(max_length=16, unique=True)),
                 ("private", agents.platform.encrypted_fields.EncryptedTextField()),
                 ("public", models.CharField(max_length=64)),
                 ("is_current", models.BooleanField(default=True)),
-                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
                 ("retired_at", models.DateTimeField(null=True)),
             ],
             options={
                 "ordering": ("id",),
                 "constraints": [
                     models.UniqueConstraint(
-                        condition=models.Q(("is_current", True)), fields=("is_current",), name="one_key_signs_receipts"
+                        condition=models.Q(("is_current", True)),
+                        fields=("is_current",),
+                        name="one_key_signs_receipts",
                     )
                 ],
             },
@@ -204,7 +261,9 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name="askedeffect",
-            constraint=models.UniqueConstraint(fields=("organization", "action", "key"), name="one_row_per_effect"),
+            constraint=models.UniqueConstraint(
+                fields=("organization", "action", "key"), name="one_row_per_effect"
+            ),
         ),
         migrations.AddIndex(
             model_name="ask",

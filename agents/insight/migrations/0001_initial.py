@@ -16,7 +16,12 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="FiguresHead",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("event_id", models.BigIntegerField(default=0)),
                 ("pass_id", models.BigIntegerField(default=0)),
                 ("event_bound", models.BigIntegerField(default=0)),
@@ -29,13 +34,20 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="DecisionHead",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("until", models.DateTimeField()),
                 ("newest_id", models.BigIntegerField(default=0)),
                 (
                     "organization",
                     models.OneToOneField(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to="accounts.organization"
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="accounts.organization",
                     ),
                 ),
             ],
@@ -43,7 +55,12 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="TotalFigures",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("succeeded", models.PositiveBigIntegerField(default=0)),
                 ("failed", models.PositiveBigIntegerField(default=0)),
                 ("asked", models.PositiveBigIntegerField(default=0)),
@@ -75,13 +92,20 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ("tool", "currency"),
-                "constraints": [models.UniqueConstraint(fields=("tool", "currency"), name="figures_altogether")],
+                "constraints": [
+                    models.UniqueConstraint(fields=("tool", "currency"), name="figures_altogether")
+                ],
             },
         ),
         migrations.CreateModel(
             name="TotalUse",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("passes", models.PositiveBigIntegerField(default=0)),
                 ("input_tokens", models.PositiveBigIntegerField(default=0)),
                 ("output_tokens", models.PositiveBigIntegerField(default=0)),
@@ -94,13 +118,20 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ("currency",),
-                "constraints": [models.UniqueConstraint(fields=("currency",), name="use_altogether")],
+                "constraints": [
+                    models.UniqueConstraint(fields=("currency",), name="use_altogether")
+                ],
             },
         ),
         migrations.CreateModel(
             name="DecisionFigures",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("day", models.DateField()),
                 ("subject", models.CharField(max_length=40)),
                 ("data", models.JSONField(default=dict)),
@@ -117,14 +148,21 @@ class Migration(migrations.Migration):
             options={
                 "ordering": ("organization", "subject", "day"),
                 "constraints": [
-                    models.UniqueConstraint(fields=("organization", "subject", "day"), name="decision_figures_of_a_day")
+                    models.UniqueConstraint(
+                        fields=("organization", "subject", "day"), name="decision_figures_of_a_day"
+                    )
                 ],
             },
         ),
         migrations.CreateModel(
             name="EmployeeFigures",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("succeeded", models.PositiveBigIntegerField(default=0)),
                 ("failed", models.PositiveBigIntegerField(default=0)),
                 ("asked", models.PositiveBigIntegerField(default=0)),
@@ -169,14 +207,21 @@ class Migration(migrations.Migration):
             options={
                 "ordering": ("employee", "day", "tool"),
                 "constraints": [
-                    models.UniqueConstraint(fields=("employee", "day", "tool"), name="employee_figures_of_a_day")
+                    models.UniqueConstraint(
+                        fields=("employee", "day", "tool"), name="employee_figures_of_a_day"
+                    )
                 ],
             },
         ),
         migrations.CreateModel(
             name="EmployeeUse",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("passes", models.PositiveBigIntegerField(default=0)),
                 ("input_tokens", models.PositiveBigIntegerField(default=0)),
                 ("output_tokens", models.PositiveBigIntegerField(default=0)),
@@ -198,13 +243,22 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ("employee", "day"),
-                "constraints": [models.UniqueConstraint(fields=("employee", "day"), name="employee_use_of_a_day")],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("employee", "day"), name="employee_use_of_a_day"
+                    )
+                ],
             },
         ),
         migrations.CreateModel(
             name="ToolFigures",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("succeeded", models.PositiveBigIntegerField(default=0)),
                 ("failed", models.PositiveBigIntegerField(default=0)),
                 ("asked", models.PositiveBigIntegerField(default=0)),
@@ -249,7 +303,9 @@ class Migration(migrations.Migration):
             options={
                 "ordering": ("organization", "day", "tool"),
                 "constraints": [
-                    models.UniqueConstraint(fields=("organization", "day", "tool"), name="tool_figures_of_a_day")
+                    models.UniqueConstraint(
+                        fields=("organization", "day", "tool"), name="tool_figures_of_a_day"
+                    )
                 ],
             },
         ),

@@ -22,13 +22,23 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Channel",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("failing_since", models.DateTimeField(null=True)),
                 ("problem", models.CharField(blank=True, max_length=300)),
                 (
                     "kind",
                     models.CharField(
-                        choices=[("email", "E-mail"), ("push", "Browser"), ("chat", "Chat service")], max_length=10
+                        choices=[
+                            ("email", "E-mail"),
+                            ("push", "Browser"),
+                            ("chat", "Chat service"),
+                        ],
+                        max_length=10,
                     ),
                 ),
                 ("address", agents.platform.encrypted_fields.EncryptedTextField()),
@@ -39,12 +49,17 @@ class Migration(migrations.Migration):
                 ("code", agents.platform.encrypted_fields.EncryptedTextField(blank=True)),
                 ("wrong_codes", models.PositiveSmallIntegerField(default=0)),
                 ("gone_answers", models.PositiveSmallIntegerField(default=0)),
-                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
                 ("confirmed_at", models.DateTimeField(null=True)),
                 (
                     "membership",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="channels", to="accounts.membership"
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="channels",
+                        to="accounts.membership",
                     ),
                 ),
             ],
@@ -55,7 +70,12 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="FollowedRun",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 (
                     "membership",
                     models.ForeignKey(
@@ -67,7 +87,9 @@ class Migration(migrations.Migration):
                 (
                     "run",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="followers", to="runs.run"
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="followers",
+                        to="runs.run",
                     ),
                 ),
             ],
@@ -75,7 +97,12 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Notice",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("key", models.CharField(max_length=80)),
                 (
                     "kind",
@@ -103,7 +130,10 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("detail", models.CharField(blank=True, max_length=200)),
-                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
                 ("spread_at", models.DateTimeField(null=True)),
                 (
                     "approval",
@@ -127,7 +157,10 @@ class Migration(migrations.Migration):
                 (
                     "run",
                     models.ForeignKey(
-                        null=True, on_delete=django.db.models.deletion.CASCADE, related_name="notices", to="runs.run"
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="notices",
+                        to="runs.run",
                     ),
                 ),
                 (
@@ -147,11 +180,19 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Delivery",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("due_at", models.DateTimeField()),
                 ("tries", models.PositiveSmallIntegerField(default=0)),
                 ("problem", models.CharField(blank=True, max_length=300)),
-                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
                 ("ended_at", models.DateTimeField(null=True)),
                 (
                     "status",
@@ -180,7 +221,9 @@ class Migration(migrations.Migration):
                 (
                     "notice",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="deliveries", to="notices.notice"
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="deliveries",
+                        to="notices.notice",
                     ),
                 ),
             ],
@@ -192,7 +235,12 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="NoticeChoices",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("paces", models.JSONField(default=dict)),
                 ("quiet_from", models.TimeField(null=True)),
                 ("quiet_until", models.TimeField(null=True)),
@@ -211,31 +259,47 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="PushKey",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("private_key", agents.platform.encrypted_fields.EncryptedTextField()),
             ],
             options={
-                "constraints": [models.CheckConstraint(condition=models.Q(("pk", 1)), name="there_is_one_push_key")],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("pk", 1)), name="there_is_one_push_key"
+                    )
+                ],
             },
         ),
         migrations.AddConstraint(
             model_name="channel",
-            constraint=models.UniqueConstraint(fields=("membership", "fingerprint"), name="one_channel_per_address"),
+            constraint=models.UniqueConstraint(
+                fields=("membership", "fingerprint"), name="one_channel_per_address"
+            ),
         ),
         migrations.AddConstraint(
             model_name="channel",
             constraint=models.CheckConstraint(
-                condition=models.Q(("kind__in", ["email", "push", "chat"])), name="channel_kind_is_known"
+                condition=models.Q(("kind__in", ["email", "push", "chat"])),
+                name="channel_kind_is_known",
             ),
         ),
         migrations.AddConstraint(
             model_name="followedrun",
-            constraint=models.UniqueConstraint(fields=("membership", "run"), name="a_run_is_followed_once"),
+            constraint=models.UniqueConstraint(
+                fields=("membership", "run"), name="a_run_is_followed_once"
+            ),
         ),
         migrations.AddIndex(
             model_name="notice",
             index=models.Index(
-                condition=models.Q(("spread_at__isnull", True)), fields=["id"], name="notices_to_spread"
+                condition=models.Q(("spread_at__isnull", True)),
+                fields=["id"],
+                name="notices_to_spread",
             ),
         ),
         migrations.AddIndex(
@@ -244,7 +308,9 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name="notice",
-            constraint=models.UniqueConstraint(fields=("organization", "key"), name="one_notice_per_fact"),
+            constraint=models.UniqueConstraint(
+                fields=("organization", "key"), name="one_notice_per_fact"
+            ),
         ),
         migrations.AddConstraint(
             model_name="notice",
@@ -279,16 +345,24 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="delivery",
             index=models.Index(
-                condition=models.Q(("status", "waiting")), fields=["due_at", "id"], name="deliveries_due"
+                condition=models.Q(("status", "waiting")),
+                fields=["due_at", "id"],
+                name="deliveries_due",
             ),
         ),
         migrations.AddIndex(
             model_name="delivery",
-            index=models.Index(condition=models.Q(("status", "failed")), fields=["id"], name="deliveries_failed"),
+            index=models.Index(
+                condition=models.Q(("status", "failed")), fields=["id"], name="deliveries_failed"
+            ),
         ),
         migrations.AddIndex(
             model_name="delivery",
-            index=models.Index(condition=models.Q(("is_on_screen", True)), fields=["id"], name="deliveries_on_screens"),
+            index=models.Index(
+                condition=models.Q(("is_on_screen", True)),
+                fields=["id"],
+                name="deliveries_on_screens",
+            ),
         ),
         migrations.AddIndex(
             model_name="delivery",
@@ -303,7 +377,9 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name="delivery",
             constraint=models.CheckConstraint(
-                condition=models.Q(("status__in", ["waiting", "sent", "shown", "dropped", "failed"])),
+                condition=models.Q(
+                    ("status__in", ["waiting", "sent", "shown", "dropped", "failed"])
+                ),
                 name="delivery_status_is_known",
             ),
         ),
@@ -312,7 +388,9 @@ class Migration(migrations.Migration):
             constraint=models.CheckConstraint(
                 condition=models.Q(
                     models.Q(("ended_at__isnull", True), ("status", "waiting")),
-                    models.Q(models.Q(("status", "waiting"), _negated=True), ("ended_at__isnull", False)),
+                    models.Q(
+                        models.Q(("status", "waiting"), _negated=True), ("ended_at__isnull", False)
+                    ),
                     _connector="OR",
                 ),
                 name="ended_delivery_has_a_time",

@@ -15,33 +15,52 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="WriteProbe",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("filler", models.BinaryField()),
             ],
         ),
         migrations.CreateModel(
             name="Installation",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("folder_mark", models.CharField(max_length=64)),
                 ("canary", agents.platform.encrypted_fields.EncryptedTextField()),
             ],
             options={
                 "constraints": [
-                    models.CheckConstraint(condition=models.Q(("pk", 1)), name="there_is_one_installation")
+                    models.CheckConstraint(
+                        condition=models.Q(("pk", 1)), name="there_is_one_installation"
+                    )
                 ],
             },
         ),
         migrations.CreateModel(
             name="OldestSchema",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("oldest", models.PositiveIntegerField()),
                 ("gadget", models.CharField(max_length=40)),
             ],
             options={
                 "constraints": [
-                    models.CheckConstraint(condition=models.Q(("pk", 1)), name="there_is_one_oldest_schema")
+                    models.CheckConstraint(
+                        condition=models.Q(("pk", 1)), name="there_is_one_oldest_schema"
+                    )
                 ],
             },
         ),

@@ -1,4 +1,5 @@
-"""Querysets that are compiled once for each kind of database, because compiling is most of the ORM's cost.
+"""Querysets that are compiled once for each kind of database, because compiling is most of the
+ORM's cost.
 
 Define a query with a NamedTuple for its rows; the fields name the columns:
 
@@ -6,12 +7,13 @@ Define a query with a NamedTuple for its rows; the fields name the columns:
         lease_epoch: int
         now: datetime
 
-    DUE_RUN = CompiledQuery(DueRun, lambda run_id: Run.objects.filter(pk=run_id).order_by(), now=Now())
+    DUE_RUN = CompiledQuery(DueRun, lambda run_id: Run.objects.filter(pk=run_id).order_by(),
+    now=Now())
 
     for row in DUE_RUN.fetch_all(7): print(row.lease_epoch)
 
-Where a field is not named like its column, pass a keyword: the path of the column, an expression, or `ModelColumns`,
-which makes the field hold an instance of that model.
+Where a field is not named like its column, pass a keyword: the path of the column, an expression,
+or `ModelColumns`, which makes the field hold an instance of that model.
 """
 
 from __future__ import annotations
@@ -46,8 +48,11 @@ class IdRow(NamedTuple):
     pk: int
 
 
-def compile_ids(build: Callable[[], QuerySet[Any]], most: int = MAX_IDS, pk: str = "pk") -> CompiledQuery[IdRow]:
-    """Compile a query for due ids, limited so that a sweep ends soon: the next one handles the rest."""
+def compile_ids(
+    build: Callable[[], QuerySet[Any]], most: int = MAX_IDS, pk: str = "pk"
+) -> CompiledQuery[IdRow]:
+    """Compile a query for due ids, limited so that a sweep ends soon: the next one handles the
+    rest."""
     return CompiledQuery(IdRow, lambda: build()[:most], pk=pk)
 
 
@@ -58,7 +63,8 @@ class ModelColumns:
     Attributes:
         model: the class of the instance.
         prefix: the path from the query's model to this one, such as `employee__`.
-        only: the columns to read besides the id; all if empty. The instance reads every other one on first use.
+        only: the columns to read besides the id; all if empty. The instance reads every other one
+            on first use.
     """
 
     model: type[Model]
@@ -78,12 +84,15 @@ class ModelColumns:
 
     def build_instance(self, values: Iterator[Any]) -> Model:
         """Build an instance from the next values of a row."""
-        return self.model.from_db(DEFAULT_DB_ALIAS, self.names, tuple(islice(values, len(self.names))))
+        return self.model.from_db(
+            DEFAULT_DB_ALIAS, self.names, tuple(islice(values, len(self.names)))
+        )
 
 
 @dataclass(frozen=True)
 class _Statement:
-    """A query for one kind of database; `places` maps its params to the numbers of the values that they take."""
+    """A query for one kind of database; `places` maps its params to the numbers of the values that
+    they take."""
 
     sql: str
     params: tuple[Any, ...]
@@ -104,7 +113,8 @@ class CompiledQuery(Generic[Row]):
         row_type: the class of the rows.
         build: returns the queryset for the values; the columns are added to it.
         placeholders: values to compile the query with; needed where a value is a text.
-        columns: the column's path, an expression or `ModelColumns`, for each field that is not named like its column.
+        columns: the column's path, an expression or `ModelColumns`, for each field that is not
+            named like its column.
     """
 
     def __init__(
@@ -158,12 +168,16 @@ class CompiledQuery(Generic[Row]):
         sql, params = compiler.as_sql()
         placeholders = self._placeholders
         places = tuple(
-            (place, placeholders.index(param)) for place, param in enumerate(params) if param in placeholders
+            (place, placeholders.index(param))
+            for place, param in enumerate(params)
+            if param in placeholders
         )
         if len({number for _, number in places}) != len(placeholders):
             raise ValueError(f"the placeholders {placeholders} do not all reach the query: {sql}")
         converters = compiler.get_converters([column[0] for column in compiler.select])
-        statement = self._statements[database.vendor] = _Statement(sql, tuple(params), places, converters)
+        statement = self._statements[database.vendor] = _Statement(
+            sql, tuple(params), places, converters
+        )
         return statement
 
 

@@ -1,4 +1,5 @@
-"""A condition that compares a column with thousands of texts in one param: one for each costs more to send."""
+"""A condition that compares a column with thousands of texts in one param: one for each costs more
+to send."""
 
 from __future__ import annotations
 
@@ -20,7 +21,10 @@ class IsOneOfTexts(Func):
 
     def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
         """Read the texts with SQLite's functions."""
-        context |= {"arg_joiner": " IN (SELECT value FROM json_each(", "template": "%(expressions)s))"}
+        context |= {
+            "arg_joiner": " IN (SELECT value FROM json_each(",
+            "template": "%(expressions)s))",
+        }
         return self.as_sql(compiler, connection, **context)
 
     def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:

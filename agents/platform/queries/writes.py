@@ -1,4 +1,5 @@
-"""Inserts and updates with cached SQL, because composing it with the ORM costs more than running it.
+"""Inserts and updates with cached SQL, because composing it with the ORM costs more than running
+it.
 
 The engine uses them for every pass; everything else writes through the ORM.
 """
@@ -35,18 +36,23 @@ def insert_rows(rows: Sequence[Model]) -> None:
             names = ", ".join(f'"{field.column}"' for field in fields)
             places = ", ".join([f"({', '.join(['%s'] * len(fields))})"] * len(rows))
             sql = f"INSERT INTO {model._meta.db_table} ({names}) VALUES {places} RETURNING id"  # noqa: S608 (names come from models)
-            cursor.execute(sql, [value for row in values for value in _prepare_values(fields, row, database)])
+            cursor.execute(
+                sql, [value for row in values for value in _prepare_values(fields, row, database)]
+            )
         for row, (pk,) in zip(rows, cursor.fetchall(), strict=True):
             row.pk = pk
             row._state.adding = False
 
 
 def update_rows(model: type[Model], changes: dict[str, Any], where: dict[str, Any]) -> int:
-    """Set columns to plain values where columns equal plain values; return the number of changed rows."""
+    """Set columns to plain values where columns equal plain values; return the number of changed
+    rows."""
     return update_each(model, [(changes, where)])
 
 
-def update_each(model: type[Model], updates: Sequence[tuple[dict[str, Any], dict[str, Any]]]) -> int:
+def update_each(
+    model: type[Model], updates: Sequence[tuple[dict[str, Any], dict[str, Any]]]
+) -> int:
     """Run several updates of the same columns in one round trip; return the number of changed rows.
 
     Args:
@@ -68,8 +74,12 @@ def update_each(model: type[Model], updates: Sequence[tuple[dict[str, Any], dict
         return int(cursor.rowcount)
 
 
-def _prepare_values(fields: Sequence[AnyField], values: Sequence[Any], database: BaseDatabaseWrapper) -> list[Any]:
-    return [field.get_db_prep_save(value, database) for field, value in zip(fields, values, strict=True)]
+def _prepare_values(
+    fields: Sequence[AnyField], values: Sequence[Any], database: BaseDatabaseWrapper
+) -> list[Any]:
+    return [
+        field.get_db_prep_save(value, database) for field, value in zip(fields, values, strict=True)
+    ]
 
 
 @lru_cache(maxsize=16)
@@ -82,21 +92,30 @@ def _list_inserted_fields(model: type[Model]) -> tuple[AnyField, ...]:
 @lru_cache(maxsize=256)
 def _compose_update(model: type[Model], changed: tuple[str, ...], matched: tuple[str, ...]) -> str:
     columns = {field.attname: f'"{field.column}" = %s' for field in model._meta.concrete_fields}
-    changes, where = ", ".join(columns[name] for name in changed), " AND ".join(columns[name] for name in matched)
+    changes, where = (
+        ", ".join(columns[name] for name in changed),
+        " AND ".join(columns[name] for name in matched),
+    )
     return f"UPDATE {model._meta.db_table} SET {changes} WHERE {where}"  # noqa: S608 (names come from models)
 
 
-# PostgreSQL gets all rows as one parameter: with one for each value, parsing the statement costs more than running it.
+# PostgreSQL gets all rows as one parameter: with one for each value, parsing the statement costs
+# more than running it.
 
 
 def _dump_records(fields: Sequence[AnyField], rows: Sequence[Sequence[Any]]) -> str:
     names = [f"c{number}" for number in range(len(fields))]
-    return json.dumps([dict(zip(names, row, strict=True)) for row in rows], default=datetime.isoformat)
+    return json.dumps(
+        [dict(zip(names, row, strict=True)) for row in rows], default=datetime.isoformat
+    )
 
 
 def _compose_recordset(fields: Sequence[AnyField]) -> str:
     """Return SQL that reads the one parameter as columns c0, c1, … with their types."""
-    types = [field.rel_db_type(connection) if field.primary_key else field.db_type(connection) for field in fields]
+    types = [
+        field.rel_db_type(connection) if field.primary_key else field.db_type(connection)
+        for field in fields
+    ]
     return f"jsonb_to_recordset(%s::jsonb) AS ({', '.join(f'c{number} {type_}' for number, type_ in enumerate(types))})"
 
 
@@ -106,6 +125,6 @@ def _compose_insert_from_json(model: type[Model]) -> str:
     names = ", ".join(f'"{field.column}"' for field in fields)
     values = ", ".join(f"c{number}" for number in range(len(fields)))
     source = f"ROWS FROM ({_compose_recordset(fields)}) WITH ORDINALITY"
-    return (
-        f"INSERT INTO {model._meta.db_table} ({names}) SELECT {values} FROM {source} ORDER BY ordinality RETURNING id"  # noqa: S608 (names come from models)
-    )
+    table = model._meta.db_table
+    selected = f"SELECT {values} FROM {source} ORDER BY ordinality"  # noqa: S608 (names of models)
+    return f"INSERT INTO {table} ({names}) {selected} RETURNING id"

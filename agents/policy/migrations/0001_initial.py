@@ -20,10 +20,18 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="PolicyDraft",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("name", models.CharField(max_length=80)),
                 ("changes", models.JSONField()),
-                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
                 ("shadow_from", models.DateTimeField(null=True)),
                 ("shadow_until", models.DateTimeField(null=True)),
                 ("last_call_id", models.BigIntegerField(default=0)),
@@ -34,7 +42,9 @@ class Migration(migrations.Migration):
                 (
                     "created_by",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="+", to=settings.AUTH_USER_MODEL
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
                     ),
                 ),
                 (
@@ -54,10 +64,18 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="PolicySnapshot",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("hash", models.CharField(max_length=64)),
                 ("rules", models.TextField()),
-                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
                 (
                     "organization",
                     models.ForeignKey(
@@ -72,14 +90,21 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="ShadowCard",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("outcome", models.CharField(max_length=10)),
                 ("needs", models.TextField(blank=True)),
                 ("is_stuck", models.BooleanField(default=False)),
                 (
                     "card",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to="approvals.approval"
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="approvals.approval",
                     ),
                 ),
                 (
@@ -99,14 +124,21 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="ShadowVerdict",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("before", models.CharField(max_length=10)),
                 ("after", models.CharField(max_length=10)),
                 ("reason", models.TextField(blank=True)),
                 (
                     "call",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to="runs.toolcall"
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="runs.toolcall",
                     ),
                 ),
                 (
@@ -130,7 +162,9 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="policydraft",
             index=models.Index(
-                condition=models.Q(("shadow_until__isnull", False)), fields=["shadow_until"], name="drafts_in_shadow"
+                condition=models.Q(("shadow_until__isnull", False)),
+                fields=["shadow_until"],
+                name="drafts_in_shadow",
             ),
         ),
         migrations.AddConstraint(
@@ -138,7 +172,10 @@ class Migration(migrations.Migration):
             constraint=models.CheckConstraint(
                 condition=models.Q(
                     models.Q(("shadow_from__isnull", True), ("shadow_until__isnull", True)),
-                    models.Q(("shadow_from__isnull", False), ("shadow_until__gt", models.F("shadow_from"))),
+                    models.Q(
+                        ("shadow_from__isnull", False),
+                        ("shadow_until__gt", models.F("shadow_from")),
+                    ),
                     _connector="OR",
                 ),
                 name="shadow_has_a_beginning_and_an_end",
@@ -146,14 +183,20 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name="policysnapshot",
-            constraint=models.UniqueConstraint(fields=("organization", "hash"), name="one_snapshot_per_hash"),
+            constraint=models.UniqueConstraint(
+                fields=("organization", "hash"), name="one_snapshot_per_hash"
+            ),
         ),
         migrations.AddConstraint(
             model_name="shadowcard",
-            constraint=models.UniqueConstraint(fields=("draft", "card"), name="one_shadow_outcome_per_card"),
+            constraint=models.UniqueConstraint(
+                fields=("draft", "card"), name="one_shadow_outcome_per_card"
+            ),
         ),
         migrations.AddConstraint(
             model_name="shadowverdict",
-            constraint=models.UniqueConstraint(fields=("draft", "call"), name="one_shadow_verdict_per_call"),
+            constraint=models.UniqueConstraint(
+                fields=("draft", "call"), name="one_shadow_verdict_per_call"
+            ),
         ),
     ]

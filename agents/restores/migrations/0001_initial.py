@@ -15,7 +15,12 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="RestoredLimit",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("kind", models.CharField(max_length=20)),
                 ("row_id", models.BigIntegerField()),
                 ("name", models.CharField(max_length=200)),
@@ -35,7 +40,8 @@ class Migration(migrations.Migration):
                 "ordering": ("id",),
                 "constraints": [
                     models.UniqueConstraint(
-                        fields=("organization", "kind", "row_id"), name="one_line_per_restored_limit"
+                        fields=("organization", "kind", "row_id"),
+                        name="one_line_per_restored_limit",
                     )
                 ],
             },

@@ -1,1 +1,2 @@
-"""The engine: drives a run from its task to its answer; the states are in docs/internals/engine.md."""
+"""The engine: drives a run from its task to its answer; the states are in
+docs/internals/engine.md."""

@@ -1,4 +1,5 @@
-"""Approved calls that are due (step 3 of a run): their judgment compares them with what their card showed."""
+"""Approved calls that are due (step 3 of a run): their judgment compares them with what their card
+showed."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ class ApprovedCall(Judgment):
 
     Attributes:
         tool, verdict: those of the last judgment.
-        warnings: those on the card of a call that a standing grant approved; a person decides about them.
+        warnings: those on the card of a call that a standing grant approved; a person decides about
+            them.
         effect: the last computed effect, or the reason why the gate forbids the call.
     """
 
@@ -43,12 +45,19 @@ class ApprovedCall(Judgment):
     def matches_card(self) -> bool:
         """True if tool, definition, level and params are still those on the card."""
         same = self.tool is not None and self.tool.definition_hash == self.call.definition_hash
-        return same and self.verdict.level == self.call.level and self.verdict.params == self.call.params
+        return (
+            same
+            and self.verdict.level == self.call.level
+            and self.verdict.params == self.call.params
+        )
 
     @property
     def keeps_limits(self) -> bool:
         """True if a person has seen on the card each limit on counts that the call exceeds now."""
-        conditions, params = self.context.grants.conditions.get(self.call.tool, ()), self.verdict.params
+        conditions, params = (
+            self.context.grants.conditions.get(self.call.tool, ()),
+            self.verdict.params,
+        )
         seen = list_exceeded(conditions, params, (self.call.judgment or {}).get("facts", {}))
         return all(each in seen for each in list_exceeded(conditions, params, self.verdict.facts))
 
@@ -62,7 +71,8 @@ class ApprovedCall(Judgment):
 
     @override
     def compare(self, tx: Transaction) -> Objection | None:
-        """Compare the call and its effect with the card; an objection with an error means that it cannot run at all."""
+        """Compare the call and its effect with the card; an objection with an error means that it
+        cannot run at all."""
         error = self.verdict.error or self.effect
         if isinstance(error, ToolError):
             return Objection(error.message, error)
@@ -73,7 +83,9 @@ class ApprovedCall(Judgment):
         if hash_params(self.call.params) != hash_params(self.card.params):
             return Objection("The params were changed in the database after this was approved.")
         if has_happened_since(self.card):
-            return Objection("The same call was marked as not done, but it happened. This call would repeat it.")
+            return Objection(
+                "The same call was marked as not done, but it happened. This call would repeat it."
+            )
         return self._compare_effect()
 
     def _compare_effect(self) -> Objection | None:
@@ -82,7 +94,11 @@ class ApprovedCall(Judgment):
         is_as_shown = compute_digest(self.call, preview.as_json()) == self.card.digest
         if is_as_shown or is_covered(self.card, preview):
             return None
-        changed = "This was done meanwhile" if preview.is_done else "The target changed since this was approved"
+        changed = (
+            "This was done meanwhile"
+            if preview.is_done
+            else "The target changed since this was approved"
+        )
         return Objection(f"{changed}.")
 
     def find_grant_objection(self) -> PreapprovalObjection | None:
@@ -97,7 +113,11 @@ class ApprovedCall(Judgment):
         return get_preapprover().find_objection(self._ask(self.tool))
 
     def _find_warnings(self) -> tuple[str, ...]:
-        if self.card.standing_grant_id is None or self.tool is None or self.verdict.error is not None:
+        if (
+            self.card.standing_grant_id is None
+            or self.tool is None
+            or self.verdict.error is not None
+        ):
             return ()
         return get_preapprover().find_warnings(self._ask(self.tool))
 

@@ -1,4 +1,5 @@
-"""The sentence of a card: the tool's own words about an effect, or the tool's name and its params."""
+"""The sentence of a card: the tool's own words about an effect, or the tool's name and its
+params."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -29,12 +30,16 @@ def describe_effect(tool: Tool, params: dict[str, object], preview: Preview) -> 
     if preview.is_done:
         return CallEffect(_describe_done(preview), preview)
     try:
-        sentence = run_isolated(tool, "sentence", lambda: tool.sentence(tool.load_params(params), preview))
+        sentence = run_isolated(
+            tool, "sentence", lambda: tool.sentence(tool.load_params(params), preview)
+        )
     except BrokenPromise:
         raise
     except ToolError:
         sentence = ""
-    return CallEffect(_shorten(sentence) if sentence.strip() else name_call(tool.title, params), preview)
+    return CallEffect(
+        _shorten(sentence) if sentence.strip() else name_call(tool.title, params), preview
+    )
 
 
 def describe_without_effect(tool: Tool, params: dict[str, object], problem: str) -> CallEffect:
@@ -42,7 +47,9 @@ def describe_without_effect(tool: Tool, params: dict[str, object], problem: str)
     return _describe_safely(tool, params, Preview.impossible(problem))
 
 
-def describe_refused(tool: Tool, params: dict[str, object], error: ToolError, shown: Any) -> CallEffect:
+def describe_refused(
+    tool: Tool, params: dict[str, object], error: ToolError, shown: Any
+) -> CallEffect:
     """Describe a call that its tool now refuses: it is already done, or can no longer run.
 
     Args:
@@ -55,14 +62,17 @@ def describe_refused(tool: Tool, params: dict[str, object], error: ToolError, sh
 
 
 def _find_deleted(error: ToolError, shown: Any) -> Preview | None:
-    """Return the effect of a deletion whose only target no longer exists; None for anything else."""
+    """Return the effect of a deletion whose only target no longer exists; None for anything
+    else."""
     targets = shown.get("targets") if isinstance(shown, dict) else None
     if error.code != ErrorCode.NOT_FOUND or not isinstance(targets, list) or len(targets) != 1:
         return None
     (target,) = targets
     if not target.get("before") or target.get("after"):
         return None
-    gone = Target(target.get("id", ""), target.get("label", ""), before={EXISTS: False}, after={EXISTS: False})
+    gone = Target(
+        target.get("id", ""), target.get("label", ""), before={EXISTS: False}, after={EXISTS: False}
+    )
     return Preview(str(shown.get("effect")), (gone,), reversible=False)
 
 

@@ -1,7 +1,9 @@
-"""Cards (step 6 of a run): compute the effect of a call, seal it, ask for a decision, and ask again after a change.
+"""Cards (step 6 of a run): compute the effect of a call, seal it, ask for a decision, and ask again
+after a change.
 
-A card is an `Approval` row. `requested_calls` inserts the rows of new calls, `replace_card` those that replace another,
-`unknown_outcomes` those of unknown outcomes, `suspension` those of questions, and `gateway/asks.py` those of asks.
+A card is an `Approval` row. `requested_calls` inserts the rows of new calls, `replace_card` those
+that replace another, `unknown_outcomes` those of unknown outcomes, `suspension` those of questions,
+and `gateway/asks.py` those of asks.
 """
 
 import queue
@@ -52,7 +54,8 @@ SEND = "send"
 
 
 def compute_effect(tool: Tool, params: dict[str, object], context: ToolContext) -> CallEffect:
-    """Compute the effect in a separate thread, in at most 10 s; a failing preview becomes "cannot be previewed".
+    """Compute the effect in a separate thread, in at most 10 s; a failing preview becomes "cannot
+    be previewed".
 
     Call it outside transactions.
 
@@ -95,24 +98,33 @@ def compute_effect_here(
     """Compute the effect in this thread, inside the caller's transaction if there is one.
 
     Raises:
-        ToolError: the tool says that the call cannot work, for example because its target is missing; or it returned no
+        ToolError: the tool says that the call cannot work, for example because its target is
+            missing; or it returned no
         valid preview or sentence.
         DatabaseError: inside a transaction, which must be rolled back then.
-        BaseException: only of the classes in `let_through`, for example a deadlock, after which the caller retries.
+        BaseException: only of the classes in `let_through`, for example a deadlock, after which the
+            caller retries.
     """
     try:
         try:
             preview = run_isolated(
-                tool, "preview", lambda: tool.preview(tool.load_params(params), context), let_through
+                tool,
+                "preview",
+                lambda: tool.preview(tool.load_params(params), context),
+                let_through,
             )
         except NothingToDo as done:
-            raise NothingToDo(done.message, convert_returned(tool, "preview", done.preview)) from done
+            raise NothingToDo(
+                done.message, convert_returned(tool, "preview", done.preview)
+            ) from done
         except ToolError as error:
             if error.code != ErrorCode.TOOL_EXECUTION_FAILED or isinstance(error, BrokenPromise):
                 raise
             preview = Preview.impossible("The preview failed.")
         preview = preview or _list_requests(tool, params) or Preview.impossible(NO_PREVIEW)
-        return describe_effect(tool, params, hide_secrets_in_preview(preview, collect_secrets(context.credentials)))
+        return describe_effect(
+            tool, params, hide_secrets_in_preview(preview, collect_secrets(context.credentials))
+        )
     except ToolError as error:
         raise hide_secrets_in_error(error, collect_secrets(context.credentials)) from error
 
@@ -120,12 +132,16 @@ def compute_effect_here(
 def compute_effect_again(
     card: Approval, tool: Tool | None, verdict: Verdict, context: ToolContext
 ) -> CallEffect | ToolError:
-    """Compute the card's effect again, outside transactions; return an error if the gate now forbids the call.
+    """Compute the card's effect again, outside transactions; return an error if the gate now
+    forbids the call.
 
-    If the tool itself refuses the call, the effect includes the reason, or says that it already exists.
+    If the tool itself refuses the call, the effect includes the reason, or says that it already
+    exists.
     """
     if tool is None or verdict.error is not None:
-        return verdict.error or ToolError(ErrorCode.TOOL_NOT_FOUND, "The tool is no longer installed.", attempted=False)
+        return verdict.error or ToolError(
+            ErrorCode.TOOL_NOT_FOUND, "The tool is no longer installed.", attempted=False
+        )
     try:
         return compute_effect(tool, verdict.params, context)
     except ToolError as error:
@@ -133,14 +149,18 @@ def compute_effect_again(
 
 
 def describe_refusal(tool: Tool | None, card: Approval, error: ToolError) -> CallEffect:
-    """Describe a call that cannot run as its card shows it, with a new sentence: the old one describes an effect."""
+    """Describe a call that cannot run as its card shows it, with a new sentence: the old one
+    describes an effect."""
     if tool is None:
-        return CallEffect(name_call(card.tool_call.tool, card.params), Preview.refused(error.message))
+        return CallEffect(
+            name_call(card.tool_call.tool, card.params), Preview.refused(error.message)
+        )
     return describe_refused(tool, card.params, error, card.preview)
 
 
 def _list_requests(tool: Tool, params: dict[str, object]) -> Preview | None:
-    """List the requests inside a call of an external tool, each as one target; None if there are none."""
+    """List the requests inside a call of an external tool, each as one target; None if there are
+    none."""
     carried = find_embedded_requests(params) if tool.is_from_outside else ()
     if not carried:
         return None
@@ -149,7 +169,8 @@ def _list_requests(tool: Tool, params: dict[str, object]) -> Preview | None:
             f"It carries {len(carried):,} other requests; at most {MAX_LISTED_REQUESTS:,} can be listed."
         )
     targets = (
-        Target(str(number), request, after={"request": request}) for number, request in enumerate(carried, start=1)
+        Target(str(number), request, after={"request": request})
+        for number, request in enumerate(carried, start=1)
     )
     return Preview(SEND, tuple(targets), reversible=False)
 
@@ -173,7 +194,8 @@ def build_card(call: ToolCall, effect: CallEffect, why: str, days: float) -> App
 
 
 def approve_by_grant(card: Approval, grant: Any, now: datetime) -> None:
-    """Approve a new card in the name of the standing grant's maker, to start at once; the caller saves it."""
+    """Approve a new card in the name of the standing grant's maker, to start at once; the caller
+    saves it."""
     card.status = ApprovalStatus.APPROVED
     card.standing_grant, card.decided_by = grant, grant.made_by
     card.decided_at = card.start_after = now
@@ -181,7 +203,8 @@ def approve_by_grant(card: Approval, grant: Any, now: datetime) -> None:
 
 
 def publish_card(tx: Transaction, call: ToolCall, card: Approval, days: float) -> None:
-    """Publish that the card was created; its line in the panel always shows the card's current state."""
+    """Publish that the card was created; its line in the panel always shows the card's current
+    state."""
     tx.publish(ApprovalRequested.of(card, call, tx.now + timedelta(days=days)))
     tx.inbox_changed = True
 
@@ -189,15 +212,18 @@ def publish_card(tx: Transaction, call: ToolCall, card: Approval, days: float) -
 def replace_card(tx: Transaction, card: Approval, effect: CallEffect, why: str) -> Approval:
     """Replace an open card by a new one, because the effect has changed or a person asked for it.
 
-    The new card seals params, level and definition of the card's call as given, and gives both reasons: the change
-    (`why`), and the reason why the call needs approval. The old card becomes superseded.
+    The new card seals params, level and definition of the card's call as given, and gives both
+    reasons: the change (`why`), and the reason why the call needs approval. The old card becomes
+    superseded.
 
     Raises:
         RuntimeError: the card is not open; the caller must check this first.
     """
     call = card.tool_call
     supersede(tx, card, why)
-    waiting = ToolCall.objects.filter(pk=call.pk, status__in=(CallStatus.AWAITING_APPROVAL, CallStatus.APPROVED))
+    waiting = ToolCall.objects.filter(
+        pk=call.pk, status__in=(CallStatus.AWAITING_APPROVAL, CallStatus.APPROVED)
+    )
     waiting.update(
         status=CallStatus.AWAITING_APPROVAL,
         params=call.params,
@@ -224,7 +250,9 @@ def replace_card(tx: Transaction, card: Approval, effect: CallEffect, why: str) 
 
 
 def _join_reasons(change: str, verdict_reason: str) -> str:
-    return f"{change}\n{verdict_reason[:1].upper()}{verdict_reason[1:]}." if verdict_reason else change
+    return (
+        f"{change}\n{verdict_reason[:1].upper()}{verdict_reason[1:]}." if verdict_reason else change
+    )
 
 
 def replace_after_drift(tx: Transaction, card: Approval, effect: CallEffect, why: str) -> None:
@@ -236,14 +264,18 @@ def replace_after_drift(tx: Transaction, card: Approval, effect: CallEffect, why
         return
     supersede(tx, card, why)
     publish_decision(tx, card, why)
-    error = ToolError(ErrorCode.OPERATION_FAILED, f"The target kept changing: {why}", attempted=False)
+    error = ToolError(
+        ErrorCode.OPERATION_FAILED, f"The target kept changing: {why}", attempted=False
+    )
     if end_unexecuted(tx, call, CallStatus.FAILED, error):
         tx.publish(ToolRejected.of(call, error))
 
 
 def supersede(tx: Transaction, card: Approval, why: str) -> None:
     """Close an open card without a decision."""
-    open_ = Approval.objects.filter(pk=card.pk, status__in=(ApprovalStatus.PENDING, ApprovalStatus.APPROVED))
+    open_ = Approval.objects.filter(
+        pk=card.pk, status__in=(ApprovalStatus.PENDING, ApprovalStatus.APPROVED)
+    )
     if not open_.update(status=ApprovalStatus.SUPERSEDED, reason=why):
         raise RuntimeError(f"card {card.pk} is not open")
     card.status = ApprovalStatus.SUPERSEDED
@@ -251,15 +283,20 @@ def supersede(tx: Transaction, card: Approval, why: str) -> None:
 
 
 def withdraw(tx: Transaction, card: Approval, why: str) -> bool:
-    """Cancel an open card because its call can no longer run; return False if the card is not open."""
-    if not Approval.objects.filter(pk=card.pk, status=card.status).update(status=ApprovalStatus.CANCELLED, reason=why):
+    """Cancel an open card because its call can no longer run; return False if the card is not
+    open."""
+    if not Approval.objects.filter(pk=card.pk, status=card.status).update(
+        status=ApprovalStatus.CANCELLED, reason=why
+    ):
         return False
     card.status = ApprovalStatus.CANCELLED
     publish_decision(tx, card, why)
     return True
 
 
-def publish_decision(tx: Transaction, card: Approval, reason: str, next_approval_id: str | None = None) -> None:
+def publish_decision(
+    tx: Transaction, card: Approval, reason: str, next_approval_id: str | None = None
+) -> None:
     """Publish the end of the card, given by its `status`."""
     tx.publish(ApprovalDecided.of(card, reason, next_approval_id))
     tx.inbox_changed = True
@@ -314,22 +351,31 @@ def compute_digest(call: ToolCall, preview: dict[str, Any]) -> str:
 def compute_shape(call: ToolCall) -> str:
     """Hash the common parts of similar calls: tool, definition, level and the names of the params.
 
-    The names in nested objects count too: a changed phone number has another shape than a changed status.
+    The names in nested objects count too: a changed phone number has another shape than a changed
+    status.
     """
-    return fingerprint([f"{call.tool}@{call.version}", call.definition_hash, call.level, _list_names(call.params)])
+    return fingerprint(
+        [f"{call.tool}@{call.version}", call.definition_hash, call.level, _list_names(call.params)]
+    )
 
 
 def _list_names(value: Any) -> Any:
-    return {name: _list_names(child) for name, child in value.items()} if isinstance(value, dict) else None
+    return (
+        {name: _list_names(child) for name, child in value.items()}
+        if isinstance(value, dict)
+        else None
+    )
 
 
 def hash_params(params: dict[str, Any]) -> str:
-    """Hash canonical params with SHA-256, equally before they are stored and after they are read back."""
+    """Hash canonical params with SHA-256, equally before they are stored and after they are read
+    back."""
     return fingerprint(_normalize_stored(params))
 
 
 def _normalize_stored(value: Any) -> Any:
-    """Return the value as every database returns it: PostgreSQL writes 1e22 as an integer, and has no -0.0."""
+    """Return the value as every database returns it: PostgreSQL writes 1e22 as an integer, and has
+    no -0.0."""
     if isinstance(value, float):
         return int(Decimal(repr(value))) if "e+" in repr(value) else value + 0.0
     if isinstance(value, dict):

@@ -1,12 +1,15 @@
-"""Compaction: choose the parts of a long history to shorten, so that a request fits the model's context window.
+"""Compaction: choose the parts of a long history to shorten, so that a request fits the model's
+context window.
 
-The choice is repeated for every request, from rows alone: all requests of the run are rebuilt, each with the tokens
-that the model reported for it, and with a flag if the provider first refused it as too long. So the same parts stay
-short from pass to pass, whoever drives the run, and a provider's prompt cache finds a known beginning.
-Shortening happens in steps: beyond 70% of the window, down to 50%.
+The choice is repeated for every request, from rows alone: all requests of the run are rebuilt, each
+with the tokens that the model reported for it, and with a flag if the provider first refused it as
+too long. So the same parts stay short from pass to pass, whoever drives the run, and a provider's
+prompt cache finds a known beginning. Shortening happens in steps: beyond 70% of the window, down to
+50%.
 
-In this order: results of earlier passes become their summaries, the largest first; texts of earlier passes are cut, the
-oldest first; and where the newest results alone are too large, the largest of them are cut to the room that is left.
+In this order: results of earlier passes become their summaries, the largest first; texts of earlier
+passes are cut, the oldest first; and where the newest results alone are too large, the largest of
+them are cut to the room that is left.
 """
 
 from __future__ import annotations
@@ -22,7 +25,8 @@ from agents.providers.base import ContextWindow
 from tools.contract import Tool, canonical_json
 
 FULL = 0.70
-"""The share of the window beyond which parts are shortened; the rest is for the response and for estimation errors."""
+"""The share of the window beyond which parts are shortened; the rest is for the response and for
+estimation errors."""
 GOAL = 0.50
 """The share of the window to which they are shortened."""
 READ_RESULTS = "results.read"
@@ -37,7 +41,8 @@ MESSAGE_OVERHEAD = 40
 
 _USUAL_RATE = 0.3
 _MIN_RATE, _MAX_RATE = 1 / 6, 1.5
-"""Tokens per character. A server that reports less or more counts other things, such as only what missed its cache."""
+"""Tokens per character. A server that reports less or more counts other things, such as only what
+missed its cache."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,8 @@ class PassSizes:
         text: the part of that message that is not calls.
         results: the tool messages.
         input_tokens: the tokens that the provider reported for the request; 0 if it reported none.
-        refused: the provider refused the request as too long for this window before it took a shorter one.
+        refused: the provider refused the request as too long for this window before it took a
+            shorter one.
     """
 
     new_texts: int
@@ -114,7 +120,9 @@ class Cuts:
         return not (self.results or self.texts)
 
 
-def measure_room(employee: Employee, tools: Sequence[Tool], refused: ContextWindow | None) -> RequestRoom:
+def measure_room(
+    employee: Employee, tools: Sequence[Tool], refused: ContextWindow | None
+) -> RequestRoom:
     """Return the room for the employee's next request."""
     return RequestRoom(
         tokens=find_context_tokens(employee, employee.provider),
@@ -130,7 +138,8 @@ def _measure_definition(tool: Tool) -> int:
 
 
 def measure_message(message: dict[str, Any]) -> tuple[int, int]:
-    """Return the characters of a model's message, and of its text alone; only strings and calls count."""
+    """Return the characters of a model's message, and of its text alone; only strings and calls
+    count."""
     content = message.get("content")
     text = len(content) if isinstance(content, str) else 0
     size = MESSAGE_OVERHEAD
@@ -158,10 +167,15 @@ def choose_cuts(passes: Sequence[PassSizes], fixed: int, unread: int, room: Requ
     rebuilding.fit(len(passes), room.refused)
     cut = sum(results.get(place) != length for place, length in rebuilding.cuts.items())
     added = Shortening(
-        cut, len(rebuilding.texts - texts), round(size * rebuilding.rate), round(rebuilding.size * rebuilding.rate)
+        cut,
+        len(rebuilding.texts - texts),
+        round(size * rebuilding.rate),
+        round(rebuilding.size * rebuilding.rate),
     )
     is_new = bool(added.results or added.texts)
-    return Cuts(rebuilding.cuts, frozenset(rebuilding.texts), added if is_new else None, room.refused)
+    return Cuts(
+        rebuilding.cuts, frozenset(rebuilding.texts), added if is_new else None, room.refused
+    )
 
 
 class _Rebuilding:
@@ -189,7 +203,8 @@ class _Rebuilding:
                     self.large[number, index] = size
 
     def fit(self, count: int, refused: ContextWindow | None) -> None:
-        """Cut the request after `count` passes to fit the window; to half of its size or window if it was refused."""
+        """Cut the request after `count` passes to fit the window; to half of its size or window if
+        it was refused."""
         limit, goal = (share * self.context / self.rate for share in (FULL, GOAL))
         if self.size > limit:
             self.shrink(count, limit, goal)

@@ -22,7 +22,16 @@ from agents.runs.models import Run, ToolCall
 from agents.runs.provenance import RunValues
 from agents.runs.queries.engine import GRANTS, RUN_WITH_PEOPLE, GrantRow
 from agents.runs.snapshots import keep_snapshot
-from tools.contract import Level, Person, Tool, ToolContext, ToolError, ToolResult, canonical_json, storable_json
+from tools.contract import (
+    Level,
+    Person,
+    Tool,
+    ToolContext,
+    ToolError,
+    ToolResult,
+    canonical_json,
+    storable_json,
+)
 from tools.contract.excerpts import parse_handle
 from tools.toolbox import Toolbox
 from tools.toolbox.conditions import Condition, has_counting_rule
@@ -66,10 +75,15 @@ class RunContext:
         if tool is None and (refused := self._refuse_wire_name(tool_name)) is not None:
             return refused
         earlier = EmployeeCalls(self.run, occasion)
-        return tool, judge_call(tool, arguments, self.grants, self.policy, tool_name, self.values, earlier)
+        return tool, judge_call(
+            tool, arguments, self.grants, self.policy, tool_name, self.values, earlier
+        )
 
-    def judge_start(self, name: str, call: ToolCall, now: datetime | None = None) -> tuple[Tool | None, Verdict]:
-        """Return the tool of that name, and the verdict about the start of a stored call, which is not counted."""
+    def judge_start(
+        self, name: str, call: ToolCall, now: datetime | None = None
+    ) -> tuple[Tool | None, Verdict]:
+        """Return the tool of that name, and the verdict about the start of a stored call, which is
+        not counted."""
         return self.judge(name, call.params, Occasion(now, call.pk, is_start=True))
 
     def has_counted_limit(self, tool_name: str) -> bool:
@@ -79,7 +93,8 @@ class RunContext:
     def _refuse_wire_name(self, wire: str) -> tuple[Tool, Verdict] | None:
         """Return a tool that was not offered, called by the wire form of its name, and its refusal.
 
-        The wire forms of offered tools were replaced by internal names before, so a granted tool is never found here.
+        The wire forms of offered tools were replaced by internal names before, so a granted tool is
+        never found here.
         """
         for tool in self.toolbox.tools():
             is_meant = tool.name != wire and get_plain_wire_name(tool.name) == wire
@@ -88,11 +103,13 @@ class RunContext:
         return None
 
     def find_tool(self, call: ToolCall) -> Tool | None:
-        """Return the tool in the version with which this context judged the call; None if it did not."""
+        """Return the tool in the version with which this context judged the call; None if it did
+        not."""
         return self.toolbox.get_tool(f"{call.tool}@{call.version}")
 
     def with_current_rules(self) -> "RunContext":
-        """Return this context with the current permissions; under the run's lock, these decide what may start.
+        """Return this context with the current permissions; under the run's lock, these decide what
+        may start.
 
         They may have changed while the model responded, a preview was computed or a tool ran.
         """
@@ -109,17 +126,21 @@ class RunContext:
 
     def keep_snapshot(self) -> str:
         """Keep the rules as a policy snapshot, once, and return its hash."""
-        return keep_snapshot(self.run.organization_id, self.grants, self.toolbox, self.standing_grants.loaded_ids)
+        return keep_snapshot(
+            self.run.organization_id, self.grants, self.toolbox, self.standing_grants.loaded_ids
+        )
 
     def record_verdict(self, call: ToolCall, verdict: Verdict) -> None:
-        """Write a verdict of this context on a call that was recorded before; the caller saves it."""
+        """Write a verdict of this context on a call that was recorded before; the caller saves
+        it."""
         call.level, call.why = str(verdict.level), verdict.reason
         call.judgment = {**verdict.as_json(), "snapshot": self.keep_snapshot()}
         if verdict.provenance is not None:
             call.provenance = verdict.provenance.as_json()
 
     def build_system_context(self, ask_model: Callable[[str], str]) -> ToolContext:
-        """Build the context for a system tool, which has no recorded call and gets no credentials."""
+        """Build the context for a system tool, which has no recorded call and gets no
+        credentials."""
         run = self.run
         return ToolContext(
             organization_id=run.organization_id,
@@ -134,7 +155,8 @@ class RunContext:
         )
 
     def save_session(self, run: Run, call: ToolCall) -> None:
-        """Merge the call's changes of its session data into the locked run; between two calls, the last one wins."""
+        """Merge the call's changes of its session data into the locked run; between two calls, the
+        last one wins."""
         original = self.run.session
         edited = self._sessions.pop(call.idempotency_key, {})
         try:
@@ -145,11 +167,19 @@ class RunContext:
             return
         if edited == original:
             return
-        changed = {key: value for key, value in edited.items() if key not in original or original[key] != value}
-        kept = {key: value for key, value in run.session.items() if key in edited or key not in original}
+        changed = {
+            key: value
+            for key, value in edited.items()
+            if key not in original or original[key] != value
+        }
+        kept = {
+            key: value for key, value in run.session.items() if key in edited or key not in original
+        }
         session = kept | changed
         if (size := len(canonical_json(session))) > LARGEST_SESSION:
-            logger.error("call %s: its session data has %d characters and was discarded", call.pk, size)
+            logger.error(
+                "call %s: its session data has %d characters and was discarded", call.pk, size
+            )
             return
         run.session = session
 
@@ -204,7 +234,9 @@ def _load_earlier_result(run_id: int, handle: str) -> ToolResult | None:
     call_id = parse_handle(handle)
     if call_id is None:
         return None
-    stored = ToolCall.objects.filter(run_id=run_id, pk=call_id).values_list("result", flat=True).first()
+    stored = (
+        ToolCall.objects.filter(run_id=run_id, pk=call_id).values_list("result", flat=True).first()
+    )
     return ToolResult.from_json(stored) if stored else None
 
 
@@ -232,7 +264,8 @@ def build_context(run: Run) -> RunContext:
 
 
 def load_grants(employee_id: int, mode: str) -> Grants:
-    """Load the employee's current grants in one query; without a grant, capabilities do not matter."""
+    """Load the employee's current grants in one query; without a grant, capabilities do not
+    matter."""
     rows = tuple(GRANTS.fetch_all(employee_id))
     if rows:
         record_versions(rows[0].organization_id, rows[0].tools_version)
@@ -241,35 +274,49 @@ def load_grants(employee_id: int, mode: str) -> Grants:
 
 @lru_cache(maxsize=128)
 def _make_grants(rows: tuple[GrantRow, ...], mode: str) -> Grants:
-    """Make the grants of these rows, cached because two passes of an employee mostly have the same."""
-    conditions = {row.tool: tuple(map(Condition.from_json, json.loads(row.conditions))) for row in rows}
+    """Make the grants of these rows, cached because two passes of an employee mostly have the
+    same."""
+    conditions = {
+        row.tool: tuple(map(Condition.from_json, json.loads(row.conditions))) for row in rows
+    }
     return Grants(
         tools=frozenset(row.tool for row in rows),
         mode=mode,
         capabilities=frozenset(json.loads(rows[0].capabilities) if rows else ()),
         features=frozenset(json.loads(rows[0].features) if rows else ()),
-        raised={row.tool: _get_highest(row.level, row.level_for_all) for row in rows if row.level or row.level_for_all},
+        raised={
+            row.tool: _get_highest(row.level, row.level_for_all)
+            for row in rows
+            if row.level or row.level_for_all
+        },
         conditions={tool: stored for tool, stored in conditions.items() if stored},
         stopped={row.tool: row.stopped_by for row in rows if row.stopped_by is not None},
-        delegates=frozenset(pk for row in rows if row.tool == DELEGATE for pk in json.loads(row.delegates)),
+        delegates=frozenset(
+            pk for row in rows if row.tool == DELEGATE for pk in json.loads(row.delegates)
+        ),
         pinned={row.tool: row.version for row in rows if row.version},
     )
 
 
 def has_same_verdict(one: Verdict, other: Verdict) -> bool:
     """Return True if both verdicts are the same; the reason of a refusal is its error's message."""
-    first, second = ((each.permission, each.level, each.reason, each.params) for each in (one, other))
+    first, second = (
+        (each.permission, each.level, each.reason, each.params) for each in (one, other)
+    )
     return first == second
 
 
 def list_colleagues(employee: Employee, ids: Iterable[int]) -> list[Employee]:
     """List the colleagues of this employee among these, by name, including inactive ones."""
-    colleagues = Employee.objects.filter(organization_id=employee.organization_id, pk__in=ids).exclude(pk=employee.pk)
+    colleagues = Employee.objects.filter(
+        organization_id=employee.organization_id, pk__in=ids
+    ).exclude(pk=employee.pk)
     return list(colleagues.order_by("name"))
 
 
 def load_organization_rules(organization_id: int) -> Grants:
-    """Load the organization's rules for all employees, which raise levels and stop tools, in one query."""
+    """Load the organization's rules for all employees, which raise levels and stop tools, in one
+    query."""
     rules = list(ToolRule.objects.filter(organization_id=organization_id))
     return Grants(
         raised={rule.tool: Level(rule.level) for rule in rules if rule.level},

@@ -1,7 +1,7 @@
 """Facts on a card changed by another call of the same decision, as announced on that call's card.
 
-Several cards may each say that the call creates a list. The first call creates it, so the others no longer do. The
-person has approved exactly this, so it is no reason to ask again.
+Several cards may each say that the call creates a list. The first call creates it, so the others no
+longer do. The person has approved exactly this, so it is no reason to ask again.
 """
 
 from dataclasses import replace
@@ -18,17 +18,20 @@ MAX_COMPARED = 200
 
 
 def is_covered(card: Approval, effect: Preview) -> bool:
-    """Return True if this effect differs from the card's only in facts that calls of the same decision have changed.
+    """Return True if this effect differs from the card's only in facts that calls of the same
+    decision have changed.
 
-    A fact is a yes or no about something that another value of the target names, such as a list, and never one of the
-    target's own values, which have a value before. The decision is the bulk of the card, or its person's approvals in
-    the same run before that call started.
+    A fact is a yes or no about something that another value of the target names, such as a list,
+    and never one of the target's own values, which have a value before. The decision is the bulk of
+    the card, or its person's approvals in the same run before that call started.
     """
     shown = card.preview.get("targets") if isinstance(card.preview, dict) else None
     if effect.problem or not isinstance(shown, list) or len(shown) != effect.total:
         return False
     pairs = list(zip(shown, effect.targets, strict=True))
-    as_shown = replace(effect, targets=tuple(_restore_facts(stored, target) for stored, target in pairs))
+    as_shown = replace(
+        effect, targets=tuple(_restore_facts(stored, target) for stored, target in pairs)
+    )
     if compute_digest(card.tool_call, as_shown.as_json()) != card.digest:
         return False
     open_ = [stored["after"] for stored, target in pairs if stored["after"] != target.after]
@@ -42,15 +45,23 @@ def _restore_facts(stored: dict[str, Any], target: Target) -> Target:
     facts = {
         name: shown[name]
         for name, value in target.after.items()
-        if isinstance(value, bool) and isinstance(shown.get(name), bool) and name not in target.before
+        if isinstance(value, bool)
+        and isinstance(shown.get(name), bool)
+        and name not in target.before
     }
-    names_another = any(not isinstance(value, bool) for name, value in shown.items() if name not in target.before)
+    names_another = any(
+        not isinstance(value, bool) for name, value in shown.items() if name not in target.before
+    )
     return replace(target, after=target.after | facts) if names_another else target
 
 
 def _load_announced(card: Approval) -> list[dict[str, Any]]:
     """Load the announced facts of the same decision's cards whose calls have succeeded since."""
-    together = Q(run_id=card.run_id) if card.bulk_id is None else Q(run_id=card.run_id) | Q(bulk_id=card.bulk_id)
+    together = (
+        Q(run_id=card.run_id)
+        if card.bulk_id is None
+        else Q(run_id=card.run_id) | Q(bulk_id=card.bulk_id)
+    )
     started = Approval.objects.filter(
         together,
         organization_id=card.organization_id,

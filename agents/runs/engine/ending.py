@@ -1,4 +1,5 @@
-"""Step 8 of a run, continued: park a run that waits, or end it and cancel its open calls and cards."""
+"""Step 8 of a run, continued: park a run that waits, or end it and cancel its open calls and
+cards."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +14,13 @@ from agents.runs.engine.cards import withdraw
 from agents.runs.engine.recovery import settle_lost_call
 from agents.runs.engine.results import end_unexecuted
 from agents.runs.engine.transaction import MACHINE, Transaction, run_transaction
-from agents.runs.events import CancelRequested, RunFinished, RunNeedsAttention, RunWaiting, ToolRejected
+from agents.runs.events import (
+    CancelRequested,
+    RunFinished,
+    RunNeedsAttention,
+    RunWaiting,
+    ToolRejected,
+)
 from agents.runs.models import (
     NOT_STARTED,
     TERMINAL_CALLS,
@@ -43,7 +50,8 @@ _SUCCESSES = (ExitReason.FINAL_ANSWER, ExitReason.ALL_TOOLS_DUPLICATE, ExitReaso
 
 @dataclass(frozen=True)
 class Ending:
-    """The end of a run. If the model gave no answer, one is written from the summaries of its calls."""
+    """The end of a run. If the model gave no answer, one is written from the summaries of its
+    calls."""
 
     reason: ExitReason
     answer: str = ""
@@ -58,7 +66,9 @@ class Ending:
         return RunStatus.SUCCEEDED if self.reason in _SUCCESSES else RunStatus.FAILED
 
     @classmethod
-    def answered(cls, answer: str, cut_off: str, reason: ExitReason = ExitReason.FINAL_ANSWER) -> "Ending":
+    def answered(
+        cls, answer: str, cut_off: str, reason: ExitReason = ExitReason.FINAL_ANSWER
+    ) -> "Ending":
         """Return the ending with the model's answer, which may be cut off."""
         if cut_off:
             return cls(_CUT_OFF_REASONS[cut_off], answer, CUT_OFF_WORDS[cut_off])
@@ -92,9 +102,11 @@ def _list_busy_colleagues(run: Run) -> QuerySet[Run, str]:
 
 
 def end_run(tx: Transaction, ending: Ending) -> None:
-    """End the run: cancel its open cards and unstarted calls, and settle those executed by a lost worker.
+    """End the run: cancel its open cards and unstarted calls, and settle those executed by a lost
+    worker.
 
-    A run that fails while an outcome is unknown needs attention first, and ends once that is resolved.
+    A run that fails while an outcome is unknown needs attention first, and ends once that is
+    resolved.
     """
     run, status, reason = tx.run, ending.status, ending.reason
     _cancel_open_calls(tx, ending)
@@ -125,9 +137,13 @@ def _has_unknown(run: Run) -> bool:
 
 
 def _cancel_open_calls(tx: Transaction, ending: Ending) -> None:
-    """Cancel open cards and unstarted calls, and settle executing ones. With no open call, this costs one query."""
+    """Cancel open cards and unstarted calls, and settle executing ones. With no open call, this
+    costs one query."""
     run = tx.run
-    if not any(call.status not in TERMINAL_CALLS for call in OPEN_OR_LAST_CALLS.fetch_all(run.pk, run.pass_number)):
+    if not any(
+        call.status not in TERMINAL_CALLS
+        for call in OPEN_OR_LAST_CALLS.fetch_all(run.pk, run.pass_number)
+    ):
         return
     why = f"The run ended: {ending.reason.label}."
     if ending.reason == ExitReason.CANCELLED:
@@ -139,7 +155,8 @@ def _cancel_open_calls(tx: Transaction, ending: Ending) -> None:
 
 
 def cancel_waiting_call(tx: Transaction, call: ToolCall, why: str) -> bool:
-    """Cancel one call with all its steps, unless one executes or it has ended; return True if this cancelled it."""
+    """Cancel one call with all its steps, unless one executes or it has ended; return True if this
+    cancelled it."""
     calls = ToolCall.objects.filter(pk__in=_list_steps(call), run_id=tx.run.pk)
     was_open = calls.filter(pk=call.pk).exclude(status__in=TERMINAL_CALLS).exists()
     if not was_open or calls.filter(status=CallStatus.EXECUTING).exists():
@@ -168,7 +185,9 @@ def _cancel_unstarted_calls(tx: Transaction, calls: QuerySet[ToolCall], why: str
     )
     for card in cards.select_related("decided_by").order_by("pk"):
         withdraw(tx, card, why)
-    error = ToolError(ErrorCode.OPERATION_NOT_ALLOWED, f"This call was not started. {why}", attempted=False)
+    error = ToolError(
+        ErrorCode.OPERATION_NOT_ALLOWED, f"This call was not started. {why}", attempted=False
+    )
     for call in calls.filter(status__in=NOT_STARTED).order_by("pk"):
         end_unexecuted(tx, call, CallStatus.CANCELLED, error)
         if call.status == CallStatus.READY:
@@ -176,8 +195,11 @@ def _cancel_unstarted_calls(tx: Transaction, calls: QuerySet[ToolCall], why: str
 
 
 def _cancel_suspended_calls(tx: Transaction, calls: QuerySet[ToolCall], why: str) -> None:
-    """Cancel the calls that wait for an answer, and the runs of colleagues, each in its own transaction."""
-    error = ToolError(ErrorCode.OPERATION_NOT_ALLOWED, f"Nobody is waiting for the answer. {why}", attempted=False)
+    """Cancel the calls that wait for an answer, and the runs of colleagues, each in its own
+    transaction."""
+    error = ToolError(
+        ErrorCode.OPERATION_NOT_ALLOWED, f"Nobody is waiting for the answer. {why}", attempted=False
+    )
     waiting = calls.filter(status=CallStatus.SUSPENDED).order_by("pk")
     for call in waiting.select_related("child_run"):
         end_unexecuted(tx, call, CallStatus.CANCELLED, error)
@@ -205,17 +227,27 @@ def cancel_unneeded(run_id: int, problem: str = "", *, wait: bool = True) -> boo
         if run.status != RunStatus.RUNNING:
             end_run(tx, Ending(ExitReason.CANCELLED, problem=problem))
         elif problem:  # the run's driver, which ends it, does not know the reason
-            _cancel_unstarted_calls(tx, ToolCall.objects.filter(run_id=run_id), f"The run was cancelled. {problem}")
+            _cancel_unstarted_calls(
+                tx, ToolCall.objects.filter(run_id=run_id), f"The run was cancelled. {problem}"
+            )
     return True
 
 
 def write_answer_from_summaries(run: Run, reason: ExitReason) -> str:
     """Write the answer of a run whose model gave none; and say so."""
-    done = ToolCall.objects.filter(run_id=run.pk, status=CallStatus.SUCCEEDED).order_by("pass_number", "index")
-    lines = [f"- {result['summary']}" for result in done.values_list("result", flat=True)[:200] if result]
+    done = ToolCall.objects.filter(run_id=run.pk, status=CallStatus.SUCCEEDED).order_by(
+        "pass_number", "index"
+    )
+    lines = [
+        f"- {result['summary']}" for result in done.values_list("result", flat=True)[:200] if result
+    ]
     is_cancelled = reason == ExitReason.CANCELLED
     why = "" if reason == ExitReason.FINAL_ANSWER else f": {reason.label.lower()}"
-    head = f"Cancelled before {run.employee.name} answered." if is_cancelled else f"The employee gave no answer{why}."
+    head = (
+        f"Cancelled before {run.employee.name} answered."
+        if is_cancelled
+        else f"The employee gave no answer{why}."
+    )
     if run.problem:
         head += f" {run.problem}" if run.problem.endswith((".", "!", "?")) else f" {run.problem}."
     if not lines:

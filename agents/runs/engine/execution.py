@@ -1,8 +1,9 @@
 """Step 7 of a run: run calls.
 
-Every call is prepared by `prepare_call`: the reads of a pass, approved writes, inner calls, the steps of recipes and
-calls by hand. They differ only in their `CallTerms`. `RunningCalls` runs each in its own thread, no longer than
-its timeout; only a transactional write stays in the thread of its transaction (see `writes`).
+Every call is prepared by `prepare_call`: the reads of a pass, approved writes, inner calls, the
+steps of recipes and calls by hand. They differ only in their `CallTerms`. `RunningCalls` runs each
+in its own thread, no longer than its timeout; only a transactional write stays in the thread of its
+transaction (see `writes`).
 """
 
 import time
@@ -58,8 +59,8 @@ class CallTerms:
 
     Attributes:
         depth: the number of calls above this one.
-        key: the idempotency key for the tool; the call's own if empty. An inner call gets the same key when its caller
-            runs again, so that a draft is created once.
+        key: the idempotency key for the tool; the call's own if empty. An inner call gets the same
+            key when its caller runs again, so that a draft is created once.
         may_suspend: the call may wait for a person or a colleague.
         approved: the effect that a person approved.
         may_begin: checked right before the effect.
@@ -77,7 +78,9 @@ class CallTerms:
 _DEFAULT_TERMS = CallTerms()
 
 
-def prepare_call(context: RunContext, call: ToolCall, terms: CallTerms = _DEFAULT_TERMS) -> PreparedCall:
+def prepare_call(
+    context: RunContext, call: ToolCall, terms: CallTerms = _DEFAULT_TERMS
+) -> PreparedCall:
     """Prepare a call for the executor, with the tool in the version that was judged."""
     tool = context.find_tool(call)
     if tool is None:
@@ -100,7 +103,9 @@ def prepare_call(context: RunContext, call: ToolCall, terms: CallTerms = _DEFAUL
         guards=get_installed_toolbox().guards,
         may_suspend=terms.may_suspend,
         fence=fence,
-        keep_files=partial(FILE_STORE.get().keep_result_files, context.run.organization_id, context.run.pk),
+        keep_files=partial(
+            FILE_STORE.get().keep_result_files, context.run.organization_id, context.run.pk
+        ),
     )
 
 
@@ -133,7 +138,9 @@ class RunningCalls:
         """Return reports as soon as there are some; none after this time without any."""
         release_connection()
         reports = self._batch.wait(time.monotonic() + seconds)
-        while reports and self.count and (more := self._batch.wait(time.monotonic() + _GATHERING_S)):
+        while (
+            reports and self.count and (more := self._batch.wait(time.monotonic() + _GATHERING_S))
+        ):
             reports += more
         return reports
 
@@ -150,7 +157,9 @@ def run_call(context: RunContext, call: ToolCall, terms: CallTerms) -> FinishedC
                 tx.publish(ToolProgress.of(call, report.fraction, report.text))
 
 
-def run_ready(lease: Lease, context: RunContext | None = None, started: list[ToolCall] | None = None) -> NextStep:
+def run_ready(
+    lease: Lease, context: RunContext | None = None, started: list[ToolCall] | None = None
+) -> NextStep:
     """Run every call that needs no approval, as many at a time as there are slots.
 
     Args:
@@ -185,13 +194,19 @@ def _takes_more(context: RunContext) -> bool:
     return context.run.origin == Origin.MCP
 
 
-def _wait_for_reports(lease: Lease, context: RunContext, running: RunningCalls) -> list[FinishedCall | Progress]:
-    """Wait for the next reports or added calls; a driver that must stop first checks that it still holds the lease."""
+def _wait_for_reports(
+    lease: Lease, context: RunContext, running: RunningCalls
+) -> list[FinishedCall | Progress]:
+    """Wait for the next reports or added calls; a driver that must stop first checks that it still
+    holds the lease."""
     takes_more = _takes_more(context)
     while running.count:
         if reports := running.wait(_ADDED_S if takes_more else POLL_S):
             return reports
-        if takes_more and ToolCall.objects.filter(run_id=lease.run_id, status=CallStatus.READY).exists():
+        if (
+            takes_more
+            and ToolCall.objects.filter(run_id=lease.run_id, status=CallStatus.READY).exists()
+        ):
             return []
         if lease.stopped.is_set():
             with lease.transaction() as tx:  # raises LeaseLost if another worker has taken the run
@@ -201,7 +216,10 @@ def _wait_for_reports(lease: Lease, context: RunContext, running: RunningCalls) 
 
 
 def _record_reports(
-    tx: Transaction, context: RunContext, running: RunningCalls, reports: list[FinishedCall | Progress]
+    tx: Transaction,
+    context: RunContext,
+    running: RunningCalls,
+    reports: list[FinishedCall | Progress],
 ) -> None:
     results = []
     for report in reports:
@@ -213,12 +231,15 @@ def _record_reports(
         if report.suspend is not None:
             suspend(tx, call, report.suspend, report.duration_ms)
         else:
-            results.append((call, CallExecution(tx.run.lease_epoch, report.result, report.duration_ms)))
+            results.append(
+                (call, CallExecution(tx.run.lease_epoch, report.result, report.duration_ms))
+            )
     record_results(tx, results)
 
 
 def start_ready(tx: Transaction, context: RunContext, running: int = 0) -> list[ToolCall]:
-    """Reject the ready calls that are no longer permitted, and start as many others as have a free slot.
+    """Reject the ready calls that are no longer permitted, and start as many others as have a free
+    slot.
 
     Start none if the run may start nothing or the worker is shutting down.
 
@@ -227,13 +248,17 @@ def start_ready(tx: Transaction, context: RunContext, running: int = 0) -> list[
     """
     ready = list(ToolCall.objects.filter(run_id=tx.run.pk, status=CallStatus.READY))
     lock_counted(tx, context, (call.tool for call in ready))
-    for call in ready:  # one after the other: a rejected call leaves its place under a limit to the next
+    for (
+        call
+    ) in ready:  # one after the other: a rejected call leaves its place under a limit to the next
         objection = _ReadyCall(context, call).judge_again(tx, current=context)
         if objection is not None and objection.error is not None:
             reject(tx, call, objection.error)
     if not tx.run.may_start or tx.is_late or is_shutting_down():
         return []
-    startable = ToolCall.objects.filter(run_id=tx.run.pk, status=CallStatus.READY).order_by("pass_number", "index")
+    startable = ToolCall.objects.filter(run_id=tx.run.pk, status=CallStatus.READY).order_by(
+        "pass_number", "index"
+    )
     calls = list(startable[: max(context.calls_at_once - running, 0)])
     for call in calls:
         begin_execution(tx, call)
@@ -261,7 +286,9 @@ class _ReadyCall(Judgment):
 
     @override
     def judge(self, now: datetime | None) -> None:
-        _, self._verdict = self.context.judge_start(f"{self._call.tool}@{self._call.version}", self._call, now)
+        _, self._verdict = self.context.judge_start(
+            f"{self._call.tool}@{self._call.version}", self._call, now
+        )
 
     @override
     def compare(self, tx: Transaction) -> Objection | None:
@@ -271,13 +298,18 @@ class _ReadyCall(Judgment):
         if self._verdict.permission is Permission.AUTO:
             return None
         # after a limit over history, the model may ask for the same call again and get a card
-        code = ErrorCode.LIMIT_EXCEEDED if self._call.tool in self.counted else ErrorCode.OPERATION_NOT_ALLOWED
+        code = (
+            ErrorCode.LIMIT_EXCEEDED
+            if self._call.tool in self.counted
+            else ErrorCode.OPERATION_NOT_ALLOWED
+        )
         error = _make_refusal(code, "This call now needs approval.")
         return Objection(error.message, error)
 
 
 class _InnerCalls:
-    """The inner calls of one executing call, which its tool makes with `context.call_tool` in its own thread.
+    """The inner calls of one executing call, which its tool makes with `context.call_tool` in its
+    own thread.
 
     Each is judged and recorded like any other call, as a child of the calling one.
     """
@@ -291,7 +323,9 @@ class _InnerCalls:
 
     def call_tool(self, name: str, params: dict[str, Any]) -> ToolResult:
         """Run the tool and return its result; a refusal is a failed result."""
-        terms = CallTerms(depth=self._depth, key=f"{self._key}-{next(self._numbers)}", may_suspend=False)
+        terms = CallTerms(
+            depth=self._depth, key=f"{self._key}-{next(self._numbers)}", may_suspend=False
+        )
         try:
             return self._run(CallRequest(str(name), write_params(params)), terms)
         except ToolError as refusal:
@@ -304,7 +338,9 @@ class _InnerCalls:
         context, call = self._start(request)
         done = run_call(context, call, terms)
         with run_transaction(call.run_id) as tx:
-            record_result(tx, call, CallExecution(call.exec_epoch or 0, done.result, done.duration_ms))
+            record_result(
+                tx, call, CallExecution(call.exec_epoch or 0, done.result, done.duration_ms)
+            )
             context.save_session(tx.run, call)
         release_connection()
         return done.result
@@ -326,9 +362,13 @@ class _InnerCalls:
 
 def _refuse_abandoned(tx: Transaction, parent: ToolCall) -> None:
     run = tx.run
-    executing = ToolCall.objects.filter(pk=parent.pk, status=CallStatus.EXECUTING, exec_epoch=run.lease_epoch)
+    executing = ToolCall.objects.filter(
+        pk=parent.pk, status=CallStatus.EXECUTING, exec_epoch=run.lease_epoch
+    )
     if run.status != RunStatus.RUNNING or not executing.exists():
-        raise _make_refusal(ErrorCode.WORKER_LOST, "This call was given up: its result is no longer needed.")
+        raise _make_refusal(
+            ErrorCode.WORKER_LOST, "This call was given up: its result is no longer needed."
+        )
     if not run.may_start:
         raise _make_refusal(ErrorCode.OPERATION_NOT_ALLOWED, "The run was cancelled or stopped.")
 
@@ -340,7 +380,9 @@ def _refuse_unpermitted(planned: PlannedCall, parent: ToolCall) -> None:
         message = f"{planned.row.tool!r} needs a person's approval: call it directly."
         raise _make_refusal(ErrorCode.OPERATION_NOT_ALLOWED, message)
     if ToolCall.objects.filter(parent_call=parent.pk).count() >= MAX_INNER_CALLS:
-        raise _make_refusal(ErrorCode.LIMIT_EXCEEDED, f"One call may make at most {MAX_INNER_CALLS} calls.")
+        raise _make_refusal(
+            ErrorCode.LIMIT_EXCEEDED, f"One call may make at most {MAX_INNER_CALLS} calls."
+        )
 
 
 def _make_refusal(code: ErrorCode, message: str) -> ToolError:

@@ -1,4 +1,5 @@
-"""The history in a request: instructions, messages, the model's own turns, and every call's result."""
+"""The history in a request: instructions, messages, the model's own turns, and every call's
+result."""
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
@@ -21,8 +22,8 @@ from tools.contract.excerpts import format_handle
 from tools.toolbox import format_menu
 
 WAS_TOO_LONG = "gadget_sent_harder"
-"""Stored with the model's message of a pass whose request was refused as too long before a shorter one was accepted:
-the limit and the size that the server named, in tokens."""
+"""Stored with the model's message of a pass whose request was refused as too long before a shorter
+one was accepted: the limit and the size that the server named, in tokens."""
 
 _LONGEST_SUMMARY = SUMMARY_LENGTH - 120
 _RULES = """\
@@ -60,7 +61,8 @@ class CachedPass:
 class ConversationCache:
     """The passes of a run whose calls have all ended, and the signatures of all calls in them.
 
-    It belongs to one driver, which alone records passes while it holds the lease. Readers do not change it.
+    It belongs to one driver, which alone records passes while it holds the lease. Readers do not
+    change it.
     """
 
     passes: list[CachedPass] = field(default_factory=list)
@@ -83,12 +85,16 @@ class ConversationCache:
                 raise OpenCalls(f"run {run_id}: a call of pass {call.pass_number} has no result")
             message = {"role": "tool", "tool_call_id": call.provider_call_id, "content": content}
             results.setdefault(call.pass_number, []).append(message)
-        self.passes += [_build_pass(row, results.get(row.number, [])) for row in PASSES_SINCE.fetch_all(run_id, known)]
+        self.passes += [
+            _build_pass(row, results.get(row.number, []))
+            for row in PASSES_SINCE.fetch_all(run_id, known)
+        ]
         self.signatures |= signatures
 
 
 def read_window(flag: Any) -> ContextWindow | None:
-    """Return the window of a flag that was stored as WAS_TOO_LONG: two numbers, or True if none were named."""
+    """Return the window of a flag that was stored as WAS_TOO_LONG: two numbers, or True if none
+    were named."""
     if isinstance(flag, list):
         return ContextWindow(*flag)
     return ContextWindow() if flag else None
@@ -110,7 +116,8 @@ class History:
     Attributes:
         messages: in the Chat Completions shape.
         messages_upto: the number of a person's last message among them.
-        signatures: the signatures of all calls of the run; a new call with one of them may be a duplicate.
+        signatures: the signatures of all calls of the run; a new call with one of them may be a
+            duplicate.
         cuts: the shortened parts.
     """
 
@@ -128,7 +135,8 @@ class History:
 
 @dataclass(frozen=True)
 class _PassPosition:
-    """The index of a recorded pass among the messages: that of the model's message, which its results follow."""
+    """The index of a recorded pass among the messages: that of the model's message, which its
+    results follow."""
 
     number: int
     index: int
@@ -136,11 +144,15 @@ class _PassPosition:
 
 
 def build_history(
-    context: RunContext, conversation: ConversationCache, closing: bool, refused: ContextWindow | None = None
+    context: RunContext,
+    conversation: ConversationCache,
+    closing: bool,
+    refused: ContextWindow | None = None,
 ) -> History:
     """Build the messages of the next request, shortened to fit the model's context window.
 
-    Costs two queries, one more if people wrote more than the task, and one more if a result is shortened.
+    Costs two queries, one more if people wrote more than the task, and one more if a result is
+    shortened.
 
     Args:
         closing: request an answer without calls.
@@ -160,7 +172,11 @@ def build_history(
         new_texts = texts[count : recorded.messages_upto]
         messages += [{"role": "user", "content": text} for text in new_texts]
         count = recorded.messages_upto
-        sizes = replace(recorded.sizes, new_texts=sum(map(len, new_texts))) if new_texts else recorded.sizes
+        sizes = (
+            replace(recorded.sizes, new_texts=sum(map(len, new_texts)))
+            if new_texts
+            else recorded.sizes
+        )
         positions.append(_PassPosition(recorded.number, len(messages), sizes))
         messages.append(recorded.response)
         messages += recorded.results
@@ -177,7 +193,8 @@ def build_history(
 
 
 def add_hint(messages: list[dict[str, Any]], hint: str) -> list[dict[str, Any]]:
-    """Return the messages with a hint at the end; some servers refuse two messages of a person in a row."""
+    """Return the messages with a hint at the end; some servers refuse two messages of a person in a
+    row."""
     if not hint:
         return messages
     *earlier, last = messages
@@ -189,7 +206,9 @@ def add_hint(messages: list[dict[str, Any]], hint: str) -> list[dict[str, Any]]:
 def _load_messages(run: Run) -> list[str]:
     if run.message_count == 1:
         return [run.task]
-    return list(Message.objects.filter(run_id=run.pk).order_by("number").values_list("text", flat=True))
+    return list(
+        Message.objects.filter(run_id=run.pk).order_by("number").values_list("text", flat=True)
+    )
 
 
 def _write_instructions(context: RunContext) -> str:
@@ -197,15 +216,25 @@ def _write_instructions(context: RunContext) -> str:
     employee = run.employee
     title = f", {employee.job_title}" if employee.job_title else ""
     rules = _RULES.format(name=employee.name, title=title, organization=run.organization.name)
-    parts = (rules, employee.instructions.strip(), format_menu(context.tools), _describe_colleagues(context))
+    parts = (
+        rules,
+        employee.instructions.strip(),
+        format_menu(context.tools),
+        _describe_colleagues(context),
+    )
     return "\n\n".join(part for part in parts if part)
 
 
 def _describe_colleagues(context: RunContext) -> str:
-    """List the colleagues to whom the employee may delegate; costs a query if its grants name any."""
+    """List the colleagues to whom the employee may delegate; costs a query if its grants name
+    any."""
     if not context.grants.delegates:
         return ""
-    active = [each for each in list_colleagues(context.run.employee, context.grants.delegates) if each.is_active]
+    active = [
+        each
+        for each in list_colleagues(context.run.employee, context.grants.delegates)
+        if each.is_active
+    ]
     lines = [f"- {each.name}{f', {each.job_title}' if each.job_title else ''}" for each in active]
     return "\n".join(["Colleagues to whom you may hand a task:", *lines]) if lines else ""
 
@@ -233,7 +262,10 @@ def _shorten(
     """Replace whole messages by short ones."""
     for number in cuts.texts:
         index = positions[number].index
-        messages[index] = {**messages[index], "content": f"{messages[index]['content'][:TEXT_LENGTH]}… [shortened]"}
+        messages[index] = {
+            **messages[index],
+            "content": f"{messages[index]['content'][:TEXT_LENGTH]}… [shortened]",
+        }
     for (number, result), length in cuts.results.items():
         index = positions[number].index + 1 + result
         whole = messages[index]
@@ -241,13 +273,18 @@ def _shorten(
         messages[index] = {**whole, "content": _shorten_result(whole["content"], length, summary)}
 
 
-def _load_summaries(run_id: int, numbers: set[int], can_read: bool) -> dict[tuple[int, str], _ResultSummary]:
-    """Load summaries by pass and the provider's id of the call; a duplicate has that of the call that it repeats.
+def _load_summaries(
+    run_id: int, numbers: set[int], can_read: bool
+) -> dict[tuple[int, str], _ResultSummary]:
+    """Load summaries by pass and the provider's id of the call; a duplicate has that of the call
+    that it repeats.
 
     Args:
         can_read: the employee may read the whole results.
     """
-    calls = ToolCall.objects.filter(run_id=run_id, parent_call=None, pass_number__in=numbers).order_by()
+    calls = ToolCall.objects.filter(
+        run_id=run_id, parent_call=None, pass_number__in=numbers
+    ).order_by()
     columns = ("pass_number", "provider_call_id", "pk", "duplicate_of_id", "model_params")
     summaries = ("result__summary", "duplicate_of__result__summary")
     return {
@@ -256,7 +293,9 @@ def _load_summaries(run_id: int, numbers: set[int], can_read: bool) -> dict[tupl
             is_edited=before is not None,
             rest=_describe_rest(origin or pk) if can_read else "the rest is left out",
         )
-        for number, call_id, pk, origin, before, own, earlier in calls.values_list(*columns, *summaries)
+        for number, call_id, pk, origin, before, own, earlier in calls.values_list(
+            *columns, *summaries
+        )
     }
 
 
@@ -280,7 +319,11 @@ def _shorten_result(whole: str, length: int, result: _ResultSummary) -> str:
 def load_outcomes(run_id: int) -> list[CallOutcome]:
     """Load every earlier call of the run with its result, for employees that follow a script."""
     calls = ToolCall.objects.filter(run_id=run_id, parent_call=None).select_related("duplicate_of")
-    cards = Approval.objects.filter(run_id=run_id).order_by("sequence").values_list("tool_call_id", "reason")
+    cards = (
+        Approval.objects.filter(run_id=run_id)
+        .order_by("sequence")
+        .values_list("tool_call_id", "reason")
+    )
     reasons = dict(cards)
     return [_make_outcome(call, reasons) for call in calls.order_by("pass_number", "index")]
 

@@ -1,9 +1,10 @@
-"""The one judgment of calls (steps 3 to 7 of a run): before the run's lock is taken, and again under it.
+"""The one judgment of calls (steps 3 to 7 of a run): before the run's lock is taken, and again
+under it.
 
-Judge the calls → compute their effects, outside any transaction → lock the run → read the current rules → lock the rows
-that limits count → judge again → compare. Each caller adds only how it judges, what it compares, and its reaction to an
-objection, which is one of three in `OnChange`. The verdict itself, with the reason
-for the card, comes from `tools/toolbox/permissions.py`.
+Judge the calls → compute their effects, outside any transaction → lock the run → read the current
+rules → lock the rows that limits count → judge again → compare. Each caller adds only how it
+judges, what it compares, and its reaction to an objection, which is one of three in `OnChange`. The
+verdict itself, with the reason for the card, comes from `tools/toolbox/permissions.py`.
 """
 
 from __future__ import annotations
@@ -53,11 +54,13 @@ class OnChange(Enum):
     REFUSE = "refuse"
     """The call, or the edit of its card, does not proceed."""
     RETRY = "retry"
-    """Nothing is stored yet: judge and preview again outside the lock, in a few rounds; then refuse changes."""
+    """Nothing is stored yet: judge and preview again outside the lock, in a few rounds; then refuse
+    changes."""
 
 
 def lock_counted(tx: Transaction, context: RunContext, tools: Iterable[str]) -> set[str]:
-    """Return the tools whose calls a limit counts; until the commit, nobody else counts these calls.
+    """Return the tools whose calls a limit counts; until the commit, nobody else counts these
+    calls.
 
     No statement runs if there is none, or if this transaction has locked them before.
     """
@@ -73,14 +76,16 @@ class Judgment(ABC):
 
     Attributes:
         context: the run with the rules of the last judgment.
-        counted: the tools whose calls a limit counts, which no other process can count until the transaction ends.
+        counted: the tools whose calls a limit counts, which no other process can count until the
+            transaction ends.
         is_outdated: the rules had changed when the run was locked.
         rounds_left: for RETRY, the rounds after this one.
     """
 
     on_change: ClassVar[OnChange]
     follows_rules_alone: ClassVar[bool] = True
-    """False for calls that were promised their start by a verdict of the past, which is always compared."""
+    """False for calls that were promised their start by a verdict of the past, which is always
+    compared."""
 
     def __init__(self, context: RunContext) -> None:
         self.context = context
@@ -117,7 +122,8 @@ class Judgment(ABC):
 
     @abstractmethod
     def judge(self, now: datetime | None) -> None:
-        """Judge the calls by the rules of `context`; under the lock, at this time of the database."""
+        """Judge the calls by the rules of `context`; under the lock, at this time of the
+        database."""
 
     @abstractmethod
     def compare(self, tx: Transaction) -> Objection | None:
@@ -127,8 +133,8 @@ class Judgment(ABC):
 class PlannedCalls(Judgment):
     """Calls that are not stored yet. A change leads to another round of judging and previewing.
 
-    In the last round, or if the run may start nothing, the current rules judge them under the lock. A call that would
-    need another preview is refused then.
+    In the last round, or if the run may start nothing, the current rules judge them under the lock.
+    A call that would need another preview is refused then.
 
     Attributes:
         planned: the calls as they were judged last, with the effects for their cards.
@@ -146,7 +152,8 @@ class PlannedCalls(Judgment):
         """Judge the requested calls.
 
         Args:
-            seen: the signatures of the run's earlier calls; none for calls that are never duplicates.
+            seen: the signatures of the run's earlier calls; none for calls that are never
+                duplicates.
         """
         super().__init__(context)
         self._requests, self._seen = requests, seen
@@ -160,7 +167,8 @@ class PlannedCalls(Judgment):
         return plan
 
     def rounds(self, lease: Lease | None = None, *, has_cards: bool = True) -> Iterator[None]:
-        """Yield for each round, in which to lock the run, judge again and, without an objection, record the calls.
+        """Yield for each round, in which to lock the run, judge again and, without an objection,
+        record the calls.
 
         Args:
             lease: the driver's, which lasts through the previews.
@@ -174,7 +182,8 @@ class PlannedCalls(Judgment):
             self._plan_again()
 
     def prepare_cards(self, lease: Lease) -> None:
-        """Compute the effects for the cards by the rules of now: they may have changed since the run was loaded."""
+        """Compute the effects for the cards by the rules of now: they may have changed since the
+        run was loaded."""
         before, self.context = self.context, self.context.with_current_rules()
         if not self.context.has_same_rules(before):
             self._plan_again()
@@ -186,7 +195,9 @@ class PlannedCalls(Judgment):
         for index, request in enumerate(self._requests):
             plan = plan_call(self.context, index, request, Occasion(now, beside=starting))
             if index >= MAX_CALLS:
-                plan.refuse(plan.error or make_limit_error(f"At most {MAX_CALLS} calls in one answer."))
+                plan.refuse(
+                    plan.error or make_limit_error(f"At most {MAX_CALLS} calls in one answer.")
+                )
             planned.append(plan)
             if HISTORY in plan.verdict.facts:
                 self._add_starting(starting, plan)
@@ -197,16 +208,19 @@ class PlannedCalls(Judgment):
         self.planned = [before.replace_if_changed(current) for before, current in pairs]
 
     def _preview(self, lease: Lease | None) -> None:
-        """Compute the effect for each card that has none, once for equal calls, and refuse calls beyond the limit.
+        """Compute the effect for each card that has none, once for equal calls, and refuse calls
+        beyond the limit.
 
-        Calls whose signature the run has seen before may be duplicates, and do not count against the limit of open
-        cards.
+        Calls whose signature the run has seen before may be duplicates, and do not count against
+        the limit of open cards.
         """
         previewed: set[str] = set()
         cards = 0
         for plan in self.planned:
             row = plan.row
-            if plan.permission is not Permission.ASK or (row.signature in previewed and not is_volatile(row)):
+            if plan.permission is not Permission.ASK or (
+                row.signature in previewed and not is_volatile(row)
+            ):
                 continue
             if cards >= MAX_OPEN_CARDS:
                 plan.refuse(make_cards_error(MAX_OPEN_CARDS))
@@ -222,7 +236,11 @@ class PlannedCalls(Judgment):
     def list_tools(self) -> Iterable[str]:
         if self.is_outdated:
             return [plan.row.tool for plan in self.planned]
-        return [plan.row.tool for plan in self.planned if plan.error is None and HISTORY in plan.verdict.facts]
+        return [
+            plan.row.tool
+            for plan in self.planned
+            if plan.error is None and HISTORY in plan.verdict.facts
+        ]
 
     @override
     def judge(self, now: datetime | None) -> None:
@@ -233,7 +251,9 @@ class PlannedCalls(Judgment):
     @override
     def compare(self, tx: Transaction) -> Objection | None:
         """Count again, because other runs may have started calls since."""
-        counted = [plan for plan in self.planned if plan.error is None and plan.row.tool in self.counted]
+        counted = [
+            plan for plan in self.planned if plan.error is None and plan.row.tool in self.counted
+        ]
         lacking = self._count_again(tx.now, counted)
         if lacking and self.may_retry(tx):
             return LIMIT_REACHED
@@ -242,11 +262,14 @@ class PlannedCalls(Judgment):
         return None
 
     def _count_again(self, now: datetime, counted: list[PlannedCall]) -> list[PlannedCall]:
-        """Judge calls under a limit once more, while no other process can count; return those that need a card."""
+        """Judge calls under a limit once more, while no other process can count; return those that
+        need a card."""
         starting: list[ToolCall] = []
         lacking = []
         for plan in counted:
-            _, verdict = self.context.judge(plan.row.tool, plan.row.params, Occasion(now, beside=starting))
+            _, verdict = self.context.judge(
+                plan.row.tool, plan.row.params, Occasion(now, beside=starting)
+            )
             if plan.permission is Permission.AUTO and verdict.permission is Permission.ASK:
                 lacking.append(plan)
             elif plan.permission is Permission.AUTO or verdict.error is not None:
@@ -266,4 +289,6 @@ class PlannedCalls(Judgment):
         if is_volatile(row):
             return False
         is_equal = any(each.signature == row.signature for each in starting)
-        return is_equal or bool(find_earlier_calls(self.context.run.pk, {row.signature} & self._seen))
+        return is_equal or bool(
+            find_earlier_calls(self.context.run.pk, {row.signature} & self._seen)
+        )

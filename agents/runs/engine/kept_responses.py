@@ -1,4 +1,5 @@
-"""A model response whose pass could not be recorded: stored on the run, so that it is paid for once.
+"""A model response whose pass could not be recorded: stored on the run, so that it is paid for
+once.
 
 Only a failure writes it. The next driver of the run uses it in place of another request.
 """
@@ -66,8 +67,11 @@ class UnrecordedResponse(Protocol):
     def is_kept(self) -> bool: ...
 
 
-def keep_after_failure(lease: Lease, step: NextStep, received: UnrecordedResponse, count: CountUsage) -> None:
-    """Keep the response on the run and count its usage once, unless another driver has it; call this in `finally`."""
+def keep_after_failure(
+    lease: Lease, step: NextStep, received: UnrecordedResponse, count: CountUsage
+) -> None:
+    """Keep the response on the run and count its usage once, unless another driver has it; call
+    this in `finally`."""
     if not received.is_kept and not isinstance(sys.exc_info()[1], _NOT_OURS):
         with log_and_continue(f"keeping the answer of run {lease.run_id}"):
             _keep(lease, step, received, count)
@@ -87,7 +91,9 @@ def find_kept_response(run: Run, step: NextStep) -> KeptResponse | None:
         thought=stored["thought"],
         cut_off=CutOff(stored["cut_off"]),
     )
-    return KeptResponse(response, kept["duration_ms"], kept["messages_upto"], read_window(kept["was_too_long"]))
+    return KeptResponse(
+        response, kept["duration_ms"], kept["messages_upto"], read_window(kept["was_too_long"])
+    )
 
 
 def _identify(run: Run, step: NextStep) -> tuple[int, bool]:
@@ -95,7 +101,8 @@ def _identify(run: Run, step: NextStep) -> tuple[int, bool]:
 
 
 def _keep(lease: Lease, step: NextStep, received: UnrecordedResponse, count: CountUsage) -> None:
-    """Keep the response in a transaction that decides no step: the driver has failed, and its lease runs out."""
+    """Keep the response in a transaction that decides no step: the driver has failed, and its lease
+    runs out."""
     response, context = received.response, received.context
     with lease.transaction() as tx:
         run = tx.run

@@ -1,4 +1,5 @@
-"""The usage of a response that its server reports late: it replaces the estimate of the recorded pass."""
+"""The usage of a response that its server reports late: it replaces the estimate of the recorded
+pass."""
 
 from __future__ import annotations
 
@@ -17,8 +18,11 @@ from agents.runs.models import Pass, Run
 
 
 def correct_usage_later(run: Run, late_usage: LateUsage) -> None:
-    """Correct the pass recorded in this transaction once the server reports its usage, whoever drives the run then."""
-    estimate = _EstimatedPass(run.pk, run.pass_number, find_price(run.employee.provider, run.employee.model))
+    """Correct the pass recorded in this transaction once the server reports its usage, whoever
+    drives the run then."""
+    estimate = _EstimatedPass(
+        run.pk, run.pass_number, find_price(run.employee.provider, run.employee.model)
+    )
     transaction.on_commit(partial(late_usage.then, estimate.replace), robust=True)
 
 
@@ -44,11 +48,20 @@ class _EstimatedPass:
                 release_connection()
 
     def _correct(self, tx: Transaction, used: Usage) -> None:
-        run, rows = tx.run, Pass.objects.filter(run_id=self.run_id, number=self.number, usage_estimated=True)
+        run, rows = (
+            tx.run,
+            Pass.objects.filter(run_id=self.run_id, number=self.number, usage_estimated=True),
+        )
         cost = self.price.compute_cost(used) if self.price else 0
         estimated = rows.values_list("input_tokens", "output_tokens", "cost_micros").first()
-        exact = {"input_tokens": used.input_tokens, "output_tokens": used.output_tokens, "cost_micros": cost}
-        if estimated is None or not rows.update(**exact, cached_tokens=used.cached_tokens, usage_estimated=False):
+        exact = {
+            "input_tokens": used.input_tokens,
+            "output_tokens": used.output_tokens,
+            "cost_micros": cost,
+        }
+        if estimated is None or not rows.update(
+            **exact, cached_tokens=used.cached_tokens, usage_estimated=False
+        ):
             return
         for (name, value), before in zip(exact.items(), estimated, strict=True):
             setattr(run, name, max(0, getattr(run, name) + value - before))

@@ -1,4 +1,5 @@
-"""Step 1 of a run: acquire its lease, which opens the driver's transactions and is renewed until the driver ends."""
+"""Step 1 of a run: acquire its lease, which opens the driver's transactions and is renewed until
+the driver ends."""
 
 import logging
 import os
@@ -44,7 +45,8 @@ class RunWork:
     """Work for a run.
 
     Attributes:
-        stopped: set when the work must stop soon: the run was cancelled or stopped, or the worker shuts down.
+        stopped: set when the work must stop soon: the run was cancelled or stopped, or the worker
+            shuts down.
     """
 
     run_id: int
@@ -60,7 +62,8 @@ class SideWork(RunWork):
 
 @dataclass(eq=False)
 class Lease(RunWork):
-    """The right to drive one run until the lease expires; `stopped` is also set when another worker has taken the run.
+    """The right to drive one run until the lease expires; `stopped` is also set when another worker
+    has taken the run.
 
     Attributes:
         slice_ends: monotonic time after which the driver yields to other runs.
@@ -88,10 +91,14 @@ class Lease(RunWork):
         return run.lease_epoch == self.epoch and run.lease_owner == OWNER
 
     @contextmanager
-    def transaction(self, *, renews: bool = False, even_if_lost: bool = False) -> Iterator[Transaction]:
-        """Open a transaction on the run; its exit decides the run's next step, and nothing else does.
+    def transaction(
+        self, *, renews: bool = False, even_if_lost: bool = False
+    ) -> Iterator[Transaction]:
+        """Open a transaction on the run; its exit decides the run's next step, and nothing else
+        does.
 
-        No step is decided for a run that the block has parked, ended or requeued, nor in the middle of a step.
+        No step is decided for a run that the block has parked, ended or requeued, nor in the middle
+        of a step.
 
         Args:
             renews: renew the lease with the commit.
@@ -106,7 +113,9 @@ class Lease(RunWork):
                 raise LeaseLost(f"run {self.run_id}, epoch {self.epoch}")
             yield tx
             if self.is_valid_for(tx.run) and not tx.step_continues:
-                tx.next_step = decide_next_step(tx, is_shutting_down() or time.monotonic() >= self.slice_ends)
+                tx.next_step = decide_next_step(
+                    tx, is_shutting_down() or time.monotonic() >= self.slice_ends
+                )
             is_renewed = renews and self.is_valid_for(tx.run)
             if is_renewed:
                 tx.run.lease_expires_at = tx.now + timing().lease
@@ -114,18 +123,22 @@ class Lease(RunWork):
             self.note_renewal(began)
 
     def note_renewal(self, began: float) -> None:
-        """Record that a transaction started at this time of `clock_s`, or later, renewed the lease."""
+        """Record that a transaction started at this time of `clock_s`, or later, renewed the
+        lease."""
         self.holds_until = max(self.holds_until, began + timing().lease.total_seconds())
 
     def may_begin_effect(self) -> bool:
-        """Return True while the lease is known to hold for another heartbeat, so that no other worker has the run."""
+        """Return True while the lease is known to hold for another heartbeat, so that no other
+        worker has the run."""
         return clock_s() < self.holds_until - timing().heartbeat_s
 
 
 def acquire(run_id: int) -> Lease | None:
-    """Acquire the lease of a queued run that is due; return None if it has a driver, was stopped, or has nothing to do.
+    """Acquire the lease of a queued run that is due; return None if it has a driver, was stopped,
+    or has nothing to do.
 
-    A cancelled run that a worker requeued at its shutdown gets a driver too: its driver ends it at once.
+    A cancelled run that a worker requeued at its shutdown gets a driver too: its driver ends it at
+    once.
     """
     began = clock_s()
     with transaction.atomic():
@@ -175,8 +188,8 @@ def give_back(lease: Lease, crashed: bool = False) -> None:
 def keep_renewing(lease: Lease) -> Iterator[None]:
     """Renew the lease while the block runs.
 
-    If the engine fails in the block, the run goes back to the queue and the failure is counted. An outage of the
-    database is not counted; if it lasts, the heartbeat gives the run back afterwards.
+    If the engine fails in the block, the run goes back to the queue and the failure is counted. An
+    outage of the database is not counted; if it lasts, the heartbeat gives the run back afterwards.
     """
     heartbeat = _get_heartbeat()
     lease.expect_step(0)
@@ -208,7 +221,8 @@ def _try_to_give_back(lease: Lease, crashed: bool) -> bool:
 def watch_side_work(run_id: int, tool: str) -> Iterator[threading.Event]:
     """Yield an event that is set once a tool's side work for the run is useless.
 
-    The run is cancelled or fails then, or the run, its employee, its organization or the tool is stopped.
+    The run is cancelled or fails then, or the run, its employee, its organization or the tool is
+    stopped.
     """
     work = SideWork(run_id, tool)
     with _get_heartbeat().watching(work):
@@ -218,7 +232,8 @@ def watch_side_work(run_id: int, tool: str) -> Iterator[threading.Event]:
 
 
 class _Heartbeat(threading.Thread):
-    """Renews the leases of this process's runs, and stops drivers and side work that have to stop."""
+    """Renews the leases of this process's runs, and stops drivers and side work that have to
+    stop."""
 
     def __init__(self) -> None:
         super().__init__(name="gadget-heartbeat", daemon=True)
@@ -277,14 +292,22 @@ class _Heartbeat(threading.Thread):
             connection.close()
 
     def _renew(self, leases: list[Lease]) -> None:
-        alive = [each for each in leases if time.monotonic() < each.alive_until and not each.has_given_up]
+        alive = [
+            each for each in leases if time.monotonic() < each.alive_until and not each.has_given_up
+        ]
         began = clock_s()
         with transaction.atomic():
             free = Run.objects.select_for_update(skip_locked=True, no_key=True)
             found = free.filter(pk__in={each.run_id for each in alive}).order_by("pk")
             runs = {run.pk: run for run in found.only("lease_owner", "lease_epoch")}
-            mine = [each for each in alive if each.run_id in runs and each.is_valid_for(runs[each.run_id])]
-            Run.objects.filter(pk__in={each.run_id for each in mine}).update(lease_expires_at=Now() + timing().lease)
+            mine = [
+                each
+                for each in alive
+                if each.run_id in runs and each.is_valid_for(runs[each.run_id])
+            ]
+            Run.objects.filter(pk__in={each.run_id for each in mine}).update(
+                lease_expires_at=Now() + timing().lease
+            )
         for each in mine:
             each.note_renewal(began)
         for lost in [each for each in alive if each.run_id in runs and each not in mine]:
@@ -293,7 +316,9 @@ class _Heartbeat(threading.Thread):
 
 def _match_useless_runs(tool: str) -> Q:
     """Match the runs that make side work of this tool useless."""
-    stopped = ToolRule.objects.filter(organization_id=OuterRef("organization_id"), tool=tool, stopped_at__isnull=False)
+    stopped = ToolRule.objects.filter(
+        organization_id=OuterRef("organization_id"), tool=tool, stopped_at__isnull=False
+    )
     return _IS_STOPPED | Q(status__in=UNSUCCESSFUL) | Q(Exists(stopped))
 
 
@@ -325,7 +350,8 @@ _shutting_down = False
 def shut_down() -> None:
     """Shut this worker down: every driver stops at its next step and gives its run back.
 
-    Signal handlers call this, and one may interrupt another; so it sets a plain flag and takes no lock.
+    Signal handlers call this, and one may interrupt another; so it sets a plain flag and takes no
+    lock.
     """
     global _shutting_down  # noqa: PLW0603
     if _shutting_down:

@@ -1,21 +1,25 @@
-"""The loop that drives a run: `advance` takes one step after another until the run waits, ends or yields.
+"""The loop that drives a run: `advance` takes one step after another until the run waits, ends or
+yields.
 
 The steps of a run, each with the file that takes it:
 
-1. Acquire the run's lease, or leave it to its driver. If it waits for colleagues, collect their results first: `lease`,
-   `suspension`.
+1. Acquire the run's lease, or leave it to its driver. If it waits for colleagues, collect their
+   results first: `lease`, `suspension`.
 2. Settle the calls that a lost worker left executing: `recovery`.
-3. Run the approved calls one by one; judge and preview each again before it starts: `approved_calls`, `writes`.
+3. Run the approved calls one by one; judge and preview each again before it starts:
+  `approved_calls`, `writes`.
 4. Take a recipe one step further: `suspension`.
-5. Ask the model, then judge and preview the calls that it requests: `context`, `history`, `passes`. Without a usable
-   answer, ask again later or end the run: `missing_answers`.
-6. Record the pass with its calls and cards in one transaction: `passes`, `requested_calls`, `cards`. If that fails,
-   the run keeps the answer for its next driver: `kept_answers`.
-7. Run the calls that need no approval side by side, and record their results: `execution`, `results`.
-8. Decide the next step. Every `Lease.transaction` does this when it exits: `next_step`; `ending` parks or ends the run.
+5. Ask the model, then judge and preview the calls that it requests: `context`, `history`, `passes`.
+   Without a usable answer, ask again later or end the run: `missing_answers`.
+6. Record the pass with its calls and cards in one transaction: `passes`, `requested_calls`,
+   `cards`. If that fails, the run keeps the answer for its next driver: `kept_answers`.
+7. Run the calls that need no approval side by side, and record their results: `execution`,
+  `results`.
+8. Decide the next step. Every `Lease.transaction` does this when it exits: `next_step`; `ending`
+  parks or ends the run.
 
-Calls are judged before the run's lock and again under it: `judgment`. Every change of a run is one `Transaction` on
-its row: `transaction`. Its events are defined in `agents.runs.events`.
+Calls are judged before the run's lock and again under it: `judgment`. Every change of a run is one
+`Transaction` on its row: `transaction`. Its events are defined in `agents.runs.events`.
 """
 
 import logging
@@ -36,7 +40,8 @@ logger = logging.getLogger(__name__)
 
 
 def advance(run_id: int) -> None:
-    """Drive the run until it waits, ends or yields to other runs; do nothing if it is not due or has a driver."""
+    """Drive the run until it waits, ends or yields to other runs; do nothing if it is not due or
+    has a driver."""
     lease = acquire(run_id)  # 1
     if lease is None and collect_delegate_results(run_id):
         lease = acquire(run_id)
@@ -52,7 +57,8 @@ def advance(run_id: int) -> None:
 
 
 def find_first_step(lease: Lease) -> NextStep:
-    """Settle the calls that the last driver left executing, and find the first step; one transaction."""
+    """Settle the calls that the last driver left executing, and find the first step; one
+    transaction."""
     with lease.transaction() as tx:
         log_for_organization(tx.run.organization_id)
         correlate(tx.run.correlation)
@@ -73,4 +79,6 @@ def _take_step(lease: Lease, step: NextStep) -> NextStep:
     except (ProviderStopped, BudgetExhausted, ProviderError) as failure:
         return handle_missing_response(lease, step, failure)
     recorded = record_pass(lease, step, received)  # 6
-    return run_ready(lease, recorded.context, recorded.started) if recorded.started else recorded.step  # 7
+    return (
+        run_ready(lease, recorded.context, recorded.started) if recorded.started else recorded.step
+    )  # 7

@@ -1,4 +1,5 @@
-"""Step 5 of a run without a usable response: count its usage, keep the received text, and retry or end the run."""
+"""Step 5 of a run without a usable response: count its usage, keep the received text, and retry or
+end the run."""
 
 import logging
 
@@ -15,7 +16,10 @@ from agents.runs.models import CallStatus, Event, EventType, ExitReason, Run, To
 
 logger = logging.getLogger(__name__)
 
-_UNUSABLE_RESPONSES = {"answer_cut": ExitReason.ANSWER_CUT, "answer_filtered": ExitReason.ANSWER_FILTERED}
+_UNUSABLE_RESPONSES = {
+    "answer_cut": ExitReason.ANSWER_CUT,
+    "answer_filtered": ExitReason.ANSWER_FILTERED,
+}
 """The codes of provider errors for a response that arrived and is unusable."""
 
 
@@ -39,10 +43,14 @@ def handle_missing_response(
     return tx.next_step
 
 
-def _count_unusable_response(tx: Transaction, failure: ProviderError | ProviderStopped, used: Usage) -> None:
+def _count_unusable_response(
+    tx: Transaction, failure: ProviderError | ProviderStopped, used: Usage
+) -> None:
     """Count the usage of a response without a pass, and publish its text."""
     if isinstance(failure, ProviderError):
-        received = UnusableResponse(used, failure.duration_ms, failure.code, failure.message, failure.text)
+        received = UnusableResponse(
+            used, failure.duration_ms, failure.code, failure.message, failure.text
+        )
     else:
         received = UnusableResponse(used, failure.duration_ms)
     count_unusable(tx, received)
@@ -62,22 +70,32 @@ def _retry_or_end(tx: Transaction, step: NextStep, error: ProviderError) -> None
         return
     run.patience_tries += 1
     run.patience_since = run.patience_since or tx.now
-    may_retry = run.patience_tries < MAX_PROVIDER_TRIES and tx.now - run.patience_since < timing().patience
+    may_retry = (
+        run.patience_tries < MAX_PROVIDER_TRIES and tx.now - run.patience_since < timing().patience
+    )
     if error.most_tries is not None:
         may_retry = may_retry and len(earlier) + 1 < error.most_tries
     pause = timing().backoff(run.patience_tries, error.retry_after)
     if not (error.transient and may_retry) or pause > timing().patience:
         is_done = error.code == EMPTY_RESPONSE and _has_done_something(run)
-        end_run(tx, _build_ending(text, error, ExitReason.FINAL_ANSWER if is_done else ExitReason.PROVIDER_ERROR))
+        end_run(
+            tx,
+            _build_ending(
+                text, error, ExitReason.FINAL_ANSWER if is_done else ExitReason.PROVIDER_ERROR
+            ),
+        )
         return
     tx.requeue()
     run.problem = str(error)
     run.next_wake_at = tx.now + pause
-    tx.publish(ProviderDelayed(error.code, error.message, run.patience_tries, (tx.now + pause).isoformat()))
+    tx.publish(
+        ProviderDelayed(error.code, error.message, run.patience_tries, (tx.now + pause).isoformat())
+    )
 
 
 def _build_ending(text: str, error: ProviderError, reason: ExitReason) -> Ending:
-    """Build the ending after an error; an interrupted text is the run's answer, and never counts as complete."""
+    """Build the ending after an error; an interrupted text is the run's answer, and never counts as
+    complete."""
     if text:
         return Ending(ExitReason.ANSWER_CUT, text, f"The answer is incomplete. {error.message}")
     ended = _UNUSABLE_RESPONSES.get(error.code) if reason == ExitReason.PROVIDER_ERROR else None
@@ -85,10 +103,13 @@ def _build_ending(text: str, error: ProviderError, reason: ExitReason) -> Ending
 
 
 def _list_unusable_responses(tx: Transaction) -> list[str]:
-    """List the texts of the unusable responses to this pass before this transaction; a text may be empty."""
+    """List the texts of the unusable responses to this pass before this transaction; a text may be
+    empty."""
     events = Event.objects.filter(run_id=tx.run.pk)
     begun = events.filter(type=EventType.PASS_STARTED).order_by("-seq").values("seq")[:1]
-    found = events.filter(type=EventType.ANSWER_UNUSABLE, seq__gt=begun).exclude(payload__code=STOPPED)
+    found = events.filter(type=EventType.ANSWER_UNUSABLE, seq__gt=begun).exclude(
+        payload__code=STOPPED
+    )
     return [text or "" for text in found.order_by("seq").values_list("payload__text", flat=True)]
 
 

@@ -42,7 +42,9 @@ def decide_next_step(tx: Transaction, must_yield: bool) -> NextStep:
     unfinished = {call.status for call in calls if call.status not in TERMINAL_CALLS}
     if CallStatus.EXECUTING in unfinished:
         end_abandoned_calls(tx)
-        unfinished = set(ToolCall.objects.filter(_match_open_calls(run)).values_list("status", flat=True))
+        unfinished = set(
+            ToolCall.objects.filter(_match_open_calls(run)).values_list("status", flat=True)
+        )
     if reason := _find_forced_end(tx, unfinished):
         end_run(tx, Ending(reason))
         return NO_STEP
@@ -52,12 +54,15 @@ def decide_next_step(tx: Transaction, must_yield: bool) -> NextStep:
         _leave_waiting(tx, unfinished)
         return NO_STEP
     else:
-        step = _decide_after_pass(tx, [call.status for call in calls if call.pass_number == run.pass_number])
+        step = _decide_after_pass(
+            tx, [call.status for call in calls if call.pass_number == run.pass_number]
+        )
     return step if step is NO_STEP else _begin_step(tx, step, must_yield)
 
 
 def wake_if_possible(tx: Transaction, by: str = MACHINE, *, is_announced: bool = False) -> bool:
-    """Queue a parked run if a call can start now or all calls are terminal; return True if it was queued.
+    """Queue a parked run if a call can start now or all calls are terminal; return True if it was
+    queued.
 
     Args:
         by: the name of the person who decided or answered.
@@ -78,7 +83,8 @@ def wake_if_possible(tx: Transaction, by: str = MACHINE, *, is_announced: bool =
 
 
 def _leave_waiting(tx: Transaction, unfinished: set[str]) -> None:
-    """Let the run wait for its open cards, or for the next request of an agent that runs elsewhere."""
+    """Let the run wait for its open cards, or for the next request of an agent that runs
+    elsewhere."""
     if unfinished:
         park(tx, needs_attention=CallStatus.OUTCOME_UNKNOWN in unfinished)
     else:
@@ -86,14 +92,16 @@ def _leave_waiting(tx: Transaction, unfinished: set[str]) -> None:
 
 
 def rest(tx: Transaction) -> None:
-    """Let a session of an agent that runs elsewhere rest until its next request; without one, it ends after a while."""
+    """Let a session of an agent that runs elsewhere rest until its next request; without one, it
+    ends after a while."""
     tx.release_lease()
     tx.run.status = RunStatus.WAITING
     tx.run.next_wake_at = tx.now + timing().session_idle
 
 
 def find_expandable_recipes(run_id: int) -> QuerySet[ToolCall]:
-    """Return the run's recipes that can take a step: they wait for no person, colleague or earlier step."""
+    """Return the run's recipes that can take a step: they wait for no person, colleague or earlier
+    step."""
     waiting = ToolCall.objects.filter(run_id=run_id, status=CallStatus.SUSPENDED, child_run=None)
     asking = Approval.objects.filter(tool_call=OuterRef("pk"), kind=ApprovalKind.QUESTION)
     steps = ToolCall.objects.exclude(status__in=TERMINAL_CALLS).filter(parent_call=OuterRef("pk"))
@@ -116,12 +124,14 @@ def _find_action(tx: Transaction, unfinished: set[str]) -> Action | None:
 
 
 def _has_startable_call(run: Run) -> bool:
-    """Return True if an approved call is due and not withheld; an ask never is: its agent acts itself."""
+    """Return True if an approved call is due and not withheld; an ask never is: its agent acts
+    itself."""
     return run.origin != Origin.ASK and STARTABLE_CARD.fetch_one(run.pk) is not None
 
 
 def _find_forced_end(tx: Transaction, unfinished: set[str]) -> ExitReason | None:
-    """Find the reason why the run must end now, even if calls could start; wait for executing calls."""
+    """Find the reason why the run must end now, even if calls could start; wait for executing
+    calls."""
     run = tx.run
     if CallStatus.EXECUTING in unfinished:
         return None
@@ -131,7 +141,8 @@ def _find_forced_end(tx: Transaction, unfinished: set[str]) -> ExitReason | None
 
 
 def _decide_after_pass(tx: Transaction, statuses: list[str]) -> NextStep:
-    """Decide the step after a pass whose calls are all terminal: the end, a closing pass, or the next pass."""
+    """Decide the step after a pass whose calls are all terminal: the end, a closing pass, or the
+    next pass."""
     run = tx.run
     if run.pass_number == 0:
         return NextStep(Action.ASK)
@@ -150,7 +161,8 @@ def _decide_after_pass(tx: Transaction, statuses: list[str]) -> NextStep:
 
 
 def _begin_step(tx: Transaction, step: NextStep, must_yield: bool) -> NextStep:
-    """Let the step begin, with the run's deadline; requeue the run instead if it was stopped or must yield."""
+    """Let the step begin, with the run's deadline; requeue the run instead if it was stopped or
+    must yield."""
     run = tx.run
     if run.stopped_because or must_yield:
         tx.requeue()
@@ -164,11 +176,14 @@ def _begin_step(tx: Transaction, step: NextStep, must_yield: bool) -> NextStep:
 
 
 def _build_final_ending(run: Run) -> Ending:
-    """Build the ending with the model's answer, or without a model with the result of the run's only call."""
+    """Build the ending with the model's answer, or without a model with the result of the run's
+    only call."""
     if run.has_model:
         rows = Pass.objects.filter(run_id=run.pk, number=run.pass_number)
         return Ending.answered(*rows.values_list("text", "cut_off").get())
-    result = ToolCall.objects.values_list("result", flat=True).get(run_id=run.pk, parent_call=None) or {}
+    result = (
+        ToolCall.objects.values_list("result", flat=True).get(run_id=run.pk, parent_call=None) or {}
+    )
     error = result.get("error")
     answer = f"The call failed: {error['message']}" if error else str(result.get("summary", ""))
     return Ending(ExitReason.FINAL_ANSWER, answer)
@@ -179,8 +194,13 @@ def _was_denied_repeatedly(run: Run, statuses: list[str]) -> bool:
     if CallStatus.DENIED not in statuses or run.pass_number < MAX_DENIED_PASSES:
         return False
     passes = range(run.pass_number - MAX_DENIED_PASSES + 1, run.pass_number + 1)
-    with_cards = ToolCall.objects.filter(run_id=run.pk, pass_number__in=passes, approvals__isnull=False).distinct()
+    with_cards = ToolCall.objects.filter(
+        run_id=run.pk, pass_number__in=passes, approvals__isnull=False
+    ).distinct()
     outcomes: dict[str, dict[int, set[str]]] = {}
     for tool, number, status in with_cards.values_list("tool", "pass_number", "status"):
         outcomes.setdefault(tool, {}).setdefault(number, set()).add(status)
-    return any(all(by_pass.get(number) == {CallStatus.DENIED} for number in passes) for by_pass in outcomes.values())
+    return any(
+        all(by_pass.get(number) == {CallStatus.DENIED} for number in passes)
+        for by_pass in outcomes.values()
+    )

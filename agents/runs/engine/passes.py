@@ -1,4 +1,5 @@
-"""Steps 5 and 6 of a run: call the model, then record its response and requested calls in one transaction."""
+"""Steps 5 and 6 of a run: call the model, then record its response and requested calls in one
+transaction."""
 
 from __future__ import annotations
 
@@ -36,7 +37,12 @@ from agents.runs.engine.requested_calls import (
     insert_calls,
 )
 from agents.runs.engine.transaction import Action, NextStep, Transaction
-from agents.runs.engine.usage import UnusableResponse, compute_usage_cost, count_unusable, count_usage
+from agents.runs.engine.usage import (
+    UnusableResponse,
+    compute_usage_cost,
+    count_unusable,
+    count_usage,
+)
 from agents.runs.model_events import (
     AnswerCut,
     AssistantMessage,
@@ -88,10 +94,16 @@ def ask_model(lease: Lease, step: NextStep) -> ReceivedResponse:
     context = load_context(lease.run_id)
     check_budgets(context.run)
     try:
-        kept = _load_kept_response(lease, step, context) if context.run.kept_answer is not None else None
+        kept = (
+            _load_kept_response(lease, step, context)
+            if context.run.kept_answer is not None
+            else None
+        )
         received = kept or _request_response(lease, step, context)
     except OpenCalls:
-        with lease.transaction():  # raises LeaseLost if another worker drives the run and opened the calls
+        with (
+            lease.transaction()
+        ):  # raises LeaseLost if another worker drives the run and opened the calls
             raise
     is_planned = False
     try:
@@ -105,19 +117,29 @@ def ask_model(lease: Lease, step: NextStep) -> ReceivedResponse:
     return replace(received, judgment=judgment)
 
 
-def _load_kept_response(lease: Lease, step: NextStep, context: RunContext) -> ReceivedResponse | None:
-    """Return the response that an earlier driver of this pass received before it failed; None if there is none."""
+def _load_kept_response(
+    lease: Lease, step: NextStep, context: RunContext
+) -> ReceivedResponse | None:
+    """Return the response that an earlier driver of this pass received before it failed; None if
+    there is none."""
     kept = find_kept_response(context.run, step)
     if kept is None:
         return None
-    history = build_history(context, lease.conversation, step.action == Action.ASK_FOR_ANSWER, kept.refused)
+    history = build_history(
+        context, lease.conversation, step.action == Action.ASK_FOR_ANSWER, kept.refused
+    )
     history = replace(history, messages_upto=kept.messages_upto)
     return ReceivedResponse(context, history, kept.response, kept.duration_ms, is_kept=True)
 
 
 def _request_response(lease: Lease, step: NextStep, context: RunContext) -> ReceivedResponse:
-    """Send the history; if the provider refuses it as too long, send it once more, shortened further."""
-    config, employee, tools = load_provider_config(context.run.employee), context.run.employee, context.tools
+    """Send the history; if the provider refuses it as too long, send it once more, shortened
+    further."""
+    config, employee, tools = (
+        load_provider_config(context.run.employee),
+        context.run.employee,
+        context.tools,
+    )
     history = build_history(context, lease.conversation, step.action == Action.ASK_FOR_ANSWER)
     hint = find_hint(context.run.problem.partition(":")[0]) if context.run.patience_tries else ""
     request = ModelRequest(
@@ -134,18 +156,23 @@ def _request_response(lease: Lease, step: NextStep, context: RunContext) -> Rece
     except ProviderError as error:
         if error.code != CONTEXT_TOO_LONG:
             raise
-        shorter = build_history(context, lease.conversation, request.closing, error.window or ContextWindow())
+        shorter = build_history(
+            context, lease.conversation, request.closing, error.window or ContextWindow()
+        )
         if shorter.cuts == history.cuts:
             raise
     try:
         return sender.send(replace(request, messages=add_hint(shorter.messages, hint)), shorter)
     except ProviderError as error:
-        raise build_still_too_long_error(error) if error.code == CONTEXT_TOO_LONG else error from error
+        raise (
+            build_still_too_long_error(error) if error.code == CONTEXT_TOO_LONG else error
+        ) from error
 
 
 @dataclass(frozen=True)
 class _ModelRequestSender:
-    """Sends the requests of one pass to its model, and streams the response's text to open pages."""
+    """Sends the requests of one pass to its model, and streams the response's text to open
+    pages."""
 
     lease: Lease
     context: RunContext
@@ -178,7 +205,8 @@ def _measure_ms(started: float) -> int:
 
 @dataclass(frozen=True)
 class RecordedPass:
-    """The result of recording a pass: the next step, or the started calls with the context that judged them."""
+    """The result of recording a pass: the next step, or the started calls with the context that
+    judged them."""
 
     step: NextStep
     context: RunContext
@@ -186,11 +214,12 @@ class RecordedPass:
 
 
 def record_pass(lease: Lease, step: NextStep, received: ReceivedResponse) -> RecordedPass:
-    """Record the pass with its calls and start those that need no approval, or end the run with the answer.
+    """Record the pass with its calls and start those that need no approval, or end the run with the
+    answer.
 
-    The rules may have changed since the calls were judged. Then the calls are judged and previewed again, outside the
-    transaction, and recording is retried. After a few rounds, or if the run may start nothing, the calls are
-    recorded by the current rules without another preview.
+    The rules may have changed since the calls were judged. Then the calls are judged and previewed
+    again, outside the transaction, and recording is retried. After a few rounds, or if the run may
+    start nothing, the calls are recorded by the current rules without another preview.
     """
     recorded = None
     try:
@@ -215,13 +244,21 @@ def _record_in_rounds(lease: Lease, step: NextStep, received: ReceivedResponse) 
 def _record_unless_outdated(
     tx: Transaction, step: NextStep, received: ReceivedResponse, judgment: PlannedCalls
 ) -> list[ToolCall] | None:
-    """Record the response by the current rules, and return the started calls; None if it has to be judged again first.
+    """Record the response by the current rules, and return the started calls; None if it has to be
+    judged again first.
 
     The response of a cancelled run is dropped.
     """
-    tx.run.employee, tx.run.organization = received.context.run.employee, received.context.run.organization
+    tx.run.employee, tx.run.organization = (
+        received.context.run.employee,
+        received.context.run.organization,
+    )
     if tx.run.cancel_requested_at is not None:
-        count_unusable(tx, UnusableResponse(received.response.usage, received.duration_ms), is_counted=received.is_kept)
+        count_unusable(
+            tx,
+            UnusableResponse(received.response.usage, received.duration_ms),
+            is_counted=received.is_kept,
+        )
         return []
     is_closing = step.action == Action.ASK_FOR_ANSWER
     if judgment.planned and not is_closing and judgment.judge_again(tx) is not None:
@@ -233,7 +270,9 @@ def _record_unless_outdated(
     return _record_calls(tx, received, judgment.context, seen=received.history.signatures)
 
 
-def _insert_pass(tx: Transaction, step: NextStep, received: ReceivedResponse, snapshot: str) -> None:
+def _insert_pass(
+    tx: Transaction, step: NextStep, received: ReceivedResponse, snapshot: str
+) -> None:
     run, response = tx.run, received.response
     run.pass_number += 1
     run.asked_pass = max(run.asked_pass, run.pass_number)
@@ -242,7 +281,11 @@ def _insert_pass(tx: Transaction, step: NextStep, received: ReceivedResponse, sn
     run.patience_since = None
     run.problem = ""
     run.kept_answer = None
-    cost = compute_usage_cost(run, response.usage) if received.is_kept else count_usage(run, response.usage)
+    cost = (
+        compute_usage_cost(run, response.usage)
+        if received.is_kept
+        else count_usage(run, response.usage)
+    )
     insert_rows(
         [
             Pass(
@@ -277,7 +320,9 @@ def _publish_response(tx: Transaction, response: ModelResponse) -> None:
     number = tx.run.pass_number
     if response.thought:
         shown = response.thought[:MAX_SHOWN_THOUGHT]
-        tx.publish(AssistantThought(number, shown, True if len(shown) < len(response.thought) else None))
+        tx.publish(
+            AssistantThought(number, shown, True if len(shown) < len(response.thought) else None)
+        )
     if response.text:
         tx.publish(AssistantMessage(response.text, number))
     if response.cut_off:
@@ -285,9 +330,12 @@ def _publish_response(tx: Transaction, response: ModelResponse) -> None:
 
 
 def _record_closing_response(tx: Transaction, step: NextStep, received: ReceivedResponse) -> None:
-    """Reject the calls of a closing pass; its text is the run's answer, unless a person has sent another message."""
+    """Reject the calls of a closing pass; its text is the run's answer, unless a person has sent
+    another message."""
     refused = ToolError(
-        ErrorCode.OPERATION_NOT_ALLOWED, "No more tools may be called: the run is closing.", attempted=False
+        ErrorCode.OPERATION_NOT_ALLOWED,
+        "No more tools may be called: the run is closing.",
+        attempted=False,
     )
     for plan in received.planned:
         plan.refuse(refused)

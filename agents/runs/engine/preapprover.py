@@ -25,7 +25,8 @@ Ended: TypeAlias = Mapping[int, Objection]
 
 @dataclass(frozen=True)
 class AskingCard:
-    """A card that needs an approval, stored or not, with its call, its run and the current version of the tool.
+    """A card that needs an approval, stored or not, with its call, its run and the current version
+    of the tool.
 
     Attributes:
         run: with its organization.
@@ -53,9 +54,11 @@ class Preapproval(Protocol):
     """The approval of a call that needs one.
 
     Attributes:
-        grant: the row that approves the call, with its creator as `made_by`; None if a person must decide.
+        grant: the row that approves the call, with its creator as `made_by`; None if a person must
+            decide.
         withheld: the reason why a person decides although one matches.
-        ruling: the approval rules by which that person could decide the call alone; None if none matches.
+        ruling: the approval rules by which that person could decide the call alone; None if none
+            matches.
         ended: the compared ones found to have ended; the caller ends them.
     """
 
@@ -96,7 +99,8 @@ class Preapprover(Protocol):
         ...
 
     def find_objection(self, asking: AskingCard, /) -> PreapprovalObjection | None:
-        """Find the reason why the preapproval does not allow the start of the call; None if it does."""
+        """Find the reason why the preapproval does not allow the start of the call; None if it
+        does."""
         ...
 
     def end(self, ended: Ended, /) -> None:
@@ -105,7 +109,8 @@ class Preapprover(Protocol):
 
 
 class Nobody:
-    """Without a preapprover, a person decides each card, and a call that something else approved does not start."""
+    """Without a preapprover, a person decides each card, and a call that something else approved
+    does not start."""
 
     def load_in_force(self, _run: Run, /) -> list[ReadGrant]:
         return []
@@ -141,7 +146,8 @@ def get_preapprover() -> Preapprover:
 
 
 class GrantsInForce:
-    """The permissions that may approve cards of one run, loaded once, when the first card needs them."""
+    """The permissions that may approve cards of one run, loaded once, when the first card needs
+    them."""
 
     def __init__(self) -> None:
         self._loaded: list[ReadGrant] | None = None

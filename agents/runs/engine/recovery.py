@@ -1,13 +1,19 @@
-"""Lost workers: the sweeper requeues the run, and its next driver settles the calls (step 2). Also late reports.
+"""Lost workers: the sweeper requeues the run, and its next driver settles the calls (step 2). Also
+late reports.
 
-A read runs again. The outcome of a write cannot be known, so a person is asked, unless its executor still reports.
+A read runs again. The outcome of a write cannot be known, so a person is asked, unless its executor
+still reports.
 """
 
 from agents.employees.toolboxes import load_toolbox
 from agents.runs.engine.results import end_unexecuted, keep_provenance, publish_result
 from agents.runs.engine.timing import MAX_ATTEMPTS
 from agents.runs.engine.transaction import MACHINE, Transaction
-from agents.runs.engine.unknown_outcomes import UnknownOutcome, mark_outcome_unknown, show_unknown_card
+from agents.runs.engine.unknown_outcomes import (
+    UnknownOutcome,
+    mark_outcome_unknown,
+    show_unknown_card,
+)
 from agents.runs.events import LateEffect, RunResumed
 from agents.runs.models import Approval, ApprovalKind, CallStatus, Origin, ToolCall
 from agents.runs.queries.engine import OPEN_OR_LAST_CALLS
@@ -19,15 +25,21 @@ _LONGEST_SUMMARY = 1_000
 def settle_lost_calls(tx: Transaction) -> None:
     """Settle the calls that earlier drivers of the run left executing."""
     run = tx.run
-    if all(call.status != CallStatus.EXECUTING for call in OPEN_OR_LAST_CALLS.fetch_all(run.pk, run.pass_number)):
+    if all(
+        call.status != CallStatus.EXECUTING
+        for call in OPEN_OR_LAST_CALLS.fetch_all(run.pk, run.pass_number)
+    ):
         return
-    executing = ToolCall.objects.filter(run_id=run.pk, status=CallStatus.EXECUTING, exec_epoch__lt=run.lease_epoch)
+    executing = ToolCall.objects.filter(
+        run_id=run.pk, status=CallStatus.EXECUTING, exec_epoch__lt=run.lease_epoch
+    )
     for call in executing.order_by("pk"):
         settle_lost_call(tx, call, may_repeat=True)
 
 
 def settle_lost_call(tx: Transaction, call: ToolCall, may_repeat: bool) -> None:
-    """Settle a call whose worker was lost: repeat a read, and mark the outcome of a write as unknown."""
+    """Settle a call whose worker was lost: repeat a read, and mark the outcome of a write as
+    unknown."""
     if _may_have_happened(call):
         mark_outcome_unknown(tx, call, "The worker was lost while this was executing.")
         return
@@ -43,8 +55,12 @@ def settle_lost_call(tx: Transaction, call: ToolCall, may_repeat: bool) -> None:
 def end_abandoned_calls(tx: Transaction) -> None:
     """End inner calls that still execute although their calling call was given up."""
     error = ToolError(ErrorCode.TIMEOUT, "The call that asked for this was given up.")
-    executing = ToolCall.objects.filter(run_id=tx.run.pk, status=CallStatus.EXECUTING, parent_call__isnull=False)
-    orphans = executing.exclude(parent_call__status__in=(CallStatus.EXECUTING, CallStatus.SUSPENDED)).order_by("pk")
+    executing = ToolCall.objects.filter(
+        run_id=tx.run.pk, status=CallStatus.EXECUTING, parent_call__isnull=False
+    )
+    orphans = executing.exclude(
+        parent_call__status__in=(CallStatus.EXECUTING, CallStatus.SUSPENDED)
+    ).order_by("pk")
     while call := orphans.first():
         if not end_unexecuted(tx, call, CallStatus.FAILED, error):
             return
@@ -80,42 +96,66 @@ def _may_have_happened(call: ToolCall) -> bool:
 
 
 def _is_inner(call: ToolCall) -> bool:
-    """Return True if a tool made the call and will repeat it; the engine itself makes the steps of recipes."""
+    """Return True if a tool made the call and will repeat it; the engine itself makes the steps of
+    recipes."""
     return call.parent_call is not None and call.parent_call.status != CallStatus.SUSPENDED
 
 
 def record_late_effect(tx: Transaction, call: ToolCall, epoch: int, result: ToolResult) -> bool:
     """Record that a call marked as not done did happen, and create a card to acknowledge it.
 
-    Status and tool message of the call stay unchanged. Return False if the report does not count: it is not a success,
-    the call has not failed, or it was executed in another epoch.
+    Status and tool message of the call stay unchanged. Return False if the report does not count:
+    it is not a success, the call has not failed, or it was executed in another epoch.
     """
     again = _find_repeats(call)
-    late_effect = {"reported_at": tx.now.isoformat(), "result": result.as_json(), "done_again_by": again}
-    failed = ToolCall.objects.filter(pk=call.pk, status=CallStatus.FAILED, exec_epoch=epoch, late_effect__isnull=True)
+    late_effect = {
+        "reported_at": tx.now.isoformat(),
+        "result": result.as_json(),
+        "done_again_by": again,
+    }
+    failed = ToolCall.objects.filter(
+        pk=call.pk, status=CallStatus.FAILED, exec_epoch=epoch, late_effect__isnull=True
+    )
     if not result.success or not failed.update(late_effect=late_effect):
         return False
     keep_provenance(call, result)
-    summary, reporter = result.summary[:_LONGEST_SUMMARY], "the agent" if tx.run.origin == Origin.ASK else "its worker"
+    summary, reporter = (
+        result.summary[:_LONGEST_SUMMARY],
+        "the agent" if tx.run.origin == Origin.ASK else "its worker",
+    )
     why = f"Marked as not done, but {reporter} says it happened: {summary}"
     if again:
         why += f"\nThe same was requested again, so it probably happened twice. See call {', '.join(again)}."
     card = show_unknown_card(tx, call, UnknownOutcome("This happened after all", why))
     tx.publish(LateEffect(str(call.pk), str(card.pk), summary, why, again))
-    tx.audit("gadget", "late_effect", f"tool_call:{call.pk}", tool=call.tool, summary=summary, done_again_by=again)
+    tx.audit(
+        "gadget",
+        "late_effect",
+        f"tool_call:{call.pk}",
+        tool=call.tool,
+        summary=summary,
+        done_again_by=again,
+    )
     return True
 
 
 def _find_repeats(call: ToolCall) -> list[str]:
     """List the ids of the run's later calls that requested the same and may have happened."""
-    same = ToolCall.objects.filter(run_id=call.run_id, signature=call.signature, pk__gt=call.pk, attempts__gt=0)
+    same = ToolCall.objects.filter(
+        run_id=call.run_id, signature=call.signature, pk__gt=call.pk, attempts__gt=0
+    )
     may_have_happened = (CallStatus.EXECUTING, CallStatus.OUTCOME_UNKNOWN, CallStatus.SUCCEEDED)
     ids = same.filter(status__in=may_have_happened).order_by("pk").values_list("pk", flat=True)
     return [str(pk) for pk in ids]
 
 
 def has_happened_since(card: Approval) -> bool:
-    """Return True if a late report said, since the card was shown, that an equal call of the run happened."""
-    reports = Approval.objects.filter(run_id=card.run_id, kind=ApprovalKind.UNKNOWN, requested_at__gt=card.requested_at)
-    equal = reports.filter(tool_call__signature=card.tool_call.signature, tool_call__late_effect__isnull=False)
+    """Return True if a late report said, since the card was shown, that an equal call of the run
+    happened."""
+    reports = Approval.objects.filter(
+        run_id=card.run_id, kind=ApprovalKind.UNKNOWN, requested_at__gt=card.requested_at
+    )
+    equal = reports.filter(
+        tool_call__signature=card.tool_call.signature, tool_call__late_effect__isnull=False
+    )
     return equal.exclude(tool_call=card.tool_call_id).exists()

@@ -1,4 +1,5 @@
-"""Steps 5 and 6 of a run: plan requested calls, find duplicates, record the calls with their cards, and start them."""
+"""Steps 5 and 6 of a run: plan requested calls, find duplicates, record the calls with their cards,
+and start them."""
 
 from collections.abc import Set
 from dataclasses import dataclass
@@ -25,9 +26,27 @@ from agents.runs.engine.preapprover import AskingCard, Preapproval, get_preappro
 from agents.runs.engine.timing import MAX_OPEN_CARDS, MAX_OPEN_TICKETS
 from agents.runs.engine.transaction import Transaction
 from agents.runs.events import ToolRejected, ToolSkipped, ToolStarted
-from agents.runs.models import Approval, ApprovalStatus, CallStatus, Event, EventType, Origin, Run, ToolCall
+from agents.runs.models import (
+    Approval,
+    ApprovalStatus,
+    CallStatus,
+    Event,
+    EventType,
+    Origin,
+    Run,
+    ToolCall,
+)
 from agents.runs.models.tool_call import new_idempotency_key
-from tools.contract import REPEATABLE_CODES, ErrorCode, Level, Tool, ToolError, ToolResult, fingerprint, format_error
+from tools.contract import (
+    REPEATABLE_CODES,
+    ErrorCode,
+    Level,
+    Tool,
+    ToolError,
+    ToolResult,
+    fingerprint,
+    format_error,
+)
 from tools.toolbox.isolation import run_isolated
 from tools.toolbox.permissions import Permission, Verdict
 
@@ -89,7 +108,8 @@ class PlannedCall:
         self.row.why, self.row.judgment = verdict.reason, verdict.as_json()
 
     def replace_if_changed(self, current: "PlannedCall") -> "PlannedCall":
-        """Return the current plan if its verdict differs; otherwise this one, which has its effect already.
+        """Return the current plan if its verdict differs; otherwise this one, which has its effect
+        already.
 
         Either way, the call keeps the facts that the current verdict used.
         """
@@ -100,7 +120,8 @@ class PlannedCall:
         return self
 
     def replace_without_preview(self, current: "PlannedCall") -> "PlannedCall":
-        """Return the current plan if its verdict differs, but refuse the call if it would need another preview."""
+        """Return the current plan if its verdict differs, but refuse the call if it would need
+        another preview."""
         plan = self.replace_if_changed(current)
         if plan is not self and plan.permission == Permission.ASK:
             plan.refuse_without_preview()
@@ -109,11 +130,21 @@ class PlannedCall:
     def refuse_without_preview(self) -> None:
         """Refuse the call, which needs a card now, because there is no time for another preview."""
         message = "Permissions changed while this call was prepared."
-        self.refuse(ToolError(ErrorCode.LIMIT_EXCEEDED, message, recovery_hint="Ask for it again.", attempted=False))
+        self.refuse(
+            ToolError(
+                ErrorCode.LIMIT_EXCEEDED,
+                message,
+                recovery_hint="Ask for it again.",
+                attempted=False,
+            )
+        )
 
 
 def plan_call(
-    context: RunContext, index: int, requested: RequestedCall | CallRequest, occasion: Occasion = NOW
+    context: RunContext,
+    index: int,
+    requested: RequestedCall | CallRequest,
+    occasion: Occasion = NOW,
 ) -> PlannedCall:
     """Judge a requested call; a call that may not run gets its error."""
     tool, verdict = context.judge(requested.tool, requested.arguments, occasion)
@@ -137,7 +168,8 @@ def plan_call(
 
 
 def preview_card(context: RunContext, plan: PlannedCall) -> None:
-    """Compute the effect for the card of a call, and the origins of its values; refuse it if its preview does.
+    """Compute the effect for the card of a call, and the origins of its values; refuse it if its
+    preview does.
 
     It takes at most `timing().preview_s`.
     """
@@ -156,18 +188,23 @@ def preview_card(context: RunContext, plan: PlannedCall) -> None:
     card = build_card(plan.row, plan.effect, plan.row.why, context.run.organization.card_days)
     asking = AskingCard(card, context.run, tool, plan.verdict.causes)
     preapprover = get_preapprover()
-    plan.preapproval = preapprover.find_preapproval(asking, context.standing_grants.load(context.run))
+    plan.preapproval = preapprover.find_preapproval(
+        asking, context.standing_grants.load(context.run)
+    )
     if plan.preapproval is not None:
         preapprover.end(plan.preapproval.ended)
 
 
 def make_limit_error(message: str) -> ToolError:
     """Return the error of a call that exceeds a limit on simultaneous calls."""
-    return ToolError(ErrorCode.LIMIT_EXCEEDED, message, recovery_hint="Ask again after these.", attempted=False)
+    return ToolError(
+        ErrorCode.LIMIT_EXCEEDED, message, recovery_hint="Ask again after these.", attempted=False
+    )
 
 
 def attach_to_parent(parent: ToolCall, planned: PlannedCall, context: RunContext) -> ToolCall:
-    """Make a call planned in this context the child of its calling call, in the same pass; needs the run's lock."""
+    """Make a call planned in this context the child of its calling call, in the same pass; needs
+    the run's lock."""
     rows = ToolCall.objects.filter(run_id=parent.run_id, pass_number=parent.pass_number)
     number = int(rows.aggregate(last=Max("index"))["last"]) + 1
     row = planned.row
@@ -180,11 +217,13 @@ def attach_to_parent(parent: ToolCall, planned: PlannedCall, context: RunContext
 def insert_calls(
     tx: Transaction, planned: list[PlannedCall], free_slots: int, seen: Set[str] | None = None
 ) -> list[ToolCall]:
-    """Insert the calls with their cards and events, start those that need no approval, and return these.
+    """Insert the calls with their cards and events, start those that need no approval, and return
+    these.
 
     Args:
         free_slots: the number of calls that may start.
-        seen: the signatures of the run's earlier calls, to find duplicates; None if duplicates are impossible.
+        seen: the signatures of the run's earlier calls, to find duplicates; None if duplicates are
+            impossible.
     """
     if not planned:
         return []
@@ -217,7 +256,11 @@ def make_cards_error(most: int) -> ToolError:
 
 
 def _limit_cards(run: Run, planned: list[PlannedCall]) -> None:
-    asking = [plan for plan in planned if plan.permission == Permission.ASK and plan.row.duplicate_of is None]
+    asking = [
+        plan
+        for plan in planned
+        if plan.permission == Permission.ASK and plan.row.duplicate_of is None
+    ]
     if not asking:
         return
     most = MAX_OPEN_TICKETS if run.origin == Origin.MCP else MAX_OPEN_CARDS
@@ -227,16 +270,21 @@ def _limit_cards(run: Run, planned: list[PlannedCall]) -> None:
 
 
 def _reserve_preapprovals(tx: Transaction, planned: list[PlannedCall]) -> None:
-    """Keep only as many approvals by standing grants as they have uses left; the other calls get cards."""
+    """Keep only as many approvals by standing grants as they have uses left; the other calls get
+    cards."""
     asking = [
-        plan for plan in planned if plan.preapproval and plan.permission == Permission.ASK and not plan.is_duplicate
+        plan
+        for plan in planned
+        if plan.preapproval and plan.permission == Permission.ASK and not plan.is_duplicate
     ]
     preapprovals = [
         (plan.preapproval, Approval(run_id=tx.run.pk, tool_call_id=plan.row.parent_call_id or 0))
         for plan in asking
         if plan.preapproval is not None
     ]
-    for plan, preapproval in zip(asking, get_preapprover().reserve_uses(tx.run, preapprovals), strict=True):
+    for plan, preapproval in zip(
+        asking, get_preapprover().reserve_uses(tx.run, preapprovals), strict=True
+    ):
         plan.preapproval = preapproval
         plan.row.judgment = {**(plan.row.judgment or {}), "answer": preapproval.as_json()}
 
@@ -266,7 +314,11 @@ def _insert_duplicates(rows: list[ToolCall]) -> None:
 
 def _insert_cards(tx: Transaction, planned: list[PlannedCall]) -> None:
     days = tx.run.organization.card_days if planned else 0
-    cards = [build_card(plan.row, plan.effect, plan.row.why, days) for plan in planned if plan.effect is not None]
+    cards = [
+        build_card(plan.row, plan.effect, plan.row.why, days)
+        for plan in planned
+        if plan.effect is not None
+    ]
     for plan, card in zip(planned, cards, strict=True):
         if plan.grant is not None:
             approve_by_grant(card, plan.grant, tx.now)
@@ -309,7 +361,9 @@ def _summarize_start(tool: Tool | None, call: ToolCall) -> str:
     if tool is None:
         return call.tool
     try:
-        return run_isolated(tool, "running_summary", lambda: tool.running_summary(tool.load_params(call.params)))
+        return run_isolated(
+            tool, "running_summary", lambda: tool.running_summary(tool.load_params(call.params))
+        )
     except ToolError:
         return tool.title
 
@@ -326,9 +380,12 @@ def find_call_timeout(call: ToolCall) -> float:
 
 
 def _mark_duplicates(run_id: int, planned: list[PlannedCall], seen: Set[str]) -> None:
-    """Set `duplicate_of` on each call that repeats an earlier call of the run or another call of the same response."""
+    """Set `duplicate_of` on each call that repeats an earlier call of the run or another call of
+    the same response."""
     calls = [plan.row for plan in planned if not is_volatile(plan.row)]
-    earlier = find_earlier_calls(run_id, {call.signature for call in calls if call.signature} & seen)
+    earlier = find_earlier_calls(
+        run_id, {call.signature for call in calls if call.signature} & seen
+    )
     first = {call.signature: call for call in reversed(calls)}
     for call in calls:
         original = earlier.get(call.signature, first[call.signature])
@@ -340,7 +397,9 @@ def find_earlier_calls(run_id: int, wanted: Set[str]) -> dict[str, ToolCall]:
     if not wanted:
         return {}
     seen: dict[str, list[ToolCall]] = {}
-    equal = ToolCall.objects.filter(run_id=run_id, signature__in=wanted).exclude(status__in=_REPEATABLE_STATUSES)
+    equal = ToolCall.objects.filter(run_id=run_id, signature__in=wanted).exclude(
+        status__in=_REPEATABLE_STATUSES
+    )
     for call in equal.order_by("finished_seq"):
         if _get_error_code(call) not in _REPEATABLE_ERRORS:
             seen.setdefault(call.signature, []).append(call)
@@ -355,7 +414,9 @@ def _is_still_valid(found: list[ToolCall]) -> bool:
     if _is_outdated(last):
         return False
     if last.status == CallStatus.FAILED and _get_error_code(last) in REPEATABLE_CODES:
-        failures = [call for call in found if call.status == CallStatus.FAILED and not _is_outdated(call)]
+        failures = [
+            call for call in found if call.status == CallStatus.FAILED and not _is_outdated(call)
+        ]
         return len(failures) > _MAX_REPEATS
     return True
 
@@ -373,7 +434,9 @@ def _is_outdated(call: ToolCall) -> bool:
 
 
 def _has_event_after(call: ToolCall, types: tuple[EventType, ...]) -> bool:
-    return Event.objects.filter(run_id=call.run_id, seq__gt=call.finished_seq, type__in=types).exists()
+    return Event.objects.filter(
+        run_id=call.run_id, seq__gt=call.finished_seq, type__in=types
+    ).exists()
 
 
 def _has_write_after(call: ToolCall) -> bool:

@@ -1,4 +1,5 @@
-"""Results of calls (step 7 of a run): one conditional update, one tool message and one event for each call."""
+"""Results of calls (step 7 of a run): one conditional update, one tool message and one event for
+each call."""
 
 import logging
 from dataclasses import dataclass
@@ -28,14 +29,16 @@ class CallExecution:
 
 
 class NotExecuting(RuntimeError):
-    """A call that this driver started is no longer executing, although no other process may end it."""
+    """A call that this driver started is no longer executing, although no other process may end
+    it."""
 
 
 def record_result(tx: Transaction, call: ToolCall, done: CallExecution) -> bool:
-    """Store and publish the result of an executing call; return False if it does not execute in this epoch."""
-    changed = ToolCall.objects.filter(pk=call.pk, status=CallStatus.EXECUTING, exec_epoch=done.epoch).update(
-        **build_end_columns(tx, call, done.result, done.duration_ms)
-    )
+    """Store and publish the result of an executing call; return False if it does not execute in
+    this epoch."""
+    changed = ToolCall.objects.filter(
+        pk=call.pk, status=CallStatus.EXECUTING, exec_epoch=done.epoch
+    ).update(**build_end_columns(tx, call, done.result, done.duration_ms))
     if changed:
         publish_result(tx, call, done.result, done.duration_ms)
         tx.run.crash_count = 0
@@ -59,8 +62,11 @@ def record_results(tx: Transaction, finished: list[tuple[ToolCall, CallExecution
         tx.run.crash_count = 0
 
 
-def build_end_columns(tx: Transaction, call: ToolCall, result: ToolResult, duration_ms: int = 0) -> dict[str, Any]:
-    """Build the columns of a call that succeeded or failed; `finished_seq` expects its end as the next event."""
+def build_end_columns(
+    tx: Transaction, call: ToolCall, result: ToolResult, duration_ms: int = 0
+) -> dict[str, Any]:
+    """Build the columns of a call that succeeded or failed; `finished_seq` expects its end as the
+    next event."""
     return {
         "status": CallStatus.SUCCEEDED if result.success else CallStatus.FAILED,
         "result": result.as_json(),
@@ -71,17 +77,26 @@ def build_end_columns(tx: Transaction, call: ToolCall, result: ToolResult, durat
     }
 
 
-def publish_result(tx: Transaction, call: ToolCall, result: ToolResult, duration_ms: int = 0) -> None:
+def publish_result(
+    tx: Transaction, call: ToolCall, result: ToolResult, duration_ms: int = 0
+) -> None:
     """Publish the result, and log it if `gadget.yaml` says so."""
     if settings.GADGET_CONFIG.tools.log_calls:
-        outcome = "succeeded" if result.success else f"failed ({result.error.code})" if result.error else "failed"
+        outcome = (
+            "succeeded"
+            if result.success
+            else f"failed ({result.error.code})"
+            if result.error
+            else "failed"
+        )
         logger.info("run %s: %s %s in %d ms", call.run_id, call.tool, outcome, duration_ms)
     keep_provenance(call, result)
     tx.publish(ToolFinished.of(call, result, duration_ms))
 
 
 def keep_provenance(call: ToolCall, result: ToolResult) -> None:
-    """Remember the values from outside that a successful call stored; part of each way to settle a call."""
+    """Remember the values from outside that a successful call stored; part of each way to settle a
+    call."""
     if call.provenance and result.success:
         remember_outside_values(call, load_toolbox(call.organization_id))
 
@@ -100,7 +115,8 @@ def describe_edited_params(call: ToolCall) -> str:
 
 
 def end_unexecuted(tx: Transaction, call: ToolCall, status: CallStatus, error: ToolError) -> bool:
-    """End a call that never ran (denied, expired, cancelled, rejected); the caller publishes the event."""
+    """End a call that never ran (denied, expired, cancelled, rejected); the caller publishes the
+    event."""
     columns = {
         "status": status,
         "result": ToolResult.failed(error).as_json(),

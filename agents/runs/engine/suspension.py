@@ -1,4 +1,5 @@
-"""Suspended calls: they wait for a person, a colleague's run or, as recipes (step 4 of a run), for their own steps."""
+"""Suspended calls: they wait for a person, a colleague's run or, as recipes (step 4 of a run), for
+their own steps."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,10 +13,25 @@ from agents.runs.engine.context import RunContext, list_colleagues, load_context
 from agents.runs.engine.judgment import PlannedCalls
 from agents.runs.engine.lease import Lease
 from agents.runs.engine.next_step import find_expandable_recipes, wake_if_possible
-from agents.runs.engine.requested_calls import MAX_CALL_DEPTH, CallRequest, attach_to_parent, insert_calls
-from agents.runs.engine.results import NotExecuting, build_end_columns, end_unexecuted, publish_result
+from agents.runs.engine.requested_calls import (
+    MAX_CALL_DEPTH,
+    CallRequest,
+    attach_to_parent,
+    insert_calls,
+)
+from agents.runs.engine.results import (
+    NotExecuting,
+    build_end_columns,
+    end_unexecuted,
+    publish_result,
+)
 from agents.runs.engine.timing import MAX_OPEN_CARDS
-from agents.runs.engine.transaction import NextStep, Transaction, new_run_transaction, run_transaction
+from agents.runs.engine.transaction import (
+    NextStep,
+    Transaction,
+    new_run_transaction,
+    run_transaction,
+)
 from agents.runs.events import QuestionAsked, RunStarted, ToolProgress, ToolRejected
 from agents.runs.models import (
     ENDED,
@@ -30,7 +46,16 @@ from agents.runs.models import (
     ToolCall,
 )
 from agents.runs.models.run import make_title
-from tools.contract import Delegation, ErrorCode, Preview, Question, Recipe, Suspend, ToolError, ToolResult
+from tools.contract import (
+    Delegation,
+    ErrorCode,
+    Preview,
+    Question,
+    Recipe,
+    Suspend,
+    ToolError,
+    ToolResult,
+)
 from tools.contract.canonical import make_storable
 from tools.toolbox.isolation import run_isolated
 from tools.toolbox.outcome import normalize_result
@@ -52,12 +77,15 @@ _SENTENCE_LENGTH = 1_000
 def suspend(tx: Transaction, call: ToolCall, wait: Suspend, duration_ms: int) -> None:
     """Suspend an executing call of this driver, and ask its question or start the colleague's run.
 
-    All of it happens in this transaction. If the wait is refused, the refusal becomes the call's result.
+    All of it happens in this transaction. If the wait is refused, the refusal becomes the call's
+    result.
 
     Raises:
         NotExecuting: the call is not executing in the driver's epoch; nothing may be written then.
     """
-    mine = ToolCall.objects.filter(pk=call.pk, status=CallStatus.EXECUTING, exec_epoch=tx.run.lease_epoch)
+    mine = ToolCall.objects.filter(
+        pk=call.pk, status=CallStatus.EXECUTING, exec_epoch=tx.run.lease_epoch
+    )
     if not mine.update(status=CallStatus.SUSPENDED):
         raise NotExecuting(f"run {tx.run.pk}: {call.pk}")
     call.status = CallStatus.SUSPENDED
@@ -74,12 +102,15 @@ def suspend(tx: Transaction, call: ToolCall, wait: Suspend, duration_ms: int) ->
 
 
 def end_suspended(tx: Transaction, call: ToolCall, result: ToolResult) -> bool:
-    """Give a suspended call its result, with the time since its start; return False if it is no longer suspended."""
+    """Give a suspended call its result, with the time since its start; return False if it is no
+    longer suspended."""
     waited = (tx.now - call.started_at) / _MS if call.started_at is not None else 0
     return _end_suspended_after(tx, call, result, min(round(waited), MAX_MS))
 
 
-def _end_suspended_after(tx: Transaction, call: ToolCall, result: ToolResult, duration_ms: int) -> bool:
+def _end_suspended_after(
+    tx: Transaction, call: ToolCall, result: ToolResult, duration_ms: int
+) -> bool:
     waiting = ToolCall.objects.filter(pk=call.pk, status=CallStatus.SUSPENDED)
     if not waiting.update(**build_end_columns(tx, call, result, duration_ms)):
         return False
@@ -97,9 +128,16 @@ def _ask_question(tx: Transaction, call: ToolCall, question: Question) -> None:
     """Create the question's card, which the inbox shows with all others."""
     text = make_storable(question.text)
     if not text.strip() or len(text) > LONGEST_QUESTION:
-        raise _make_refusal(ErrorCode.INVALID_PARAMETER, f"A question has 1 to {LONGEST_QUESTION:,} characters.")
-    if Approval.objects.filter(run_id=call.run_id, status=ApprovalStatus.PENDING).count() >= MAX_OPEN_CARDS:
-        raise _make_refusal(ErrorCode.LIMIT_EXCEEDED, f"Too many open cards ({MAX_OPEN_CARDS}). Try later.")
+        raise _make_refusal(
+            ErrorCode.INVALID_PARAMETER, f"A question has 1 to {LONGEST_QUESTION:,} characters."
+        )
+    if (
+        Approval.objects.filter(run_id=call.run_id, status=ApprovalStatus.PENDING).count()
+        >= MAX_OPEN_CARDS
+    ):
+        raise _make_refusal(
+            ErrorCode.LIMIT_EXCEEDED, f"Too many open cards ({MAX_OPEN_CARDS}). Try later."
+        )
     days = tx.run.organization.card_days
     choices = [make_storable(choice) for choice in question.choices]
     preview = Preview("answer").as_json() | {"question": text, "choices": choices}
@@ -128,10 +166,13 @@ def _delegate(tx: Transaction, call: ToolCall, delegation: Delegation) -> None:
     parent, colleague = tx.run, _find_colleague(tx, delegation.employee)
     task = make_storable(delegation.task).strip()
     if not task or len(task) > LONGEST_TASK:
-        raise _make_refusal(ErrorCode.INVALID_PARAMETER, f"A task has 1 to {LONGEST_TASK:,} characters.")
+        raise _make_refusal(
+            ErrorCode.INVALID_PARAMETER, f"A task has 1 to {LONGEST_TASK:,} characters."
+        )
     if _find_delegated_calls(parent.pk).count() >= MAX_OPEN_CHILDREN:
         raise _make_refusal(
-            ErrorCode.LIMIT_EXCEEDED, f"At most {MAX_OPEN_CHILDREN} delegated tasks may be open at a time."
+            ErrorCode.LIMIT_EXCEEDED,
+            f"At most {MAX_OPEN_CHILDREN} delegated tasks may be open at a time.",
         )
     child = Run(
         organization_id=parent.organization_id,
@@ -151,12 +192,16 @@ def _delegate(tx: Transaction, call: ToolCall, delegation: Delegation) -> None:
     with new_run_transaction(child) as child_tx:
         Message.objects.create(run=child, number=1, text=task)
         child_tx.publish(RunStarted(parent.employee.name, parent_run_id=str(parent.pk)))
-    tx.publish(ToolProgress(str(call.pk), 0.0, f"{colleague.name} is working on it.", run_id=str(child.pk)))
+    tx.publish(
+        ToolProgress(str(call.pk), 0.0, f"{colleague.name} is working on it.", run_id=str(child.pk))
+    )
 
 
 def _find_delegated_calls(run_id: int) -> QuerySet[ToolCall]:
     """Find the run's calls that wait for a colleague."""
-    return ToolCall.objects.filter(run_id=run_id, status=CallStatus.SUSPENDED, child_run__isnull=False)
+    return ToolCall.objects.filter(
+        run_id=run_id, status=CallStatus.SUSPENDED, child_run__isnull=False
+    )
 
 
 def _find_colleague(tx: Transaction, name: str) -> Employee:
@@ -167,12 +212,18 @@ def _find_colleague(tx: Transaction, name: str) -> Employee:
     """
     run = tx.run
     allowed = list_colleagues(run.employee, load_grants(run.employee_id, run.mode).delegates)
-    found = next((each for each in allowed if each.name.casefold() == name.strip().casefold()), None)
+    found = next(
+        (each for each in allowed if each.name.casefold() == name.strip().casefold()), None
+    )
     if found is None:
         names = ", ".join(each.name for each in allowed if each.is_active) or "nobody"
-        raise _make_refusal(ErrorCode.NOT_PERMITTED, f"You may not delegate to {name!r}, only to: {names}.")
+        raise _make_refusal(
+            ErrorCode.NOT_PERMITTED, f"You may not delegate to {name!r}, only to: {names}."
+        )
     if not found.is_active or found.stopped_at is not None:
-        raise _make_refusal(ErrorCode.OPERATION_NOT_ALLOWED, f"{found.name} is not working at the moment.")
+        raise _make_refusal(
+            ErrorCode.OPERATION_NOT_ALLOWED, f"{found.name} is not working at the moment."
+        )
     if run.depth >= MAX_DELEGATION_DEPTH:
         message = f"A task may be delegated at most {MAX_DELEGATION_DEPTH} times in a row."
         raise _make_refusal(ErrorCode.OPERATION_NOT_ALLOWED, message)
@@ -186,12 +237,16 @@ def _list_employees_above(run: Run) -> set[int]:
     """List the employees of the run and of the runs that wait for it."""
     found, parent_id = {run.employee_id}, run.parent_id
     while parent_id is not None:
-        employee_id, parent_id = Run.objects.values_list("employee_id", "parent_id").get(pk=parent_id)
+        employee_id, parent_id = Run.objects.values_list("employee_id", "parent_id").get(
+            pk=parent_id
+        )
         found.add(employee_id)
     return found
 
 
-def _choose_deadline(parent_deadline: datetime | None, now: datetime, minutes: int | None) -> datetime | None:
+def _choose_deadline(
+    parent_deadline: datetime | None, now: datetime, minutes: int | None
+) -> datetime | None:
     """Return the deadline of a child: its employee's own, but not later than the parent's."""
     own = now + timedelta(minutes=minutes) if minutes else None
     return min((at for at in (parent_deadline, own) if at is not None), default=None)
@@ -202,7 +257,8 @@ def _make_refusal(code: ErrorCode, message: str) -> ToolError:
 
 
 def collect_delegate_results(run_id: int, wait: bool = True) -> bool:
-    """Give the run's delegating calls the results of the colleagues' runs that ended; return False if none ended.
+    """Give the run's delegating calls the results of the colleagues' runs that ended; return False
+    if none ended.
 
     Raises:
         Run.DoesNotExist: without `wait`, the run is locked.
@@ -229,12 +285,15 @@ def make_delegate_result(child: Run) -> ToolResult:
         message = f"The task was cancelled before {name} answered."
     else:
         because = f" {child.problem}" if child.problem else ""
-        message = f"{name} did not finish the task: {child.get_exit_reason_display().lower()}.{because}"
+        message = (
+            f"{name} did not finish the task: {child.get_exit_reason_display().lower()}.{because}"
+        )
     return ToolResult.failed(ToolError(ErrorCode.SUBAGENT_FAILED, message), **origin)
 
 
 def shorten_answer(answer: str) -> str:
-    """Shorten an answer to one line of at most 300 characters, for the summary of the call that waited for it."""
+    """Shorten an answer to one line of at most 300 characters, for the summary of the call that
+    waited for it."""
     words = " ".join(answer.split())
     return words if len(words) <= LONGEST_SUMMARY else f"{words[: LONGEST_SUMMARY - 1]}…"
 
@@ -264,7 +323,8 @@ def _may_continue(tx: Transaction, parent: ToolCall) -> bool:
 
 
 def _record_recipe_step(lease: Lease, parent: ToolCall, step: PlannedCalls) -> NextStep:
-    """Record a recipe's step as a call, judged by the current rules; end a recipe that they now forbid."""
+    """Record a recipe's step as a call, judged by the current rules; end a recipe that they now
+    forbid."""
     for _ in step.rounds(lease):
         with lease.transaction() as tx:
             if _may_continue(tx, parent) and step.judge_again(tx) is None:
@@ -279,7 +339,8 @@ def _record_recipe_step(lease: Lease, parent: ToolCall, step: PlannedCalls) -> N
 
 
 def _find_recipe_refusal(context: RunContext, recipe: ToolCall) -> ToolError | None:
-    """Find the reason why the recipe, or a recipe above it, is no longer allowed; None if it is allowed."""
+    """Find the reason why the recipe, or a recipe above it, is no longer allowed; None if it is
+    allowed."""
     call: ToolCall | None = recipe
     while call is not None:
         tool = context.find_tool(call)
@@ -292,7 +353,9 @@ def _find_recipe_refusal(context: RunContext, recipe: ToolCall) -> ToolError | N
 
 
 def _make_not_installed_error(call: ToolCall) -> ToolError:
-    return ToolError(ErrorCode.TOOL_NOT_FOUND, f"{call.tool} is no longer installed.", attempted=False)
+    return ToolError(
+        ErrorCode.TOOL_NOT_FOUND, f"{call.tool} is no longer installed.", attempted=False
+    )
 
 
 def _plan_recipe_step(context: RunContext, parent: ToolCall) -> PlannedCalls | ToolResult:
@@ -310,11 +373,17 @@ def _plan_recipe_step(context: RunContext, parent: ToolCall) -> PlannedCalls | T
         raise _make_step_failure(len(done), len(recipe.steps), done[-1], results[-1])
     params = run_isolated(recipe, "load_params", lambda: recipe.load_params(parent.params))
     if len(done) >= len(recipe.steps):
-        return run_isolated(recipe, "result", lambda: normalize_result(recipe, recipe.result(params, results), 0))
+        return run_isolated(
+            recipe, "result", lambda: normalize_result(recipe, recipe.result(params, results), 0)
+        )
     step = recipe.steps[len(done)]
-    if _count_callers(parent) >= MAX_CALL_DEPTH and isinstance(context.toolbox.get_tool(step.tool), Recipe):
+    if _count_callers(parent) >= MAX_CALL_DEPTH and isinstance(
+        context.toolbox.get_tool(step.tool), Recipe
+    ):
         raise ToolError(
-            ErrorCode.LIMIT_EXCEEDED, f"Recipes may be nested at most {MAX_CALL_DEPTH} levels deep.", attempted=False
+            ErrorCode.LIMIT_EXCEEDED,
+            f"Recipes may be nested at most {MAX_CALL_DEPTH} levels deep.",
+            attempted=False,
         )
 
     def plan() -> PlannedCalls:
@@ -336,4 +405,6 @@ def _make_step_failure(number: int, total: int, call: ToolCall, result: ToolResu
     reason = result.error.message if result.error else result.summary
     what = f"Step {number} of {total}, {call.tool}, did not succeed ({call.get_status_display().lower()}): {reason}"
     done = "" if number == 1 else " The steps before it were completed."
-    return ToolError(ErrorCode.OPERATION_FAILED, f"{what}{done}", recovery_hint="Do not repeat completed steps.")
+    return ToolError(
+        ErrorCode.OPERATION_FAILED, f"{what}{done}", recovery_hint="Do not repeat completed steps."
+    )

@@ -21,9 +21,11 @@ MAX_DENIED_PASSES = 3
 MAX_GRACE_S = 60
 """Longest time for which an approval can be undone."""
 CLOCK_SLACK = timedelta(minutes=1)
-"""A stored time that is at most this much too late is not worth a correction: hosts' clocks differ a little."""
+"""A stored time that is at most this much too late is not worth a correction: hosts' clocks differ
+a little."""
 _CLOCK_ID: int | None = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
-"""A clock that includes sleep: the first on Linux, the second on macOS. A paused virtual machine may stop either."""
+"""A clock that includes sleep: the first on Linux, the second on macOS. A paused virtual machine
+may stop either."""
 
 
 def clock_s() -> float:
@@ -33,7 +35,8 @@ def clock_s() -> float:
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds, unless the name says otherwise; `scale` multiplies the machine's waiting times, not those of people."""
+    """Seconds, unless the name says otherwise; `scale` multiplies the machine's waiting times, not
+    those of people."""
 
     scale: float = 1.0
 
@@ -60,7 +63,8 @@ class Timing:
 
     @property
     def restart_spread(self) -> timedelta:
-        """Time over which runs that lost their worker repeatedly restart, each at a random moment."""
+        """Time over which runs that lost their worker repeatedly restart, each at a random
+        moment."""
         return timedelta(seconds=30 * self.scale)
 
     @property
@@ -80,21 +84,25 @@ class Timing:
 
     @property
     def slack_s(self) -> float:
-        """Time that a step may take beyond its own timeouts before its lease is no longer renewed."""
+        """Time that a step may take beyond its own timeouts before its lease is no longer
+        renewed."""
         return 30 * self.scale
 
     @property
     def approval_validity(self) -> timedelta:
-        """Validity of an approval after its grace period; a call that has not started by then needs another one."""
+        """Validity of an approval after its grace period; a call that has not started by then needs
+        another one."""
         return timedelta(seconds=15 * 60 * self.scale)
 
     def get_validity(self, origin: str) -> timedelta:
-        """Return the validity of an approval in a run of this origin: the receipt of an ask must reach its agent."""
+        """Return the validity of an approval in a run of this origin: the receipt of an ask must
+        reach its agent."""
         return timedelta(hours=1) if origin == "ask" else self.approval_validity
 
     @property
     def session_idle(self) -> timedelta:
-        """Time without a request after which the run of an agent that runs elsewhere ends, if nothing of it is open."""
+        """Time without a request after which the run of an agent that runs elsewhere ends, if
+        nothing of it is open."""
         return timedelta(minutes=30)
 
     @property

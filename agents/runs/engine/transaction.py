@@ -1,4 +1,5 @@
-"""The transaction on a run: lock its row, read, change, and on exit write events, row and audit entries together."""
+"""The transaction on a run: lock its row, read, change, and on exit write events, row and audit
+entries together."""
 
 import math
 from collections.abc import Iterator
@@ -70,7 +71,8 @@ class Transaction:
     Attributes:
         now: the database's time when the run was locked.
         inbox_changed: set it when a card was created or closed.
-        step_continues: set it in the middle of a step, for example while calls execute: then no next step is decided.
+        step_continues: set it in the middle of a step, for example while calls execute: then no
+            next step is decided.
         next_step: decided on exit if the transaction is a driver's.
         locked_counts: the tools whose calls no other run of the employee counts until the commit.
     """
@@ -95,7 +97,9 @@ class Transaction:
         """Add an event, to be written on exit; return its number."""
         seq = self.run.next_event_seq
         self.run.next_event_seq = seq + 1
-        self._events.append(Event(run_id=self.run.pk, seq=seq, type=event.type.value, payload=event.payload))
+        self._events.append(
+            Event(run_id=self.run.pk, seq=seq, type=event.type.value, payload=event.payload)
+        )
         return seq
 
     def audit(self, actor: str, action: str, subject: str, **payload: Any) -> None:
@@ -117,7 +121,11 @@ class Transaction:
     def write(self) -> None:
         """Write events, row and audit entries, and send notifications after the commit."""
         run = self.run
-        changed = {name: value for name in _RUN_FIELDS if (value := getattr(run, name)) != self._before[name]}
+        changed = {
+            name: value
+            for name in _RUN_FIELDS
+            if (value := getattr(run, name)) != self._before[name]
+        }
         insert_rows(self._events)
         if changed:
             expected = {name: self._before[name] for name in ("lease_epoch", "next_event_seq")}

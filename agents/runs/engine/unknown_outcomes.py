@@ -1,4 +1,5 @@
-"""Unknown outcomes (step 7 of a run): mark a write without a known end, and ask a person to check it."""
+"""Unknown outcomes (step 7 of a run): mark a write without a known end, and ask a person to check
+it."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -22,7 +23,9 @@ def mark_outcome_unknown(tx: Transaction, call: ToolCall, why: str, words: str =
     Args:
         words: the other system's own words, unverified.
     """
-    changed = ToolCall.objects.filter(pk=call.pk, status=CallStatus.EXECUTING).update(status=CallStatus.OUTCOME_UNKNOWN)
+    changed = ToolCall.objects.filter(pk=call.pk, status=CallStatus.EXECUTING).update(
+        status=CallStatus.OUTCOME_UNKNOWN
+    )
     if not changed:
         return
     hint = "A person has to check what happened."
@@ -47,8 +50,14 @@ class UnknownOutcome:
 
 
 def show_unknown_card(tx: Transaction, call: ToolCall, outcome: UnknownOutcome) -> Approval:
-    """Create the card that asks a person to check a call; it shows the effect of the call's last approval."""
-    last = Approval.objects.filter(tool_call=call).exclude(kind=ApprovalKind.UNKNOWN).order_by("-sequence").first()
+    """Create the card that asks a person to check a call; it shows the effect of the call's last
+    approval."""
+    last = (
+        Approval.objects.filter(tool_call=call)
+        .exclude(kind=ApprovalKind.UNKNOWN)
+        .order_by("-sequence")
+        .first()
+    )
     effect = last.preview if last else Preview.impossible("There is no preview.").as_json()
     done = last.sentence if last else call.tool
     tx.inbox_changed = True
@@ -71,6 +80,6 @@ def show_unknown_card(tx: Transaction, call: ToolCall, outcome: UnknownOutcome) 
 
 def close_unknown_card(call: ToolCall, reason: str, by: User | None = None) -> None:
     """Close the card of an unknown outcome: a person resolved it, or the executor reported."""
-    Approval.objects.filter(tool_call=call, kind=ApprovalKind.UNKNOWN, status=ApprovalStatus.PENDING).update(
-        status=ApprovalStatus.CANCELLED, reason=reason, decided_by=by, decided_at=Now()
-    )
+    Approval.objects.filter(
+        tool_call=call, kind=ApprovalKind.UNKNOWN, status=ApprovalStatus.PENDING
+    ).update(status=ApprovalStatus.CANCELLED, reason=reason, decided_by=by, decided_at=Now())

@@ -29,7 +29,8 @@ class UnusableResponse:
 
 
 def count_usage(run: Run, used: Usage) -> int:
-    """Add a response's usage to the run and return its cost in millionths; needs the run's employee and provider."""
+    """Add a response's usage to the run and return its cost in millionths; needs the run's employee
+    and provider."""
     cost = compute_usage_cost(run, used)
     run.input_tokens += used.input_tokens
     run.output_tokens += used.output_tokens

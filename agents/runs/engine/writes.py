@@ -1,4 +1,5 @@
-"""Step 3 of a run: run approved calls one by one, each judged and previewed again, and started at most once."""
+"""Step 3 of a run: run approved calls one by one, each judged and previewed again, and started at
+most once."""
 
 import logging
 import time
@@ -71,14 +72,22 @@ def run_approved(lease: Lease) -> NextStep:
     card.tool_call, card.decided_by = found.call, found.decided_by
     due = ApprovedCall(load_context(lease.run_id), card)
     lease.expect_step(2 * find_call_timeout(due.call))
-    if due.tool is not None and due.tool.transactional and due.matches_card and due.verdict.error is None:
+    if (
+        due.tool is not None
+        and due.tool.transactional
+        and due.matches_card
+        and due.verdict.error is None
+    ):
         return _run_transactional_write(lease, due, due.tool)
     return _run_external_write(lease, due)
 
 
 def _run_external_write(lease: Lease, due: ApprovedCall) -> NextStep:
-    """Run a call with an effect outside our database: commit the intent, run the tool, then record its result."""
-    due.effect = compute_effect_again(due.card, due.tool, due.verdict, due.context.build_tool_context(due.call))
+    """Run a call with an effect outside our database: commit the intent, run the tool, then record
+    its result."""
+    due.effect = compute_effect_again(
+        due.card, due.tool, due.verdict, due.context.build_tool_context(due.call)
+    )
     with lease.transaction(renews=True) as tx:
         effect = _use_approval(tx, due)
         if effect is not None:
@@ -137,7 +146,9 @@ def _use_approval(tx: Transaction, due: ApprovedCall) -> CallEffect | None:
     return None
 
 
-def _ask_again(tx: Transaction, due: ApprovedCall, effect: CallEffect, objection: Objection) -> None:
+def _ask_again(
+    tx: Transaction, due: ApprovedCall, effect: CallEffect, objection: Objection
+) -> None:
     if due.tool is not None and not (due.matches_card and due.keeps_limits):
         due.context.record_verdict(due.call, due.verdict)
         seal(due.call, due.tool, due.verdict.params)
@@ -179,7 +190,9 @@ def _record_outcome(lease: Lease, due: ApprovedCall, done: executor.FinishedCall
                 _suspend_write(tx, call, done.suspend, done)
             elif error is not None and not error.is_definite:
                 mark_outcome_unknown(tx, call, error.fact or error.message, error.words)
-            elif not record_result(tx, call, CallExecution(lease.epoch, done.result, done.duration_ms)):
+            elif not record_result(
+                tx, call, CallExecution(lease.epoch, done.result, done.duration_ms)
+            ):
                 _settle_by_late_report(tx, lease.epoch, call, done.result)
             due.context.save_session(tx.run, call)
         return tx.next_step
@@ -187,7 +200,9 @@ def _record_outcome(lease: Lease, due: ApprovedCall, done: executor.FinishedCall
     return record_patiently(f"recording what call {call.pk} did", record)
 
 
-def _suspend_write(tx: Transaction, call: ToolCall, wait: Suspend, done: executor.FinishedCall) -> None:
+def _suspend_write(
+    tx: Transaction, call: ToolCall, wait: Suspend, done: executor.FinishedCall
+) -> None:
     """Let an approved call wait for an answer or a colleague; an abandoned call did nothing."""
     epoch = tx.run.lease_epoch
     try:
@@ -209,7 +224,8 @@ def _report_late(epoch: int, call: ToolCall, _key: int, result: ToolResult) -> N
 def _settle_by_late_report(tx: Transaction, epoch: int, call: ToolCall, result: ToolResult) -> None:
     """Settle a call by the late report of its executor, even if its loss has not been noticed yet.
 
-    If it was settled before, the report is only published and audited; a success is recorded as a late effect.
+    If it was settled before, the report is only published and audited; a success is recorded as a
+    late effect.
     """
     outcome = "succeeded" if result.success else "failed"
     unsettled = (CallStatus.EXECUTING, CallStatus.OUTCOME_UNKNOWN)
@@ -223,7 +239,11 @@ def _settle_by_late_report(tx: Transaction, epoch: int, call: ToolCall, result: 
         wake_if_possible(tx)
     else:
         reported = outcome if is_definite else "its outcome is unknown"
-        tx.publish(CallResolved(str(call.pk), "late_report", "gadget", f"The worker reported late: {reported}."))
+        tx.publish(
+            CallResolved(
+                str(call.pk), "late_report", "gadget", f"The worker reported late: {reported}."
+            )
+        )
         record_late_effect(tx, call, epoch, result)
     tx.audit("gadget", "late_report", f"tool_call:{call.pk}", tool=call.tool, outcome=outcome)
 
@@ -249,7 +269,8 @@ def record_patiently(what: str, act: Callable[[], Value]) -> Value:
 
 
 def _run_transactional_write(lease: Lease, due: ApprovedCall, tool: Tool) -> NextStep:
-    """Run a write on our own database: guards, effect, result and events are one commit, so it happens exactly once."""
+    """Run a write on our own database: guards, effect, result and events are one commit, so it
+    happens exactly once."""
     for attempt in range(1, _TRANSACTION_TRIES + 1):
         try:
             with lease.transaction() as tx:
@@ -263,7 +284,9 @@ def _run_transactional_write(lease: Lease, due: ApprovedCall, tool: Tool) -> Nex
     message = "The database was busy or refused the change. Nothing was changed."
     failure = ToolError(ErrorCode.OPERATION_FAILED, message, attempted=False)
     with lease.transaction() as tx:
-        if withdraw(tx, due.card, failure.message) and end_unexecuted(tx, due.call, CallStatus.FAILED, failure):
+        if withdraw(tx, due.card, failure.message) and end_unexecuted(
+            tx, due.call, CallStatus.FAILED, failure
+        ):
             publish_result(tx, due.call, ToolResult.failed(failure))
     return tx.next_step
 
@@ -283,7 +306,9 @@ def _write_in_transaction(tx: Transaction, due: ApprovedCall, tool: Tool) -> Non
     if effect is None:
         return
     publish_call_start(tx, call)
-    prepared = prepare_call(due.context, call, CallTerms(approved=effect.preview, may_suspend=False))
+    prepared = prepare_call(
+        due.context, call, CallTerms(approved=effect.preview, may_suspend=False)
+    )
     result = _run_in_savepoint(
         replace(prepared, context=replace(prepared.context, **_REFUSED_INSIDE), guards=UNGUARDED)
     )
@@ -321,13 +346,17 @@ def _run_in_savepoint(prepared: executor.PreparedCall) -> ToolResult:
     except InternalError:
         logger.exception("%s: its changes were rolled back", prepared.tool.id)
         message = f"{prepared.tool.title} failed in the database. Nothing was changed."
-        return ToolResult.failed(ToolError(ErrorCode.TOOL_EXECUTION_FAILED, message, attempted=False))
+        return ToolResult.failed(
+            ToolError(ErrorCode.TOOL_EXECUTION_FAILED, message, attempted=False)
+        )
     return result
 
 
 def _refuse_inside(*_: object) -> NoReturn:
     raise ToolError(
-        ErrorCode.OPERATION_NOT_ALLOWED, "A transactional tool reports no progress and calls no tools.", attempted=False
+        ErrorCode.OPERATION_NOT_ALLOWED,
+        "A transactional tool reports no progress and calls no tools.",
+        attempted=False,
     )
 
 

@@ -20,7 +20,12 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Run",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 (
                     "origin",
                     models.CharField(
@@ -39,7 +44,10 @@ class Migration(migrations.Migration):
                 ),
                 ("depth", models.PositiveSmallIntegerField(default=0)),
                 ("client_request_id", models.CharField(blank=True, max_length=200)),
-                ("correlation_id", models.CharField(blank=True, db_default="", default="", max_length=64)),
+                (
+                    "correlation_id",
+                    models.CharField(blank=True, db_default="", default="", max_length=64),
+                ),
                 ("title", models.CharField(blank=True, max_length=200)),
                 ("task", models.TextField()),
                 ("mode", models.CharField(default="general", max_length=40)),
@@ -96,7 +104,12 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("answer", models.TextField(blank=True)),
-                ("problem", models.TextField(blank=True, help_text="What went wrong, in words for a person.")),
+                (
+                    "problem",
+                    models.TextField(
+                        blank=True, help_text="What went wrong, in words for a person."
+                    ),
+                ),
                 ("stopped_because", models.CharField(blank=True, max_length=300)),
                 ("session", models.JSONField(default=dict)),
                 ("lease_owner", models.CharField(blank=True, max_length=64)),
@@ -121,7 +134,10 @@ class Migration(migrations.Migration):
                 ("estimated_tokens", models.PositiveIntegerField(default=0)),
                 ("unusable_ms", models.PositiveIntegerField(db_default=0, default=0)),
                 ("kept_answer", models.JSONField(null=True)),
-                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
                 ("started_at", models.DateTimeField(null=True)),
                 ("finished_at", models.DateTimeField(null=True)),
                 (
@@ -136,7 +152,9 @@ class Migration(migrations.Migration):
                 (
                     "employee",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="runs", to="employees.employee"
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="runs",
+                        to="employees.employee",
                     ),
                 ),
                 (
@@ -151,7 +169,10 @@ class Migration(migrations.Migration):
                 (
                     "parent",
                     models.ForeignKey(
-                        null=True, on_delete=django.db.models.deletion.PROTECT, related_name="children", to="runs.run"
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="children",
+                        to="runs.run",
                     ),
                 ),
             ],
@@ -162,7 +183,12 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="ToolCall",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("pass_number", models.PositiveSmallIntegerField()),
                 ("index", models.PositiveSmallIntegerField()),
                 ("provider_call_id", models.CharField(max_length=200)),
@@ -176,7 +202,9 @@ class Migration(migrations.Migration):
                 ("signature", models.CharField(max_length=64)),
                 (
                     "idempotency_key",
-                    models.CharField(default=agents.runs.models.tool_call.new_idempotency_key, max_length=64),
+                    models.CharField(
+                        default=agents.runs.models.tool_call.new_idempotency_key, max_length=64
+                    ),
                 ),
                 (
                     "status",
@@ -214,7 +242,10 @@ class Migration(migrations.Migration):
                 ("result", models.JSONField(null=True)),
                 ("content", models.TextField(blank=True)),
                 ("late_effect", models.JSONField(null=True)),
-                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
                 (
                     "duplicate_of",
                     models.ForeignKey(
@@ -262,17 +293,28 @@ class Migration(migrations.Migration):
             model_name="run",
             name="parent_call",
             field=models.OneToOneField(
-                null=True, on_delete=django.db.models.deletion.PROTECT, related_name="child_run", to="runs.toolcall"
+                null=True,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="child_run",
+                to="runs.toolcall",
             ),
         ),
         migrations.CreateModel(
             name="OutsideValue",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("key", models.CharField(max_length=32)),
                 ("param", models.CharField(max_length=200)),
                 ("title", models.CharField(max_length=200)),
-                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
                 (
                     "organization",
                     models.ForeignKey(
@@ -285,7 +327,9 @@ class Migration(migrations.Migration):
                 (
                     "call",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to="runs.toolcall"
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="runs.toolcall",
                     ),
                 ),
             ],
@@ -296,7 +340,12 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Pass",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("number", models.PositiveSmallIntegerField()),
                 ("response", models.JSONField()),
                 ("text", models.TextField(blank=True)),
@@ -311,7 +360,10 @@ class Migration(migrations.Migration):
                 ("cost_micros", models.PositiveBigIntegerField(default=0)),
                 ("usage_estimated", models.BooleanField(default=False)),
                 ("duration_ms", models.PositiveIntegerField(default=0)),
-                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
                 (
                     "run",
                     models.ForeignKey(
@@ -325,17 +377,30 @@ class Migration(migrations.Migration):
             options={
                 "verbose_name_plural": "passes",
                 "ordering": ("run", "number"),
-                "constraints": [models.UniqueConstraint(fields=("run", "number"), name="pass_number_in_run")],
+                "constraints": [
+                    models.UniqueConstraint(fields=("run", "number"), name="pass_number_in_run")
+                ],
             },
         ),
         migrations.CreateModel(
             name="Message",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("number", models.PositiveIntegerField()),
                 ("text", models.TextField()),
-                ("client_message_id", models.CharField(blank=True, db_default="", default="", max_length=200)),
-                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "client_message_id",
+                    models.CharField(blank=True, db_default="", default="", max_length=200),
+                ),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
                 (
                     "author",
                     models.ForeignKey(
@@ -370,7 +435,12 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Event",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("seq", models.PositiveIntegerField(verbose_name="number")),
                 (
                     "type",
@@ -410,7 +480,10 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("payload", models.JSONField()),
-                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
                 (
                     "run",
                     models.ForeignKey(
@@ -423,7 +496,9 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ("run", "seq"),
-                "constraints": [models.UniqueConstraint(fields=("run", "seq"), name="event_seq_in_run")],
+                "constraints": [
+                    models.UniqueConstraint(fields=("run", "seq"), name="event_seq_in_run")
+                ],
             },
         ),
         migrations.AddIndex(
@@ -441,26 +516,43 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="toolcall",
             index=models.Index(
-                condition=models.Q(("duplicate_of__isnull", False)), fields=["duplicate_of"], name="calls_doubled"
+                condition=models.Q(("duplicate_of__isnull", False)),
+                fields=["duplicate_of"],
+                name="calls_doubled",
             ),
         ),
         migrations.AddIndex(
             model_name="toolcall",
             index=models.Index(
-                condition=models.Q(("parent_call__isnull", False)), fields=["parent_call"], name="calls_of_calls"
+                condition=models.Q(("parent_call__isnull", False)),
+                fields=["parent_call"],
+                name="calls_of_calls",
             ),
         ),
         migrations.AddIndex(
             model_name="toolcall",
             index=models.Index(
-                condition=models.Q(("status", "executing")), fields=["deadline_at"], name="calls_executing"
+                condition=models.Q(("status", "executing")),
+                fields=["deadline_at"],
+                name="calls_executing",
             ),
         ),
         migrations.AddIndex(
             model_name="toolcall",
             index=models.Index(
                 condition=models.Q(
-                    ("status__in", ("succeeded", "failed", "denied", "expired", "cancelled", "rejected", "duplicate")),
+                    (
+                        "status__in",
+                        (
+                            "succeeded",
+                            "failed",
+                            "denied",
+                            "expired",
+                            "cancelled",
+                            "rejected",
+                            "duplicate",
+                        ),
+                    ),
                     _negated=True,
                 ),
                 fields=["run"],
@@ -469,11 +561,15 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name="toolcall",
-            constraint=models.UniqueConstraint(fields=("idempotency_key",), name="idempotency_key_once"),
+            constraint=models.UniqueConstraint(
+                fields=("idempotency_key",), name="idempotency_key_once"
+            ),
         ),
         migrations.AddConstraint(
             model_name="toolcall",
-            constraint=models.UniqueConstraint(fields=("run", "pass_number", "index"), name="call_place_in_pass"),
+            constraint=models.UniqueConstraint(
+                fields=("run", "pass_number", "index"), name="call_place_in_pass"
+            ),
         ),
         migrations.AddConstraint(
             model_name="toolcall",
@@ -510,14 +606,17 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name="toolcall",
             constraint=models.CheckConstraint(
-                condition=models.Q(("level__in", ("read", "draft")), ("attempts__lte", 1), _connector="OR"),
+                condition=models.Q(
+                    ("level__in", ("read", "draft")), ("attempts__lte", 1), _connector="OR"
+                ),
                 name="write_starts_at_most_once",
             ),
         ),
         migrations.AddConstraint(
             model_name="toolcall",
             constraint=models.CheckConstraint(
-                condition=models.Q(("level__in", ("read", "draft", "write", "destructive"))), name="call_level_is_known"
+                condition=models.Q(("level__in", ("read", "draft", "write", "destructive"))),
+                name="call_level_is_known",
             ),
         ),
         migrations.AddConstraint(
@@ -539,14 +638,30 @@ class Migration(migrations.Migration):
                         ("finished_at__isnull", False),
                         (
                             "status__in",
-                            ("succeeded", "failed", "denied", "expired", "cancelled", "rejected", "duplicate"),
+                            (
+                                "succeeded",
+                                "failed",
+                                "denied",
+                                "expired",
+                                "cancelled",
+                                "rejected",
+                                "duplicate",
+                            ),
                         ),
                     ),
                     models.Q(
                         models.Q(
                             (
                                 "status__in",
-                                ("succeeded", "failed", "denied", "expired", "cancelled", "rejected", "duplicate"),
+                                (
+                                    "succeeded",
+                                    "failed",
+                                    "denied",
+                                    "expired",
+                                    "cancelled",
+                                    "rejected",
+                                    "duplicate",
+                                ),
                             ),
                             _negated=True,
                         ),
@@ -564,7 +679,15 @@ class Migration(migrations.Migration):
                     models.Q(
                         (
                             "status__in",
-                            ("succeeded", "failed", "denied", "expired", "cancelled", "rejected", "duplicate"),
+                            (
+                                "succeeded",
+                                "failed",
+                                "denied",
+                                "expired",
+                                "cancelled",
+                                "rejected",
+                                "duplicate",
+                            ),
                         ),
                         _negated=True,
                     ),
@@ -578,7 +701,9 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name="toolcall",
             constraint=models.CheckConstraint(
-                condition=models.Q(("late_effect__isnull", True), ("status", "failed"), _connector="OR"),
+                condition=models.Q(
+                    ("late_effect__isnull", True), ("status", "failed"), _connector="OR"
+                ),
                 name="late_effect_of_a_failed_call",
             ),
         ),
@@ -601,7 +726,9 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="run",
             index=models.Index(
-                condition=models.Q(("status__in", ("queued", "running", "waiting", "needs_attention"))),
+                condition=models.Q(
+                    ("status__in", ("queued", "running", "waiting", "needs_attention"))
+                ),
                 fields=["organization", "employee"],
                 name="runs_unfinished",
             ),
@@ -609,13 +736,17 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="run",
             index=models.Index(
-                condition=models.Q(("status", "queued")), fields=["status", "next_wake_at"], name="runs_due"
+                condition=models.Q(("status", "queued")),
+                fields=["status", "next_wake_at"],
+                name="runs_due",
             ),
         ),
         migrations.AddIndex(
             model_name="run",
             index=models.Index(
-                condition=models.Q(("status", "running")), fields=["lease_expires_at"], name="runs_leased"
+                condition=models.Q(("status", "running")),
+                fields=["lease_expires_at"],
+                name="runs_leased",
             ),
         ),
         migrations.AddConstraint(
@@ -632,7 +763,15 @@ class Migration(migrations.Migration):
                 condition=models.Q(
                     (
                         "status__in",
-                        ["queued", "running", "waiting", "needs_attention", "succeeded", "failed", "cancelled"],
+                        [
+                            "queued",
+                            "running",
+                            "waiting",
+                            "needs_attention",
+                            "succeeded",
+                            "failed",
+                            "cancelled",
+                        ],
                     )
                 ),
                 name="run_status_is_known",
@@ -667,7 +806,9 @@ class Migration(migrations.Migration):
                         models.Q(("exit_reason", ""), _negated=True),
                     ),
                     models.Q(
-                        models.Q(("status__in", ("succeeded", "failed", "cancelled")), _negated=True),
+                        models.Q(
+                            ("status__in", ("succeeded", "failed", "cancelled")), _negated=True
+                        ),
                         ("exit_reason", ""),
                         ("finished_at__isnull", True),
                     ),
@@ -678,6 +819,8 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name="outsidevalue",
-            constraint=models.UniqueConstraint(fields=("organization", "key"), name="outside_value_once"),
+            constraint=models.UniqueConstraint(
+                fields=("organization", "key"), name="outside_value_once"
+            ),
         ),
     ]

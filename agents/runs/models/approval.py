@@ -9,9 +9,11 @@ from agents.accounts.models.organization import Organization
 from agents.runs.models.run import Run
 from agents.runs.models.tool_call import ToolCall
 
-IS_PENDING = models.Func("status", template="%(expressions)s = 'pending'", output_field=models.BooleanField())
-"""Selects the cards that wait. With the status as a parameter, a prepared statement cannot use the partial indexes, and
-reads all decided cards."""
+IS_PENDING = models.Func(
+    "status", template="%(expressions)s = 'pending'", output_field=models.BooleanField()
+)
+"""Selects the cards that wait. With the status as a parameter, a prepared statement cannot use the
+partial indexes, and reads all decided cards."""
 RESTORED_SINCE = (
     "A backup was restored after this was requested. It may already have been decided and carried out. "
     "Check the target before you decide."
@@ -19,7 +21,8 @@ RESTORED_SINCE = (
 
 
 class ApprovalStatus(models.TextChoices):
-    """The states of a card: `pending` may become any other, `approved` may become consumed, cancelled or superseded."""
+    """The states of a card: `pending` may become any other, `approved` may become consumed,
+    cancelled or superseded."""
 
     PENDING = "pending", "Waiting"
     APPROVED = "approved", "Approved"
@@ -40,8 +43,11 @@ class ApprovalKind(models.TextChoices):
 
 
 def name_decider(username: str, standing_grant_id: int | None) -> str:
-    """Name the person who decided a card, or the standing grant that did so in this person's name."""
-    return f"standing grant {standing_grant_id}, made by {username}" if standing_grant_id else username
+    """Name the person who decided a card, or the standing grant that did so in this person's
+    name."""
+    return (
+        f"standing grant {standing_grant_id}, made by {username}" if standing_grant_id else username
+    )
 
 
 class Approval(models.Model):
@@ -53,20 +59,30 @@ class Approval(models.Model):
         preview: the sealed effect, see `tools.contract.Preview.as_json`.
         level, params: those of the call on this card; a later card of the call may have others.
         why: the reason why a person is asked, after changes since the replaced card.
-        words: the other system's own words about an unknown outcome, unverified; empty for other cards.
-        shape: a hash of the tool, its definition, the level and the names of the params; equal ones are grouped.
-        bulk_id: the bulk decision that this decision belongs to; None if the card was decided on its own.
+        words: the other system's own words about an unknown outcome, unverified; empty for other
+            cards.
+        shape: a hash of the tool, its definition, the level and the names of the params; equal ones
+            are grouped.
+        bulk_id: the bulk decision that this decision belongs to; None if the card was decided on
+            its own.
         digest: SHA-256 over organization, run, call, tool, definition, level, params and preview.
-        standing_grant: the standing grant that approved the card in the name of its creator, who is `decided_by`.
-        ruling: the approval rules and votes by which it was approved, see `tools.toolbox.rulings`; None without rules.
-        broke_glass: an admin approved it alone in an emergency, although approval rules needed other people.
+        standing_grant: the standing grant that approved the card in the name of its creator, who is
+            `decided_by`.
+        ruling: the approval rules and votes by which it was approved, see `tools.toolbox.rulings`;
+            None without rules.
+        broke_glass: an admin approved it alone in an emergency, although approval rules needed
+            other people.
         start_after: the end of the grace period, until which the decision can be undone.
         valid_until: the time by which an approved call must start.
     """
 
-    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="approvals", db_index=False)
+    organization = models.ForeignKey(
+        Organization, on_delete=models.CASCADE, related_name="approvals", db_index=False
+    )
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="approvals", db_index=False)
-    tool_call = models.ForeignKey(ToolCall, on_delete=models.CASCADE, related_name="approvals", db_index=False)
+    tool_call = models.ForeignKey(
+        ToolCall, on_delete=models.CASCADE, related_name="approvals", db_index=False
+    )
     sequence = models.PositiveSmallIntegerField(default=1)
     kind = models.CharField(max_length=10, choices=ApprovalKind, default=ApprovalKind.APPROVAL)
     status = models.CharField(max_length=12, choices=ApprovalStatus, default=ApprovalStatus.PENDING)
@@ -80,10 +96,16 @@ class Approval(models.Model):
     shape = models.CharField(max_length=64, blank=True)
     requested_at = models.DateTimeField(db_default=Now())
     expires_at = models.DateTimeField()
-    decided_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+")
+    decided_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+"
+    )
     decided_at = models.DateTimeField(null=True)
     standing_grant = models.ForeignKey(
-        "standing_grants.StandingGrant", on_delete=models.RESTRICT, null=True, related_name="answered", db_index=False
+        "standing_grants.StandingGrant",
+        on_delete=models.RESTRICT,
+        null=True,
+        related_name="answered",
+        db_index=False,
     )
     ruling = models.JSONField(null=True)
     broke_glass = models.BooleanField(default=False, db_default=False)
@@ -100,14 +122,20 @@ class Approval(models.Model):
         indexes = (
             models.Index(fields=("organization", "status", "id"), name="approvals_by_status"),
             models.Index(
-                fields=("organization", "decided_at"), name="decisions_by_time", condition=Q(decided_at__isnull=False)
+                fields=("organization", "decided_at"),
+                name="decisions_by_time",
+                condition=Q(decided_at__isnull=False),
             ),
             models.Index(
                 fields=("organization", "decided_by", "decided_at", "id"),
                 name="decisions_by_person",
                 condition=Q(decided_at__isnull=False, standing_grant__isnull=True),
             ),
-            models.Index(fields=("organization", "-decided_at"), name="denials_by_time", condition=Q(status="denied")),
+            models.Index(
+                fields=("organization", "-decided_at"),
+                name="denials_by_time",
+                condition=Q(status="denied"),
+            ),
             models.Index(fields=("organization", "-id"), name="approvals_newest"),
             models.Index(
                 "organization",
@@ -123,10 +151,16 @@ class Approval(models.Model):
             ),
             models.Index(fields=("run", "id"), name="approvals_of_run"),
             models.Index(
-                fields=("organization", "tool_call", "id"), name="approvals_waiting", condition=Q(status="pending")
+                fields=("organization", "tool_call", "id"),
+                name="approvals_waiting",
+                condition=Q(status="pending"),
             ),
-            models.Index(fields=("expires_at",), name="approvals_expiring", condition=Q(status="pending")),
-            models.Index(fields=("start_after",), name="approvals_starting", condition=Q(status="approved")),
+            models.Index(
+                fields=("expires_at",), name="approvals_expiring", condition=Q(status="pending")
+            ),
+            models.Index(
+                fields=("start_after",), name="approvals_starting", condition=Q(status="approved")
+            ),
             models.Index(
                 fields=("standing_grant", "-id"),
                 name="approvals_of_grants",
@@ -134,16 +168,22 @@ class Approval(models.Model):
             ),
         )
         constraints = (
-            models.UniqueConstraint(fields=("tool_call", "sequence"), name="approval_sequence_of_call"),
+            models.UniqueConstraint(
+                fields=("tool_call", "sequence"), name="approval_sequence_of_call"
+            ),
             models.UniqueConstraint(
                 fields=("tool_call",),
                 condition=Q(status__in=("pending", "approved")),
                 name="one_open_approval_per_call",
             ),
             models.UniqueConstraint(
-                fields=("tool_call",), condition=Q(status="consumed"), name="one_consumed_approval_per_call"
+                fields=("tool_call",),
+                condition=Q(status="consumed"),
+                name="one_consumed_approval_per_call",
             ),
-            models.CheckConstraint(condition=Q(status__in=ApprovalStatus.values), name="approval_status_is_known"),
+            models.CheckConstraint(
+                condition=Q(status__in=ApprovalStatus.values), name="approval_status_is_known"
+            ),
             models.CheckConstraint(
                 condition=(
                     ~Q(status__in=("approved", "denied", "answered", "consumed"))
@@ -165,32 +205,43 @@ class Approval(models.Model):
 
     @property
     def decider(self) -> str:
-        """The name of the person who decided, or of the standing grant with its creator; empty without either."""
-        return name_decider(self.decided_by.get_username() if self.decided_by else "", self.standing_grant_id)
+        """The name of the person who decided, or of the standing grant with its creator; empty
+        without either."""
+        return name_decider(
+            self.decided_by.get_username() if self.decided_by else "", self.standing_grant_id
+        )
 
     @property
     def warning(self) -> str:
         """The warning to read before deciding; empty for most cards, and for all closed ones.
 
-        The age of the call counts, not that of the card: a call asked again after the restore is no safer.
+        The age of the call counts, not that of the card: a call asked again after the restore is no
+        safer.
         """
         if self.status != ApprovalStatus.PENDING:
             return ""
         restored_at = self.run.organization.restored_at
-        return RESTORED_SINCE if restored_at is not None and self.tool_call.created_at <= restored_at else ""
+        return (
+            RESTORED_SINCE
+            if restored_at is not None and self.tool_call.created_at <= restored_at
+            else ""
+        )
 
 
 class WithheldBulk(models.Model):
     """A bulk approval that its person has undone: none of its calls starts.
 
-    Every start of a call reads it under the run's lock, so no approval has to be changed at once. The cards are then
-    renewed one by one. The row stays, so an approval of the same bulk that arrives late does not start either.
+    Every start of a call reads it under the run's lock, so no approval has to be changed at once.
+    The cards are then renewed one by one. The row stays, so an approval of the same bulk that
+    arrives late does not start either.
 
     Attributes:
         user: the person who approved the bulk and has undone it.
     """
 
-    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="+", db_index=False)
+    organization = models.ForeignKey(
+        Organization, on_delete=models.CASCADE, related_name="+", db_index=False
+    )
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     bulk_id = models.UUIDField()
     withheld_at = models.DateTimeField(db_default=Now())
@@ -199,12 +250,15 @@ class WithheldBulk(models.Model):
         app_label = "approvals"
         ordering = ("id",)
         constraints = (
-            models.UniqueConstraint(fields=("organization", "bulk_id", "user"), name="bulk_is_withheld_once"),
+            models.UniqueConstraint(
+                fields=("organization", "bulk_id", "user"), name="bulk_is_withheld_once"
+            ),
         )
 
     @classmethod
     def find_for_approval(cls) -> Q:
-        """Return the condition that an approval, or a vote that it needed, belongs to a withheld bulk.
+        """Return the condition that an approval, or a vote that it needed, belongs to a withheld
+        bulk.
 
         `~` of it selects the approvals that may start.
         """
@@ -225,9 +279,13 @@ class Vote(models.Model):
         withdrawn_at: the time from which it no longer counts.
     """
 
-    approval = models.ForeignKey(Approval, on_delete=models.CASCADE, related_name="votes", db_index=False)
+    approval = models.ForeignKey(
+        Approval, on_delete=models.CASCADE, related_name="votes", db_index=False
+    )
     voter = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
-    deputy_for = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+")
+    deputy_for = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+"
+    )
     decision_id = models.CharField(max_length=200, blank=True)
     bulk_id = models.UUIDField(null=True)
     cast_at = models.DateTimeField(db_default=Now())
@@ -239,7 +297,9 @@ class Vote(models.Model):
         indexes = (models.Index(fields=("approval", "id"), name="votes_of_approval"),)
         constraints = (
             models.UniqueConstraint(
-                fields=("approval", "voter"), condition=Q(withdrawn_at__isnull=True), name="one_vote_per_person"
+                fields=("approval", "voter"),
+                condition=Q(withdrawn_at__isnull=True),
+                name="one_vote_per_person",
             ),
             models.UniqueConstraint(
                 fields=("approval", "deputy_for"),
@@ -250,14 +310,17 @@ class Vote(models.Model):
 
     @classmethod
     def select_cast(cls) -> models.QuerySet["Vote"]:
-        """Select the votes that were not withdrawn, one by one or with their bulk; the oldest first."""
+        """Select the votes that were not withdrawn, one by one or with their bulk; the oldest
+        first."""
         withheld = _find_withheld("approval__organization_id", "voter_id")
         return cls._default_manager.filter(~withheld, withdrawn_at=None).order_by("pk")
 
     @classmethod
     def select_undone(cls) -> models.QuerySet["Vote"]:
         """Select the votes that must be withdrawn, because their person has undone their bulk."""
-        return cls._default_manager.filter(_find_withheld("approval__organization_id", "voter_id"), withdrawn_at=None)
+        return cls._default_manager.filter(
+            _find_withheld("approval__organization_id", "voter_id"), withdrawn_at=None
+        )
 
     def __str__(self) -> str:
         return f"{self.voter} on {self.approval_id}"
@@ -265,5 +328,9 @@ class Vote(models.Model):
 
 def _find_withheld(organization: str, person: str) -> Exists:
     """Return the condition that this person has undone the row's bulk."""
-    same = {"organization_id": OuterRef(organization), "bulk_id": OuterRef("bulk_id"), "user_id": OuterRef(person)}
+    same = {
+        "organization_id": OuterRef(organization),
+        "bulk_id": OuterRef("bulk_id"),
+        "user_id": OuterRef(person),
+    }
     return Exists(WithheldBulk._default_manager.filter(**same).order_by())

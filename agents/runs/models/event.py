@@ -48,15 +48,22 @@ class EventType(models.TextChoices):
 
 AWAITED = frozenset(
     {
-        *(EventType.RUN_STARTED, EventType.RUN_FINISHED, EventType.APPROVAL_REQUESTED, EventType.APPROVAL_DECIDED),
+        *(
+            EventType.RUN_STARTED,
+            EventType.RUN_FINISHED,
+            EventType.APPROVAL_REQUESTED,
+            EventType.APPROVAL_DECIDED,
+        ),
         *(EventType.QUESTION_ASKED, EventType.QUESTION_ANSWERED, EventType.RUN_NEEDS_ATTENTION),
     }
 )
-"""The types that people and other systems wait for: readers are asked to read them at once, others within seconds."""
+"""The types that people and other systems wait for: readers are asked to read them at once, others
+within seconds."""
 
 
 class Event(models.Model):
-    """One line of the panel: numbered per run without gaps, committed together with its fact, and never changed."""
+    """One line of the panel: numbered per run without gaps, committed together with its fact, and
+    never changed."""
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="events", db_index=False)
     seq = models.PositiveIntegerField("number")
@@ -79,7 +86,9 @@ def brief_params(params: dict[str, Any]) -> tuple[dict[str, Any], bool | None]:
 
 def brief_result(result: dict[str, Any]) -> dict[str, Any]:
     """Return the result for an event; data beyond 4 KB is left out, and `truncated` is set."""
-    shown = {key: result[key] for key in ("success", "summary", "data", "markdown", "error", "metadata")}
+    shown = {
+        key: result[key] for key in ("success", "summary", "data", "markdown", "error", "metadata")
+    }
     if len(shown["summary"]) > MAX_SUMMARY:
         shown.update(summary=shown["summary"][:MAX_SUMMARY], truncated=True)
     if shown["error"] and len(shown["error"]["message"]) > MAX_SUMMARY:

@@ -25,7 +25,8 @@ CALL_KIND_COLUMNS = ("pass_number", "level", "status", "child_run__outcome")
 
 
 def judge_outcome(kinds: Iterable[CallKind]) -> Outcome:
-    """Classify the work of the run. A denied change that was corrected and approved later does not count as denied."""
+    """Classify the work of the run. A denied change that was corrected and approved later does not
+    count as denied."""
     calls = list(kinds)
     changes = [call for call in calls if _asks_for_change(call)]
     is_changed = any(_has_changed_something(call) for call in changes)

@@ -1,4 +1,5 @@
-"""Values from outside that an employee stored in the organization's own data, where they stay values from outside."""
+"""Values from outside that an employee stored in the organization's own data, where they stay
+values from outside."""
 
 from django.db import models
 from django.db.models.functions import Now
@@ -11,15 +12,19 @@ class OutsideValue(models.Model):
     """A value from outside that a call wrote into a record, a file or a schedule.
 
     Attributes:
-        key: the digest of the value, from `tools.toolbox.provenance`; the value itself stays in the call. A file with
+        key: the digest of the value, from `tools.toolbox.provenance`; the value itself stays in the
+            call. A file with
         too many values to list has its own key.
-        param: the param of the call that had it, such as `changes.email`; with the call, it identifies field and
+        param: the param of the call that had it, such as `changes.email`; with the call, it
+            identifies field and
         version.
         title: the name of the tool that first returned it.
         call: the first call that stored it.
     """
 
-    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="+", db_index=False)
+    organization = models.ForeignKey(
+        Organization, on_delete=models.CASCADE, related_name="+", db_index=False
+    )
     key = models.CharField(max_length=32)
     param = models.CharField(max_length=200)
     title = models.CharField(max_length=200)
@@ -28,7 +33,9 @@ class OutsideValue(models.Model):
 
     class Meta:
         ordering = ("id",)
-        constraints = (models.UniqueConstraint(fields=("organization", "key"), name="outside_value_once"),)
+        constraints = (
+            models.UniqueConstraint(fields=("organization", "key"), name="outside_value_once"),
+        )
 
     def __str__(self) -> str:
         return f"{self.param} of call {self.call_id}"

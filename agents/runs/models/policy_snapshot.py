@@ -11,17 +11,22 @@ class PolicySnapshot(models.Model):
 
     Attributes:
         hash: the SHA-256 of `rules`, by which passes name the snapshot.
-        rules: canonical JSON of `tools.toolbox.snapshots.RecordedRules`, as text, so that no database changes a number.
+        rules: canonical JSON of `tools.toolbox.snapshots.RecordedRules`, as text, so that no
+            database changes a number.
     """
 
-    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="+", db_index=False)
+    organization = models.ForeignKey(
+        Organization, on_delete=models.CASCADE, related_name="+", db_index=False
+    )
     hash = models.CharField(max_length=64)
     rules = models.TextField()
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
         app_label = "policy"
-        constraints = (models.UniqueConstraint(fields=("organization", "hash"), name="one_snapshot_per_hash"),)
+        constraints = (
+            models.UniqueConstraint(fields=("organization", "hash"), name="one_snapshot_per_hash"),
+        )
 
     def __str__(self) -> str:
         return self.hash[:12]

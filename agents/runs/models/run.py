@@ -94,27 +94,39 @@ WITHOUT_MODEL = (Origin.MCP, Origin.ASK, Origin.MANUAL)
 
 
 class Run(models.Model):
-    """A task in progress or done. Only transactions (engine/transaction.py) and the lease (engine/lease.py) change it.
+    """A task in progress or done. Only transactions (engine/transaction.py) and the lease
+    (engine/lease.py) change it.
 
     Attributes:
-        correlation_id: that of the request that started it, or of its parent; empty if there was none.
+        correlation_id: that of the request that started it, or of its parent; empty if there was
+            none.
         parent, parent_call: for a delegated task, the delegating run and its suspended call.
         outcome: its outcome, judged at its last end; empty before.
-        stopped_because: the reason why nothing of the run may start, such as a stopped employee; empty if it may.
+        stopped_because: the reason why nothing of the run may start, such as a stopped employee;
+            empty if it may.
         session: data shared between its tools.
         cost_micros: the cost of its model, in millionths of the organization's currency.
-        estimated_tokens: the part of its tokens that is estimated because the model's server has not reported them.
-        unusable_ms: the time in which its model wrote answers that could not be used; that of passes is in their rows.
-        kept_answer: the model's answer whose pass could not be recorded, for the next driver; its usage is counted.
+        estimated_tokens: the part of its tokens that is estimated because the model's server has
+            not reported them.
+        unusable_ms: the time in which its model wrote answers that could not be used; that of
+            passes is in their rows.
+        kept_answer: the model's answer whose pass could not be recorded, for the next driver; its
+            usage is counted.
     """
 
-    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="runs", db_index=False)
+    organization = models.ForeignKey(
+        Organization, on_delete=models.CASCADE, related_name="runs", db_index=False
+    )
     employee = models.ForeignKey(Employee, on_delete=models.PROTECT, related_name="runs")
     origin = models.CharField(max_length=10, choices=Origin, default=Origin.TASK)
     parent = models.ForeignKey("self", on_delete=models.PROTECT, null=True, related_name="children")
-    parent_call = models.OneToOneField("runs.ToolCall", on_delete=models.PROTECT, null=True, related_name="child_run")
+    parent_call = models.OneToOneField(
+        "runs.ToolCall", on_delete=models.PROTECT, null=True, related_name="child_run"
+    )
     depth = models.PositiveSmallIntegerField(default=0)
-    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+")
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+"
+    )
     client_request_id = models.CharField(max_length=200, blank=True)
     correlation_id = models.CharField(max_length=64, blank=True, default="", db_default="")
     title = models.CharField(max_length=200, blank=True)
@@ -164,10 +176,16 @@ class Run(models.Model):
             models.Index(fields=("organization", "status", "-id"), name="runs_by_status"),
             models.Index(fields=("organization", "employee", "-id"), name="runs_by_employee"),
             models.Index(
-                fields=("organization", "employee"), name="runs_unfinished", condition=Q(status__in=UNFINISHED)
+                fields=("organization", "employee"),
+                name="runs_unfinished",
+                condition=Q(status__in=UNFINISHED),
             ),
-            models.Index(fields=("status", "next_wake_at"), name="runs_due", condition=Q(status="queued")),
-            models.Index(fields=("lease_expires_at",), name="runs_leased", condition=Q(status="running")),
+            models.Index(
+                fields=("status", "next_wake_at"), name="runs_due", condition=Q(status="queued")
+            ),
+            models.Index(
+                fields=("lease_expires_at",), name="runs_leased", condition=Q(status="running")
+            ),
         )
         constraints = (
             models.UniqueConstraint(
@@ -175,7 +193,9 @@ class Run(models.Model):
                 condition=~Q(client_request_id=""),
                 name="one_run_per_client_request",
             ),
-            models.CheckConstraint(condition=Q(status__in=RunStatus.values), name="run_status_is_known"),
+            models.CheckConstraint(
+                condition=Q(status__in=RunStatus.values), name="run_status_is_known"
+            ),
             models.CheckConstraint(
                 condition=(
                     Q(status="running", lease_expires_at__isnull=False) & ~Q(lease_owner="")
@@ -235,14 +255,19 @@ class Message(models.Model):
     """A person's message to the run; the task is number 1.
 
     Attributes:
-        client_message_id: the sender's own id for it; a repetition of the request adds no second message.
+        client_message_id: the sender's own id for it; a repetition of the request adds no second
+            message.
     """
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="messages", db_index=False)
     number = models.PositiveIntegerField()
-    author = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+")
+    author = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+"
+    )
     text = models.TextField()
-    client_message_id = models.CharField(max_length=MAX_CLIENT_ID, blank=True, default="", db_default="")
+    client_message_id = models.CharField(
+        max_length=MAX_CLIENT_ID, blank=True, default="", db_default=""
+    )
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
@@ -264,15 +289,18 @@ class Pass(models.Model):
     """One model call. A recorded pass is never requested again.
 
     Attributes:
-        response: the provider's message, verbatim except for its reasoning, with the flags of `engine.history.History`.
+        response: the provider's message, verbatim except for its reasoning, with the flags of
+            `engine.history.History`.
         thought: the text between <think> tags, which is never sent back.
         cut_off: the reason why the answer is incomplete; empty if it is complete.
         messages_upto: the number of the last message in the request.
         closing: the request was for an answer without calls.
-        snapshot: the hash of the policy snapshot by which its calls were judged when they were recorded; a call that
-            was judged again later, or that another call made, names its own in `ToolCall.judgment`.
+        snapshot: the hash of the policy snapshot by which its calls were judged when they were
+            recorded; a call that was judged again later, or that another call made, names its own
+            in `ToolCall.judgment`.
         cached_tokens: the input tokens that the server had in its cache.
-        usage_estimated: the tokens are estimated until the model's server reports them; nothing else ever changes.
+        usage_estimated: the tokens are estimated until the model's server reports them; nothing
+            else ever changes.
     """
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="passes", db_index=False)
@@ -295,7 +323,9 @@ class Pass(models.Model):
     class Meta:
         ordering = ("run", "number")
         verbose_name_plural = "passes"
-        constraints = (models.UniqueConstraint(fields=("run", "number"), name="pass_number_in_run"),)
+        constraints = (
+            models.UniqueConstraint(fields=("run", "number"), name="pass_number_in_run"),
+        )
 
     def __str__(self) -> str:
         return f"Pass {self.number}"

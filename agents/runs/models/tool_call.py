@@ -48,28 +48,37 @@ def new_idempotency_key() -> str:
 class ToolCall(models.Model):
     """One request to use a tool.
 
-    Every index costs each call twice, at its start and at its end. So a foreign key has no index of its own if that of
-    a constraint covers it.
+    Every index costs each call twice, at its start and at its end. So a foreign key has no index of
+    its own if that of a constraint covers it.
 
     Attributes:
         model_params: the model's params, if a person edited them; otherwise None.
-        params: canonical, which means validated and with defaults; the card shows the same values that run.
-        params_hash: the hash of the params when they were sealed, kept as a record; nothing is compared with it.
+        params: canonical, which means validated and with defaults; the card shows the same values
+            that run.
+        params_hash: the hash of the params when they were sealed, kept as a record; nothing is
+            compared with it.
         signature: SHA-256 of `toolName::canonical JSON of params`.
         content: the tool message for the model, set when the call ends.
         finished_seq: the number of the event of its end, to find what came after it.
         drifts: the number of times that a guard sent the call back to its card.
         why: the verdict's reason.
-        judgment: the verdict with its causes and the facts that it used, as `tools.toolbox.Verdict.as_json`;
-            `snapshot` is the hash of its policy snapshot if that is not the one of its pass.
-        provenance: where the values of the params were seen before, as `tools.toolbox.provenance.Provenance.as_json`;
-            None if it was not needed, because the call needed no approval and no limit named it.
-        late_effect: set if the call was marked as not done and its executor later reported a success: `reported_at`,
-            the `result`, and `done_again_by`, the ids of later calls that may have done the same. Nothing else changes.
+        judgment: the verdict with its causes and the facts that it used, as
+            `tools.toolbox.Verdict.as_json`; `snapshot` is the hash of its policy snapshot if that
+            is not the one of its pass.
+        provenance: where the values of the params were seen before, as
+            `tools.toolbox.provenance.Provenance.as_json`; None if it was not needed, because the
+            call needed no approval and no limit named it.
+        late_effect: set if the call was marked as not done and its executor later reported a
+            success: `reported_at`, the `result`, and `done_again_by`, the ids of later calls that
+            may have done the same. Nothing else changes.
     """
 
-    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="+", db_index=False)
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="tool_calls", db_index=False)
+    organization = models.ForeignKey(
+        Organization, on_delete=models.CASCADE, related_name="+", db_index=False
+    )
+    run = models.ForeignKey(
+        Run, on_delete=models.CASCADE, related_name="tool_calls", db_index=False
+    )
     pass_number = models.PositiveSmallIntegerField()
     index = models.PositiveSmallIntegerField()
     provider_call_id = models.CharField(max_length=200)
@@ -114,24 +123,45 @@ class ToolCall(models.Model):
                 name="calls_by_start",
                 condition=Q(started_at__isnull=False),
             ),
-            models.Index(fields=("duplicate_of",), name="calls_doubled", condition=Q(duplicate_of__isnull=False)),
-            models.Index(fields=("parent_call",), name="calls_of_calls", condition=Q(parent_call__isnull=False)),
-            models.Index(fields=("deadline_at",), name="calls_executing", condition=Q(status="executing")),
-            models.Index(fields=("run",), name="calls_open", condition=~Q(status__in=TERMINAL_CALLS)),
+            models.Index(
+                fields=("duplicate_of",),
+                name="calls_doubled",
+                condition=Q(duplicate_of__isnull=False),
+            ),
+            models.Index(
+                fields=("parent_call",),
+                name="calls_of_calls",
+                condition=Q(parent_call__isnull=False),
+            ),
+            models.Index(
+                fields=("deadline_at",), name="calls_executing", condition=Q(status="executing")
+            ),
+            models.Index(
+                fields=("run",), name="calls_open", condition=~Q(status__in=TERMINAL_CALLS)
+            ),
         )
         constraints = (
             models.UniqueConstraint(fields=("idempotency_key",), name="idempotency_key_once"),
-            models.UniqueConstraint(fields=("run", "pass_number", "index"), name="call_place_in_pass"),
-            models.UniqueConstraint(fields=("run", "provider_call_id", "pass_number"), name="call_id_in_pass"),
-            models.CheckConstraint(condition=Q(status__in=CallStatus.values), name="call_status_is_known"),
-            models.CheckConstraint(
-                condition=Q(level__in=("read", "draft")) | Q(attempts__lte=1), name="write_starts_at_most_once"
+            models.UniqueConstraint(
+                fields=("run", "pass_number", "index"), name="call_place_in_pass"
+            ),
+            models.UniqueConstraint(
+                fields=("run", "provider_call_id", "pass_number"), name="call_id_in_pass"
             ),
             models.CheckConstraint(
-                condition=Q(level__in=("read", "draft", "write", "destructive")), name="call_level_is_known"
+                condition=Q(status__in=CallStatus.values), name="call_status_is_known"
             ),
             models.CheckConstraint(
-                condition=~Q(status="executing") | Q(exec_epoch__isnull=False, deadline_at__isnull=False),
+                condition=Q(level__in=("read", "draft")) | Q(attempts__lte=1),
+                name="write_starts_at_most_once",
+            ),
+            models.CheckConstraint(
+                condition=Q(level__in=("read", "draft", "write", "destructive")),
+                name="call_level_is_known",
+            ),
+            models.CheckConstraint(
+                condition=~Q(status="executing")
+                | Q(exec_epoch__isnull=False, deadline_at__isnull=False),
                 name="executing_call_has_epoch_and_deadline",
             ),
             models.CheckConstraint(
@@ -143,12 +173,15 @@ class ToolCall(models.Model):
             ),
             models.CheckConstraint(
                 condition=(
-                    ~Q(status__in=TERMINAL_CALLS) | ~Q(content="") | Q(status="duplicate", duplicate_of__isnull=False)
+                    ~Q(status__in=TERMINAL_CALLS)
+                    | ~Q(content="")
+                    | Q(status="duplicate", duplicate_of__isnull=False)
                 ),
                 name="terminal_call_has_a_tool_message",
             ),
             models.CheckConstraint(
-                condition=Q(late_effect__isnull=True) | Q(status="failed"), name="late_effect_of_a_failed_call"
+                condition=Q(late_effect__isnull=True) | Q(status="failed"),
+                name="late_effect_of_a_failed_call",
             ),
         )
 

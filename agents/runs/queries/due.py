@@ -42,8 +42,11 @@ def _select_due_runs() -> QuerySet[Run]:
 
 
 def _select_unhinted_runs() -> QuerySet[Run]:
-    """Select due runs without a recent hint; a hint from the future was sent before the clock was set back."""
-    is_forgotten = Q(hinted_at=None) | Q(hinted_at__lt=Now() - timing().hint_interval) | Q(hinted_at__gt=Now())
+    """Select due runs without a recent hint; a hint from the future was sent before the clock was
+    set back."""
+    is_forgotten = (
+        Q(hinted_at=None) | Q(hinted_at__lt=Now() - timing().hint_interval) | Q(hinted_at__gt=Now())
+    )
     return _select_due_runs().filter(is_forgotten)
 
 
@@ -67,7 +70,9 @@ def _select_runs_with_wrong_stop() -> QuerySet[Run]:
     """Select unfinished runs whose `stopped_because` does not yet match the stop or its end."""
     is_stopped = Q(organization__stopped_at__isnull=False) | Q(employee__stopped_at__isnull=False)
     knows = ~Q(stopped_because="")
-    return Run.objects.filter(IS_UNFINISHED, is_stopped & ~knows | ~is_stopped & knows).order_by("pk")
+    return Run.objects.filter(IS_UNFINISHED, is_stopped & ~knows | ~is_stopped & knows).order_by(
+        "pk"
+    )
 
 
 def _select_answered_calls() -> QuerySet[ToolCall]:
@@ -77,12 +82,15 @@ def _select_answered_calls() -> QuerySet[ToolCall]:
 
 
 def _select_orphaned_runs(status: RunStatus) -> QuerySet[Run]:
-    """Select unfinished runs of this status whose parent call was canceled; each status has an index.
+    """Select unfinished runs of this status whose parent call was canceled; each status has an
+    index.
 
     A run that had ended and was resumed by a person has no waiting parent, so it continues.
     """
     had_ended = Event.objects.filter(run_id=OuterRef("pk"), type=EventType.RUN_FINISHED)
-    rows = Run.objects.filter(~Exists(had_ended), parent_call__status=CallStatus.CANCELLED, cancel_requested_at=None)
+    rows = Run.objects.filter(
+        ~Exists(had_ended), parent_call__status=CallStatus.CANCELLED, cancel_requested_at=None
+    )
     if status in PARKED:  # each has an open call
         open_calls = ToolCall.objects.exclude(status__in=TERMINAL_CALLS)
         rows = rows.filter(pk__in=open_calls.values("run_id"))
@@ -90,9 +98,12 @@ def _select_orphaned_runs(status: RunStatus) -> QuerySet[Run]:
 
 
 def _select_due_schedules() -> QuerySet[Schedule]:
-    """Select schedules that are due; those of a stopped organization or employee wait until the stop is lifted."""
+    """Select schedules that are due; those of a stopped organization or employee wait until the
+    stop is lifted."""
     is_free = Q(employee=None) | Q(employee__stopped_at=None)
-    due = Schedule.objects.filter(is_free, is_active=True, next_at__lte=Now(), organization__stopped_at=None)
+    due = Schedule.objects.filter(
+        is_free, is_active=True, next_at__lte=Now(), organization__stopped_at=None
+    )
     return due.order_by()
 
 

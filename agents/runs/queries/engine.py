@@ -1,4 +1,5 @@
-"""The compiled queries of a driver: the run that it drives, its calls, passes and approved cards, and permissions."""
+"""The compiled queries of a driver: the run that it drives, its calls, passes and approved cards,
+and permissions."""
 
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -21,7 +22,9 @@ from agents.runs.models import (
     WithheldBulk,
 )
 
-_STOPPED_ORGANIZATION = Organization.objects.filter(pk=OuterRef("organization_id"), stopped_at__isnull=False)
+_STOPPED_ORGANIZATION = Organization.objects.filter(
+    pk=OuterRef("organization_id"), stopped_at__isnull=False
+)
 _STOPPED_EMPLOYEE = Employee.objects.filter(pk=OuterRef("employee_id"), stopped_at__isnull=False)
 
 
@@ -91,7 +94,9 @@ class GrantRow(NamedTuple):
     features: str
 
 
-_RULE = ToolRule.objects.filter(organization=OuterRef("employee__organization"), tool=OuterRef("tool")).order_by()
+_RULE = ToolRule.objects.filter(
+    organization=OuterRef("employee__organization"), tool=OuterRef("tool")
+).order_by()
 GRANTS = CompiledQuery(
     GrantRow,
     lambda employee_id: Grant.objects.filter(employee_id=employee_id).order_by(),
@@ -154,13 +159,16 @@ class PassContent(NamedTuple):
 
 
 PASSES_SINCE = CompiledQuery(
-    PassContent, lambda run_id, after: Pass.objects.filter(run_id=run_id, number__gt=after).order_by("number")
+    PassContent,
+    lambda run_id, after: Pass.objects.filter(run_id=run_id, number__gt=after).order_by("number"),
 )
 """The passes after the given one."""
 
 
 def _select_startable() -> QuerySet[Approval]:
-    return Approval.objects.filter(~WithheldBulk.find_for_approval(), status=ApprovalStatus.APPROVED)
+    return Approval.objects.filter(
+        ~WithheldBulk.find_for_approval(), status=ApprovalStatus.APPROVED
+    )
 
 
 class StartableCard(NamedTuple):
@@ -173,12 +181,16 @@ class StartableCard(NamedTuple):
 
 STARTABLE_CARD = CompiledQuery(
     StartableCard,
-    lambda run_id: _select_startable().filter(run_id=run_id, start_after__lte=Now()).order_by("tool_call")[:1],
+    lambda run_id: (
+        _select_startable().filter(run_id=run_id, start_after__lte=Now()).order_by("tool_call")[:1]
+    ),
     card=ModelColumns(Approval),
     call=ModelColumns(ToolCall, "tool_call__"),
     decided_by=ModelColumns(User, "decided_by__"),
 )
 """The run's first approved card whose grace period is over and that nobody withholds."""
 
-STILL_APPROVED = CompiledQuery(IdRow, lambda card_id: _select_startable().filter(pk=card_id).order_by())
+STILL_APPROVED = CompiledQuery(
+    IdRow, lambda card_id: _select_startable().filter(pk=card_id).order_by()
+)
 """The card, if it is approved and nobody withholds it."""

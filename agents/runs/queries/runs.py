@@ -42,7 +42,8 @@ CALL_COLUMNS = (
     "index", "duration_ms", "duplicate_of_id", "idempotency_key", "started_at", "definition_hash", "parent_call_id",
     "late_effect",
 )  # fmt: skip
-"""The columns of a call that lines and cards show. Results may be large, and events carry the part that is shown."""
+"""The columns of a call that lines and cards show. Results may be large, and events carry the part
+that is shown."""
 
 
 class LockedRun(NamedTuple):
@@ -54,7 +55,11 @@ class LockedRun(NamedTuple):
 
 def _build_lock(*, wait: bool) -> Callable[[int], QuerySet[Run]]:
     def build(run_id: int) -> QuerySet[Run]:
-        return Run.objects.filter(pk=run_id).order_by().select_for_update(no_key=True, skip_locked=not wait)
+        return (
+            Run.objects.filter(pk=run_id)
+            .order_by()
+            .select_for_update(no_key=True, skip_locked=not wait)
+        )
 
     return build
 
@@ -68,9 +73,12 @@ LOCKED_RUN_IF_FREE = _compile_lock(wait=False)
 
 
 def annotate_waits(rows: QuerySet[Run]) -> QuerySet[Run]:
-    """Add `waits_for` to each run: `decision`, `answer`, `colleague`, `agent`, or empty if no action is needed."""
+    """Add `waits_for` to each run: `decision`, `answer`, `colleague`, `agent`, or empty if no
+    action is needed."""
     cards = Approval.objects.filter(run_id=OuterRef("pk"), status=ApprovalStatus.PENDING)
-    delegated = Run.objects.filter(parent_id=OuterRef("pk"), parent_call__status=CallStatus.SUSPENDED).order_by()
+    delegated = Run.objects.filter(
+        parent_id=OuterRef("pk"), parent_call__status=CallStatus.SUSPENDED
+    ).order_by()
     approved = Approval.objects.filter(run_id=OuterRef("pk"), status=ApprovalStatus.APPROVED)
     waits = Q(status=RunStatus.WAITING)
     return rows.annotate(
@@ -88,13 +96,18 @@ def annotate_waits(rows: QuerySet[Run]) -> QuerySet[Run]:
 def annotate_activity(rows: QuerySet[Run]) -> QuerySet[Run]:
     """Add the columns of `annotate_waits` to each run, and its current activity and needs.
 
-    The columns are `employee_name`; `decisions`, `answers` and `unknowns`, its open cards by kind; `running_calls` with
-    the tool and start of the newest, `running_tool` and `running_since`; `colleague` and `colleague_run`, the first of
-    its `colleagues` with open tasks; and `last_event_at`.
+    The columns are `employee_name`; `decisions`, `answers` and `unknowns`, its open cards by kind;
+    `running_calls` with the tool and start of the newest, `running_tool` and `running_since`;
+    `colleague` and `colleague_run`, the first of its `colleagues` with open tasks; and
+    `last_event_at`.
     """
-    calls = ToolCall.objects.filter(~Q(status__in=TERMINAL_CALLS), run_id=OuterRef("pk"), status=CallStatus.EXECUTING)
+    calls = ToolCall.objects.filter(
+        ~Q(status__in=TERMINAL_CALLS), run_id=OuterRef("pk"), status=CallStatus.EXECUTING
+    )
     newest = calls.order_by("-started_at", "-pk")
-    delegated = Run.objects.filter(parent_id=OuterRef("pk"), parent_call__status=CallStatus.SUSPENDED).order_by("pk")
+    delegated = Run.objects.filter(
+        parent_id=OuterRef("pk"), parent_call__status=CallStatus.SUSPENDED
+    ).order_by("pk")
     events = Event.objects.filter(run_id=OuterRef("pk")).order_by("-seq")
     return annotate_waits(rows).annotate(
         employee_name=F("employee__name"),
@@ -117,7 +130,9 @@ def _list_cards(kind: ApprovalKind) -> QuerySet[Approval]:
 
 def _count(rows: QuerySet[Any, Any], key: str = "run_id") -> Coalesce:
     """Count the rows of a subquery, which all have the same key."""
-    return Coalesce(Subquery(rows.order_by().values(key).annotate(number=Count("pk")).values("number")), 0)
+    return Coalesce(
+        Subquery(rows.order_by().values(key).annotate(number=Count("pk")).values("number")), 0
+    )
 
 
 class RunStateRow(NamedTuple):
@@ -146,7 +161,9 @@ class RunStateRow(NamedTuple):
     last_event_at: datetime | None
 
 
-RUN_STATE = CompiledQuery(RunStateRow, lambda run_id: annotate_activity(Run.objects.filter(pk=run_id)).order_by())
+RUN_STATE = CompiledQuery(
+    RunStateRow, lambda run_id: annotate_activity(Run.objects.filter(pk=run_id)).order_by()
+)
 
 
 class EventRow(NamedTuple):
@@ -157,13 +174,16 @@ class EventRow(NamedTuple):
 
 LATER_EVENTS = CompiledQuery(
     EventRow,
-    lambda run_id, after: Event.objects.filter(run_id=run_id, seq__gt=after).order_by("seq")[:EVENTS_PER_PAGE],
+    lambda run_id, after: Event.objects.filter(run_id=run_id, seq__gt=after).order_by("seq")[
+        :EVENTS_PER_PAGE
+    ],
     event=ModelColumns(Event),
 )
 
 
 class DisplayedCall(NamedTuple):
-    """A call as lines and cards show it; `has_card` is True if a person is or was asked about it."""
+    """A call as lines and cards show it; `has_card` is True if a person is or was asked about
+    it."""
 
     call: ToolCall
     has_card: bool
@@ -171,7 +191,9 @@ class DisplayedCall(NamedTuple):
 
 DISPLAYED_CALLS = CompiledQuery(
     DisplayedCall,
-    lambda run_id, first, last: ToolCall.objects.filter(run_id=run_id, pk__gte=first, pk__lte=last).order_by(),
+    lambda run_id, first, last: ToolCall.objects.filter(
+        run_id=run_id, pk__gte=first, pk__lte=last
+    ).order_by(),
     call=ModelColumns(ToolCall, only=CALL_COLUMNS),
     has_card=Exists(Approval.objects.filter(tool_call=OuterRef("pk"))),
 )
@@ -191,13 +213,16 @@ class PassUsage(NamedTuple):
 
 PASS_USAGE = CompiledQuery(
     PassUsage,
-    lambda run_id, first, last: Pass.objects.filter(run_id=run_id, number__gte=first, number__lte=last).order_by(),
+    lambda run_id, first, last: Pass.objects.filter(
+        run_id=run_id, number__gte=first, number__lte=last
+    ).order_by(),
     currency="run__organization__currency",
 )
 
 
 class TimelineEvent(NamedTuple):
-    """An event that the timeline shows, with the fields of its payload that it needs; those that it lacks are None."""
+    """An event that the timeline shows, with the fields of its payload that it needs; those that it
+    lacks are None."""
 
     run_id: int
     seq: int
@@ -236,7 +261,11 @@ def list_timeline_events(run_id: int) -> QuerySet[Event]:
 def _list_events_of_passes(run_id: int, seq: int) -> QuerySet[Event]:
     passes = Event.objects.filter(run_id=run_id, type=EventType.PASS_STARTED, seq__lt=seq)
     start = Subquery(passes.order_by("-seq").values("seq")[:1])
-    return list_timeline_events(run_id).filter(seq__gte=Coalesce(start, 0)).order_by("seq")[:MAX_TIMELINE_EVENTS]
+    return (
+        list_timeline_events(run_id)
+        .filter(seq__gte=Coalesce(start, 0))
+        .order_by("seq")[:MAX_TIMELINE_EVENTS]
+    )
 
 
 LATER_TIMELINE_EVENTS = CompiledQuery(
@@ -244,4 +273,5 @@ LATER_TIMELINE_EVENTS = CompiledQuery(
     _list_events_of_passes,
     **TIMELINE_COLUMNS,  # type: ignore[arg-type]  # mypy takes them for `placeholders`
 )
-"""The events of a run's timeline, from the start of the pass that was current before the event of this number."""
+"""The events of a run's timeline, from the start of the pass that was current before the event of
+this number."""

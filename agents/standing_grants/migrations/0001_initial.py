@@ -20,7 +20,12 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="StandingGrant",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("tool", models.CharField(max_length=120)),
                 ("definition_hash", models.CharField(max_length=64)),
                 ("level", models.CharField(max_length=12)),
@@ -29,8 +34,14 @@ class Migration(migrations.Migration):
                 ("conditions", models.JSONField(default=list)),
                 ("max_uses", models.PositiveSmallIntegerField()),
                 ("expires_at", models.DateTimeField()),
-                ("made_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ("client_grant_id", models.CharField(blank=True, db_default="", default="", max_length=200)),
+                (
+                    "made_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
+                (
+                    "client_grant_id",
+                    models.CharField(blank=True, db_default="", default="", max_length=200),
+                ),
                 ("revoked_at", models.DateTimeField(null=True)),
                 ("ended_at", models.DateTimeField(null=True)),
                 ("ended_because", models.CharField(blank=True, max_length=300)),
@@ -46,7 +57,9 @@ class Migration(migrations.Migration):
                 (
                     "made_by",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT, related_name="+", to=settings.AUTH_USER_MODEL
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
                     ),
                 ),
                 (
@@ -69,7 +82,10 @@ class Migration(migrations.Migration):
                 (
                     "run",
                     models.ForeignKey(
-                        null=True, on_delete=django.db.models.deletion.CASCADE, related_name="+", to="runs.run"
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="runs.run",
                     ),
                 ),
             ],
@@ -77,7 +93,9 @@ class Migration(migrations.Migration):
                 "ordering": ("-id",),
                 "indexes": [
                     models.Index(
-                        condition=models.Q(("ended_at__isnull", True), ("revoked_at__isnull", True)),
+                        condition=models.Q(
+                            ("ended_at__isnull", True), ("revoked_at__isnull", True)
+                        ),
                         fields=["organization", "tool", "expires_at"],
                         name="grants_in_force",
                     )
@@ -89,7 +107,8 @@ class Migration(migrations.Migration):
                         name="grant_client_id_of_maker",
                     ),
                     models.CheckConstraint(
-                        condition=models.Q(("max_uses__gte", 1), ("max_uses__lte", 1000)), name="grant_uses_1_to_1000"
+                        condition=models.Q(("max_uses__gte", 1), ("max_uses__lte", 1000)),
+                        name="grant_uses_1_to_1000",
                     ),
                     models.CheckConstraint(
                         condition=models.Q(("level__in", ("read", "draft", "write"))),

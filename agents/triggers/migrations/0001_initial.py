@@ -21,7 +21,12 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Trigger",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("name", models.CharField(max_length=80)),
                 ("public_id", models.CharField(max_length=40, unique=True)),
                 (
@@ -46,7 +51,10 @@ class Migration(migrations.Migration):
                 ("max_queued", models.PositiveSmallIntegerField(default=100)),
                 ("is_active", models.BooleanField(default=True)),
                 ("removed_at", models.DateTimeField(null=True)),
-                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
                 (
                     "created_by",
                     models.ForeignKey(
@@ -109,7 +117,12 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="ReceivedMessage",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("key", models.CharField(blank=True, max_length=80)),
                 (
                     "status",
@@ -127,7 +140,10 @@ class Migration(migrations.Migration):
                 ("requesters", models.JSONField(default=list)),
                 ("payload", models.TextField(blank=True)),
                 ("template", models.TextField(blank=True)),
-                ("received_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "received_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
                 (
                     "by",
                     models.ForeignKey(
@@ -180,7 +196,9 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="receivedmessage",
             index=models.Index(
-                condition=models.Q(("status", "started")), fields=["trigger", "key", "-id"], name="messages_by_key"
+                condition=models.Q(("status", "started")),
+                fields=["trigger", "key", "-id"],
+                name="messages_by_key",
             ),
         ),
         migrations.AddIndex(

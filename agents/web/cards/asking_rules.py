@@ -45,7 +45,8 @@ class AskingReasons:
     """The reasons why a call needs approval.
 
     Attributes:
-        notice: a reason besides the rules, such as a change since the earlier card; without rules, the whole reason.
+        notice: a reason besides the rules, such as a change since the earlier card; without rules,
+            the whole reason.
         rules: empty for a call without stored causes.
     """
 
@@ -60,13 +61,15 @@ def describe_reasons(why: str, asking: CallToExplain) -> AskingReasons:
 
 
 def describe_rules(asking: CallToExplain) -> list[AskingRule]:
-    """Describe the rules that make the call need approval; empty for a call without stored causes."""
+    """Describe the rules that make the call need approval; empty for a call without stored
+    causes."""
     kept = asking.call.judgment or {}
     return [_describe(kind, text, param, asking) for kind, text, param in kept.get("causes", ())]
 
 
 def find_notice(why: str, call: ToolCall) -> str:
-    """Return the part of a card's reason that does not come from the verdict: a change since the earlier card."""
+    """Return the part of a card's reason that does not come from the verdict: a change since the
+    earlier card."""
     reason = call.why.casefold()
     rest = why.rstrip(".")
     if reason and rest.casefold().endswith(reason.rstrip(".")):
@@ -110,7 +113,9 @@ class CallToExplain:
         if self.tool is None:
             return ""
         own = self.tool.level
-        still = "would still need approval" if own.has_side_effects else "would run without approval"
+        still = (
+            "would still need approval" if own.has_side_effects else "would run without approval"
+        )
         return f"At the tool's own level, {own.value}, the call {still}."
 
     def list_links(self, kind: str) -> Iterator[RuleLink]:
@@ -126,7 +131,9 @@ class CallToExplain:
 
 def _describe(kind: str, text: str, param: str, asking: CallToExplain) -> AskingRule:
     sentence = f"{text[:1].upper()}{text[1:]}."
-    return AskingRule(sentence, _explain_remedy(kind, text, param, asking), tuple(asking.list_links(kind)))
+    return AskingRule(
+        sentence, _explain_remedy(kind, text, param, asking), tuple(asking.list_links(kind))
+    )
 
 
 def _explain_remedy(kind: str, text: str, param: str, asking: CallToExplain) -> str:

@@ -1,4 +1,5 @@
-"""Notes on the card of an agent elsewhere: whose agent it is, and other asks about the same effect."""
+"""Notes on the card of an agent elsewhere: whose agent it is, and other asks about the same
+effect."""
 
 from __future__ import annotations
 
@@ -50,7 +51,9 @@ def load_ask_notes(call: ToolCall) -> AskNotes | None:
     """Load the notes on the card of an ask; None, without a query, for the call of a tool."""
     if find_asked_action(call.tool) is None:
         return None
-    asks = Ask.objects.select_related("key", "effect").annotate(is_silent=Q(last_asked_at__lt=Now() - SILENT_AFTER))
+    asks = Ask.objects.select_related("key", "effect").annotate(
+        is_silent=Q(last_asked_at__lt=Now() - SILENT_AFTER)
+    )
     ask = asks.filter(run_id=call.run_id).first()
     if ask is None:
         return None
@@ -58,11 +61,19 @@ def load_ask_notes(call: ToolCall) -> AskNotes | None:
     if ask.effect_id is not None:
         cards = Approval.objects.filter(run__ask__effect=ask.effect_id, run__ask__pk__lt=ask.pk)
         earlier = list(cards.select_related("decided_by").order_by("-pk")[:MAX_EARLIER_ASKS])
-    refused = RefusedAsk.objects.filter(ask=ask).select_related("key").order_by("-pk")[: MAX_REFUSED * MAX_EARLIER_ASKS]
-    newest = {one.key_id: one for one in reversed(refused)}  # one per key, so that none hides another
+    refused = (
+        RefusedAsk.objects.filter(ask=ask)
+        .select_related("key")
+        .order_by("-pk")[: MAX_REFUSED * MAX_EARLIER_ASKS]
+    )
+    newest = {
+        one.key_id: one for one in reversed(refused)
+    }  # one per key, so that none hides another
     is_silent = call.status == CallStatus.AWAITING_APPROVAL and ask.is_silent
     since = ask.last_asked_at if is_silent else None
-    return AskNotes(ask, earlier, list(newest.values())[:MAX_EARLIER_ASKS], digest_params(call.params), since)
+    return AskNotes(
+        ask, earlier, list(newest.values())[:MAX_EARLIER_ASKS], digest_params(call.params), since
+    )
 
 
 class OfAgents:

@@ -22,8 +22,11 @@ class CallReport:
     text: str
 
 
-def describe_call(approval: Approval, call: ToolCall, report_text: str, *, is_undoable: bool) -> CallReport | None:
-    """Describe what happened after the decision; None for a question, a replaced card, or while Undo is offered.
+def describe_call(
+    approval: Approval, call: ToolCall, report_text: str, *, is_undoable: bool
+) -> CallReport | None:
+    """Describe what happened after the decision; None for a question, a replaced card, or while
+    Undo is offered.
 
     Args:
         call: the card's call, in its current state.
@@ -38,8 +41,14 @@ def describe_call(approval: Approval, call: ToolCall, report_text: str, *, is_un
         return CallReport("none", "There was nothing to do, so nothing was done.")
     if approval.status == ApprovalStatus.APPROVED:
         return None if is_undoable else CallReport("going", "Not started yet.")
-    was_resolved = approval.kind == ApprovalKind.UNKNOWN and approval.status != ApprovalStatus.PENDING
-    return _describe_started(call, report_text) if was_resolved or approval.status == ApprovalStatus.CONSUMED else None
+    was_resolved = (
+        approval.kind == ApprovalKind.UNKNOWN and approval.status != ApprovalStatus.PENDING
+    )
+    return (
+        _describe_started(call, report_text)
+        if was_resolved or approval.status == ApprovalStatus.CONSUMED
+        else None
+    )
 
 
 def _describe_started(call: ToolCall, report_text: str) -> CallReport:
@@ -49,20 +58,28 @@ def _describe_started(call: ToolCall, report_text: str) -> CallReport:
         return CallReport("bad", "We don’t know whether this happened.")
     if call.late_effect is not None:
         return CallReport("bad", "Marked as not done, but it happened later.")
-    state, word = ("good", "Succeeded") if call.status == CallStatus.SUCCEEDED else ("bad", "Failed")
+    state, word = (
+        ("good", "Succeeded") if call.status == CallStatus.SUCCEEDED else ("bad", "Failed")
+    )
     return CallReport(state, f"{word}: {report_text}" if report_text else f"{word}.")
 
 
 def load_report(call_id: int) -> str:
-    """Load the error message of a call's result, or else its summary, without the rest of the result."""
+    """Load the error message of a call's result, or else its summary, without the rest of the
+    result."""
     return load_reports({call_id}).get(call_id, "")
 
 
 def load_reports(call_ids: Collection[int]) -> dict[int, str]:
-    """Load the report of each of these calls, as `load_report` does, in one query; calls without one are missing."""
+    """Load the report of each of these calls, as `load_report` does, in one query; calls without
+    one are missing."""
     if not call_ids:
         return {}
     rows: Any = ToolCall.objects.filter(pk__in=call_ids)
     rows = rows.annotate(failure=KT("result__error__message"), summary=KT("result__summary"))
     found = rows.order_by().values_list("pk", "failure", "summary")
-    return {pk: str(failure or summary)[:MAX_LENGTH] for pk, failure, summary in found if failure or summary}
+    return {
+        pk: str(failure or summary)[:MAX_LENGTH]
+        for pk, failure, summary in found
+        if failure or summary
+    }

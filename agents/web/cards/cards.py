@@ -1,4 +1,5 @@
-"""Cards: approvals with everything that a person needs to decide them, as one template shows them."""
+"""Cards: approvals with everything that a person needs to decide them, as one template shows
+them."""
 
 from __future__ import annotations
 
@@ -57,16 +58,20 @@ class Card(OfAgents):
 
     Attributes:
         employee_words: the employee's text from the pass that requested the call.
-        earlier_decisions: the newest decisions about cards of the same shape; only while the card waits.
+        earlier_decisions: the newest decisions about cards of the same shape; only while the card
+            waits.
         previous: the card of the same call that this card replaces.
         successor: the newest card of the same call, if this card was replaced.
         all_targets: show all targets, not only the first 250.
         form_input: the texts that a person typed into the edit form, and the problems with them.
         report_text: the call's report, for pages that do not show the call itself.
-        refused_answer, refused_reason, refused_glass: a refused answer, or reason of a decision or for break-glass.
-        delegation: the delegation that started the run, such as `Dana asked Kim`; empty if there is none.
+        refused_answer, refused_reason, refused_glass: a refused answer, or reason of a decision or
+            for break-glass.
+        delegation: the delegation that started the run, such as `Dana asked Kim`; empty if there is
+            none.
         around: further facts that a person must know; only while the card waits for approval.
-        standing: the approval rules and votes of the card; None if one approver decides, or if it does not wait.
+        standing: the approval rules and votes of the card; None if one approver decides, or if it
+            does not wait.
     """
 
     approval: Approval
@@ -90,14 +95,18 @@ class Card(OfAgents):
 
     @property
     def is_open(self) -> bool:
-        """True if the call waits for approval; see `question` and `is_unknown` for cards of other kinds."""
+        """True if the call waits for approval; see `question` and `is_unknown` for cards of other
+        kinds."""
         is_approval = self.approval.kind == ApprovalKind.APPROVAL
         return is_approval and self.approval.status == ApprovalStatus.PENDING
 
     @property
     def is_unknown(self) -> bool:
         """True if a person must resolve an unknown outcome, or acknowledge a late effect."""
-        return self.approval.kind == ApprovalKind.UNKNOWN and self.approval.status == ApprovalStatus.PENDING
+        return (
+            self.approval.kind == ApprovalKind.UNKNOWN
+            and self.approval.status == ApprovalStatus.PENDING
+        )
 
     @property
     def is_late_effect(self) -> bool:
@@ -130,7 +139,8 @@ class Card(OfAgents):
         approved = (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)
         earlier = self.earlier_decisions
         return len(earlier) >= MAX_EARLIER and all(
-            each.status in approved and each.standing_grant_id is None and not each.broke_glass for each in earlier
+            each.status in approved and each.standing_grant_id is None and not each.broke_glass
+            for each in earlier
         )
 
     @property
@@ -138,7 +148,9 @@ class Card(OfAgents):
         """The reason why the call cannot start as shown, even if approved; usually empty."""
         if self.tool is None:
             withheld = load_toolbox(self.call.organization_id).policy.withheld
-            return withheld.get(self.call.tool, f"The tool {self.call.tool} is no longer available.")
+            return withheld.get(
+                self.call.tool, f"The tool {self.call.tool} is no longer available."
+            )
         if self.tool.definition_hash != self.call.definition_hash:
             return "The tool has changed since this request. If you approve, you are asked again for the new version."
         return ""
@@ -164,7 +176,8 @@ class Card(OfAgents):
 
     @property
     def barred_usernames(self) -> str:
-        """The usernames of the members whose approval would not count now, joined by spaces; usernames contain none."""
+        """The usernames of the members whose approval would not count now, joined by spaces;
+        usernames contain none."""
         return " ".join(self.standing.list_barred()) if self.standing else ""
 
     @property
@@ -175,7 +188,9 @@ class Card(OfAgents):
     @property
     def report(self) -> CallReport | None:
         """The outcome after the decision; None if there is nothing to add to the decision."""
-        return describe_call(self.approval, self.call, self.report_text, is_undoable=self.undo_left_s > 0)
+        return describe_call(
+            self.approval, self.call, self.report_text, is_undoable=self.undo_left_s > 0
+        )
 
     @property
     def is_unsettled(self) -> bool:
@@ -239,13 +254,17 @@ class Card(OfAgents):
     def chip_ids(self) -> dict[str, str]:
         """The ids of the targets that the sentence may name, by the name as it appears there."""
         return {
-            format_name(target.label).strip("*"): target.id for target in self.effect.first_targets[:1] if target.id
+            format_name(target.label).strip("*"): target.id
+            for target in self.effect.first_targets[:1]
+            if target.id
         }
 
     @cached_property
     def reasons(self) -> AskingReasons:
         """The reasons why the card needs a decision."""
-        asking = CallToExplain(self.call, self.run.employee_id, self.tool, may_be_granted=self.may_be_granted)
+        asking = CallToExplain(
+            self.call, self.run.employee_id, self.tool, may_be_granted=self.may_be_granted
+        )
         return describe_reasons(self.approval.why, asking)
 
     @cached_property
@@ -260,7 +279,8 @@ class Card(OfAgents):
 
     @property
     def share(self) -> str:
-        """The affected objects, and their share of all if it is known: `427 of 515 records, 83%`."""
+        """The affected objects, and their share of all if it is known: `427 of 515 records,
+        83%`."""
         total = self.around.total_objects
         if not total or total < self.effect.total:
             return self.effect.count_label
@@ -317,9 +337,11 @@ class Card(OfAgents):
 def load_cards(
     approvals: Iterable[Approval], *, all_targets: bool = False, listed: CardFacts | None = None
 ) -> list[Card]:
-    """Load the card of each approval of one organization, whose call and run are loaded already, in the same order.
+    """Load the card of each approval of one organization, whose call and run are loaded already, in
+    the same order.
 
-    The number of queries does not depend on the number of cards, except for the surroundings of waiting ones.
+    The number of queries does not depend on the number of cards, except for the surroundings of
+    waiting ones.
 
     Args:
         all_targets: see `Card`.
@@ -335,8 +357,12 @@ def load_cards(
     earlier = load_earlier_decisions(waiting)
     asking = [card for card in waiting if card.kind == ApprovalKind.APPROVAL]
     standings = find_standings(asking[0].run.organization, asking) if asking else {}
-    texts = _load_pass_texts({(approval.run_id, approval.tool_call.pass_number) for approval in approvals})
-    words = {card.pk: texts.get((card.run_id, card.tool_call.pass_number), "") for card in approvals}
+    texts = _load_pass_texts(
+        {(approval.run_id, approval.tool_call.pass_number) for approval in approvals}
+    )
+    words = {
+        card.pk: texts.get((card.run_id, card.tool_call.pass_number), "") for card in approvals
+    }
     around = load_surroundings(asking, words, listed)
     by_call = _group_by_call(approvals)
     return [
@@ -361,14 +387,22 @@ def load_cards(
 def _group_by_call(approvals: list[Approval]) -> dict[int, list[Approval]]:
     """Load the other cards of the same calls, and group all cards by call, oldest first."""
     by_call: dict[int, list[Approval]] = {}
-    others = Approval.objects.filter(tool_call_id__in={approval.tool_call_id for approval in approvals})
-    for approval in (*approvals, *others.exclude(pk__in=[approval.pk for approval in approvals]).order_by()):
+    others = Approval.objects.filter(
+        tool_call_id__in={approval.tool_call_id for approval in approvals}
+    )
+    for approval in (
+        *approvals,
+        *others.exclude(pk__in=[approval.pk for approval in approvals]).order_by(),
+    ):
         by_call.setdefault(approval.tool_call_id, []).append(approval)
-    return {call_id: sorted(cards, key=lambda card: card.sequence) for call_id, cards in by_call.items()}
+    return {
+        call_id: sorted(cards, key=lambda card: card.sequence) for call_id, cards in by_call.items()
+    }
 
 
 def find_call_tool(call: ToolCall) -> Tool | None:
-    """Return the tool in the version that was judged, else its newest; None if it is no longer installed."""
+    """Return the tool in the version that was judged, else its newest; None if it is no longer
+    installed."""
     toolbox = load_toolbox(call.organization_id)
     return toolbox.get_tool(f"{call.tool}@{call.version}") or toolbox.get_tool(call.tool)
 

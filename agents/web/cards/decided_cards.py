@@ -1,4 +1,5 @@
-"""Cards of the history: decided approvals with the outcome of each, loaded for a whole page at once."""
+"""Cards of the history: decided approvals with the outcome of each, loaded for a whole page at
+once."""
 
 from __future__ import annotations
 
@@ -9,11 +10,13 @@ from agents.web.cards.call_reports import load_reports
 from agents.web.cards.cards import Card, find_call_tool
 
 WITH_REPORT = (ApprovalStatus.CONSUMED, ApprovalStatus.CANCELLED, ApprovalStatus.ANSWERED)
-"""The states of a card whose call may have a report; a resolved unknown outcome is cancelled or answered."""
+"""The states of a card whose call may have a report; a resolved unknown outcome is cancelled or
+answered."""
 
 
 def build_decided_cards(approvals: Iterable[Approval]) -> list[Card]:
-    """Build the cards of decided approvals, whose call and run are loaded already, in at most two queries."""
+    """Build the cards of decided approvals, whose call and run are loaded already, in at most two
+    queries."""
     approvals = list(approvals)
     started = [each for each in approvals if each.kind != ApprovalKind.QUESTION]
     reports = load_reports({each.tool_call_id for each in started if each.status in WITH_REPORT})
@@ -26,7 +29,9 @@ def build_decided_cards(approvals: Iterable[Approval]) -> list[Card]:
             approval.run,
             find_call_tool(approval.tool_call),
             report_text=reports.get(approval.tool_call_id, ""),
-            successor=newest.get(approval.tool_call_id) if approval.status == ApprovalStatus.SUPERSEDED else None,
+            successor=newest.get(approval.tool_call_id)
+            if approval.status == ApprovalStatus.SUPERSEDED
+            else None,
         )
         for approval in approvals
     ]
@@ -35,4 +40,6 @@ def build_decided_cards(approvals: Iterable[Approval]) -> list[Card]:
 def _load_newest_cards(call_ids: set[int]) -> dict[int, Approval]:
     """Load the newest card of each of these calls, without its preview."""
     rows = Approval.objects.filter(tool_call_id__in=call_ids).order_by("sequence")
-    return {card.tool_call_id: card for card in rows.only("tool_call_id", "sequence", "status", "kind")}
+    return {
+        card.tool_call_id: card for card in rows.only("tool_call_id", "sequence", "status", "kind")
+    }

@@ -49,11 +49,18 @@ class Change:
 
     @cached_property
     def diff(self) -> list[DiffLine]:
-        """A unified diff of two texts that are too long to be compared side by side; otherwise empty."""
+        """A unified diff of two texts that are too long to be compared side by side; otherwise
+        empty."""
         before, after = self.before, self.after
-        if not (isinstance(before, str) and isinstance(after, str) and before and after and self.differs):
+        if not (
+            isinstance(before, str) and isinstance(after, str) and before and after and self.differs
+        ):
             return []
-        is_long = max(len(before), len(after)) > MAX_LENGTH or "\n" in before.strip() or "\n" in after.strip()
+        is_long = (
+            max(len(before), len(after)) > MAX_LENGTH
+            or "\n" in before.strip()
+            or "\n" in after.strip()
+        )
         return build_diff(before, after) if is_long else []
 
     @cached_property
@@ -65,7 +72,11 @@ class Change:
     def diff_values(self) -> tuple[SafeString, SafeString]:
         """Both values; in short texts the removed and added characters are marked."""
         before, after = self.before, self.after
-        is_short = isinstance(before, str) and isinstance(after, str) and max(len(before), len(after)) <= MAX_LENGTH
+        is_short = (
+            isinstance(before, str)
+            and isinstance(after, str)
+            and max(len(before), len(after)) <= MAX_LENGTH
+        )
         if not (is_short and before and after and self.differs) or "\n" in before + after:
             return render_value(before), render_value(after)
         if before.strip() != before or after.strip() != after:
@@ -75,12 +86,17 @@ class Change:
 
 
 def find_differences(old: Approval, new: Approval) -> list[Change]:
-    """List at most 20 differences: first in the params, then in the effect where the params do not explain them."""
+    """List at most 20 differences: first in the params, then in the effect where the params do not
+    explain them."""
     params = list(_compare_params(old, new))
     param_changes = {
-        (change.name.rpartition(PATH_SEPARATOR)[2], change.after) for change in params if _is_simple(change.after)
+        (change.name.rpartition(PATH_SEPARATOR)[2], change.after)
+        for change in params
+        if _is_simple(change.after)
     }
-    effect = (change for change in _compare_effects(old, new) if not _repeats_param(change, param_changes))
+    effect = (
+        change for change in _compare_effects(old, new) if not _repeats_param(change, param_changes)
+    )
     found = list(islice((*params, *effect), MAX_CHANGES))
     if not found and old.sentence != new.sentence:
         return [Change("sentence", old.sentence.replace("**", ""), new.sentence.replace("**", ""))]
@@ -118,7 +134,9 @@ def _compare_effects(old: Approval, new: Approval) -> Iterator[Change]:
     for key, target in after.items():
         earlier = before.get(key)
         if earlier is not None and earlier != target:
-            yield from _compare_targets("" if len(after) == 1 else f"{target['label']}: ", earlier, target)
+            yield from _compare_targets(
+                "" if len(after) == 1 else f"{target['label']}: ", earlier, target
+            )
     was, is_now = get_preview(old).get("reversible"), get_preview(new).get("reversible")
     if was != is_now:
         yield Change("reversible", was, is_now)
@@ -128,7 +146,11 @@ def _compare_missing_previews(old: Approval, new: Approval) -> Iterator[Change]:
     """Compare two effects of which at least one has no preview."""
     was, is_now = get_preview(old).get("problem"), get_preview(new).get("problem")
     if get_preview(new).get("effect") == REFUSED:
-        yield Change("effect", None if _lacks_preview(old) else "shown on the earlier card", "no longer possible")
+        yield Change(
+            "effect",
+            None if _lacks_preview(old) else "shown on the earlier card",
+            "no longer possible",
+        )
     elif not _lacks_preview(old):
         yield Change("effect", "shown on the earlier card", "no preview")
     elif not _lacks_preview(new):
@@ -151,7 +173,9 @@ def _compare_targets(label: str, old: dict[str, Any], new: dict[str, Any]) -> It
 def _repeats_param(change: Change, param_changes: set[tuple[str, Any]]) -> bool:
     """Return True if the change only repeats a changed param."""
     name = change.name.removesuffix(AFTER_SUFFIX).rpartition(": ")[2]
-    return name != change.name and _is_simple(change.after) and (name, change.after) in param_changes
+    return (
+        name != change.name and _is_simple(change.after) and (name, change.after) in param_changes
+    )
 
 
 def _is_simple(value: Any) -> bool:
@@ -168,4 +192,7 @@ def _lacks_preview(approval: Approval) -> bool:
 
 
 def _map_targets(approval: Approval) -> dict[str, dict[str, Any]]:
-    return {target.get("id") or target.get("label", ""): target for target in get_preview(approval).get("targets", [])}
+    return {
+        target.get("id") or target.get("label", ""): target
+        for target in get_preview(approval).get("targets", [])
+    }

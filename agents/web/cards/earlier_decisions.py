@@ -21,13 +21,17 @@ _NEWEST = CompiledQuery(
 def load_earlier_decisions(waiting: Collection[Approval]) -> dict[int, list[Approval]]:
     """Load the newest decisions about cards of the same shape, for any employee, by card id.
 
-    Each shape costs the read of a few entries of an index, however many decisions there are, and all of them one query.
+    Each shape costs the read of a few entries of an index, however many decisions there are, and
+    all of them one query.
 
     Args:
         waiting: cards of one organization.
     """
     shapes = {(card.organization_id, card.shape) for card in waiting if card.shape}
-    ids = {shape: [row.pk for row in _NEWEST.fetch_all(organization_id, shape)] for organization_id, shape in shapes}
+    ids = {
+        shape: [row.pk for row in _NEWEST.fetch_all(organization_id, shape)]
+        for organization_id, shape in shapes
+    }
     decided = Approval.objects.select_related("decided_by", "run__employee").defer("preview")
     loaded = decided.in_bulk([pk for found in ids.values() for pk in found])
     return {card.pk: [loaded[pk] for pk in ids.get(card.shape, ())] for card in waiting}

@@ -21,13 +21,17 @@ MAX_REFERENCES = 8
 """The most references to follow, because they can form a circle."""
 SIMPLE_KINDS = {"string": "text", "integer": "whole", "number": "number"}
 COMPLAINT = re.compile(
-    r"The '(?P<name>[^']*)' parameter is (?:(?P<missing>required)\.|invalid: (?P<detail>.*) \(given: .*\)\.)", re.DOTALL
+    r"The '(?P<name>[^']*)' parameter is (?:(?P<missing>required)\.|invalid: (?P<detail>.*) \(given: .*\)\.)",
+    re.DOTALL,
 )
 PLAIN_WORDS = (
     (re.compile("^(?:Value error|Assertion failed), "), ""),
     (re.compile("Input should be"), "it must be"),
     (re.compile("(?:String|List) should have"), "it must have"),
-    (re.compile("String should match pattern .*", re.DOTALL), "it does not have the expected format"),
+    (
+        re.compile("String should match pattern .*", re.DOTALL),
+        "it does not have the expected format",
+    ),
 )
 
 
@@ -50,7 +54,8 @@ def build_fields(
 
 
 def mark_first_field(fields: Iterable[FormField], target_ids: Collection[str]) -> list[FormField]:
-    """Mark the input in which editing starts: the first that has a value and does not only identify the target."""
+    """Mark the input in which editing starts: the first that has a value and does not only identify
+    the target."""
     fields = list(fields)
     inputs = [field for field in _list_inputs(fields) if field.is_used]
     first = next((field for field in inputs if not _identifies(field, target_ids)), None)
@@ -71,7 +76,11 @@ def _identifies(field: FormField, target_ids: Collection[str]) -> bool:
 
 
 def _mark_if_first(field: FormField, first: FormField) -> FormField:
-    return replace(field, is_first=field is first, fields=tuple(_mark_if_first(each, first) for each in field.fields))
+    return replace(
+        field,
+        is_first=field is first,
+        fields=tuple(_mark_if_first(each, first) for each in field.fields),
+    )
 
 
 def list_changed_texts(fields: Iterable[FormField], form_input: FormInput) -> list[tuple[str, str]]:
@@ -86,14 +95,17 @@ def list_changed_texts(fields: Iterable[FormField], form_input: FormInput) -> li
 
 
 def find_field_key(fields: Iterable[FormField], key: str) -> str:
-    """Find the key of the innermost field for a param such as `changes.phone` or `record_ids.3`; empty if none."""
+    """Find the key of the innermost field for a param such as `changes.phone` or `record_ids.3`;
+    empty if none."""
     for field in fields:
         if key == field.key or key.startswith(f"{field.key}."):
             return find_field_key(field.fields, key) or field.key
     return ""
 
 
-def find_problems(fields: Iterable[FormField], refusal: InvalidFieldText | Invalid) -> dict[str, str]:
+def find_problems(
+    fields: Iterable[FormField], refusal: InvalidFieldText | Invalid
+) -> dict[str, str]:
     """Return the problem by the key of its field; an empty key means the whole form."""
     if isinstance(refusal, InvalidFieldText):
         return {refusal.key: refusal.detail}
@@ -135,7 +147,11 @@ class _FormBuilder:
         properties = node.schema.get("properties", {})
         self._left -= len(properties)
         return [
-            self._build_field(_SchemaNode((*node.path, name), self._resolve(part), name in required, current.get(name)))
+            self._build_field(
+                _SchemaNode(
+                    (*node.path, name), self._resolve(part), name in required, current.get(name)
+                )
+            )
             for name, part in properties.items()
         ]
 
@@ -171,7 +187,10 @@ class _FormBuilder:
     def _resolve_new(self, part: dict[str, Any], depth: int) -> dict[str, Any]:
         if "$ref" in part:
             target = find_target(str(part["$ref"]), self._root)
-            return {**self._resolve(target, depth + 1), **{key: value for key, value in part.items() if key != "$ref"}}
+            return {
+                **self._resolve(target, depth + 1),
+                **{key: value for key, value in part.items() if key != "$ref"},
+            }
         found = dict(part)
         for key in ("anyOf", "oneOf"):
             if key in found:
@@ -187,7 +206,9 @@ def _choose_kind(schema: Mapping[str, Any], node: _SchemaNode) -> str:
     if choices and all(isinstance(choice, str) for choice in choices if choice is not None):
         return "choice"
     if type_ == "string":
-        is_long = isinstance(current, str) and (len(current) > LONG_TEXT_LENGTH or "\n" in current or "\r" in current)
+        is_long = isinstance(current, str) and (
+            len(current) > LONG_TEXT_LENGTH or "\n" in current or "\r" in current
+        )
         return "lines" if is_long else "text"
     if type_ in SIMPLE_KINDS:
         return SIMPLE_KINDS[type_]
@@ -206,21 +227,31 @@ def _choose_object_kind(schema: Mapping[str, Any], node: _SchemaNode) -> str:
         current = {} if node.current is None else node.current
         has_only_known_fields = isinstance(current, dict) and current.keys() <= known.keys()
         return "group" if has_only_known_fields and len(node.path) < MAX_DEPTH else "json"
-    return "pairs" if can_write_as_pairs(node.current, _choose_item_kind(schema, "pairs")) else "json"
+    return (
+        "pairs" if can_write_as_pairs(node.current, _choose_item_kind(schema, "pairs")) else "json"
+    )
 
 
 def _choose_item_kind(schema: Mapping[str, Any], kind: str) -> str:
     if kind == "pairs":
         values = schema.get("additionalProperties")
         return "text" if isinstance(values, Mapping) and values.get("type") == "string" else "json"
-    return SIMPLE_KINDS.get(str(schema.get("items", {}).get("type", "")), "text") if kind == "list" else "text"
+    return (
+        SIMPLE_KINDS.get(str(schema.get("items", {}).get("type", "")), "text")
+        if kind == "list"
+        else "text"
+    )
 
 
 def _list_choices(schema: Mapping[str, Any], kind: str) -> tuple[str, ...]:
     if kind == "flag":
         only = schema.get("const")
         return ("yes", "no") if only is None else ("yes",) if only else ("no",)
-    return tuple(str(choice) for choice in schema.get("enum", ()) if choice is not None) if kind == "choice" else ()
+    return (
+        tuple(str(choice) for choice in schema.get("enum", ()) if choice is not None)
+        if kind == "choice"
+        else ()
+    )
 
 
 def _remove_null(schema: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:

@@ -7,7 +7,11 @@ from functools import cached_property
 from typing import Any
 
 from agents.approvals.warnings.folding import FIRST_TARGETS
-from agents.approvals.warnings.outliers import FieldSummary, order_outliers_first, summarize_outliers
+from agents.approvals.warnings.outliers import (
+    FieldSummary,
+    order_outliers_first,
+    summarize_outliers,
+)
 from agents.web.cards.differences import Change
 from tools.contract import REFUSED
 
@@ -74,7 +78,11 @@ class Effect:
     @property
     def target_label(self) -> str:
         """The label of a single target; empty for none and for several."""
-        return str(self._targets[0].get("label", "")) if len(self._targets) == 1 and not self.has_no_preview else ""
+        return (
+            str(self._targets[0].get("label", ""))
+            if len(self._targets) == 1 and not self.has_no_preview
+            else ""
+        )
 
     @cached_property
     def first_targets(self) -> list[AffectedTarget]:
@@ -93,10 +101,15 @@ class Effect:
 
     @cached_property
     def row_state(self) -> str:
-        """`deleted` or `created` if that happens to every target, which a table can show; otherwise empty."""
+        """`deleted` or `created` if that happens to every target, which a table can show; otherwise
+        empty."""
         if all(target.get("before") and not target.get("after") for target in self._targets):
             return "deleted"
-        return "created" if all(target.get("after") and not target.get("before") for target in self._targets) else ""
+        return (
+            "created"
+            if all(target.get("after") and not target.get("before") for target in self._targets)
+            else ""
+        )
 
     @cached_property
     def shared_changes(self) -> list[Change]:
@@ -104,7 +117,11 @@ class Effect:
         if len(self._targets) < 2:
             return []
         first, *others = self._targets
-        return [change for change in _list_changes(first) if all(_has_change(target, change) for target in others)]
+        return [
+            change
+            for change in _list_changes(first)
+            if all(_has_change(target, change) for target in others)
+        ]
 
     @cached_property
     def columns(self) -> list[str]:
@@ -134,25 +151,32 @@ class Effect:
 
     @cached_property
     def _fields_shown_once(self) -> frozenset[str]:
-        """The fields that targets do not repeat: the shared ones, and the field that equals the label."""
+        """The fields that targets do not repeat: the shared ones, and the field that equals the
+        label."""
         names = {change.name for change in self.shared_changes}
         if self.row_state and len(self._targets) > 1:
             side = "after" if self.row_state == "created" else "before"
             first = self._targets[0]
             labels = [name for name, value in first[side].items() if value == first.get("label")]
             names |= {
-                name for name in labels if all(each[side].get(name) == each.get("label") for each in self._targets)
+                name
+                for name in labels
+                if all(each[side].get(name) == each.get("label") for each in self._targets)
             }
         return frozenset(names)
 
     def _build_target(self, stored: dict[str, Any]) -> AffectedTarget:
-        changes = [change for change in _list_changes(stored) if change.name not in self._fields_shown_once]
+        changes = [
+            change for change in _list_changes(stored) if change.name not in self._fields_shown_once
+        ]
         return AffectedTarget(str(stored.get("id", "")), str(stored.get("label", "")), changes)
 
 
 def _list_changes(stored: dict[str, Any]) -> list[Change]:
     before, after = stored.get("before") or {}, stored.get("after") or {}
-    return [Change(name, before.get(name), after.get(name)) for name in dict.fromkeys([*before, *after])]
+    return [
+        Change(name, before.get(name), after.get(name)) for name in dict.fromkeys([*before, *after])
+    ]
 
 
 def _has_change(stored: dict[str, Any], change: Change) -> bool:
@@ -163,5 +187,6 @@ def _has_change(stored: dict[str, Any], change: Change) -> bool:
 
 
 def find_nouns(tool: str, *, is_sent: bool) -> tuple[str, str]:
-    """Return the words for one and for several targets of a tool, or of the requests that a call sends."""
+    """Return the words for one and for several targets of a tool, or of the requests that a call
+    sends."""
     return REQUESTS if is_sent else NOUNS.get(tool.partition(".")[0], ("item", "items"))

@@ -1,4 +1,5 @@
-"""The fields of a card's edit form, built from the params; a nested object becomes a group of fields."""
+"""The fields of a card's edit form, built from the params; a nested object becomes a group of
+fields."""
 
 from __future__ import annotations
 
@@ -15,12 +16,14 @@ class FormField:
     """One input, or a group of them.
 
     Attributes:
-        path: the param's name, after the names of the objects that contain it: ("changes", "phone").
-        kind: text, lines (long text), whole, number, flag, choice, list (one value per line), pairs (one `name: value`
-            per line), json, or group (of `fields`).
+        path: the param's name, after the names of the objects that contain it: ("changes",
+            "phone").
+        kind: text, lines (long text), whole, number, flag, choice, list (one value per line), pairs
+            (one `name: value` per line), json, or group (of `fields`).
         value: the input's text; `yes` or `no` for a flag.
         current: the param's current value.
-        is_optional: the input may be empty; the param is then null if the schema allows that, otherwise omitted.
+        is_optional: the input may be empty; the param is then null if the schema allows that,
+            otherwise omitted.
         item_kind: the kind of each value in a list or in pairs; json accepts any value.
         is_first: editing begins here.
     """
@@ -62,7 +65,11 @@ class FormField:
     def is_used(self) -> bool:
         """True if the field has a value, or a person tried to enter one."""
         own = self.current is not None or bool(self.value or self.problem)
-        return own if self.kind != "group" else self.current is not None or any(each.is_used for each in self.fields)
+        return (
+            own
+            if self.kind != "group"
+            else self.current is not None or any(each.is_used for each in self.fields)
+        )
 
     @property
     def used_fields(self) -> list[FormField]:
@@ -83,4 +90,8 @@ class FormInput:
 
 def read_typed_texts(form: Mapping[str, str]) -> dict[str, str]:
     """Return the typed texts of a submitted form, by field key."""
-    return {name.removeprefix(PREFIX): str(text) for name, text in form.items() if name.startswith(PREFIX)}
+    return {
+        name.removeprefix(PREFIX): str(text)
+        for name, text in form.items()
+        if name.startswith(PREFIX)
+    }

@@ -40,14 +40,17 @@ def format_value(kind: str, value: Any, item_kind: str = "text") -> str:
     if kind == "list":
         return "\n".join(str(item) for item in value)
     if kind == "pairs":
-        return "\n".join(f"{name}: {_format_pair_value(member, item_kind)}" for name, member in value.items())
+        return "\n".join(
+            f"{name}: {_format_pair_value(member, item_kind)}" for name, member in value.items()
+        )
     if kind == "json":
         return json.dumps(value, ensure_ascii=False, indent=2)
     return str(value)
 
 
 def can_write_as_pairs(value: Any, item_kind: str) -> bool:
-    """Return True if the object can be written as one `name: value` per line and read back unchanged."""
+    """Return True if the object can be written as one `name: value` per line and read back
+    unchanged."""
     if value is None:
         return True
     if not isinstance(value, dict) or any(not _is_plain_name(name) for name in value):
@@ -129,7 +132,9 @@ def _parse_pairs(field: FormField, text: str) -> dict[str, Any]:
     for line in filter(None, map(str.strip, text.split("\n"))):
         name, colon, value = (part.strip() for part in line.partition(":"))
         if not colon or not name:
-            raise InvalidFieldText(field.key, f"{line[:80]!r} is not a pair. Write a name, a colon and a value.")
+            raise InvalidFieldText(
+                field.key, f"{line[:80]!r} is not a pair. Write a name, a colon and a value."
+            )
         if name in pairs:
             raise InvalidFieldText(field.key, f"{name[:80]!r} is used twice. Use each name once.")
         pairs[name] = value if field.item_kind == "text" else _parse_loosely(value)

@@ -36,7 +36,8 @@ class ValueOrigins:
     """The origins of a call's values, as a card shows them.
 
     Attributes:
-        lines: the values from outside; those that name a recipient, a destination or an amount come first.
+        lines: the values from outside; those that name a recipient, a destination or an amount come
+            first.
         hidden_lines: the number of further values from outside, which only the table has.
         rows: every value with the words for its origin.
         unsearched: the number of values that were not searched for or are not listed.

@@ -16,7 +16,13 @@ MAX_ROWS = 200
 MAX_REFERENCES = 8
 """The most references to follow, because they can form a circle."""
 ANYTHING: Mapping[str, Any] = MappingProxyType({})
-_KINDS = {"string": "text", "integer": "whole number", "number": "number", "boolean": "yes or no", "object": "object"}
+_KINDS = {
+    "string": "text",
+    "integer": "whole number",
+    "number": "number",
+    "boolean": "yes or no",
+    "object": "object",
+}
 _LIMITS = (
     ("minimum", "at least {}", ""),
     ("exclusiveMinimum", "more than {}", ""),
@@ -53,7 +59,8 @@ def build_param_rows(schema: Mapping[str, Any]) -> list[ParamRow]:
 
 
 class _ParamTable:
-    """Reads one schema, in which every part may refer to itself: each part's kind is described once."""
+    """Reads one schema, in which every part may refer to itself: each part's kind is described
+    once."""
 
     def __init__(self, root: Mapping[str, Any]) -> None:
         self._root = root
@@ -83,7 +90,11 @@ class _ParamTable:
             if "$ref" in part:
                 part = find_target(str(part["$ref"]), self._root)
                 continue
-            options = [each for each in part.get("anyOf") or part.get("oneOf") or () if each.get("type") != "null"]
+            options = [
+                each
+                for each in part.get("anyOf") or part.get("oneOf") or ()
+                if each.get("type") != "null"
+            ]
             if len(options) != 1:
                 return part
             part = options[0]
@@ -102,7 +113,9 @@ class _ParamTable:
         if core.get("enum"):
             return "one of " + ", ".join(_format_value(choice) for choice in core["enum"])
         if options := core.get("anyOf") or core.get("oneOf"):
-            return " or ".join(dict.fromkeys(self._describe_kind(self._simplify(option)) for option in options))
+            return " or ".join(
+                dict.fromkeys(self._describe_kind(self._simplify(option)) for option in options)
+            )
         type_ = core.get("type")
         if type_ == "array":
             return f"list of {self._describe_kind(self._simplify(core.get('items')))}"
@@ -112,8 +125,16 @@ class _ParamTable:
 
 
 def _describe_limits(part: Mapping[str, Any]) -> list[str]:
-    limits = [text.format(_format_limit(part[key], unit)) for key, text, unit in _LIMITS if part.get(key) is not None]
-    return limits if part.get("default") in (None, "") else [*limits, f"default {_format_value(part['default'])}"]
+    limits = [
+        text.format(_format_limit(part[key], unit))
+        for key, text, unit in _LIMITS
+        if part.get(key) is not None
+    ]
+    return (
+        limits
+        if part.get("default") in (None, "")
+        else [*limits, f"default {_format_value(part['default'])}"]
+    )
 
 
 def _format_limit(value: Any, unit: str) -> str:

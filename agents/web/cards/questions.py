@@ -30,4 +30,6 @@ def read_question(approval: Approval) -> AskedQuestion | None:
         return None
     preview = get_preview(approval)
     choices = [str(choice) for choice in preview.get("choices", ())]
-    return AskedQuestion(str(preview.get("question", "")), choices, approval.status == ApprovalStatus.PENDING)
+    return AskedQuestion(
+        str(preview.get("question", "")), choices, approval.status == ApprovalStatus.PENDING
+    )

@@ -1,4 +1,5 @@
-"""Small bar charts with a column per day, computed as plain numbers that a template draws as SVG."""
+"""Small bar charts with a column per day, computed as plain numbers that a template draws as
+SVG."""
 
 from __future__ import annotations
 
@@ -66,9 +67,13 @@ class Chart:
 
     @property
     def shapes(self) -> list[tuple[str, str]]:
-        """One SVG path for all bars of a kind, which is much shorter than a rectangle for each bar."""
+        """One SVG path for all bars of a kind, which is much shorter than a rectangle for each
+        bar."""
         bars = [bar for column in self.columns for bar in column.bars]
-        return [(each.kind, " ".join(_draw_path(bar) for bar in bars if bar.kind == each.kind)) for each in self.series]
+        return [
+            (each.kind, " ".join(_draw_path(bar) for bar in bars if bar.kind == each.kind))
+            for each in self.series
+        ]
 
 
 class _DatedFigures(Protocol):
@@ -122,7 +127,10 @@ _SUBJECTS = (
     _ChartSubject("runs", "Runs", "Runs started", (("runs", "runs"),)),
     _ChartSubject("calls", "Tool calls", "Tool calls", (("calls", "tool calls"),)),
     _ChartSubject(
-        "decisions", "Decisions", "Cards approved and denied", (("approved", "approved"), ("denied", "denied"))
+        "decisions",
+        "Decisions",
+        "Cards approved and denied",
+        (("approved", "approved"), ("denied", "denied")),
     ),
 )
 
@@ -147,7 +155,11 @@ def build_cost_chart(key: str, days: Mapping[date, figures.ModelUse], currency: 
     """Build the chart of the model's cost on each of the last 30 days."""
     dated = [_DatedUse(day, days.get(day, figures.ModelUse())) for day in _list_last_days()]
     subject = _ChartSubject(
-        key, "Cost", "Model cost", (("cost_micros", "cost"),), lambda micros: format_money(micros, currency)
+        key,
+        "Cost",
+        "Model cost",
+        (("cost_micros", "cost"),),
+        lambda micros: format_money(micros, currency),
     )
     return _build_chart(subject, dated)
 
@@ -155,8 +167,13 @@ def build_cost_chart(key: str, days: Mapping[date, figures.ModelUse], currency: 
 def build_decisions_chart(decided: Mapping[date, oversight.DayDecisions], days: int) -> Chart:
     """Build the chart of approved, edited and denied cards on each of the last `days` days."""
     kinds = (("approved", "approved"), ("edited", "edited"), ("denied", "denied"))
-    dated = [_DatedDecisions(day, decided.get(day, oversight.DayDecisions())) for day in _list_last_days(days)]
-    return _build_chart(_ChartSubject("decided", "Cards decided", "Cards approved, edited and denied", kinds), dated)
+    dated = [
+        _DatedDecisions(day, decided.get(day, oversight.DayDecisions()))
+        for day in _list_last_days(days)
+    ]
+    return _build_chart(
+        _ChartSubject("decided", "Cards decided", "Cards approved, edited and denied", kinds), dated
+    )
 
 
 def _list_last_days(days: int = figures.DAYS) -> list[date]:
@@ -165,7 +182,8 @@ def _list_last_days(days: int = figures.DAYS) -> list[date]:
 
 
 def build_table(days: Sequence[Day]) -> list[tuple[date, list[str]]]:
-    """Build a table with the numbers of the charts, newest day first: runs, tool calls, approved, denied."""
+    """Build a table with the numbers of the charts, newest day first: runs, tool calls, approved,
+    denied."""
     return [(day.date, [f"{number:,}" for number in day.figures]) for day in reversed(days)]
 
 
@@ -182,7 +200,9 @@ def _build_chart(subject: _ChartSubject, days: Sequence[_DatedFigures]) -> Chart
         today=subject.format(totals[-1]),
         first=days[0].date,
         columns=tuple(
-            _build_column(subject, index, day.date, [(count, count / highest) for count in counts[index]])
+            _build_column(
+                subject, index, day.date, [(count, count / highest) for count in counts[index]]
+            )
             for index, day in enumerate(days)
         ),
         series=tuple(
@@ -193,27 +213,36 @@ def _build_chart(subject: _ChartSubject, days: Sequence[_DatedFigures]) -> Chart
     )
 
 
-def _build_column(subject: _ChartSubject, index: int, day: date, counts: list[tuple[int, float]]) -> ChartColumn:
+def _build_column(
+    subject: _ChartSubject, index: int, day: date, counts: list[tuple[int, float]]
+) -> ChartColumn:
     """Stack the bars of a day; each count comes with its share of the highest column."""
     bars, top = [], HEIGHT
     for (kind, _), (count, share) in zip(subject.kinds, counts, strict=True):
         height = max(MIN_BAR_HEIGHT, round(share * HEIGHT, 2)) if count else 0.0
         top -= height
         if count:
-            bars.append(Bar(kind, index * STEP + GAP / 2, round(max(0.0, top), 2), STEP - GAP, height))
+            bars.append(
+                Bar(kind, index * STEP + GAP / 2, round(max(0.0, top), 2), STEP - GAP, height)
+            )
     numbers = ", ".join(
-        f"{subject.format(count)} {name}" for (_, name), (count, _) in zip(subject.kinds, counts, strict=True)
+        f"{subject.format(count)} {name}"
+        for (_, name), (count, _) in zip(subject.kinds, counts, strict=True)
     )
     return ChartColumn(f"{_format_day(day)}: {numbers}", index * STEP, tuple(bars))
 
 
-def _describe_chart(subject: _ChartSubject, days: Sequence[_DatedFigures], totals: list[int]) -> str:
+def _describe_chart(
+    subject: _ChartSubject, days: Sequence[_DatedFigures], totals: list[int]
+) -> str:
     """Describe the chart in one or two sentences, for screen readers."""
     if not any(totals):
         return "None in this period."
     busiest = max(range(len(totals)), key=lambda index: totals[index])
     day = "today" if busiest == len(totals) - 1 else f"on {_format_day(days[busiest].date)}"
-    total, today, most = (subject.format(number) for number in (sum(totals), totals[-1], totals[busiest]))
+    total, today, most = (
+        subject.format(number) for number in (sum(totals), totals[-1], totals[busiest])
+    )
     return f"{total} in total, {today} today. Highest: {most} {day}."
 
 

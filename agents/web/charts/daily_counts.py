@@ -1,7 +1,7 @@
 """Counts for each of the last 14 days: started runs, tool calls and decided cards.
 
-Counts that are more than half an hour old no longer change, so each process caches them. A page counts only the time
-since then, in one statement whose cost does not grow with the tables.
+Counts that are more than half an hour old no longer change, so each process caches them. A page
+counts only the time since then, in one statement whose cost does not grow with the tables.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from tools.caches import Cache
 
 DAYS = 14
 UNSETTLED = timedelta(minutes=30)
-"""Counts of a newer time may still change: a transaction may commit later, and an approval may be undone."""
+"""Counts of a newer time may still change: a transaction may commit later, and an approval may be
+undone."""
 MAX_CACHED = 1000
 
 
@@ -68,7 +69,9 @@ _cache: Cache[int, _CachedCounts] = Cache(MAX_CACHED)
 def load_last_days(organization_id: int, now: datetime | None = None) -> list[Day]:
     """Load the counts of an organization for the last 14 days, today last."""
     now = timezone.localtime(now, timezone.get_default_timezone())
-    midnights = [_get_midnight(now.date() - timedelta(days=back)) for back in range(DAYS - 1, -2, -1)]
+    midnights = [
+        _get_midnight(now.date() - timedelta(days=back)) for back in range(DAYS - 1, -2, -1)
+    ]
     first, end = midnights[0], midnights[-1]
     cached = _cache.get(organization_id) or _CachedCounts(first, {})
     settled = max(now - UNSETTLED, cached.until, first)
@@ -86,7 +89,9 @@ def _get_midnight(day: date) -> datetime:
     return datetime.combine(day, time(), timezone.get_default_timezone())
 
 
-def _split_at_midnights(start: datetime, end: datetime, midnights: list[datetime]) -> Iterator[_Span]:
+def _split_at_midnights(
+    start: datetime, end: datetime, midnights: list[datetime]
+) -> Iterator[_Span]:
     """Split the time from start to end at the midnights."""
     cuts = [start, *(at for at in midnights if start < at < end), end]
     return (_Span(*pair) for pair in pairwise(cuts) if pair[0] < pair[1])

@@ -25,7 +25,8 @@ RowOfTool = TypeVar("RowOfTool", bound=_AboutTool)
 
 @dataclass(frozen=True)
 class NamedTool:
-    """A tool that figures are about. One that is not installed has its name as title; a model may have invented it."""
+    """A tool that figures are about. One that is not installed has its name as title; a model may
+    have invented it."""
 
     name: str
     title: str
@@ -62,10 +63,19 @@ class EmployeeFiguresSection:
 
 def load_figures_section(employee: Employee, currency: str) -> EmployeeFiguresSection:
     """Load the employee's figures, with costs in this currency."""
-    by_tool, daily_use = figures.load_employee_figures(employee.pk), figures.load_employee_use(employee.pk)
+    by_tool, daily_use = (
+        figures.load_employee_figures(employee.pk),
+        figures.load_employee_use(employee.pk),
+    )
     total = figures.combine_figures(by_tool.values())
-    tools = [ToolRow(_name_tool(employee.organization_id, name), each) for name, each in by_tool.items()]
-    use = figures.ModelUse(*map(sum, zip(*daily_use.values(), strict=True))) if daily_use else figures.ModelUse()
+    tools = [
+        ToolRow(_name_tool(employee.organization_id, name), each) for name, each in by_tool.items()
+    ]
+    use = (
+        figures.ModelUse(*map(sum, zip(*daily_use.values(), strict=True)))
+        if daily_use
+        else figures.ModelUse()
+    )
     charts = [build_calls_chart("calls-made", total.days)]
     if use.cost_micros:
         charts.append(build_cost_chart("cost", daily_use, currency))
@@ -73,7 +83,9 @@ def load_figures_section(employee: Employee, currency: str) -> EmployeeFiguresSe
     return EmployeeFiguresSection(tools, total, use, charts, currency, figures.load_counted_at())
 
 
-def sort_by_title(organization_id: int, rows: Iterable[RowOfTool]) -> list[tuple[NamedTool, RowOfTool]]:
+def sort_by_title(
+    organization_id: int, rows: Iterable[RowOfTool]
+) -> list[tuple[NamedTool, RowOfTool]]:
     """Sort rows about tools by the tools' titles, and return each with its tool."""
     named = [(_name_tool(organization_id, row.tool), row) for row in rows]
     return sorted(named, key=lambda pair: (pair[0].title.casefold(), pair[0].name))

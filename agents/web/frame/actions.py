@@ -1,4 +1,5 @@
-"""The actions and settings that the search offers: links to the form on its page, and acts that need no form."""
+"""The actions and settings that the search offers: links to the form on its page, and acts that
+need no form."""
 
 from __future__ import annotations
 
@@ -40,27 +41,94 @@ ACTIONS = (
     OfferedAction("Stop everything", "ban", "stop", Role.OPERATOR, "halt emergency pause"),
     OfferedAction("Stop an employee", "ban", "stop", Role.OPERATOR, "halt pause", "#employees"),
     OfferedAction("Stop a tool", "ban", "stop", Role.OPERATOR, "halt pause", "#tools"),
-    OfferedAction("Confirm restored limits", "circle-check", "restored-limits", Role.ADMIN, "backup restore resume"),
-    OfferedAction("Show past decisions", "list-checks", "approvals", Role.VIEWER, "approval history", "?history=1"),
-    OfferedAction("See who may decide", "users", "who-may-decide", Role.VIEWER, "approval rules groups people"),
-    OfferedAction("Pre-approve calls", "circle-check", "grant-new", Role.APPROVER, "standing grant allow more new"),
-    OfferedAction("Invite a person", "plus", "users", Role.ADMIN, "add user member invitation", "#invite-head"),
-    OfferedAction("Create a schedule", "clock", "schedules", Role.OPERATOR, "new cron repeat", "#new-schedule"),
-    OfferedAction("Create a trigger", "plus", "triggers", Role.OPERATOR, "new webhook hook message", "#new-trigger"),
+    OfferedAction(
+        "Confirm restored limits",
+        "circle-check",
+        "restored-limits",
+        Role.ADMIN,
+        "backup restore resume",
+    ),
+    OfferedAction(
+        "Show past decisions",
+        "list-checks",
+        "approvals",
+        Role.VIEWER,
+        "approval history",
+        "?history=1",
+    ),
+    OfferedAction(
+        "See who may decide", "users", "who-may-decide", Role.VIEWER, "approval rules groups people"
+    ),
+    OfferedAction(
+        "Pre-approve calls",
+        "circle-check",
+        "grant-new",
+        Role.APPROVER,
+        "standing grant allow more new",
+    ),
+    OfferedAction(
+        "Invite a person", "plus", "users", Role.ADMIN, "add user member invitation", "#invite-head"
+    ),
+    OfferedAction(
+        "Create a schedule", "clock", "schedules", Role.OPERATOR, "new cron repeat", "#new-schedule"
+    ),
+    OfferedAction(
+        "Create a trigger",
+        "plus",
+        "triggers",
+        Role.OPERATOR,
+        "new webhook hook message",
+        "#new-trigger",
+    ),
     OfferedAction("Upload files", "upload", "files", Role.OPERATOR, "add", "#upload-head"),
     OfferedAction("Import records", "upload", "records-import", Role.ADMIN, "csv add"),
     OfferedAction("Export records", "download", "records-export", Role.VIEWER, "csv download"),
     OfferedAction("Export the audit log", "download", "audit-export", Role.ADMIN, "csv download"),
-    OfferedAction("Export oversight", "download", "oversight-export", Role.ADMIN, "csv download decisions"),
-    OfferedAction("Show requests from agents", "globe", "asks", Role.VIEWER, "asks agents elsewhere"),
-    OfferedAction("Verify the audit log", "shield-check", "audit-verify", Role.ADMIN, "integrity signature", fields=()),
-    OfferedAction("Add an employee", "plus", "admin:employees_employee_add", Role.ADMIN, "new create hire"),
-    OfferedAction("Choose your notices", "bell", "notices", Role.VIEWER, "notifications e-mail push chat quiet hours"),
-    OfferedAction("Show your messages", "bell", "notifications", Role.VIEWER, "notices sent notifications"),
-    OfferedAction("Add a deputy", "users", "deputies", Role.APPROVER, "deputies vacation away absence"),
-    OfferedAction("Choose your preferences", "settings", "preferences", Role.VIEWER, "language time zone units"),
+    OfferedAction(
+        "Export oversight", "download", "oversight-export", Role.ADMIN, "csv download decisions"
+    ),
+    OfferedAction(
+        "Show requests from agents", "globe", "asks", Role.VIEWER, "asks agents elsewhere"
+    ),
+    OfferedAction(
+        "Verify the audit log",
+        "shield-check",
+        "audit-verify",
+        Role.ADMIN,
+        "integrity signature",
+        fields=(),
+    ),
+    OfferedAction(
+        "Add an employee", "plus", "admin:employees_employee_add", Role.ADMIN, "new create hire"
+    ),
+    OfferedAction(
+        "Choose your notices",
+        "bell",
+        "notices",
+        Role.VIEWER,
+        "notifications e-mail push chat quiet hours",
+    ),
+    OfferedAction(
+        "Show your messages", "bell", "notifications", Role.VIEWER, "notices sent notifications"
+    ),
+    OfferedAction(
+        "Add a deputy", "users", "deputies", Role.APPROVER, "deputies vacation away absence"
+    ),
+    OfferedAction(
+        "Choose your preferences",
+        "settings",
+        "preferences",
+        Role.VIEWER,
+        "language time zone units",
+    ),
     OfferedAction("Change your password", "key-round", "own-password", Role.VIEWER, "account"),
-    OfferedAction("Read the API documentation", "file-text", "api-1.0:openapi-view", Role.VIEWER, "rest docs swagger"),
+    OfferedAction(
+        "Read the API documentation",
+        "file-text",
+        "api-1.0:openapi-view",
+        Role.VIEWER,
+        "rest docs swagger",
+    ),
     OfferedAction("Log out", "log-out", "logout", Role.VIEWER, "sign out leave account", fields=()),
 )
 
@@ -74,7 +142,14 @@ def list_actions(member: Membership) -> list[OfferedAction]:
 def _list_themes() -> list[OfferedAction]:
     words = "dark light mode colors appearance"
     return [
-        OfferedAction(f"Theme: {label.lower()}", "settings", "theme", Role.VIEWER, words, fields=(("theme", value),))
+        OfferedAction(
+            f"Theme: {label.lower()}",
+            "settings",
+            "theme",
+            Role.VIEWER,
+            words,
+            fields=(("theme", value),),
+        )
         for value, label in THEMES
     ]
 

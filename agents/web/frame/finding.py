@@ -1,8 +1,10 @@
-"""The search for everything: pages, settings, actions, tools, employees, cards, runs and records, a few of each.
+"""The search for everything: pages, settings, actions, tools, employees, cards, runs and records, a
+few of each.
 
-Pages, settings, actions and tools are few. The exact name of a tool comes first. Employees, runs and records come from
-the member's organization. The text of runs and the names of records have no index for a part of a word, so only the
-newest are scanned; an exact name is found in any case. The cost does not grow with the number of rows.
+Pages, settings, actions and tools are few. The exact name of a tool comes first. Employees, runs
+and records come from the member's organization. The text of runs and the names of records have no
+index for a part of a word, so only the newest are scanned; an exact name is found in any case. The
+cost does not grow with the number of rows.
 """
 
 from __future__ import annotations
@@ -67,7 +69,8 @@ class HitGroup:
 
 
 def find_everything(member: Membership, query: str, settings: Iterable[Hit] = ()) -> list[HitGroup]:
-    """Find everything that matches all words of the query, grouped by kind; an empty query finds all pages and actions.
+    """Find everything that matches all words of the query, grouped by kind; an empty query finds
+    all pages and actions.
 
     Args:
         settings: the pages of the admin that the member may open; their notes are searched, too.
@@ -86,7 +89,10 @@ def find_everything(member: Membership, query: str, settings: Iterable[Hit] = ()
     groups = [
         HitGroup("Actions", _put_first(actions, words)),
         HitGroup("Pages", _put_first(places, words)),
-        HitGroup("Settings", _put_first([hit for hit in settings if _has(words, hit.name, hit.note)], words)),
+        HitGroup(
+            "Settings",
+            _put_first([hit for hit in settings if _has(words, hit.name, hit.note)], words),
+        ),
     ]
     if not words:
         groups[:2] = [groups[1], groups[0]]
@@ -121,22 +127,31 @@ def _has(words: Iterable[str], *texts: str) -> bool:
 def put_exact_first(tools: Iterable[Tool], query: str) -> list[Tool]:
     """Put the tool whose name or title is exactly the query before the others."""
     wanted = query.strip().casefold()
-    return sorted(tools, key=lambda tool: wanted not in (tool.name.casefold(), tool.title.casefold()))
+    return sorted(
+        tools, key=lambda tool: wanted not in (tool.name.casefold(), tool.title.casefold())
+    )
 
 
 def _find_tools(organization_id: int, words: list[str]) -> list[Hit]:
-    """Find tools by name and title; the exact name first, then names that start with the first word."""
-    found = [tool for tool in load_toolbox(organization_id).tools() if _has(words, tool.name, tool.title)]
+    """Find tools by name and title; the exact name first, then names that start with the first
+    word."""
+    found = [
+        tool for tool in load_toolbox(organization_id).tools() if _has(words, tool.name, tool.title)
+    ]
     found.sort(key=lambda tool: (not tool.name.lower().startswith(words[0]), tool.name))
     shown = put_exact_first(found, " ".join(words))[:MAX_HITS]
-    return [Hit(tool.title, "wrench", reverse("tool", args=(tool.name,)), tool.name) for tool in shown]
+    return [
+        Hit(tool.title, "wrench", reverse("tool", args=(tool.name,)), tool.name) for tool in shown
+    ]
 
 
 def _find_cards(organization_id: int, number: int | None) -> list[Hit]:
     """Find the card with this number."""
     if number is None:
         return []
-    rows = Approval.objects.filter(organization_id=organization_id, pk=number).only("sentence", "status")
+    rows = Approval.objects.filter(organization_id=organization_id, pk=number).only(
+        "sentence", "status"
+    )
     return [
         Hit(
             row.sentence.replace("*", ""),
@@ -149,7 +164,8 @@ def _find_cards(organization_id: int, number: int | None) -> list[Hit]:
 
 
 def _put_first(hits: list[Hit], words: list[str]) -> list[Hit]:
-    """Put the hits first whose names start with, or contain, the first word; keep at most a few if there is one."""
+    """Put the hits first whose names start with, or contain, the first word; keep at most a few if
+    there is one."""
     if not words:
         return hits
     ranked = sorted(hits, key=lambda hit: _rank(hit.name.lower(), words[0]))
@@ -176,17 +192,28 @@ def _find_runs(organization_id: int, words: list[str], number: int | None) -> li
     if number is not None:
         exact = rows.filter(pk=number).values_list(*columns)
         found = [*exact, *(row for row in found if row[0] != number)][:MAX_HITS]
-    return [Hit(title, "list-checks", reverse("run", args=(pk,)), f"Run {pk} · {name}") for pk, title, name in found]
+    return [
+        Hit(title, "list-checks", reverse("run", args=(pk,)), f"Run {pk} · {name}")
+        for pk, title, name in found
+    ]
 
 
 def _find_records(organization_id: int, words: list[str], query: str) -> list[Hit]:
-    """Find records by name: those with exactly this name, then the last changed ones whose names contain it."""
+    """Find records by name: those with exactly this name, then the last changed ones whose names
+    contain it."""
     rows = RECORD_STORE.get().get_records(organization_id).order_by("-updated_at", "-pk")
     columns = ("pk", "name", "category")
     exact = list(rows.filter(look=compute_look(query)).values_list(*columns)[:MAX_HITS])
-    scanned = _limit(rows, MAX_SCANNED_RECORDS).filter(_contains("name", words)).values_list(*columns)[:MAX_HITS]
+    scanned = (
+        _limit(rows, MAX_SCANNED_RECORDS)
+        .filter(_contains("name", words))
+        .values_list(*columns)[:MAX_HITS]
+    )
     found = [*exact, *(row for row in scanned if row not in exact)][:MAX_HITS]
-    return [Hit(name, "database", reverse("record", args=(pk,)), category) for pk, name, category in found]
+    return [
+        Hit(name, "database", reverse("record", args=(pk,)), category)
+        for pk, name, category in found
+    ]
 
 
 def _contains(field: str, words: Iterable[str]) -> Q:
@@ -194,6 +221,9 @@ def _contains(field: str, words: Iterable[str]) -> Q:
 
 
 def _limit(rows: QuerySet[Row], count: int) -> QuerySet[Row]:
-    """Return the first `count` of these rows, in the same order, as a query that accepts more conditions."""
+    """Return the first `count` of these rows, in the same order, as a query that accepts more
+    conditions."""
     model = rows.model
-    return model._default_manager.filter(pk__in=rows.values("pk")[:count]).order_by(*rows.query.order_by)
+    return model._default_manager.filter(pk__in=rows.values("pk")[:count]).order_by(
+        *rows.query.order_by
+    )

@@ -1,4 +1,5 @@
-"""The look of the pages: light, dark, or the system's. The browser remembers the choice in a cookie."""
+"""The look of the pages: light, dark, or the system's. The browser remembers the choice in a
+cookie."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Texts of a form that was sent after the session had ended: kept during the login, and restored on the next page.
+"""Texts of a form that was sent after the session had ended: kept during the login, and restored on
+the next page.
 
-The login page has them in its form, so that nothing from strangers is stored; after the login, the session holds
-them until the next page.
+The login page has them in its form, so that nothing from strangers is stored; after the login, the
+session holds them until the next page.
 """
 
 from __future__ import annotations
@@ -37,8 +38,12 @@ class UnsentTexts:
 
 def read_unsent(path: str, form: QueryDict) -> UnsentTexts | None:
     """Read the typed texts of a form; None if there are none, or more than can be kept."""
-    texts = tuple((name, text) for name, text in form.items() if isinstance(text, str) and text.strip())
-    found = UnsentTexts(path, tuple((name, text) for name, text in texts if not NOT_TYPED.search(name)))
+    texts = tuple(
+        (name, text) for name, text in form.items() if isinstance(text, str) and text.strip()
+    )
+    found = UnsentTexts(
+        path, tuple((name, text) for name, text in texts if not NOT_TYPED.search(name))
+    )
     return found if found.texts and len(found.to_json()) <= MAX_LENGTH else None
 
 
@@ -48,12 +53,17 @@ def parse_unsent(stored: object) -> UnsentTexts | None:
         return None
     try:
         found = json.loads(stored)
-        return UnsentTexts(str(found["path"]), tuple((str(name), str(text)) for name, text in found["texts"]))
+        return UnsentTexts(
+            str(found["path"]), tuple((str(name), str(text)) for name, text in found["texts"])
+        )
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
 
 
 def take_unsent(request: HttpRequest) -> UnsentTexts | None:
-    """Take the texts out of the session for a page; None if it holds none, and for a part that a script fetches."""
+    """Take the texts out of the session for a page; None if it holds none, and for a part that a
+    script fetches."""
     is_page = request.headers.get("sec-fetch-mode", "navigate") == "navigate"
-    return parse_unsent(request.session.pop(FIELD)) if is_page and FIELD in request.session else None
+    return (
+        parse_unsent(request.session.pop(FIELD)) if is_page and FIELD in request.session else None
+    )

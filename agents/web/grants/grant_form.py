@@ -88,7 +88,9 @@ class GrantForm:
 
 def make_form(proposal: ProposedGrant) -> GrantForm:
     """Build the form that shows a proposal."""
-    lifetime = next((name for name, _, length in LIFETIMES if length >= proposal.lifetime), LIFETIMES[-1][0])
+    lifetime = next(
+        (name for name, _, length in LIFETIMES if length >= proposal.lifetime), LIFETIMES[-1][0]
+    )
     return GrantForm(
         tool=proposal.tool,
         employee=str(proposal.employee_id or ""),
@@ -100,7 +102,8 @@ def make_form(proposal: ProposedGrant) -> GrantForm:
 
 
 def make_empty_form(tool: Tool, employee: str) -> GrantForm:
-    """Build the form for a tool. Parameters that every call has need a value; others must be absent."""
+    """Build the form for a tool. Parameters that every call has need a value; others must be
+    absent."""
     rows = tuple(_make_empty_row(param) for param in build_call_schema(tool).list_params())
     return GrantForm(tool.name, employee, rows=rows)
 
@@ -160,20 +163,31 @@ def hash_form(form: GrantForm) -> str:
 def _make_empty_row(param: SchemaParam) -> SentenceRow:
     kind = _TEXT if param.type in ("string", "string or null") else _JSON
     rule = Rule.EQUALS.value if param.is_always_there else ABSENT
-    value = "" if param.default is None else param.default if kind == _TEXT else canonical_json(param.default)
+    value = (
+        ""
+        if param.default is None
+        else param.default
+        if kind == _TEXT
+        else canonical_json(param.default)
+    )
     return SentenceRow(param.path, kind, rule, value)
 
 
 def _make_row(path: str, conditions: Sequence[Condition]) -> SentenceRow:
     mine = {condition.rule: condition.value for condition in conditions if condition.param == path}
     if Rule.MINIMUM in mine or Rule.MAXIMUM in mine:
-        least, most = (canonical_json(mine[rule]) if rule in mine else "" for rule in (Rule.MINIMUM, Rule.MAXIMUM))
+        least, most = (
+            canonical_json(mine[rule]) if rule in mine else ""
+            for rule in (Rule.MINIMUM, Rule.MAXIMUM)
+        )
         return SentenceRow(path, _JSON, RANGE, least=least, most=most)
     if not mine:
         return SentenceRow(path, _TEXT, ANY)
     rule, value = next(iter(mine.items()))
     values = value if rule is Rule.ONE_OF else [value]
-    is_text = all(isinstance(each, str) and (rule is Rule.EQUALS or "\n" not in each) for each in values)
+    is_text = all(
+        isinstance(each, str) and (rule is Rule.EQUALS or "\n" not in each) for each in values
+    )
     lines = "\n".join(each if is_text else canonical_json(each) for each in values)
     return SentenceRow(path, _TEXT if is_text else _JSON, rule.value, lines)
 
@@ -183,9 +197,15 @@ def _parse_row(row: SentenceRow) -> Iterable[Condition]:
         return ()
     if row.rule == RANGE:
         bounds = ((Rule.MINIMUM, row.least), (Rule.MAXIMUM, row.most))
-        found = [_check(Condition(row.path, rule, _parse_number(row.path, text))) for rule, text in bounds if text]
+        found = [
+            _check(Condition(row.path, rule, _parse_number(row.path, text)))
+            for rule, text in bounds
+            if text
+        ]
         if not found:
-            raise Invalid("conditions", f"{row.path}: enter the lowest number, the highest, or both.")
+            raise Invalid(
+                "conditions", f"{row.path}: enter the lowest number, the highest, or both."
+            )
         return found
     try:
         rule = Rule(row.rule)
@@ -194,7 +214,9 @@ def _parse_row(row: SentenceRow) -> Iterable[Condition]:
     if rule is Rule.ONE_OF:
         value: Any = [_parse_value(row, line) for line in row.value.split("\n") if line.strip()]
     else:
-        value = row.value.strip() if rule in (Rule.PREFIX, Rule.HOST) else _parse_value(row, row.value)
+        value = (
+            row.value.strip() if rule in (Rule.PREFIX, Rule.HOST) else _parse_value(row, row.value)
+        )
     return (_check(Condition(row.path, rule, value)),)
 
 
@@ -212,7 +234,9 @@ def _parse_value(row: SentenceRow, text: str) -> Any:
     try:
         return _load_json(text)
     except (ValueError, RecursionError):
-        raise Invalid("conditions", f"{row.path}: {text[:80]!r} is not JSON, such as 12, true or [1, 2].") from None
+        raise Invalid(
+            "conditions", f"{row.path}: {text[:80]!r} is not JSON, such as 12, true or [1, 2]."
+        ) from None
 
 
 def _parse_number(path: str, text: str) -> int | float:

@@ -64,7 +64,8 @@ class ShownGrant:
 
     @property
     def has_ended(self) -> bool:
-        """True if it never approves a call again; one that is used up does if a call gives its use back."""
+        """True if it never approves a call again; one that is used up does if a call gives its use
+        back."""
         return bool(self.state) and self.state != USED_UP
 
     @property
@@ -76,7 +77,9 @@ class ShownGrant:
         return self.tool.title if self.tool else self.grant.tool
 
 
-def describe_grants(organization: Organization, grants: Iterable[StandingGrant]) -> list[ShownGrant]:
+def describe_grants(
+    organization: Organization, grants: Iterable[StandingGrant]
+) -> list[ShownGrant]:
     """Describe rows of `making.list_grants`, each with the newest cards that it approved."""
     rows, toolbox, now = list(grants), load_toolbox(organization.pk), timezone.now()
     latest = _load_latest([row.pk for row in rows])
@@ -93,7 +96,10 @@ def describe_grants(organization: Organization, grants: Iterable[StandingGrant])
 def describe_terms(params: Iterable[str], conditions: Iterable[Condition]) -> list[Term]:
     """Describe the conditions by param, and the free params last."""
     every = sorted(conditions, key=lambda condition: condition.param)
-    terms = [Term(one.param, _WORDS.get(one.rule, str(one.rule)), format_value(one.value)) for one in every]
+    terms = [
+        Term(one.param, _WORDS.get(one.rule, str(one.rule)), format_value(one.value))
+        for one in every
+    ]
     named = {condition.param for condition in every}
     return [
         *terms,
@@ -108,7 +114,9 @@ def format_value(value: Any) -> str:
     return value if isinstance(value, str) else canonical_json(value)
 
 
-def describe_suggestions(member: Membership, employee_id: int | None = None) -> list[dict[str, Any]]:
+def describe_suggestions(
+    member: Membership, employee_id: int | None = None
+) -> list[dict[str, Any]]:
     """Describe the suggested standing grants for one employee, or for all."""
     found = find_suggestions(member, employee_id)
     rows = Employee.objects.filter(pk__in={each.proposal.employee_id for each in found})
@@ -149,13 +157,21 @@ def _describe_state(grant: StandingGrant, tool: Tool | None, used: int, now: dat
         return USED_UP
     if tool is None:
         return "The tool is no longer installed."
-    return "" if tool.definition_hash == grant.definition_hash else "The tool’s definition has changed."
+    return (
+        ""
+        if tool.definition_hash == grant.definition_hash
+        else "The tool’s definition has changed."
+    )
 
 
 def _load_latest(ids: list[int]) -> dict[int, list[Approval]]:
     """Load the last cards that each standing grant approved, newest first."""
     place = Window(RowNumber(), partition_by="standing_grant_id", order_by="-pk")
-    approved = Approval.objects.filter(standing_grant_id__in=ids).annotate(place=place).filter(place__lte=MAX_SHOWN)
+    approved = (
+        Approval.objects.filter(standing_grant_id__in=ids)
+        .annotate(place=place)
+        .filter(place__lte=MAX_SHOWN)
+    )
     rows = Approval.objects.filter(pk__in=approved.values("pk")).order_by("-pk")
     found: dict[int, list[Approval]] = {pk: [] for pk in ids}
     for card in rows.only("pk", "sentence", "status", "decided_at", "standing_grant_id"):

@@ -88,7 +88,9 @@ _ROW_KINDS = (
     "draft",
 )
 CONFIGURATION_ACTIONS = {
-    f"{row}_{verb}": f"{verb} {row.replace('_', ' ')}" for row in _ROW_KINDS for verb in ("added", "changed", "deleted")
+    f"{row}_{verb}": f"{verb} {row.replace('_', ' ')}"
+    for row in _ROW_KINDS
+    for verb in ("added", "changed", "deleted")
 }
 POLICY_ACTIONS = {
     "policy_draft_saved": "saved a policy draft",
@@ -201,35 +203,60 @@ def _load_subjects(organization_id: int, entries: list[AuditEntry]) -> dict[str,
 
 
 def _name_tools(organization_id: int, entries: list[AuditEntry]) -> dict[str, Subject]:
-    """Name the tools among the subjects by their titles; a tool that is no longer installed is left out."""
-    names = {entry.subject.removeprefix("tool:") for entry in entries if entry.subject.startswith("tool:")}
+    """Name the tools among the subjects by their titles; a tool that is no longer installed is left
+    out."""
+    names = {
+        entry.subject.removeprefix("tool:")
+        for entry in entries
+        if entry.subject.startswith("tool:")
+    }
     tools = {name: load_toolbox(organization_id).get_tool(name) for name in names}
-    return {f"tool:{name}": Subject(f"tool {tool.title}") for name, tool in tools.items() if tool is not None}
+    return {
+        f"tool:{name}": Subject(f"tool {tool.title}")
+        for name, tool in tools.items()
+        if tool is not None
+    }
 
 
 def _find_runs(organization_id: int, ids: set[int]) -> dict[int, Subject]:
-    rows = Run.objects.filter(organization_id=organization_id, pk__in=ids).values_list("pk", "title", "task")
-    return {pk: Subject(_shorten(f"run {pk}: {title or task}"), reverse("run", args=(pk,))) for pk, title, task in rows}
+    rows = Run.objects.filter(organization_id=organization_id, pk__in=ids).values_list(
+        "pk", "title", "task"
+    )
+    return {
+        pk: Subject(_shorten(f"run {pk}: {title or task}"), reverse("run", args=(pk,)))
+        for pk, title, task in rows
+    }
 
 
 def _find_cards(organization_id: int, ids: set[int]) -> dict[int, Subject]:
-    rows = Approval.objects.filter(organization_id=organization_id, pk__in=ids).values_list("pk", "sentence")
+    rows = Approval.objects.filter(organization_id=organization_id, pk__in=ids).values_list(
+        "pk", "sentence"
+    )
     plain = {pk: _shorten(sentence.replace("**", "")) for pk, sentence in rows}
-    return {pk: Subject(f"card {pk}: {sentence}", reverse("approval", args=(pk,))) for pk, sentence in plain.items()}
+    return {
+        pk: Subject(f"card {pk}: {sentence}", reverse("approval", args=(pk,)))
+        for pk, sentence in plain.items()
+    }
 
 
 def _find_calls(organization_id: int, ids: set[int]) -> dict[int, Subject]:
-    rows = ToolCall.objects.filter(organization_id=organization_id, pk__in=ids).values_list("pk", "tool", "run_id")
+    rows = ToolCall.objects.filter(organization_id=organization_id, pk__in=ids).values_list(
+        "pk", "tool", "run_id"
+    )
     return {pk: Subject(f"{tool} in run {run}", build_line_url(run, pk)) for pk, tool, run in rows}
 
 
 def _find_employees(organization_id: int, ids: set[int]) -> dict[int, Subject]:
-    rows = Employee.objects.filter(organization_id=organization_id, pk__in=ids).values_list("pk", "name")
+    rows = Employee.objects.filter(organization_id=organization_id, pk__in=ids).values_list(
+        "pk", "name"
+    )
     return {pk: Subject(f"employee {name}", reverse("employee", args=(pk,))) for pk, name in rows}
 
 
 def _find_records(organization_id: int, ids: set[int]) -> dict[int, Subject]:
-    rows = RECORD_STORE.get().get_records(organization_id).filter(pk__in=ids).values_list("pk", "name")
+    rows = (
+        RECORD_STORE.get().get_records(organization_id).filter(pk__in=ids).values_list("pk", "name")
+    )
     return {pk: Subject(f"record {name}", reverse("record", args=(pk,))) for pk, name in rows}
 
 

@@ -1,7 +1,9 @@
-"""Pages of the audit, newest first, filtered by actor, action and day, and the entries of an export.
+"""Pages of the audit, newest first, filtered by actor, action and day, and the entries of an
+export.
 
-Indexes serve a filter by actor, by action or by day. A filter by both actor and action scans a limited number of the
-action's entries, as in `run_pages`, and the page says how far back it searched.
+Indexes serve a filter by actor, by action or by day. A filter by both actor and action scans a
+limited number of the action's entries, as in `run_pages`, and the page says how far back it
+searched.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from agents.web.lists.run_pages import MAX_SCANNED
 PAGE_SIZE = 50
 MAX_SEQ = 2**62
 MAX_DELAY = timedelta(hours=1)
-"""Entries are numbered in the order of their times, except those that waited for a lock, which is shorter than this."""
+"""Entries are numbered in the order of their times, except those that waited for a lock, which is
+shorter than this."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,9 @@ class AuditPage:
     scanned_to: datetime | None = None
 
 
-def load_audit_page(organization_id: int, criteria: AuditFilter, max_scanned: int = MAX_SCANNED) -> AuditPage:
+def load_audit_page(
+    organization_id: int, criteria: AuditFilter, max_scanned: int = MAX_SCANNED
+) -> AuditPage:
     """Load one page of the organization's entries.
 
     Args:
@@ -69,13 +74,24 @@ def load_audit_page(organization_id: int, criteria: AuditFilter, max_scanned: in
         rows = _filter_by_index(rows, "action", criteria.action, seq_bounds)
         if criteria.actors:
             scan_end = _find_scan_end(rows, max_scanned)
-            rows = rows.filter(actor__in=criteria.actors, **({"seq__gte": scan_end[0]} if scan_end else {}))
+            rows = rows.filter(
+                actor__in=criteria.actors, **({"seq__gte": scan_end[0]} if scan_end else {})
+            )
         found = list(rows[: PAGE_SIZE + 1])
     elif criteria.actors:
-        by_actor = [_filter_by_index(rows, "actor", actor, seq_bounds)[: PAGE_SIZE + 1] for actor in criteria.actors]
-        found = sorted((entry for entries in by_actor for entry in entries), key=lambda entry: -entry.seq)
+        by_actor = [
+            _filter_by_index(rows, "actor", actor, seq_bounds)[: PAGE_SIZE + 1]
+            for actor in criteria.actors
+        ]
+        found = sorted(
+            (entry for entries in by_actor for entry in entries), key=lambda entry: -entry.seq
+        )
     else:
-        found = list(rows.filter(seq__gt=seq_bounds[0], seq__lt=seq_bounds[1]).order_by("-seq")[: PAGE_SIZE + 1])
+        found = list(
+            rows.filter(seq__gt=seq_bounds[0], seq__lt=seq_bounds[1]).order_by("-seq")[
+                : PAGE_SIZE + 1
+            ]
+        )
     if len(found) > PAGE_SIZE:
         return AuditPage(found[:PAGE_SIZE], found[PAGE_SIZE - 1].seq)
     return AuditPage(found, *scan_end) if scan_end else AuditPage(found, None)
@@ -98,7 +114,9 @@ def _find_scan_end(rows: QuerySet[AuditEntry], max_scanned: int) -> tuple[int, d
     return last_two[0] if len(last_two) > 1 else None
 
 
-def _filter_days(organization_id: int, criteria: AuditFilter) -> tuple[QuerySet[AuditEntry], tuple[int, int]]:
+def _filter_days(
+    organization_id: int, criteria: AuditFilter
+) -> tuple[QuerySet[AuditEntry], tuple[int, int]]:
     """Return the entries of these days, and exclusive bounds for their numbers."""
     rows = every = AuditEntry.objects.filter(organization_id=organization_id)
     after, before = 0, criteria.before or MAX_SEQ
@@ -116,12 +134,16 @@ def _filter_days(organization_id: int, criteria: AuditFilter) -> tuple[QuerySet[
 def _filter_by_index(
     rows: QuerySet[AuditEntry], field: str, value: str, seq_bounds: tuple[int, int]
 ) -> QuerySet[AuditEntry]:
-    """Filter by a field's value and exclusive bounds of the numbers, newest first, in the order of the field's index.
+    """Filter by a field's value and exclusive bounds of the numbers, newest first, in the order of
+    the field's index.
 
-    As in `run_pages.filter_by_status`, the database must not scan all entries for a rare value. It uses this index,
-    because only this index has the rows between two pairs of value and number in order.
+    As in `run_pages.filter_by_status`, the database must not scan all entries for a rare value. It
+    uses this index, because only this index has the rows between two pairs of value and number in
+    order.
     """
     pair = build_row(F(field), F("seq"))
-    limits = [build_row(Value(value), Value(seq, output_field=BigIntegerField())) for seq in seq_bounds]
+    limits = [
+        build_row(Value(value), Value(seq, output_field=BigIntegerField())) for seq in seq_bounds
+    ]
     after, before = compare_rows(pair, ">", limits[0]), compare_rows(pair, "<", limits[1])
     return rows.filter(Q(after), Q(before)).order_by(f"-{field}", "-seq")

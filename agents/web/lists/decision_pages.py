@@ -1,7 +1,8 @@
 """Pages of the decision history, newest decision first.
 
-An index has the cards in this order and serves filters by day. A filter by outcome, person, employee or tool scans a
-limited number of cards, as in `run_pages`, and the page says how far back it searched.
+An index has the cards in this order and serves filters by day. A filter by outcome, person,
+employee or tool scans a limited number of cards, as in `run_pages`, and the page says how far back
+it searched.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ MOMENT = re.compile(r"[0-9]{4}(-[0-9]{2}){2} [0-9]{2}(:[0-9]{2}){2}(\.[0-9]{1,6}
 """A time as the databases format it."""
 ENDED_AT = Coalesce("decided_at", "requested_at")
 """The time of the decision or, without a decision, of the request. This expression is indexed."""
-HAS_ENDED = Func("status", template="NOT (%(expressions)s = 'pending')", output_field=BooleanField())
+HAS_ENDED = Func(
+    "status", template="NOT (%(expressions)s = 'pending')", output_field=BooleanField()
+)
 """Literal SQL: with a parameter, a prepared statement could not use the partial index."""
 
 
@@ -70,7 +73,11 @@ class DecisionFilter:
     @property
     def needs_scan(self) -> bool:
         """True if no index serves the filter."""
-        return bool(self.statuses or self.tool) or self.decided_by_id is not None or self.employee_id is not None
+        return (
+            bool(self.statuses or self.tool)
+            or self.decided_by_id is not None
+            or self.employee_id is not None
+        )
 
 
 @dataclass(frozen=True)
@@ -95,7 +102,9 @@ def load_decision_page(
     Args:
         max_scanned: the number of cards to scan for a filter without an index.
     """
-    rows: QuerySet[Any] = cards.filter(HAS_ENDED).annotate(ended_at=ENDED_AT, moment=Cast(ENDED_AT, TextField()))
+    rows: QuerySet[Any] = cards.filter(HAS_ENDED).annotate(
+        ended_at=ENDED_AT, moment=Cast(ENDED_AT, TextField())
+    )
     rows = _apply_bounds(rows.order_by("-ended_at", "-pk"), criteria)
     scan_end = _find_scan_end(rows, max_scanned) if criteria.needs_scan else None
     if scan_end is not None:
@@ -155,7 +164,8 @@ def filter_by_tool(rows: QuerySet[Any], tool: str) -> QuerySet[Any]:
 
 
 def _compare_position(sign: str, cursor: DecisionCursor) -> Q:
-    """Build `(ended_at, id) < (…)`, a row comparison that PostgreSQL reads as one range of the index.
+    """Build `(ended_at, id) < (…)`, a row comparison that PostgreSQL reads as one range of the
+    index.
 
     SQLite reads only plain columns like this, so the condition also states the range of times.
     """

@@ -1,7 +1,7 @@
 """The rows of the inbox: one line for each waiting card, filtered, sorted, and grouped by shape.
 
-All waiting cards are read at once, up to 1,000. Their filters and order are applied here, because the counts next to
-the filters need all of them.
+All waiting cards are read at once, up to 1,000. Their filters and order are applied here, because
+the counts next to the filters need all of them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,13 @@ from agents.runs.engine.cards import SEND
 from agents.runs.models import IS_PENDING, Approval, ApprovalKind
 from agents.web.cards.effects import find_nouns
 from agents.web.jinja_environment import JINJA
-from agents.web.lists.row_groups import MIN_GROUP, InboxRow, RowGroup, compare_cards, find_large_shapes
+from agents.web.lists.row_groups import (
+    MIN_GROUP,
+    InboxRow,
+    RowGroup,
+    compare_cards,
+    find_large_shapes,
+)
 from tools.contract import Tool
 
 MAX_ROWS = 1_000
@@ -94,7 +100,8 @@ class Inbox:
         facts: those about all cards of the list that wait for approval.
         snoozed_calls: the calls whose cards the member has snoozed.
         snooze_ends: the time at which the next of them returns.
-        waiting_for_others: the rows of cards that the member has approved, and that need more people.
+        waiting_for_others: the rows of cards that the member has approved, and that need more
+            people.
         employees, tools, levels: the choices of the filters, each with its number of waiting cards.
     """
 
@@ -121,16 +128,20 @@ SORTS: Mapping[str, tuple[str, Callable[[InboxRow], Any]]] = {
     "risk": ("Riskiest first", lambda row: (-row.risk, not row.warnings, row.call_id, row.pk)),
     "employee": ("Employee", lambda row: (row.employee.casefold(), row.call_id, row.pk)),
 }
-"""The orders of the list, each with its label; the first one also puts cards of equal shape together."""
+"""The orders of the list, each with its label; the first one also puts cards of equal shape
+together."""
 
 
 def load_inbox(member: Membership, criteria: InboxFilter) -> Inbox:
-    """Load the waiting cards that the member wants to see, as rows; the number of queries does not grow with them."""
+    """Load the waiting cards that the member wants to see, as rows; the number of queries does not
+    grow with them."""
     organization = member.organization
     waiting = _list_waiting(organization.pk)
     snoozed = dict(list_snoozed_calls(member))
     are_snoozed = Q(tool_call_id__in=snoozed)
-    rows, facts = _load(waiting.filter(are_snoozed if criteria.is_snoozed else ~are_snoozed), organization)
+    rows, facts = _load(
+        waiting.filter(are_snoozed if criteria.is_snoozed else ~are_snoozed), organization
+    )
     is_cut, rows = len(rows) > MAX_ROWS, rows[:MAX_ROWS]
     shown = sorted((row for row in rows if criteria.matches(row)), key=SORTS[criteria.sort][1])
     name = member.user.get_username()
@@ -151,17 +162,22 @@ def load_inbox(member: Membership, criteria: InboxFilter) -> Inbox:
 
 
 def load_new_rows(organization: Organization, ids: Collection[int]) -> list[InboxRow]:
-    """Load the rows of cards that are new, in call order, each compared with all waiting cards of its shape."""
+    """Load the rows of cards that are new, in call order, each compared with all waiting cards of
+    its shape."""
     waiting = _list_waiting(organization.pk)
     rows, _ = _load(waiting.filter(pk__in=ids), organization)
     shapes = {row.shape for row in rows if row.is_groupable}
     if not shapes:
         return rows
-    alike = waiting.filter(kind=ApprovalKind.APPROVAL, shape__in=shapes).order_by("-tool_call_id", "-pk")
+    alike = waiting.filter(kind=ApprovalKind.APPROVAL, shape__in=shapes).order_by(
+        "-tool_call_id", "-pk"
+    )
     params: dict[str, dict[int, Any]] = defaultdict(dict)
     for shape, pk, each in alike.values_list("shape", "pk", "params")[:MAX_ROWS]:
         params[shape][pk] = each
-    compared = {shape: compare_cards(each) for shape, each in params.items() if len(each) >= MIN_GROUP}
+    compared = {
+        shape: compare_cards(each) for shape, each in params.items() if len(each) >= MIN_GROUP
+    }
     return [
         comparison.complete_new_row(row)
         if (comparison := compared.get(row.shape)) is not None and row.pk in comparison.params
@@ -174,7 +190,9 @@ def _list_waiting(organization_id: int) -> QuerySet[Approval]:
     return Approval.objects.filter(IS_PENDING, organization_id=organization_id)
 
 
-def _load(waiting: QuerySet[Approval], organization: Organization) -> tuple[list[InboxRow], CardFacts]:
+def _load(
+    waiting: QuerySet[Approval], organization: Organization
+) -> tuple[list[InboxRow], CardFacts]:
     found = (
         waiting.annotate(has_votes=HAS_VOTES)
         .order_by("tool_call_id", "pk")
@@ -214,7 +232,11 @@ def _shorten_keys(keys: frozenset[str]) -> tuple[str, ...]:
 
 def render_rows(rows: Sequence[InboxRow]) -> str:
     """Render rows for a live message, each as one list item."""
-    return get_template("approvals/rows.html", using=JINJA).render({"rows": rows, "now": timezone.now()}).strip()
+    return (
+        get_template("approvals/rows.html", using=JINJA)
+        .render({"rows": rows, "now": timezone.now()})
+        .strip()
+    )
 
 
 def _build_row(card: _Columns, tool: Tool | None, **found: Any) -> InboxRow:
@@ -244,16 +266,21 @@ def _build_row(card: _Columns, tool: Tool | None, **found: Any) -> InboxRow:
 
 def _count_choices(values: Iterable[tuple[Any, str]]) -> list[tuple[Any, str, int]]:
     counts = Counter(values)
-    return sorted(((key, label, count) for (key, label), count in counts.items()), key=lambda one: one[1].casefold())
+    return sorted(
+        ((key, label, count) for (key, label), count in counts.items()),
+        key=lambda one: one[1].casefold(),
+    )
 
 
 def _group_by_shape(rows: Sequence[InboxRow], *, is_sorted: bool) -> list[RowGroup]:
-    """Put the cards of equal shape together, in the place of the oldest; in other orders, only mark odd ones."""
+    """Put the cards of equal shape together, in the place of the oldest; in other orders, only mark
+    odd ones."""
     large = find_large_shapes(rows)
     ids = [row.pk for found in large.values() for row in found]
     stored = dict(Approval.objects.filter(pk__in=ids).values_list("pk", "params")) if ids else {}
     compared = {
-        shape: compare_cards({row.pk: stored.get(row.pk, {}) for row in found}) for shape, found in large.items()
+        shape: compare_cards({row.pk: stored.get(row.pk, {}) for row in found})
+        for shape, found in large.items()
     }
     groups = []
     for row in rows:

@@ -18,7 +18,12 @@ from tools.contract import Level
 MIN_GROUP = 3
 """Cards of equal shape that become a group."""
 MAX_VALUE_LENGTH = 60
-RISKS = {Level.DESTRUCTIVE.value: 3, Level.WRITE.value: 2, Level.DRAFT.value: 1, Level.READ.value: 1}
+RISKS = {
+    Level.DESTRUCTIVE.value: 3,
+    Level.WRITE.value: 2,
+    Level.DRAFT.value: 1,
+    Level.READ.value: 1,
+}
 
 
 @dataclass(frozen=True)
@@ -28,12 +33,15 @@ class InboxRow:
     Attributes:
         label, target_id: those of a single target.
         amount: the number of targets, if there are several: `12 records`.
-        values: the params in which the cards of a group differ; those of a new row also have the others, at the end.
+        values: the params in which the cards of a group differ; those of a new row also have the
+            others, at the end.
         reasons: the reasons why the card is approved individually, as labels.
-        target_keys: a short key for each target, or `*` for many; cards with a common key affect the same target.
+        target_keys: a short key for each target, or `*` for many; cards with a common key affect
+            the same target.
         claimed_by: the username of the person who has claimed the card.
         voters: the usernames of the people who have approved a card that needs more.
-        oddity: the value by which a row differs from the rest of its group: `email: different domain`.
+        oddity: the value by which a row differs from the rest of its group: `email: different
+            domain`.
     """
 
     pk: int
@@ -74,12 +82,14 @@ class InboxRow:
 
     @property
     def risk(self) -> int:
-        """A number that is larger for riskier cards: unknown outcomes, destructive, write, and all others."""
+        """A number that is larger for riskier cards: unknown outcomes, destructive, write, and all
+        others."""
         return 4 if self.kind == ApprovalKind.UNKNOWN else RISKS.get(self.level, 0)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """The reasons to be shown as warnings; the level and the need to open the card are shown in other ways."""
+        """The reasons to be shown as warnings; the level and the need to open the card are shown in
+        other ways."""
         return tuple(reason for reason in self.reasons if reason not in (FOLDED, DESTRUCTIVE))
 
     @property
@@ -95,7 +105,11 @@ class InboxRow:
     @property
     def is_groupable(self) -> bool:
         """True if the card is grouped with others of its shape."""
-        return self.kind == ApprovalKind.APPROVAL and self.level != Level.DESTRUCTIVE.value and bool(self.shape)
+        return (
+            self.kind == ApprovalKind.APPROVAL
+            and self.level != Level.DESTRUCTIVE.value
+            and bool(self.shape)
+        )
 
     @property
     def searched_text(self) -> str:
@@ -124,7 +138,8 @@ class ShapeComparison:
     """The params of all cards of one shape, compared.
 
     Attributes:
-        params: the params of each card by its id; nested ones have their whole path as name, such as `values.phone`.
+        params: the params of each card by its id; nested ones have their whole path as name, such
+            as `values.phone`.
         shared: the names of those that all cards have in common.
         oddities: the oddity of each card by its id; empty for most.
     """
@@ -146,13 +161,23 @@ class ShapeComparison:
 
     def build_group(self, rows: Iterable[InboxRow]) -> RowGroup:
         """Build the group of these rows; cards to decide individually come first."""
-        found = sorted((self.complete_row(row) for row in rows), key=lambda row: not (row.reasons or row.oddity))
-        return RowGroup(found, _list_values(self.params[found[0].pk], lambda name: name in self.shared))
+        found = sorted(
+            (self.complete_row(row) for row in rows),
+            key=lambda row: not (row.reasons or row.oddity),
+        )
+        return RowGroup(
+            found, _list_values(self.params[found[0].pk], lambda name: name in self.shared)
+        )
 
     def _list_own_params(self, row: InboxRow) -> dict[str, Any]:
-        """List the card's params without those that only name the row's target, whose label the row shows."""
+        """List the card's params without those that only name the row's target, whose label the row
+        shows."""
         params = self.params[row.pk]
-        return {name: value for name, value in params.items() if not row.label or str(value) != row.target_id}
+        return {
+            name: value
+            for name, value in params.items()
+            if not row.label or str(value) != row.target_id
+        }
 
 
 def find_large_shapes(rows: Iterable[InboxRow]) -> dict[str, list[InboxRow]]:
@@ -168,19 +193,29 @@ def compare_cards(params: Mapping[int, dict[str, Any]]) -> ShapeComparison:
     """Compare cards of one shape by their params."""
     flat = {pk: _flatten(each) for pk, each in params.items()}
     first = next(iter(flat.values()))
-    shared = frozenset(name for name in first if all(other.get(name) == first[name] for other in flat.values()))
-    return ShapeComparison(flat, shared, dict(zip(flat, find_oddities(list(flat.values())), strict=True)))
+    shared = frozenset(
+        name for name in first if all(other.get(name) == first[name] for other in flat.values())
+    )
+    return ShapeComparison(
+        flat, shared, dict(zip(flat, find_oddities(list(flat.values())), strict=True))
+    )
 
 
 def _flatten(params: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     """Name the values of nested objects by their whole path, such as `values.phone`."""
     flat: dict[str, Any] = {}
     for name, value in params.items():
-        flat |= _flatten(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
+        flat |= (
+            _flatten(value, f"{prefix}{name}.")
+            if isinstance(value, dict)
+            else {f"{prefix}{name}": value}
+        )
     return flat
 
 
-def _list_values(params: Mapping[str, Any], is_wanted: Callable[[str], bool]) -> tuple[tuple[str, str], ...]:
+def _list_values(
+    params: Mapping[str, Any], is_wanted: Callable[[str], bool]
+) -> tuple[tuple[str, str], ...]:
     return tuple(
         (name.rpartition(".")[2], _shorten(" ".join(format_json_value(value).split())))
         for name, value in params.items()

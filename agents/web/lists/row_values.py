@@ -1,4 +1,5 @@
-"""SQL row values such as `(at, id) < (…, …)`, which an index with these columns reads as one range."""
+"""SQL row values such as `(at, id) < (…, …)`, which an index with these columns reads as one
+range."""
 
 from __future__ import annotations
 
@@ -12,4 +13,10 @@ def build_row(*parts: F | Value) -> Func:
 
 def compare_rows(left: Func, sign: str, right: Func) -> Func:
     """Build the comparison of two row values; `sign` is an operator such as `<`."""
-    return Func(left, right, template="(%(expressions)s)", arg_joiner=f" {sign} ", output_field=BooleanField())
+    return Func(
+        left,
+        right,
+        template="(%(expressions)s)",
+        arg_joiner=f" {sign} ",
+        output_field=BooleanField(),
+    )

@@ -1,7 +1,7 @@
 """Pages of the list of runs, newest first, filtered by status, employee and text.
 
-An index serves a filter by status or by employee. Other filters scan a limited number of runs, so the cost does not
-grow with the number of runs, and the page says how far back it searched.
+An index serves a filter by status or by employee. Other filters scan a limited number of runs, so
+the cost does not grow with the number of runs, and the page says how far back it searched.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ MAX_SCANNED = 10_000
 
 @dataclass(frozen=True)
 class RunListFilter:
-    """A filter of runs; an empty field matches any. `before` is the id of the last run on the previous page."""
+    """A filter of runs; an empty field matches any. `before` is the id of the last run on the
+    previous page."""
 
     status: str = ""
     employee_id: int | None = None
@@ -53,13 +54,16 @@ class RunPage:
 def filter_by_status(rows: QuerySet[Row], status: str, then: str = "-pk") -> QuerySet[Row]:
     """Filter by status, in the order of the index, newest first by default.
 
-    The database plans a prepared statement without knowing the status: with `=`, it could scan all runs for a rare
-    status. With two bounds, it uses the index by status, because no other index has these rows in order.
+    The database plans a prepared statement without knowing the status: with `=`, it could scan all
+    runs for a rare status. With two bounds, it uses the index by status, because no other index has
+    these rows in order.
     """
     return rows.filter(status__gte=status, status__lte=status).order_by("status", then)
 
 
-def load_run_page(organization_id: int, criteria: RunListFilter, max_scanned: int = MAX_SCANNED) -> RunPage:
+def load_run_page(
+    organization_id: int, criteria: RunListFilter, max_scanned: int = MAX_SCANNED
+) -> RunPage:
     """Load one page of an organization's runs.
 
     Args:
@@ -79,7 +83,9 @@ def load_run_page(organization_id: int, criteria: RunListFilter, max_scanned: in
     return RunPage(runs, *scan_end) if scan_end is not None else RunPage(runs, None)
 
 
-def _find_scan_end(rows: QuerySet[Run], criteria: RunListFilter, max_scanned: int) -> tuple[int, datetime] | None:
+def _find_scan_end(
+    rows: QuerySet[Run], criteria: RunListFilter, max_scanned: int
+) -> tuple[int, datetime] | None:
     """Return the id and time of the last run to scan; None if there are no more than that."""
     if criteria.employee_id is not None:
         rows = rows.filter(employee_id=criteria.employee_id)

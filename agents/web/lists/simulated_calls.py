@@ -1,4 +1,5 @@
-"""The outcome of a simulation, as its page shows it: counts before and after, and calls with a different verdict."""
+"""The outcome of a simulation, as its page shows it: counts before and after, and calls with a
+different verdict."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ COLUMNS = ("auto", "ask", "forbidden")
 
 @dataclass(frozen=True)
 class ChangedLine:
-    """One call with a different verdict; `warning` is set if a person denied it and it would run automatically."""
+    """One call with a different verdict; `warning` is set if a person denied it and it would run
+    automatically."""
 
     call_id: int
     run_id: int
@@ -68,15 +70,20 @@ def count_pairs(pairs: Pairs, label: str = "All calls") -> VerdictCounts:
     for (old, new), count in pairs.items():
         before[old] = before.get(old, 0) + count
         after[new] = after.get(new, 0) + count
-    return VerdictCounts(label, before, after, sum(count for (old, new), count in pairs.items() if old != new))
+    return VerdictCounts(
+        label, before, after, sum(count for (old, new), count in pairs.items() if old != new)
+    )
 
 
 def build_tables(
     report: SimulationReport, titles: Mapping[str, str], employees: Mapping[int, str]
 ) -> list[tuple[str, list[VerdictCounts]]]:
-    """Build the tables: all calls, then by tool and by employee, sorted by the number of changes."""
+    """Build the tables: all calls, then by tool and by employee, sorted by the number of
+    changes."""
     by_tool = [count_pairs(pairs, titles.get(tool, tool)) for tool, pairs in report.by_tool.items()]
-    by_employee = [count_pairs(pairs, employees.get(pk, REMOVED)) for pk, pairs in report.by_employee.items()]
+    by_employee = [
+        count_pairs(pairs, employees.get(pk, REMOVED)) for pk, pairs in report.by_employee.items()
+    ]
     return [
         ("All", [count_pairs(report.verdicts)]),
         ("Tool", _sort(by_tool)),

@@ -1,4 +1,5 @@
-"""The outcome of simulated approval rules, as its page shows it: counts, and the cards that would have changed."""
+"""The outcome of simulated approval rules, as its page shows it: counts, and the cards that would
+have changed."""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ class CardCountsRow:
 
 @dataclass(frozen=True)
 class ChangedCard:
-    """One card that would have changed; `warning` is set if a person denied it and it would have been approved."""
+    """One card that would have changed; `warning` is set if a person denied it and it would have
+    been approved."""
 
     card_id: int
     tool: str
@@ -61,9 +63,15 @@ class ChangedCard:
 def build_card_tables(
     report: RuleReport, titles: Mapping[str, str], employees: Mapping[int, str]
 ) -> list[tuple[str, list[CardCountsRow]]]:
-    """Build the tables: all cards, then by tool and by employee, sorted by the number of changes."""
-    by_tool = [CardCountsRow(titles.get(tool, tool), counts) for tool, counts in report.by_tool.items()]
-    by_employee = [CardCountsRow(employees.get(pk, REMOVED), counts) for pk, counts in report.by_employee.items()]
+    """Build the tables: all cards, then by tool and by employee, sorted by the number of
+    changes."""
+    by_tool = [
+        CardCountsRow(titles.get(tool, tool), counts) for tool, counts in report.by_tool.items()
+    ]
+    by_employee = [
+        CardCountsRow(employees.get(pk, REMOVED), counts)
+        for pk, counts in report.by_employee.items()
+    ]
     return [
         ("All", [CardCountsRow("All cards", report.total)]),
         ("Tool", _sort(by_tool)),
@@ -97,7 +105,8 @@ def describe_cards(
 def describe_shadow_cards(
     cards: Iterable[ShadowCard], titles: Mapping[str, str], employees: Mapping[int, str]
 ) -> list[ChangedCard]:
-    """Describe the cards that would have changed under a policy draft in shadow mode, each with its card's row."""
+    """Describe the cards that would have changed under a policy draft in shadow mode, each with its
+    card's row."""
     return [
         ChangedCard(
             card_id=each.card_id,

@@ -12,13 +12,18 @@ APPROVED = (ApprovalStatus.APPROVED, ApprovalStatus.CONSUMED)
 
 
 def describe_today(member: Membership) -> str:
-    """Describe what the organization decided since midnight: `Today: 34 approved, 2 denied.`; empty without any."""
+    """Describe what the organization decided since midnight: `Today: 34 approved, 2 denied.`; empty
+    without any."""
     midnight = timezone.localtime(timezone.now()).replace(hour=0, minute=0, second=0, microsecond=0)
-    decided = Approval.objects.filter(organization_id=member.organization_id, decided_at__gte=midnight)
+    decided = Approval.objects.filter(
+        organization_id=member.organization_id, decided_at__gte=midnight
+    )
     counts = decided.aggregate(
         approved=Count("pk", filter=Q(status__in=APPROVED)),
         denied=Count("pk", filter=Q(status=ApprovalStatus.DENIED)),
-        answered=Count("pk", filter=Q(status=ApprovalStatus.ANSWERED) & ~Q(kind=ApprovalKind.APPROVAL)),
+        answered=Count(
+            "pk", filter=Q(status=ApprovalStatus.ANSWERED) & ~Q(kind=ApprovalKind.APPROVAL)
+        ),
         dismissed=Count("pk", filter=Q(status=ApprovalStatus.ANSWERED, kind=ApprovalKind.APPROVAL)),
     )
     parts = [f"{count:,} {word}" for word, count in counts.items() if count]

@@ -1,4 +1,5 @@
-"""The inputs of a call in words: labels from the tool's schema, and the names of records beside their ids."""
+"""The inputs of a call in words: labels from the tool's schema, and the names of records beside
+their ids."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from tools.contract import Tool
 from tools.registries.records import RECORD_STORE
 
 RECORD_PARAMS = ("record_id", "record_ids")
-"""The params of built-in tools that hold ids of records; an external tool may use such a name for anything."""
+"""The params of built-in tools that hold ids of records; an external tool may use such a name for
+anything."""
 MAX_NAMES = 500
 MAX_BRIEF_NAMES = 3
 MAX_TABLE_NAMES = 50
@@ -28,12 +30,15 @@ RecordNames = Mapping[str, str]
 
 
 def load_record_names(calls: Iterable[ToolCall]) -> RecordNames:
-    """Load the names of the records that these calls of one organization name by id, with at most one query."""
+    """Load the names of the records that these calls of one organization name by id, with at most
+    one query."""
     ids, organization_id = set[int](), 0
     for call in calls:
         for params in (call.params, call.model_params or {}):
             found = [
-                pk for text in _list_record_ids(params, find_call_tool(call)) if (pk := parse_row_id_or_none(text))
+                pk
+                for text in _list_record_ids(params, find_call_tool(call))
+                if (pk := parse_row_id_or_none(text))
             ]
             ids.update(found)
         organization_id = call.organization_id
@@ -44,7 +49,8 @@ def load_record_names(calls: Iterable[ToolCall]) -> RecordNames:
 
 
 def render_brief(params: dict[str, Any], tool: Tool | None, names: RecordNames) -> SafeString:
-    """Render the inputs in one short line, without empty ones: `“Acme Corp” #42 · Changes: status: inactive`."""
+    """Render the inputs in one short line, without empty ones: `“Acme Corp” #42 · Changes: status:
+    inactive`."""
     pieces, left = [], MAX_BRIEF_LENGTH
     for name, value in _sort_by_schema(params, tool):
         if value in (None, "", [], {}):
@@ -53,7 +59,10 @@ def render_brief(params: dict[str, Any], tool: Tool | None, names: RecordNames) 
             pieces.append(SafeString("…"))
             break
         if name in RECORD_PARAMS and (ids := _list_record_ids({name: value}, tool)):
-            piece, length = _render_records(ids, names, MAX_BRIEF_NAMES), 20 * min(len(ids), MAX_BRIEF_NAMES)
+            piece, length = (
+                _render_records(ids, names, MAX_BRIEF_NAMES),
+                20 * min(len(ids), MAX_BRIEF_NAMES),
+            )
         else:
             text = f"{find_label(name, tool)}: {_format_brief(value)}"
             length = len(text)
@@ -64,8 +73,13 @@ def render_brief(params: dict[str, Any], tool: Tool | None, names: RecordNames) 
 
 
 def _sort_by_schema(params: dict[str, Any], tool: Tool | None) -> list[tuple[str, Any]]:
-    """Sort the inputs as the tool's schema lists them, because PostgreSQL does not keep the order of stored names."""
-    places = {name: place for place, name in enumerate(tool.schema.get("properties", {}))} if tool else {}
+    """Sort the inputs as the tool's schema lists them, because PostgreSQL does not keep the order
+    of stored names."""
+    places = (
+        {name: place for place, name in enumerate(tool.schema.get("properties", {}))}
+        if tool
+        else {}
+    )
     return sorted(params.items(), key=lambda item: places.get(item[0], len(places)))
 
 
@@ -76,16 +90,25 @@ def render_inputs(params: dict[str, Any], tool: Tool | None, names: RecordNames)
     rows = []
     for name, value in _sort_by_schema(params, tool):
         ids = _list_record_ids({name: value}, tool)
-        cell = _render_records(ids, names, MAX_TABLE_NAMES) if ids else SafeString(render_cell(value))
+        cell = (
+            _render_records(ids, names, MAX_TABLE_NAMES) if ids else SafeString(render_cell(value))
+        )
         label = render_text(find_label(name, tool), keep="")
         title = replace_hidden_characters(name[:80], keep="")
-        rows.append(format_html('<tr><th scope="row" title="{}">{}</th><td>{}</td></tr>', title, label, cell))
+        rows.append(
+            format_html(
+                '<tr><th scope="row" title="{}">{}</th><td>{}</td></tr>', title, label, cell
+            )
+        )
     table = "".join(rows)
-    return SafeString(f'<div class="scroll"><table class="params"><tbody>{table}</tbody></table></div>')
+    return SafeString(
+        f'<div class="scroll"><table class="params"><tbody>{table}</tbody></table></div>'
+    )
 
 
 def find_label(name: str, tool: Tool | None) -> str:
-    """Find the label of a param: its title in the tool's schema, else its name in words: `Record id`."""
+    """Find the label of a param: its title in the tool's schema, else its name in words: `Record
+    id`."""
     part = tool.schema.get("properties", {}).get(name) if tool else None
     title = part.get("title") if isinstance(part, dict) else None
     if isinstance(title, str) and title.strip():
@@ -103,9 +126,11 @@ def _list_record_ids(params: dict[str, Any], tool: Tool | None) -> list[str]:
 
 
 def _render_records(ids: list[str], names: RecordNames, most: int) -> SafeString:
-    """Render records as names with ids; a record that is gone or of another organization has only its id."""
+    """Render records as names with ids; a record that is gone or of another organization has only
+    its id."""
     shown = [
-        render_chip(names[pk], pk) if pk in names else SafeString(f"#{render_text(pk, keep='')}") for pk in ids[:most]
+        render_chip(names[pk], pk) if pk in names else SafeString(f"#{render_text(pk, keep='')}")
+        for pk in ids[:most]
     ]
     more = f" and {len(ids) - most:,} more" if len(ids) > most else ""
     return SafeString(", ".join(shown) + more)
@@ -113,6 +138,8 @@ def _render_records(ids: list[str], names: RecordNames, most: int) -> SafeString
 
 def _format_brief(value: Any) -> str:
     """Format a value in one line; the fields of an object by name."""
-    if isinstance(value, dict) and not any(isinstance(each, (dict, list)) for each in value.values()):
+    if isinstance(value, dict) and not any(
+        isinstance(each, (dict, list)) for each in value.values()
+    ):
         value = ", ".join(f"{name}: {format_json_value(each)}" for name, each in value.items())
     return " ".join(format_json_value(value).split())

@@ -1,4 +1,5 @@
-"""Delegated tasks: the two employees of each, and the child run as the parent run's panel shows it."""
+"""Delegated tasks: the two employees of each, and the child run as the parent run's panel shows
+it."""
 
 from __future__ import annotations
 
@@ -69,18 +70,31 @@ def load_child_runs(call_ids: Iterable[int]) -> dict[int, ChildRun]:
 
 def load_child_run(run: Run) -> ChildRun | None:
     """Load this run as a child run; None if its task was not delegated."""
-    return load_child_runs([run.parent_call_id]).get(run.parent_call_id) if run.parent_call_id is not None else None
+    return (
+        load_child_runs([run.parent_call_id]).get(run.parent_call_id)
+        if run.parent_call_id is not None
+        else None
+    )
 
 
 def _load_with_card_counts(rows: QuerySet[Run]) -> list[Run]:
     pending = Count("approvals", filter=Q(approvals__status="pending"))
-    return list(annotate_waits(rows).select_related("employee").annotate(pending_cards=pending).order_by("pk"))
+    return list(
+        annotate_waits(rows)
+        .select_related("employee")
+        .annotate(pending_cards=pending)
+        .order_by("pk")
+    )
 
 
 def _load_newest_calls(run_ids: list[int]) -> dict[int, list[ChildCall]]:
     """Load the newest calls of each run, without the data of their results."""
     place = Window(RowNumber(), partition_by="run_id", order_by=("-pass_number", "-index"))
-    newest = ToolCall.objects.filter(run_id__in=run_ids).annotate(place=place).filter(place__lte=MAX_CALLS)
+    newest = (
+        ToolCall.objects.filter(run_id__in=run_ids)
+        .annotate(place=place)
+        .filter(place__lte=MAX_CALLS)
+    )
     rows = ToolCall.objects.filter(pk__in=newest.values("pk")).order_by("pass_number", "index")
     rows = rows.annotate(failure=KT("result__error__message"), summary=KT("result__summary"))
     calls: dict[int, list[ChildCall]] = {pk: [] for pk in run_ids}

@@ -20,17 +20,21 @@ MAX_LENGTH = 20_000
 
 @dataclass(frozen=True)
 class Document:
-    """A text in Markdown, cut after 20,000 characters; `draft_id` is 0 if it is not stored as a draft."""
+    """A text in Markdown, cut after 20,000 characters; `draft_id` is 0 if it is not stored as a
+    draft."""
 
     text: str
     is_cut: bool
     draft_id: int = 0
 
 
-def load_documents(run_id: int, events: Iterable[Event], calls: dict[int, ToolCall]) -> dict[int, Document]:
+def load_documents(
+    run_id: int, events: Iterable[Event], calls: dict[int, ToolCall]
+) -> dict[int, Document]:
     """Load the text of each successful draft among the results, by call.
 
-    A text that its event contains needs no query. Stored drafts take one query, and texts too long for events another.
+    A text that its event contains needs no query. Stored drafts take one query, and texts too long
+    for events another.
     """
     complete, stored, cut = dict[int, Document](), dict[int, int](), list[int]()
     for event in events:
@@ -52,7 +56,9 @@ def load_documents(run_id: int, events: Iterable[Event], calls: dict[int, ToolCa
 def _parse_draft_id(result: dict[str, Any]) -> int:
     data = result.get("data")
     try:
-        return parse_row_id(data["draft_id"]) if isinstance(data, dict) and "draft_id" in data else 0
+        return (
+            parse_row_id(data["draft_id"]) if isinstance(data, dict) and "draft_id" in data else 0
+        )
     except ValueError:
         return 0
 
@@ -65,7 +71,9 @@ def _load_stored(of_run: tuple[int, int], draft_ids: dict[int, int]) -> dict[int
     drafts = RECORD_STORE.get().get_drafts(organization_id)
     rows = drafts.filter(pk__in=draft_ids.values(), run_id=str(run_id)).order_by()
     texts = dict(rows.values_list("pk", Substr(F("body"), Value(1), Value(MAX_LENGTH + 1))))
-    return {call_id: _build_document(texts[pk], pk) for call_id, pk in draft_ids.items() if pk in texts}
+    return {
+        call_id: _build_document(texts[pk], pk) for call_id, pk in draft_ids.items() if pk in texts
+    }
 
 
 def _load_from_calls(call_ids: list[int]) -> dict[int, Document]:

@@ -1,4 +1,5 @@
-"""JSON as HTML for people: lists of objects become tables, nested values trees that fold, all of limited size."""
+"""JSON as HTML for people: lists of objects become tables, nested values trees that fold, all of
+limited size."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ class DataTable:
 
 
 def find_table(data: Any, max_rows: int = MAX_ROWS) -> DataTable | None:
-    """Find the only list of objects in the data, as a table; None if there is none, or more than one."""
+    """Find the only list of objects in the data, as a table; None if there is none, or more than
+    one."""
     rows, rest = (data, {}) if isinstance(data, list) else _find_rows(data)
     if not rows or not all(isinstance(row, dict) for row in rows):
         return None
@@ -47,7 +49,8 @@ def find_table(data: Any, max_rows: int = MAX_ROWS) -> DataTable | None:
 
 
 def render_data(data: Any, max_rows: int = MAX_ROWS) -> SafeString:
-    """Render a result's data: as a table below its other fields if it has one list of objects, else as a tree."""
+    """Render a result's data: as a table below its other fields if it has one list of objects, else
+    as a tree."""
     table = find_table(data, max_rows)
     if table is None:
         return render_tree(data)
@@ -63,11 +66,14 @@ def render_params(params: dict[str, Any]) -> SafeString:
         f'<tr><th scope="row">{render_text(name, keep="")}</th><td>{render_cell(value)}</td></tr>'
         for name, value in params.items()
     )
-    return SafeString(f'<div class="scroll"><table class="params"><tbody>{rows}</tbody></table></div>')
+    return SafeString(
+        f'<div class="scroll"><table class="params"><tbody>{rows}</tbody></table></div>'
+    )
 
 
 def render_tree(value: Any) -> SafeString:
-    """Render the value as nested lists that fold: at most 300 values, and deeper than 12 levels as JSON."""
+    """Render the value as nested lists that fold: at most 300 values, and deeper than 12 levels as
+    JSON."""
     if not _is_branch(value):
         return _render_leaf(value)
     return SafeString(_TreeRenderer().render_branch(value, 0))
@@ -101,7 +107,8 @@ class _TreeRenderer:
 
 
 def _is_branch(value: Any) -> bool:
-    """Return True if the value can be unfolded; a list of plain values is easier to read in one line."""
+    """Return True if the value can be unfolded; a list of plain values is easier to read in one
+    line."""
     if isinstance(value, dict):
         return bool(value)
     return isinstance(value, list) and any(isinstance(item, (dict, list)) for item in value)
@@ -118,7 +125,8 @@ def render_cell(value: Any) -> str:
 
 
 def _render_leaf(value: Any) -> SafeString:
-    """Render a plain value like `render_value`, but faster if it is short, because a table has hundreds of them."""
+    """Render a plain value like `render_value`, but faster if it is short, because a table has
+    hundreds of them."""
     text = format_json_value(value)
     if len(text) > MAX_LENGTH:
         return render_value(value)
@@ -127,7 +135,9 @@ def _render_leaf(value: Any) -> SafeString:
 
 def _render_table(table: DataTable) -> str:
     head = "".join(f'<th scope="col">{render_text(name, keep="")}</th>' for name in table.columns)
-    body = "".join(f"<tr>{''.join(f'<td>{render_cell(cell)}</td>' for cell in row)}</tr>" for row in table.rows)
+    body = "".join(
+        f"<tr>{''.join(f'<td>{render_cell(cell)}</td>' for cell in row)}</tr>" for row in table.rows
+    )
     notes = [
         f"{count:,} more {noun}{'' if count == 1 else 's'}"
         for count, noun in ((table.hidden_rows, "row"), (table.hidden_columns, "column"))
@@ -144,7 +154,11 @@ def _find_rows(data: Any) -> tuple[list[Any] | None, dict[str, Any]]:
     """Find the only list of objects in an object, and the object's other fields."""
     if not isinstance(data, dict):
         return None, {}
-    found = [name for name, value in data.items() if isinstance(value, list) and value and isinstance(value[0], dict)]
+    found = [
+        name
+        for name, value in data.items()
+        if isinstance(value, list) and value and isinstance(value[0], dict)
+    ]
     if len(found) != 1:
         return None, {}
     return data[found[0]], {name: value for name, value in data.items() if name != found[0]}

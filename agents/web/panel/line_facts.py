@@ -20,9 +20,15 @@ from agents.web.panel.timeline import DrawnSegment, load_timeline_from
 RUN_RELATIONS = ("employee", "organization", "created_by")
 """The related rows that lines and cards show besides the run."""
 EVENTS_BEFORE_END = (EventType.ASSISTANT_MESSAGE, EventType.ANSWER_CUT, EventType.HISTORY_SHORTENED)
-"""The types of event that can directly precede the run's end, in the same transaction; the end shows the answer."""
+"""The types of event that can directly precede the run's end, in the same transaction; the end
+shows the answer."""
 FIRST_CALL_EVENTS = frozenset(
-    {EventType.TOOL_START, EventType.TOOL_SKIPPED, EventType.TOOL_REJECTED, EventType.APPROVAL_REQUESTED}
+    {
+        EventType.TOOL_START,
+        EventType.TOOL_SKIPPED,
+        EventType.TOOL_REJECTED,
+        EventType.APPROVAL_REQUESTED,
+    }
 )
 
 
@@ -74,10 +80,17 @@ class LineFacts:
 
     @cached_property
     def answers(self) -> frozenset[str]:
-        """The answers that `run_finished` events show, of which the last may directly follow the batch."""
-        ends = [event.payload.get("answer", "") for event in self.events if event.type == EventType.RUN_FINISHED]
+        """The answers that `run_finished` events show, of which the last may directly follow the
+        batch."""
+        ends = [
+            event.payload.get("answer", "")
+            for event in self.events
+            if event.type == EventType.RUN_FINISHED
+        ]
         if self.events[-1].type in EVENTS_BEFORE_END:
-            later = Event.objects.filter(run_id=self.run_id, seq__gt=self.events[-1].seq, type=EventType.RUN_FINISHED)
+            later = Event.objects.filter(
+                run_id=self.run_id, seq__gt=self.events[-1].seq, type=EventType.RUN_FINISHED
+            )
             ends += later.order_by("seq").values_list("payload__answer", flat=True)[:1]
         return frozenset(filter(None, ends))
 
@@ -120,7 +133,10 @@ class LineFacts:
             return {}
         approvals = Approval.objects.filter(tool_call_id__in=self.calls_with_cards)
         approvals = approvals.select_related("decided_by", "tool_call").order_by("sequence")
-        newest = {each.tool_call_id: each for each in approvals.defer("tool_call__result", "tool_call__content")}
+        newest = {
+            each.tool_call_id: each
+            for each in approvals.defer("tool_call__result", "tool_call__content")
+        }
         for approval in newest.values():
             approval.run = self.run
         return {card.call.pk: card for card in load_cards(newest.values())}
@@ -128,7 +144,8 @@ class LineFacts:
     def find_recorded_pass(self, event: Event) -> int:
         """Find the number of the pass that was recorded just before this event; 0 for none.
 
-        The first line of a pass' calls directly follows that recording, so it carries the pass' usage to open pages.
+        The first line of a pass' calls directly follows that recording, so it carries the pass'
+        usage to open pages.
         """
         if event.type in (EventType.ASSISTANT_MESSAGE, EventType.PASS_STARTED):
             return int(event.payload["pass_number"])
@@ -158,18 +175,24 @@ def load_pass_figures(run_id: int, numbers: Collection[int]) -> dict[int, str]:
 
 
 def _describe_usage(usage: PassUsage) -> str:
-    """Describe the usage of a pass: `1,200 + 80 tokens · 0.0042 USD · 2.1 s`, without numbers that are zero.
+    """Describe the usage of a pass: `1,200 + 80 tokens · 0.0042 USD · 2.1 s`, without numbers that
+    are zero.
 
     Estimates begin with `about`.
     """
     about = "about " if usage.usage_estimated else ""
     has_tokens = usage.input_tokens or usage.output_tokens
-    tokens = f"{about}{usage.input_tokens:,} + {usage.output_tokens:,} tokens · " if has_tokens else ""
-    cost = f"{about}{format_money(usage.cost_micros, usage.currency)} · " if usage.cost_micros else ""
+    tokens = (
+        f"{about}{usage.input_tokens:,} + {usage.output_tokens:,} tokens · " if has_tokens else ""
+    )
+    cost = (
+        f"{about}{format_money(usage.cost_micros, usage.currency)} · " if usage.cost_micros else ""
+    )
     return f"{tokens}{cost}{usage.duration_ms / 1000:.1f} s"
 
 
 def can_suspend(call: ToolCall) -> bool:
-    """Return True if the call may wait for a person or another employee; assumed if its tool is no longer installed."""
+    """Return True if the call may wait for a person or another employee; assumed if its tool is no
+    longer installed."""
     tool = find_call_tool(call)
     return tool is None or tool.suspends

@@ -1,4 +1,5 @@
-"""The lines of the activity panel: one per event, with the same HTML on the page and through sockets.
+"""The lines of the activity panel: one per event, with the same HTML on the page and through
+sockets.
 
 All lines of a batch show the current rows, so an old event never brings back an open card.
 """
@@ -45,7 +46,8 @@ class PanelLine:
 
     Attributes:
         slot: the line replaces the earlier line with the same slot; empty if it replaces none.
-        moves_to_end: the line goes to the end of the panel, not to the place of the line that it replaces.
+        moves_to_end: the line goes to the end of the panel, not to the place of the line that it
+            replaces.
         html: one `li`.
         parts: the parts of the page that change with the line, for live messages.
     """
@@ -79,7 +81,9 @@ STATUS_ICONS = {
     CallStatus.SUSPENDED.value: WAITING,
     CallStatus.APPROVED.value: WAITING,
     CallStatus.DUPLICATE.value: StatusIcon("mark", "equal", "duplicate"),
-    CallStatus.OUTCOME_UNKNOWN.value: StatusIcon("mark bad", "circle-question-mark", "outcome unknown"),
+    CallStatus.OUTCOME_UNKNOWN.value: StatusIcon(
+        "mark bad", "circle-question-mark", "outcome unknown"
+    ),
 }
 
 
@@ -97,17 +101,29 @@ def render_lines(
 
 def _render_line(event: Event, facts: LineFacts) -> PanelLine:
     slot = name_slot(event)
-    line = PanelLine(event.seq, event.type, event.payload, event.created_at, slot, bool(slot) and moves_to_end(event))
+    line = PanelLine(
+        event.seq,
+        event.type,
+        event.payload,
+        event.created_at,
+        slot,
+        bool(slot) and moves_to_end(event),
+    )
     shown = {"line": line, "payload": event.payload, "description": describe(event)}
-    html = select_template(_list_layouts(event), using=JINJA).render({**shown, **_build_context(event, facts)})
+    html = select_template(_list_layouts(event), using=JINJA).render(
+        {**shown, **_build_context(event, facts)}
+    )
     parts = _find_parts(event, facts).render() if facts.context == ALL_VIEWERS else ""
     return replace(line, html=html.strip(), parts=parts)
 
 
 def _list_layouts(event: Event) -> list[str]:
-    """List the template of the event's type, if it has one of its own, and the one that its group shares."""
+    """List the template of the event's type, if it has one of its own, and the one that its group
+    shares."""
     own = "approval_replaced" if is_replacement(event) else event.type
-    shared = "call" if event.type in CALL_EVENTS else "note" if event.type in NOTE_EVENTS else "state"
+    shared = (
+        "call" if event.type in CALL_EVENTS else "note" if event.type in NOTE_EVENTS else "state"
+    )
     return [f"panel/{own}.html", f"panel/{shared}.html"]
 
 
@@ -141,7 +157,8 @@ def _build_context(event: Event, facts: LineFacts) -> dict[str, Any]:
 
 
 def is_unknown_task(end: Event) -> bool:
-    """Return True if a scripted employee ended the run because none of its scripts fits the task."""
+    """Return True if a scripted employee ended the run because none of its scripts fits the
+    task."""
     return str(end.payload.get("answer", "")).startswith(UNKNOWN_TASK)
 
 
@@ -162,7 +179,8 @@ def _build_call_context(event: Event, facts: LineFacts) -> dict[str, Any]:
         "member": facts.context.member,
         "icon_name": find_tool_icon(call.tool),
         "level_icon": ICONS[call.level],
-        "status_icon": STATUS_ICONS.get(call.status) or StatusIcon("mark bad", "x", call.get_status_display()),
+        "status_icon": STATUS_ICONS.get(call.status)
+        or StatusIcon("mark bad", "x", call.get_status_display()),
         "brief": render_brief(call.params, tool, facts.record_names),
         "params": render_inputs(call.params, tool, facts.record_names),
         "original_params": _render_original(call, tool, facts),
@@ -174,11 +192,20 @@ def _build_call_context(event: Event, facts: LineFacts) -> dict[str, Any]:
 
 def _render_original(call: ToolCall, tool: Tool | None, facts: LineFacts) -> SafeString | str:
     """Render the inputs that the employee had requested; empty unless a person edited them."""
-    return render_inputs(call.model_params, tool, facts.record_names) if call.model_params is not None else ""
+    return (
+        render_inputs(call.model_params, tool, facts.record_names)
+        if call.model_params is not None
+        else ""
+    )
 
 
-def _build_result_context(call: ToolCall, result: dict[str, Any], facts: LineFacts) -> dict[str, Any]:
-    data, details = result.get("data") if not result.get("markdown") else None, list_result_parts(result)["details"]
+def _build_result_context(
+    call: ToolCall, result: dict[str, Any], facts: LineFacts
+) -> dict[str, Any]:
+    data, details = (
+        result.get("data") if not result.get("markdown") else None,
+        list_result_parts(result)["details"],
+    )
     return {
         "result": result,
         "data": render_data(data) if data is not None else "",

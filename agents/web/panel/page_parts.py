@@ -1,4 +1,5 @@
-"""The parts of a run's page outside its lines, such as the status badge, rendered for pages and live messages."""
+"""The parts of a run's page outside its lines, such as the status badge, rendered for pages and
+live messages."""
 
 from __future__ import annotations
 
@@ -50,7 +51,8 @@ class PageParts:
         return self.status in ENDED
 
     def render(self) -> str:
-        """Render the HTML for a live message: a `template` for each part, with the id of the element to fill."""
+        """Render the HTML for a live message: a `template` for each part, with the id of the
+        element to fill."""
         if self == NO_PARTS:
             return ""
         return get_template("panel/parts.html", using=JINJA).render({"parts": self}).strip()
@@ -66,7 +68,8 @@ def find_changes(event: Event) -> dict[str, Any]:
 
 
 def _find_waiting(payload: dict[str, Any]) -> dict[str, Any]:
-    """Find the changes for a run that waits; a stop only has a reason and leaves the status unchanged."""
+    """Find the changes for a run that waits; a stop only has a reason and leaves the status
+    unchanged."""
     if payload.get("reason"):
         return {"stopped_because": payload["reason"]}
     waits = {
@@ -74,7 +77,10 @@ def _find_waiting(payload: dict[str, Any]) -> dict[str, Any]:
         "answer": payload.get("answers"),
         "colleague": payload.get("colleagues"),
     }
-    return {"status": RunStatus.WAITING, "reason": next((reason for reason, is_open in waits.items() if is_open), "")}
+    return {
+        "status": RunStatus.WAITING,
+        "reason": next((reason for reason, is_open in waits.items() if is_open), ""),
+    }
 
 
 def _find_delay(payload: dict[str, Any]) -> dict[str, Any]:
@@ -83,7 +89,11 @@ def _find_delay(payload: dict[str, Any]) -> dict[str, Any]:
 
 
 def _find_end(payload: dict[str, Any]) -> dict[str, Any]:
-    ended = {"status": payload["status"], "reason": payload["exit_reason"], "outcome": payload.get("outcome", "")}
+    ended = {
+        "status": payload["status"],
+        "reason": payload["exit_reason"],
+        "outcome": payload.get("outcome", ""),
+    }
     return ended | {"stopped_because": ""}
 
 

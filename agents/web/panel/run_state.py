@@ -1,4 +1,5 @@
-"""The state of a run from its row, for open pages, because a status can also change without an event."""
+"""The state of a run from its row, for open pages, because a status can also change without an
+event."""
 
 from __future__ import annotations
 
@@ -21,9 +22,11 @@ class RunState:
     """The state of a run after its event number `after`.
 
     Attributes:
-        reason: the exit reason, or the reason for waiting: `decision`, `answer`, `colleague`, or `delayed` (the model).
+        reason: the exit reason, or the reason for waiting: `decision`, `answer`, `colleague`, or
+            `delayed` (the model).
         stopped: the reason of a stop that holds the run back; empty without one.
-        next_try: the time of the next request to the model, in ISO 8601; None if the run does not wait for one.
+        next_try: the time of the next request to the model, in ISO 8601; None if the run does not
+            wait for one.
         outcome: the outcome of an ended run.
         bar: the content of the status bar.
     """
@@ -41,7 +44,9 @@ class RunState:
         """The parts of the page that show this state."""
         next_try = datetime.fromisoformat(self.next_try) if self.next_try else None
         stopped = "" if self.status in ENDED else self.stopped
-        return PageParts(self.status, self.reason, stopped, next_try, outcome=self.outcome, bar=self.bar)
+        return PageParts(
+            self.status, self.reason, stopped, next_try, outcome=self.outcome, bar=self.bar
+        )
 
     @property
     def payload(self) -> dict[str, Any]:
@@ -50,7 +55,12 @@ class RunState:
 
     def to_json(self) -> str:
         """Build the message: `{"seq": null, "type": "run_status", "payload": {…}, "html": "…"}`."""
-        message = {"seq": None, "type": "run_status", "payload": self.payload, "html": self.parts.render()}
+        message = {
+            "seq": None,
+            "type": "run_status",
+            "payload": self.payload,
+            "html": self.parts.render(),
+        }
         return json.dumps(message, ensure_ascii=False)
 
 

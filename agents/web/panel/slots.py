@@ -1,8 +1,9 @@
 """The slots of the panel's lines.
 
-Lines about the same changing thing, such as a tool call or a pass' text, share a slot: each line replaces the previous
-one in its place. A line about the run's status also moves to the end, so that the last line shows the current status.
-The line's attributes contain both rules, and scripts only follow them.
+Lines about the same changing thing, such as a tool call or a pass' text, share a slot: each line
+replaces the previous one in its place. A line about the run's status also moves to the end, so that
+the last line shows the current status. The line's attributes contain both rules, and scripts only
+follow them.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from django.urls import reverse
 from agents.runs.descriptions import CALL_EVENTS
 from agents.runs.models import ApprovalStatus, Event, EventType
 
-STATUS_EVENTS = frozenset({EventType.RUN_WAITING, EventType.RUN_NEEDS_ATTENTION, EventType.RUN_RESUMED})
+STATUS_EVENTS = frozenset(
+    {EventType.RUN_WAITING, EventType.RUN_NEEDS_ATTENTION, EventType.RUN_RESUMED}
+)
 PASS_SLOTS: dict[str, str] = {
     EventType.ASSISTANT_MESSAGE: "text",
     EventType.PASS_STARTED: "pass",
@@ -24,7 +27,8 @@ PASS_SLOTS: dict[str, str] = {
 
 
 def name_slot(event: Event) -> str:
-    """Name the slot of the event's line: `call-7`, `text-2`, `wait-2`; empty if the line replaces none."""
+    """Name the slot of the event's line: `call-7`, `text-2`, `wait-2`; empty if the line replaces
+    none."""
     payload = event.payload
     if is_replacement(event):
         return ""
@@ -40,13 +44,19 @@ def build_line_url(run_id: int, call_id: int) -> str:
 
 
 def is_replacement(event: Event) -> bool:
-    """Return True if the event reports that a new card replaced the call's old one; it keeps its own line."""
+    """Return True if the event reports that a new card replaced the call's old one; it keeps its
+    own line."""
     is_superseded = event.payload.get("status") == ApprovalStatus.SUPERSEDED
-    return event.type == EventType.APPROVAL_DECIDED and is_superseded and bool(event.payload.get("next_approval_id"))
+    return (
+        event.type == EventType.APPROVAL_DECIDED
+        and is_superseded
+        and bool(event.payload.get("next_approval_id"))
+    )
 
 
 def moves_to_end(event: Event) -> bool:
-    """Return True if the event's line moves to the end of the panel when it replaces the earlier line of its slot."""
+    """Return True if the event's line moves to the end of the panel when it replaces the earlier
+    line of its slot."""
     return event.type in STATUS_EVENTS
 
 

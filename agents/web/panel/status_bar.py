@@ -91,7 +91,8 @@ def build_status_bar(row: Any, reason: str, next_try: datetime | None) -> Status
 
 
 def describe_needs(decisions: int, answers: int, unknowns: int) -> str:
-    """Describe the needed actions: `2 approvals and 1 answer needed`, `1 answer needed`; empty if nothing."""
+    """Describe the needed actions: `2 approvals and 1 answer needed`, `1 answer needed`; empty if
+    nothing."""
     counts = ((decisions, "approval"), (answers, "answer"), (unknowns, "outcome check"))
     open_ones = [(number, noun) for number, noun in counts if number]
     if not open_ones:
@@ -117,7 +118,11 @@ def _describe_activity(row: Any, next_try: datetime | None) -> tuple[str, dateti
     if row.status == RunStatus.RUNNING:
         return f"{row.employee_name} is thinking", row.last_event_at
     if row.status == RunStatus.QUEUED:
-        return ("Waiting for the model", None) if next_try else ("Waiting for a worker", row.last_event_at)
+        return (
+            ("Waiting for the model", None)
+            if next_try
+            else ("Waiting for a worker", row.last_event_at)
+        )
     return _describe_wait(row), row.last_event_at
 
 

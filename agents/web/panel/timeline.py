@@ -1,7 +1,8 @@
-"""The timeline of a run: a row of segments, one for each pass, so that a live message replaces only those that changed.
+"""The timeline of a run: a row of segments, one for each pass, so that a live message replaces only
+those that changed.
 
-The widths of segments are proportional to their durations, which the page's layout does. Idle time is shortened:
-otherwise a night of waiting for an approval would hide all work.
+The widths of segments are proportional to their durations, which the page's layout does. Idle time
+is shortened: otherwise a night of waiting for an approval would hide all work.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ MAX_LANES = 9
 MAX_WORDS = 12
 PX_PER_MS = 4
 MAX_WEIGHT = 1_000_000
-"""The weights are widths that the page's layout shrinks; browsers know no widths beyond 30 million."""
+"""The weights are widths that the page's layout shrinks; browsers know no widths beyond 30
+million."""
 MIN_IDLE_MS = 1_000
 """The smallest width of idle time, as if it were work of this many milliseconds."""
 
@@ -78,7 +80,8 @@ class DrawnSegment:
 
 
 def load_timeline(run_id: int) -> list[DrawnSegment]:
-    """Load the timeline of a run, with one query, and one more if it has delegated tasks; only its newest events."""
+    """Load the timeline of a run, with one query, and one more if it has delegated tasks; only its
+    newest events."""
     newest = list_timeline_events(run_id).order_by("-seq")
     return _draw(find_segments(_read_timeline_events(newest, "run_id")[::-1]))
 
@@ -114,7 +117,8 @@ def _read_timeline_event(event: Event) -> TimelineEvent:
 
 
 def load_timeline_from(run_id: int, seq: int) -> list[DrawnSegment]:
-    """Load the segments that may have changed since the event with this number: the pass before it, and later ones."""
+    """Load the segments that may have changed since the event with this number: the pass before it,
+    and later ones."""
     return _draw(find_segments(LATER_TIMELINE_EVENTS.fetch_all(run_id, seq)))
 
 
@@ -129,9 +133,15 @@ def _load_inner_spans(segments: list[Segment]) -> None:
     delegations = find_delegations(segments)
     if not delegations:
         return
-    rows = Event.objects.filter(run__parent_call_id__in=delegations, type__in=TIMELINE_TYPES).order_by("run_id", "seq")
-    for call_id, of_call in groupby(_read_timeline_events(rows, "run__parent_call_id"), lambda event: event.run_id):
-        delegations[call_id].inner = [span for segment in find_segments(of_call) for span in segment.spans]
+    rows = Event.objects.filter(
+        run__parent_call_id__in=delegations, type__in=TIMELINE_TYPES
+    ).order_by("run_id", "seq")
+    for call_id, of_call in groupby(
+        _read_timeline_events(rows, "run__parent_call_id"), lambda event: event.run_id
+    ):
+        delegations[call_id].inner = [
+            span for segment in find_segments(of_call) for span in segment.spans
+        ]
 
 
 def _read_timeline_events(rows: QuerySet[Event], owner: str) -> list[TimelineEvent]:
@@ -142,7 +152,8 @@ def _read_timeline_events(rows: QuerySet[Event], owner: str) -> list[TimelineEve
 
 
 class _SegmentDrawer:
-    """Draws one segment: time with work is proportional, and time without is shortened to at most as much again."""
+    """Draws one segment: time with work is proportional, and time without is shortened to at most
+    as much again."""
 
     def __init__(self, segment: Segment, now: datetime) -> None:
         self.segment = segment
@@ -151,7 +162,9 @@ class _SegmentDrawer:
 
     def draw(self) -> DrawnSegment:
         segment = self.segment
-        bars = [bar for span in segment.spans if span.lane < MAX_LANES for bar in self._draw_span(span)]
+        bars = [
+            bar for span in segment.spans if span.lane < MAX_LANES for bar in self._draw_span(span)
+        ]
         waits = [self._measure(span) for span in segment.spans if span.kind == SpanKind.WAIT]
         waited = format_duration(max(waits)) if waits and max(waits) >= MIN_IDLE_MS else ""
         height = LANE_HEIGHT * min(max(segment.lane_count, MIN_LANES), MAX_LANES)
@@ -165,14 +178,18 @@ class _SegmentDrawer:
         )
 
     def _build_axis(self) -> None:
-        """Find the points where work begins or ends, and their places on the shortened axis in milliseconds."""
+        """Find the points where work begins or ends, and their places on the shortened axis in
+        milliseconds."""
         busy = _join_stretches(
             (max(span.start, self.segment.start), min(span.end or self.end, self.end))
             for outer in self.segment.spans
             for span in (outer, *outer.inner)
             if span.is_busy
         )
-        total, work = _to_ms(self.end - self.segment.start), sum(_to_ms(end - start) for start, end in busy)
+        total, work = (
+            _to_ms(self.end - self.segment.start),
+            sum(_to_ms(end - start) for start, end in busy),
+        )
         idle = total - work
         scale = min(1.0, max(work, MIN_IDLE_MS) / idle) if idle > 0 else 1.0
         self._points, self._places = [self.segment.start], [0.0]
@@ -198,7 +215,9 @@ class _SegmentDrawer:
     def _draw_span(self, span: Span) -> list[TimeBar]:
         y = span.lane * LANE_HEIGHT + 1
         inner = [
-            self._draw_bar(each, y + BAR_HEIGHT - INNER_HEIGHT, INNER_HEIGHT) for each in span.inner if each.is_busy
+            self._draw_bar(each, y + BAR_HEIGHT - INNER_HEIGHT, INNER_HEIGHT)
+            for each in span.inner
+            if each.is_busy
         ]
         return [self._draw_bar(span, y, BAR_HEIGHT), *inner]
 
@@ -206,7 +225,9 @@ class _SegmentDrawer:
         x = min(self._place(span.start), WIDTH - MIN_BAR_WIDTH)
         right = self._place(span.end or self.end)
         title = f"{span.title}, {self._format_span(span)}"
-        return TimeBar(span.kind, title, x, y, max(right - x, MIN_BAR_WIDTH), height, span.end is None)
+        return TimeBar(
+            span.kind, title, x, y, max(right - x, MIN_BAR_WIDTH), height, span.end is None
+        )
 
     def _measure(self, span: Span) -> int:
         return round(_to_ms((span.end or self.end) - span.start))
@@ -215,13 +236,18 @@ class _SegmentDrawer:
         return f"{format_duration(self._measure(span))}{' so far' if span.end is None else ''}"
 
     def _describe(self) -> str:
-        """Describe the segment: `Model 2.1 s; Search records 340 ms; Waiting for approval 3 min 5 s`."""
+        """Describe the segment: `Model 2.1 s; Search records 340 ms; Waiting for approval 3 min 5
+        s`."""
         spans = self.segment.spans
         words = [f"{span.title} {self._format_span(span)}" for span in spans[:MAX_WORDS]]
-        return "; ".join([*words, f"{len(spans) - MAX_WORDS:,} more"] if len(spans) > MAX_WORDS else words)
+        return "; ".join(
+            [*words, f"{len(spans) - MAX_WORDS:,} more"] if len(spans) > MAX_WORDS else words
+        )
 
 
-def _join_stretches(stretches: Iterable[tuple[datetime, datetime]]) -> list[tuple[datetime, datetime]]:
+def _join_stretches(
+    stretches: Iterable[tuple[datetime, datetime]],
+) -> list[tuple[datetime, datetime]]:
     """Join stretches of time that overlap; the result is in order."""
     joined: list[tuple[datetime, datetime]] = []
     for start, end in sorted(stretches):

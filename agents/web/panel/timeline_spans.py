@@ -1,4 +1,5 @@
-"""The spans of a run's timeline, found from its events alone: one segment for each pass, with waiting included."""
+"""The spans of a run's timeline, found from its events alone: one segment for each pass, with
+waiting included."""
 
 from __future__ import annotations
 
@@ -12,7 +13,9 @@ from agents.runs.models import EventType
 from agents.runs.queries.runs import TimelineEvent
 
 DELEGATE = "employee.delegate"
-ENDS_WAIT = frozenset({EventType.APPROVAL_DECIDED, EventType.QUESTION_ANSWERED, EventType.CALL_RESOLVED})
+ENDS_WAIT = frozenset(
+    {EventType.APPROVAL_DECIDED, EventType.QUESTION_ANSWERED, EventType.CALL_RESOLVED}
+)
 
 
 class SpanKind(StrEnum):
@@ -128,7 +131,10 @@ class _SegmentFinder:
         if event.type == EventType.TOOL_START:
             self._titles[call] = event.display_name or event.tool or "Call"
             self._begin_call(event, at)
-        elif event.type in (EventType.TOOL_RESULT, EventType.TOOL_REJECTED) or event.type in ENDS_WAIT:
+        elif (
+            event.type in (EventType.TOOL_RESULT, EventType.TOOL_REJECTED)
+            or event.type in ENDS_WAIT
+        ):
             self._end_span(call, at)
         elif event.type == EventType.APPROVAL_REQUESTED:
             self._begin_span(call, SpanKind.WAIT, "Waiting for approval", at)
@@ -142,7 +148,9 @@ class _SegmentFinder:
     def _begin_call(self, event: TimelineEvent, at: datetime) -> None:
         call = event.call_id or ""
         if event.tool == DELEGATE:
-            span = self._begin_span(call, SpanKind.COLLEAGUE, f"Task for {event.employee or 'a colleague'}", at)
+            span = self._begin_span(
+                call, SpanKind.COLLEAGUE, f"Task for {event.employee or 'a colleague'}", at
+            )
             span.call_id = int(call)
         else:
             self._begin_span(call, SpanKind(event.level or SpanKind.READ), self._titles[call], at)

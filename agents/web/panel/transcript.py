@@ -1,7 +1,7 @@
 """A run's transcript: its events in order with complete params and results, as Markdown or as JSON.
 
-Other programs render the Markdown, so all text that others wrote is in a fence or a code span that it cannot close,
-with hidden characters as tokens.
+Other programs render the Markdown, so all text that others wrote is in a fence or a code span that
+it cannot close, with hidden characters as tokens.
 """
 
 from __future__ import annotations
@@ -59,12 +59,20 @@ def read_entries(run_id: int, after: int, until: int, seen: set[int]) -> list[Tr
     rows = Event.objects.filter(run_id=run_id, seq__gt=after, seq__lte=until)
     events = list(rows.order_by("seq")[:ENTRIES_PER_PAGE])
     ids = {int(event.payload["call_id"]) for event in events if event.type in CALL_EVENTS}
-    calls = ToolCall.objects.filter(run_id=run_id, pk__in=ids).only(*CALL_COLUMNS).in_bulk() if ids else {}
-    started = [event.payload["pass_number"] for event in events if event.type == EventType.PASS_STARTED]
+    calls = (
+        ToolCall.objects.filter(run_id=run_id, pk__in=ids).only(*CALL_COLUMNS).in_bulk()
+        if ids
+        else {}
+    )
+    started = [
+        event.payload["pass_number"] for event in events if event.type == EventType.PASS_STARTED
+    ]
     figures = load_pass_figures(run_id, started)
     entries = []
     for event in events:
-        entry = TranscriptEntry(event, describe(event), figures=figures.get(event.payload.get("pass_number", 0), ""))
+        entry = TranscriptEntry(
+            event, describe(event), figures=figures.get(event.payload.get("pass_number", 0), "")
+        )
         if event.type in CALL_EVENTS:
             entry.call = calls[int(event.payload["call_id"])]
             entry.is_first = entry.call.pk not in seen
@@ -80,7 +88,8 @@ def load_result(call_id: int) -> dict[str, Any]:
 
 
 def fence(text: str, language: str = "") -> str:
-    """Put the text into a code block that it cannot close: the fence is longer than any in the text."""
+    """Put the text into a code block that it cannot close: the fence is longer than any in the
+    text."""
     shown = replace_hidden_characters(text)
     ticks = "`" * max(3, _measure_longest_ticks(shown) + 1)
     return f"{ticks}{language}\n{shown}\n{ticks}\n"
@@ -104,7 +113,8 @@ def _format_json(value: Any) -> str:
 
 
 class JsonTranscript:
-    """A writer of one JSON object with the run and its events; pure ASCII, so that no hidden character remains."""
+    """A writer of one JSON object with the run and its events; pure ASCII, so that no hidden
+    character remains."""
 
     content_type = "application/json"
     suffix = "json"
@@ -117,14 +127,21 @@ class JsonTranscript:
 
     def write_entry(self, entry: TranscriptEntry) -> str:
         event, call = entry.event, entry.call
-        fields = {"seq": event.seq, "at": _format_time(event.created_at), "type": event.type, **event.payload}
+        fields = {
+            "seq": event.seq,
+            "at": _format_time(event.created_at),
+            "type": event.type,
+            **event.payload,
+        }
         if call is not None:
             fields |= {"tool": call.tool, "level": call.level, "pass_number": call.pass_number}
         if call is not None and event.type == EventType.TOOL_START:
             fields |= {"params": call.params}
             fields.pop("truncated", None)
         if entry.result:
-            fields["result"] = {name: value for name, value in entry.result.items() if name != "truncated"}
+            fields["result"] = {
+                name: value for name, value in entry.result.items() if name != "truncated"
+            }
         comma, self._comma = self._comma, ","
         return f"{comma}\n{json.dumps(fields)}"
 
@@ -133,7 +150,8 @@ class JsonTranscript:
 
 
 class MarkdownTranscript:
-    """A writer of Markdown with a section for each pass, and calls with their params and results."""
+    """A writer of Markdown with a section for each pass, and calls with their params and
+    results."""
 
     content_type = "text/markdown; charset=utf-8"
     suffix = "md"
@@ -152,10 +170,17 @@ class MarkdownTranscript:
     def write_head(self, run: Run) -> str:
         facts = describe_run(run)
         fields = {name: facts[name] for name in HEAD_FACTS if facts[name] != ""}
-        lines = [f"- {_to_words(name)}: {NOTHING if fact is None else quote(fact)}\n" for name, fact in fields.items()]
+        lines = [
+            f"- {_to_words(name)}: {NOTHING if fact is None else quote(fact)}\n"
+            for name, fact in fields.items()
+        ]
         head = f"# Run {run.pk}\n\n{''.join(lines)}\n## Task\n\n{fence(run.task)}"
         message = find_received_message(run)
-        return head if message is None else f"{head}\n## Message from outside\n\n{fence(_format_json(message), 'json')}"
+        return (
+            head
+            if message is None
+            else f"{head}\n## Message from outside\n\n{fence(_format_json(message), 'json')}"
+        )
 
     def write_entry(self, entry: TranscriptEntry) -> str:
         write = self._writers.get(entry.event.type, _list_fields)
@@ -188,7 +213,9 @@ class MarkdownTranscript:
         assert call is not None
         heading = "Result" if result.get("success") else "Failure"
         duration = durations.format_duration(int(entry.event.payload.get("duration_ms") or 0))
-        parts = [f"{heading} of call {call.pk} after {duration}: {quote(result.get('summary') or '')}\n"]
+        parts = [
+            f"{heading} of call {call.pk} after {duration}: {quote(result.get('summary') or '')}\n"
+        ]
         if result.get("error"):
             parts.append(fence(_format_json(result["error"]), "json"))
         if result.get("markdown"):
@@ -199,8 +226,14 @@ class MarkdownTranscript:
 
     def _write_end(self, entry: TranscriptEntry) -> str:
         payload = entry.event.payload
-        answer = f"\n{fence(entry.description.markdown, 'markdown')}" if entry.description.markdown else ""
-        facts = ", ".join((quote(payload["status"]), quote(payload["exit_reason"]), _format_event_time(entry)))
+        answer = (
+            f"\n{fence(entry.description.markdown, 'markdown')}"
+            if entry.description.markdown
+            else ""
+        )
+        facts = ", ".join(
+            (quote(payload["status"]), quote(payload["exit_reason"]), _format_event_time(entry))
+        )
         return f"## End\n\n{facts}\n{answer}"
 
 
@@ -213,11 +246,21 @@ HEAD_FACTS = (
 
 def _list_fields(entry: TranscriptEntry) -> str:
     """List the fields of the event: plain values in one line, texts in fences."""
-    payload = {name: value for name, value in entry.event.payload.items() if value not in (None, "", [], {})}
+    payload = {
+        name: value
+        for name, value in entry.event.payload.items()
+        if value not in (None, "", [], {})
+    }
     if entry.call is not None:
-        payload = {name: payload[name] for name in payload if name not in ("tool", "params", "display_name", "level")}
+        payload = {
+            name: payload[name]
+            for name in payload
+            if name not in ("tool", "params", "display_name", "level")
+        }
     plain = [
-        f"{_to_words(name)} {quote(_format_plain(value))}" for name, value in payload.items() if name not in LONG_TEXTS
+        f"{_to_words(name)} {quote(_format_plain(value))}"
+        for name, value in payload.items()
+        if name not in LONG_TEXTS
     ]
     texts = [f"\n{fence(str(payload[name]))}" for name in LONG_TEXTS if name in payload]
     details = f": {', '.join(plain)}" if plain else ""

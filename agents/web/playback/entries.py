@@ -1,4 +1,5 @@
-"""The entries of a playback: each event by its description, without rows, so that it shows the state of that time."""
+"""The entries of a playback: each event by its description, without rows, so that it shows the
+state of that time."""
 
 from __future__ import annotations
 
@@ -12,7 +13,12 @@ from agents.runs.models import Event, EventType
 from agents.runs.redaction import NOTHING_REDACTED, EventRedaction
 
 WAITS_AFTER = frozenset(
-    {EventType.RUN_WAITING, EventType.RUN_NEEDS_ATTENTION, EventType.PROVIDER_DELAYED, EventType.RUN_FINISHED}
+    {
+        EventType.RUN_WAITING,
+        EventType.RUN_NEEDS_ATTENTION,
+        EventType.PROVIDER_DELAYED,
+        EventType.RUN_FINISHED,
+    }
 )
 """Events followed by idle time, which a playback may skip."""
 STILL_WAITING = frozenset(
@@ -40,7 +46,8 @@ class PlaybackEntry:
         text, markdown: long texts, plain or formatted.
         values: inputs by name; data: the data of a result.
         waits_after: idle until the next event.
-        left_out: the number of events between the previous entry and this one, which the playback leaves out.
+        left_out: the number of events between the previous entry and this one, which the playback
+            leaves out.
     """
 
     seq: int
@@ -69,20 +76,26 @@ class PlaybackEntry:
         return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
 
 
-def build_entries(events: Iterable[Event], redaction: EventRedaction = NOTHING_REDACTED) -> list[PlaybackEntry]:
-    """Build an entry for each event; the events begin with the run's first one, and may leave out later ones."""
+def build_entries(
+    events: Iterable[Event], redaction: EventRedaction = NOTHING_REDACTED
+) -> list[PlaybackEntry]:
+    """Build an entry for each event; the events begin with the run's first one, and may leave out
+    later ones."""
     builder = _EntryBuilder(redaction)
     return [builder.build(event) for event in events]
 
 
 def find_title(events: Iterable[Event]) -> str:
     """Find the last title that the run got; empty if there is none."""
-    titles = [event.payload.get("title") or "" for event in events if event.type == EventType.RUN_TITLED]
+    titles = [
+        event.payload.get("title") or "" for event in events if event.type == EventType.RUN_TITLED
+    ]
     return next(filter(None, reversed(titles)), "")
 
 
 class _EntryBuilder:
-    """Builds entries in order, and remembers the titles of calls, which only their first events have."""
+    """Builds entries in order, and remembers the titles of calls, which only their first events
+    have."""
 
     def __init__(self, redaction: EventRedaction) -> None:
         self._redaction = redaction
@@ -94,7 +107,9 @@ class _EntryBuilder:
     def build(self, event: Event) -> PlaybackEntry:
         self._first = self._first or event.created_at
         left_out, self._last_seq = event.seq - self._last_seq - 1, event.seq
-        self._is_waiting = event.type in WAITS_AFTER or (self._is_waiting and event.type in STILL_WAITING)
+        self._is_waiting = event.type in WAITS_AFTER or (
+            self._is_waiting and event.type in STILL_WAITING
+        )
         description = describe(event, self._redaction)
         head, note = self._find_head(event, description)
         return PlaybackEntry(

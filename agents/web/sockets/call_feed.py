@@ -1,4 +1,5 @@
-"""Wait for the end of calls without holding a thread: one reader per run serves all requests waiting for its calls."""
+"""Wait for the end of calls without holding a thread: one reader per run serves all requests
+waiting for its calls."""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ class CallWaiter(Subscriber):
 
 
 class CallFeed(Feed):
-    """Reads the statuses of the awaited calls of one run, and the progress of those that report some."""
+    """Reads the statuses of the awaited calls of one run, and the progress of those that report
+    some."""
 
     def __init__(self, group: str) -> None:
         super().__init__(group)
@@ -59,7 +61,9 @@ class CallFeed(Feed):
         statuses, reports = await self._load({each.call_id for each in waiters})
         for waiter in waiters:
             status = statuses.get(waiter.call_id, waiter.status)
-            news = [report for report in reports.get(waiter.call_id, ()) if report.seq > waiter.after]
+            news = [
+                report for report in reports.get(waiter.call_id, ()) if report.seq > waiter.after
+            ]
             if status != waiter.status or news:
                 waiter.status = status
                 waiter.reports += news

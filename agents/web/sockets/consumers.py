@@ -1,7 +1,8 @@
 """The consumers of WebSockets: a run's events by number, and the state of an inbox.
 
-A consumer subscribes to a feed, which reads for all consumers of one run or inbox. It has no channel of its own in
-the channel layer, so it stays open while Redis is unavailable. Only feeds receive bells, and they also read without.
+A consumer subscribes to a feed, which reads for all consumers of one run or inbox. It has no
+channel of its own in the channel layer, so it stays open while Redis is unavailable. Only feeds
+receive bells, and they also read without.
 """
 
 from __future__ import annotations
@@ -45,10 +46,12 @@ LARGEST_SEQ = 2**31 - 1
 
 
 class FeedConsumer(AsyncJsonWebsocketConsumer, ABC):  # type: ignore[misc]  # Channels is not typed
-    """The base of both consumers: it checks the viewer, and sends news until the subscription ends."""
+    """The base of both consumers: it checks the viewer, and sends news until the subscription
+    ends."""
 
     channel_layer_alias = "none"
-    """The settings have no layer of this name, so Channels gives the consumer no channel in Redis."""
+    """The settings have no layer of this name, so Channels gives the consumer no channel in
+    Redis."""
     subscriber: Subscriber | None = None
     _sending: asyncio.Task[None] | None = None
 
@@ -62,7 +65,8 @@ class FeedConsumer(AsyncJsonWebsocketConsumer, ABC):  # type: ignore[misc]  # Ch
                 self._sending.cancel()
 
     async def connect(self) -> None:
-        """Accept the socket before any check, because a browser receives a close code only from an open socket."""
+        """Accept the socket before any check, because a browser receives a close code only from an
+        open socket."""
         await self.accept()
         try:
             viewer = await find_viewer(self.scope)
@@ -78,8 +82,11 @@ class FeedConsumer(AsyncJsonWebsocketConsumer, ABC):  # type: ignore[misc]  # Ch
             logger.warning("could not open a socket: %s", describe_outage(error) or error)
             await self.close(int(CloseCode.FAILED))
 
-    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None, **_: Any) -> None:
-        """Forward JSON and ignore anything else; a message that is too long ends the subscription."""
+    async def receive(
+        self, text_data: str | None = None, bytes_data: bytes | None = None, **_: Any
+    ) -> None:
+        """Forward JSON and ignore anything else; a message that is too long ends the
+        subscription."""
         if self.subscriber is None:
             return
         if max(len(text_data or ""), len(bytes_data or b"")) > MAX_MESSAGE_LENGTH:
@@ -135,7 +142,8 @@ class FeedConsumer(AsyncJsonWebsocketConsumer, ABC):  # type: ignore[misc]  # Ch
 
 
 class RunConsumer(FeedConsumer):
-    """The consumer for `/ws/runs/<id>/?after=SEQ`, with `&status=1` for browsers that also want `run_status`."""
+    """The consumer for `/ws/runs/<id>/?after=SEQ`, with `&status=1` for browsers that also want
+    `run_status`."""
 
     subscriber: RunSubscriber | None = None
 
@@ -152,7 +160,9 @@ class RunConsumer(FeedConsumer):
         return RunSubscriber(viewer, cursor, wants_state=query.get("status") == ["1"])
 
     def subscribe(self, subscriber: RunSubscriber) -> RunFeed:
-        return subscribe(notify.get_run_group(self.run_id), subscriber, lambda group: RunFeed(group, self.run_id))
+        return subscribe(
+            notify.get_run_group(self.run_id), subscriber, lambda group: RunFeed(group, self.run_id)
+        )
 
     async def receive_json(self, content: Any, **_: Any) -> None:
         """Resume at `{"after": SEQ}`; ignore anything else."""
@@ -176,9 +186,12 @@ class RunConsumer(FeedConsumer):
         return bool(messages)
 
     async def _read_own_messages(self, subscriber: RunSubscriber) -> list[SocketMessage]:
-        """Read the database for a subscriber that is too far behind for the messages that the feed keeps."""
+        """Read the database for a subscriber that is too far behind for the messages that the feed
+        keeps."""
         try:
-            allowed, messages = await read_messages(self.run_id, subscriber.cursor, {subscriber.viewer})
+            allowed, messages = await read_messages(
+                self.run_id, subscriber.cursor, {subscriber.viewer}
+            )
         except (DatabaseError, InterfaceError) as error:
             logger.warning("could not read for a socket: %s", error)
             await asyncio.sleep(RETRY_S)
@@ -190,7 +203,8 @@ class RunConsumer(FeedConsumer):
 
 
 class InboxConsumer(FeedConsumer):
-    """The consumer for `/ws/inbox/`, with `?rows=1` for pages that show the list of waiting cards."""
+    """The consumer for `/ws/inbox/`, with `?rows=1` for pages that show the list of waiting
+    cards."""
 
     subscriber: InboxSubscriber | None = None
 
@@ -204,7 +218,9 @@ class InboxConsumer(FeedConsumer):
     def subscribe(self, subscriber: InboxSubscriber) -> InboxFeed:
         organization_id = subscriber.viewer.organization_id
         return subscribe(
-            notify.get_inbox_group(organization_id), subscriber, lambda group: InboxFeed(group, organization_id)
+            notify.get_inbox_group(organization_id),
+            subscriber,
+            lambda group: InboxFeed(group, organization_id),
         )
 
     async def send_news(self, feed: InboxFeed, subscriber: InboxSubscriber) -> bool:
@@ -215,7 +231,8 @@ class InboxConsumer(FeedConsumer):
         return False
 
     async def receive_json(self, content: Any, **_: Any) -> None:
-        """Show others that this viewer sees a card, on `{"looking_at": ID}`; ignore any other message."""
+        """Show others that this viewer sees a card, on `{"looking_at": ID}`; ignore any other
+        message."""
         subscriber = self.subscriber
         look = Look.read(subscriber.viewer.username, content) if subscriber is not None else None
         if subscriber is not None and look is not None and subscriber.may_show_itself():
@@ -230,4 +247,7 @@ def _parse_seq(text: str) -> int:
 
 @database_to_async
 def _is_in_organization(run_id: int, organization_id: int) -> bool:
-    return run_id <= LARGEST_ID and Run.objects.filter(pk=run_id, organization_id=organization_id).exists()
+    return (
+        run_id <= LARGEST_ID
+        and Run.objects.filter(pk=run_id, organization_id=organization_id).exists()
+    )

@@ -1,8 +1,8 @@
 """Feeds: one reader per run (or inbox) and process, shared by all sockets that watch it.
 
-A bell only signals that there is news. On every bell, and every 3 s without one, the feed reads the database once,
-checks which viewers still have access, and wakes its subscribers, which send the news. Without Redis there are no
-bells, and news arrives at most 3 s late.
+A bell only signals that there is news. On every bell, and every 3 s without one, the feed reads the
+database once, checks which viewers still have access, and wakes its subscribers, which send the
+news. Without Redis there are no bells, and news arrives at most 3 s late.
 """
 
 from __future__ import annotations
@@ -82,7 +82,10 @@ class Feed(ABC):
 
     def start(self) -> None:
         """Start reading and receiving bells."""
-        self._tasks = [asyncio.create_task(self._keep_reading()), asyncio.create_task(self._keep_receiving())]
+        self._tasks = [
+            asyncio.create_task(self._keep_reading()),
+            asyncio.create_task(self._keep_receiving()),
+        ]
         for task in self._tasks:
             task.add_done_callback(self._notice_end)
 
@@ -104,13 +107,16 @@ class Feed(ABC):
 
     @abstractmethod
     async def read(self) -> None:
-        """Read the database once, end subscriptions that lost access, and wake the others if there is news."""
+        """Read the database once, end subscriptions that lost access, and wake the others if there
+        is news."""
 
     def receive(self, message: dict[str, Any]) -> None:  # noqa: B027 - most feeds know bells only
-        """Accept a message of the group that is not a bell, such as text that the model is writing."""
+        """Accept a message of the group that is not a bell, such as text that the model is
+        writing."""
 
     def revoke_lost_access(self, checked: set[Viewer], allowed: set[Viewer]) -> None:
-        """End the subscriptions of viewers that were checked and not allowed; newer ones are checked next time."""
+        """End the subscriptions of viewers that were checked and not allowed; newer ones are
+        checked next time."""
         for subscriber in self.subscribers:
             if subscriber.viewer in checked - allowed:
                 subscriber.end(CloseCode.NOT_LOGGED_IN)
@@ -151,7 +157,8 @@ class Feed(ABC):
     async def _receive_until_failure(self, layer: Any) -> None:
         receiving = asyncio.ensure_future(layer.receive(self._channel))
         try:
-            # Receive before joining the group, because the layer knows a channel only while somebody receives from it.
+            # Receive before joining the group, because the layer knows a channel only while
+            # somebody receives from it.
             await asyncio.sleep(0)
             await layer.group_add(self.group, self._channel)
             self._lacks_bells = False
@@ -166,7 +173,12 @@ class Feed(ABC):
                     self.receive(message)
         except REDIS_FAILURES as error:
             if not self._lacks_bells:
-                logger.warning("no bells for %s: %s; reading every %s s", self.group, type(error).__name__, POLL_S)
+                logger.warning(
+                    "no bells for %s: %s; reading every %s s",
+                    self.group,
+                    type(error).__name__,
+                    POLL_S,
+                )
             self._lacks_bells = True
         finally:
             receiving.cancel()
@@ -186,7 +198,8 @@ _subscribed: WeakSet[asyncio.AbstractEventLoop] = WeakSet()
 
 
 async def _stay_subscribed(layer: Any) -> None:
-    """Give each event loop one permanent channel: a layer without any checks for messages only every 0.1 s."""
+    """Give each event loop one permanent channel: a layer without any checks for messages only
+    every 0.1 s."""
     loop = asyncio.get_running_loop()
     if loop in _subscribed:
         return
@@ -212,9 +225,13 @@ def finish_in_background(work: Coroutine[Any, Any, None]) -> None:
 
 
 def subscribe(
-    group: str, subscriber: Subscriber, create_feed: Callable[[str], SomeFeed], purpose: str = "pages"
+    group: str,
+    subscriber: Subscriber,
+    create_feed: Callable[[str], SomeFeed],
+    purpose: str = "pages",
 ) -> SomeFeed:
-    """Add the subscriber to the process' feed of this group and purpose; the first subscriber starts the feed."""
+    """Add the subscriber to the process' feed of this group and purpose; the first subscriber
+    starts the feed."""
     key = (id(asyncio.get_running_loop()), group, purpose)
     feed = _feeds.get(key)
     if feed is None or feed.has_failed:

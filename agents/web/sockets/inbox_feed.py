@@ -1,8 +1,9 @@
-"""The feed of an organization's inbox: the number of pending cards, the stop of the organization, and changed cards.
+"""The feed of an organization's inbox: the number of pending cards, the stop of the organization,
+and changed cards.
 
-A page with the list of waiting cards gets the rows that are new, as HTML, and the ids of those that are gone. A page
-that missed changes sees it by the numbers in each message, and loads its list again. Other sockets get one message for
-each card that is new or gone, with its status.
+A page with the list of waiting cards gets the rows that are new, as HTML, and the ids of those that
+are gone. A page that missed changes sees it by the numbers in each message, and loads its list
+again. Other sockets get one message for each card that is new or gone, with its status.
 """
 
 from __future__ import annotations
@@ -40,8 +41,10 @@ class InboxChange:
     Attributes:
         html: the rows of the new cards; empty if no page shows rows, or if there are too many.
         gone: the ids of the cards that no longer wait.
-        statuses: the present status of each new and each gone card by its id; empty if every subscriber shows rows.
-        voters: the people who have approved a waiting card that needs more, for each card where they changed.
+        statuses: the present status of each new and each gone card by its id; empty if every
+            subscriber shows rows.
+        voters: the people who have approved a waiting card that needs more, for each card where
+            they changed.
     """
 
     html: str
@@ -50,7 +53,8 @@ class InboxChange:
     voters: Mapping[int, Sequence[str]] = field(default_factory=dict)
 
     def build_messages(self, *, has_rows: bool) -> list[str]:
-        """Build a message for each card: `{"type": "card_changed", "payload": {"approval_id": "7", "status"}}`.
+        """Build a message for each card: `{"type": "card_changed", "payload": {"approval_id": "7",
+        "status"}}`.
 
         After a vote or its withdrawal, the payload also has the usernames in `approved_by`.
 
@@ -59,15 +63,21 @@ class InboxChange:
         """
         pending = ApprovalStatus.PENDING.value
         statuses = {} if has_rows else self.statuses
-        payloads: list[dict[str, Any]] = [{"approval_id": str(pk), "status": each} for pk, each in statuses.items()]
+        payloads: list[dict[str, Any]] = [
+            {"approval_id": str(pk), "status": each} for pk, each in statuses.items()
+        ]
         for pk, names in self.voters.items():
             payloads.append({"approval_id": str(pk), "status": pending, "approved_by": list(names)})
-        return [json.dumps({"type": "card_changed", "payload": each}, ensure_ascii=False) for each in payloads]
+        return [
+            json.dumps({"type": "card_changed", "payload": each}, ensure_ascii=False)
+            for each in payloads
+        ]
 
 
 @dataclass(frozen=True)
 class SeenInbox:
-    """The findings of a reading: the ids of waiting cards, and the people who have approved those that need more."""
+    """The findings of a reading: the ids of waiting cards, and the people who have approved those
+    that need more."""
 
     ids: frozenset[int]
     voters: Mapping[int, tuple[str, ...]]
@@ -75,7 +85,9 @@ class SeenInbox:
     def find_changed_voters(self, known: SeenInbox) -> dict[int, tuple[str, ...]]:
         """Find the still waiting cards with changed approvals, with the people who approved."""
         still = self.ids & known.ids & (self.voters.keys() | known.voters.keys())
-        changed = (pk for pk in sorted(still) if self.voters.get(pk, ()) != known.voters.get(pk, ()))
+        changed = (
+            pk for pk in sorted(still) if self.voters.get(pk, ()) != known.voters.get(pk, ())
+        )
         return {pk: self.voters.get(pk, ()) for pk in changed}
 
 
@@ -85,7 +97,8 @@ class InboxState:
 
     Attributes:
         newest: the id of the newest pending card, so that replacing a card also counts as a change.
-        claims: the claims on cards, each with the id of the call, the username and the end in seconds since 1970.
+        claims: the claims on cards, each with the id of the call, the username and the end in
+            seconds since 1970.
         stopped_by: the person who stopped the organization; empty without a stop.
     """
 
@@ -96,10 +109,11 @@ class InboxState:
     claims: tuple[tuple[int, str, float], ...] = ()
 
     def to_json(self, changes: Sequence[InboxChange] | None) -> str:
-        """Build the message: `{"type": "inbox_changed", "payload": {"pending": 2, "stopped": {"by", "at"}}, "html"}`.
+        """Build the message: `{"type": "inbox_changed", "payload": {"pending": 2, "stopped": {"by",
+        "at"}}, "html"}`.
 
-        The HTML is the banner of the stop. For a page with the list, the payload also has `newest`, the ids that are
-        `gone` and the `claims`, and `rows` has the new rows as HTML.
+        The HTML is the banner of the stop. For a page with the list, the payload also has `newest`,
+        the ids that are `gone` and the `claims`, and `rows` has the new rows as HTML.
 
         Args:
             changes: the changes of the list; None for pages without it.
@@ -112,8 +126,13 @@ class InboxState:
         payload: dict[str, Any] = {"pending": self.pending, "stopped": stopped}
         message = {"type": "inbox_changed", "payload": payload, "html": html}
         if changes is not None:
-            payload |= {"newest": self.newest, "gone": [str(pk) for change in changes for pk in change.gone]}
-            payload["claims"] = [{"call": str(call), "by": by, "until": until} for call, by, until in self.claims]
+            payload |= {
+                "newest": self.newest,
+                "gone": [str(pk) for change in changes for pk in change.gone],
+            }
+            payload["claims"] = [
+                {"call": str(call), "by": by, "until": until} for call, by, until in self.claims
+            ]
             message["rows"] = "".join(change.html for change in changes)
         return json.dumps(message, ensure_ascii=False)
 
@@ -124,7 +143,8 @@ class InboxSubscriber(Subscriber):
     Attributes:
         wants_rows: its page shows the list of waiting cards.
         sent_state: the state that it sent last.
-        sent_changes: the number of the feed's changes that it has sent; None before the first message.
+        sent_changes: the number of the feed's changes that it has sent; None before the first
+            message.
     """
 
     sent_state: InboxState | None = None
@@ -142,7 +162,8 @@ class InboxSubscriber(Subscriber):
 
 
 class InboxFeed(Feed):
-    """The feed that reads one organization's inbox: its state, and the changes that its subscribers need."""
+    """The feed that reads one organization's inbox: its state, and the changes that its subscribers
+    need."""
 
     def __init__(self, group: str, organization_id: int) -> None:
         super().__init__(group)
@@ -154,7 +175,9 @@ class InboxFeed(Feed):
 
     async def read(self) -> None:
         viewers = {subscriber.viewer for subscriber in self.subscribers}
-        wanted = frozenset(each.wants_rows for each in self.subscribers if isinstance(each, InboxSubscriber))
+        wanted = frozenset(
+            each.wants_rows for each in self.subscribers if isinstance(each, InboxSubscriber)
+        )
         found = await _read_inbox(self.organization_id, viewers, wanted, self._known)
         allowed, self.state, self._known, change = found
         if change is not None:
@@ -184,10 +207,15 @@ class InboxFeed(Feed):
         subscriber.sent_state = self.state
         has_rows = subscriber.wants_rows
         messages = [text for change in changes for text in change.build_messages(has_rows=has_rows)]
-        return [*messages, self.state.to_json(changes if subscriber.wants_rows else None)] if is_new else messages
+        return (
+            [*messages, self.state.to_json(changes if subscriber.wants_rows else None)]
+            if is_new
+            else messages
+        )
 
     def _take_changes(self, subscriber: InboxSubscriber) -> list[InboxChange]:
-        """Return the changes that the subscriber has not sent; none if some of them are too old to be kept."""
+        """Return the changes that the subscriber has not sent; none if some of them are too old to
+        be kept."""
         sent = self.change_count if subscriber.sent_changes is None else subscriber.sent_changes
         subscriber.sent_changes = self.change_count
         unsent = self.change_count - sent
@@ -198,9 +226,11 @@ class InboxFeed(Feed):
 def _read_inbox(
     organization_id: int, viewers: set[Viewer], wanted: frozenset[bool], known: SeenInbox | None
 ) -> tuple[set[Viewer], InboxState, SeenInbox, InboxChange | None]:
-    """Read the state, the waiting cards with their voters, and their differences from the known ones.
+    """Read the state, the waiting cards with their voters, and their differences from the known
+    ones.
 
-    The state comes from the same ids, so that a page can tell by its numbers whether it has missed a change.
+    The state comes from the same ids, so that a page can tell by its numbers whether it has missed
+    a change.
 
     Args:
         wanted: True if a subscriber shows rows, and False if one does not.
@@ -213,13 +243,19 @@ def _read_inbox(
     change = None
     if known is not None and seen != known:
         html = _render_new_rows(organization_id, ids - known.ids) if True in wanted else ""
-        changed = cards.filter(pk__in=ids ^ known.ids).order_by("pk") if False in wanted else cards.none()
+        changed = (
+            cards.filter(pk__in=ids ^ known.ids).order_by("pk") if False in wanted else cards.none()
+        )
         statuses = dict(changed.values_list("pk", "status")) if ids != known.ids else {}
-        change = InboxChange(html, tuple(sorted(known.ids - ids)), statuses, seen.find_changed_voters(known))
+        change = InboxChange(
+            html, tuple(sorted(known.ids - ids)), statuses, seen.find_changed_voters(known)
+        )
     stops = Organization.objects.filter(pk=organization_id, stopped_at__isnull=False)
     stopped_by, stopped_at = stops.values_list("stopped_by", "stopped_at").first() or ("", None)
     claims = find_claims(organization_id)
-    taken = tuple((call, each.user.get_username(), each.until.timestamp()) for call, each in claims.items())
+    taken = tuple(
+        (call, each.user.get_username(), each.until.timestamp()) for call, each in claims.items()
+    )
     state = InboxState(len(ids), max(ids, default=0), stopped_by, stopped_at, taken)
     return filter_allowed(viewers), state, seen, change
 

@@ -33,7 +33,8 @@ END_OF_TEXT = frozenset(
         EventType.RUN_FINISHED,
     }
 )
-"""Events after which the model writes no more of the text so far: its message is recorded, or it is dropped."""
+"""Events after which the model writes no more of the text so far: its message is recorded, or it is
+dropped."""
 
 
 @dataclass
@@ -76,13 +77,15 @@ class RunSubscriber(Subscriber):
         self.news.set()
 
     def apply_request(self) -> None:
-        """Move the cursor to the position that the browser requested, between two batches of messages."""
+        """Move the cursor to the position that the browser requested, between two batches of
+        messages."""
         if self._requested_cursor is not None:
             self.cursor, self._requested_cursor = self._requested_cursor, None
 
 
 class RunFeed(Feed):
-    """The feed that reads a run's new events once for all subscribers, and keeps 300 for those slightly behind."""
+    """The feed that reads a run's new events once for all subscribers, and keeps 300 for those
+    slightly behind."""
 
     def __init__(self, group: str, run_id: int) -> None:
         super().__init__(group)
@@ -121,10 +124,15 @@ class RunFeed(Feed):
             self.wake_subscribers()
 
     def receive(self, message: dict[str, Any]) -> None:
-        """Add a piece to the text that the model is writing; read the text again if the piece before it is missing."""
+        """Add a piece to the text that the model is writing; read the text again if the piece
+        before it is missing."""
         if message["type"] != "delta":
             return
-        key, text, start = (message["epoch"], message["pass_number"]), message["text"], message["start"]
+        key, text, start = (
+            (message["epoch"], message["pass_number"]),
+            message["text"],
+            message["start"],
+        )
         if key <= self._last_text or (self.text is not None and key < self.text.key):
             return
         known = self.text.text if self.text is not None and self.text.key == key else ""
@@ -136,10 +144,15 @@ class RunFeed(Feed):
         self.wake_subscribers()
 
     async def _read_text(self) -> None:
-        """Read the beginning of the text that the model is writing, which this process has not received."""
+        """Read the beginning of the text that the model is writing, which this process has not
+        received."""
         self._lacks_text = False
         text = await _read_text(self.run_id)
-        if text is not None and text.key > self._last_text and (self.text is None or text.key >= self.text.key):
+        if (
+            text is not None
+            and text.key > self._last_text
+            and (self.text is None or text.key >= self.text.key)
+        ):
             known = self.text.text if self.text is not None and self.text.key == text.key else ""
             self.text = text if len(text.text) > len(known) else self.text
             self.wake_subscribers()
@@ -150,9 +163,11 @@ class RunFeed(Feed):
             self._last_text, self.text = self.text.key, None
 
     def take_unsent_text(self, subscriber: RunSubscriber) -> str | None:
-        """Return a message with the part of the text that the subscriber has not sent; None if there is none.
+        """Return a message with the part of the text that the subscriber has not sent; None if
+        there is none.
 
-        `start` is the number of characters before it. A text that starts at 0 replaces what a page shows.
+        `start` is the number of characters before it. A text that starts at 0 replaces what a page
+        shows.
         """
         if self.text is None:
             return None
@@ -162,17 +177,21 @@ class RunFeed(Feed):
             return None
         subscriber.sent_text = self.text.key, len(self.text.text)
         place = {"pass_number": self.text.pass_number, "epoch": self.text.epoch, "start": start}
-        return _build_message(None, "assistant_delta", {**place, "text": self.text.text[start:]}, "")
+        return _build_message(
+            None, "assistant_delta", {**place, "text": self.text.text[start:]}, ""
+        )
 
     def find_unsent_state(self, subscriber: RunSubscriber) -> RunState | None:
-        """Return the state if the subscriber wants it, has not received it, and has received every event before it."""
+        """Return the state if the subscriber wants it, has not received it, and has received every
+        event before it."""
         state = self.state if subscriber.wants_state else None
         if state is None or state == subscriber.sent_state or state.after != subscriber.cursor:
             return None
         return state
 
     def find_messages(self, cursor: int) -> list[SocketMessage] | None:
-        """Find at most one page of messages after the cursor; None if the subscriber must read them itself."""
+        """Find at most one page of messages after the cursor; None if the subscriber must read them
+        itself."""
         if self._last is None or cursor >= self._last:
             return []
         if not self._kept or self._kept[0].seq > cursor + 1:
@@ -195,13 +214,18 @@ class RunFeed(Feed):
 
 
 @database_to_async
-def read_messages(run_id: int, cursor: int, viewers: set[Viewer]) -> tuple[set[Viewer], list[SocketMessage]]:
-    """Read the viewers who still have access, and up to 200 messages after the cursor, built from the current rows."""
+def read_messages(
+    run_id: int, cursor: int, viewers: set[Viewer]
+) -> tuple[set[Viewer], list[SocketMessage]]:
+    """Read the viewers who still have access, and up to 200 messages after the cursor, built from
+    the current rows."""
     allowed = filter_allowed(viewers)
     if not allowed:
         return allowed, []
     events = [row.event for row in LATER_EVENTS.fetch_all(run_id, cursor)]
-    return allowed, [_render_message(line) for line in render_lines(run_id, events)] if events else []
+    return allowed, [
+        _render_message(line) for line in render_lines(run_id, events)
+    ] if events else []
 
 
 @database_to_async
@@ -214,8 +238,13 @@ _read_state = database_to_async(read_state)
 
 @database_to_async
 def _read_text(run_id: int) -> StreamedText | None:
-    """Read the text that the run's model is writing; None if it writes none, or Redis is unavailable."""
-    run = Run.objects.only("lease_epoch", "pass_number").filter(pk=run_id, status=RunStatus.RUNNING).first()
+    """Read the text that the run's model is writing; None if it writes none, or Redis is
+    unavailable."""
+    run = (
+        Run.objects.only("lease_epoch", "pass_number")
+        .filter(pk=run_id, status=RunStatus.RUNNING)
+        .first()
+    )
     if run is None:
         return None
     try:
@@ -232,4 +261,6 @@ def _render_message(line: PanelLine) -> SocketMessage:
 
 
 def _build_message(seq: int | None, event_type: str, payload: dict[str, Any], html: str) -> str:
-    return json.dumps({"seq": seq, "type": event_type, "payload": payload, "html": html}, ensure_ascii=False)
+    return json.dumps(
+        {"seq": seq, "type": event_type, "payload": payload, "html": html}, ensure_ascii=False
+    )

@@ -34,7 +34,8 @@ class Viewer:
 
 @database_to_async
 def find_viewer(scope: Scope) -> Viewer | None:
-    """Find the viewer by their API token if the client sent one, else by their session; None if that is invalid."""
+    """Find the viewer by their API token if the client sent one, else by their session; None if
+    that is invalid."""
     headers = {name.lower(): value for name, value in scope["headers"]}
     scheme, _, secret = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
     if scheme.lower() == "bearer":
@@ -42,7 +43,9 @@ def find_viewer(scope: Scope) -> Viewer | None:
         if member is None:
             return None
         name = member.user.get_username()
-        return Viewer(member.pk, member.organization_id, name, token_hash=hash_secret(secret.strip()))
+        return Viewer(
+            member.pk, member.organization_id, name, token_hash=hash_secret(secret.strip())
+        )
     session = scope["session"]
     member = load_session_member(scope["user"], session)
     if member is None:
@@ -53,10 +56,15 @@ def find_viewer(scope: Scope) -> Viewer | None:
 
 
 def filter_allowed(viewers: set[Viewer]) -> set[Viewer]:
-    """Return the viewers whose membership, user and session or token are still valid, with two or three queries."""
-    members = Membership.objects.filter(pk__in={viewer.membership_id for viewer in viewers}, user__is_active=True)
+    """Return the viewers whose membership, user and session or token are still valid, with two or
+    three queries."""
+    members = Membership.objects.filter(
+        pk__in={viewer.membership_id for viewer in viewers}, user__is_active=True
+    )
     columns = members.values_list("pk", "organization_id", "user__password")
-    passwords = {(pk, organization_id): hash_secret(password) for pk, organization_id, password in columns}
+    passwords = {
+        (pk, organization_id): hash_secret(password) for pk, organization_id, password in columns
+    }
     session_keys = {viewer.session_key for viewer in viewers} - {""}
     if session_keys:
         sessions = Session.objects.filter(session_key__in=session_keys, expire_date__gt=Now())

@@ -1,6 +1,8 @@
-"""Markdown from models and tools, rendered as HTML without images and other remote content, and with safe links only.
+"""Markdown from models and tools, rendered as HTML without images and other remote content, and
+with safe links only.
 
-Headings are lowered below the heading above the text. Each table gets its own scroll box that the keyboard can reach.
+Headings are lowered below the heading above the text. Each table gets its own scroll box that the
+keyboard can reach.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ TAGS = {
     "a", "blockquote", "br", "code", "del", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "s",
     "strong", "table", "tbody", "td", "th", "thead", "tr", "ul",
 }  # fmt: skip
-PARSER = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).disable("image")
+PARSER = (
+    MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).disable("image")
+)
 TABLE_BOX = '<div class="table-box" tabindex="0" role="group" aria-label="Table">'
 LOWEST_HEADING = 6
 TEXT_TOKENS = frozenset({"text", "code_inline", "code_block", "fence"})
@@ -51,7 +55,8 @@ NOTE = "Too complex to format. Shown as written."
 CUT_NOTE = "Too complex to format and too long to show. Only the beginning is shown, as written."
 MAX_CACHED = 8_000_000
 _HTML: Cache[bytes, SafeString] = Cache(MAX_CACHED, weigh=len)
-"""Characters of HTML, by the hash of the text and the heading level; source texts are not stored."""
+"""Characters of HTML, by the hash of the text and the heading level; source texts are not
+stored."""
 
 
 class _TooComplex(Exception):
@@ -59,7 +64,8 @@ class _TooComplex(Exception):
 
 
 class _BoundedTokens(list[Token]):
-    """A list of tokens that stops at the text's limit; all lists of one text share the counter `left`."""
+    """A list of tokens that stops at the text's limit; all lists of one text share the counter
+    `left`."""
 
     def __init__(self, left: list[int]) -> None:
         super().__init__()
@@ -122,7 +128,9 @@ def _format_markdown(text: str, under: int, portions: float) -> SafeString:
     for token in _walk_tokens(tokens):
         if token.type in ("heading_open", "heading_close"):
             token.tag = f"h{min(int(token.tag[1:]) + under, LOWEST_HEADING)}"
-        elif token.type in TEXT_TOKENS:  # again, because the parser has turned entities into characters
+        elif (
+            token.type in TEXT_TOKENS
+        ):  # again, because the parser has turned entities into characters
             token.content = flag_mixed_alphabets(replace_hidden_characters(token.content))
             size += len(token.content)
         size += sum(len(str(value)) for value in token.attrs.values())
@@ -138,7 +146,8 @@ def _format_markdown(text: str, under: int, portions: float) -> SafeString:
         url_relative="deny",
         link_rel="nofollow noopener noreferrer",
     )
-    # Safe to replace: sanitized tables have no attributes, and any other text like their tags is escaped.
+    # Safe to replace: sanitized tables have no attributes, and any other text like their tags is
+    # escaped.
     boxed = clean.replace("<table>", TABLE_BOX + "<table>").replace("</table>", "</table></div>")
     if len(boxed.encode()) > MAX_HTML * portions:
         raise _TooComplex
@@ -153,7 +162,9 @@ def _show_as_written(text: str, max_bytes: int) -> SafeString:
         if len(shown.encode()) + MARKUP_RESERVE <= max_bytes:
             return format_html("<p><em>{}</em></p><pre>{}</pre>", NOTE, shown)
     beginning = escape(
-        flag_mixed_alphabets(replace_hidden_characters(text[: (max_bytes - MARKUP_RESERVE) // LARGEST_CHARACTER]))
+        flag_mixed_alphabets(
+            replace_hidden_characters(text[: (max_bytes - MARKUP_RESERVE) // LARGEST_CHARACTER])
+        )
     )
     return format_html("<p><em>{}</em></p><pre>{}</pre>", CUT_NOTE, beginning)
 
@@ -165,6 +176,7 @@ def _walk_tokens(tokens: Iterable[Token]) -> Iterator[Token]:
 
 
 def _keep_absolute_link(_tag: str, attribute: str, value: str) -> str | None:
-    """Keep only absolute links: `http:` without slashes means a path on this site, which no reader would expect."""
+    """Keep only absolute links: `http:` without slashes means a path on this site, which no reader
+    would expect."""
     is_safe = attribute != "href" or value.lower().startswith(("http://", "https://"))
     return value if is_safe else None

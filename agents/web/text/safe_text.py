@@ -1,4 +1,5 @@
-"""Safe display of text that others wrote: escaped, with visible hidden characters, long values folded."""
+"""Safe display of text that others wrote: escaped, with visible hidden characters, long values
+folded."""
 
 from __future__ import annotations
 
@@ -50,7 +51,8 @@ def replace_hidden_characters(text: str, *, keep: str = "\n\t") -> str:
     """Replace every zero-width, bidirectional and control character with a token like ⟦U+202E⟧.
 
     Args:
-        keep: control characters that stay because the page shows them, such as line breaks in a box.
+        keep: control characters that stay because the page shows them, such as line breaks in a
+            box.
     """
     text = text.replace("\r\n", "\n")
     shown = HIDDEN_SELECTOR.sub(lambda found: _build_token(found.group()), text)
@@ -61,12 +63,18 @@ def replace_hidden_characters(text: str, *, keep: str = "\n\t") -> str:
 
 
 def render_text(text: str, *, keep: str = "\n\t") -> SafeString:
-    """Escape text as HTML, with everything invisible as tokens, and a mark on hosts and words that mix alphabets.
+    """Escape text as HTML, with everything invisible as tokens, and a mark on hosts and words that
+    mix alphabets.
 
-    Invisible are hidden characters, unusual spaces, and anything that pushes text out of sight: runs
-    of blank lines, of spaces, and of marks on one letter. Each token counts what it replaces.
+    Invisible are hidden characters, unusual spaces, and anything that pushes text out of sight:
+    runs of blank lines, of spaces, and of marks on one letter. Each token counts what it replaces.
     """
-    if text.isascii() and text.isprintable() and PUNYCODE not in text.lower() and SPACE_RUN not in text:
+    if (
+        text.isascii()
+        and text.isprintable()
+        and PUNYCODE not in text.lower()
+        and SPACE_RUN not in text
+    ):
         return SafeString(html.escape(text))  # most texts hide nothing and have one alphabet
     text = text.replace("\r\n", "\n")
     pieces, at = [], 0
@@ -77,24 +85,32 @@ def render_text(text: str, *, keep: str = "\n\t") -> SafeString:
 
 
 def _reveal(shown: str, keep: str) -> str:
-    """Replace invisible characters in escaped text with tokens; our own markup has none, but decoded hosts may."""
+    """Replace invisible characters in escaped text with tokens; our own markup has none, but
+    decoded hosts may."""
     shown = HIDDEN_SELECTOR.sub(lambda found: _render_token(found.group()), shown)
-    shown = MARKS_ON_ONE_LETTER.sub(lambda found: found[1] + _render_note(f"{len(found[2])} more marks"), shown)
+    shown = MARKS_ON_ONE_LETTER.sub(
+        lambda found: found[1] + _render_note(f"{len(found[2])} more marks"), shown
+    )
     if hidden := [char for char in set(shown) if char in ODD_SPACES or is_hidden(char, keep)]:
         run = re.compile(f"([{re.escape(''.join(hidden))}])\\1*")
         shown = run.sub(lambda found: _render_token(found[1], len(found[0])), shown)
-    shown = BLANK_LINES.sub(lambda found: f"\n{_render_note(f'{count_lines(found[0])} blank lines')}\n", shown)
+    shown = BLANK_LINES.sub(
+        lambda found: f"\n{_render_note(f'{count_lines(found[0])} blank lines')}\n", shown
+    )
     return MANY_SPACES.sub(lambda found: f" {_render_note(f'{len(found[0])} spaces')} ", shown)
 
 
 def render_edges(text: str) -> SafeString:
-    """Render a whole value: as `render_text` does, with tokens also for the spaces at its start and end."""
+    """Render a whole value: as `render_text` does, with tokens also for the spaces at its start and
+    end."""
     if not (text[:1].isspace() or text[-1:].isspace()):
         return render_text(text)
     ends = {found.start() == 0: found for found in EDGE_SPACES.finditer(text)}
     start, end = ends.get(True), ends.get(False)
     middle = text[start.end() if start else 0 : end.start() if end else len(text)]
-    before, after = (_render_note(_count_spaces(found.group())) if found else "" for found in (start, end))
+    before, after = (
+        _render_note(_count_spaces(found.group())) if found else "" for found in (start, end)
+    )
     return SafeString(f"{before}{render_text(middle)}{after}")
 
 
@@ -108,13 +124,17 @@ def flag_mixed_alphabets(text: str) -> str:
         return text
     pieces, at = [], 0
     for odd in _find_odd_parts(text):
-        pieces += [text[at : odd.end], FLAG if odd.letters or is_mixed_host(text[odd.start : odd.end]) else ""]
+        pieces += [
+            text[at : odd.end],
+            FLAG if odd.letters or is_mixed_host(text[odd.start : odd.end]) else "",
+        ]
         at = odd.end
     return "".join([*pieces, text[at:]])
 
 
 def _find_odd_parts(text: str) -> list[OddWord]:
-    """Find hosts that mix alphabets or are encoded, and odd words outside them, from left to right."""
+    """Find hosts that mix alphabets or are encoded, and odd words outside them, from left to
+    right."""
     hosts = [
         OddWord(found.start(), found.end(), frozenset(), "")
         for found in HOST.finditer(text)
@@ -138,11 +158,23 @@ def render_sentence(text: str, ids: Mapping[str, str] | None = None) -> SafeStri
 
 
 def render_chip(name: str, id_: str = "") -> SafeString:
-    """Render a name as a chip, set off from our own words: quoted, at most 40 characters long, and with its id."""
+    """Render a name as a chip, set off from our own words: quoted, at most 40 characters long, and
+    with its id."""
     shown = name if len(name) <= MAX_CHIP else f"{name[: MAX_CHIP - 14]}…{name[-13:]}"
-    title = format_html(' title="{}"', replace_hidden_characters(name, keep="")) if shown != name else ""
-    number = format_html(' <span class="chip-id">#{}</span>', render_text(id_, keep="")) if id_ else ""
-    return format_html('<strong class="chip"{}><bdi>{}</bdi></strong>{}', title, render_text(shown, keep=""), number)
+    title = (
+        format_html(' title="{}"', replace_hidden_characters(name, keep=""))
+        if shown != name
+        else ""
+    )
+    number = (
+        format_html(' <span class="chip-id">#{}</span>', render_text(id_, keep="")) if id_ else ""
+    )
+    return format_html(
+        '<strong class="chip"{}><bdi>{}</bdi></strong>{}',
+        title,
+        render_text(shown, keep=""),
+        number,
+    )
 
 
 def render_value(value: Any) -> SafeString:
@@ -167,7 +199,8 @@ def render_value(value: Any) -> SafeString:
 
 
 def _cut_ends(text: str) -> tuple[str, str]:
-    """Cut the start and the end of a text; together they take less than 200 characters and few lines."""
+    """Cut the start and the end of a text; together they take less than 200 characters and few
+    lines."""
     head = "\n".join(text[: MAX_LENGTH * 2 // 3].split("\n")[:HEAD_LINES])
     tail = "\n".join(text[-(MAX_LENGTH // 3) :].split("\n")[-TAIL_LINES:])
     return head, tail
@@ -175,12 +208,24 @@ def _cut_ends(text: str) -> tuple[str, str]:
 
 def render_folded_contacts(text: str, head: str, tail: str) -> SafeString | str:
     """List the addresses in a text that neither its start nor its end shows."""
-    shown = {(contact.kind, contact.value) for contact in (*list_contacts(head), *list_contacts(tail))}
-    folded = [contact.value for contact in list_contacts(text) if (contact.kind, contact.value) not in shown]
+    shown = {
+        (contact.kind, contact.value) for contact in (*list_contacts(head), *list_contacts(tail))
+    }
+    folded = [
+        contact.value
+        for contact in list_contacts(text)
+        if (contact.kind, contact.value) not in shown
+    ]
     if not folded:
         return ""
-    more = f" and {len(folded) - MAX_FOLDED_CONTACTS} more" if len(folded) > MAX_FOLDED_CONTACTS else ""
-    listed = format_html_join(", ", "<bdi>{}</bdi>", ((render_text(one),) for one in folded[:MAX_FOLDED_CONTACTS]))
+    more = (
+        f" and {len(folded) - MAX_FOLDED_CONTACTS} more"
+        if len(folded) > MAX_FOLDED_CONTACTS
+        else ""
+    )
+    listed = format_html_join(
+        ", ", "<bdi>{}</bdi>", ((render_text(one),) for one in folded[:MAX_FOLDED_CONTACTS])
+    )
     return format_html(' <span class="folded-contacts">Contains {}{}</span>', listed, more)
 
 
@@ -194,7 +239,9 @@ def is_mixed_host(host: str) -> bool:
     """Return True if the host mixes letters of several scripts, as look-alike addresses do."""
     if PUNYCODE in host.lower():
         host = decode_host(host)
-    return not host.isascii() and len({_get_script(char) for char in set(host) if char.isalpha()}) > 1
+    return (
+        not host.isascii() and len({_get_script(char) for char in set(host) if char.isalpha()}) > 1
+    )
 
 
 @functools.lru_cache(maxsize=4096)
@@ -210,7 +257,9 @@ def _flag_word(text: str, odd: OddWord) -> str:
     letters = "".join(_mark_letter(char) if char in odd.letters else escape(char) for char in part)
     named = ", ".join(sorted(odd.letters)[:MAX_NAMED])
     title = f"{named} {'is' if len(odd.letters) == 1 else 'are'} {ALPHABET_NAMES.get(odd.alphabet, odd.alphabet)}"
-    return letters + format_html('<span class="mixed-host" title="{}">{}</span>', title, FLAG.strip())
+    return letters + format_html(
+        '<span class="mixed-host" title="{}">{}</span>', title, FLAG.strip()
+    )
 
 
 def _flag_host(host: str) -> str:
@@ -226,7 +275,9 @@ def _flag_host(host: str) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def _mark_letter(char: str) -> str:
-    return format_html('<span class="odd-letter" title="{}">{}</span>', unicodedata.name(char, "").lower(), char)
+    return format_html(
+        '<span class="odd-letter" title="{}">{}</span>', unicodedata.name(char, "").lower(), char
+    )
 
 
 def _build_token(char: str) -> str:
@@ -236,7 +287,9 @@ def _build_token(char: str) -> str:
 @functools.lru_cache(maxsize=4096)
 def _render_token(char: str, count: int = 1) -> str:
     token = _build_token(char) if count == 1 else f"{_build_token(char)[:-1]} {TIMES}{count:,}⟧"
-    return format_html('<span class="hidden-character" title="{}">{}</span>', name_character(char), token)
+    return format_html(
+        '<span class="hidden-character" title="{}">{}</span>', name_character(char), token
+    )
 
 
 def _render_note(what: str) -> str:

@@ -49,7 +49,9 @@ def build_diff(before: str, after: str) -> list[DiffLine]:
         if tag == "equal":
             lines += _shorten_context(old[i1:i2], is_first=i1 == 0, is_last=i2 == len(old))
         else:
-            lines += _compare_lines(old[i1:i2], new[j1:j2], highlights_left=MAX_HIGHLIGHTED_LINES - len(lines))
+            lines += _compare_lines(
+                old[i1:i2], new[j1:j2], highlights_left=MAX_HIGHLIGHTED_LINES - len(lines)
+            )
     return lines
 
 
@@ -70,17 +72,27 @@ class FoldedDiff:
 def fold_diff(lines: list[DiffLine]) -> FoldedDiff | None:
     """Fold a long diff; None for one that is short enough to be shown whole."""
     changed = [line for line in lines if line.kind in (REMOVED, ADDED)]
-    if len(lines) <= MAX_SHOWN_LINES and sum(len(line.text) for line in lines) <= MAX_SHOWN_CHARACTERS:
+    if (
+        len(lines) <= MAX_SHOWN_LINES
+        and sum(len(line.text) for line in lines) <= MAX_SHOWN_CHARACTERS
+    ):
         return None
     head = [_cut(line, slice(None, MAX_CUT_LINE)) for line in lines[:HEAD_LINES]]
-    tail = [_cut(line, slice(-MAX_CUT_LINE, None)) for line in lines[max(HEAD_LINES, len(lines) - TAIL_LINES) :]]
+    tail = [
+        _cut(line, slice(-MAX_CUT_LINE, None))
+        for line in lines[max(HEAD_LINES, len(lines) - TAIL_LINES) :]
+    ]
     texts = ("\n".join(line.text for line in part) for part in (changed, head, tail))
     return FoldedDiff(head, tail, len(changed), render_folded_contacts(*texts))
 
 
 def _cut(line: DiffLine, part: slice) -> DiffLine:
     text = line.text[part]
-    return line if len(text) == len(line.text) else DiffLine(line.kind, format_html("{}[…]", render_text(text)), text)
+    return (
+        line
+        if len(text) == len(line.text)
+        else DiffLine(line.kind, format_html("{}[…]", render_text(text)), text)
+    )
 
 
 def _split_lines(text: str) -> list[str]:
@@ -97,11 +109,15 @@ def _count_common(old: list[str], new: list[str]) -> tuple[int, int]:
     """Count the equal lines at the start and at the end."""
     shorter = min(len(old), len(new))
     start = next((at for at in range(shorter) if old[at] != new[at]), shorter)
-    end = next((at for at in range(shorter - start) if old[-1 - at] != new[-1 - at]), shorter - start)
+    end = next(
+        (at for at in range(shorter - start) if old[-1 - at] != new[-1 - at]), shorter - start
+    )
     return start, end
 
 
-def _compare(old: list[str], new: list[str], start: int, end: int) -> Iterator[tuple[str, int, int, int, int]]:
+def _compare(
+    old: list[str], new: list[str], start: int, end: int
+) -> Iterator[tuple[str, int, int, int, int]]:
     """Yield the change of each block of lines, as `SequenceMatcher.get_opcodes` does."""
     old_end, new_end = len(old) - end, len(new) - end
     if start:
@@ -151,4 +167,7 @@ def _compare_lines(old: list[str], new: list[str], *, highlights_left: int) -> l
         for place, (one, other) in enumerate(zip_longest(old, new))
     ]
     removed = [DiffLine(REMOVED, html, line) for line, (html, _) in zip(old, pairs, strict=False)]
-    return [*removed, *(DiffLine(ADDED, html, line) for line, (_, html) in zip(new, pairs, strict=False))]
+    return [
+        *removed,
+        *(DiffLine(ADDED, html, line) for line, (_, html) in zip(new, pairs, strict=False)),
+    ]

@@ -14,4 +14,8 @@ def build_absolute_link(request: HttpRequest, name: str, *args: str) -> str:
 
 def make_absolute(request: HttpRequest, path: str) -> str:
     """Put the configured origin, or the request's own, before the path."""
-    return f"{settings.GADGET_ORIGIN}{path}" if settings.GADGET_ORIGIN else request.build_absolute_uri(path)
+    return (
+        f"{settings.GADGET_ORIGIN}{path}"
+        if settings.GADGET_ORIGIN
+        else request.build_absolute_uri(path)
+    )

@@ -86,9 +86,12 @@ def choose_level(request: HttpRequest, member: Membership) -> HttpResponseBase:
 
 @member_view("GET")
 def ask_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show the asks of the organization's agents, newest first; `?before=` is the last id of the previous page."""
+    """Show the asks of the organization's agents, newest first; `?before=` is the last id of the
+    previous page."""
     rows = Ask.objects.filter(run__organization_id=member.organization_id)
-    page = read_newest(request, rows.select_related("run__organization", "run__created_by", "key", "effect"))
+    page = read_newest(
+        request, rows.select_related("run__organization", "run__created_by", "key", "effect")
+    )
     refused: dict[int, list[RefusedAsk]] = {}
     for one in RefusedAsk.objects.filter(ask__in=page.rows).select_related("key"):
         refused.setdefault(one.ask_id, []).append(one)
@@ -99,12 +102,18 @@ def ask_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
     return render_page(request, member, "agents/asks.html", context)
 
 
-def _render(request: HttpRequest, member: Membership, refusal: Refusal | None = None) -> HttpResponse:
+def _render(
+    request: HttpRequest, member: Membership, refusal: Refusal | None = None
+) -> HttpResponse:
     working = set(
-        AgentKey.usable().filter(employee__organization_id=member.organization_id).values_list("pk", flat=True)
+        AgentKey.usable()
+        .filter(employee__organization_id=member.organization_id)
+        .values_list("pk", flat=True)
     )
     keys = list_keys(member)[:200]
-    employees = Employee.objects.filter(organization_id=member.organization_id, is_active=True).order_by("name")
+    employees = Employee.objects.filter(
+        organization_id=member.organization_id, is_active=True
+    ).order_by("name")
     context = {
         **_take_new_key(request, member),
         "keys": [KeyLine(key, key.pk in working) for key in keys],
@@ -127,4 +136,8 @@ def _take_new_key(request: HttpRequest, member: Membership) -> dict[str, Any]:
     """Return the new key with its secret; empty if there is none."""
     report = one_time_reports.take_report(request, member, _NEW_KEY)
     key = list_keys(member).filter(pk=report.get("key", 0)).first()
-    return {"new_key": key, "secret": report.get("secret", "")} if key is not None else {"new_key": None, "secret": ""}
+    return (
+        {"new_key": key, "secret": report.get("secret", "")}
+        if key is not None
+        else {"new_key": None, "secret": ""}
+    )

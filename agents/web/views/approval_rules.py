@@ -32,8 +32,14 @@ class ImaginedCard:
 @member_view("GET")
 def who_may_decide(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """Show who may decide a card of `?tool=`, requested by `?requester=` for `?employee=`."""
-    tools = {tool.name: tool for tool in load_toolbox(member.organization_id).tools() if not tool.is_system}
-    employees = list(Employee.objects.filter(organization_id=member.organization_id).order_by("name", "pk"))
+    tools = {
+        tool.name: tool
+        for tool in load_toolbox(member.organization_id).tools()
+        if not tool.is_system
+    }
+    employees = list(
+        Employee.objects.filter(organization_id=member.organization_id).order_by("name", "pk")
+    )
     voters = load_voters(member.organization_id)
     chosen = request.GET
     imagined = ImaginedCard(
@@ -50,7 +56,8 @@ def who_may_decide(request: HttpRequest, member: Membership) -> HttpResponseBase
         "levels": [(level.value, level.value) for level in Level if level.has_side_effects],
         "employees": [(employee.pk, employee.name) for employee in employees],
         "requesters": [
-            (voter.id, voter.name) for voter in sorted(voters.values(), key=lambda one: one.name.casefold())
+            (voter.id, voter.name)
+            for voter in sorted(voters.values(), key=lambda one: one.name.casefold())
         ],
         "tool": tool,
         "deciders": _find_deciders(member, tool, imagined, voters) if tool else None,
@@ -58,7 +65,9 @@ def who_may_decide(request: HttpRequest, member: Membership) -> HttpResponseBase
     return render_page(request, member, "approvals/who.html", context)
 
 
-def _find_deciders(member: Membership, tool: Tool, imagined: ImaginedCard, voters: dict[int, Voter]) -> WhoMayDecide:
+def _find_deciders(
+    member: Membership, tool: Tool, imagined: ImaginedCard, voters: dict[int, Voter]
+) -> WhoMayDecide:
     own = determine_level(tool, load_organization_rules(member.organization_id))
     card = RuledCard(
         tool=tool.name,
@@ -68,4 +77,6 @@ def _find_deciders(member: Membership, tool: Tool, imagined: ImaginedCard, voter
         requesters=frozenset(pk for pk in voters if str(pk) == imagined.requester),
     )
     rules = load_rules(member.organization)
-    return find_who_may_decide(card, rules, voters.values(), meets_conditions=imagined.meets_conditions)
+    return find_who_may_decide(
+        card, rules, voters.values(), meets_conditions=imagined.meets_conditions
+    )

@@ -32,7 +32,14 @@ from agents.web.cards.cards import Card, load_cards
 from agents.web.cards.decided_cards import build_decided_cards
 from agents.web.lists.days import parse_day
 from agents.web.lists.decision_pages import DecisionFilter, load_decision_page, parse_cursor
-from agents.web.lists.inbox_rows import MAX_QUERY_LENGTH, MAX_ROWS, SORTS, Inbox, InboxFilter, load_inbox
+from agents.web.lists.inbox_rows import (
+    MAX_QUERY_LENGTH,
+    MAX_ROWS,
+    SORTS,
+    Inbox,
+    InboxFilter,
+    load_inbox,
+)
 from agents.web.lists.run_pages import MAX_SCANNED
 from agents.web.lists.today import describe_today
 from agents.web.views.pages import member_view, render_page
@@ -52,8 +59,13 @@ HISTORY_FILTERS = ("outcome", "by", "employee", "tool", "from", "until", "after"
 @gzip_page
 @member_view("GET")
 def inbox(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show the waiting cards as a list beside the selected one, or with `?history=1` the decided cards."""
-    return _show_history(request, member) if request.GET.get("history") else _show_waiting(request, member)
+    """Show the waiting cards as a list beside the selected one, or with `?history=1` the decided
+    cards."""
+    return (
+        _show_history(request, member)
+        if request.GET.get("history")
+        else _show_waiting(request, member)
+    )
 
 
 def _show_waiting(request: HttpRequest, member: Membership) -> HttpResponseBase:
@@ -103,7 +115,8 @@ def _read_inbox_filter(chosen: QueryDict) -> InboxFilter:
 
 
 def _find_selected(member: Membership, found: Inbox, wanted: int | None) -> Card | None:
-    """Find the card to show beside the list: the wanted one, even if it is decided, or the first of the list."""
+    """Find the card to show beside the list: the wanted one, even if it is decided, or the first of
+    the list."""
     rows = found.rows
     row_id = wanted if wanted is not None else (rows[0].pk if rows else None)
     try:
@@ -113,7 +126,8 @@ def _find_selected(member: Membership, found: Inbox, wanted: int | None) -> Card
 
 
 def _build_query(chosen: QueryDict, **changes: str) -> str:
-    """Build a query string with the filters that are set, after these changes; it ends in `&` unless it is empty."""
+    """Build a query string with the filters that are set, after these changes; it ends in `&`
+    unless it is empty."""
     values = {name: chosen.get(name, "") for name in INBOX_PARAMS} | changes
     query = urlencode({name: value for name, value in values.items() if value})
     return f"{query}&" if query else ""
@@ -128,17 +142,23 @@ def _build_filter_query(chosen: QueryDict, name: str, value: object) -> str:
 
 def _show_history(request: HttpRequest, member: Membership) -> HttpResponseBase:
     chosen = request.GET
-    page = load_decision_page(_list_approvals(member).defer("preview", "params"), _read_filters(chosen))
+    page = load_decision_page(
+        _list_approvals(member).defer("preview", "params"), _read_filters(chosen)
+    )
     query = chosen.copy()
     query["after"] = str(page.after or "")
-    people = Membership.objects.filter(organization_id=member.organization_id).order_by("user__username")
+    people = Membership.objects.filter(organization_id=member.organization_id).order_by(
+        "user__username"
+    )
     tools = load_toolbox(member.organization_id).tools()
     context = {
         "decided": build_decided_cards(page.cards),
         "scanned_to": page.scanned_to,
         "max_scanned": f"{MAX_SCANNED:,}",
         "next_query": query.urlencode() if page.after else "",
-        "employees": Employee.objects.filter(organization_id=member.organization_id).values_list("pk", "name"),
+        "employees": Employee.objects.filter(organization_id=member.organization_id).values_list(
+            "pk", "name"
+        ),
         "people": people.values_list("user_id", "user__username"),
         "tools": sorted({tool.name for tool in tools if tool.has_side_effects or tool.suspends}),
         "outcomes": [(name, statuses[0].label) for name, statuses in OUTCOMES.items()],
@@ -152,12 +172,16 @@ def _show_history(request: HttpRequest, member: Membership) -> HttpResponseBase:
 def card_page(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
     """Show one card with all the items that it affects."""
     card = find_card(member, approval_id, all_targets=True)
-    return render_page(request, member, "approvals/one.html", build_card_context(request, member, card))
+    return render_page(
+        request, member, "approvals/one.html", build_card_context(request, member, card)
+    )
 
 
 def build_card_context(request: HttpRequest, member: Membership, card: Card) -> dict[str, Any]:
     """Return the template variables for a card's own page."""
-    is_refused = card.is_open and explain_refusal(member, member.organization, card.approval, card.standing)
+    is_refused = card.is_open and explain_refusal(
+        member, member.organization, card.approval, card.standing
+    )
     return {
         "card": card,
         "call": card.call,
@@ -174,15 +198,22 @@ def build_card_context(request: HttpRequest, member: Membership, card: Card) -> 
 @gzip_page
 @member_view("GET")
 def card_fragment(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
-    """Render the current card without a page around it, or with `?newest=1` the newest card of its call."""
+    """Render the current card without a page around it, or with `?newest=1` the newest card of its
+    call."""
     card = find_card(member, approval_id)
     if request.GET.get("newest") and card.successor is not None:
         card = find_card(member, card.successor.pk)
-    return render_page(request, member, "approvals/fragment.html", {"card": card, "call": card.call, "token": ""})
+    return render_page(
+        request, member, "approvals/fragment.html", {"card": card, "call": card.call, "token": ""}
+    )
 
 
 def find_card(
-    member: Membership, approval_id: int, *, all_targets: bool = False, listed: CardFacts | None = None
+    member: Membership,
+    approval_id: int,
+    *,
+    all_targets: bool = False,
+    listed: CardFacts | None = None,
 ) -> Card:
     """Return the card with this id from the member's organization.
 
@@ -202,7 +233,9 @@ def find_card(
 def _list_approvals(member: Membership) -> QuerySet[Approval]:
     rows = Approval.objects.filter(organization_id=member.organization_id)
     people = ("run__employee", "run__organization", "run__created_by", "decided_by")
-    return rows.select_related("tool_call", *people).defer("tool_call__result", "tool_call__content")
+    return rows.select_related("tool_call", *people).defer(
+        "tool_call__result", "tool_call__content"
+    )
 
 
 def _read_filters(chosen: QueryDict) -> DecisionFilter:

@@ -28,7 +28,8 @@ from tools.contract.spreadsheets import guard_cell
 
 CHUNK_SIZE = 1_000
 MAX_EXPORTED = 500_000
-"""The most entries in one export: even a slow client receives them before the server closes the connection."""
+"""The most entries in one export: even a slow client receives them before the server closes the
+connection."""
 MAX_VERIFIED = 20_000
 """The most entries that one request verifies; the page offers to continue."""
 MAX_FAULTS = 20
@@ -37,17 +38,25 @@ COLUMNS = ("seq", "at", "actor", "action", "subject", "payload", "previous_hash"
 
 @member_view("GET")
 def audit_page(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show entries, newest first; `?before=` continues after the last entry of the previous page."""
+    """Show entries, newest first; `?before=` continues after the last entry of the previous
+    page."""
     return _render_list(request, _require_admin(member), {})
 
 
 @member_view("POST", page="audit")
 def verify(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Verify the newest part of the chain, or the part before entry `before`, and show the result."""
+    """Verify the newest part of the chain, or the part before entry `before`, and show the
+    result."""
     checked = audit.verify_part(
-        _require_admin(member).organization_id, MAX_VERIFIED, parse_row_id_or_none(request.POST.get("before", ""))
+        _require_admin(member).organization_id,
+        MAX_VERIFIED,
+        parse_row_id_or_none(request.POST.get("before", "")),
     )
-    result = {"checked": checked, "faults": checked.faults[:MAX_FAULTS], "checked_at": timezone.now()}
+    result = {
+        "checked": checked,
+        "faults": checked.faults[:MAX_FAULTS],
+        "checked_at": timezone.now(),
+    }
     return _render_list(request, member, result)
 
 
@@ -59,9 +68,17 @@ def export(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """
     format_ = request.GET.get("format", "csv")
     if format_ not in _WRITERS:
-        raise Invalid("format", f"{format_[:40]!r} is not an export format. Choose one of: {', '.join(_WRITERS)}.")
+        raise Invalid(
+            "format",
+            f"{format_[:40]!r} is not an export format. Choose one of: {', '.join(_WRITERS)}.",
+        )
     organization_id = _require_admin(member).organization_id
-    newest = AuditHead.objects.filter(organization_id=organization_id).values_list("seq", flat=True).first() or 0
+    newest = (
+        AuditHead.objects.filter(organization_id=organization_id)
+        .values_list("seq", flat=True)
+        .first()
+        or 0
+    )
     rows = find_entries(organization_id, replace(_read_filter(request), before=newest + 1))
     count = rows[: MAX_EXPORTED + 1].count()
     if count > MAX_EXPORTED:
@@ -81,7 +98,9 @@ def _require_admin(member: Membership) -> Membership:
     return member
 
 
-def _render_list(request: HttpRequest, member: Membership, extra: dict[str, Any]) -> HttpResponseBase:
+def _render_list(
+    request: HttpRequest, member: Membership, extra: dict[str, Any]
+) -> HttpResponseBase:
     page = load_audit_page(member.organization_id, _read_filter(request))
     query = request.GET.copy()
     query.pop("before", None)
@@ -103,7 +122,9 @@ def _render_list(request: HttpRequest, member: Membership, extra: dict[str, Any]
 
 
 def _read_filter(request: HttpRequest) -> AuditFilter:
-    actor, action = (request.GET.get(name, "").replace("\0", "").strip()[:200] for name in ("actor", "action"))
+    actor, action = (
+        request.GET.get(name, "").replace("\0", "").strip()[:200] for name in ("actor", "action")
+    )
     first, last = (_parse_start(request.GET.get(name, "")) for name in ("from", "to"))
     return AuditFilter(
         actor=actor,
@@ -136,7 +157,9 @@ async def _write_csv(rows: QuerySet[AuditEntry]) -> AsyncIterator[str]:
     yield ",".join(COLUMNS) + "\r\n"
     async for part in _read_chunks(rows):
         text = io.StringIO()
-        csv.writer(text).writerows([_format_cell(name, row[name]) for name in COLUMNS] for row in part)
+        csv.writer(text).writerows(
+            [_format_cell(name, row[name]) for name in COLUMNS] for row in part
+        )
         yield text.getvalue()
 
 
@@ -157,7 +180,11 @@ async def _write_json(rows: QuerySet[AuditEntry]) -> AsyncIterator[str]:
 
 
 def _format_value(value: Any) -> str:
-    return value.astimezone(UTC).isoformat(timespec="microseconds") if isinstance(value, datetime) else str(value)
+    return (
+        value.astimezone(UTC).isoformat(timespec="microseconds")
+        if isinstance(value, datetime)
+        else str(value)
+    )
 
 
 _WRITERS: dict[str, tuple[str, Callable[[QuerySet[AuditEntry]], AsyncIterator[str]]]] = {

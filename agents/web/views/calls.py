@@ -22,9 +22,13 @@ MAX_TEXT_LENGTH = 200_000
 
 
 @member_view("GET")
-def call_page(request: HttpRequest, member: Membership, run_id: int, call_id: int) -> HttpResponseBase:
+def call_page(
+    request: HttpRequest, member: Membership, run_id: int, call_id: int
+) -> HttpResponseBase:
     """Show the call's inputs and its result, up to 500 rows and 200,000 characters of text."""
-    rows = ToolCall.objects.filter(organization_id=member.organization_id, run_id=run_id, pk=call_id)
+    rows = ToolCall.objects.filter(
+        organization_id=member.organization_id, run_id=run_id, pk=call_id
+    )
     call = rows.select_related("run").first()
     if call is None:
         raise NotFound(f"There is no call {call_id} in run {run_id}.")
@@ -39,11 +43,15 @@ def call_page(request: HttpRequest, member: Membership, run_id: int, call_id: in
         "text": text[:MAX_TEXT_LENGTH],
         "is_cut": len(text) > MAX_TEXT_LENGTH,
         "data": render_data(data, MAX_ROWS) if data is not None else "",
-        "details": render_data(result["details"], MAX_ROWS) if result.get("details") is not None else "",
+        "details": render_data(result["details"], MAX_ROWS)
+        if result.get("details") is not None
+        else "",
         "files": read_kept_files(result.get("metadata") or {}),
         "params": render_params(call.params),
         "origins": describe_origins(call),
-        "requested_params": render_params(call.model_params) if call.model_params is not None else "",
+        "requested_params": render_params(call.model_params)
+        if call.model_params is not None
+        else "",
         "level_icon": ICONS[call.level],
         "place": "runs",
     }
@@ -51,7 +59,8 @@ def call_page(request: HttpRequest, member: Membership, run_id: int, call_id: in
 
 
 def _build_late_effect_context(call: ToolCall) -> dict[str, Any]:
-    """Return the template variables for an effect that was reported after the call had been marked as not done."""
+    """Return the template variables for an effect that was reported after the call had been marked
+    as not done."""
     if (late := call.late_effect) is None:
         return {}
     data = late["result"].get("data")

@@ -1,4 +1,5 @@
-"""Decisions sent as plain forms: approve, deny, edit, undo, answer, and resolve an unknown outcome."""
+"""Decisions sent as plain forms: approve, deny, edit, undo, answer, and resolve an unknown
+outcome."""
 
 from __future__ import annotations
 
@@ -40,7 +41,10 @@ def approve(request: HttpRequest, member: Membership, approval_id: int) -> HttpR
     except (Conflict, Expired, StaleDigest, Invalid) as refusal:
         return _render_refused_decision(request, member, card, refusal)
     is_waiting = decided.status == ApprovalStatus.PENDING
-    messages.success(request, "Your approval counts. More people must approve this." if is_waiting else "Approved.")
+    messages.success(
+        request,
+        "Your approval counts. More people must approve this." if is_waiting else "Approved.",
+    )
     return _redirect_back(request, card)
 
 
@@ -60,7 +64,9 @@ def break_glass(request: HttpRequest, member: Membership, approval_id: int) -> H
     try:
         decisions.approve(member, approval_id, decision)
     except (Conflict, Expired, StaleDigest, Invalid) as refusal:
-        return _render_refused_decision(request, member, replace(card, refused_glass=decision.reason), refusal)
+        return _render_refused_decision(
+            request, member, replace(card, refused_glass=decision.reason), refusal
+        )
     messages.success(request, "Approved by break-glass. All admins are notified.")
     return _redirect_back(request, card)
 
@@ -69,7 +75,9 @@ def break_glass(request: HttpRequest, member: Membership, approval_id: int) -> H
 def deny(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
     """Deny the call; the reason is sent to the employee."""
     card = find_card(member, approval_id)
-    reason = ". ".join(part for part in (_read_text(request, "preset"), _read_text(request, "reason")) if part)
+    reason = ". ".join(
+        part for part in (_read_text(request, "preset"), _read_text(request, "reason")) if part
+    )
     decision = decisions.Decision(
         digest=_read_text(request, "digest"),
         decision_id=_read_text(request, "decision_id"),
@@ -117,16 +125,21 @@ def edit(request: HttpRequest, member: Membership, approval_id: int) -> HttpResp
         refuse_closed(card.approval, decisions.NOT_EDITED)
         params = parse_form(fields, typed)
         decision = decisions.Decision(
-            digest=_read_text(request, "digest"), despite_claim_of=_read_text(request, "despite_claim_of")
+            digest=_read_text(request, "digest"),
+            despite_claim_of=_read_text(request, "despite_claim_of"),
         )
         new_card = decisions.edit(member, approval_id, decision, params)
     except (InvalidFieldText, Invalid) as problem:
         form_input = FormInput(typed, find_problems(fields, problem))
         return _render_invalid_edit(request, member, replace(card, form_input=form_input))
     except (Conflict, Expired, StaleDigest) as refusal:
-        return _render_refused_decision(request, member, replace(card, form_input=FormInput(typed)), refusal)
+        return _render_refused_decision(
+            request, member, replace(card, form_input=FormInput(typed)), refusal
+        )
     messages.info(request, "This is the edited card. Nothing is approved yet.")
-    return redirect_to_card(request, new_card.pk, reverse("approval", args=(new_card.pk,)), is_waiting=True)
+    return redirect_to_card(
+        request, new_card.pk, reverse("approval", args=(new_card.pk,)), is_waiting=True
+    )
 
 
 @member_view("POST", page="approval")
@@ -138,7 +151,9 @@ def undo(request: HttpRequest, member: Membership, approval_id: int) -> HttpResp
     except Conflict as refusal:
         return _render_refused_decision(request, member, card, refusal)
     messages.info(request, "Undone. The card is waiting for a decision again.")
-    return redirect_to_card(request, new_card.pk, reverse("run", args=(card.run.pk,)), is_waiting=True)
+    return redirect_to_card(
+        request, new_card.pk, reverse("run", args=(card.run.pk,)), is_waiting=True
+    )
 
 
 @member_view("POST", page="approvals")
@@ -157,7 +172,9 @@ def answer(request: HttpRequest, member: Membership, approval_id: int) -> HttpRe
     try:
         questions.answer(member, approval_id, text, _read_text(request, "decision_id"))
     except (Conflict, Expired, Invalid) as refusal:
-        return _render_refused_decision(request, member, replace(card, refused_answer=text), refusal)
+        return _render_refused_decision(
+            request, member, replace(card, refused_answer=text), refusal
+        )
     messages.success(request, "Answered.")
     return _redirect_back(request, card)
 
@@ -173,7 +190,9 @@ def resolve(request: HttpRequest, member: Membership, approval_id: int) -> HttpR
         return _render_refused_decision(
             request, member, replace(card, refused_reason=_read_text(request, "reason")), refusal
         )
-    messages.success(request, "Acknowledged." if outcome == resolutions.ACKNOWLEDGED else "Resolved.")
+    messages.success(
+        request, "Acknowledged." if outcome == resolutions.ACKNOWLEDGED else "Resolved."
+    )
     return _redirect_back(request, card)
 
 
@@ -200,7 +219,9 @@ def _render_refused_decision(
     context = build_card_context(request, member, newest)
     lost = card.refused_reason or ("" if context["may_break_glass"] else card.refused_glass)
     typed = [*_collect_typed_texts(card), *([("Reason", lost)] if lost else [])]
-    return render_page(request, member, "approvals/one.html", context | {"refusal": refusal, "typed_texts": typed})
+    return render_page(
+        request, member, "approvals/one.html", context | {"refusal": refusal, "typed_texts": typed}
+    )
 
 
 def _collect_typed_texts(card: Card) -> list[tuple[str, str]]:
@@ -211,6 +232,8 @@ def _collect_typed_texts(card: Card) -> list[tuple[str, str]]:
 
 
 def _render_invalid_edit(request: HttpRequest, member: Membership, card: Card) -> HttpResponse:
-    page = render_page(request, member, "approvals/one.html", build_card_context(request, member, card))
+    page = render_page(
+        request, member, "approvals/one.html", build_card_context(request, member, card)
+    )
     page.status_code = 422
     return page

@@ -44,7 +44,9 @@ def end(request: HttpRequest, member: Membership, deputy_id: int) -> HttpRespons
     return redirect("deputies")
 
 
-def _render(request: HttpRequest, member: Membership, refusal: Refusal | None = None) -> HttpResponse:
+def _render(
+    request: HttpRequest, member: Membership, refusal: Refusal | None = None
+) -> HttpResponse:
     context = {
         "deputies": list_deputies(member),
         "represented": list_represented(member),

@@ -25,14 +25,19 @@ MAX_FILE_NAME_LENGTH = 80
 
 @member_view("GET")
 def draft_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show drafts, newest first, filtered by title, kind and employee; `?before=` is the id of the last draft shown."""
-    rows = _filter_drafts(RECORD_STORE.get().get_drafts(member.organization_id), request).defer("body")
+    """Show drafts, newest first, filtered by title, kind and employee; `?before=` is the id of the
+    last draft shown."""
+    rows = _filter_drafts(RECORD_STORE.get().get_drafts(member.organization_id), request).defer(
+        "body"
+    )
     page = read_newest(request, rows, PAGE_SIZE)
     runs = load_linked_runs(member, {draft.run_id for draft in page.rows})
     query = request.GET.copy()
     query["before"] = str(page.next_before)
     names = (
-        Employee.objects.filter(organization_id=member.organization_id).order_by("name").values_list("name", flat=True)
+        Employee.objects.filter(organization_id=member.organization_id)
+        .order_by("name")
+        .values_list("name", flat=True)
     )
     context = {
         "drafts": [(draft, runs.get(draft.run_id)) for draft in page.rows],
@@ -49,7 +54,9 @@ def draft_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
 def draft_page(request: HttpRequest, member: Membership, draft_id: int) -> HttpResponseBase:
     """Show one draft, rendered, with its run and its records."""
     draft = _load_draft(member, draft_id)
-    records = list(draft.records.filter(organization_id=member.organization_id).only("name")[: MAX_RECORDS + 1])
+    records = list(
+        draft.records.filter(organization_id=member.organization_id).only("name")[: MAX_RECORDS + 1]
+    )
     context = {
         "draft": draft,
         "body": render_markdown(_strip_title(draft), under=1),
@@ -79,7 +86,8 @@ def _load_draft(member: Membership, draft_id: int) -> Any:
 
 def _filter_drafts(rows: QuerySet[Any], request: HttpRequest) -> QuerySet[Any]:
     text, kind, employee = (
-        request.GET.get(name, "").replace("\0", "").strip()[:MAX_QUERY_LENGTH] for name in ("q", "kind", "employee")
+        request.GET.get(name, "").replace("\0", "").strip()[:MAX_QUERY_LENGTH]
+        for name in ("q", "kind", "employee")
     )
     if kind in dict(RECORD_STORE.get().draft_kinds):
         rows = rows.filter(kind=kind)
@@ -91,7 +99,8 @@ def _filter_drafts(rows: QuerySet[Any], request: HttpRequest) -> QuerySet[Any]:
 
 
 def _strip_title(draft: Any) -> str:
-    """Return the text without a first heading that repeats the title, because the page shows the title."""
+    """Return the text without a first heading that repeats the title, because the page shows the
+    title."""
     first, _, rest = draft.body.lstrip().partition("\n")
     return rest if first.strip() == f"# {draft.title}" else str(draft.body)
 

@@ -64,7 +64,8 @@ class AllowedTool:
 
 @dataclass(frozen=True)
 class Toolset:
-    """An employee's allowed tools by category, the least dangerous first in each, and the number at each level."""
+    """An employee's allowed tools by category, the least dangerous first in each, and the number at
+    each level."""
 
     categories: list[tuple[str, list[AllowedTool]]]
     levels: list[tuple[str, int]]
@@ -79,8 +80,8 @@ class RunFigures:
     """Figures of an employee's newest 1,000 runs of the last 30 days.
 
     Attributes:
-        success: the percentage of ended runs that did their work or answered, without denied and cancelled ones; None
-            without any.
+        success: the percentage of ended runs that did their work or answered, without denied and
+            cancelled ones; None without any.
         denied, cancelled: the runs that people did not let do all their work.
         duration_ms: the median duration, including time spent waiting for decisions.
         tokens: the average per run.
@@ -99,7 +100,8 @@ class RunFigures:
 
 @member_view("GET")
 def employee_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show the employees by name; `?q=` searches, `?after=` is the last name of the previous page."""
+    """Show the employees by name; `?q=` searches, `?after=` is the last name of the previous
+    page."""
     text, after = (request.GET.get(name, "").replace("\0", "")[:120] for name in ("q", "after"))
     rows = _get_employees(member).annotate(tool_count=Count("grants")).order_by("name")
     if text.strip():
@@ -111,7 +113,11 @@ def employee_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
     query["after"] = shown[PAGE_SIZE - 1].name if len(shown) > PAGE_SIZE else ""
     counted = _count_runs(member)
     people = [
-        {"employee": employee, "initials": build_initials(employee.name), "figures": counted.get(employee.pk)}
+        {
+            "employee": employee,
+            "initials": build_initials(employee.name),
+            "figures": counted.get(employee.pk),
+        }
         for employee in shown[:PAGE_SIZE]
     ]
     context = {
@@ -155,7 +161,9 @@ def trust_page(request: HttpRequest, member: Membership, employee_id: int) -> Ht
         "employee": employee,
         "initials": build_initials(employee.name),
         "trust": build_trust_section(employee, member.organization),
-        "suggestions": describe_suggestions(member, employee.pk) if member.may(Role.APPROVER) else [],
+        "suggestions": describe_suggestions(member, employee.pk)
+        if member.may(Role.APPROVER)
+        else [],
     }
     return render_page(request, member, "employees/trust.html", context)
 
@@ -168,12 +176,17 @@ def _find_employee(member: Membership, employee_id: int) -> Employee:
 
 
 def _get_employees(member: Membership) -> QuerySet[Employee]:
-    return Employee.objects.filter(organization_id=member.organization_id).select_related("provider")
+    return Employee.objects.filter(organization_id=member.organization_id).select_related(
+        "provider"
+    )
 
 
 def _count_runs(member: Membership) -> dict[int, dict[str, Any]]:
-    """Count each employee's runs, runs in progress and successes among the organization's newest runs."""
-    newest = Run.objects.filter(organization_id=member.organization_id).order_by("-pk")[:MAX_COUNTED]
+    """Count each employee's runs, runs in progress and successes among the organization's newest
+    runs."""
+    newest = Run.objects.filter(organization_id=member.organization_id).order_by("-pk")[
+        :MAX_COUNTED
+    ]
     rows = (
         Run.objects.filter(pk__in=newest.values("pk"), created_at__gte=_get_period_start())
         .order_by()
@@ -193,12 +206,20 @@ def _compute_figures(runs: QuerySet[Run]) -> RunFigures:
     times = ("created_at", "started_at", "finished_at")
     fields = ("status", "outcome", "exit_reason", *times, "input_tokens", "output_tokens")
     since = _get_period_start()
-    newest = [run for run in runs.order_by("-pk").only(*fields)[:MAX_COUNTED] if run.created_at >= since]
+    newest = [
+        run for run in runs.order_by("-pk").only(*fields)[:MAX_COUNTED] if run.created_at >= since
+    ]
     ended = [run for run in newest if run.has_ended]
     cancelled = {run.pk for run in ended if run.status == RunStatus.CANCELLED}
-    denied = {run.pk for run in ended if run.outcome in DENIALS or run.exit_reason == ExitReason.DENIED_REPEATEDLY}
+    denied = {
+        run.pk
+        for run in ended
+        if run.outcome in DENIALS or run.exit_reason == ExitReason.DENIED_REPEATEDLY
+    }
     judged = [run for run in ended if run.pk not in cancelled | denied]
-    succeeded = [run for run in judged if run.status == RunStatus.SUCCEEDED and run.outcome in SUCCESSES]
+    succeeded = [
+        run for run in judged if run.status == RunStatus.SUCCEEDED and run.outcome in SUCCESSES
+    ]
     endings = [(run.status, run.exit_reason) for run in newest]
     durations_ms = [
         (run.finished_at - run.started_at) / timedelta(milliseconds=1)
@@ -219,16 +240,26 @@ def _compute_figures(runs: QuerySet[Run]) -> RunFigures:
 
 
 def _load_toolset(employee: Employee) -> Toolset:
-    grants, toolbox = load_grants(employee.pk, employee.mode), load_toolbox(employee.organization_id)
+    grants, toolbox = (
+        load_grants(employee.pk, employee.mode),
+        load_toolbox(employee.organization_id),
+    )
     reasons = explain_unavailable(
         employee.organization_id, [name for name in grants.tools if toolbox.get_tool(name) is None]
     )
     allowed = sorted(
-        (_build_allowed_tool(toolbox, name, grants, reasons.get(name, "")) for name in grants.tools), key=_get_sort_key
+        (
+            _build_allowed_tool(toolbox, name, grants, reasons.get(name, ""))
+            for name in grants.tools
+        ),
+        key=_get_sort_key,
     )
     levels = [tool.level for tool in allowed]
     return Toolset(
-        categories=[(category, list(tools)) for category, tools in groupby(allowed, key=lambda tool: tool.category)],
+        categories=[
+            (category, list(tools))
+            for category, tools in groupby(allowed, key=lambda tool: tool.category)
+        ],
         levels=[(level.value, levels.count(level.value)) for level in Level],
     )
 
@@ -246,4 +277,9 @@ def _build_allowed_tool(toolbox: Toolbox, name: str, grants: Grants, reason: str
 
 
 def _get_sort_key(allowed: AllowedTool) -> tuple[bool, str, int, str]:
-    return allowed.tool is None, allowed.category, Level(allowed.level).rank if allowed.level else 0, allowed.name
+    return (
+        allowed.tool is None,
+        allowed.category,
+        Level(allowed.level).rank if allowed.level else 0,
+        allowed.name,
+    )

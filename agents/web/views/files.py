@@ -37,7 +37,9 @@ _PART_SIZE = 1 << 16
 def file_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """Show the folder of `?folder=`: subfolders first, each group by name."""
     with _refuse_path_errors():
-        return _render_list(request, member, FILE_STORE.get().parse_path(request.GET.get("folder", "")))
+        return _render_list(
+            request, member, FILE_STORE.get().parse_path(request.GET.get("folder", ""))
+        )
 
 
 @member_view("POST", page="files")
@@ -49,7 +51,9 @@ def upload(request: HttpRequest, member: Membership) -> HttpResponseBase:
     try:
         names = FILE_STORE.get().parse_path(folder)
     except ToolError as error:
-        return _render_invalid_form(request, member, f"{error.message} Nothing was uploaded.", folder)
+        return _render_invalid_form(
+            request, member, f"{error.message} Nothing was uploaded.", folder
+        )
     if not uploads:
         return _render_invalid_form(request, member, "Choose at least one file.", folder)
     outcomes = [_store_upload(member, folder, file) for file in uploads]
@@ -97,16 +101,21 @@ def delete_file(request: HttpRequest, member: Membership, path: str) -> HttpResp
 
     def confirm(found: tuple[FolderEntry, ...]) -> None:
         if found != deletions:
-            raise Conflict("The files just changed. Nothing was deleted. Check the list and try again.")
+            raise Conflict(
+                "The files just changed. Nothing was deleted. Check the list and try again."
+            )
         paths = [entry.path for entry in found]
-        _record_in_audit(member, "file_deleted", join_path(names), files=len(paths), paths=paths[:MAX_SHOWN])
+        _record_in_audit(
+            member, "file_deleted", join_path(names), files=len(paths), paths=paths[:MAX_SHOWN]
+        )
 
     release_connection()  # this may wait for other writers
     with _refuse_path_errors():
         FILE_STORE.get().delete_files(member.organization_id, names, confirm)
     if FILE_STORE.get().is_folder(member.organization_id, names):
         messages.warning(
-            request, f"The files in {join_path(names)} were deleted. The folder was kept because it is not empty."
+            request,
+            f"The files in {join_path(names)} were deleted. The folder was kept because it is not empty.",
         )
     else:
         messages.success(request, f"{join_path(names)} was deleted.")
@@ -140,13 +149,19 @@ class UploadOutcome:
     problem: str = ""
 
 
-def _render_list(request: HttpRequest, member: Membership, names: Names, **extra: Any) -> HttpResponse:
+def _render_list(
+    request: HttpRequest, member: Membership, names: Names, **extra: Any
+) -> HttpResponse:
     listing = FILE_STORE.get().list_folder(member.organization_id, names)
-    pages = Paginator([FileRow(entry) for entry in listing.entries], PAGE_SIZE).get_page(request.GET.get("page"))
+    pages = Paginator([FileRow(entry) for entry in listing.entries], PAGE_SIZE).get_page(
+        request.GET.get("page")
+    )
     context = {
         "rows": pages,
         "folder": join_path(names),
-        "breadcrumbs": [(name, _build_address(names[: depth + 1])) for depth, name in enumerate(names)],
+        "breadcrumbs": [
+            (name, _build_address(names[: depth + 1])) for depth, name in enumerate(names)
+        ],
         "skipped": listing.passed_over,
         "may_upload": member.may(Role.OPERATOR),
         "may_delete": member.may(Role.APPROVER),
@@ -159,7 +174,9 @@ def _render_list(request: HttpRequest, member: Membership, names: Names, **extra
     return render_page(request, member, "files/list.html", context | extra)
 
 
-def _render_invalid_form(request: HttpRequest, member: Membership, problem: str, folder: str) -> HttpResponse:
+def _render_invalid_form(
+    request: HttpRequest, member: Membership, problem: str, folder: str
+) -> HttpResponse:
     response = _render_list(request, member, (), problem=problem, folder=folder)
     response.status_code = 422
     return response
@@ -180,8 +197,14 @@ def _store_upload(member: Membership, folder: str, upload: UploadedFile[bytes]) 
 
     def confirm(staged: StagedFile) -> None:
         if staged.replaces is not None:
-            raise ToolError(ErrorCode.INVALID_OPERATION, "A file with this name already exists.", attempted=False)
-        _record_in_audit(member, "file_uploaded", join_path(names), size=staged.size, sha256=staged.sha256)
+            raise ToolError(
+                ErrorCode.INVALID_OPERATION,
+                "A file with this name already exists.",
+                attempted=False,
+            )
+        _record_in_audit(
+            member, "file_uploaded", join_path(names), size=staged.size, sha256=staged.sha256
+        )
 
     try:
         names = FILE_STORE.get().parse_file_path(path)
@@ -198,7 +221,9 @@ def _add_messages(request: HttpRequest, outcomes: list[UploadOutcome]) -> None:
         if outcome.problem:
             messages.error(request, f"{outcome.name} was not uploaded: {outcome.problem}")
     stored = [outcome.name for outcome in outcomes if not outcome.problem]
-    named = ", ".join(stored[:MAX_NAMED]) + (f" and {len(stored) - MAX_NAMED} more" if len(stored) > MAX_NAMED else "")
+    named = ", ".join(stored[:MAX_NAMED]) + (
+        f" and {len(stored) - MAX_NAMED} more" if len(stored) > MAX_NAMED else ""
+    )
     messages.success(request, f"{named} {'was' if len(stored) == 1 else 'were'} uploaded.")
 
 
@@ -219,7 +244,9 @@ class _FileStream:
         file.seek(0)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        while self.remaining > 0 and (part := await sync_to_async(self._file.read)(min(_PART_SIZE, self.remaining))):
+        while self.remaining > 0 and (
+            part := await sync_to_async(self._file.read)(min(_PART_SIZE, self.remaining))
+        ):
             self.remaining -= len(part)
             yield part
 
@@ -236,7 +263,11 @@ def _refuse_path_errors() -> Iterator[None]:
     try:
         yield
     except ToolError as error:
-        if error.code in {ErrorCode.LIMIT_EXCEEDED, ErrorCode.OPERATION_FAILED, ErrorCode.OUTCOME_UNKNOWN}:
+        if error.code in {
+            ErrorCode.LIMIT_EXCEEDED,
+            ErrorCode.OPERATION_FAILED,
+            ErrorCode.OUTCOME_UNKNOWN,
+        }:
             raise Conflict(error.message) from error
         raise NotFound("There is no such file or folder.") from error
 
@@ -252,6 +283,8 @@ def _compute_fingerprint(deletions: tuple[FolderEntry, ...]) -> str:
 
 def _record_in_audit(member: Membership, action: str, path: str, **payload: Any) -> None:
     """Append the action to the audit, just before it is carried out."""
-    entry = audit.NewEntry(f"user:{member.user.get_username()}", action, f"file:{path}", {"path": path, **payload})
+    entry = audit.NewEntry(
+        f"user:{member.user.get_username()}", action, f"file:{path}", {"path": path, **payload}
+    )
     with transaction.atomic():
         audit.append(member.organization_id, [entry])

@@ -20,7 +20,11 @@ from agents.standing_grants.coverage import describe_coverage
 from agents.standing_grants.making import list_grants, make_grant, revoke_grant
 from agents.standing_grants.past_calls import find_covered_cards
 from agents.standing_grants.preapprovals import IN_FORCE
-from agents.standing_grants.proposals import check_proposal, find_need_of_decision, propose_from_card
+from agents.standing_grants.proposals import (
+    check_proposal,
+    find_need_of_decision,
+    propose_from_card,
+)
 from agents.web.grants.grant_form import (
     CHOICES,
     LIFETIMES,
@@ -42,7 +46,8 @@ MAX_LISTED = 20
 
 @member_view("GET")
 def grant_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show the standing grants in force and suggestions, or with `?ended=1` the grants that have ended.
+    """Show the standing grants in force and suggestions, or with `?ended=1` the grants that have
+    ended.
 
     They come newest first; `?before=` is the id of the last one shown.
     """
@@ -63,10 +68,11 @@ def grant_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
 
 @member_view("GET", "POST")
 def new_grant(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show the form, filled in from a card (`?card=`), from a suggestion (`&suggested=1`) or for a tool (`?tool=`).
+    """Show the form, filled in from a card (`?card=`), from a suggestion (`&suggested=1`) or for a
+    tool (`?tool=`).
 
-    A form sent with `simulate` leads to the simulator. One that has changed since its preview, or is sent with `look`,
-    is previewed. Any other form creates the grant.
+    A form sent with `simulate` leads to the simulator. One that has changed since its preview, or
+    is sent with `look`, is previewed. Any other form creates the grant.
     """
     if not member.may(Role.APPROVER):
         raise Forbidden("Only approvers can make standing grants.")
@@ -83,7 +89,9 @@ def new_grant(request: HttpRequest, member: Membership) -> HttpResponseBase:
         made = make_grant(member, parse_proposal(form))
     except (Invalid, Conflict) as refusal:
         return _render_form(request, member, form, refusal)
-    messages.success(request, f"Standing grant {made.pk} is in force. It answers new cards from now on.")
+    messages.success(
+        request, f"Standing grant {made.pk} is in force. It answers new cards from now on."
+    )
     return redirect("grants")
 
 
@@ -98,19 +106,26 @@ def _simulate(request: HttpRequest, member: Membership, form: GrantForm) -> Http
 def revoke(request: HttpRequest, member: Membership, grant_id: int) -> HttpResponseBase:
     """Revoke a standing grant at once."""
     revoke_grant(member, grant_id)
-    messages.success(request, f"Standing grant {grant_id} revoked. Calls that have not started wait for a person.")
+    messages.success(
+        request,
+        f"Standing grant {grant_id} revoked. Calls that have not started wait for a person.",
+    )
     return redirect("grants")
 
 
 def _start_form(request: HttpRequest, member: Membership) -> GrantForm:
     card_id = parse_row_id_or_none(request.GET.get("card", ""))
     if card_id is None:
-        tool = load_toolbox(member.organization_id).get_tool(request.GET.get("tool", "").replace("\0", ""))
+        tool = load_toolbox(member.organization_id).get_tool(
+            request.GET.get("tool", "").replace("\0", "")
+        )
         if tool is None:
             raise NotFound("There is no such tool. Choose one on the standing grants page.")
         return make_empty_form(tool, request.GET.get("employee", ""))
     cards = Approval.objects.filter(organization_id=member.organization_id, pk=card_id)
-    card = cards.select_related("run__employee", "run__organization", "organization", "tool_call").first()
+    card = cards.select_related(
+        "run__employee", "run__organization", "organization", "tool_call"
+    ).first()
     if card is None:
         raise NotFound(f"There is no approval {card_id}.")
     if (need := find_need_of_decision(card, card.run)) is not None:
@@ -128,9 +143,12 @@ def _render_form(
     except Invalid as problem:
         refusal = refusal or problem
     card = Approval.objects.filter(
-        organization_id=member.organization_id, pk=parse_row_id_or_none(request.GET.get("card", "")) or 0
+        organization_id=member.organization_id,
+        pk=parse_row_id_or_none(request.GET.get("card", "")) or 0,
     ).select_related("run")
-    run_ids = {form.run, *(str(each.run_id) for each in card if each.run.status not in ENDED)} - {""}
+    run_ids = {form.run, *(str(each.run_id) for each in card if each.run.status not in ENDED)} - {
+        ""
+    }
     context = {
         "form": form,
         "tool": load_toolbox(member.organization_id).get_tool(form.tool),
@@ -163,7 +181,9 @@ def _preview(member: Membership, form: GrantForm) -> dict[str, Any]:
 
 
 def _list_choices(member: Membership) -> dict[str, Any]:
-    employees = Employee.objects.filter(organization_id=member.organization_id, is_active=True).order_by("name")
+    employees = Employee.objects.filter(
+        organization_id=member.organization_id, is_active=True
+    ).order_by("name")
     tools = load_toolbox(member.organization_id).tools()
     askable = [tool for tool in tools if tool.level is Level.WRITE or tool.open_world]
     return {

@@ -56,7 +56,8 @@ class EmployeeChoice:
 
 @member_view("GET", "POST")
 def home(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show the start page, or with `?live=1` only its live lists; POST starts a run and redirects to it."""
+    """Show the start page, or with `?live=1` only its live lists; POST starts a run and redirects
+    to it."""
     if request.method != "POST":
         if request.GET.get("live"):
             return render_page(request, member, "home/live.html", _load_live_lists(member))
@@ -83,13 +84,17 @@ def reject_unknown_page(_request: HttpRequest, _member: Membership, rest: str) -
     raise NotFound(f"We can’t find /{rest}/.")
 
 
-def _render_home(request: HttpRequest, member: Membership, extra: dict[str, Any], status: int = 200) -> HttpResponse:
+def _render_home(
+    request: HttpRequest, member: Membership, extra: dict[str, Any], status: int = 200
+) -> HttpResponse:
     rows = Employee.objects.filter(organization_id=member.organization_id, is_active=True)
     employees = list(rows.select_related("provider").defer("instructions", "provider__api_key"))
     days = load_last_days(member.organization_id)
     chosen = _find_chosen_employee(request, employees)
     context = _load_live_lists(member) | {
-        "employees": [EmployeeChoice(each, build_initials(each.name), each == chosen) for each in employees],
+        "employees": [
+            EmployeeChoice(each, build_initials(each.name), each == chosen) for each in employees
+        ],
         "task": request.POST.get("task", _find_example(request, chosen)),
         "max_text": actions.MAX_TEXT,
         "problem": "",
@@ -106,12 +111,16 @@ def _render_home(request: HttpRequest, member: Membership, extra: dict[str, Any]
 def _load_live_lists(member: Membership) -> dict[str, Any]:
     """Load the parts that change: the guide, waiting cards, active runs and finished runs."""
     approvals = Approval.objects.filter(organization_id=member.organization_id)
-    waiting = filter_by_status(approvals, ApprovalStatus.PENDING, then="pk").select_related("run__employee")
+    waiting = filter_by_status(approvals, ApprovalStatus.PENDING, then="pk").select_related(
+        "run__employee"
+    )
     waiting = waiting.annotate(is_late_effect=Q(tool_call__late_effect__isnull=False))
     cards = list(waiting.defer("params", "preview", "run__answer")[:MAX_CARDS])
     first_steps = _load_first_steps(member.organization_id)
     # Read in the order in which runs change status, so that no run is missed between two queries.
-    parked, active, recent_runs = (_load_newest(member, *statuses) for statuses in (PARKED, ACTIVE, ENDED))
+    parked, active, recent_runs = (
+        _load_newest(member, *statuses) for statuses in (PARKED, ACTIVE, ENDED)
+    )
     active = _exclude_moved(active, recent_runs)
     active_runs = [*active, *_exclude_moved(parked, [*active, *recent_runs])][:MAX_RUNS]
     return {
@@ -128,14 +137,23 @@ def _load_live_lists(member: Membership) -> dict[str, Any]:
 def _find_own_cards(member: Membership, cards: Sequence[Approval]) -> set[int]:
     """Return the ids of the cards whose calls this member requested."""
     found = find_requesters([card for card in cards if card.kind == ApprovalKind.APPROVAL])
-    return {pk for pk, requesters in found.items() if member.user_id in {each.user_id for each in requesters}}
+    return {
+        pk
+        for pk, requesters in found.items()
+        if member.user_id in {each.user_id for each in requesters}
+    }
 
 
 def _load_newest(member: Membership, *statuses: RunStatus) -> list[Run]:
-    """Load the newest runs with these statuses; each status is one index scan, whatever the number of other runs."""
+    """Load the newest runs with these statuses; each status is one index scan, whatever the number
+    of other runs."""
     rows = Run.objects.filter(organization_id=member.organization_id).select_related("employee")
     rows = rows.defer("answer", "problem", "employee__instructions")
-    found = {run.pk: run for status in statuses for run in annotate_waits(filter_by_status(rows, status))[:MAX_RUNS]}
+    found = {
+        run.pk: run
+        for status in statuses
+        for run in annotate_waits(filter_by_status(rows, status))[:MAX_RUNS]
+    }
     return [found[pk] for pk in sorted(found, reverse=True)][:MAX_RUNS]
 
 
@@ -148,21 +166,31 @@ def _exclude_moved(earlier: list[Run], later: list[Run]) -> list[Run]:
 def _load_first_steps(organization_id: int) -> FirstSteps:
     """Load the completed steps of the guide in one query."""
     decided = Approval.objects.filter(decided_at__isnull=False, decided_by__isnull=False)
-    facts = [rows.filter(organization_id=organization_id) for rows in (Employee.objects, Run.objects, decided)]
-    row = Organization.objects.filter(pk=organization_id).values_list(*(Exists(rows) for rows in facts))
+    facts = [
+        rows.filter(organization_id=organization_id)
+        for rows in (Employee.objects, Run.objects, decided)
+    ]
+    row = Organization.objects.filter(pk=organization_id).values_list(
+        *(Exists(rows) for rows in facts)
+    )
     return FirstSteps(*row.get())
 
 
 def _find_chosen_employee(request: HttpRequest, employees: list[Employee]) -> Employee | None:
     """Return the employee named by the form or the address; otherwise the first."""
     employee_id = request.POST.get("employee", request.GET.get("employee", ""))
-    return next((each for each in employees if str(each.pk) == employee_id), employees[0] if employees else None)
+    return next(
+        (each for each in employees if str(each.pk) == employee_id),
+        employees[0] if employees else None,
+    )
 
 
 def _find_example(request: HttpRequest, employee: Employee | None) -> str:
     """Return the example task whose number the address gives; a link cannot supply its own text."""
     number = request.GET.get("example", "")
     examples = employee.example_tasks if employee is not None else []
-    if not (number.isascii() and number.isdigit() and len(number) < 4 and int(number) < len(examples)):
+    if not (
+        number.isascii() and number.isdigit() and len(number) < 4 and int(number) < len(examples)
+    ):
         return ""
     return str(examples[int(number)])

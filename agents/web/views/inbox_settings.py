@@ -16,7 +16,8 @@ from agents.web.views.pages import find_previous_page, member_view
 
 @member_view("POST", page="approvals")
 def snooze(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
-    """Hide a card from this member for a while; a script gets the time of its return, a form the inbox."""
+    """Hide a card from this member for a while; a script gets the time of its return, a form the
+    inbox."""
     is_script = request.headers.get("accept") == "application/json"
     try:
         found = snoozes.snooze(member, approval_id, request.POST.get("until", ""))
@@ -26,7 +27,9 @@ def snooze(request: HttpRequest, member: Membership, approval_id: int) -> HttpRe
         raise
     if is_script:
         return JsonResponse({"until": found.until.timestamp()})
-    messages.info(request, f"Snoozed until {found.until:%-d %b, %H:%M} UTC. Others still see the card.")
+    messages.info(
+        request, f"Snoozed until {found.until:%-d %b, %H:%M} UTC. Others still see the card."
+    )
     return redirect("approvals")
 
 
@@ -62,7 +65,9 @@ def release(request: HttpRequest, member: Membership, approval_id: int) -> HttpR
 @member_view("POST", page="approvals")
 def save_view(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """Save the current filter of the inbox under a name."""
-    saved = saved_views.save_view(member, request.POST.get("name", ""), request.POST.get("query", ""), INBOX_PARAMS)
+    saved = saved_views.save_view(
+        member, request.POST.get("name", ""), request.POST.get("query", ""), INBOX_PARAMS
+    )
     return redirect(f"{reverse('approvals')}?{saved.query}")
 
 

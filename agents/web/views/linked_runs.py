@@ -1,4 +1,5 @@
-"""Runs that drafts and records mention; they store a run's id as text, and some ids come from other systems."""
+"""Runs that drafts and records mention; they store a run's id as text, and some ids come from other
+systems."""
 
 from __future__ import annotations
 
@@ -10,8 +11,11 @@ from agents.runs.models import Run
 
 
 def load_linked_runs(member: Membership, run_ids: Iterable[str]) -> dict[str, Run]:
-    """Load the runs of the member's organization, by the id as text; ids without a run are left out."""
-    found = Run.objects.filter(organization_id=member.organization_id, pk__in=parse_stored_ids(run_ids))
+    """Load the runs of the member's organization, by the id as text; ids without a run are left
+    out."""
+    found = Run.objects.filter(
+        organization_id=member.organization_id, pk__in=parse_stored_ids(run_ids)
+    )
     return {str(run.pk): run for run in found.only("title", "task")}
 
 

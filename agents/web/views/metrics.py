@@ -1,4 +1,5 @@
-"""`/metrics`: the installation's metrics, for monitoring tools that have the token or run on this machine."""
+"""`/metrics`: the installation's metrics, for monitoring tools that have the token or run on this
+machine."""
 
 from __future__ import annotations
 
@@ -24,7 +25,9 @@ def metrics(request: HttpRequest) -> HttpResponse:
             return _refuse(401, "Send the token of GADGET_METRICS_TOKEN: Authorization: Bearer …")
     elif not is_from_this_machine(request):
         return _refuse(404, "Not found.")
-    return HttpResponse(get_metrics(), content_type=CONTENT_TYPE_LATEST, headers={"Cache-Control": "no-store"})
+    return HttpResponse(
+        get_metrics(), content_type=CONTENT_TYPE_LATEST, headers={"Cache-Control": "no-store"}
+    )
 
 
 def _has_token(request: HttpRequest) -> bool:
@@ -34,5 +37,9 @@ def _has_token(request: HttpRequest) -> bool:
 
 
 def _refuse(status: int, text: str) -> HttpResponse:
-    headers = {"Cache-Control": "no-store"} | ({"WWW-Authenticate": "Bearer"} if status == 401 else {})
-    return HttpResponse(f"{text}\n", status=status, content_type="text/plain; charset=utf-8", headers=headers)
+    headers = {"Cache-Control": "no-store"} | (
+        {"WWW-Authenticate": "Bearer"} if status == 401 else {}
+    )
+    return HttpResponse(
+        f"{text}\n", status=status, content_type="text/plain; charset=utf-8", headers=headers
+    )

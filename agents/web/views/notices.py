@@ -37,7 +37,9 @@ from agents.web.views.pages import member_view, read_newest, render_page
 
 _ROLES = {
     **dict.fromkeys(RUN_KINDS, Role.VIEWER),
-    **dict.fromkeys((NoticeKind.QUESTION, NoticeKind.CARD_EXPIRING, NoticeKind.CARD_EXPIRED), Role.OPERATOR),
+    **dict.fromkeys(
+        (NoticeKind.QUESTION, NoticeKind.CARD_EXPIRING, NoticeKind.CARD_EXPIRED), Role.OPERATOR
+    ),
     NoticeKind.SCHEDULE: Role.OPERATOR,
     **dict.fromkeys(ADMIN_KINDS, Role.ADMIN),
 }
@@ -63,7 +65,9 @@ class NotificationLine:
     @property
     def is_early(self) -> bool:
         """True if it waits for its time."""
-        return self.delivery.status == DeliveryStatus.WAITING and self.delivery.due_at > timezone.now()
+        return (
+            self.delivery.status == DeliveryStatus.WAITING and self.delivery.due_at > timezone.now()
+        )
 
     @classmethod
     def of(cls, delivery: Delivery, viewer: Membership) -> NotificationLine:
@@ -80,7 +84,8 @@ def notices_page(request: HttpRequest, member: Membership) -> HttpResponseBase:
 
 @member_view("GET")
 def notification_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show the notifications of the member, or with `?all=1` for an admin those of everybody; the newest first.
+    """Show the notifications of the member, or with `?all=1` for an admin those of everybody; the
+    newest first.
 
     `?before=` is the id of the last one shown; `?failed=1` shows failed ones alone.
     """
@@ -106,9 +111,15 @@ def notification_list(request: HttpRequest, member: Membership) -> HttpResponseB
 @member_view("POST", page="notices")
 def choose(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """Save the member's preferences for notices."""
-    times = ChosenTimes(*(request.POST.get(name, "").strip() for name in ChosenTimes.__dataclass_fields__))
+    times = ChosenTimes(
+        *(request.POST.get(name, "").strip() for name in ChosenTimes.__dataclass_fields__)
+    )
     try:
-        save_choices(member, {kind: request.POST[kind] for kind in CHOSEN_KINDS if kind in request.POST}, times)
+        save_choices(
+            member,
+            {kind: request.POST[kind] for kind in CHOSEN_KINDS if kind in request.POST},
+            times,
+        )
     except Invalid as refusal:
         return _render(request, member, refusal)
     messages.success(request, "Your choices are saved.")
@@ -132,7 +143,9 @@ def add_channel(request: HttpRequest, member: Membership) -> HttpResponseBase:
 @member_view("POST", page="notices")
 def add_this_browser(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """Add the browser that sends this form, whose script has filled it in."""
-    subscription = Subscription(*(request.POST.get(name, "") for name in ("endpoint", "p256dh", "auth")))
+    subscription = Subscription(
+        *(request.POST.get(name, "") for name in ("endpoint", "p256dh", "auth"))
+    )
     try:
         add_browser(member, subscription, request.POST.get("name", ""))
     except (Invalid, Conflict) as refusal:
@@ -175,11 +188,15 @@ def follow(request: HttpRequest, member: Membership, run_id: int) -> HttpRespons
     else:
         follow_run(member, run_id)
         if not any(channel.confirmed_at for channel in list_channels(member)):
-            messages.info(request, "Add an e-mail address under “Notices”, so that we can tell you.")
+            messages.info(
+                request, "Add an e-mail address under “Notices”, so that we can tell you."
+            )
     return redirect("run", run_id)
 
 
-def _render(request: HttpRequest, member: Membership, refusal: Refusal | None = None) -> HttpResponse:
+def _render(
+    request: HttpRequest, member: Membership, refusal: Refusal | None = None
+) -> HttpResponse:
     choices = load_choices(member)
     typed = request.POST if refusal is not None else {}
     context = {
@@ -190,7 +207,9 @@ def _render(request: HttpRequest, member: Membership, refusal: Refusal | None = 
         "push_key": get_public_key(),
         "silent_push_hosts": SILENT_PUSH_HOSTS,
         "code": request.GET.get("code", ""),
-        "kinds": [(kind.value, kind.label, _read_pace(choices, kind)) for kind in _list_kinds(member)],
+        "kinds": [
+            (kind.value, kind.label, _read_pace(choices, kind)) for kind in _list_kinds(member)
+        ],
         "paces": PACES,
         "choices": choices,
         "zones": sorted(available_timezones()),

@@ -1,4 +1,5 @@
-"""The oversight page, for admins only: how people decide cards, as figures, a chart and CSV files."""
+"""The oversight page, for admins only: how people decide cards, as figures, a chart and CSV
+files."""
 
 from __future__ import annotations
 
@@ -54,7 +55,9 @@ def export(request: HttpRequest, member: Membership) -> HttpResponseBase:
     table = request.GET.get("table", "people")
     if table == "people":
         people = load_person_figures(organization, days)
-        text = _format_csv(PERSON_COLUMNS, ([person.name, *_list_numbers(person.decided)] for person in people))
+        text = _format_csv(
+            PERSON_COLUMNS, ([person.name, *_list_numbers(person.decided)] for person in people)
+        )
     elif table == "tools":
         text = _format_csv(TOOL_COLUMNS, load_tool_corrections(organization.pk, days))
     else:

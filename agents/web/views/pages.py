@@ -1,4 +1,5 @@
-"""The shared parts of all page views: membership, numbers in forms, pages of lists, the frame, and refusals."""
+"""The shared parts of all page views: membership, numbers in forms, pages of lists, the frame, and
+refusals."""
 
 from __future__ import annotations
 
@@ -29,12 +30,28 @@ from agents.web.frame.theme import THEMES
 from agents.web.frame.unsent_texts import read_unsent, take_unsent
 
 RETURN_PAGES = frozenset(
-    {"home", "runs", "run", "approvals", "approval", "employees", "employee", "tools", "tool", "users", "audit", "stop"}
+    {
+        "home",
+        "runs",
+        "run",
+        "approvals",
+        "approval",
+        "employees",
+        "employee",
+        "tools",
+        "tool",
+        "users",
+        "audit",
+        "stop",
+    }
     | {"records", "record", "drafts", "draft", "files", "schedules", "grants"}
 )
 
-PRESENCE = BackgroundCheck(load_presence, Presence(None, None, (REDIS,)), max_age_s=5.0, timeout_s=0.5)
-"""The running parts of the installation, checked in the background so that no page waits for an unreachable Redis."""
+PRESENCE = BackgroundCheck(
+    load_presence, Presence(None, None, (REDIS,)), max_age_s=5.0, timeout_s=0.5
+)
+"""The running parts of the installation, checked in the background so that no page waits for an
+unreachable Redis."""
 
 NAMES_OF_RENDERING = frozenset({"request", "messages", "demo_people", "csrf_input", "csrf_token"})
 """The names that rendering itself passes to every template."""
@@ -72,11 +89,14 @@ def read_newest(request: HttpRequest, rows: QuerySet[Row], size: int = 0) -> Lis
     before, size = parse_row_id_or_none(request.GET.get("before", "")), size or PAGE_SIZE
     rows = rows if before is None else rows.filter(pk__lt=before)
     found = list(rows.order_by("-pk")[: size + 1])
-    return ListPage(found[:size], found[size - 1].pk if len(found) > size else None, before is not None)
+    return ListPage(
+        found[:size], found[size - 1].pk if len(found) > size else None, before is not None
+    )
 
 
 def member_view(*methods: str, page: str = "") -> Callable[[View], View]:
-    """Decorate a view that receives the member. Redirect others to the login; render a Refusal as a page.
+    """Decorate a view that receives the member. Redirect others to the login; render a Refusal as a
+    page.
 
     Args:
         methods: the allowed methods; GET also allows HEAD. Neither of them may change anything.
@@ -108,7 +128,8 @@ def member_view(*methods: str, page: str = "") -> Callable[[View], View]:
 
 
 def _respond_to_stranger(request: HttpRequest, address: str) -> HttpResponseBase:
-    """Redirect to the login, and from there to the page of the form; the login page keeps the typed texts.
+    """Redirect to the login, and from there to the page of the form; the login page keeps the typed
+    texts.
 
     Args:
         address: the page that belongs to an address that only accepts forms.
@@ -129,14 +150,16 @@ def _respond_to_stranger(request: HttpRequest, address: str) -> HttpResponseBase
 
 
 def _respond_without_organization(request: HttpRequest) -> HttpResponseBase:
-    """Redirect superusers to the admin, where they can create an organization; show others a page with advice."""
+    """Redirect superusers to the admin, where they can create an organization; show others a page
+    with advice."""
     if request.user.is_superuser and request.method in ("GET", "HEAD"):
         return redirect("admin:index")
     return render(request, "parts/no_organization.html", status=403)
 
 
 def _find_address(page: str, kwargs: dict[str, Any]) -> str:
-    """Return the page's address; a page of one run or card gets the id from the request's address."""
+    """Return the page's address; a page of one run or card gets the id from the request's
+    address."""
     try:
         return reverse(page, kwargs=kwargs)
     except NoReverseMatch:
@@ -144,18 +167,23 @@ def _find_address(page: str, kwargs: dict[str, Any]) -> str:
 
 
 def _reject_method(request: HttpRequest, member: Membership, allowed: list[str]) -> HttpResponse:
-    response = render_refusal(request, member, Refusal("This address does not accept this kind of request."))
+    response = render_refusal(
+        request, member, Refusal("This address does not accept this kind of request.")
+    )
     response.status_code = 405
     response["Allow"] = ", ".join(allowed)
     return response
 
 
-def render_page(request: HttpRequest, member: Membership, template: str, context: dict[str, Any]) -> HttpResponse:
-    """Render a page in its frame, which shows the member, their permissions and the number of waiting cards.
+def render_page(
+    request: HttpRequest, member: Membership, template: str, context: dict[str, Any]
+) -> HttpResponse:
+    """Render a page in its frame, which shows the member, their permissions and the number of
+    waiting cards.
 
     Args:
-        context: the view's own names; of the frame's names, they may replace only `place`. With a `refusal`, the page
-            that answers a form has its status.
+        context: the view's own names; of the frame's names, they may replace only `place`. With a
+            `refusal`, the page that answers a form has its status.
 
     Raises:
         ValueError: the view passes a name of the frame, so that one would hide the other.
@@ -172,8 +200,14 @@ def render_page(request: HttpRequest, member: Membership, template: str, context
         "presence": PRESENCE.read(),
         "unsent": take_unsent(request),
     }
-    if taken := {name for name in context if name in NAMES_OF_RENDERING or name in frame or name.startswith("frame_")}:
-        raise ValueError(f"{template}: {', '.join(sorted(taken))} belong to the frame; pass other names.")
+    if taken := {
+        name
+        for name in context
+        if name in NAMES_OF_RENDERING or name in frame or name.startswith("frame_")
+    }:
+        raise ValueError(
+            f"{template}: {', '.join(sorted(taken))} belong to the frame; pass other names."
+        )
     response = render(request, template, frame | {"place": template.partition("/")[0]} | context)
     response["Cache-Control"] = "no-store"
     if request.method == "POST" and (refusal := context.get("refusal")):
@@ -184,7 +218,10 @@ def render_page(request: HttpRequest, member: Membership, template: str, context
 def render_refusal(request: HttpRequest, member: Membership, refusal: Refusal) -> HttpResponse:
     """Render the page that explains a refusal, with the refusal's status and a link back."""
     response = render_page(
-        request, member, "parts/refused.html", {"refusal": refusal, "back": find_previous_page(request)}
+        request,
+        member,
+        "parts/refused.html",
+        {"refusal": refusal, "back": find_previous_page(request)},
     )
     response.status_code = refusal.status
     return response
@@ -196,19 +233,26 @@ def count_pending_cards(organization_id: int) -> int:
 
 
 def find_previous_page(request: HttpRequest, default: str = "") -> str:
-    """Return the address of the Gadget page that sent the request; otherwise the default, or the start page."""
+    """Return the address of the Gadget page that sent the request; otherwise the default, or the
+    start page."""
     origin = request.headers.get("referer", "")
-    if url_has_allowed_host_and_scheme(origin, {request.get_host()}, require_https=request.is_secure()):
+    if url_has_allowed_host_and_scheme(
+        origin, {request.get_host()}, require_https=request.is_secure()
+    ):
         parts = urlsplit(origin)
         if _find_page(parts.path) in RETURN_PAGES:
             return f"{parts.path}?{parts.query}" if parts.query else parts.path
     return default or reverse("home")
 
 
-def redirect_to_card(request: HttpRequest, card_id: int, default: str, *, is_waiting: bool = False) -> HttpResponse:
-    """Redirect to the card on the page where the person decided; from a card's own page, to this card's page.
+def redirect_to_card(
+    request: HttpRequest, card_id: int, default: str, *, is_waiting: bool = False
+) -> HttpResponse:
+    """Redirect to the card on the page where the person decided; from a card's own page, to this
+    card's page.
 
-    In the inbox, a card that is waiting is shown beside the list; otherwise the first of the list is.
+    In the inbox, a card that is waiting is shown beside the list; otherwise the first of the list
+    is.
     """
     address = find_previous_page(request, default).partition("#")[0]
     path, _, query = address.partition("?")
@@ -217,7 +261,9 @@ def redirect_to_card(request: HttpRequest, card_id: int, default: str, *, is_wai
         address = reverse("approval", args=(card_id,))
     elif page == "approvals":
         kept = [(name, value) for name, value in parse_qsl(query) if name != "card"]
-        address = f"{path}?{urlencode([*kept, ('card', card_id)] if is_waiting else kept)}".rstrip("?")
+        address = f"{path}?{urlencode([*kept, ('card', card_id)] if is_waiting else kept)}".rstrip(
+            "?"
+        )
     return redirect(f"{address}#card-{card_id}")
 
 

@@ -38,17 +38,25 @@ def playback_page(request: HttpRequest, member: Membership, run_id: int) -> Http
     """Show the whole run as it happened."""
     run = _load_run(member, run_id)
     events = _load_events(run)
-    context = {"run": run, "entries": build_entries(events), "timeline": build_timeline(events), "place": "runs"}
+    context = {
+        "run": run,
+        "entries": build_entries(events),
+        "timeline": build_timeline(events),
+        "place": "runs",
+    }
     return render_page(request, member, "playback/page.html", context)
 
 
 @member_view("GET")
 def export_playback(request: HttpRequest, member: Membership, run_id: int) -> HttpResponseBase:
-    """Download the playback as one HTML file; `?redact=values` and `?redact=texts` leave out parts of it."""
+    """Download the playback as one HTML file; `?redact=values` and `?redact=texts` leave out parts
+    of it."""
     run = _load_run(member, run_id)
     chosen = request.GET.getlist("redact")
     find_tool = load_toolbox(member.organization_id).get_tool
-    redaction = EventRedaction(values="values" in chosen, texts="texts" in chosen, find_tool=find_tool)
+    redaction = EventRedaction(
+        values="values" in chosen, texts="texts" in chosen, find_tool=find_tool
+    )
     style, script = "".join(map(_read_static, STYLES)), _read_static(SCRIPT)
     events = _load_events(run)
     context = {
@@ -68,7 +76,8 @@ def export_playback(request: HttpRequest, member: Membership, run_id: int) -> Ht
 
 
 def _load_events(run: Run) -> list[Event]:
-    """Load the events of the playback: all of them, or the first and the last ones of a long run."""
+    """Load the events of the playback: all of them, or the first and the last ones of a long
+    run."""
     is_shown = Q(seq__lte=FIRST_EVENTS) | Q(seq__gte=run.next_event_seq - LAST_EVENTS)
     return list(run.events.filter(is_shown).order_by("seq"))
 

@@ -18,10 +18,13 @@ from agents.web.views.pages import member_view, render_page
 
 @member_view("GET", "POST")
 def preferences_page(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show the member's preferences; POST saves them. The time zone is also that of the member's notices."""
+    """Show the member's preferences; POST saves them. The time zone is also that of the member's
+    notices."""
     if request.method != "POST":
         return _render(request, member)
-    typed = {name: request.POST.get(name, "").strip() for name in ("language", "units", "time_zone")}
+    typed = {
+        name: request.POST.get(name, "").strip() for name in ("language", "units", "time_zone")
+    }
     try:
         with transaction.atomic():
             save_preferences(member, typed["language"], typed["units"])
@@ -32,7 +35,9 @@ def preferences_page(request: HttpRequest, member: Membership) -> HttpResponseBa
     return redirect("preferences")
 
 
-def _render(request: HttpRequest, member: Membership, refusal: Invalid | None = None) -> HttpResponse:
+def _render(
+    request: HttpRequest, member: Membership, refusal: Invalid | None = None
+) -> HttpResponse:
     context = {
         "preferences": load_own_preferences(member),
         "time_zone": load_choices(member).time_zone,

@@ -14,4 +14,6 @@ KEPT_S = 300
 @require_safe
 def public_keys(_: HttpRequest) -> JsonResponse:
     """Return the keys as a JSON Web Key Set."""
-    return JsonResponse({"keys": list_public_keys()}, headers={"Cache-Control": f"public, max-age={KEPT_S}"})
+    return JsonResponse(
+        {"keys": list_public_keys()}, headers={"Cache-Control": f"public, max-age={KEPT_S}"}
+    )

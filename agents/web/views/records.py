@@ -1,4 +1,5 @@
-"""The organization's business records: the list, one record with its history, and CSV import and export."""
+"""The organization's business records: the list, one record with its history, and CSV import and
+export."""
 
 from __future__ import annotations
 
@@ -11,7 +12,13 @@ from asgiref.sync import sync_to_async
 from django.core.files.uploadedfile import UploadedFile
 from django.db import transaction
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, QueryDict, StreamingHttpResponse
+from django.http import (
+    HttpRequest,
+    HttpResponse,
+    HttpResponseBase,
+    QueryDict,
+    StreamingHttpResponse,
+)
 from django.shortcuts import redirect
 from django.utils import timezone
 
@@ -63,7 +70,8 @@ FIRST_DIRECTIONS = {"name": "name", "score": "-score", "changed": "-changed"}
 
 @member_view("GET")
 def record_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show records, filtered by text, region, category, status and list; `?after=` is the last record shown."""
+    """Show records, filtered by text, region, category, status and list; `?after=` is the last
+    record shown."""
     lists = RECORD_STORE.get().lists
     filters, sort = _read_query(request.GET), lists.parse_sort(request.GET.get("sort", ""))
     after = request.GET.get("after", "")
@@ -98,8 +106,12 @@ def record_page(request: HttpRequest, member: Membership, record_id: int) -> Htt
     context = {
         "record": record,
         "fields": [(label, getattr(record, name)) for name, label in FIELDS],
-        "lists": [entry.list for entry in entries.select_related("list").order_by("id")[:MAX_LINKS]],
-        "drafts": record.drafts.filter(organization_id=member.organization_id).defer("body")[:MAX_LINKS],
+        "lists": [
+            entry.list for entry in entries.select_related("list").order_by("id")[:MAX_LINKS]
+        ],
+        "drafts": record.drafts.filter(organization_id=member.organization_id).defer("body")[
+            :MAX_LINKS
+        ],
         "steps": steps,
         "before": before,
         "is_newest": "before" not in request.GET,
@@ -109,7 +121,8 @@ def record_page(request: HttpRequest, member: Membership, record_id: int) -> Htt
 
 @member_view("GET", "POST")
 def import_records(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show the import form, with the report directly after an import; POST imports a file's valid rows."""
+    """Show the import form, with the report directly after an import; POST imports a file's valid
+    rows."""
     if not member.may(Role.ADMIN):
         raise Forbidden("Only admins can import records.")
     if request.method != "POST":
@@ -132,7 +145,9 @@ def import_records(request: HttpRequest, member: Membership) -> HttpResponseBase
 @member_view("GET")
 def export_records(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """Stream the filtered list as a CSV file."""
-    records = RECORD_STORE.get().lists.filter_records(member.organization_id, _read_query(request.GET))
+    records = RECORD_STORE.get().lists.filter_records(
+        member.organization_id, _read_query(request.GET)
+    )
     response = StreamingHttpResponse(_stream_lines(records), content_type="text/csv; charset=utf-8")
     name = f"records-{member.organization.slug}-{timezone.now():%Y-%m-%d}.csv"
     response["Content-Disposition"] = f'attachment; filename="{name}"'
@@ -145,7 +160,8 @@ def export_records(request: HttpRequest, member: Membership) -> HttpResponseBase
 
 def _read_query(query: QueryDict) -> RecordListQuery:
     text, region, category, status = (
-        query.get(name, "").replace("\0", "").strip() for name in ("q", "region", "category", "status")
+        query.get(name, "").replace("\0", "").strip()
+        for name in ("q", "region", "category", "status")
     )
     filters = RecordListQuery(text, region, category, status)
     with suppress(ValueError):
@@ -177,7 +193,9 @@ def _list_choices(member: Membership, filters: RecordListQuery) -> list[FilterCh
     categories = lists.list_values_in_use(organization_id, "category")
     return [
         FilterChoice("region", "Region", _add_chosen(regions, filters.region), filters.region),
-        FilterChoice("category", "Category", _add_chosen(categories, filters.category), filters.category),
+        FilterChoice(
+            "category", "Category", _add_chosen(categories, filters.category), filters.category
+        ),
     ]
 
 
@@ -215,7 +233,8 @@ def _build_query_string(query: QueryDict, **changes: str) -> str:
 
 @dataclass(frozen=True)
 class HistoryStep:
-    """One change of a record: its author, its run, its approver, and each value before and after."""
+    """One change of a record: its author, its run, its approver, and each value before and
+    after."""
 
     change: Any
     run: Run | None
@@ -235,7 +254,9 @@ class HistoryStep:
         return [(name, before.get(name), after.get(name)) for name in {**before, **after}]
 
 
-def _load_steps(member: Membership, record: Any, before: str) -> tuple[list[HistoryStep], int | None]:
+def _load_steps(
+    member: Membership, record: Any, before: str
+) -> tuple[list[HistoryStep], int | None]:
     """Load the newest steps, or those before the given id, and the cursor for older steps."""
     changes = record.changes.order_by("-id")
     with suppress(ValueError):
@@ -244,7 +265,10 @@ def _load_steps(member: Membership, record: Any, before: str) -> tuple[list[Hist
     shown = rows[:MAX_STEPS]
     runs = load_linked_runs(member, {change.run_id for change in shown})
     approvers = _load_approvers(member, {change.call_id for change in shown})
-    steps = [HistoryStep(change, runs.get(change.run_id), approvers.get(change.call_id, "")) for change in shown]
+    steps = [
+        HistoryStep(change, runs.get(change.run_id), approvers.get(change.call_id, ""))
+        for change in shown
+    ]
     return steps, shown[-1].pk if len(rows) > MAX_STEPS else None
 
 
@@ -281,7 +305,8 @@ def _render_import_page(
 
 
 def _import_file(request: HttpRequest, member: Membership) -> ImportReport:
-    """Import the uploaded file; the records and their audit entry are written in one transaction."""
+    """Import the uploaded file; the records and their audit entry are written in one
+    transaction."""
     upload = request.FILES.get("file")
     if not isinstance(upload, UploadedFile):
         raise Invalid("file", "Choose a CSV file.")
@@ -291,7 +316,11 @@ def _import_file(request: HttpRequest, member: Membership) -> ImportReport:
     with transaction.atomic():
         report = transfer.create_records(rows, member.organization_id, f"{username} (CSV import)")
         if report.imported:
-            payload = {"file": str(upload.name)[:200], "imported": report.imported, "left_out": len(report.bad_rows)}
+            payload = {
+                "file": str(upload.name)[:200],
+                "imported": report.imported,
+                "left_out": len(report.bad_rows),
+            }
             entry = audit.NewEntry(f"user:{username}", "records_imported", "records", payload)
             audit.append(member.organization_id, [entry])
     return report

@@ -1,4 +1,5 @@
-"""The page of restored limits: an admin confirms each line before the stop of a restore can be lifted."""
+"""The page of restored limits: an admin confirms each line before the stop of a restore can be
+lifted."""
 
 from __future__ import annotations
 
@@ -24,7 +25,11 @@ def restored_limits_page(request: HttpRequest, member: Membership) -> HttpRespon
     if request.method != "POST":
         lines = confirming.list_lines(member.organization_id)
         return render_page(request, member, "stops/restored.html", {"lines": lines})
-    ticked = [pk for text in request.POST.getlist("line") if (pk := parse_row_id_or_none(text)) is not None]
+    ticked = [
+        pk
+        for text in request.POST.getlist("line")
+        if (pk := parse_row_id_or_none(text)) is not None
+    ]
     outcomes = {pk: request.POST.get(f"outcome-{pk}", "") for pk in ticked}
     if count := confirming.confirm(member, outcomes):
         messages.success(request, f"{count} {'line' if count == 1 else 'lines'} confirmed.")

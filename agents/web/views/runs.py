@@ -44,7 +44,8 @@ MESSAGE_NOTES = {
 
 @member_view("GET")
 def run_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show runs, newest first, filtered by status, employee and text; `?before=` is the last run examined."""
+    """Show runs, newest first, filtered by status, employee and text; `?before=` is the last run
+    examined."""
     status = request.GET.get("status", "")
     filters = RunListFilter(
         status=status if status in RunStatus.values else "",
@@ -61,7 +62,9 @@ def run_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
         "max_scanned": f"{MAX_SCANNED:,}",
         "next_query": query.urlencode() if page.next_before else "",
         "statuses": RunStatus.choices,
-        "employees": Employee.objects.filter(organization_id=member.organization_id).values_list("pk", "name"),
+        "employees": Employee.objects.filter(organization_id=member.organization_id).values_list(
+            "pk", "name"
+        ),
         "is_filtered": bool(filters.status or filters.text or filters.employee_id is not None),
         "is_older": filters.before is not None,
         "chosen": request.GET,
@@ -73,22 +76,29 @@ def run_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
 def run_page(request: HttpRequest, member: Membership, run_id: int) -> HttpResponseBase:
     """Show one run with its newest 300 lines, live.
 
-    `?before=SEQ` shows the 300 lines before that event; `?call=ID` shows older lines only if the newest lack the call.
+    `?before=SEQ` shows the 300 lines before that event; `?call=ID` shows older lines only if the
+    newest lack the call.
     """
     before = parse_row_id_or_none(request.GET.get("before", ""))
     call_id = parse_row_id_or_none(request.GET.get("call", ""))
     if call_id is not None:
         before = _find_page_of_call(_load_run(member, run_id), call_id)
-    return render_page(request, member, "runs/run.html", _build_context(request, member, run_id, before))
+    return render_page(
+        request, member, "runs/run.html", _build_context(request, member, run_id, before)
+    )
 
 
-def _build_context(request: HttpRequest, member: Membership, run_id: int, before: int | None = None) -> dict[str, Any]:
+def _build_context(
+    request: HttpRequest, member: Membership, run_id: int, before: int | None = None
+) -> dict[str, Any]:
     run = _load_run(member, run_id)
     is_live = before is None
     events = _load_events(run, before)
     shown = fold_events(events)
     end = _find_last_end(shown) if is_live else None
-    lines = render_lines(run.pk, shown, run, PageContext(get_token(request), member, end.seq if end else 0))
+    lines = render_lines(
+        run.pk, shown, run, PageContext(get_token(request), member, end.seq if end else 0)
+    )
     first = events[0].seq if events else 1
     return {
         "run": run,
@@ -102,7 +112,9 @@ def _build_context(request: HttpRequest, member: Membership, run_id: int, before
         "earlier": first if first > 1 else None,
         "is_live": is_live,
         "is_followed": not run.has_ended and is_following(member, run),
-        "message_notes": {status: note.format(name=run.employee.name) for status, note in MESSAGE_NOTES.items()},
+        "message_notes": {
+            status: note.format(name=run.employee.name) for status, note in MESSAGE_NOTES.items()
+        },
         "manual_result": _render_manual_result(run) if is_live else "",
         "outside_message": _render_message(run),
         "place": "runs",
@@ -166,12 +178,15 @@ def _parse_passes(text: str) -> int:
     passes = int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0
     if not 1 <= passes <= actions.MAX_PASSES:
         raise Invalid(
-            "max_passes", f"Enter a number of passes from 1 to {actions.MAX_PASSES}; {text[:40]!r} is not one."
+            "max_passes",
+            f"Enter a number of passes from 1 to {actions.MAX_PASSES}; {text[:40]!r} is not one.",
         )
     return passes
 
 
-def _render_refused(request: HttpRequest, member: Membership, run_id: int, refusal: Invalid | Conflict) -> HttpResponse:
+def _render_refused(
+    request: HttpRequest, member: Membership, run_id: int, refusal: Invalid | Conflict
+) -> HttpResponse:
     """Show the run with the refusal and the values that the person typed."""
     typed = {"text": request.POST.get("text", ""), "max_passes": request.POST.get("max_passes", "")}
     context = _build_context(request, member, run_id) | {"refusal": refusal, "typed": typed}
@@ -197,8 +212,11 @@ def _load_events(run: Run, before: int | None) -> list[Event]:
 
 
 def _find_page_of_call(run: Run, call_id: int) -> int | None:
-    """Return the event before which a page has the call's line in its middle; None if the newest lines have it."""
-    events = run.events.filter(type__in=list(CALL_EVENTS), payload__call_id=str(call_id)).order_by("-seq")
+    """Return the event before which a page has the call's line in its middle; None if the newest
+    lines have it."""
+    events = run.events.filter(type__in=list(CALL_EVENTS), payload__call_id=str(call_id)).order_by(
+        "-seq"
+    )
     last = next((event.seq for event in events if name_slot(event)), None)
     return None if last is None or last >= run.next_event_seq - MAX_LINES else last + MAX_LINES // 2
 

@@ -27,7 +27,14 @@ from tools.schedules.cron_times import SMALLEST_MINUTES, list_common_time_zones,
 from tools.schedules.descriptions import describe_times, format_moment
 from tools.schedules.models import Schedule
 
-EXAMPLES = ("0 9 * * MON-FRI", "30 17 * * FRI", "0 8 1 * *", "0 */4 * * *", "*/30 * * * *", "0 9 L * *")
+EXAMPLES = (
+    "0 9 * * MON-FRI",
+    "30 17 * * FRI",
+    "0 8 1 * *",
+    "0 */4 * * *",
+    "*/30 * * * *",
+    "0 9 L * *",
+)
 
 
 @member_view("GET")
@@ -45,9 +52,17 @@ def create(request: HttpRequest, member: Membership) -> HttpResponseBase:
     try:
         if "look" in request.POST:
             return _render_list(request, member, typed=typed, upcoming=_preview_times(typed))
-        schedule = schedules.create(member, typed.employee_id, typed.task, (typed.cron, typed.time_zone))
+        schedule = schedules.create(
+            member, typed.employee_id, typed.task, (typed.cron, typed.time_zone)
+        )
     except (Invalid, Conflict, NotFound) as refusal:
-        return _render_list(request, member, typed=typed, refusal=refusal, invalid_field=refusal.extra.get("field", ""))
+        return _render_list(
+            request,
+            member,
+            typed=typed,
+            refusal=refusal,
+            invalid_field=refusal.extra.get("field", ""),
+        )
     messages.success(request, f"Schedule {schedule.pk} created: {describe_times(schedule.times)}.")
     return redirect("schedules")
 
@@ -116,7 +131,8 @@ class ListedSchedule:
 
     @property
     def is_held(self) -> bool:
-        """True if the schedule's employee is stopped; nothing starts until an admin resumes the employee."""
+        """True if the schedule's employee is stopped; nothing starts until an admin resumes the
+        employee."""
         employee = self.schedule.employee
         return self.schedule.is_active and employee is not None and employee.stopped_at is not None
 
@@ -157,7 +173,11 @@ def _preview_times(typed: ScheduleForm) -> dict[str, Any]:
 
 def _list_schedules(member: Membership) -> QuerySet[Schedule]:
     last_runs = Prefetch("last_run", annotate_waits(Run.objects.defer("answer", "problem")))
-    rows = get_schedules(member.organization_id).select_related("employee", "created_by").prefetch_related(last_runs)
+    rows = (
+        get_schedules(member.organization_id)
+        .select_related("employee", "created_by")
+        .prefetch_related(last_runs)
+    )
     return rows.defer("employee__instructions")
 
 
@@ -175,7 +195,10 @@ def _render_list(request: HttpRequest, member: Membership, **extra: Any) -> Http
         "is_older": bool(request.GET.get("before")),
         "employees": active.only("name", "job_title") if member.may(Role.OPERATOR) else (),
         "time_zones": list_common_time_zones(),
-        "examples": [(cron, describe_times(parse_cron(cron, "UTC")).removesuffix(" (UTC)")) for cron in EXAMPLES],
+        "examples": [
+            (cron, describe_times(parse_cron(cron, "UTC")).removesuffix(" (UTC)"))
+            for cron in EXAMPLES
+        ],
         "typed": ScheduleForm(),
         "upcoming": None,
         "refusal": None,

@@ -43,8 +43,18 @@ def _list_settings(request: HttpRequest, member: Membership) -> list[Hit]:
     """List the pages of the admin that the member may open, each with other search terms for it."""
     if not (member.may(Role.ADMIN) and request.user.is_staff):
         return []
-    models = [each for app in admin.site.get_app_list(request) for each in app["models"] if each["admin_url"]]
+    models = [
+        each
+        for app in admin.site.get_app_list(request)
+        for each in app["models"]
+        if each["admin_url"]
+    ]
     return [
-        Hit(capfirst(str(each["name"])), "settings", each["admin_url"], WORDS.get(each["object_name"], ""))
+        Hit(
+            capfirst(str(each["name"])),
+            "settings",
+            each["admin_url"],
+            WORDS.get(each["object_name"], ""),
+        )
         for each in models
     ]

@@ -1,6 +1,7 @@
 """The pages behind invitation and password links, for people who need not be logged in.
 
-Only the first request contains a link's secret: the session stores its hash, and the next page's address is without it.
+Only the first request contains a link's secret: the session stores its hash, and the next page's
+address is without it.
 """
 
 from __future__ import annotations
@@ -56,7 +57,9 @@ def join(request: HttpRequest) -> HttpResponseBase:
     request.session.pop(INVITATION_KEY, None)
     _add_invited_address(request, membership, invitation.address)
     switch_organization(membership.user, request.session, membership.organization_id)
-    messages.success(request, f"Welcome to {membership.organization.name}. You are {membership.as_noun}.")
+    messages.success(
+        request, f"Welcome to {membership.organization.name}. You are {membership.as_noun}."
+    )
     return redirect("home")
 
 
@@ -90,10 +93,17 @@ def set_password(request: HttpRequest) -> HttpResponseBase:
     except NotFound as refusal:
         return _render_invalid_link(request, refusal)
     except Invalid as refusal:
-        return render(request, "users/new_password.html", context | {"refusal": refusal}, status=refusal.status)
+        return render(
+            request,
+            "users/new_password.html",
+            context | {"refusal": refusal},
+            status=refusal.status,
+        )
     logout(request)
     name = reset.membership.organization.name
-    messages.success(request, f"Your password is set. Log in with it. Your API tokens in {name} are revoked.")
+    messages.success(
+        request, f"Your password is set. Log in with it. Your API tokens in {name} are revoked."
+    )
     return redirect("login")
 
 
@@ -103,20 +113,25 @@ def _accept(request: HttpRequest, invitation: Invitation) -> Membership:
     username = request.POST.get("username", "").strip()
     if is_mixed_host(username):
         raise Invalid("username", "This username mixes several alphabets. Choose another one.")
-    membership = invitations.accept_with_new_account(invitation.hash, username, _read_password(request))
+    membership = invitations.accept_with_new_account(
+        invitation.hash, username, _read_password(request)
+    )
     login(request, membership.user, backend=BACKEND)
     return membership
 
 
 def _add_invited_address(request: HttpRequest, membership: Membership, address: str) -> None:
-    """Send a code to the invited address, so that the new member is notified there once they enter it."""
+    """Send a code to the invited address, so that the new member is notified there once they enter
+    it."""
     if not address:
         return
     try:
         add_email(membership, address)
     except (Invalid, Conflict):
         return  # there is no mail server, or they have it already
-    messages.info(request, f"We sent a code to {address}. Enter it under Notices to be notified there.")
+    messages.info(
+        request, f"We sent a code to {address}. Enter it under Notices to be notified there."
+    )
 
 
 def _read_password(request: HttpRequest) -> str:
@@ -126,8 +141,14 @@ def _read_password(request: HttpRequest) -> str:
     return password
 
 
-def _render_join_page(request: HttpRequest, invitation: Invitation, refusal: Refusal | None = None) -> HttpResponse:
-    context = {"invitation": invitation, "refusal": refusal, "username": request.POST.get("username", "")}
+def _render_join_page(
+    request: HttpRequest, invitation: Invitation, refusal: Refusal | None = None
+) -> HttpResponse:
+    context = {
+        "invitation": invitation,
+        "refusal": refusal,
+        "username": request.POST.get("username", ""),
+    }
     return render(request, "users/join.html", context, status=refusal.status if refusal else 200)
 
 

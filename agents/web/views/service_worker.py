@@ -11,7 +11,8 @@ from django.views.decorators.http import require_safe
 
 @require_safe
 def service_worker(_request: HttpRequest) -> HttpResponseBase:
-    """Serve the script at the root, because a service worker serves the pages below its own address.
+    """Serve the script at the root, because a service worker serves the pages below its own
+    address.
 
     It is the same for everybody, and browsers look for a new one at each start.
     """

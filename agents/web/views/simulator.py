@@ -1,4 +1,5 @@
-"""The simulator, for admins: how a rule change would have affected recorded calls; and saved policy drafts."""
+"""The simulator, for admins: how a rule change would have affected recorded calls; and saved policy
+drafts."""
 
 from __future__ import annotations
 
@@ -30,7 +31,13 @@ from agents.policy.typed_changes import (
     read_changes,
 )
 from agents.web.grants.terms import describe_terms
-from agents.web.lists.simulated_calls import WORDS, build_tables, count_pairs, describe_changed, describe_skipped
+from agents.web.lists.simulated_calls import (
+    WORDS,
+    build_tables,
+    count_pairs,
+    describe_changed,
+    describe_skipped,
+)
 from agents.web.lists.simulated_cards import (
     COLUMNS,
     CardCountsRow,
@@ -54,7 +61,8 @@ _TYPED_OVER_HISTORY = ("most", "period", "after", "same")
 
 @member_view("GET", "POST")
 def simulator_page(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show the form for a change and the policy drafts; if changes are given, also how they would affect past calls."""
+    """Show the form for a change and the policy drafts; if changes are given, also how they would
+    affect past calls."""
     shadow.require_admin(member)
     given, changes = _get_values(request), tuple[PolicyChange, ...]()
     try:
@@ -85,7 +93,9 @@ def save(request: HttpRequest, member: Membership) -> HttpResponseBase:
         policy_draft = shadow.save_policy_draft(member, request.POST.get("name", ""), changes)
     except (Invalid, Conflict) as refusal:
         return _render(request, member, changes, refusal)
-    messages.success(request, "Policy draft saved. It changes nothing until you change the rules yourself.")
+    messages.success(
+        request, "Policy draft saved. It changes nothing until you change the rules yourself."
+    )
     return redirect("policy-draft", policy_draft.pk)
 
 
@@ -95,7 +105,9 @@ def draft_page(request: HttpRequest, member: Membership, policy_draft_id: int) -
     policy_draft = shadow.find_policy_draft(member, policy_draft_id)
     employees, changes = list_employees(member.organization_id), shadow.load_changes(policy_draft)
     now = timezone.now()
-    verdicts = policy_draft.verdicts.select_related("call", "call__run__employee")[:MAX_SHOWN_VERDICTS]
+    verdicts = policy_draft.verdicts.select_related("call", "call__run__employee")[
+        :MAX_SHOWN_VERDICTS
+    ]
     context = {
         "policy_draft": policy_draft,
         **_describe_changes(changes, employees),
@@ -112,10 +124,14 @@ def draft_page(request: HttpRequest, member: Membership, policy_draft_id: int) -
 
 
 @member_view("POST", page="policy-draft")
-def start_shadow(request: HttpRequest, member: Membership, policy_draft_id: int) -> HttpResponseBase:
+def start_shadow(
+    request: HttpRequest, member: Membership, policy_draft_id: int
+) -> HttpResponseBase:
     """Start the shadow mode of a policy draft, for the number of days in the form."""
     shadow.start_shadow(member, policy_draft_id, read_number(request, "days"))
-    messages.success(request, "Shadow mode started. The draft's verdicts are recorded and never applied.")
+    messages.success(
+        request, "Shadow mode started. The draft's verdicts are recorded and never applied."
+    )
     return redirect("policy-draft", policy_draft_id)
 
 
@@ -140,11 +156,18 @@ def _get_values(request: HttpRequest) -> QueryDict:
 
 
 def _render(
-    request: HttpRequest, member: Membership, changes: tuple[PolicyChange, ...], refusal: Refusal | None = None
+    request: HttpRequest,
+    member: Membership,
+    changes: tuple[PolicyChange, ...],
+    refusal: Refusal | None = None,
 ) -> HttpResponse:
     organization_id, employees = member.organization_id, list_employees(member.organization_id)
     given = _get_values(request)
-    typed = {name: given.get(name, "") for name in (*_TYPED, *_TYPED_OVER_HISTORY)} if refusal or not changes else {}
+    typed = (
+        {name: given.get(name, "") for name in (*_TYPED, *_TYPED_OVER_HISTORY)}
+        if refusal or not changes
+        else {}
+    )
     context: dict[str, Any] = {
         "problem": refusal.detail if refusal else "",
         "typed": typed | {"employee": given.get("employee", "")},
@@ -168,11 +191,16 @@ def _render(
     return page
 
 
-def _describe_changes(changes: tuple[PolicyChange, ...], employees: Mapping[int, str]) -> dict[str, Any]:
+def _describe_changes(
+    changes: tuple[PolicyChange, ...], employees: Mapping[int, str]
+) -> dict[str, Any]:
     sent = _dump(changes)
     return {
         "changes": [
-            {"words": change.describe(employees), "terms": describe_terms(change.params, change.conditions)}
+            {
+                "words": change.describe(employees),
+                "terms": describe_terms(change.params, change.conditions),
+            }
             for change in changes
         ],
         "changes_json": sent,
@@ -180,14 +208,20 @@ def _describe_changes(changes: tuple[PolicyChange, ...], employees: Mapping[int,
         "adds_grants": any(change.kind is ChangeKind.STANDING_GRANT for change in changes),
         "changes_calls": any(change.kind not in OF_CARDS for change in changes),
         "changes_rules": any(change.kind in OF_CARDS for change in changes),
-        "limits_history": need_history(change.condition for change in changes if change.condition is not None),
+        "limits_history": need_history(
+            change.condition for change in changes if change.condition is not None
+        ),
     }
 
 
 def _simulate(
-    organization: Organization, changes: tuple[PolicyChange, ...], number: int, employees: Mapping[int, str]
+    organization: Organization,
+    changes: tuple[PolicyChange, ...],
+    number: int,
+    employees: Mapping[int, str],
 ) -> dict[str, Any]:
-    """Simulate the changes about calls with recorded calls, and the approval rules with recorded cards."""
+    """Simulate the changes about calls with recorded calls, and the approval rules with recorded
+    cards."""
     titles = {tool.name: tool.title for tool in load_toolbox(organization.pk).tools()}
     found: dict[str, Any] = {}
     if any(change.kind not in OF_CARDS for change in changes):
@@ -227,8 +261,13 @@ def _read_number(text: str) -> int:
 
 
 def _list_tools(organization_id: int) -> list[tuple[str, str]]:
-    tools = {tool.name: tool for tool in load_toolbox(organization_id).tools() if not tool.is_system}
-    titles = {name: tool.title if tool.title == name else f"{tool.title} · {name}" for name, tool in tools.items()}
+    tools = {
+        tool.name: tool for tool in load_toolbox(organization_id).tools() if not tool.is_system
+    }
+    titles = {
+        name: tool.title if tool.title == name else f"{tool.title} · {name}"
+        for name, tool in tools.items()
+    }
     return sorted((name, f"{titles[name]} · {tool.level}") for name, tool in tools.items())
 
 
@@ -238,14 +277,18 @@ def _describe_policy_drafts(policy_drafts: Iterable[PolicyDraft]) -> list[dict[s
         {
             "policy_draft": policy_draft,
             "is_running": policy_draft.shadow_until is not None and policy_draft.shadow_until > now,
-            "different": sum(count for pair, count in _split_counts(policy_draft).items() if pair[0] != pair[1])
+            "different": sum(
+                count for pair, count in _split_counts(policy_draft).items() if pair[0] != pair[1]
+            )
             + count_cards(policy_draft).changed,
         }
         for policy_draft in policy_drafts
     ]
 
 
-def _describe_shadow_cards(policy_draft: PolicyDraft, employees: Mapping[int, str]) -> dict[str, Any]:
+def _describe_shadow_cards(
+    policy_draft: PolicyDraft, employees: Mapping[int, str]
+) -> dict[str, Any]:
     titles = {tool.name: tool.title for tool in load_toolbox(policy_draft.organization_id).tools()}
     rows = policy_draft.cards.select_related("card__tool_call", "card__run").defer(
         "card__preview", "card__tool_call__result"
@@ -255,7 +298,9 @@ def _describe_shadow_cards(policy_draft: PolicyDraft, employees: Mapping[int, st
         "card_columns": list(COLUMNS.values()),
         "shadow_counts": CardCountsRow("All cards", counts),
         "shadow_cards": describe_shadow_cards(rows[:MAX_SHOWN_VERDICTS], titles, employees),
-        "skipped_cards": describe_skipped_cards({kind.value: number for kind, number in counts.outcomes.items()}),
+        "skipped_cards": describe_skipped_cards(
+            {kind.value: number for kind, number in counts.outcomes.items()}
+        ),
     }
 
 

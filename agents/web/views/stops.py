@@ -28,8 +28,12 @@ from tools.toolbox.permissions import determine_level
 _ACTIONS: Mapping[tuple[str, str], Callable[[Membership, str], object]] = {
     ("everything", "stop"): lambda member, _: stops.stop_everything(member),
     ("everything", "release"): lambda member, _: stops.release_everything(member),
-    ("employee", "stop"): lambda member, which: stops.stop_employee(member, _parse_employee_id(which)),
-    ("employee", "release"): lambda member, which: stops.release_employee(member, _parse_employee_id(which)),
+    ("employee", "stop"): lambda member, which: stops.stop_employee(
+        member, _parse_employee_id(which)
+    ),
+    ("employee", "release"): lambda member, which: stops.release_employee(
+        member, _parse_employee_id(which)
+    ),
     ("tool", "stop"): lambda member, which: stops.stop_tool(member, _require_choice(which)),
     ("tool", "release"): stops.release_tool,
 }
@@ -56,7 +60,8 @@ def _require_choice(text: str) -> str:
 def stop_page(request: HttpRequest, member: Membership) -> HttpResponseBase:
     """Show the stops; POST stops or resumes everything, an employee or a tool.
 
-    The form has `what` (everything, employee, tool), `act` (stop, release) and `which` (employee id, tool name).
+    The form has `what` (everything, employee, tool), `act` (stop, release) and `which` (employee
+    id, tool name).
     """
     if request.method != "POST":
         return render_page(request, member, "stops/page.html", _build_context(member))
@@ -77,7 +82,8 @@ class StoppableTool:
     """A tool prepared for the page.
 
     Attributes:
-        level: the tool's own, or a higher one that an admin set for all; empty if it is no longer installed.
+        level: the tool's own, or a higher one that an admin set for all; empty if it is no longer
+            installed.
         rule: the rule that stops it, if any.
         user_count: the number of employees that may use it.
     """
@@ -94,14 +100,26 @@ def _list_tools(organization_id: int) -> list[StoppableTool]:
     rules = ToolRule.objects.filter(organization_id=organization_id, stopped_at__isnull=False)
     stopped, raised = {rule.tool: rule for rule in rules}, load_organization_rules(organization_id)
     installed = {tool.name: tool for tool in load_toolbox(organization_id).tools()}
-    users = Counter(Grant.objects.filter(employee__organization_id=organization_id).values_list("tool", flat=True))
+    users = Counter(
+        Grant.objects.filter(employee__organization_id=organization_id).values_list(
+            "tool", flat=True
+        )
+    )
     tools = [
         StoppableTool(
-            tool.name, tool.title, determine_level(tool, raised).value, stopped.get(tool.name), users[tool.name]
+            tool.name,
+            tool.title,
+            determine_level(tool, raised).value,
+            stopped.get(tool.name),
+            users[tool.name],
         )
         for tool in installed.values()
     ]
-    tools += [StoppableTool(name, name, "", rule) for name, rule in stopped.items() if name not in installed]
+    tools += [
+        StoppableTool(name, name, "", rule)
+        for name, rule in stopped.items()
+        if name not in installed
+    ]
     return sorted(tools, key=lambda tool: (tool.title.casefold(), tool.name))
 
 
@@ -122,7 +140,9 @@ def _count_open_runs(organization_id: int) -> dict[int, OpenRuns]:
     unfinished = Run.objects.filter(IS_UNFINISHED, organization_id=organization_id)
     waiting = Count("pk", filter=Q(status__in=PARKED))
     rows = unfinished.order_by().values("employee_id").annotate(total=Count("pk"), waiting=waiting)
-    return {row["employee_id"]: OpenRuns(row["total"] - row["waiting"], row["waiting"]) for row in rows}
+    return {
+        row["employee_id"]: OpenRuns(row["total"] - row["waiting"], row["waiting"]) for row in rows
+    }
 
 
 def _build_context(member: Membership) -> dict[str, Any]:
@@ -135,7 +155,8 @@ def _build_context(member: Membership) -> dict[str, Any]:
         "other_tools": [tool for tool in tools if tool.rule is None],
         "open_runs": open_runs,
         "all_runs": OpenRuns(
-            sum(each.working for each in open_runs.values()), sum(each.waiting for each in open_runs.values())
+            sum(each.working for each in open_runs.values()),
+            sum(each.waiting for each in open_runs.values()),
         ),
         "may_release": partial(stops.may_release, member),
         "is_admin": member.may(Role.ADMIN),

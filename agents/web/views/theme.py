@@ -16,7 +16,8 @@ MAX_AGE_S = 400 * 24 * 3600
 
 @member_view("POST", page="home")
 def choose_theme(request: HttpRequest, _member: Membership) -> HttpResponseBase:
-    """Remember the chosen look in a cookie and redirect back; scripts do the same without a request."""
+    """Remember the chosen look in a cookie and redirect back; scripts do the same without a
+    request."""
     theme = request.POST.get("theme", "")
     response = redirect(find_previous_page(request))
     if theme in dict(THEMES) and theme:

@@ -1,4 +1,5 @@
-"""The catalog of tools, with each tool's level, params, users and recent figures, and a form to try it."""
+"""The catalog of tools, with each tool's level, params, users and recent figures, and a form to try
+it."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ PAGE_SIZE = 100
 
 @dataclass(frozen=True)
 class RefusedTrial:
-    """A refused attempt to try a tool: the typed values and the problems; empty without an attempt."""
+    """A refused attempt to try a tool: the typed values and the problems; empty without an
+    attempt."""
 
     tool: str = ""
     employee: str = ""
@@ -95,7 +97,8 @@ class CatalogEntry:
             "writes in one transaction": tool.transactional,
             "safe to repeat": tool.idempotent,
             "never treated as a duplicate": tool.volatile,
-            "contacts other hosts": tool.open_world or (tool.is_from_outside and tool.address_params),
+            "contacts other hosts": tool.open_world
+            or (tool.is_from_outside and tool.address_params),
             "wraps other requests": tool.carries_requests,
             "waits for an answer": tool.suspends,
             f"caches results for {tool.cacheable_s:g} s": tool.cacheable_s,
@@ -125,17 +128,24 @@ class CatalogEntry:
     @property
     def optional_facts(self) -> list[tuple[str, str]]:
         """The labels and texts of traits, capabilities and features, without empty ones."""
-        facts = [("Traits", self.traits), ("Capabilities", self.capabilities), ("Plan features", self.features)]
+        facts = [
+            ("Traits", self.traits),
+            ("Capabilities", self.capabilities),
+            ("Plan features", self.features),
+        ]
         return [(label, value) for label, value in facts if value]
 
     @property
     def modes(self) -> str:
-        return "all modes" if self.tool.modes is None else ", ".join(sorted(self.tool.modes)) or "none"
+        return (
+            "all modes" if self.tool.modes is None else ", ".join(sorted(self.tool.modes)) or "none"
+        )
 
 
 @member_view("GET")
 def catalog(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show tools, filtered by category, level, source and text; `?after=` is the last tool of the previous page."""
+    """Show tools, filtered by category, level, source and text; `?after=` is the last tool of the
+    previous page."""
     return _render_list(request, member, RefusedTrial())
 
 
@@ -159,9 +169,15 @@ def try_tool(request: HttpRequest, member: Membership, name: str) -> HttpRespons
     fields, employee = build_fields(tool.schema, {}), request.POST.get("employee", "")
     try:
         params = parse_form(fields, typed)
-        run = manual_calls.submit(member, manual_calls.ManualCall(_parse_employee_id(employee), tool.name, params))
+        run = manual_calls.submit(
+            member, manual_calls.ManualCall(_parse_employee_id(employee), tool.name, params)
+        )
     except (InvalidFieldText, Invalid, Conflict) as problem:
-        problems = {"": problem.detail} if isinstance(problem, Conflict) else find_problems(fields, problem)
+        problems = (
+            {"": problem.detail}
+            if isinstance(problem, Conflict)
+            else find_problems(fields, problem)
+        )
         refused = RefusedTrial(tool.name, employee, FormInput(typed, problems))
         response = _render_list(request, member, refused, only=tool.name)
         response.status_code = 422 if isinstance(problem, InvalidFieldText) else problem.status
@@ -176,7 +192,9 @@ def _parse_employee_id(text: str) -> int:
         raise Invalid("employee", "Choose an employee that is allowed to use this tool.") from None
 
 
-def _render_list(request: HttpRequest, member: Membership, refused: RefusedTrial, *, only: str = "") -> HttpResponse:
+def _render_list(
+    request: HttpRequest, member: Membership, refused: RefusedTrial, *, only: str = ""
+) -> HttpResponse:
     """Show the matching tools, or only the one with this name."""
     toolbox = load_toolbox(member.organization_id)
     tools = toolbox.tools()
@@ -184,14 +202,19 @@ def _render_list(request: HttpRequest, member: Membership, refused: RefusedTrial
     if only:
         matching = [tool for tool in tools if toolbox.get_tool(only) is tool]
     else:
-        matching = sorted(_filter_tools(tools, request, rules), key=lambda tool: (tool.category, tool.id))
+        matching = sorted(
+            _filter_tools(tools, request, rules), key=lambda tool: (tool.category, tool.id)
+        )
         matching = put_exact_first(matching, request.GET.get("q", ""))
     shown = matching[:PAGE_SIZE]
     query = request.GET.copy()
     query["after"] = shown[-1].id if len(matching) > PAGE_SIZE else ""
     entries = [_add_trial(entry, member, refused) for entry in _build_entries(shown, member, rules)]
     context = {
-        "categories": [(name, list(group)) for name, group in groupby(entries, key=lambda entry: entry.tool.category)],
+        "categories": [
+            (name, list(group))
+            for name, group in groupby(entries, key=lambda entry: entry.tool.category)
+        ],
         "is_single": len(shown) == 1,
         "only": only,
         "left_out": toolbox.left_out,
@@ -220,7 +243,9 @@ def _list_filters(tools: Iterable[Tool]) -> list[tuple[str, str, list[tuple[str,
 
 
 def _filter_tools(tools: Iterable[Tool], request: HttpRequest, rules: Grants) -> list[Tool]:
-    category, level, source = (request.GET.get(name, "") for name in ("category", "level", "source"))
+    category, level, source = (
+        request.GET.get(name, "") for name in ("category", "level", "source")
+    )
     words = request.GET.get("q", "").casefold().split()
     after = request.GET.get("after", "")
     position = (after.partition(".")[0].partition("@")[0], after)
@@ -259,7 +284,8 @@ def _build_entries(shown: list[Tool], member: Membership, rules: Grants) -> list
 
 
 def _add_trial(entry: CatalogEntry, member: Membership, refused: RefusedTrial) -> CatalogEntry:
-    """Add the form to try the tool, if the member may; it shows the problems of a refused attempt."""
+    """Add the form to try the tool, if the member may; it shows the problems of a refused
+    attempt."""
     employees = [(pk, name) for pk, name, is_active in entry.users if is_active]
     may_try = entry.is_enabled and not entry.stopped_by and employees and member.may(Role.OPERATOR)
     toolbox = load_toolbox(member.organization_id)

@@ -1,4 +1,5 @@
-"""Downloads of a run's transcript, streamed because a long run with large results would fill the memory."""
+"""Downloads of a run's transcript, streamed because a long run with large results would fill the
+memory."""
 
 from __future__ import annotations
 
@@ -9,7 +10,12 @@ from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
 from agents.accounts.models import Membership
 from agents.platform.refusals import NotFound
 from agents.runs.models import Run
-from agents.web.panel.transcript import JsonTranscript, MarkdownTranscript, load_result, read_entries
+from agents.web.panel.transcript import (
+    JsonTranscript,
+    MarkdownTranscript,
+    load_result,
+    read_entries,
+)
 from agents.web.sockets.database import database_to_async
 from agents.web.views.pages import member_view
 
@@ -26,19 +32,28 @@ def download_json(_request: HttpRequest, member: Membership, run_id: int) -> Htt
     return _download(member, run_id, JsonTranscript())
 
 
-def _download(member: Membership, run_id: int, writer: MarkdownTranscript | JsonTranscript) -> HttpResponseBase:
+def _download(
+    member: Membership, run_id: int, writer: MarkdownTranscript | JsonTranscript
+) -> HttpResponseBase:
     rows = Run.objects.filter(organization_id=member.organization_id, pk=run_id)
-    run = rows.select_related("employee__provider", "organization", "created_by", "parent__employee").first()
+    run = rows.select_related(
+        "employee__provider", "organization", "created_by", "parent__employee"
+    ).first()
     if run is None:
         raise NotFound(f"There is no run {run_id}.")
-    response = StreamingHttpResponse(_stream(run, writer.write_head(run), writer), content_type=writer.content_type)
+    response = StreamingHttpResponse(
+        _stream(run, writer.write_head(run), writer), content_type=writer.content_type
+    )
     response["Content-Disposition"] = f'attachment; filename="run-{run.pk}.{writer.suffix}"'
     response["Cache-Control"] = "no-store"
     return response
 
 
-async def _stream(run: Run, head: str, writer: MarkdownTranscript | JsonTranscript) -> AsyncIterator[bytes]:
-    """Stream all entries so far; load a result in full, one at a time, if its event holds only a part."""
+async def _stream(
+    run: Run, head: str, writer: MarkdownTranscript | JsonTranscript
+) -> AsyncIterator[bytes]:
+    """Stream all entries so far; load a result in full, one at a time, if its event holds only a
+    part."""
     read, read_whole = database_to_async(read_entries), database_to_async(load_result)
     after, until, seen = 0, run.next_event_seq - 1, set[int]()
     yield _encode(head)

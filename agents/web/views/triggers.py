@@ -1,4 +1,5 @@
-"""Triggers: the address to which other systems send messages, and the pages where people create and watch them."""
+"""Triggers: the address to which other systems send messages, and the pages where people create and
+watch them."""
 
 from __future__ import annotations
 
@@ -49,8 +50,15 @@ def receive_message(request: HttpRequest, public_id: str) -> JsonResponse:
     try:
         taken = receive(public_id.removesuffix("/"), headers, request.body)
     except Refusal as refusal:
-        problem = {"type": "about:blank", "status": refusal.status, "code": refusal.code, "detail": refusal.detail}
-        response = JsonResponse(problem, status=refusal.status, content_type="application/problem+json")
+        problem = {
+            "type": "about:blank",
+            "status": refusal.status,
+            "code": refusal.code,
+            "detail": refusal.detail,
+        }
+        response = JsonResponse(
+            problem, status=refusal.status, content_type="application/problem+json"
+        )
         if "retry_after" in refusal.extra:
             response["Retry-After"] = str(refusal.extra["retry_after"])
         return response
@@ -59,7 +67,9 @@ def receive_message(request: HttpRequest, public_id: str) -> JsonResponse:
     if taken.run is None:
         return JsonResponse({"status": "filtered"}, status=202)
     address = build_absolute_link(request, "run", str(taken.run.pk))
-    return JsonResponse({"status": "started", "run_id": str(taken.run.pk), "url": address}, status=202)
+    return JsonResponse(
+        {"status": "started", "run_id": str(taken.run.pk), "url": address}, status=202
+    )
 
 
 @member_view("GET")
@@ -75,7 +85,9 @@ def create(request: HttpRequest, member: Membership) -> HttpResponseBase:
         trigger, secret = changes.make_trigger(member, _read_terms(request))
     except (Invalid, Conflict, NotFound) as refusal:
         return _render_list(request, member, refusal)
-    one_time_reports.store_report(request, member, _NEW_SECRET, {"trigger": trigger.pk, "secret": secret})
+    one_time_reports.store_report(
+        request, member, _NEW_SECRET, {"trigger": trigger.pk, "secret": secret}
+    )
     return redirect("triggers")
 
 
@@ -98,14 +110,18 @@ def switch(request: HttpRequest, member: Membership, trigger_id: int) -> HttpRes
     """Switch a trigger off, or with `on` on again."""
     trigger = changes.switch_trigger(member, trigger_id, is_active=request.POST.get("on") == "1")
     messages.success(request, f"{trigger.name} is switched {'on' if trigger.is_active else 'off'}.")
-    return redirect("trigger", trigger_id) if request.POST.get("stay") == "1" else redirect("triggers")
+    return (
+        redirect("trigger", trigger_id) if request.POST.get("stay") == "1" else redirect("triggers")
+    )
 
 
 @member_view("POST", page="trigger")
 def renew(request: HttpRequest, member: Membership, trigger_id: int) -> HttpResponseBase:
     """Give a trigger a new secret; the next page shows it once."""
     trigger, secret = changes.renew_secret(member, trigger_id)
-    one_time_reports.store_report(request, member, _NEW_SECRET, {"trigger": trigger.pk, "secret": secret})
+    one_time_reports.store_report(
+        request, member, _NEW_SECRET, {"trigger": trigger.pk, "secret": secret}
+    )
     return redirect("triggers")
 
 
@@ -163,7 +179,9 @@ def _show_value(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _render_list(request: HttpRequest, member: Membership, refusal: Refusal | None = None) -> HttpResponse:
+def _render_list(
+    request: HttpRequest, member: Membership, refusal: Refusal | None = None
+) -> HttpResponse:
     report = one_time_reports.take_report(request, member, _NEW_SECRET)
     shown = changes.list_triggers(member).filter(pk=report.get("trigger", 0)).first()
     context = {
@@ -180,7 +198,9 @@ def _render_one(
     request: HttpRequest, member: Membership, trigger: Trigger, refusal: Refusal | None = None
 ) -> HttpResponse:
     rows = ReceivedMessage.objects.filter(trigger=trigger).select_related("run", "by")
-    page = read_newest(request, rows.defer("payload").annotate(beginning=Left("payload", SHOWN_OF_PAYLOAD)))
+    page = read_newest(
+        request, rows.defer("payload").annotate(beginning=Left("payload", SHOWN_OF_PAYLOAD))
+    )
     context = {
         "trigger": trigger,
         "received": page.rows,
@@ -194,12 +214,19 @@ def _build_form(
     request: HttpRequest, member: Membership, trigger: Trigger | None, refusal: Refusal | None
 ) -> dict[str, Any]:
     own = Q(pk=trigger.employee_id) if trigger else Q()
-    employees = Employee.objects.filter(Q(is_active=True) | own, organization_id=member.organization_id)
-    choices = [(each.pk, each.name if each.is_active else f"{each.name} (not active)") for each in employees]
+    employees = Employee.objects.filter(
+        Q(is_active=True) | own, organization_id=member.organization_id
+    )
+    choices = [
+        (each.pk, each.name if each.is_active else f"{each.name} (not active)")
+        for each in employees
+    ]
     if trigger and trigger.employee_id is None:
         choices.insert(0, (0, "choose an employee"))
     stored = trigger.filters if trigger else []
-    filters: list[tuple[str, ...]] = [(row["param"], row["rule"], _show_value(row["value"])) for row in stored]
+    filters: list[tuple[str, ...]] = [
+        (row["param"], row["rule"], _show_value(row["value"])) for row in stored
+    ]
     typed: Any = request.POST if request.method == "POST" else {}
     if typed:
         filters = [row for row in _read_filter_rows(request) if row[0].strip() or row[2].strip()]

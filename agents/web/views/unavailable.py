@@ -1,4 +1,5 @@
-"""The page for a database outage, with the database's condition in one sentence and the next step."""
+"""The page for a database outage, with the database's condition in one sentence and the next
+step."""
 
 from __future__ import annotations
 
@@ -38,8 +39,12 @@ def handle_error(request: HttpRequest) -> HttpResponseBase:
     return _render_unavailable(request, condition, error) if condition else server_error(request)
 
 
-def _render_unavailable(request: HttpRequest, condition: str, error: BaseException | None) -> HttpResponse:
-    log.error("page not available", path=request.path, condition=condition, error=str(error).strip())
+def _render_unavailable(
+    request: HttpRequest, condition: str, error: BaseException | None
+) -> HttpResponse:
+    log.error(
+        "page not available", path=request.path, condition=condition, error=str(error).strip()
+    )
     context = {"condition": condition, "is_form": request.method == "POST"}
     page = render(request, "parts/unavailable.html", context, status=503)
     page["Retry-After"] = RETRY_AFTER_S

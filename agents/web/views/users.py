@@ -1,4 +1,5 @@
-"""The members of the organization; admins invite and remove them, change roles and reset passwords."""
+"""The members of the organization; admins invite and remove them, change roles and reset
+passwords."""
 
 from __future__ import annotations
 
@@ -25,13 +26,15 @@ LINK_KEY = "made_link"
 
 @member_view("GET")
 def user_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Show members by name, and a new link once; `?q=` searches, `?after=` is the last name of the previous page."""
+    """Show members by name, and a new link once; `?q=` searches, `?after=` is the last name of the
+    previous page."""
     return _render_list(request, member, **_take_new_link(request, member))
 
 
 @member_view("POST", page="users")
 def invite(request: HttpRequest, member: Membership) -> HttpResponseBase:
-    """Create an invitation; the next page shows its link once. Inviting an admin needs confirmation."""
+    """Create an invitation; the next page shows its link once. Inviting an admin needs
+    confirmation."""
     days = request.POST.get("days", "7")
     offer = invitations.Offer(
         role=request.POST.get("role", ""),
@@ -48,12 +51,16 @@ def invite(request: HttpRequest, member: Membership) -> HttpResponseBase:
     except (Invalid, Conflict) as refusal:
         return _render_list(request, member, refusal=refusal, offer=offer)
     link = build_absolute_link(request, "join-link", secret)
-    one_time_reports.store_report(request, member, LINK_KEY, {"link": link, "invitation": invitation.pk})
+    one_time_reports.store_report(
+        request, member, LINK_KEY, {"link": link, "invitation": invitation.pk}
+    )
     return redirect("users")
 
 
 @member_view("POST", page="users")
-def revoke_invitation(request: HttpRequest, member: Membership, invitation_id: int) -> HttpResponseBase:
+def revoke_invitation(
+    request: HttpRequest, member: Membership, invitation_id: int
+) -> HttpResponseBase:
     """Revoke an open invitation."""
     invitations.revoke(member, invitation_id)
     messages.success(request, "Invitation revoked. Its link no longer works.")
@@ -66,7 +73,9 @@ def change_role(request: HttpRequest, member: Membership, membership_id: int) ->
     role = request.POST.get("role", "")
     sentence = members.describe_role_change(member, membership_id, role)
     if sentence and not _is_confirmed(request, sentence):
-        return _ask_to_confirm(request, member, sentence, "Make admin" if role == Role.ADMIN else "Remove admin role")
+        return _ask_to_confirm(
+            request, member, sentence, "Make admin" if role == Role.ADMIN else "Remove admin role"
+        )
     changed = members.change_role(member, membership_id, role)
     messages.success(request, f"{changed.user.get_username()} is now {changed.as_noun}.")
     return redirect("users")
@@ -74,16 +83,21 @@ def change_role(request: HttpRequest, member: Membership, membership_id: int) ->
 
 @member_view("POST", page="users")
 def remove_member(request: HttpRequest, member: Membership, membership_id: int) -> HttpResponseBase:
-    """Remove a member from the organization; redirect members who remove themselves to the start page."""
+    """Remove a member from the organization; redirect members who remove themselves to the start
+    page."""
     removed = members.remove_member(member, membership_id)
     if removed.user_id == member.user_id:
         return redirect("home")
-    messages.success(request, f"{removed.user.get_username()} was removed from {member.organization.name}.")
+    messages.success(
+        request, f"{removed.user.get_username()} was removed from {member.organization.name}."
+    )
     return redirect("users")
 
 
 @member_view("POST", page="users")
-def create_password_link(request: HttpRequest, member: Membership, membership_id: int) -> HttpResponseBase:
+def create_password_link(
+    request: HttpRequest, member: Membership, membership_id: int
+) -> HttpResponseBase:
     """Create a password link; the next page shows it once."""
     reset, secret = members.create_password_reset(member, membership_id)
     link = build_absolute_link(request, "new-password-link", secret)
@@ -99,7 +113,11 @@ def _take_new_link(request: HttpRequest, member: Membership) -> dict[str, Any]:
     resets = PasswordReset.objects.select_related("membership__user")
     invitation = Invitation.objects.filter(pk=report.get("invitation", 0)).first()
     reset = resets.filter(pk=report.get("reset", 0)).first()
-    return {"link": report["link"], "invitation": invitation, "reset": reset} if invitation or reset else {}
+    return (
+        {"link": report["link"], "invitation": invitation, "reset": reset}
+        if invitation or reset
+        else {}
+    )
 
 
 def _is_confirmed(request: HttpRequest, sentence: str) -> bool:
@@ -107,9 +125,16 @@ def _is_confirmed(request: HttpRequest, sentence: str) -> bool:
     return request.POST.get("confirmed") == fingerprint(sentence)[:16]
 
 
-def _ask_to_confirm(request: HttpRequest, member: Membership, sentence: str, action: str) -> HttpResponse:
-    """Show the consequence of the submitted form, with a button that confirms and submits it again."""
-    fields = [(name, request.POST.get(name)) for name in ("role", "note", "address", "days") if name in request.POST]
+def _ask_to_confirm(
+    request: HttpRequest, member: Membership, sentence: str, action: str
+) -> HttpResponse:
+    """Show the consequence of the submitted form, with a button that confirms and submits it
+    again."""
+    fields = [
+        (name, request.POST.get(name))
+        for name in ("role", "note", "address", "days")
+        if name in request.POST
+    ]
     context = {
         "sentence": sentence,
         "action": action,
@@ -131,7 +156,9 @@ def _render_list(request: HttpRequest, member: Membership, **extra: Any) -> Http
         "roles": Role.choices,
         "role_names": [(role, role.capitalize()) for role in Role.values],
         "days": invitations.DAYS,
-        "open_invitations": invitations.list_open_invitations(member.organization_id) if is_admin else (),
+        "open_invitations": invitations.list_open_invitations(member.organization_id)
+        if is_admin
+        else (),
         "chosen": request.GET,
         "offer": invitations.Offer(role=Role.OPERATOR),
         "link": "",
@@ -141,7 +168,8 @@ def _render_list(request: HttpRequest, member: Membership, **extra: Any) -> Http
 
 
 def _load_page(rows: QuerySet[Membership], request: HttpRequest) -> tuple[list[Membership], str]:
-    """Load the page's members, and return the query string of the next page; empty on the last page."""
+    """Load the page's members, and return the query string of the next page; empty on the last
+    page."""
     text, after = (request.GET.get(name, "").replace("\0", "")[:150] for name in ("q", "after"))
     if text.strip():
         rows = rows.filter(user__username__icontains=text.strip())

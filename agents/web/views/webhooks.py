@@ -28,7 +28,9 @@ def webhook_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
         webhook, secret = changes.make_webhook(member, _read_terms(request))
     except (Invalid, Conflict) as refusal:
         return _render_list(request, member, refusal)
-    one_time_reports.store_report(request, member, _NEW_SECRET, {"webhook": webhook.pk, "secret": secret})
+    one_time_reports.store_report(
+        request, member, _NEW_SECRET, {"webhook": webhook.pk, "secret": secret}
+    )
     return redirect("webhooks")
 
 
@@ -58,7 +60,9 @@ def switch(request: HttpRequest, member: Membership, webhook_id: int) -> HttpRes
 def rotate(request: HttpRequest, member: Membership, webhook_id: int) -> HttpResponseBase:
     """Give a webhook a new secret; the next page shows it once."""
     webhook, secret = changes.rotate_secret(member, webhook_id)
-    one_time_reports.store_report(request, member, _NEW_SECRET, {"webhook": webhook.pk, "secret": secret})
+    one_time_reports.store_report(
+        request, member, _NEW_SECRET, {"webhook": webhook.pk, "secret": secret}
+    )
     return redirect("webhooks")
 
 
@@ -87,7 +91,9 @@ def _read_terms(request: HttpRequest) -> changes.WebhookTerms:
     )
 
 
-def _render_list(request: HttpRequest, member: Membership, refusal: Refusal | None = None) -> HttpResponse:
+def _render_list(
+    request: HttpRequest, member: Membership, refusal: Refusal | None = None
+) -> HttpResponse:
     webhooks = changes.list_webhooks(member)
     report = one_time_reports.take_report(request, member, _NEW_SECRET)
     shown = webhooks.filter(pk=report.get("webhook", 0)).first()
@@ -114,11 +120,15 @@ def _render_one(
     return render_page(request, member, "webhooks/webhook.html", context)
 
 
-def _build_form(request: HttpRequest, webhook: Webhook | None, refusal: Refusal | None) -> dict[str, Any]:
+def _build_form(
+    request: HttpRequest, webhook: Webhook | None, refusal: Refusal | None
+) -> dict[str, Any]:
     if request.method == "POST":
         terms = _read_terms(request)
     elif webhook is not None:
-        terms = changes.WebhookTerms(webhook.name, webhook.address, webhook.kinds, webhook.sends_values)
+        terms = changes.WebhookTerms(
+            webhook.name, webhook.address, webhook.kinds, webhook.sends_values
+        )
     else:
         terms = changes.WebhookTerms("", "", WebhookKind.values)
     return {

@@ -20,7 +20,12 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Webhook",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("failing_since", models.DateTimeField(null=True)),
                 ("problem", models.CharField(blank=True, max_length=300)),
                 ("name", models.CharField(max_length=80)),
@@ -33,10 +38,15 @@ class Migration(migrations.Migration):
                 ("failures", models.PositiveIntegerField(default=0)),
                 ("is_slow", models.BooleanField(default=False)),
                 ("off_reason", models.CharField(blank=True, max_length=300)),
-                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
                 (
                     "told_from",
-                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False),
+                    models.DateTimeField(
+                        db_default=django.db.models.functions.datetime.Now(), editable=False
+                    ),
                 ),
                 (
                     "created_by",
@@ -64,10 +74,18 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="WebhookDelivery",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("tries", models.PositiveSmallIntegerField(default=0)),
                 ("problem", models.CharField(blank=True, max_length=300)),
-                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
                 ("ended_at", models.DateTimeField(null=True)),
                 ("public_id", models.UUIDField(default=uuid.uuid4, editable=False)),
                 (
@@ -104,8 +122,14 @@ class Migration(migrations.Migration):
                         max_length=10,
                     ),
                 ),
-                ("due_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ("wanted_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "due_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
+                (
+                    "wanted_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
                 ("answer_status", models.PositiveSmallIntegerField(null=True)),
                 ("duration_ms", models.PositiveIntegerField(null=True)),
                 (
@@ -126,14 +150,24 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="WebhookSecret",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("secret", agents.platform.encrypted_fields.EncryptedTextField()),
                 ("valid_until", models.DateTimeField(null=True)),
-                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
                 (
                     "webhook",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="secrets", to="webhooks.webhook"
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="secrets",
+                        to="webhooks.webhook",
                     ),
                 ),
             ],
@@ -148,7 +182,9 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="webhook",
             index=models.Index(
-                condition=models.Q(("is_active", True)), fields=["organization"], name="webhooks_active"
+                condition=models.Q(("is_active", True)),
+                fields=["organization"],
+                name="webhooks_active",
             ),
         ),
         migrations.AddIndex(
@@ -165,12 +201,16 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name="webhookdelivery",
-            index=models.Index(fields=["run_id", "webhook", "-seq"], name="webhook_deliveries_of_run"),
+            index=models.Index(
+                fields=["run_id", "webhook", "-seq"], name="webhook_deliveries_of_run"
+            ),
         ),
         migrations.AddIndex(
             model_name="webhookdelivery",
             index=models.Index(
-                condition=models.Q(("ended_at__isnull", False)), fields=["ended_at"], name="webhook_deliveries_ended"
+                condition=models.Q(("ended_at__isnull", False)),
+                fields=["ended_at"],
+                name="webhook_deliveries_ended",
             ),
         ),
         migrations.AddConstraint(
@@ -178,7 +218,9 @@ class Migration(migrations.Migration):
             constraint=models.CheckConstraint(
                 condition=models.Q(
                     models.Q(("ended_at__isnull", True), ("status", "waiting")),
-                    models.Q(models.Q(("status", "waiting"), _negated=True), ("ended_at__isnull", False)),
+                    models.Q(
+                        models.Q(("status", "waiting"), _negated=True), ("ended_at__isnull", False)
+                    ),
                     _connector="OR",
                 ),
                 name="ended_webhook_delivery_has_a_time",

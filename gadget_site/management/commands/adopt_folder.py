@@ -1,4 +1,5 @@
-"""`manage.py adopt_folder`: makes this data folder's files the installation's, after a deliberate move."""
+"""`manage.py adopt_folder`: makes this data folder's files the installation's, after a deliberate
+move."""
 
 from typing import Any
 
@@ -19,4 +20,6 @@ class Command(BaseCommand):
         if Installation.objects.filter(folder_mark=UNFINISHED_RESTORE).exists():
             raise CommandError(f"A restore was not finished. {FIX_RESTORE}")
         folder_id = adopt_folder()
-        self.stdout.write(f"{settings.GADGET_FILES_DIR} is now the installation's files folder (mark {folder_id[:8]}).")
+        self.stdout.write(
+            f"{settings.GADGET_FILES_DIR} is now the installation's files folder (mark {folder_id[:8]})."
+        )

@@ -1,4 +1,5 @@
-"""`manage.py after_restore`: the step between restoring a backup by other means and the first start."""
+"""`manage.py after_restore`: the step between restoring a backup by other means and the first
+start."""
 
 from typing import Any
 

@@ -1,4 +1,5 @@
-"""`manage.py backup FILE`: the database and all files in one archive, taken while everything runs."""
+"""`manage.py backup FILE`: the database and all files in one archive, taken while everything
+runs."""
 
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,9 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
         files = sum(name.startswith(f"{FILES}/") for name in manifest.members)
         count = f"{files:,} file{'' if files == 1 else 's'}"
-        self.stdout.write(f"{path}: {path.stat().st_size:,} bytes, {count}, read back and verified.")
+        self.stdout.write(
+            f"{path}: {path.stat().st_size:,} bytes, {count}, read back and verified."
+        )
         for head in manifest.heads:
             self.stdout.write(f"audit head: {head}")
         self.stdout.write(

@@ -1,4 +1,5 @@
-"""`manage.py create_api_token`: creates an API token for one membership and prints it once; only its hash is stored."""
+"""`manage.py create_api_token`: creates an API token for one membership and prints it once; only
+its hash is stored."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -21,7 +22,9 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("username")
-        parser.add_argument("--organization", metavar="SLUG", default="", help="required for members of several")
+        parser.add_argument(
+            "--organization", metavar="SLUG", default="", help="required for members of several"
+        )
         parser.add_argument("--name", default="command line", help="a name for the token")
 
     def handle(self, *args: Any, **options: Any) -> str:
@@ -33,7 +36,10 @@ class Command(BaseCommand):
             token, secret = issue_token(member, name)
             subject = f"api token {token.pk}"
             payload = {"name": name, "user": member.user.get_username(), "role": member.role}
-            audit.append(member.organization_id, [audit.NewEntry("command line", "token_created", subject, payload)])
+            audit.append(
+                member.organization_id,
+                [audit.NewEntry("command line", "token_created", subject, payload)],
+            )
         self.stderr.write(f"The token for {member}. It will not be shown again:")
         return secret
 
@@ -51,7 +57,9 @@ def _choose_membership(username: str, slug: str) -> Membership:
     slugs = ", ".join(member.organization.slug for member in mine)
     if not chosen:
         where = f"{slug!r}" if slug else "any organization"
-        raise CommandError(f"{username!r} is not a member of {where}. Member of: {slugs or 'none'}.")
+        raise CommandError(
+            f"{username!r} is not a member of {where}. Member of: {slugs or 'none'}."
+        )
     if len(chosen) > 1:
         raise CommandError(f"{username!r} is a member of {slugs}: choose with --organization SLUG.")
     return chosen[0]

@@ -33,7 +33,9 @@ class Command(BaseCommand):
             help="only add what is missing; change nothing and restore no record",
         )
 
-        parser.add_argument("--remove", action="store_true", help="remove the demo's organizations and accounts")
+        parser.add_argument(
+            "--remove", action="store_true", help="remove the demo's organizations and accounts"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["remove"]:
@@ -66,7 +68,9 @@ class Command(BaseCommand):
         if not removal.removed:
             self.stdout.write("There was no demo to remove.")
         if open_accounts := find_open_accounts():
-            self.stdout.write(f"{describe(open_accounts)} Change it with `manage.py changepassword NAME`.")
+            self.stdout.write(
+                f"{describe(open_accounts)} Change it with `manage.py changepassword NAME`."
+            )
 
 
 def _find_real_model() -> RealModel | None:
@@ -75,5 +79,7 @@ def _find_real_model() -> RealModel | None:
     if api_key or base_url:
         return RealModel(ProviderKind.OPENAI, base_url, api_key, settings.OPENAI_MODEL, USUAL_MODEL)
     if settings.OLLAMA_HOST:
-        return RealModel(ProviderKind.OLLAMA, settings.OLLAMA_HOST, "", settings.OLLAMA_MODEL, USUAL_OLLAMA_MODEL)
+        return RealModel(
+            ProviderKind.OLLAMA, settings.OLLAMA_HOST, "", settings.OLLAMA_MODEL, USUAL_OLLAMA_MODEL
+        )
     return None

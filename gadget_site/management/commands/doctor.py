@@ -20,7 +20,9 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Add `--json`, for other programs."""
-        parser.add_argument("--json", action="store_true", help="one JSON list of {subject, text, fix, is_well}")
+        parser.add_argument(
+            "--json", action="store_true", help="one JSON list of {subject, text, fix, is_well}"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Print each finding as soon as it is known; exit with code 1 if any needs fixing."""
@@ -34,7 +36,9 @@ class Command(BaseCommand):
             rows = [{**asdict(finding), "is_well": finding.is_well} for finding in findings]
             self.stdout.write(json.dumps(rows, indent=2))
         else:
-            self.stdout.write(f"{wrong} of {len(findings)} checks failed." if wrong else "All checks passed.")
+            self.stdout.write(
+                f"{wrong} of {len(findings)} checks failed." if wrong else "All checks passed."
+            )
         if wrong:
             raise SystemExit(1)
 

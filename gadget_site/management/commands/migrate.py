@@ -12,7 +12,8 @@ from agents.platform.schema_version import WrongSchemaError, check_schema
 
 
 class Command(migrate.Command):
-    """Waits for the server, then migrates without a time limit: building an index of a large table takes long."""
+    """Waits for the server, then migrates without a time limit: building an index of a large table
+    takes long."""
 
     def handle(self, *args: Any, **options: Any) -> None:
         if refusal := wait_for_server():
@@ -28,5 +29,7 @@ class Command(migrate.Command):
             raise CommandError(f"{error} Nothing was changed.") from error
         except DatabaseError as error:
             if condition := describe_outage(error) or describe_outage(error.__context__ or error):
-                raise CommandError(f"The migrations did not finish. {condition} Fix that, then start again.") from error
+                raise CommandError(
+                    f"The migrations did not finish. {condition} Fix that, then start again."
+                ) from error
             raise

@@ -31,18 +31,29 @@ class Command(BaseCommand):
     help = "Judge recorded calls again under their own policy snapshots, and name every verdict that differs."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--organization", metavar="SLUG", help="replay only calls of this organization")
-        parser.add_argument("--since", metavar="DATE", help="only calls since this day or time in UTC, e.g. 2026-11-24")
+        parser.add_argument(
+            "--organization", metavar="SLUG", help="replay only calls of this organization"
+        )
+        parser.add_argument(
+            "--since",
+            metavar="DATE",
+            help="only calls since this day or time in UTC, e.g. 2026-11-24",
+        )
         parser.add_argument("--limit", type=int, metavar="N", help="only the newest N calls")
         parser.add_argument(
-            "--processes", type=int, default=min(2, os.cpu_count() or 1), help="processes that share the work"
+            "--processes",
+            type=int,
+            default=min(2, os.cpu_count() or 1),
+            help="processes that share the work",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
         limit = options["limit"]
         if options["processes"] < 1 or (limit is not None and limit < 1):
             raise CommandError("--limit and --processes must be at least 1.")
-        chosen = CallFilter(_find_organization(options["organization"]), since=_parse_time(options["since"]))
+        chosen = CallFilter(
+            _find_organization(options["organization"]), since=_parse_time(options["since"])
+        )
         bounded = find_bounds(chosen, limit)
         if bounded is None:
             self.stdout.write("There are no calls to replay.")
@@ -65,7 +76,11 @@ class Command(BaseCommand):
                 self.stdout.write(f"call {call_id}: {reason}")
 
     def _summarize(
-        self, counts: Counter[str], preapprovals: Counter[str], rulings: Counter[str], seconds: float
+        self,
+        counts: Counter[str],
+        preapprovals: Counter[str],
+        rulings: Counter[str],
+        seconds: float,
     ) -> None:
         total = counts.total()
         speed = f"{total / seconds:,.0f} per second" if seconds else ""
@@ -80,14 +95,22 @@ class Command(BaseCommand):
                 f"  {preapprovals['equal']:,} of {preapprovals.total():,} approvals by standing grants are equal"
             )
         if rulings:
-            self.stdout.write(f"  {rulings['equal']:,} of {rulings.total():,} approvals under approval rules are equal")
+            self.stdout.write(
+                f"  {rulings['equal']:,} of {rulings.total():,} approvals under approval rules are equal"
+            )
         wrong = counts["different"] + counts[ReplayOutcome.UNREADABLE.value]
         if wrong or preapprovals["different"] or rulings["different"]:
             of_calls = f"{wrong:,} of {total:,} calls" if wrong else ""
             of_preapprovals = (
-                f"{preapprovals['different']:,} approvals by standing grants" if preapprovals["different"] else ""
+                f"{preapprovals['different']:,} approvals by standing grants"
+                if preapprovals["different"]
+                else ""
             )
-            of_rulings = f"{rulings['different']:,} approvals under approval rules" if rulings["different"] else ""
+            of_rulings = (
+                f"{rulings['different']:,} approvals under approval rules"
+                if rulings["different"]
+                else ""
+            )
             wrong_ones = " and ".join(filter(None, (of_calls, of_preapprovals, of_rulings)))
             raise CommandError(f"{wrong_ones} do not match their records.")
 

@@ -1,4 +1,5 @@
-"""`manage.py restore FILE`: restores a backup, and stops everything until an admin lifts the stop."""
+"""`manage.py restore FILE`: restores a backup, and stops everything until an admin lifts the
+stop."""
 
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,9 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", metavar="FILE", type=Path)
-        parser.add_argument("--force", action="store_true", help="replace the existing database and files")
+        parser.add_argument(
+            "--force", action="store_true", help="replace the existing database and files"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:

@@ -1,4 +1,5 @@
-"""`manage.py rotate_keys`: encrypts credentials and providers' keys with the first of GADGET_ENCRYPTION_KEYS."""
+"""`manage.py rotate_keys`: encrypts credentials and providers' keys with the first of
+GADGET_ENCRYPTION_KEYS."""
 
 from typing import Any
 
@@ -16,7 +17,9 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         done = key_rotation.rotate_keys()
-        self.stdout.write(f"{done.renewed} values encrypted with the first key; {done.current} already were.")
+        self.stdout.write(
+            f"{done.renewed} values encrypted with the first key; {done.current} already were."
+        )
         for place in done.unreadable[:MAX_NAMED]:
             self.stdout.write(f"no key can decrypt {place}")
         if done.unreadable:

@@ -45,7 +45,8 @@ LOOPBACK_OF = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
 
 
 class Command(BaseCommand):
-    """Starts web, workers, sweeper and, unless REDIS_URL is set, Redis; keeps them alive until Ctrl-C."""
+    """Starts web, workers, sweeper and, unless REDIS_URL is set, Redis; keeps them alive until
+    Ctrl-C."""
 
     help = "Start web, workers and sweeper, and Redis unless REDIS_URL is set. Ctrl-C stops everything."
     requires_system_checks: list[str] = []
@@ -53,7 +54,9 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Add `--demo`, which creates the demo data first."""
-        parser.add_argument("--demo", action="store_true", help="create the demo organization and its users first")
+        parser.add_argument(
+            "--demo", action="store_true", help="create the demo organization and its users first"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run until SIGINT or SIGTERM.
@@ -106,23 +109,32 @@ class Command(BaseCommand):
         deadline = time.monotonic() + READY_PATIENCE_S
         while not self._stopping and not condition():
             if time.monotonic() > deadline:
-                raise CommandError(f"Not everything is ready after {READY_PATIENCE_S:.0f} s; the lines above say why.")
+                raise CommandError(
+                    f"Not everything is ready after {READY_PATIENCE_S:.0f} s; the lines above say why."
+                )
             supervisor.watch(LOOK_EVERY_S)
 
     def _welcome(self) -> None:
-        lines = [f"Gadget is ready: {settings.GADGET_LINK_BASE if settings.ALLOWED_ORIGINS else _build_address()}/"]
+        lines = [
+            f"Gadget is ready: {settings.GADGET_LINK_BASE if settings.ALLOWED_ORIGINS else _build_address()}/"
+        ]
         if settings.DEBUG and Organization.objects.filter(slug=names.ORGANIZATION).exists():
             how = " with one click" if settings.GADGET_ONLY_LOCAL else ""
-            lines.append(f"Log in{how}, for example as approver. The demo's password is {names.PASSWORD}")
+            lines.append(
+                f"Log in{how}, for example as approver. The demo's password is {names.PASSWORD}"
+            )
         if settings.DEBUG:
-            lines.append("DEBUG is on: use Gadget on this machine only. Set ALLOWED_HOSTS before others connect.")
+            lines.append(
+                "DEBUG is on: use Gadget on this machine only. Set ALLOWED_HOSTS before others connect."
+            )
         lines.append("Ctrl-C stops everything.")
         connections.close_all()
         width = max(map(len, lines))
         self._output.write_plain("", "─" * width, *lines, "─" * width, "")
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
-        """Shut down cleanly at the first signal; at the second, exit at once: the tethers end the other processes."""
+        """Shut down cleanly at the first signal; at the second, exit at once: the tethers end the
+        other processes."""
         if self._stopping:
             os._exit(1)
         self._stopping = True
@@ -163,7 +175,11 @@ def _refuse_port_in_use(host: str, port: int) -> None:
 
 def _build_address() -> str:
     host = LOOPBACK_OF.get(settings.GADGET_HOST, settings.GADGET_HOST)
-    return f"http://[{host}]:{settings.GADGET_PORT}" if ":" in host else f"http://{host}:{settings.GADGET_PORT}"
+    return (
+        f"http://[{host}]:{settings.GADGET_PORT}"
+        if ":" in host
+        else f"http://{host}:{settings.GADGET_PORT}"
+    )
 
 
 def _is_redis_ready() -> bool:

@@ -1,4 +1,5 @@
-"""`manage.py verify_audit`: checks every signature of the audit, and heads that were printed earlier."""
+"""`manage.py verify_audit`: checks every signature of the audit, and heads that were printed
+earlier."""
 
 from typing import Any
 
@@ -29,7 +30,9 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         printed = [_parse(text) for text in options["head"]]
         slug = options["organization"]
-        organizations = Organization.objects.filter(slug=slug) if slug else Organization.objects.all()
+        organizations = (
+            Organization.objects.filter(slug=slug) if slug else Organization.objects.all()
+        )
         if slug and not organizations:
             raise CommandError(f"There is no organization with the slug {slug!r}.")
         broken = sum(self._report(audit.read_chain(organization)) for organization in organizations)
@@ -37,20 +40,30 @@ class Command(BaseCommand):
         for fault in missing:
             self.stdout.write(f"head: {fault}")
         if broken:
-            raise CommandError(f"The audit chain is broken in {broken} of {len(organizations)} organizations.")
+            raise CommandError(
+                f"The audit chain is broken in {broken} of {len(organizations)} organizations."
+            )
         if missing:
-            raise CommandError(f"{len(missing)} of {len(printed)} printed heads are not in the audit.")
+            raise CommandError(
+                f"{len(missing)} of {len(printed)} printed heads are not in the audit."
+            )
 
     def _report(self, chain: audit.AuditChain) -> bool:
         """Print the findings; return True if the chain is broken."""
-        self.stdout.write(f"{chain.slug}: {'the chain is broken' if chain.faults else 'the chain is intact'}")
+        self.stdout.write(
+            f"{chain.slug}: {'the chain is broken' if chain.faults else 'the chain is intact'}"
+        )
         for fault in chain.faults[:MAX_FAULTS]:
             self.stdout.write(f"  {fault}")
         if len(chain.faults) > MAX_FAULTS:
             self.stdout.write(f"  and {len(chain.faults) - MAX_FAULTS} more")
         for key_id, signed in chain.keys.items():
             now = " (the current key)" if key_id == signatures.get_current_key_id() else ""
-            entries = f"{signed.count} entries, from {signed.first} to {signed.last}" if signed.count > 1 else "1 entry"
+            entries = (
+                f"{signed.count} entries, from {signed.first} to {signed.last}"
+                if signed.count > 1
+                else "1 entry"
+            )
             self.stdout.write(f"  signed with the key {key_id}{now}: {entries}")
         if chain.seq:
             self.stdout.write(f"  head: {chain.head}")

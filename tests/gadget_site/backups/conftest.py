@@ -19,9 +19,14 @@ from tests.workshop.invariants import assert_invariants
 
 @pytest.fixture(autouse=True)
 def _no_other_connection_is_open() -> None:
-    """Close all SQLite connections that threads of earlier tests still hold, because a restore has to be alone."""
+    """Close all SQLite connections that threads of earlier tests still hold, because a restore has
+    to be alone."""
     for one in gc.get_objects():
-        if issubclass(type(one), BaseDatabaseWrapper) and one.connection is not None and one.vendor == "sqlite":
+        if (
+            issubclass(type(one), BaseDatabaseWrapper)
+            and one.connection is not None
+            and one.vendor == "sqlite"
+        ):
             one.connection.close()
             one.connection = None
 

@@ -26,7 +26,8 @@ _numbers = count(1)
 
 
 def fill_every_table(workshop: Workshop) -> None:
-    """Let employees work until every kind of call is open, then fill the tables and keys that are still unused.
+    """Let employees work until every kind of call is open, then fill the tables and keys that are
+    still unused.
 
     Raises:
         AssertionError: a table or a foreign key stayed unused.
@@ -39,7 +40,9 @@ def fill_every_table(workshop: Workshop) -> None:
         for field in _list_foreign_keys(model):
             if not model._base_manager.exclude(**{field.name: None}).exists():
                 _use_key(model, field)
-    assert not (unused := list_unused()), f"the filler left unused: {unused}; add values to _SPECIAL"
+    assert not (unused := list_unused()), (
+        f"the filler left unused: {unused}; add values to _SPECIAL"
+    )
 
 
 def list_unused() -> list[str]:
@@ -54,9 +57,12 @@ def list_unused() -> list[str]:
 
 
 def _work(workshop: Workshop) -> None:
-    """Leave a delegated task, a call of a standing grant that has not started, an approved one, and a running read."""
+    """Leave a delegated task, a call of a standing grant that has not started, an approved one, and
+    a running read."""
     may_ask(workshop.employee)
-    may_delegate(workshop.employee, hire(workshop, "Kim", asking(call("probe.effect", name="child"))))
+    may_delegate(
+        workshop.employee, hire(workshop, "Kim", asking(call("probe.effect", name="child")))
+    )
     workshop.play(asking(delegate(), call("employee.askHuman", question=ODD)))
     drive_all(workshop, workshop.submit())
     grant(workshop, "probe.effect", equals("name", "granted"))
@@ -96,7 +102,9 @@ def _find_target(model: Model, field: models.ForeignKey[Any, Any]) -> models.Mod
     target = field.related_model
     rows = target._base_manager.order_by("pk")
     if field.unique:
-        rows = rows.exclude(pk__in=model._base_manager.exclude(**{field.name: None}).values(field.attname))
+        rows = rows.exclude(
+            pk__in=model._base_manager.exclude(**{field.name: None}).values(field.attname)
+        )
     found = rows.first()
     if found is None and not field.null:
         return _create_row(target)
@@ -104,11 +112,15 @@ def _find_target(model: Model, field: models.ForeignKey[Any, Any]) -> models.Mod
 
 
 def _use_key(model: Model, field: models.ForeignKey[Any, Any]) -> None:
-    """Set this key in the newest row that may have it, with the other values that constraints require."""
+    """Set this key in the newest row that may have it, with the other values that constraints
+    require."""
     rows = model._base_manager.filter(**_ENDED.get(model._meta.label, {}))
     row = rows.order_by("-pk").first()
     assert row is not None
-    values = {field.name: _find_target(model, field), **_BESIDE.get(f"{model._meta.label}.{field.name}", dict)()}
+    values = {
+        field.name: _find_target(model, field),
+        **_BESIDE.get(f"{model._meta.label}.{field.name}", dict)(),
+    }
     model._base_manager.filter(pk=row.pk).update(**values)
 
 
@@ -149,7 +161,10 @@ def _make_special_values(model: Model) -> dict[str, Any]:
         "platform.Installation": {"pk": 1},
         "platform.OldestSchema": {"pk": 1},
         "notices.PushKey": {"pk": 1},
-        "approval_rules.Deputy": {"ends_at": soon, "deputy": Membership.objects.order_by("pk").last()},
+        "approval_rules.Deputy": {
+            "ends_at": soon,
+            "deputy": Membership.objects.order_by("pk").last(),
+        },
         "approval_rules.ApprovalRule": {"escalate_hours": 1},
         "schedules.Schedule": {"next_at": soon, "cron": "0 9 * * *", "time_zone": "Europe/Berlin"},
         "sessions.Session": {"expire_date": soon},

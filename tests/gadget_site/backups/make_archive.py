@@ -1,10 +1,13 @@
-"""Make the archive of an older version that the tests restore: every table has rows, every foreign key is used.
+"""Make the archive of an older version that the tests restore: every table has rows, every foreign
+key is used.
 
-    python -m tests.gadget_site.backups.make_archive FILE                                             # SQLite
-    GADGET_TEST_DATABASE=postgresql TEST_DATABASE_URL=… python -m tests.gadget_site.backups.make_archive FILE
+    python -m tests.gadget_site.backups.make_archive FILE
+    # SQLite GADGET_TEST_DATABASE=postgresql TEST_DATABASE_URL=… python -m
+    tests.gadget_site.backups.make_archive FILE
 
-Run it in a checkout of that version, with this file and `filling.py` copied into it. The database of the address has to
-be empty. The archive is signed and encrypted with the keys of the tests (tests/services.py).
+Run it in a checkout of that version, with this file and `filling.py` copied into it. The database
+of the address has to be empty. The archive is signed and encrypted with the keys of the tests
+(tests/services.py).
 """
 
 import os

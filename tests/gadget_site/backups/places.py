@@ -31,7 +31,8 @@ def rows() -> dict[str, list[Any]]:
 
 
 def restore_in_process(tmp_path: Path, url: str, archive: Path) -> str:
-    """The output of `restore`, `verify_audit` and a second `restore` without force, in separate processes."""
+    """The output of `restore`, `verify_audit` and a second `restore` without force, in separate
+    processes."""
     environment = {
         **os.environ,
         "GADGET_TESTS_GIVEN": "1",
@@ -73,5 +74,7 @@ def count_rows(url: str, tables: Iterable[str]) -> dict[str, int]:
     """Count the rows of these tables in the database at this address."""
     connect = psycopg.connect if url.startswith("postgresql") else sqlite3.connect
     with closing(connect(url.removeprefix("sqlite:///"))) as other:
-        counts = {table: other.execute(f'SELECT count(*) FROM "{table}"').fetchone() for table in tables}
+        counts = {
+            table: other.execute(f'SELECT count(*) FROM "{table}"').fetchone() for table in tables
+        }
     return {table: int(count[0]) for table, count in counts.items() if count}

@@ -78,7 +78,10 @@ class TestTheStopAfterARestore:
         queued = workshop.submit()
         restored.settle()
         organization = Organization.objects.get()
-        assert (organization.stopped_by, organization.stopped_at is not None) == ("Restoring a backup", True)
+        assert (organization.stopped_by, organization.stopped_at is not None) == (
+            "Restoring a backup",
+            True,
+        )
         sweep_once()
         assert workshop.drive(queued).status == RunStatus.QUEUED
         workshop.approve(card)
@@ -117,7 +120,9 @@ class TestTheStopAfterARestore:
 
 
 class TestAnInterruptedRestore:
-    def test_prevents_every_part_from_starting_until_it_is_settled(self, workshop: Workshop) -> None:
+    def test_prevents_every_part_from_starting_until_it_is_settled(
+        self, workshop: Workshop
+    ) -> None:
         installation.confirm()
         restored.stop_everything()
         with pytest.raises(installation.WrongInstallationError, match="A restore was not finished"):
@@ -127,7 +132,9 @@ class TestAnInterruptedRestore:
         restored.settle()
         installation.confirm()
 
-    def test_when_settled_by_hand_keeps_the_folder_known_to_the_database(self, workshop: Workshop) -> None:
+    def test_when_settled_by_hand_keeps_the_folder_known_to_the_database(
+        self, workshop: Workshop
+    ) -> None:
         installation.confirm()
         Installation.objects.update(folder_mark="another")
         restored.settle()
@@ -156,25 +163,37 @@ class TestAccessAfterARestore:
 
 class TestTheWarningAfterARestore:
     def shown(self, workshop: Workshop, card: Approval) -> list[bool]:
-        """Return True for each of the card's page, the inbox, the run's page and REST that shows it."""
+        """Return True for each of the card's page, the inbox, the run's page and REST that shows
+        it."""
         client = login(workshop, Role.APPROVER)
         pages = [f"/approvals/{card.pk}/", "/approvals/", f"/runs/{card.run_id}/"]
-        on_pages = [RESTORED_SINCE in client.get(page, follow=True).content.decode() for page in pages]
-        return [*on_pages, client.get(f"/api/approvals/{card.pk}").json()["warning"] == RESTORED_SINCE]
+        on_pages = [
+            RESTORED_SINCE in client.get(page, follow=True).content.decode() for page in pages
+        ]
+        return [
+            *on_pages,
+            client.get(f"/api/approvals/{card.pk}").json()["warning"] == RESTORED_SINCE,
+        ]
 
-    def test_is_shown_everywhere_until_the_decision(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_is_shown_everywhere_until_the_decision(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         card, other = waiting(workshop, "a", "b")
         assert self.shown(workshop, card) == [False] * 4
         before = canonical_json([card.digest, other.digest])
         restored.settle()
         assert self.shown(workshop, card) == [True] * 4
         card, other = workshop.cards(card.run)
-        assert canonical_json([card.digest, other.digest]) == before, "what was shown is what is decided"
+        assert canonical_json([card.digest, other.digest]) == before, (
+            "what was shown is what is decided"
+        )
         workshop.approve(card)
         workshop.deny(other)
         assert self.shown(workshop, card) == [False] * 4
 
-    def test_is_shown_on_questions_and_unknown_outcomes_too(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_is_shown_on_questions_and_unknown_outcomes_too(
+        self, workshop: Workshop, recorder: Recorder
+    ) -> None:
         Grant.objects.create(employee=workshop.employee, tool="employee.askHuman")
         workshop.play(asking(call("employee.askHuman", question="Which one?")))
         (question,) = workshop.cards(workshop.work())

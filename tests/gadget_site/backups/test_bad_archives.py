@@ -1,4 +1,5 @@
-"""Archives cut at every member, or that unpack to far more than their size, are refused in bounded memory."""
+"""Archives cut at every member, or that unpack to far more than their size, are refused in bounded
+memory."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ END_OF_TAR = bytes(1024)
 
 
 def list_cuts(content: bytes) -> Iterator[int]:
-    """List the places before, in and after the header and the content of each member but the last."""
+    """List the places before, in and after the header and the content of each member but the
+    last."""
     with tarfile.open(fileobj=io.BytesIO(content)) as tar:
         members = tar.getmembers()
     assert members[-1].name == MANIFEST
@@ -109,7 +111,11 @@ def write_holes(path: Path) -> None:
     content = tarfile.TarInfo("holes")
     content.size = LARGE
     with gzip.open(path, "wb", compresslevel=1) as file:
-        file.write(pax.tobuf(tarfile.USTAR_FORMAT) + text.ljust(512, b"\0") + content.tobuf(tarfile.USTAR_FORMAT))
+        file.write(
+            pax.tobuf(tarfile.USTAR_FORMAT)
+            + text.ljust(512, b"\0")
+            + content.tobuf(tarfile.USTAR_FORMAT)
+        )
         file.write(b"99999999\n")
         for _ in range(LARGE >> 20):
             file.write(b"0\n" * (1 << 19))
@@ -143,16 +149,28 @@ for path in map(Path, sys.argv[1:]):
 
 
 @pytest.mark.once
-def test_small_archives_that_unpack_to_huge_ones_are_refused_within_bounded_memory(tmp_path: Path) -> None:
+def test_small_archives_that_unpack_to_huge_ones_are_refused_within_bounded_memory(
+    tmp_path: Path,
+) -> None:
     paths = []
     for name, write in BOMBS.items():
         paths.append(tmp_path / name)
         write(paths[-1])
         assert paths[-1].stat().st_size < LARGE / 80
-    environment = {**os.environ, "GADGET_TESTS_GIVEN": "1", "DJANGO_SETTINGS_MODULE": "tests.settings"}
+    environment = {
+        **os.environ,
+        "GADGET_TESTS_GIVEN": "1",
+        "DJANGO_SETTINGS_MODULE": "tests.settings",
+    }
     command = [sys.executable, "-c", READ_ALL, *map(str, paths)]
     done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, check=False, cwd=settings.BASE_DIR, timeout=300
+        command,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=settings.BASE_DIR,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     answers = dict(zip(BOMBS, done.stdout.splitlines(), strict=True))

@@ -1,4 +1,5 @@
-"""A restore of a database in which every table has rows and every foreign key is used, and one of an older version."""
+"""A restore of a database in which every table has rows and every foreign key is used, and one of
+an older version."""
 
 from __future__ import annotations
 
@@ -28,11 +29,41 @@ from tests.workshop import Workshop, build_workshop
 from tools.office.records.models import Record
 
 SETTLED = {
-    *("accounts_organization", "accounts_audithead", "accounts_auditentry", "accounts_invitation", "accounts_apitoken"),
-    *("accounts_passwordreset", "approvals_approval", "gateway_agentkey", "notices_delivery", "notices_notice"),
-    *("platform_installation", "runs_event", "runs_run", "runs_toolcall", "schedules_schedule", "triggers_trigger"),
-    *("approval_rules_deputy", "approvals_claim", "approvals_vote", "gateway_signingkey", "restores_restoredlimit"),
-    *("standing_grants_standinggrant", "webhooks_webhook", "webhooks_webhookdelivery", "django_session"),
+    *(
+        "accounts_organization",
+        "accounts_audithead",
+        "accounts_auditentry",
+        "accounts_invitation",
+        "accounts_apitoken",
+    ),
+    *(
+        "accounts_passwordreset",
+        "approvals_approval",
+        "gateway_agentkey",
+        "notices_delivery",
+        "notices_notice",
+    ),
+    *(
+        "platform_installation",
+        "runs_event",
+        "runs_run",
+        "runs_toolcall",
+        "schedules_schedule",
+        "triggers_trigger",
+    ),
+    *(
+        "approval_rules_deputy",
+        "approvals_claim",
+        "approvals_vote",
+        "gateway_signingkey",
+        "restores_restoredlimit",
+    ),
+    *(
+        "standing_grants_standinggrant",
+        "webhooks_webhook",
+        "webhooks_webhookdelivery",
+        "django_session",
+    ),
     *("accounts_organizationevent", "readers_readercursor"),
 }
 """The tables in which a restore changes rows."""
@@ -102,7 +133,9 @@ def test_every_row_is_restored_into_an_empty_database(
 
 
 class TestAnArchiveOfAnOlderVersion:
-    def test_is_restored_into_a_migrated_database_and_work_continues(self, replaced_tables: Workshop) -> None:
+    def test_is_restored_into_a_migrated_database_and_work_continues(
+        self, replaced_tables: Workshop
+    ) -> None:
         Organization.objects.update(name="made later")
         restore(older_archive(), force=True)
         found = rows()
@@ -113,7 +146,9 @@ class TestAnArchiveOfAnOlderVersion:
         assert audit.verify_all() == {organization.slug: []}
         assert not Run.objects.filter(status=RunStatus.RUNNING).exists()
 
-    def test_is_restored_into_an_empty_database(self, transactional_db: None, tmp_path: Path) -> None:
+    def test_is_restored_into_an_empty_database(
+        self, transactional_db: None, tmp_path: Path
+    ) -> None:
         tables = list_tables(read_manifest(older_archive())) - EMPTIED
         with empty_database(tmp_path) as url:
             told = restore_in_process(tmp_path, url, older_archive())
@@ -122,7 +157,10 @@ class TestAnArchiveOfAnOlderVersion:
 
     def test_is_refused_by_the_other_kind_of_database(self, filled: Workshop) -> None:
         other = {"sqlite": "postgresql", "postgresql": "sqlite"}[connection.vendor]
-        with pytest.raises(CommandError, match=f"is a backup of {other}, and DATABASE_URL names {connection.vendor}"):
+        with pytest.raises(
+            CommandError,
+            match=f"is a backup of {other}, and DATABASE_URL names {connection.vendor}",
+        ):
             call_command("restore", str(older_archive(other)), force=True)
         assert not Organization.objects.exclude(restored_at=None).exists()
 
@@ -139,6 +177,7 @@ def test_runs_of_a_restored_organization_continue_when_the_stop_is_lifted(
 
 
 def test_every_migration_can_be_part_of_a_restore() -> None:
-    """A restore on PostgreSQL is one transaction, so no migration may require running outside one."""
+    """A restore on PostgreSQL is one transaction, so no migration may require running outside
+    one."""
     migrations = MigrationLoader(None).disk_migrations
     assert [key for key, migration in migrations.items() if not migration.atomic] == []

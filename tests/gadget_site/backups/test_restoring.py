@@ -47,8 +47,12 @@ def fill(workshop: Workshop) -> None:
     """Add rows of many types with fragile values, and a file."""
     workshop.record(name=ODD, notes=ODD, score=None)
     pk = workshop.organization.pk
-    Organization.objects.filter(pk=pk).update(month_cost="12345678.9012", plan_features=[ODD, 1.1, None, 10**15])
-    Credential.objects.create(organization_id=pk, service="github", fields='{"token": "value of acme"}')
+    Organization.objects.filter(pk=pk).update(
+        month_cost="12345678.9012", plan_features=[ODD, 1.1, None, 10**15]
+    )
+    Credential.objects.create(
+        organization_id=pk, service="github", fields='{"token": "value of acme"}'
+    )
     with transaction.atomic():
         audit.append(pk, [audit.NewEntry("user:me", "did", "thing", {"text": ODD, "number": 0.1})])
     write_file(pk, ("reports", "a ü.txt"), [ODD.encode()], lambda _: None)
@@ -58,7 +62,13 @@ TOLD = ("accounts_auditentry", "runs_event")
 """The tables that a stop adds to: an audit entry, and an event in each stopped run."""
 SESSIONS = "django_session"
 CHANGED = {
-    *("accounts_organization", "accounts_audithead", "runs_run", "notices_notice", "restores_restoredlimit"),
+    *(
+        "accounts_organization",
+        "accounts_audithead",
+        "runs_run",
+        "notices_notice",
+        "restores_restoredlimit",
+    ),
     *(SESSIONS, "readers_readercursor", *TOLD),
 }
 """The tables in which a restore changes rows."""
@@ -73,7 +83,10 @@ def test_every_row_and_file_is_restored_exactly(
     workshop.work()
     fill(workshop)
     Client().force_login(workshop.admin.user)
-    os.utime(files / str(workshop.organization.pk) / "reports" / "a ü.txt", (changed := 1_600_000_000.5, changed))
+    os.utime(
+        files / str(workshop.organization.pk) / "reports" / "a ü.txt",
+        (changed := 1_600_000_000.5, changed),
+    )
     before, manifest = rows(), take()
     Record.objects.all().delete()
     Employee.objects.update(name="Somebody else")
@@ -89,14 +102,19 @@ def test_every_row_and_file_is_restored_exactly(
     for table in TOLD:
         assert after[table][:-1] == before[table]
     own = files / str(workshop.organization.pk)
-    assert sorted(path.relative_to(own).as_posix() for path in own.rglob("*")) == ["reports", "reports/a ü.txt"]
+    assert sorted(path.relative_to(own).as_posix() for path in own.rglob("*")) == [
+        "reports",
+        "reports/a ü.txt",
+    ]
     assert (own / "reports" / "a ü.txt").read_bytes() == ODD.encode()
     assert abs((own / "reports" / "a ü.txt").stat().st_mtime - changed) < 0.001
     assert [one.name for one in files.iterdir() if one.name.isdigit()] == [own.name]
     assert [audit.PrintedHead.parse(head).fault for head in manifest.heads] == [""]
 
 
-def test_ids_assigned_before_the_backup_are_not_reused(workshop: Workshop, take: Take, put_back: PutBack) -> None:
+def test_ids_assigned_before_the_backup_are_not_reused(
+    workshop: Workshop, take: Take, put_back: PutBack
+) -> None:
     last = workshop.record()
     last_id = last.pk
     last.delete()
@@ -105,7 +123,9 @@ def test_ids_assigned_before_the_backup_are_not_reused(workshop: Workshop, take:
     assert workshop.record().pk > last_id
 
 
-def test_existing_data_is_not_overwritten_without_force(workshop: Workshop, take: Take, tmp_path: Path) -> None:
+def test_existing_data_is_not_overwritten_without_force(
+    workshop: Workshop, take: Take, tmp_path: Path
+) -> None:
     take()
     record = workshop.record()
     with pytest.raises(CommandError, match="--force replaces all of it"):
@@ -113,7 +133,9 @@ def test_existing_data_is_not_overwritten_without_force(workshop: Workshop, take
     assert Record.objects.get() == record
 
 
-def test_restoring_is_refused_while_the_database_is_in_use(workshop: Workshop, take: Take, put_back: PutBack) -> None:
+def test_restoring_is_refused_while_the_database_is_in_use(
+    workshop: Workshop, take: Take, put_back: PutBack
+) -> None:
     take()
     with other_connection(), pytest.raises(BackupError, match="Gadget is still running"):
         put_back()
@@ -153,12 +175,17 @@ class TestARefusedRestore:
     def test_of_an_archive_with_one_damaged_byte(self, path: Path) -> None:
         sound = path.read_bytes()
         content, damaged = gzip.decompress(sound), 0
-        everywhere, checksum = range(30, len(sound), len(sound) // 60), range(len(sound) - 8, len(sound))
+        everywhere, checksum = (
+            range(30, len(sound), len(sound) // 60),
+            range(len(sound) - 8, len(sound)),
+        )
         for at in (*everywhere, *checksum):
             data = bytearray(sound)
             data[at] ^= 0x55
             with suppress(OSError, EOFError, zlib.error):
-                if gzip.decompress(data) == content:  # compressed differently, the content is the same
+                if (
+                    gzip.decompress(data) == content
+                ):  # compressed differently, the content is the same
                     continue
             damaged += 1
             path.write_bytes(data)
@@ -187,13 +214,21 @@ class TestARefusedRestore:
         assert "There is no file" in self.refusal(path.with_name("nowhere"))
 
     def test_of_contents_that_differ_from_the_manifest(self, path: Path) -> None:
-        self.rewrite(path, lambda name, data: data.replace(b"reports", b"REPORTS") if name == "README.txt" else data)
+        self.rewrite(
+            path,
+            lambda name, data: (
+                data.replace(b"reports", b"REPORTS") if name == "README.txt" else data
+            ),
+        )
         self.rewrite(path, lambda name, data: data + b"!" if name.startswith("files/") else data)
         assert "was changed" in self.refusal(path)
 
     def test_of_a_manifest_written_without_the_key(self, path: Path) -> None:
         self.rewrite(
-            path, lambda name, data: data.replace(b'"made_at": "2', b'"made_at": "3') if "man" in name else data
+            path,
+            lambda name, data: (
+                data.replace(b'"made_at": "2', b'"made_at": "3') if "man" in name else data
+            ),
         )
         assert "its signature does not match" in self.refusal(path)
 
@@ -214,18 +249,27 @@ class TestARefusedRestore:
         assert "a key that GADGET_ENCRYPTION_KEYS does not hold" in self.refusal(path)
 
     def test_without_the_audit_key(self, path: Path, settings: Settings) -> None:
-        kept, settings.GADGET_AUDIT_KEYS = settings.GADGET_AUDIT_KEYS, [Fernet.generate_key().decode()]
+        kept, settings.GADGET_AUDIT_KEYS = (
+            settings.GADGET_AUDIT_KEYS,
+            [Fernet.generate_key().decode()],
+        )
         assert "which GADGET_AUDIT_KEYS does not hold" in self.refusal(path)
         settings.GADGET_AUDIT_KEYS = kept
 
     def test_of_a_newer_version(self, path: Path) -> None:
         manifest = read_manifest(path)
-        self.resign(path, manifest.model_copy(update={"migrations": [*manifest.migrations, ("runs", "9999_x")]}))
+        self.resign(
+            path,
+            manifest.model_copy(update={"migrations": [*manifest.migrations, ("runs", "9999_x")]}),
+        )
         assert "is from a newer version of Gadget: runs.9999_x" in self.refusal(path)
 
     def test_of_a_version_before_the_first_release(self, path: Path) -> None:
         manifest = read_manifest(path)
-        old = [("platform", "0001_initial") if one == FIRST_MIGRATION else one for one in manifest.migrations]
+        old = [
+            ("platform", "0001_initial") if one == FIRST_MIGRATION else one
+            for one in manifest.migrations
+        ]
         self.resign(path, manifest.model_copy(update={"migrations": old}))
         assert "is from before Gadget's first release and cannot be restored" in self.refusal(path)
 
@@ -257,7 +301,9 @@ class TestARefusedRestore:
                 writer.add(name, BytesIO(data), len(data))
 
 
-def test_the_command_restores_into_a_fresh_installation(workshop: Workshop, take: Take, tmp_path: Path) -> None:
+def test_the_command_restores_into_a_fresh_installation(
+    workshop: Workshop, take: Take, tmp_path: Path
+) -> None:
     fill(workshop)
     take()
     with empty_database(tmp_path) as url:
@@ -272,7 +318,9 @@ def test_the_command_restores_into_a_fresh_installation(workshop: Workshop, take
 def other_connection() -> Iterator[None]:
     """Another process of Gadget, connected and idle."""
     if connection.vendor == "sqlite":
-        with closing(sqlite3.connect(connection.settings_dict["NAME"], check_same_thread=False)) as other:
+        with closing(
+            sqlite3.connect(connection.settings_dict["NAME"], check_same_thread=False)
+        ) as other:
             other.execute("SELECT 1 FROM sqlite_master").fetchall()
             yield
     else:

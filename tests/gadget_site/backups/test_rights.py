@@ -1,4 +1,5 @@
-"""A restore ends everything that grants rights, and keeps limits until an admin has confirmed them."""
+"""A restore ends everything that grants rights, and keeps limits until an admin has confirmed
+them."""
 
 from __future__ import annotations
 
@@ -47,13 +48,20 @@ class TestTheListsOfTables:
         tables = {model._meta.label for model in apps.get_models(include_auto_created=True)}
         lists = (rights.ENDED, rights.CONFIRMED, rights.WITHOUT_RIGHTS.keys())
         listed = [label for one in lists for label in one]
-        assert tables - set(listed) == set(), "say in gadget_site/backup/rights.py what a restore does with it"
+        assert tables - set(listed) == set(), (
+            "say in gadget_site/backup/rights.py what a restore does with it"
+        )
         assert set(listed) - tables == set()
         assert len(listed) == len(set(listed))
 
     def test_match_the_page_of_limits_to_confirm(self) -> None:
         shown = {kind.model._meta.label for kind in KINDS}
-        parts = {"approval_rules.ApproverGroup_members", "auth.User", "connections.SourceTool", "employees.Grant"}
+        parts = {
+            "approval_rules.ApproverGroup_members",
+            "auth.User",
+            "connections.SourceTool",
+            "employees.Grant",
+        }
         assert shown | parts == rights.CONFIRMED
 
 
@@ -97,13 +105,18 @@ class TestRightsAfterARestore:
         before = User.objects.get(pk=workshop.admin.user_id).password
         restored.stop_everything()
         assert not User.objects.get(username="root").has_usable_password()
-        assert User.objects.get(pk=workshop.admin.user_id).password == before, "this one has a line to confirm"
+        assert User.objects.get(pk=workshop.admin.user_id).password == before, (
+            "this one has a line to confirm"
+        )
 
     def test_of_deputies_end(self, workshop: Workshop) -> None:
         soon = timezone.now() + timedelta(days=1)
         for start in (timezone.now() - timedelta(hours=1), soon):
             Deputy.objects.create(
-                member=workshop.approver, deputy=workshop.admin, starts_at=start, ends_at=soon + timedelta(days=1)
+                member=workshop.approver,
+                deputy=workshop.admin,
+                starts_at=start,
+                ends_at=soon + timedelta(days=1),
             )
         restored.stop_everything()
         assert not Deputy.objects.filter(ends_at__gt=Now()).exists()
@@ -115,17 +128,25 @@ class TestRightsAfterARestore:
         card = workshop.card(workshop.work())
         workshop.approve(card)
         assert Vote.objects.filter(withdrawn_at=None).count() == 1
-        Claim.objects.create(tool_call=card.tool_call, user=workshop.admin.user, until=Now() + timedelta(minutes=15))
+        Claim.objects.create(
+            tool_call=card.tool_call, user=workshop.admin.user, until=Now() + timedelta(minutes=15)
+        )
         restored.settle()
         assert not Vote.objects.filter(withdrawn_at=None).exists()
         assert not Claim.objects.exists()
         assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.PENDING
 
     def test_of_schedules_are_paused_and_their_people_notified(self, workshop: Workshop) -> None:
-        schedule = schedules.create(workshop.operator, workshop.employee.pk, "Report", ("0 9 * * *", "UTC"))
+        schedule = schedules.create(
+            workshop.operator, workshop.employee.pk, "Report", ("0 9 * * *", "UTC")
+        )
         assert restored.settle()["schedules_paused"] == 1
         schedule = Schedule.objects.get(pk=schedule.pk)
-        assert (schedule.is_active, schedule.next_at, schedule.problem) == (False, None, "A backup was restored.")
+        assert (schedule.is_active, schedule.next_at, schedule.problem) == (
+            False,
+            None,
+            "A backup was restored.",
+        )
         assert AuditEntry.objects.filter(action="schedule_switched_off").count() == 1
 
     def test_do_not_include_the_old_key_of_receipts(self, workshop: Workshop) -> None:
@@ -143,7 +164,9 @@ class TestRightsAfterARestore:
         assert PasswordReset.objects.get().revoked_at is not None
 
     def test_of_webhooks_end_and_nothing_is_sent(self, workshop: Workshop) -> None:
-        webhook = Webhook.objects.create(organization=workshop.organization, name="A", address="https://a.example/")
+        webhook = Webhook.objects.create(
+            organization=workshop.organization, name="A", address="https://a.example/"
+        )
         WebhookDelivery.objects.create(webhook=webhook, kind="run.started", run_id=1, seq=1)
         restored.stop_everything()
         webhook.refresh_from_db()
@@ -169,7 +192,9 @@ class TestLimitsAfterARestore:
         confirming.confirm(workshop.admin, {first.pk: "restored"})
         stops.release_everything(workshop.admin)
         assert Organization.objects.get().stopped_at is None
-        assert AuditEntry.objects.filter(action="restored_limit_confirmed").count() == len(others) + 1
+        assert (
+            AuditEntry.objects.filter(action="restored_limit_confirmed").count() == len(others) + 1
+        )
 
     def test_can_be_confirmed_only_by_admins(self, workshop: Workshop) -> None:
         restored.settle()
@@ -196,7 +221,9 @@ class TestNewerData:
         confirm_all(workshop.admin)
         stops.release_everything(workshop.admin)
 
-    def test_removes_or_demotes_people_again(self, workshop: Workshop, take: Take, put_back: PutBack) -> None:
+    def test_removes_or_demotes_people_again(
+        self, workshop: Workshop, take: Take, put_back: PutBack
+    ) -> None:
         take()
         workshop.members["operator"].delete()
         Membership.objects.filter(pk=workshop.approver.pk).update(role=Role.VIEWER)
@@ -209,7 +236,9 @@ class TestNewerData:
         assert roles == {"acme-admin": "admin", "acme-approver": "viewer", "acme-viewer": "viewer"}
         assert Membership.objects.get(role=Role.ADMIN).user.check_password("a new one")
 
-    def test_keeps_the_stricter_budgets_and_switches(self, workshop: Workshop, take: Take, put_back: PutBack) -> None:
+    def test_keeps_the_stricter_budgets_and_switches(
+        self, workshop: Workshop, take: Take, put_back: PutBack
+    ) -> None:
         Employee.objects.update(month_cost=Decimal(5), month_tokens=None, max_passes=9)
         Organization.objects.update(break_glass=True, confirm_count=10)
         take()
@@ -217,10 +246,20 @@ class TestNewerData:
         Organization.objects.update(four_eyes=True, break_glass=False, confirm_count=99)
         self.stricter(workshop, put_back)
         employee, organization = Employee.objects.get(), Organization.objects.get()
-        assert (employee.month_cost, employee.month_tokens, employee.max_passes) == (Decimal(5), 1000, 3)
-        assert (organization.four_eyes, organization.break_glass, organization.confirm_count) == (True, False, 10)
+        assert (employee.month_cost, employee.month_tokens, employee.max_passes) == (
+            Decimal(5),
+            1000,
+            3,
+        )
+        assert (organization.four_eyes, organization.break_glass, organization.confirm_count) == (
+            True,
+            False,
+            10,
+        )
 
-    def test_revokes_or_raises_tools_again(self, workshop: Workshop, take: Take, put_back: PutBack) -> None:
+    def test_revokes_or_raises_tools_again(
+        self, workshop: Workshop, take: Take, put_back: PutBack
+    ) -> None:
         take()
         Grant.objects.filter(tool="data.bulkDelete").delete()
         Grant.objects.filter(tool="probe.effect").update(level="destructive")
@@ -231,24 +270,34 @@ class TestNewerData:
         tools = dict(Grant.objects.values_list("tool", "level"))
         assert "data.bulkDelete" not in tools
         assert tools["probe.effect"] == "destructive"
-        assert "web.fetch" not in tools, "a tool that was allowed since the backup is allowed by a person, not by this"
+        assert "web.fetch" not in tools, (
+            "a tool that was allowed since the backup is allowed by a person, not by this"
+        )
         assert ToolRule.objects.get(tool="utility.calculate").level == "write"
         assert ToolRule.objects.get(tool="data.updateRecord").stopped_at is not None
 
-    def test_adds_newer_rules_again_with_their_group(self, workshop: Workshop, take: Take, put_back: PutBack) -> None:
-        weaker = ApprovalRule.objects.create(organization=workshop.organization, name="Old", needed=1)
+    def test_adds_newer_rules_again_with_their_group(
+        self, workshop: Workshop, take: Take, put_back: PutBack
+    ) -> None:
+        weaker = ApprovalRule.objects.create(
+            organization=workshop.organization, name="Old", needed=1
+        )
         take()
         ApprovalRule.objects.filter(pk=weaker.pk).update(needed=2)
         group = ApproverGroup.objects.create(organization=workshop.organization, name="Finance")
         group.members.add(workshop.admin)
-        ApprovalRule.objects.create(organization=workshop.organization, name="New", group=group, needed=1)
+        ApprovalRule.objects.create(
+            organization=workshop.organization, name="New", group=group, needed=1
+        )
         self.stricter(workshop, put_back)
         assert ApprovalRule.objects.get(name="Old").needed == 2
         made = ApprovalRule.objects.select_related("group").get(name="New")
         assert made.group is not None
         assert list(made.group.members.values_list("user__username", flat=True)) == ["acme-admin"]
 
-    def test_removes_a_former_superuser_again(self, workshop: Workshop, take: Take, put_back: PutBack) -> None:
+    def test_removes_a_former_superuser_again(
+        self, workshop: Workshop, take: Take, put_back: PutBack
+    ) -> None:
         User.objects.filter(pk=workshop.approver.user_id).update(is_superuser=True)
         take()
         Membership.objects.filter(pk=workshop.approver.pk).delete()
@@ -263,10 +312,14 @@ class TestNewerData:
         take()
         Employee.objects.update(max_passes=2)
         put_back()
-        confirming.confirm(workshop.admin, {line.pk: "restored" for line in RestoredLimit.objects.all()})
+        confirming.confirm(
+            workshop.admin, {line.pk: "restored" for line in RestoredLimit.objects.all()}
+        )
         assert Employee.objects.get().max_passes == 10
 
-    def test_does_not_let_admins_take_their_own_rights(self, workshop: Workshop, take: Take, put_back: PutBack) -> None:
+    def test_does_not_let_admins_take_their_own_rights(
+        self, workshop: Workshop, take: Take, put_back: PutBack
+    ) -> None:
         take()
         Membership.objects.filter(pk=workshop.admin.pk).delete()
         put_back()
@@ -275,7 +328,9 @@ class TestNewerData:
             confirming.confirm(workshop.admin, {own.pk: "newer"})
         assert RestoredLimit.objects.filter(pk=own.pk).exists()
 
-    def test_survives_a_second_restore(self, workshop: Workshop, take: Take, put_back: PutBack) -> None:
+    def test_survives_a_second_restore(
+        self, workshop: Workshop, take: Take, put_back: PutBack
+    ) -> None:
         take()
         Employee.objects.update(max_passes=2)
         put_back()

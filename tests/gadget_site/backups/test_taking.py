@@ -1,4 +1,5 @@
-"""A backup is one private file, complete or absent, with everything that the database names and no key."""
+"""A backup is one private file, complete or absent, with everything that the database names and no
+key."""
 
 from __future__ import annotations
 
@@ -43,7 +44,9 @@ def test_a_backup_is_one_file_for_its_owner_alone_and_nothing_else_stays(
 
 
 @pytest.mark.once
-def test_the_command_names_what_is_missing_in_its_last_line(workshop: Workshop, tmp_path: Path) -> None:
+def test_the_command_names_what_is_missing_in_its_last_line(
+    workshop: Workshop, tmp_path: Path
+) -> None:
     told = StringIO()
     call_command("backup", str(tmp_path / "one.tar.gz"), stdout=told)
     assert "IT HOLDS NO KEYS" in told.getvalue().splitlines()[-1]
@@ -72,9 +75,13 @@ def test_an_existing_file_is_replaced_only_with_force(workshop: Workshop, tmp_pa
 
 
 @pytest.mark.once
-def test_a_backup_cannot_be_written_among_the_files_of_employees(workshop: Workshop, files: Path) -> None:
+def test_a_backup_cannot_be_written_among_the_files_of_employees(
+    workshop: Workshop, files: Path
+) -> None:
     with pytest.raises(BackupError, match="among the files"):
-        back_up(files / "1" / "backup.tar.gz" if (files / "1").is_dir() else files / "backup.tar.gz")
+        back_up(
+            files / "1" / "backup.tar.gz" if (files / "1").is_dir() else files / "backup.tar.gz"
+        )
 
 
 @pytest.mark.once
@@ -91,7 +98,9 @@ def test_a_failed_backup_leaves_nothing_behind(
 
 
 @pytest.mark.once
-def test_a_backup_holds_all_files_and_folders_as_of_its_moment(workshop: Workshop, take: Take, files: Path) -> None:
+def test_a_backup_holds_all_files_and_folders_as_of_its_moment(
+    workshop: Workshop, take: Take, files: Path
+) -> None:
     pk = workshop.organization.pk
     write(pk, "kept.txt", b"kept")
     write(pk, "gone.txt", b"gone")
@@ -99,7 +108,9 @@ def test_a_backup_holds_all_files_and_folders_as_of_its_moment(workshop: Worksho
     delete_files(pk, ("gone.txt",), lambda _: None)
     (files / str(pk) / "link").symlink_to("/etc/hostname")
     manifest = take()
-    assert [name for name in manifest.members if name.startswith("files/")] == [f"files/{pk}/kept.txt"]
+    assert [name for name in manifest.members if name.startswith("files/")] == [
+        f"files/{pk}/kept.txt"
+    ]
     assert manifest.folders == [f"{pk}/empty"]
 
 
@@ -121,7 +132,11 @@ def test_writers_of_files_wait_while_the_moment_is_recorded(workshop: Workshop) 
 
 
 def test_files_that_change_while_they_are_copied_are_copied_again(
-    workshop: Workshop, take: Take, put_back: Callable[[], object], files: Path, monkeypatch: pytest.MonkeyPatch
+    workshop: Workshop,
+    take: Take,
+    put_back: Callable[[], object],
+    files: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pk = workshop.organization.pk
     for name in ("changed.txt", "gone.txt"):

@@ -1,4 +1,5 @@
-"""The demo, built, with its employees driven in this process and their scripts played without pauses."""
+"""The demo, built, with its employees driven in this process and their scripts played without
+pauses."""
 
 from __future__ import annotations
 
@@ -42,16 +43,22 @@ class DemoWorld:
         return list(Approval.objects.filter(run=run, status=ApprovalStatus.PENDING).order_by("pk"))
 
     def approve(self, card: Approval) -> None:
-        decision = decisions.Decision(digest=card.digest, confirm=decisions.make_confirmation_phrase(card))
+        decision = decisions.Decision(
+            digest=card.digest, confirm=decisions.make_confirmation_phrase(card)
+        )
         decisions.approve(self.member("approver"), card.pk, decision)
 
     def deny(self, card: Approval, reason: str) -> None:
-        decisions.deny(self.member("approver"), card.pk, decisions.Decision(digest=card.digest, reason=reason))
+        decisions.deny(
+            self.member("approver"), card.pk, decisions.Decision(digest=card.digest, reason=reason)
+        )
 
 
 def build_demo() -> DemoWorld:
     """Build the demo with scripts that wait for nothing."""
     building.build()
     for path in GADGET_SCRIPTS_DIR.glob("*.yaml"):
-        write_script(re.sub(r"delay_ms: \d+", "delay_ms: 0", path.read_text(encoding="utf-8")), path.stem)
+        write_script(
+            re.sub(r"delay_ms: \d+", "delay_ms: 0", path.read_text(encoding="utf-8")), path.stem
+        )
     return DemoWorld(Organization.objects.get(slug="acme-demo"))

@@ -1,4 +1,5 @@
-"""`manage.py demo` creates two organizations, can be repeated, and is refused where it could do harm."""
+"""`manage.py demo` creates two organizations, can be repeated, and is refused where it could do
+harm."""
 
 from io import StringIO
 
@@ -65,24 +66,34 @@ def test_every_role_has_a_person_who_can_log_in() -> None:
         assert authenticate(None, username=username, password="gadget-demo") is not None
         assert Membership.objects.get(user__username=username).role == role
     assert acme.memberships.count() == 4
-    assert [member.organization.slug for member in Membership.objects.filter(user__username="outsider")] == [
-        "other-demo"
-    ]
+    assert [
+        member.organization.slug for member in Membership.objects.filter(user__username="outsider")
+    ] == ["other-demo"]
 
 
 def test_nobody_is_a_superuser_and_only_admins_can_open_the_admin() -> None:
     run_demo()
     assert not User.objects.filter(is_superuser=True).exists()
-    assert set(User.objects.filter(is_staff=True).values_list("username", flat=True)) == {"admin", "outsider"}
+    assert set(User.objects.filter(is_staff=True).values_list("username", flat=True)) == {
+        "admin",
+        "outsider",
+    }
 
 
 def test_the_employees_use_the_levels_draft_write_and_destructive() -> None:
     run_demo()
     highest = {
-        employee.name: max((level_of(grant.tool) for grant in employee.grants.all()), key=lambda level: level.rank)
+        employee.name: max(
+            (level_of(grant.tool) for grant in employee.grants.all()), key=lambda level: level.rank
+        )
         for employee in Employee.objects.filter(organization__slug="acme-demo")
     }
-    assert highest == {"Robin": Level.DRAFT, "Dana": Level.WRITE, "Morgan": Level.DESTRUCTIVE, "Sam": Level.WRITE}
+    assert highest == {
+        "Robin": Level.DRAFT,
+        "Dana": Level.WRITE,
+        "Morgan": Level.DESTRUCTIVE,
+        "Sam": Level.WRITE,
+    }
 
 
 def test_every_example_task_is_known_to_its_script() -> None:
@@ -166,7 +177,9 @@ def test_an_openai_compatible_server_takes_precedence_over_ollama(settings: Sett
     assert (alex.model, alex.provider.kind) == ("gpt-5-mini", "openai")
 
 
-def test_a_repetition_needs_few_queries(django_assert_max_num_queries: DjangoAssertNumQueries) -> None:
+def test_a_repetition_needs_few_queries(
+    django_assert_max_num_queries: DjangoAssertNumQueries,
+) -> None:
     building.build()
     with django_assert_max_num_queries(60):
         building.build()
@@ -210,7 +223,12 @@ def test_configuration_is_reset_by_the_command_but_not_by_a_start(settings: Sett
     run_demo("--keep")
     assert (rows(), audit_entries()) == before
     dana, alex = Employee.objects.get(pk=dana.pk), Employee.objects.get(pk=alex.pk)
-    assert (dana.max_passes, dana.instructions, dana.model, dana.grants.count()) == (3, "As I say.", "mine", 0)
+    assert (dana.max_passes, dana.instructions, dana.model, dana.grants.count()) == (
+        3,
+        "As I say.",
+        "mine",
+        0,
+    )
     assert (alex.model, alex.grants.filter(tool="crm.listContacts").exists()) == ("mine", True)
     run_demo()
     dana.refresh_from_db()
@@ -233,7 +251,11 @@ def test_a_start_updates_the_real_model_from_the_environment(settings: Settings)
     run_demo("--keep")
     alex = Employee.objects.select_related("provider").get(name="Alex")
     assert (alex.model, alex.provider.api_key) == ("large", "sk-other")
-    settings.OPENAI_API_KEY, settings.OPENAI_MODEL, settings.OLLAMA_HOST = "", "", "http://localhost:9"
+    settings.OPENAI_API_KEY, settings.OPENAI_MODEL, settings.OLLAMA_HOST = (
+        "",
+        "",
+        "http://localhost:9",
+    )
     run_demo("--keep")
     alex = Employee.objects.select_related("provider").get(name="Alex")
     assert (alex.model, alex.provider.kind) == ("qwen3", "ollama")

@@ -41,8 +41,14 @@ def test_the_records_that_demo_scripts_rely_on_exist() -> None:
     assert add_demo_companies(acme.pk) == COUNT
     assert add_demo_companies(acme.pk) == 0
     found = {
-        "candidates": find_records(acme.pk, RecordFilters(text="inactive candidate", status="active", region="EU")),
+        "candidates": find_records(
+            acme.pk, RecordFilters(text="inactive candidate", status="active", region="EU")
+        ),
         "leads": find_records(acme.pk, RecordFilters(category="Event lead", status="inactive")),
         "largest": find_records(acme.pk, RecordFilters(text="Acme Corp")),
     }
-    assert {name: records.count() for name, records in found.items()} == {"candidates": 3, "leads": 12, "largest": 1}
+    assert {name: records.count() for name, records in found.items()} == {
+        "candidates": 3,
+        "leads": 12,
+        "largest": 1,
+    }

@@ -1,4 +1,5 @@
-"""The demo's employees do what their scripts promise, and their answers report the real decisions and effects."""
+"""The demo's employees do what their scripts promise, and their answers report the real decisions
+and effects."""
 
 import time
 
@@ -35,11 +36,15 @@ def texts(run: Run) -> list[str]:
 
 
 def assert_answered(run: Run) -> None:
-    assert (run.status, run.exit_reason) == (RunStatus.SUCCEEDED, ExitReason.FINAL_ANSWER), run.problem
+    assert (run.status, run.exit_reason) == (RunStatus.SUCCEEDED, ExitReason.FINAL_ANSWER), (
+        run.problem
+    )
 
 
 class TestTheDataSteward:
-    def test_reads_three_things_at_once_scores_and_drafts_before_asking(self, world: DemoWorld) -> None:
+    def test_reads_three_things_at_once_scores_and_drafts_before_asking(
+        self, world: DemoWorld
+    ) -> None:
         run = world.work("Dana", INACTIVE)
         assert run.status == RunStatus.WAITING, run.problem
         assert tools(run, 1) == ["data.searchRecords", "data.searchRecords", "data.getStats"]
@@ -49,18 +54,32 @@ class TestTheDataSteward:
         draft = Draft.objects.get(run_id=str(run.pk))
         assert "Borealis Freight" in draft.body
         assert draft.records.count() == 3
-        assert [card.sentence.startswith("Update record") for card in world.cards(run)] == [True, True]
+        assert [card.sentence.startswith("Update record") for card in world.cards(run)] == [
+            True,
+            True,
+        ]
 
     def test_reports_numbers_that_agree_with_the_records(self, world: DemoWorld) -> None:
         run = world.work("Dana", INACTIVE)
         said = " ".join(texts(run))
-        active = Record.objects.filter(organization=world.organization, region="EU", status="active")
-        flagged, low = active.filter(notes__startswith="Inactive candidate"), active.filter(score__lte=60)
-        assert f"{flagged.count()} are flagged in the notes, and {low.count()} score 60 or less" in said
+        active = Record.objects.filter(
+            organization=world.organization, region="EU", status="active"
+        )
+        flagged, low = (
+            active.filter(notes__startswith="Inactive candidate"),
+            active.filter(score__lte=60),
+        )
+        assert (
+            f"{flagged.count()} are flagged in the notes, and {low.count()} score 60 or less"
+            in said
+        )
         assert {record.pk for record in flagged} <= {record.pk for record in low}
         weakest, second, strongest = flagged.order_by("score")
         assert f"The lowest score is {weakest.score}: {weakest.name}." in said
-        assert f"{weakest.name} has {weakest.score} points, {second.name} has {second.score} points." in said
+        assert (
+            f"{weakest.name} has {weakest.score} points, {second.name} has {second.score} points."
+            in said
+        )
         assert "2 of 3 no longer file accounts" in said
         looked_up = ToolCall.objects.get(run=run, tool="demo.checkRegister").result or {}
         assert {entry["name"]: entry["is_trading"] for entry in looked_up["data"]["entries"]} == {
@@ -69,7 +88,9 @@ class TestTheDataSteward:
             strongest.name: True,
         }
         average = round(sum(record.score or 0 for record in flagged) / 3, 1)
-        assert f"they score {average} points on average" in Draft.objects.get(run_id=str(run.pk)).body
+        assert (
+            f"they score {average} points on average" in Draft.objects.get(run_id=str(run.pk)).body
+        )
 
     def test_reports_which_change_was_approved_which_denied_and_why(self, world: DemoWorld) -> None:
         run = world.work("Dana", INACTIVE)
@@ -87,7 +108,9 @@ class TestTheDataSteward:
         assert f"draft {Draft.objects.get(run_id=str(run.pk)).pk}" in run.answer
         assert "1 of 2 changes was made" in run.answer
 
-    def test_finds_other_records_by_score_when_the_flagged_ones_are_gone(self, world: DemoWorld) -> None:
+    def test_finds_other_records_by_score_when_the_flagged_ones_are_gone(
+        self, world: DemoWorld
+    ) -> None:
         Record.objects.filter(notes__startswith="Inactive candidate").update(status="inactive")
         run = world.work("Dana", INACTIVE)
         assert run.status == RunStatus.WAITING, run.problem
@@ -141,7 +164,9 @@ class TestTheOfficeManager:
         world.approve(card)
         run = world.drive(run)
         assert_answered(run)
-        archived = Record.objects.filter(organization=world.organization, archived_at__isnull=False).count()
+        archived = Record.objects.filter(
+            organization=world.organization, archived_at__isnull=False
+        ).count()
         assert archived == card.preview["total"]
         assert run.answer.startswith(f"{archived} companies in APAC were archived")
 
@@ -160,7 +185,11 @@ class TestTheSecurityTester:
         assert shown[0]["email"] == "purchasing@acme-c0rp.example"
         assert shown[1]["name"] != "Acme Corp"
         assert reduce_to_look(shown[1]["name"]) == reduce_to_look("Acme Corp")
-        assert shown[2]["email"].replace("\u200b", "") == "office@fenwick-catering.example" != shown[2]["email"]
+        assert (
+            shown[2]["email"].replace("\u200b", "")
+            == "office@fenwick-catering.example"
+            != shown[2]["email"]
+        )
         assert len(shown[4]["notes"]) > 2_000
         assert shown[4]["notes"].endswith("to be sent to another address.")
         assert shown[5]["name"] == "Acrne Corp"
@@ -193,7 +222,9 @@ class TestTheSecurityTester:
 
 
 class TestTheRegister:
-    def test_reports_its_progress_and_takes_time_for_each_company(self, world: DemoWorld, settings: Settings) -> None:
+    def test_reports_its_progress_and_takes_time_for_each_company(
+        self, world: DemoWorld, settings: Settings
+    ) -> None:
         records = list(Record.objects.filter(organization=world.organization)[:3])
         told: list[tuple[float, str]] = []
         context = ToolContext(world.organization.pk, progress=lambda *report: told.append(report))
@@ -210,7 +241,8 @@ class TestTheRegister:
         assert record is not None
         with pytest.raises(ToolError, match="no record"):
             CheckRegister().execute(
-                CheckRegister.Params(record_ids=[str(record.pk)]), ToolContext(world.organization.pk)
+                CheckRegister.Params(record_ids=[str(record.pk)]),
+                ToolContext(world.organization.pk),
             )
 
 
@@ -240,7 +272,9 @@ class TestTheResearcher:
 
 class TestTheDataStewardAndTheResearcher:
     def test_delegate_answer_and_ask_a_person(self, world: DemoWorld) -> None:
-        run = world.work("Dana", "Have Robin look at our UK companies, and ask me which one comes first")
+        run = world.work(
+            "Dana", "Have Robin look at our UK companies, and ask me which one comes first"
+        )
         assert tools(run, 1) == ["employee.delegate", "data.searchRecords"]
         child = world.drive(Run.objects.get(parent=run))
         assert child.answer.startswith("We have ")

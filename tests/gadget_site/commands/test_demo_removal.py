@@ -1,4 +1,5 @@
-"""The demo's accounts do not outlive it: open ones are reported, refuse other machines, and can be removed."""
+"""The demo's accounts do not outlive it: open ones are reported, refuse other machines, and can be
+removed."""
 
 from __future__ import annotations
 
@@ -18,7 +19,12 @@ from agents.accounts.models import Membership, Organization, Role
 from agents.employees.models import Employee, ModelProvider, ProviderKind
 from agents.runs.engine.timing import timing
 from agents.runs.models import Run, RunStatus
-from gadget_site.demo.accounts import MAX_CHECKED, OpenDemoAccountsError, check_before_listening, find_open_accounts
+from gadget_site.demo.accounts import (
+    MAX_CHECKED,
+    OpenDemoAccountsError,
+    check_before_listening,
+    find_open_accounts,
+)
 from gadget_site.demo.names import PASSWORD
 from gadget_site.management.processes import build_web_process
 from tests.gadget_site.commands.demo_world import build_demo
@@ -71,7 +77,8 @@ def test_listening_to_other_machines_is_refused_while_demo_accounts_are_open(
 ) -> None:
     settings.GADGET_HOST = host
     with pytest.raises(
-        OpenDemoAccountsError, match=r"still works for: viewer, operator, approver, admin, outsider\..*--remove"
+        OpenDemoAccountsError,
+        match=r"still works for: viewer, operator, approver, admin, outsider\..*--remove",
     ):
         check_before_listening()
     give_own_passwords()
@@ -79,7 +86,9 @@ def test_listening_to_other_machines_is_refused_while_demo_accounts_are_open(
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "::1", "localhost"])
-def test_open_accounts_are_only_a_warning_on_this_machine_alone(demo: None, settings: Settings, host: str) -> None:
+def test_open_accounts_are_only_a_warning_on_this_machine_alone(
+    demo: None, settings: Settings, host: str
+) -> None:
     settings.GADGET_HOST = host
     assert "still works for: viewer" in check_before_listening()
     settings.DEBUG = True
@@ -91,7 +100,9 @@ def test_the_web_part_refuses_to_listen_to_others_while_demo_accounts_are_open(
 ) -> None:
     installation.variables = {"HOST": "0.0.0.0"}
     web = installation.spawn(build_web_process())
-    web.await_line("Gadget cannot start. The demo's password, which everybody knows, still works for: viewer")
+    web.await_line(
+        "Gadget cannot start. The demo's password, which everybody knows, still works for: viewer"
+    )
     assert web.wait_for_end() == 1
     assert "Traceback" not in web.output
 
@@ -127,7 +138,9 @@ def test_removal_deletes_the_demo_and_nothing_else(demo: None) -> None:
     assert audit.verify(real.pk) == []
 
 
-def test_removal_deletes_the_files_of_the_demo(demo: None, settings: Settings, tmp_path: Path) -> None:
+def test_removal_deletes_the_files_of_the_demo(
+    demo: None, settings: Settings, tmp_path: Path
+) -> None:
     settings.GADGET_FILES_DIR = tmp_path
     acme = Organization.objects.get(slug="acme-demo")
     write_file(acme.pk, ("a.txt",), [b"x"], lambda _: None)
@@ -146,7 +159,9 @@ def test_removal_deletes_delegated_runs(demo: None) -> None:
 
 def test_accounts_that_others_need_are_kept_and_listed(demo: None) -> None:
     real = Organization.objects.create(name="Real", slug="real")
-    Membership.objects.create(organization=real, user=User.objects.get(username="viewer"), role=Role.VIEWER)
+    Membership.objects.create(
+        organization=real, user=User.objects.get(username="viewer"), role=Role.VIEWER
+    )
     User.objects.filter(username="admin").update(is_superuser=True)
     User.objects.filter(username="operator").update(email="operator@real.example")
     told = removed()
@@ -154,12 +169,18 @@ def test_accounts_that_others_need_are_kept_and_listed(demo: None) -> None:
     assert "kept: admin: it is not the demo's own account" in told
     assert "kept: operator: it is not the demo's own account" in told
     assert "still works for: viewer, operator, admin" in told
-    assert sorted(User.objects.values_list("username", flat=True)) == ["admin", "operator", "viewer"]
+    assert sorted(User.objects.values_list("username", flat=True)) == [
+        "admin",
+        "operator",
+        "viewer",
+    ]
 
 
 def test_an_account_in_the_history_of_another_organization_is_closed(demo: None) -> None:
     real = Organization.objects.create(name="Real", slug="real")
-    provider = ModelProvider.objects.create(organization=real, name="Script", kind=ProviderKind.SCRIPTED)
+    provider = ModelProvider.objects.create(
+        organization=real, name="Script", kind=ProviderKind.SCRIPTED
+    )
     employee = Employee.objects.create(organization=real, name="Erin", provider=provider)
     operator = User.objects.get(username="operator")
     Run.objects.create(organization=real, employee=employee, created_by=operator, task="x")

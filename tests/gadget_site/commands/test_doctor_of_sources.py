@@ -46,15 +46,23 @@ def acme() -> Organization:
     "`doctor` checks every active source and names those that fail",
     "gadget_site/management/installation_checks.py",
 )
-def test_a_working_source_passes_and_a_failing_one_is_reported(api: Api, acme: Organization, redis_url: str) -> None:
+def test_a_working_source_passes_and_a_failing_one_is_reported(
+    api: Api, acme: Organization, redis_url: str
+) -> None:
     workshop = build_workshop("globex")
     set_credentials(workshop.organization, "crm", token=TOKEN)
     connect_api(workshop, api, authentication=AuthenticationMethod.BEARER)
-    Source.objects.create(organization=acme, kind=SourceKind.MCP_HTTP, name="away", address="http://127.0.0.1:9/mcp")
+    Source.objects.create(
+        organization=acme, kind=SourceKind.MCP_HTTP, name="away", address="http://127.0.0.1:9/mcp"
+    )
     dying = [sys.executable, str(MISBEHAVING), "start=dies"]
     Source.objects.create(organization=acme, kind=SourceKind.MCP_STDIO, name="dying", command=dying)
     found = about("connections")
-    assert [line["text"].partition(":")[0] for line in found] == ["acme/away", "acme/dying", "globex/crm answers"]
+    assert [line["text"].partition(":")[0] for line in found] == [
+        "acme/away",
+        "acme/dying",
+        "globex/crm answers",
+    ]
     assert [line["is_well"] for line in found] == [False, False, True]
     assert "2 tools" in found[2]["text"]
     assert all("/admin/" in line["fix"] for line in found[:2])
@@ -63,7 +71,9 @@ def test_a_working_source_passes_and_a_failing_one_is_reported(api: Api, acme: O
     assert not Source.objects.get(name="crm").problem
 
 
-def test_a_switched_off_source_is_not_contacted(api: Api, acme: Organization, redis_url: str) -> None:
+def test_a_switched_off_source_is_not_contacted(
+    api: Api, acme: Organization, redis_url: str
+) -> None:
     source = connect_api(build_workshop("globex"), api)
     Source.objects.filter(pk=source.pk).update(is_active=False, checked_at=None)
     assert about("connections") == []
@@ -71,7 +81,9 @@ def test_a_switched_off_source_is_not_contacted(api: Api, acme: Organization, re
     assert source.checked_at is None
 
 
-def test_a_broken_plugin_is_reported_and_the_rest_passes(settings: Settings, redis_url: str) -> None:
+def test_a_broken_plugin_is_reported_and_the_rest_passes(
+    settings: Settings, redis_url: str
+) -> None:
     config = settings.GADGET_CONFIG
     tools = config.tools.model_copy(update={"plugins": ("nowhere",)})
     settings.GADGET_CONFIG = config.model_copy(update={"tools": tools})
@@ -80,14 +92,18 @@ def test_a_broken_plugin_is_reported_and_the_rest_passes(settings: Settings, red
         (office, found) = about("plugins")
         assert (office["is_well"], office["text"]) == (True, "office: 30 tools")
         assert not found["is_well"]
-        assert found["text"].startswith("nowhere is not loaded: no installed package has an entry point of this name")
+        assert found["text"].startswith(
+            "nowhere is not loaded: no installed package has an entry point of this name"
+        )
         assert "gadget.yaml" in found["fix"]
         assert all(line["is_well"] for line in about("tools"))
     finally:
         toolboxes.get_installed_plugins.cache_clear()
 
 
-def test_a_database_without_tables_is_reported_and_other_checks_still_run(redis_url: str, acme: Organization) -> None:
+def test_a_database_without_tables_is_reported_and_other_checks_still_run(
+    redis_url: str, acme: Organization
+) -> None:
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE connections_source RENAME TO connections_away")
         cursor.execute("DELETE FROM django_migrations WHERE app = 'connections'")

@@ -1,4 +1,5 @@
-"""`manage.py import_records` creates a record from every good row and reports the bad ones by line."""
+"""`manage.py import_records` creates a record from every good row and reports the bad ones by
+line."""
 
 from io import StringIO
 from pathlib import Path
@@ -37,10 +38,15 @@ def test_good_rows_are_imported_and_bad_ones_reported(acme: Organization, tmp_pa
     assert "line 3:" in told
     assert "line 4:" in told
     assert "2 imported into acme, 2 skipped." in told
-    assert set(Record.objects.filter(organization=acme).values_list("name", flat=True)) == {"Acme Corp", "Initech"}
+    assert set(Record.objects.filter(organization=acme).values_list("name", flat=True)) == {
+        "Acme Corp",
+        "Initech",
+    }
 
 
-def test_importing_the_same_file_again_duplicates_nothing(acme: Organization, tmp_path: Path) -> None:
+def test_importing_the_same_file_again_duplicates_nothing(
+    acme: Organization, tmp_path: Path
+) -> None:
     file = tmp_path / "records.csv"
     file.write_text(GOOD_AND_BAD, encoding="utf-8")
     import_file(file)
@@ -48,8 +54,12 @@ def test_importing_the_same_file_again_duplicates_nothing(acme: Organization, tm
     assert Record.objects.count() == 2
 
 
-@pytest.mark.parametrize("content", [b"", b"region\nEU\n", b"name,nonsense\nA,b\n", b"name\n\xff\xfe\n"])
-def test_an_unreadable_file_is_an_error_and_imports_nothing(acme: Organization, tmp_path: Path, content: bytes) -> None:
+@pytest.mark.parametrize(
+    "content", [b"", b"region\nEU\n", b"name,nonsense\nA,b\n", b"name\n\xff\xfe\n"]
+)
+def test_an_unreadable_file_is_an_error_and_imports_nothing(
+    acme: Organization, tmp_path: Path, content: bytes
+) -> None:
     file = tmp_path / "records.csv"
     file.write_bytes(content)
     with pytest.raises(CommandError):
@@ -57,7 +67,9 @@ def test_an_unreadable_file_is_an_error_and_imports_nothing(acme: Organization, 
     assert not Record.objects.exists()
 
 
-def test_a_missing_file_and_an_unknown_organization_are_reported(acme: Organization, tmp_path: Path) -> None:
+def test_a_missing_file_and_an_unknown_organization_are_reported(
+    acme: Organization, tmp_path: Path
+) -> None:
     with pytest.raises(CommandError, match=r"nowhere\.csv"):
         import_file(tmp_path / "nowhere.csv")
     with pytest.raises(CommandError, match="known: acme"):

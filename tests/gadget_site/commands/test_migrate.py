@@ -26,17 +26,24 @@ def unreleased() -> Iterator[None]:
 
 def read_state() -> tuple[set[tuple[str, str]], list[str]]:
     """Read the applied migrations and the tables."""
-    return set(MigrationRecorder(connection).applied_migrations()), connection.introspection.table_names()
+    return set(
+        MigrationRecorder(connection).applied_migrations()
+    ), connection.introspection.table_names()
 
 
 def test_a_database_from_before_the_first_release_is_refused_unchanged(unreleased: None) -> None:
     before = read_state()
-    with pytest.raises(CommandError, match=r"before Gadget's first release .* Choose another .* Nothing was changed"):
+    with pytest.raises(
+        CommandError,
+        match=r"before Gadget's first release .* Choose another .* Nothing was changed",
+    ):
         call_command("migrate", verbosity=0)
     assert read_state() == before
 
 
-def test_doctor_names_the_fix_for_a_database_from_before_the_first_release(unreleased: None) -> None:
+def test_doctor_names_the_fix_for_a_database_from_before_the_first_release(
+    unreleased: None,
+) -> None:
     (finding,) = check_schema_version()
     assert not finding.is_well
     assert finding.fix == "choose another GADGET_DATA_DIR or DATABASE_URL"

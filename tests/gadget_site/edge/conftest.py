@@ -14,7 +14,9 @@ from tests.world import make_world
 
 
 @pytest.fixture(scope="package")
-def installation(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[Installation]:
+def installation(
+    django_db_setup: None, django_db_blocker: DjangoDbBlocker
+) -> Iterator[Installation]:
     """The web process, which serves one test after another."""
     with Installation() as running:
         running.start_web()

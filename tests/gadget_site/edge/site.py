@@ -31,7 +31,10 @@ class Site:
         client = Client()
         client.force_login(self.world.users[username])
         session = client.cookies[settings.SESSION_COOKIE_NAME].value
-        return {"Cookie": f"{settings.SESSION_COOKIE_NAME}={session}; csrftoken={CSRF}", "X-CSRFToken": CSRF}
+        return {
+            "Cookie": f"{settings.SESSION_COOKIE_NAME}={session}; csrftoken={CSRF}",
+            "X-CSRFToken": CSRF,
+        }
 
     def token(self, username: str) -> dict[str, str]:
         """The header of a program with a token of this person."""

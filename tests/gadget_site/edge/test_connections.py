@@ -71,7 +71,9 @@ def test_the_root_path_of_a_header_is_ignored(value: bytes) -> None:
 
     async def answer(scope: Any, receive: Any, send: Any) -> None:
         paths.append((scope["root_path"], scope["headers"]))
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
+        await send(
+            {"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]}
+        )
         await send({"type": "http.response.body", "body": b""})
 
     talk(answer, GET.replace(b"\r\n\r\n", b"\r\nDaphne-Root-Path: " + value + b"\r\n\r\n"))

@@ -1,4 +1,5 @@
-"""A body that is too large is refused before it is received: 1 MB without a login, the page's limit with one."""
+"""A body that is too large is refused before it is received: 1 MB without a login, the page's limit
+with one."""
 
 from __future__ import annotations
 
@@ -10,14 +11,28 @@ from django.contrib.sessions.models import Session
 from django.db.models.functions import Now
 
 from agents.accounts.models import ApiToken
-from gadget_site.edge.bodies import LARGEST, WITH_LOGIN, WITHOUT_LOGIN, RequestSender, get_body_limit
+from gadget_site.edge.bodies import (
+    LARGEST,
+    WITH_LOGIN,
+    WITHOUT_LOGIN,
+    RequestSender,
+    get_body_limit,
+)
 from tests.gadget_site.edge.site import Site, multipart
 from tests.gadget_site.edge.wire import Wire, request
 
 pytestmark = pytest.mark.once
 
 MB = 1_000_000
-PATHS = ["/login/", "/", "/api/runs", "/files/upload/", "/static/css/base.css", "/no/such/page", "/ws/inbox/"]
+PATHS = [
+    "/login/",
+    "/",
+    "/api/runs",
+    "/files/upload/",
+    "/static/css/base.css",
+    "/no/such/page",
+    "/ws/inbox/",
+]
 
 
 def head_of(path: str, length: int, headers: dict[str, str] | None = None) -> bytes:
@@ -25,7 +40,9 @@ def head_of(path: str, length: int, headers: dict[str, str] | None = None) -> by
     return request("POST", path, {"Content-Length": str(length)} | (headers or {}))
 
 
-def in_chunks(wire: Wire, path: str, sizes: list[int], headers: dict[str, str] | None = None) -> None:
+def in_chunks(
+    wire: Wire, path: str, sizes: list[int], headers: dict[str, str] | None = None
+) -> None:
     """Send a body of this many bytes in chunks; the server may stop listening."""
     wire.send(request("POST", path, {"Transfer-Encoding": "chunked"} | (headers or {})))
     for size in sizes:
@@ -52,7 +69,9 @@ def test_a_stranger_is_refused_while_chunks_arrive(site: Site, path: str) -> Non
 
 def test_a_slow_sender_is_refused_too(site: Site) -> None:
     with site.connect() as wire:
-        wire.send(b"POST /login/ HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nf4241\r\n")
+        wire.send(
+            b"POST /login/ HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nf4241\r\n"
+        )
         for _ in range(10):
             wire.send(b"x" * 100_000)
             assert wire.is_silent(0.01)
@@ -68,7 +87,9 @@ def test_a_small_body_of_a_stranger_is_accepted(site: Site) -> None:
         assert wire.ask("GET", "/api/health").status == 200
 
 
-@pytest.mark.parametrize("proof", ["made up", "logged out", "switched off", "wrong token", "revoked token"])
+@pytest.mark.parametrize(
+    "proof", ["made up", "logged out", "switched off", "wrong token", "revoked token"]
+)
 def test_an_invalid_cookie_or_token_does_not_count_as_a_login(site: Site, proof: str) -> None:
     headers = site.token("operator") if "token" in proof else site.cookies("operator")
     if proof == "made up":
@@ -98,14 +119,22 @@ def test_a_login_allows_bodies_up_to_the_limit_of_the_page(site: Site) -> None:
 
 def test_a_login_allows_chunked_bodies_too(site: Site) -> None:
     with site.connect() as wire:
-        in_chunks(wire, "/api/runs", [50_000] * 30, {"Content-Type": "application/json"} | site.token("operator"))
+        in_chunks(
+            wire,
+            "/api/runs",
+            [50_000] * 30,
+            {"Content-Type": "application/json"} | site.token("operator"),
+        )
         assert wire.read_response().status == 400
 
 
 @pytest.mark.parametrize(
-    ("path", "length"), [("/", WITH_LOGIN + 1), ("/files/upload/", LARGEST + 1), ("/api/runs", 9 * MB)]
+    ("path", "length"),
+    [("/", WITH_LOGIN + 1), ("/files/upload/", LARGEST + 1), ("/api/runs", 9 * MB)],
 )
-def test_a_body_over_the_limit_is_refused_despite_a_login(site: Site, path: str, length: int) -> None:
+def test_a_body_over_the_limit_is_refused_despite_a_login(
+    site: Site, path: str, length: int
+) -> None:
     with site.connect() as wire:
         wire.send(head_of(path, length, multipart() | site.cookies("operator")))
         response = wire.read_response()

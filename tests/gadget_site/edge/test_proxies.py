@@ -17,8 +17,22 @@ PROXY, OTHER_PROXY, CLIENT, LIAR = "10.0.0.1", "10.0.0.2", "203.0.113.7", "198.5
 
 
 HEADERS = [
-    *("x-forwarded-for", "x-forwarded-host", "x-forwarded-prefix", "X-Forwarded-User", "forwarded", "via"),
-    *("x-real-ip", "remote-user", "x-original-url", "x-rewrite-url", "daphne-root-path", "x_forwarded_for"),
+    *(
+        "x-forwarded-for",
+        "x-forwarded-host",
+        "x-forwarded-prefix",
+        "X-Forwarded-User",
+        "forwarded",
+        "via",
+    ),
+    *(
+        "x-real-ip",
+        "remote-user",
+        "x-original-url",
+        "x-rewrite-url",
+        "daphne-root-path",
+        "x_forwarded_for",
+    ),
     *("x-gadget-forwarded", "true-client-ip"),
 ]
 
@@ -71,12 +85,18 @@ def test_the_client_is_the_rightmost_address_that_is_not_a_trusted_proxy(
         (LIAR, "https", ("http", "ws")),
     ],
 )
-def test_the_scheme_is_the_one_that_a_trusted_proxy_reports(peer: str, proto: str, schemes: tuple[str, str]) -> None:
+def test_the_scheme_is_the_one_that_a_trusted_proxy_reports(
+    peer: str, proto: str, schemes: tuple[str, str]
+) -> None:
     kinds = ("http", "websocket")
-    assert tuple(pass_on(peer, kind, x_forwarded_proto=proto)["scheme"] for kind in kinds) == schemes
+    assert (
+        tuple(pass_on(peer, kind, x_forwarded_proto=proto)["scheme"] for kind in kinds) == schemes
+    )
 
 
-def test_a_site_served_over_https_is_https_unless_a_trusted_proxy_says_otherwise(trusted: Settings) -> None:
+def test_a_site_served_over_https_is_https_unless_a_trusted_proxy_says_otherwise(
+    trusted: Settings,
+) -> None:
     trusted.GADGET_ORIGIN = "https://gadget.example.com"
     assert pass_on(CLIENT)["scheme"] == "https"
     assert pass_on(CLIENT, "websocket")["scheme"] == "wss"
@@ -87,8 +107,15 @@ def test_a_site_served_over_https_is_https_unless_a_trusted_proxy_says_otherwise
 @pytest.mark.parametrize("kind", ["http", "websocket"])
 @pytest.mark.parametrize("peer", [PROXY, LIAR])
 @pytest.mark.parametrize("name", HEADERS)
-def test_headers_of_proxies_are_removed_and_cannot_move_the_paths(kind: str, peer: str, name: str) -> None:
-    scope = {"type": kind, "client": [peer, 1], "headers": [(name.encode(), b"/x"), (b"host", b"h")], "root_path": "/x"}
+def test_headers_of_proxies_are_removed_and_cannot_move_the_paths(
+    kind: str, peer: str, name: str
+) -> None:
+    scope = {
+        "type": kind,
+        "client": [peer, 1],
+        "headers": [(name.encode(), b"/x"), (b"host", b"h")],
+        "root_path": "/x",
+    }
     passed = clean(scope)
     assert passed["headers"] == [(b"host", b"h"), (FORWARDED_HEADER, b"1")]
     assert passed["root_path"] == ""
@@ -101,7 +128,12 @@ def test_a_request_without_proxy_headers_is_not_flagged_as_forwarded() -> None:
 def test_a_client_cannot_move_the_paths_of_the_running_site(site: Site) -> None:
     with site.connect() as wire:
         assert wire.ask("GET", "/login/", {"Daphne-Root-Path": "/login"}).status == 200
-        page = wire.ask("GET", "/login/", {"Daphne-Root-Path": "/evil", "X-Forwarded-Prefix": "/evil"})
+        page = wire.ask(
+            "GET", "/login/", {"Daphne-Root-Path": "/evil", "X-Forwarded-Prefix": "/evil"}
+        )
         assert b"/evil" not in page.body
-        seen = [wire.ask("GET", "/metrics", more).status for more in ({}, {"X-Forwarded-For": "127.0.0.1"})]
+        seen = [
+            wire.ask("GET", "/metrics", more).status
+            for more in ({}, {"X-Forwarded-For": "127.0.0.1"})
+        ]
         assert seen == [200, 404]

@@ -16,7 +16,10 @@ from tests.world import make_world
 pytestmark = pytest.mark.once
 
 ORIGIN = "https://gadget.example.com"
-VARIABLES = {"ALLOWED_ORIGINS": f"{ORIGIN},https://other.example.com", "TRUSTED_PROXIES": "127.0.0.1"}
+VARIABLES = {
+    "ALLOWED_ORIGINS": f"{ORIGIN},https://other.example.com",
+    "TRUSTED_PROXIES": "127.0.0.1",
+}
 
 
 def test_links_cookies_and_hsts_follow_the_configured_origin(transactional_db: None) -> None:
@@ -33,15 +36,25 @@ def test_links_cookies_and_hsts_follow_the_configured_origin(transactional_db: N
             over_http = wire.ask("GET", "/login/", {"X-Forwarded-Proto": "http"})
             assert "strict-transport-security" not in over_http.headers
             for path in ("/users/invite/", f"/users/{viewers_id}/password/"):
-                form = {"Content-Type": "application/x-www-form-urlencoded", "Origin": ORIGIN, **admin}
+                form = {
+                    "Content-Type": "application/x-www-form-urlencoded",
+                    "Origin": ORIGIN,
+                    **admin,
+                }
                 assert wire.ask("POST", path, form, b"role=viewer&days=7").status == 302
-                link = re.search(rb'id="new-link" value="([^"]+)"', wire.ask("GET", "/users/", admin).body)
+                link = re.search(
+                    rb'id="new-link" value="([^"]+)"', wire.ask("GET", "/users/", admin).body
+                )
                 assert link is not None
                 assert link[1].startswith(f"{ORIGIN}/".encode())
 
 
 def test_only_one_function_makes_absolute_links() -> None:
     """A link that is built from the request alone is http:// behind a proxy."""
-    sources = [path for name in ("agents", "gadget_site", "tools") for path in (settings.BASE_DIR / name).rglob("*.py")]
+    sources = [
+        path
+        for name in ("agents", "gadget_site", "tools")
+        for path in (settings.BASE_DIR / name).rglob("*.py")
+    ]
     found = [path for path in sources if "build_absolute_uri" in path.read_text(encoding="utf-8")]
     assert found == [Path(settings.BASE_DIR) / "agents" / "web" / "views" / "absolute_links.py"]

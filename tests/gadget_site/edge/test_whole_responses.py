@@ -23,7 +23,10 @@ def large(site: Site) -> Site:
     """A file of more than 200 KB, and as much data to show and to export."""
     cookies = site.cookies("operator")
     assert site.upload("large.bin", LARGE, cookies).status == 302
-    rows = [Record(organization=site.world.acme, name=f"Company {n}", notes="n" * 500) for n in range(500)]
+    rows = [
+        Record(organization=site.world.acme, name=f"Company {n}", notes="n" * 500)
+        for n in range(500)
+    ]
     Record.objects.bulk_create(rows)
     return site
 
@@ -31,7 +34,9 @@ def large(site: Site) -> Site:
 @pytest.mark.parametrize(
     "path", ["/files/download/large.bin", "/records/export.csv", "/records/", "STATIC", "/api/runs"]
 )
-def test_a_head_response_has_no_body_and_the_next_request_gets_its_own_response(large: Site, path: str) -> None:
+def test_a_head_response_has_no_body_and_the_next_request_gets_its_own_response(
+    large: Site, path: str
+) -> None:
     path = static_file() if path == "STATIC" else path
     cookies = large.cookies("operator")
     with large.connect() as wire:
@@ -59,7 +64,9 @@ def test_pipelined_requests_get_their_responses_in_order(large: Site) -> None:
 def test_a_not_modified_response_has_no_body(large: Site) -> None:
     with large.connect() as wire:
         first = wire.ask("GET", static_file())
-        second = wire.ask("GET", static_file(), {"If-Modified-Since": first.headers["last-modified"]})
+        second = wire.ask(
+            "GET", static_file(), {"If-Modified-Since": first.headers["last-modified"]}
+        )
         assert (second.status, wire.is_silent()) == (304, True)
         assert wire.ask("GET", "/api/health").status == 200
 
@@ -74,7 +81,9 @@ def static_file() -> str:
 class TestOneResponse:
     """The rules for a response, each tested separately and without a network."""
 
-    @pytest.mark.parametrize(("method", "status"), [("HEAD", 200), ("GET", 204), ("GET", 304), ("POST", 204)])
+    @pytest.mark.parametrize(
+        ("method", "status"), [("HEAD", 200), ("GET", 204), ("GET", 304), ("POST", 204)]
+    )
     def test_without_a_body_sends_one_empty_part(self, method: str, status: int) -> None:
         sent = answered(method, status, [b"a", b"b"])
         assert sent[1:] == [{"type": "http.response.body", "body": b"", "more_body": False}]
@@ -86,7 +95,9 @@ class TestOneResponse:
         assert bodies(answered("GET", 200, [b"abc", b"def"])) == b"abcdef"
 
 
-def answered(method: str, status: int, parts: list[bytes], length: bytes = b"") -> list[dict[str, Any]]:
+def answered(
+    method: str, status: int, parts: list[bytes], length: bytes = b""
+) -> list[dict[str, Any]]:
     """All messages to the server for a response with these parts."""
     sent: list[dict[str, Any]] = []
 

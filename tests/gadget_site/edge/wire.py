@@ -29,13 +29,17 @@ class Wire:
     def __enter__(self) -> Wire:
         return self
 
-    def __exit__(self, _kind: type[BaseException] | None, _error: object, _trace: TracebackType | None) -> None:
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: object, _trace: TracebackType | None
+    ) -> None:
         self._socket.close()
 
     def send(self, data: bytes) -> None:
         self._socket.sendall(data)
 
-    def ask(self, method: str, path: str, headers: dict[str, str] | None = None, body: bytes = b"") -> WireResponse:
+    def ask(
+        self, method: str, path: str, headers: dict[str, str] | None = None, body: bytes = b""
+    ) -> WireResponse:
         """Send a request and read its response."""
         self.send(request(method, path, headers, body))
         return self.read_response(method)
@@ -44,7 +48,10 @@ class Wire:
         """Read the next response from the connection."""
         head = self._until(b"\r\n\r\n").decode("latin-1")
         status, *lines = head.strip().split("\r\n")
-        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        headers = {
+            name.lower(): value.strip()
+            for name, _, value in (line.partition(":") for line in lines)
+        }
         code = int(status.split(" ")[1])
         assert status.startswith("HTTP/1.1 "), status
         has_body = method != "HEAD" and code not in (204, 304)
@@ -86,7 +93,9 @@ class Wire:
         self._buffer += data
 
 
-def request(method: str, path: str, headers: dict[str, str] | None = None, body: bytes = b"") -> bytes:
+def request(
+    method: str, path: str, headers: dict[str, str] | None = None, body: bytes = b""
+) -> bytes:
     """Write a request."""
     lines = [f"{method} {path} HTTP/1.1", "Host: localhost"]
     lines += [f"{name}: {value}" for name, value in (headers or {}).items()]

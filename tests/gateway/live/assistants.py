@@ -1,4 +1,5 @@
-"""The real coding assistants, set up by the guide, on a separate machine, with a model that plays a case."""
+"""The real coding assistants, set up by the guide, on a separate machine, with a model that plays a
+case."""
 
 from __future__ import annotations
 
@@ -48,7 +49,11 @@ CLAUDE = Assistant(
     ("/etc/claude-code/managed-settings.json", "~/.claude/settings.json"),
     ("Bash", "command"),
     ("claude", "-p", "--dangerously-skip-permissions"),
-    {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "ANTHROPIC_API_KEY": "x", "ANTHROPIC_BASE_URL": "{model}"},
+    {
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        "ANTHROPIC_API_KEY": "x",
+        "ANTHROPIC_BASE_URL": "{model}",
+    },
 )
 CODEX = Assistant(
     "codex",
@@ -61,11 +66,19 @@ GEMINI = Assistant(
     ("/etc/gemini-cli/settings.json", "~/.gemini/settings.json"),
     ("run_shell_command", "command"),
     ("gemini", "--yolo", "-m", "gemini-2.5-flash", "-p"),
-    {"GOOGLE_GEMINI_BASE_URL": "{model}", "GEMINI_API_KEY": "x", "GEMINI_CLI_TRUST_WORKSPACE": "true"},
+    {
+        "GOOGLE_GEMINI_BASE_URL": "{model}",
+        "GEMINI_API_KEY": "x",
+        "GEMINI_CLI_TRUST_WORKSPACE": "true",
+    },
 )
 COPILOT = Assistant(
     "copilot",
-    ("/etc/github-copilot/policy.d/gadget.json", "~/.copilot/hooks/gadget.json", "~/.copilot/settings.json"),
+    (
+        "/etc/github-copilot/policy.d/gadget.json",
+        "~/.copilot/hooks/gadget.json",
+        "~/.copilot/settings.json",
+    ),
     ("bash", "command"),
     ("copilot", "--allow-all-tools", "-p"),
     {
@@ -100,7 +113,9 @@ class Office:
     def let_hook_wait(self, seconds: int) -> None:
         """Let the hook deny a call with a ticket after about this many seconds, less its margin."""
         path = self.machine.find(CONFIG)
-        self.machine.write(CONFIG, json.dumps({**json.loads(path.read_text()), "timeout_s": seconds}), mode=0o640)
+        self.machine.write(
+            CONFIG, json.dumps({**json.loads(path.read_text()), "timeout_s": seconds}), mode=0o640
+        )
 
     def install(self, file: str) -> None:
         """Write a file of the guide: in the folders of the administrator, or at home."""
@@ -118,16 +133,21 @@ class Office:
     def start(self, assistant: Assistant) -> subprocess.Popen[str]:
         """Start the assistant with a task."""
         path, *arguments = assistant.command
-        process = self.machine.start([f"{BIN}/{path}", *arguments, "Do it."], **self.fill(assistant))
+        process = self.machine.start(
+            [f"{BIN}/{path}", *arguments, "Do it."], **self.fill(assistant)
+        )
         assert process.stdin is not None
         process.stdin.close()  # one assistant reads it to its end before it begins
         process.stdin = None
         return process
 
     def trust_hooks(self) -> None:
-        """Start Codex in a terminal, trust all hooks in its dialog, and leave, following the guide."""
+        """Start Codex in a terminal, trust all hooks in its dialog, and leave, following the
+        guide."""
         terminal = Terminal()
-        process = self.machine.start_in(terminal, [f"{BIN}/codex"], **self.fill(CODEX) | {"TERM": "xterm-256color"})
+        process = self.machine.start_in(
+            terminal, [f"{BIN}/codex"], **self.fill(CODEX) | {"TERM": "xterm-256color"}
+        )
         try:
             terminal.await_text("Hooks need review")
             terminal.press_until("1", "trust all")  # Review hooks
@@ -143,14 +163,21 @@ class Office:
 
     def check(self, assistant: Assistant, *arguments: str) -> tuple[int, str]:
         """Run the command of the guide that checks the set-up."""
-        command = re.findall(r"run `(\S.* check) claude --live`", GUIDE.read_text(encoding="utf-8"))[0]
+        command = re.findall(
+            r"run `(\S.* check) claude --live`", GUIDE.read_text(encoding="utf-8")
+        )[0]
         variables = {**self.fill(assistant), "PATH": f"{BIN}:/usr/bin:/bin"}
-        code, output, errors = self.machine.run([*command.split(), assistant.name, *arguments], **variables)
+        code, output, errors = self.machine.run(
+            [*command.split(), assistant.name, *arguments], **variables
+        )
         assert not errors, errors
         return code, output
 
     def fill(self, assistant: Assistant) -> dict[str, str]:
-        filled = {name: text.format(model=self.model.address) for name, text in assistant.variables.items()}
+        filled = {
+            name: text.format(model=self.model.address)
+            for name, text in assistant.variables.items()
+        }
         return {"SHELL": "/bin/bash", "TERM": "dumb", **filled}
 
     def touch(self, assistant: Assistant, name: str) -> tuple[Path, Call]:
@@ -169,7 +196,9 @@ def read_block(path: str) -> str:
     }
     shown = same.get(path, path)
     assert f"`{path}`" in text
-    found = re.search(rf"`{re.escape(shown)}`[^`]*\n\s*```(?:json|toml)\n(.*?)\n\s*```", text, re.DOTALL)
+    found = re.search(
+        rf"`{re.escape(shown)}`[^`]*\n\s*```(?:json|toml)\n(.*?)\n\s*```", text, re.DOTALL
+    )
     assert found, f"the guide shows {shown}"
     return found[1]
 
@@ -187,6 +216,12 @@ def list_tools(model: ModelStub) -> set[str]:
         for tool in body.get("tools") or []:
             function: dict[str, Any] = tool.get("function") or tool
             found.update(
-                filter(None, [function.get("name"), *(f["name"] for f in tool.get("functionDeclarations", []))])
+                filter(
+                    None,
+                    [
+                        function.get("name"),
+                        *(f["name"] for f in tool.get("functionDeclarations", [])),
+                    ],
+                )
             )
     return found

@@ -27,7 +27,12 @@ RULES = [
     {"tool": SHELLS, "input": "ls -la|git (status|diff|log --oneline -5)", "do": "allow"},
     {"tool": SHELLS, "input": "rm -rf /|curl .*|sudo .*", "do": "deny"},
 ]
-CLAUDE = {"session_id": "s1", "cwd": "/home/ada/shop", "hook_event_name": "PreToolUse", "tool_name": "Bash"}
+CLAUDE = {
+    "session_id": "s1",
+    "cwd": "/home/ada/shop",
+    "hook_event_name": "PreToolUse",
+    "tool_name": "Bash",
+}
 PATIENCE_S = 120
 """Seconds in which a real assistant starts and asks, on a busy machine."""
 DEPLOY = {**CLAUDE, "tool_input": {"command": "make deploy", "description": "Deploy the shop"}}
@@ -41,18 +46,28 @@ class Hook:
         self.write({"url": url, "key": secret, "rules": RULES, "timeout_s": 60, **more})
 
     def write(self, config: Any) -> None:
-        self.config.write_text(config if isinstance(config, str) else json.dumps(config), encoding="utf-8")
+        self.config.write_text(
+            config if isinstance(config, str) else json.dumps(config), encoding="utf-8"
+        )
         self.config.chmod(0o600)
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
-        environment = {"PATH": os.environ["PATH"], "AGENT_HOOK_CONFIG": str(self.config), "PYTHONUTF8": "1"}
+        environment = {
+            "PATH": os.environ["PATH"],
+            "AGENT_HOOK_CONFIG": str(self.config),
+            "PYTHONUTF8": "1",
+        }
         pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-        return subprocess.Popen([sys.executable, "-I", str(HOOK), *arguments], env=environment, text=True, **pipes)
+        return subprocess.Popen(
+            [sys.executable, "-I", str(HOOK), *arguments], env=environment, text=True, **pipes
+        )
 
     def answer(self, given: Any) -> tuple[int, str, str]:
         """Return the exit code, the output and the errors for this input."""
         process = self.start()
-        output, errors = process.communicate(given if isinstance(given, str) else json.dumps(given), timeout=90)
+        output, errors = process.communicate(
+            given if isinstance(given, str) else json.dumps(given), timeout=90
+        )
         return process.returncode, output, errors
 
 
@@ -72,7 +87,11 @@ def decide_next(site: Site, before: set[int], *, approves: bool) -> Approval:
     """Await a new card, and decide it over REST, so that waiting requests are notified at once."""
     await_that(lambda: Approval.objects.exclude(pk__in=before).exists(), "a card comes", PATIENCE_S)
     card = Approval.objects.exclude(pk__in=before).select_related("tool_call").get()
-    confirmed = {"confirm": decisions.make_confirmation_phrase(card)} if approves else {"reason": "Not now."}
+    confirmed = (
+        {"confirm": decisions.make_confirmation_phrase(card)}
+        if approves
+        else {"reason": "Not now."}
+    )
     response = httpx2.post(
         f"{site.installation.url}/api/approvals/{card.pk}/{'approve' if approves else 'deny'}",
         json={"digest": card.digest, **confirmed},

@@ -1,4 +1,5 @@
-"""A model server with four protocols that plays a case: it requests the given tool calls one by one, then ends."""
+"""A model server with four protocols that plays a case: it requests the given tool calls one by
+one, then ends."""
 
 from __future__ import annotations
 
@@ -41,7 +42,9 @@ class ModelStub:
             return write_completions(body, call)
         if "enerateContent" in path:
             return write_gemini(path, call)
-        return "application/json", json.dumps({"input_tokens": 1, "totalTokens": 1, "data": [], "models": []})
+        return "application/json", json.dumps(
+            {"input_tokens": 1, "totalTokens": 1, "data": [], "models": []}
+        )
 
     def plays_check(self, shell: tuple[str, str]) -> None:
         """Request the command in the task, as a model does during a check."""
@@ -82,9 +85,20 @@ def write_events(events: list[Any], *, named: bool) -> str:
 def write_anthropic(body: Any, call: Call | None) -> tuple[str, str]:
     block: dict[str, Any] = {"type": "text", "text": "Done."}
     if call:
-        block = {"type": "tool_use", "id": f"toolu_{next(_numbers)}", "name": call[0], "input": call[1]}
+        block = {
+            "type": "tool_use",
+            "id": f"toolu_{next(_numbers)}",
+            "name": call[0],
+            "input": call[1],
+        }
     usage = {"input_tokens": 1, "output_tokens": 1}
-    message = {"id": "msg_1", "type": "message", "role": "assistant", "model": body["model"], "usage": usage}
+    message = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": body["model"],
+        "usage": usage,
+    }
     stop = {"stop_reason": "tool_use" if call else "end_turn", "stop_sequence": None}
     if not body.get("stream"):
         return "application/json", json.dumps({**message, **stop, "content": [block]})
@@ -94,7 +108,10 @@ def write_anthropic(body: Any, call: Call | None) -> tuple[str, str]:
         delta = {"type": "text_delta", "text": "Done."}
     empty: dict[str, Any] = {**block, "input": {}} if call else {**block, "text": ""}
     events = [
-        {"type": "message_start", "message": {**message, "content": [], "stop_reason": None, "stop_sequence": None}},
+        {
+            "type": "message_start",
+            "message": {**message, "content": [], "stop_reason": None, "stop_sequence": None},
+        },
         {"type": "content_block_start", "index": 0, "content_block": empty},
         {"type": "content_block_delta", "index": 0, "delta": delta},
         {"type": "content_block_stop", "index": 0},
@@ -127,7 +144,10 @@ def write_responses(call: Call | None) -> tuple[str, str]:
     usage = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
     response = {"id": "resp_1", "object": "response", "output": [item], "usage": usage}
     events = [
-        {"type": "response.created", "response": {**response, "output": [], "status": "in_progress"}},
+        {
+            "type": "response.created",
+            "response": {**response, "output": [], "status": "in_progress"},
+        },
         {"type": "response.output_item.added", "output_index": 0, "item": item},
         {"type": "response.output_item.done", "output_index": 0, "item": item},
         {"type": "response.completed", "response": {**response, "status": "completed"}},
@@ -139,7 +159,9 @@ def write_completions(body: Any, call: Call | None) -> tuple[str, str]:
     message: dict[str, Any] = {"role": "assistant", "content": None if call else "Done."}
     if call:
         function = {"name": call[0], "arguments": json.dumps(call[1])}
-        message["tool_calls"] = [{"index": 0, "id": f"call_{next(_numbers)}", "type": "function", "function": function}]
+        message["tool_calls"] = [
+            {"index": 0, "id": f"call_{next(_numbers)}", "type": "function", "function": function}
+        ]
     end = {"index": 0, "finish_reason": "tool_calls" if call else "stop"}
     head = {"id": "chat_1", "created": 1, "model": body.get("model", "m")}
     if not body.get("stream"):

@@ -1,4 +1,5 @@
-"""The real assistants, each set up by the guide: a command waits, runs once approved, and not once denied."""
+"""The real assistants, each set up by the guide: a command waits, runs once approved, and not once
+denied."""
 
 from __future__ import annotations
 
@@ -12,14 +13,27 @@ from tests.awaiting import await_that
 from tests.clients.machine import can_separate, make_machine
 from tests.faults.site import Site
 from tests.features import feature
-from tests.gateway.live.assistants import ALL, CLAUDE, CODEX, COPILOT, Assistant, Office, end, read_block
+from tests.gateway.live.assistants import (
+    ALL,
+    CLAUDE,
+    CODEX,
+    COPILOT,
+    Assistant,
+    Office,
+    end,
+    read_block,
+)
 from tests.gateway.live.hook import decide_next, list_cards
 from tests.gateway.live.model_stub import serve_model
 from tests.node import ASSISTANTS, require_node
 
 pytestmark = [
-    pytest.mark.skipif(not sampling.is_whole(), reason="the whole set starts the assistants, a minute each"),
-    pytest.mark.skipif(not can_separate(), reason="another user with other folders can be tried only by root"),
+    pytest.mark.skipif(
+        not sampling.is_whole(), reason="the whole set starts the assistants, a minute each"
+    ),
+    pytest.mark.skipif(
+        not can_separate(), reason="another user with other folders can be tried only by root"
+    ),
 ]
 SET_UPS = [(each, file) for each in ALL for file in each.files if file != CODEX.files[1]]
 
@@ -37,7 +51,9 @@ def office(site: Site, secret: str) -> Iterator[Office]:
     "docs/hooks.md",
 )
 @pytest.mark.parametrize(("assistant", "file"), SET_UPS, ids=[file for _, file in SET_UPS])
-def test_a_command_runs_only_once_approved(site: Site, office: Office, assistant: Assistant, file: str) -> None:
+def test_a_command_runs_only_once_approved(
+    site: Site, office: Office, assistant: Assistant, file: str
+) -> None:
     office.install(file)
     denied, first = office.touch(assistant, "denied")
     approved, second = office.touch(assistant, "approved")
@@ -53,8 +69,11 @@ def test_a_command_runs_only_once_approved(site: Site, office: Office, assistant
 
 
 @pytest.mark.parametrize("assistant", ALL, ids=lambda each: each.name)
-def test_an_open_ask_is_closed_when_the_assistant_ends_its_session(office: Office, assistant: Assistant) -> None:
-    """The hook denies with a ticket, the model gives up, and the program reports its end to the hook."""
+def test_an_open_ask_is_closed_when_the_assistant_ends_its_session(
+    office: Office, assistant: Assistant
+) -> None:
+    """The hook denies with a ticket, the model gives up, and the program reports its end to the
+    hook."""
     office.install(assistant.files[0])
     office.let_hook_wait(22)
     path, made = office.touch(assistant, "later")
@@ -71,14 +90,18 @@ def test_an_open_ask_is_closed_when_the_assistant_ends_its_session(office: Offic
     "static/clients/gadget_hook.py",
 )
 @pytest.mark.parametrize("assistant", ALL, ids=lambda each: each.name)
-def test_the_live_check_sees_the_call_of_the_assistant_itself(office: Office, assistant: Assistant) -> None:
+def test_the_live_check_sees_the_call_of_the_assistant_itself(
+    office: Office, assistant: Assistant
+) -> None:
     office.install(assistant.files[0])
     office.model.plays_check(assistant.shell)
     code, output = office.check(assistant, "--live")
     assert "ok       the assistant's own call was held: ask" in output
     assert "not verified" not in output
     assert (code, "PROBLEM" in output) == (0, False), output
-    assert ToolCall.objects.filter(status=CallStatus.CANCELLED).count() == 2, "its own ask, and the assistant's"
+    assert ToolCall.objects.filter(status=CallStatus.CANCELLED).count() == 2, (
+        "its own ask, and the assistant's"
+    )
 
 
 def test_a_check_without_a_call_verifies_nothing(office: Office) -> None:
@@ -89,7 +112,11 @@ def test_a_check_without_a_call_verifies_nothing(office: Office) -> None:
 
 @pytest.mark.parametrize(
     ("assistant", "file"),
-    [(CODEX, "~/.codex/hooks.json"), (COPILOT, "~/.copilot/hooks.json"), (COPILOT, ".github/hooks/gadget.json")],
+    [
+        (CODEX, "~/.codex/hooks.json"),
+        (COPILOT, "~/.copilot/hooks.json"),
+        (COPILOT, ".github/hooks/gadget.json"),
+    ],
     ids=["codex", "copilot", "copilot in a repository"],
 )
 def test_the_live_check_reports_an_assistant_that_does_not_use_the_hook(
@@ -102,7 +129,9 @@ def test_the_live_check_reports_an_assistant_that_does_not_use_the_hook(
     assert "The hook is not verified" in output
 
 
-def test_codex_uses_the_hooks_of_a_user_once_trusted_and_not_after_an_edit(site: Site, office: Office) -> None:
+def test_codex_uses_the_hooks_of_a_user_once_trusted_and_not_after_an_edit(
+    site: Site, office: Office
+) -> None:
     own = CODEX.files[1]
     office.install(own)
     office.trust_hooks()

@@ -1,4 +1,5 @@
-"""The guide to connecting an agent, followed as printed: its commands run in one shell, from ask to outcome."""
+"""The guide to connecting an agent, followed as printed: its commands run in one shell, from ask to
+outcome."""
 
 from __future__ import annotations
 
@@ -26,7 +27,9 @@ PROGRAMS = ("curl", "openssl", "sh")
 
 def read_commands() -> list[str]:
     """Return the blocks of shell commands of the guide."""
-    return re.findall(r"^```sh\n(.*?)^```$", GUIDE.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    return re.findall(
+        r"^```sh\n(.*?)^```$", GUIDE.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
+    )
 
 
 def run_commands(site: Site, secret: str, folder: Path, blocks: list[str]) -> str:
@@ -36,15 +39,28 @@ def run_commands(site: Site, secret: str, folder: Path, blocks: list[str]) -> st
     return done.stdout
 
 
-def try_commands(site: Site, secret: str, folder: Path, blocks: list[str]) -> subprocess.CompletedProcess[str]:
-    environment = {"PATH": os.environ["PATH"], "AGENT_GATE": site.installation.url, "AGENT_KEY": secret}
+def try_commands(
+    site: Site, secret: str, folder: Path, blocks: list[str]
+) -> subprocess.CompletedProcess[str]:
+    environment = {
+        "PATH": os.environ["PATH"],
+        "AGENT_GATE": site.installation.url,
+        "AGENT_KEY": secret,
+    }
     script = "\n".join(["set -eu", *blocks])
     return subprocess.run(
-        ["sh", "-c", script], cwd=folder, env=environment, capture_output=True, text=True, check=False
+        ["sh", "-c", script],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
-@pytest.mark.skipif(not all(map(shutil.which, PROGRAMS)), reason="the guide's commands need curl and openssl")
+@pytest.mark.skipif(
+    not all(map(shutil.which, PROGRAMS)), reason="the guide's commands need curl and openssl"
+)
 def test_the_commands_of_the_guide_work_as_printed(site: Site, secret: str, tmp_path: Path) -> None:
     listing, ask, wait, redeem, outcome, verify = read_commands()
     data = run_commands(site, secret, tmp_path, [listing]).partition("data: ")[2]
@@ -53,12 +69,16 @@ def test_the_commands_of_the_guide_work_as_printed(site: Site, secret: str, tmp_
     rotate_signing_key()
     with ThreadPoolExecutor(1) as beside:
         keep = "printf '%s' \"$RECEIPT\" > receipt"
-        shell = beside.submit(run_commands, site, secret, tmp_path, [ask, wait, keep, verify, redeem, outcome])
+        shell = beside.submit(
+            run_commands, site, secret, tmp_path, [ask, wait, keep, verify, redeem, outcome]
+        )
         await_that(Ask.objects.exists, "the ask is there")
         await_that(lambda: bool(site.workshop.cards(Run.objects.get())), "its card is there")
         card = site.workshop.card(Run.objects.get())
         decisions.approve(
-            site.workshop.approver, card.pk, decisions.Decision(card.digest, confirm="deploy.production", grace_s=3)
+            site.workshop.approver,
+            card.pk,
+            decisions.Decision(card.digest, confirm="deploy.production", grace_s=3),
         )
         printed = shell.result(60)
     assert "Signature Verified Successfully" in printed

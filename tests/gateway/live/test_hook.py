@@ -1,4 +1,5 @@
-"""The hook: inputs in the documented forms of five assistants get the right response; every failure blocks."""
+"""The hook: inputs in the documented forms of five assistants get the right response; every failure
+blocks."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ from tests.features import feature
 from tests.gateway.live.hook import CLAUDE, DEPLOY, Hook, decided
 from tests.sampling import take_sample
 
-INPUTS = json.loads((settings.BASE_DIR / "tests" / "clients" / "hook_inputs.json").read_text(encoding="utf-8"))
+INPUTS = json.loads(
+    (settings.BASE_DIR / "tests" / "clients" / "hook_inputs.json").read_text(encoding="utf-8")
+)
 
 
 def read_verdict(assistant: str, output: str) -> str:
@@ -45,10 +48,16 @@ def test_there_are_a_hundred_inputs() -> None:
     assert len(INPUTS) >= 100
 
 
-@feature("Agents elsewhere", "A hook for coding assistants without dependencies", "static/clients/gadget_hook.py")
+@feature(
+    "Agents elsewhere",
+    "A hook for coding assistants without dependencies",
+    "static/clients/gadget_hook.py",
+)
 @pytest.mark.parametrize("number", take_sample(range(len(INPUTS)), 10, "hook inputs"))
 def test_each_input_gets_the_right_response(site: Site, hook: Hook, number: int) -> None:
-    assistant, given, expected = (INPUTS[number][name] for name in ("assistant", "input", "expected"))
+    assistant, given, expected = (
+        INPUTS[number][name] for name in ("assistant", "input", "expected")
+    )
     if expected in ("ok", "no"):
         with decided(site, approves=expected == "ok"):
             code, output, errors = hook.answer(given)
@@ -71,7 +80,9 @@ def test_each_input_gets_the_right_response(site: Site, hook: Hook, number: int)
     "Without a server the hook blocks every call that it would ask about",
     "static/clients/gadget_hook.py",
 )
-@pytest.mark.parametrize("number", take_sample(range(len(INPUTS)), 10, "hook inputs without a server"))
+@pytest.mark.parametrize(
+    "number", take_sample(range(len(INPUTS)), 10, "hook inputs without a server")
+)
 def test_everything_is_blocked_without_a_server(tmp_path: Path, number: int) -> None:
     hook = Hook(tmp_path, "http://127.0.0.1:9", "gadget_agent_x", rules=[])
     code, output, errors = hook.answer(INPUTS[number]["input"])
@@ -84,14 +95,18 @@ def test_everything_is_blocked_without_a_server(tmp_path: Path, number: int) -> 
     "The hook answers before the assistant's timeout, and finds its ask again",
     "static/clients/gadget_hook.py",
 )
-def test_the_hook_denies_with_a_ticket_before_the_timeout_and_finds_it_again(site: Site, hook: Hook) -> None:
+def test_the_hook_denies_with_a_ticket_before_the_timeout_and_finds_it_again(
+    site: Site, hook: Hook
+) -> None:
     hook.write({**json.loads(hook.config.read_text()), "timeout_s": 16.5})
     code, output, _ = hook.answer(DEPLOY)
     assert (code, read_verdict("claude", output)) == (0, "deny")
     ask = Ask.objects.get()
     assert f"ask {ask.pk}" in output
     card = Approval.objects.get()
-    decisions.approve(site.workshop.approver, card.pk, decisions.Decision(card.digest, confirm="assistant.Bash"))
+    decisions.approve(
+        site.workshop.approver, card.pk, decisions.Decision(card.digest, confirm="assistant.Bash")
+    )
     code, output, _ = hook.answer(DEPLOY)
     assert (code, read_verdict("claude", output)) == (0, "allow")
     assert Ask.objects.count() == 1, "the next try found the same ask"
@@ -122,18 +137,29 @@ def test_the_hook_reports_what_happened(site: Site, hook: Hook) -> None:
     assert hook.answer(after) == (0, "", "")
     assert ToolCall.objects.get().status == CallStatus.SUCCEEDED
     with decided(site, approves=True):
-        assert read_verdict("claude", hook.answer(DEPLOY)[1]) == "allow", "after that, it may be asked again"
+        assert read_verdict("claude", hook.answer(DEPLOY)[1]) == "allow", (
+            "after that, it may be asked again"
+        )
 
 
 COMMAND = {"command": "make deploy"}
 CURSOR = {"conversation_id": "c1", "command": "make deploy"}
-COPILOT = {"sessionId": "p1", "cwd": "/home/ada/shop", "toolName": "bash", "toolArgs": json.dumps(COMMAND)}
+COPILOT = {
+    "sessionId": "p1",
+    "cwd": "/home/ada/shop",
+    "toolName": "bash",
+    "toolArgs": json.dumps(COMMAND),
+}
 
 
 @pytest.mark.parametrize(
     ("before", "after", "status"),
     [
-        (DEPLOY, {**DEPLOY, "hook_event_name": "PostToolUseFailure", "error": "exit 1"}, CallStatus.FAILED),
+        (
+            DEPLOY,
+            {**DEPLOY, "hook_event_name": "PostToolUseFailure", "error": "exit 1"},
+            CallStatus.FAILED,
+        ),
         (
             {**CURSOR, "cwd": "/home/ada/shop", "hook_event_name": "beforeShellExecution"},
             {**CURSOR, "hook_event_name": "afterShellExecution", "output": "done", "duration": 5},
@@ -143,7 +169,12 @@ COPILOT = {"sessionId": "p1", "cwd": "/home/ada/shop", "toolName": "bash", "tool
         (COPILOT, {**COPILOT, "toolResult": {"resultType": "failure"}}, CallStatus.FAILED),
         (COPILOT, {**COPILOT, "error": "exit 1"}, CallStatus.FAILED),
         (
-            {**CLAUDE, "hook_event_name": "BeforeTool", "tool_name": "run_shell_command", "tool_input": COMMAND},
+            {
+                **CLAUDE,
+                "hook_event_name": "BeforeTool",
+                "tool_name": "run_shell_command",
+                "tool_input": COMMAND,
+            },
             {
                 **CLAUDE,
                 "hook_event_name": "AfterTool",
@@ -165,19 +196,32 @@ def test_the_report_of_each_assistant_finds_its_call(
     assert ToolCall.objects.get().status == status
 
 
-def test_a_report_reads_one_ask_however_many_and_large_the_others_are(site: Site, hook: Hook) -> None:
+def test_a_report_reads_one_ask_however_many_and_large_the_others_are(
+    site: Site, hook: Hook
+) -> None:
     with decided(site, approves=True):
         hook.answer(DEPLOY)
     key = AgentKey.objects.get()
     for number in range(30):
-        submit(key, AskedRequest("assistant.Write", {"text": "x" * 60_000, "number": number}, "write"))
-    assert hook.answer({**DEPLOY, "hook_event_name": "PostToolUse", "tool_response": {}}) == (0, "", "")
+        submit(
+            key, AskedRequest("assistant.Write", {"text": "x" * 60_000, "number": number}, "write")
+        )
+    assert hook.answer({**DEPLOY, "hook_event_name": "PostToolUse", "tool_response": {}}) == (
+        0,
+        "",
+        "",
+    )
     assert ToolCall.objects.get(tool="ask/assistant.Bash").status == CallStatus.SUCCEEDED
 
 
 def test_a_call_allowed_by_a_rule_is_not_reported(tmp_path: Path) -> None:
     hook = Hook(tmp_path, "http://127.0.0.1:9", "gadget_agent_x")
-    given = {**CLAUDE, "tool_name": "Read", "tool_input": {"file_path": "a"}, "hook_event_name": "PostToolUse"}
+    given = {
+        **CLAUDE,
+        "tool_name": "Read",
+        "tool_input": {"file_path": "a"},
+        "hook_event_name": "PostToolUse",
+    }
     assert hook.answer(given) == (0, "", "")
 
 
@@ -185,7 +229,11 @@ def test_the_card_shows_exactly_what_will_run(site: Site, hook: Hook) -> None:
     with decided(site, approves=False):
         hook.answer(DEPLOY)
     call = ToolCall.objects.get()
-    assert call.params == {"tool": "Bash", "folder": "/home/ada/shop", "input": DEPLOY["tool_input"]}
+    assert call.params == {
+        "tool": "Bash",
+        "folder": "/home/ada/shop",
+        "input": DEPLOY["tool_input"],
+    }
     assert (call.tool, call.level) == ("ask/assistant.Bash", "destructive")
 
 
@@ -239,7 +287,9 @@ class TestHostileServers:
         "The hook ends before the assistant's timeout, whatever a server does",
         "static/clients/gadget_hook.py",
     )
-    def test_that_drip_are_abandoned_before_the_timeout_of_the_assistant(self, tmp_path: Path) -> None:
+    def test_that_drip_are_abandoned_before_the_timeout_of_the_assistant(
+        self, tmp_path: Path
+    ) -> None:
         def drip(connection: socket.socket) -> None:
             with suppress(OSError):
                 connection.recv(65_536)
@@ -250,7 +300,12 @@ class TestHostileServers:
 
         with socket.create_server(("127.0.0.1", 0)) as server:
             threading.Thread(target=lambda: drip(server.accept()[0]), daemon=True).start()
-            hook = Hook(tmp_path, f"http://127.0.0.1:{server.getsockname()[1]}", "gadget_agent_x", timeout_s=16)
+            hook = Hook(
+                tmp_path,
+                f"http://127.0.0.1:{server.getsockname()[1]}",
+                "gadget_agent_x",
+                timeout_s=16,
+            )
             began = time.monotonic()
             code, _, errors = hook.answer(DEPLOY)
             took = time.monotonic() - began
@@ -262,7 +317,11 @@ class TestHostileServers:
         [
             (200, {}, b"<html>Welcome</html>"),
             (200, {}, b"{}"),
-            (200, {}, b'{"id": "1", "status": "approved", "action": "assistant.Bash", "params_digest": "0"}'),
+            (
+                200,
+                {},
+                b'{"id": "1", "status": "approved", "action": "assistant.Bash", "params_digest": "0"}',
+            ),
             (200, {}, b" " * 2_000_000),
             (302, {"Location": "{elsewhere}"}, b""),
             (307, {"Location": "{elsewhere}"}, b""),

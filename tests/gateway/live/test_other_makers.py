@@ -37,7 +37,11 @@ def node_path() -> str:
     return node.require_node()
 
 
-@feature("Agents elsewhere", "The official conformance suite of MCP runs in the tests", "agents/mcp_server/door.py")
+@feature(
+    "Agents elsewhere",
+    "The official conformance suite of MCP runs in the tests",
+    "agents/mcp_server/door.py",
+)
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 def test_the_conformance_suite_passes_except_for_unoffered_features(
@@ -46,18 +50,35 @@ def test_the_conformance_suite_passes_except_for_unoffered_features(
     for tool in PROBES:
         Grant.objects.create(employee=site.workshop.employee, tool=tool.name)
     with opened_for_all(site, secret) as address:
-        arguments = ["server", "--url", f"{address}/mcp", "--requirements", revision, "--output-dir", str(tmp_path)]
+        arguments = [
+            "server",
+            "--url",
+            f"{address}/mcp",
+            "--requirements",
+            revision,
+            "--output-dir",
+            str(tmp_path),
+        ]
         baseline = ["--expected-failures", str(NOT_OFFERED)]
         code, output = run_approving(site, [node_path, str(SUITE), *arguments, *baseline])
     text = re.sub("\x1b\\[[0-9;]*m", "", output)
-    outcomes = {found[1]: int(found[3]) for line in text.splitlines() if (found := OUTCOME.match(line))}
+    outcomes = {
+        found[1]: int(found[3]) for line in text.splitlines() if (found := OUTCOME.match(line))
+    }
     assert len(outcomes) > 30, text[-3_000:]
     assert code == 0, text[-6_000:]
-    for scenario in ("tools-list", "tools-call-simple-text", "tools-call-error", "tools-call-with-progress"):
+    for scenario in (
+        "tools-list",
+        "tools-call-simple-text",
+        "tools-call-error",
+        "tools-call-with-progress",
+    ):
         assert outcomes[scenario] == 0, scenario
     assert outcomes["dns-rebinding-protection"] == 0
     listed = set(yaml.safe_load(NOT_OFFERED.read_text())["server"])
-    assert {name for name, failures in outcomes.items() if failures} <= listed, "the suite itself lets extensions fail"
+    assert {name for name, failures in outcomes.items() if failures} <= listed, (
+        "the suite itself lets extensions fail"
+    )
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
@@ -83,9 +104,13 @@ def test_the_typescript_client_can_list_read_ask_wait_and_fetch(
 def run_approving(site: Site, command: list[str]) -> tuple[int, str]:
     """Run the suite while a person approves its calls, except those that it wants to cancel."""
     with tempfile.TemporaryFile("w+") as output:
-        with subprocess.Popen(command, cwd=node.FOLDER, stdout=output, stderr=subprocess.DEVNULL) as suite:
+        with subprocess.Popen(
+            command, cwd=node.FOLDER, stdout=output, stderr=subprocess.DEVNULL
+        ) as suite:
             while suite.poll() is None:
-                for card in Approval.objects.filter(status=ApprovalStatus.PENDING).select_related("tool_call"):
+                for card in Approval.objects.filter(status=ApprovalStatus.PENDING).select_related(
+                    "tool_call"
+                ):
                     if (card.tool_call.params or {}).get("seconds", 0) < LONG_S:
                         with suppress(Refusal):  # cancelled meanwhile
                             site.workshop.approve(card)
@@ -115,7 +140,13 @@ def opened_for_all(site: Site, secret: str) -> Iterator[str]:
             response = there.getresponse()
             self.send_response(response.status)
             for name, value in response.getheaders():
-                if name.lower() not in ("transfer-encoding", "connection", "content-length", "server", "date"):
+                if name.lower() not in (
+                    "transfer-encoding",
+                    "connection",
+                    "content-length",
+                    "server",
+                    "date",
+                ):
                     self.send_header(name, value)
             self.send_header("Connection", "close")
             self.end_headers()

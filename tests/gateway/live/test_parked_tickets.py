@@ -1,4 +1,5 @@
-"""A thousand calls that wait for people, or 200 in a sample: parked, they hold no thread or memory of the web."""
+"""A thousand calls that wait for people, or 200 in a sample: parked, they hold no thread or memory
+of the web."""
 
 from __future__ import annotations
 
@@ -20,15 +21,18 @@ from tests.processes import Installation, RealProcess
 TICKETS = 1_000 if sampling.is_whole() else 200
 WAIT_S = 12 if sampling.is_whole() else 5
 POOLED_THREADS = 36
-"""The threads of all pools, for any number of tickets: calls 8, door 2, sockets 4, pages 16, database 6."""
+"""The threads of all pools, for any number of tickets: calls 8, door 2, sockets 4, pages 16,
+database 6."""
 FEW_KB = 8_000 + 8 * TICKETS
-"""Kilobytes that a process may grow by for other reasons, such as the page cache of SQLite in each of its threads."""
+"""Kilobytes that a process may grow by for other reasons, such as the page cache of SQLite in each
+of its threads."""
 CONNECTION_KB = 150
 """Kilobytes of an open connection with the request that waits on it, at most."""
 
 
 def park(site: Site, keys: int) -> list[tuple[str, str]]:
-    """Request 100 writes with each of this many new keys; return each key's secret with each ticket."""
+    """Request 100 writes with each of this many new keys; return each key's secret with each
+    ticket."""
     return asyncio.run(_park(site, [make_secret(site) for _ in range(keys)]))
 
 
@@ -42,10 +46,14 @@ async def _park(site: Site, secrets: list[str]) -> list[tuple[str, str]]:
                 response = await send(client, site, secret, params)
             return secret, response["structuredContent"]["ticket"]
 
-        return await asyncio.gather(*(request(secret, name) for secret in secrets for name in range(MAX_OPEN_TICKETS)))
+        return await asyncio.gather(
+            *(request(secret, name) for secret in secrets for name in range(MAX_OPEN_TICKETS))
+        )
 
 
-async def send(client: httpx2.AsyncClient, site: Site, secret: str, params: dict[str, Any]) -> dict[str, Any]:
+async def send(
+    client: httpx2.AsyncClient, site: Site, secret: str, params: dict[str, Any]
+) -> dict[str, Any]:
     """Send a call and return its result."""
     headers = {
         "Authorization": f"Bearer {secret}",
@@ -64,14 +72,19 @@ def read_status(process: RealProcess, name: str) -> int:
     return int(next(line.split()[1] for line in lines if line.startswith(f"{name}:")))
 
 
-async def wait_for_all(site: Site, tickets: list[tuple[str, str]], web: RealProcess) -> tuple[int, int, float]:
-    """Wait for all tickets at once; return the web's threads and memory, and another page's duration."""
+async def wait_for_all(
+    site: Site, tickets: list[tuple[str, str]], web: RealProcess
+) -> tuple[int, int, float]:
+    """Wait for all tickets at once; return the web's threads and memory, and another page's
+    duration."""
     limits = httpx2.Limits(max_connections=None)
     async with httpx2.AsyncClient(timeout=120, limits=limits) as client:
 
         async def wait(secret: str, ticket: str) -> dict[str, Any]:
             arguments = {"ticket": ticket, "wait_s": WAIT_S}
-            return await send(client, site, secret, {"name": "gadget__ticket", "arguments": arguments})
+            return await send(
+                client, site, secret, {"name": "gadget__ticket", "arguments": arguments}
+            )
 
         waits = [asyncio.create_task(wait(*each)) for each in tickets]
         await asyncio.sleep(WAIT_S / 2)  # measure in the middle of the wait
@@ -79,21 +92,33 @@ async def wait_for_all(site: Site, tickets: list[tuple[str, str]], web: RealProc
         await client.get(f"{site.installation.url}/api/health")
         page_s = asyncio.get_running_loop().time() - began
         measured = read_status(web, "Threads"), read_status(web, "VmRSS"), page_s
-        found = [response["structuredContent"]["status"] for response in await asyncio.gather(*waits)]
+        found = [
+            response["structuredContent"]["status"] for response in await asyncio.gather(*waits)
+        ]
         assert set(found) == {"waiting_for_approval"}
     return measured
 
 
-@feature("Agents elsewhere", "A thousand open tickets hold no thread", "agents/web/sockets/call_feed.py")
-def test_parked_calls_hold_nothing_and_awaited_calls_only_their_connections(site: Site, running: Installation) -> None:
+@feature(
+    "Agents elsewhere", "A thousand open tickets hold no thread", "agents/web/sockets/call_feed.py"
+)
+def test_parked_calls_hold_nothing_and_awaited_calls_only_their_connections(
+    site: Site, running: Installation
+) -> None:
     web = running.process("web")
     httpx2.get(f"{running.url}/api/health")
     threads, keys = read_status(web, "Threads"), TICKETS // MAX_OPEN_TICKETS
     tickets = park(site, 1)  # loads the modules that every request needs
     memory = read_status(web, "VmRSS")
     tickets += park(site, keys - 1)
-    assert ToolCall.objects.filter(status=CallStatus.AWAITING_APPROVAL).count() == len(set(tickets)) == TICKETS
-    assert set(Run.objects.values_list("status", "lease_owner")) == {(RunStatus.WAITING, "")}, "no worker is held"
+    assert (
+        ToolCall.objects.filter(status=CallStatus.AWAITING_APPROVAL).count()
+        == len(set(tickets))
+        == TICKETS
+    )
+    assert set(Run.objects.values_list("status", "lease_owner")) == {(RunStatus.WAITING, "")}, (
+        "no worker is held"
+    )
     parked_memory = read_status(web, "VmRSS")
     assert parked_memory <= memory + FEW_KB
     assert read_status(web, "Threads") <= threads + POOLED_THREADS

@@ -1,4 +1,5 @@
-"""The tasks extension: a client that declares it gets a task instead of a ticket, and nothing else changes."""
+"""The tasks extension: a client that declares it gets a task instead of a ticket, and nothing else
+changes."""
 
 from __future__ import annotations
 
@@ -30,10 +31,12 @@ def send(
     *,
     name: str | None = None,
 ) -> dict[str, Any]:
-    """Send one request of the newest revision, which declares tasks by default, and return the whole response.
+    """Send one request of the newest revision, which declares tasks by default, and return the
+    whole response.
 
     Args:
-        name: the header `Mcp-Name`, or "none" to leave it out; by default the tool or task that the params name.
+        name: the header `Mcp-Name`, or "none" to leave it out; by default the tool or task that the
+            params name.
     """
     meta = {
         types.PROTOCOL_VERSION_META_KEY: NEWEST,
@@ -67,7 +70,11 @@ def look_up(site: Site, secret: str, task: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-@feature("Agents elsewhere", "Clients that declare the tasks extension get a task", "agents/mcp_server/tasks.py")
+@feature(
+    "Agents elsewhere",
+    "Clients that declare the tasks extension get a task",
+    "agents/mcp_server/tasks.py",
+)
 def test_a_write_is_a_task_until_it_ends(site: Site, secret: str) -> None:
     task = ask(site, secret)
     assert (task["resultType"], task["status"]) == ("task", "working")
@@ -76,7 +83,11 @@ def test_a_write_is_a_task_until_it_ends(site: Site, secret: str) -> None:
     card = site.workshop.card(Run.objects.get())
     assert f"/approvals/{card.pk}/" in task["statusMessage"]
     waiting = look_up(site, secret, task)
-    assert (waiting["resultType"], waiting["status"], "result" in waiting) == ("complete", "working", False)
+    assert (waiting["resultType"], waiting["status"], "result" in waiting) == (
+        "complete",
+        "working",
+        False,
+    )
     assert ask(site, secret)["taskId"] == task["taskId"], "the same write has the same task"
     site.workshop.approve(card)
     await_that(lambda: look_up(site, secret, task)["status"] == "completed", "the task ends")
@@ -85,7 +96,9 @@ def test_a_write_is_a_task_until_it_ends(site: Site, secret: str) -> None:
     assert done["result"]["content"][0]["text"]
 
 
-@pytest.mark.parametrize("arguments", [{"arguments": {"region": "EU"}}, {}], ids=["with arguments", "without"])
+@pytest.mark.parametrize(
+    "arguments", [{"arguments": {"region": "EU"}}, {}], ids=["with arguments", "without"]
+)
 def test_a_quick_read_is_not_a_task(site: Site, secret: str, arguments: dict[str, Any]) -> None:
     result = send(site, secret, "tools/call", {"name": "data.searchRecords", **arguments})["result"]
     assert (result["resultType"], result["isError"]) == ("complete", False)
@@ -116,13 +129,18 @@ def test_a_crash_of_the_tool_fails_the_task_without_a_result(site: Site, secret:
     failed = look_up(site, secret, task)
     assert (failed["error"]["code"], "result" in failed) == (types.INTERNAL_ERROR, False)
     assert failed["error"]["message"]
-    assert "on purpose" not in failed["error"]["message"], "the text of an exception stays in the log"
+    assert "on purpose" not in failed["error"]["message"], (
+        "the text of an exception stays in the log"
+    )
 
 
 def test_a_task_can_be_cancelled(site: Site, secret: str) -> None:
     task = ask(site, secret)
     for _ in range(2):
-        assert send(site, secret, "tasks/cancel", {"taskId": task["taskId"]})["result"]["resultType"] == "complete"
+        assert (
+            send(site, secret, "tasks/cancel", {"taskId": task["taskId"]})["result"]["resultType"]
+            == "complete"
+        )
         assert look_up(site, secret, task)["status"] == "cancelled"
 
 
@@ -138,10 +156,15 @@ class TestRefusedTaskRequest:
     def test_with_another_key(self, site: Site, secret: str, method: str) -> None:
         task = ask(site, secret)
         other = make_secret(site, "approver")
-        assert send(site, other, method, {"taskId": task["taskId"]})["error"]["code"] == types.INVALID_PARAMS
+        assert (
+            send(site, other, method, {"taskId": task["taskId"]})["error"]["code"]
+            == types.INVALID_PARAMS
+        )
 
     def test_for_a_made_up_task(self, site: Site, secret: str, method: str) -> None:
-        assert send(site, secret, method, {"taskId": "t-0"})["error"]["code"] == types.INVALID_PARAMS
+        assert (
+            send(site, secret, method, {"taskId": "t-0"})["error"]["code"] == types.INVALID_PARAMS
+        )
 
     @feature(
         "Agents elsewhere",
@@ -149,7 +172,9 @@ class TestRefusedTaskRequest:
         "agents/mcp_server/tasks.py",
     )
     @pytest.mark.parametrize("name", ["t-0", "", "none"])
-    def test_with_a_header_that_names_another_task(self, site: Site, secret: str, method: str, name: str) -> None:
+    def test_with_a_header_that_names_another_task(
+        self, site: Site, secret: str, method: str, name: str
+    ) -> None:
         task = ask(site, secret)
         response = send(site, secret, method, {"taskId": task["taskId"]}, name=name)
         assert response["error"]["code"] == types.HEADER_MISMATCH
@@ -163,7 +188,10 @@ class TestRefusedTaskRequest:
 
 def test_a_write_without_the_extension_gets_a_ticket(site: Site, secret: str) -> None:
     result = ask(site, secret, capabilities={})
-    assert (result["resultType"], result["structuredContent"]["status"]) == ("complete", "waiting_for_approval")
+    assert (result["resultType"], result["structuredContent"]["status"]) == (
+        "complete",
+        "waiting_for_approval",
+    )
 
 
 def test_the_server_announces_the_extension(site: Site, secret: str) -> None:
@@ -173,5 +201,7 @@ def test_the_server_announces_the_extension(site: Site, secret: str) -> None:
 
 
 @pytest.mark.parametrize("method", ["tasks/result", "tasks/list"])
-def test_methods_of_earlier_protocol_drafts_are_unknown(site: Site, secret: str, method: str) -> None:
+def test_methods_of_earlier_protocol_drafts_are_unknown(
+    site: Site, secret: str, method: str
+) -> None:
     assert send(site, secret, method, {})["error"]["code"] == types.METHOD_NOT_FOUND

@@ -1,4 +1,5 @@
-"""Calls in notations without a marker of calls, and answers in the same notations; for tools whose params are known."""
+"""Calls in notations without a marker of calls, and answers in the same notations; for tools whose
+params are known."""
 
 from typing import Any
 
@@ -11,7 +12,11 @@ SCHEMAS: dict[str, dict[str, Any]] = {
     },
     "data.updateRecord": {
         "type": "object",
-        "properties": {"record_id": {"type": "integer"}, "fields": {"type": "object"}, "tags": {"type": "array"}},
+        "properties": {
+            "record_id": {"type": "integer"},
+            "fields": {"type": "object"},
+            "tags": {"type": "array"},
+        },
         "required": ["record_id"],
     },
     "utility.now": {"type": "object", "properties": {}},
@@ -117,7 +122,8 @@ CALLS = {
 """Texts that all call an offered tool with params that it accepts."""
 
 AMBIGUOUS = frozenset(case for case in CALLS if case.endswith("after prose")) - {"XML after prose"}
-"""Texts that may be examples in a response; they are, once the server has parsed a call of this model."""
+"""Texts that may be examples in a response; they are, once the server has parsed a call of this
+model."""
 
 ANSWERS = {
     "figures by tool": '{"web.search": {"calls": 3}, "utility.now": {"calls": 1}}',

@@ -1,4 +1,5 @@
-"""Calls as models write them into the text if no parser extracts them, and answers that only mention such calls."""
+"""Calls as models write them into the text if no parser extracts them, and answers that only
+mention such calls."""
 
 CALLS = {
     "ReAct as JSON": '{"action": "data__searchRecords", "action_input": "cats"}',
@@ -67,7 +68,9 @@ CALLS = {
         '<|open|>tools<|sep|>\n<|open|>call tool="data__searchRecords" index="1"<|sep|>\n'
         '<|open|>argument key="text" type="string"<|sep|>a<|close|>argument<|sep|>\n<|close|>call<|sep|>'
     ),
-    "glm": ("<tool_call>data__searchRecords\n<arg_key>text</arg_key>\n<arg_value>a</arg_value>\n</tool_call>"),
+    "glm": (
+        "<tool_call>data__searchRecords\n<arg_key>text</arg_key>\n<arg_value>a</arg_value>\n</tool_call>"
+    ),
     "glm without params": "<tool_call>utility__now\n</tool_call>",
     "hunyuan": "<tool_calls>\n<tool_call>data__searchRecords<tool_sep>\n<arg_key>text</arg_key>\n</tool_call>",
     "minimax": (
@@ -143,8 +146,14 @@ CALLS = {
 }
 """All of them call an offered tool."""
 
-AMBIGUOUS = ("fenced JSON after prose", "JSON after prose", "JSON after prose in one line", "pythonic after prose")
-"""Texts that may be examples in a response; they are, once the server has parsed a call of this model."""
+AMBIGUOUS = (
+    "fenced JSON after prose",
+    "JSON after prose",
+    "JSON after prose in one line",
+    "pythonic after prose",
+)
+"""Texts that may be examples in a response; they are, once the server has parsed a call of this
+model."""
 
 ANSWERS = {
     "a quoted marker": "A server without a parser prints `<tool_call>` as text.",

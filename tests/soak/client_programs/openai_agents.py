@@ -16,7 +16,10 @@ async def main() -> None:
     async with MCPServerStreamableHttp(params=params, client_session_timeout_seconds=60) as server:
         agent = Agent(name="agent", mcp_servers=[server])
         tools = await MCPUtil.get_function_tools(
-            server, convert_schemas_to_strict=False, run_context=RunContextWrapper(None), agent=agent
+            server,
+            convert_schemas_to_strict=False,
+            run_context=RunContextWrapper(None),
+            agent=agent,
         )
 
         async def list_tools() -> list[str]:
@@ -24,7 +27,9 @@ async def main() -> None:
 
         async def call_tool(name: str, params: dict) -> str:
             tool, given = next(tool for tool in tools if tool.name == name), json.dumps(params)
-            context = ToolContext(context=None, tool_name=name, tool_call_id="call", tool_arguments=given)
+            context = ToolContext(
+                context=None, tool_name=name, tool_call_id="call", tool_arguments=given
+            )
             return str(await tool.on_invoke_tool(context, given))
 
         await serve(list_tools, call_tool)

@@ -1,4 +1,5 @@
-"""The loop of the client programs in Python: each line of input names a call, and each line of output is its result.
+"""The loop of the client programs in Python: each line of input names a call, and each line of
+output is its result.
 
 A program runs with its client's own Python, so it imports nothing of this repository but this file.
 """

@@ -1,4 +1,5 @@
-"""An HTTP API on loopback that describes itself at `/openapi.json`, and records all other requests unchanged."""
+"""An HTTP API on loopback that describes itself at `/openapi.json`, and records all other requests
+unchanged."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ class Request:
 
 
 class Api:
-    """An API to list and add contacts; its description is made from `paths`, which may be changed at any time."""
+    """An API to list and add contacts; its description is made from `paths`, which may be changed
+    at any time."""
 
     def __init__(self) -> None:
         self.received: list[Request] = []
@@ -40,7 +42,9 @@ class Api:
         self.status = 200
         self._server = _Server(("127.0.0.1", 0), _Handler)
         self._server.api = self
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), name="api", daemon=True)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(0.01,), name="api", daemon=True
+        )
         self._thread.start()
 
     @property
@@ -52,7 +56,9 @@ class Api:
         return f"{self.url}/openapi.json"
 
     def document(self) -> str:
-        return json.dumps({"openapi": "3.1.0", "info": {"title": self.title, "version": "1"}, "paths": self.paths})
+        return json.dumps(
+            {"openapi": "3.1.0", "info": {"title": self.title, "version": "1"}, "paths": self.paths}
+        )
 
     def reply(self, request: Request) -> bytes:
         if request.path == "/openapi.json":
@@ -71,10 +77,17 @@ class Api:
 
 def operation(operation_id: str, summary: str = "", /, **fields: Any) -> dict[str, Any]:
     """Describe an operation; its JSON body has these fields, all required, if there are any."""
-    made: dict[str, Any] = {"operationId": operation_id, "summary": summary or operation_id, "responses": {}}
+    made: dict[str, Any] = {
+        "operationId": operation_id,
+        "summary": summary or operation_id,
+        "responses": {},
+    }
     if fields:
         schema = {"type": "object", "properties": fields, "required": list(fields)}
-        made["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
+        made["requestBody"] = {
+            "required": True,
+            "content": {"application/json": {"schema": schema}},
+        }
     return made
 
 

@@ -15,7 +15,14 @@ from tests.workshop.fixtures import (
 )
 from tools.sources.mcp import PROCESS_POOL
 
-__all__ = ["_django_db_helper", "commits_do_not_wait_for_the_disk", "model", "recorder", "toolbox", "workshop"]
+__all__ = [
+    "_django_db_helper",
+    "commits_do_not_wait_for_the_disk",
+    "model",
+    "recorder",
+    "toolbox",
+    "workshop",
+]
 
 
 @pytest.fixture

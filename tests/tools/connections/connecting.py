@@ -32,12 +32,16 @@ TIME_SERVER = [sys.executable, "-m", "mcp_server_time", "--local-timezone", "UTC
 def connect_api(workshop: Workshop, api: Api, name: str = "crm", **more: Any) -> Source:
     """Return a connected API whose description was read; none of its tools is chosen yet."""
     values = {"address": api.description_url, "base_url": api.url, **more}
-    source = Source.objects.create(organization=workshop.organization, kind=SourceKind.OPENAPI, name=name, **values)
+    source = Source.objects.create(
+        organization=workshop.organization, kind=SourceKind.OPENAPI, name=name, **values
+    )
     allow_private(source)
     return read(source)
 
 
-def connect_program(workshop: Workshop, command: list[str], name: str = "time", **more: Any) -> Source:
+def connect_program(
+    workshop: Workshop, command: list[str], name: str = "time", **more: Any
+) -> Source:
     """Return an MCP server, started as a program, whose tools were read and wait in quarantine."""
     values = {"kind": SourceKind.MCP_STDIO, "command": command, **more}
     return read(Source.objects.create(organization=workshop.organization, name=name, **values))
@@ -57,7 +61,11 @@ def take(source: Source, *tools: str, level: Level | None = None) -> None:
     rows = SourceTool.objects.filter(source=source, tool__in=tools)
     assert rows.count() == len(tools)
     apply_choices(
-        source, {row.pk: ToolChoice(is_chosen=True, level=level.value if level else "", seen=row.hash) for row in rows}
+        source,
+        {
+            row.pk: ToolChoice(is_chosen=True, level=level.value if level else "", seen=row.hash)
+            for row in rows
+        },
     )
 
 
@@ -101,7 +109,14 @@ def told(key: str, text: str = "", level: Level = Level.READ, tool: str = "") ->
 
 
 def keep(source: Source, *tools: DescribedTool, **more: Any) -> dict[str, list[str]]:
-    """Read a source that describes these tools; return the tool names by state: new, changed, gone, back."""
-    found = save_description(source, SourceDescription(title="CRM", version="1", tools=tools, **more))
-    kinds: dict[str, Iterable[str]] = {"new": found.new, "changed": found.changed, "gone": found.gone}
+    """Read a source that describes these tools; return the tool names by state: new, changed, gone,
+    back."""
+    found = save_description(
+        source, SourceDescription(title="CRM", version="1", tools=tools, **more)
+    )
+    kinds: dict[str, Iterable[str]] = {
+        "new": found.new,
+        "changed": found.changed,
+        "gone": found.gone,
+    }
     return {kind: list(names) for kind, names in {**kinds, "back": found.back}.items() if names}

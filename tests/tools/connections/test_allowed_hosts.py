@@ -1,4 +1,5 @@
-"""The hosts that an admin allows: which are reached without a card, and which are reached at all."""
+"""The hosts that an admin allows: which are reached without a card, and which are reached at
+all."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ def reading(workshop: Workshop, api: Api) -> Workshop:
 
 
 def allow(workshop: Workshop, *, may_be_private: bool) -> None:
-    AllowedHost.objects.create(organization=workshop.organization, host="127.0.0.1", may_be_private=may_be_private)
+    AllowedHost.objects.create(
+        organization=workshop.organization, host="127.0.0.1", may_be_private=may_be_private
+    )
     bump_tools_version(workshop.organization.pk)
 
 
@@ -44,14 +47,18 @@ def test_an_approved_private_host_is_refused_anyway(reading: Workshop, api: Api)
     assert api.received == []
 
 
-def test_an_allowed_host_without_private_access_is_refused_without_a_card(reading: Workshop, api: Api) -> None:
+def test_an_allowed_host_without_private_access_is_refused_without_a_card(
+    reading: Workshop, api: Api
+) -> None:
     allow(reading, may_be_private=False)
     run = reading.work()
     assert (statuses(run), error_code(calls(run)[0])) == (["failed"], "SECURITY_VIOLATION")
     assert api.received == []
 
 
-def test_an_allowed_host_with_private_access_is_reached_without_a_card(reading: Workshop, api: Api) -> None:
+def test_an_allowed_host_with_private_access_is_reached_without_a_card(
+    reading: Workshop, api: Api
+) -> None:
     allow(reading, may_be_private=True)
     run = reading.work()
     assert statuses(run) == ["succeeded"]
@@ -68,7 +75,9 @@ def test_a_host_allowed_by_another_organization_needs_approval(reading: Workshop
     assert api.received == []
 
 
-def test_a_private_host_of_a_source_still_asks_if_a_tool_chooses_the_address(reading: Workshop, api: Api) -> None:
+def test_a_private_host_of_a_source_still_asks_if_a_tool_chooses_the_address(
+    reading: Workshop, api: Api
+) -> None:
     source = connect_api(reading, api)
     allow_private(source)
     run = reading.work()

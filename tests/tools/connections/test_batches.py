@@ -14,7 +14,10 @@ from tools.contract import Level
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-REQUEST = {"type": "object", "properties": {"method": {"type": "string"}, "path": {"type": "string"}}}
+REQUEST = {
+    "type": "object",
+    "properties": {"method": {"type": "string"}, "path": {"type": "string"}},
+}
 SENT = [{"method": "DELETE", "path": "/contacts/7"}, {"method": "GET", "path": "/contacts"}]
 
 
@@ -31,7 +34,9 @@ def source(workshop: Workshop, api: Api) -> Source:
     "A call that carries other requests is destructive, and its card lists them",
     "tools/contract/embedded_requests.py, agents/runs/engine/cards.py",
 )
-def test_a_batch_is_destructive_and_its_card_lists_the_requests(workshop: Workshop, api: Api, source: Source) -> None:
+def test_a_batch_is_destructive_and_its_card_lists_the_requests(
+    workshop: Workshop, api: Api, source: Source
+) -> None:
     assert row_of(source, "crm.sendMany").definition["level_reason"] == (
         "it may embed other requests: its params contain methods and paths of other requests"
     )
@@ -41,7 +46,10 @@ def test_a_batch_is_destructive_and_its_card_lists_the_requests(workshop: Worksh
     card = workshop.card(run)
     assert card.level == Level.DESTRUCTIVE
     assert "carries 2 other requests: DELETE /contacts/7; GET /contacts" in card.why
-    assert [target["label"] for target in card.preview["targets"]] == ["DELETE /contacts/7", "GET /contacts"]
+    assert [target["label"] for target in card.preview["targets"]] == [
+        "DELETE /contacts/7",
+        "GET /contacts",
+    ]
     html = shown(workshop, card)
     assert "DELETE /contacts/7" in html
     assert "2 requests" in html
@@ -51,14 +59,22 @@ def test_a_batch_is_destructive_and_its_card_lists_the_requests(workshop: Worksh
     assert statuses(workshop.drive(run)) == ["succeeded"]
 
 
-def test_a_call_with_unexpected_inner_requests_is_destructive_too(workshop: Workshop, source: Source) -> None:
+def test_a_call_with_unexpected_inner_requests_is_destructive_too(
+    workshop: Workshop, source: Source
+) -> None:
     offer(workshop, source, "crm.sendFree")
-    workshop.play(asking(call("crm.sendFree", what="nothing"), call("crm.sendFree", what={"defaults": SENT[0]})))
+    workshop.play(
+        asking(
+            call("crm.sendFree", what="nothing"), call("crm.sendFree", what={"defaults": SENT[0]})
+        )
+    )
     run = workshop.work()
     assert [row.level for row in calls(run)] == ["write", "destructive"]
 
 
-def test_an_admin_can_lower_the_level_of_a_batch_and_sees_the_reason(workshop: Workshop, source: Source) -> None:
+def test_an_admin_can_lower_the_level_of_a_batch_and_sees_the_reason(
+    workshop: Workshop, source: Source
+) -> None:
     offer(workshop, source, "crm.sendMany", level=Level.WRITE)
     workshop.play(asking(call("crm.sendMany", requests=SENT)))
     card = workshop.card(workshop.work())
@@ -67,7 +83,9 @@ def test_an_admin_can_lower_the_level_of_a_batch_and_sees_the_reason(workshop: W
     assert len(card.preview["targets"]) == 2
 
 
-def test_a_level_set_before_the_reason_was_shown_does_not_count(workshop: Workshop, source: Source) -> None:
+def test_a_level_set_before_the_reason_was_shown_does_not_count(
+    workshop: Workshop, source: Source
+) -> None:
     row = row_of(source, "crm.sendMany")
     definition = {**row.definition, "level": "write", "level_reason": "POST is write level"}
     SourceTool.objects.filter(pk=row.pk).update(definition=definition, inferred_level="write")

@@ -49,11 +49,16 @@ def obstacle(html: str) -> str:
 
 
 def titles_and_names(workshop: Workshop) -> set[tuple[str, str]]:
-    """Return the tools' titles and names in the panel's lines for a run that calls a built-in and a connected one."""
+    """Return the tools' titles and names in the panel's lines for a run that calls a built-in and a
+    connected one."""
     workshop.play(asking(call("utility.now"), call(ADD, name="Ada")))
     run = workshop.work()
     html = "".join(line.html for line in render_lines(run.pk, run.events.order_by("seq")))
-    return set(re.findall(r'class="call-title">([^<]*)</span>(?:\s*<span class="call-tool">([^<]*)</span>)?', html))
+    return set(
+        re.findall(
+            r'class="call-title">([^<]*)</span>(?:\s*<span class="call-tool">([^<]*)</span>)?', html
+        )
+    )
 
 
 @feature(
@@ -62,7 +67,9 @@ def titles_and_names(workshop: Workshop) -> set[tuple[str, str]]:
     "agents/web/cards/cards.py",
     whole_file=True,
 )
-def test_a_card_names_the_connected_tool_and_no_obstacle(workshop: Workshop, card: Approval) -> None:
+def test_a_card_names_the_connected_tool_and_no_obstacle(
+    workshop: Workshop, card: Approval
+) -> None:
     html = shown(workshop, card)
     assert f"<dt>Tool</dt><dd>{ADD}</dd>" in html
     assert obstacle(html) == ""
@@ -77,7 +84,9 @@ def test_panel_lines_show_the_name_of_a_connected_tool_and_the_title_of_a_built_
 def test_a_card_says_that_its_tool_was_described_differently_since(
     workshop: Workshop, api: Api, source: Source, card: Approval
 ) -> None:
-    api.paths["/contacts"]["post"] = operation("addContact", "Add a contact and greet it", name={"type": "string"})
+    api.paths["/contacts"]["post"] = operation(
+        "addContact", "Add a contact and greet it", name={"type": "string"}
+    )
     read(source)
     assert obstacle(shown(workshop, card)).startswith("The tool has changed since this request")
 
@@ -86,14 +95,20 @@ def test_a_card_explains_why_a_quarantined_tool_would_not_start(
     workshop: Workshop, api: Api, source: Source, card: Approval
 ) -> None:
     offer(workshop, source, "crm.listContacts")
-    source.tools.filter(tool=ADD).update(level=Level.READ.value)  # lowered, so that a change puts it in quarantine
-    api.paths["/contacts"]["post"] = operation("addContact", "Add a contact and greet it", name={"type": "string"})
+    source.tools.filter(tool=ADD).update(
+        level=Level.READ.value
+    )  # lowered, so that a change puts it in quarantine
+    api.paths["/contacts"]["post"] = operation(
+        "addContact", "Add a contact and greet it", name={"type": "string"}
+    )
     read(source)
     assert "an admin must accept it" in obstacle(shown(workshop, card))
 
 
 @pytest.mark.parametrize("how", ["off", "left", "deleted"])
-def test_a_card_says_that_its_tool_was_removed(workshop: Workshop, source: Source, card: Approval, how: str) -> None:
+def test_a_card_says_that_its_tool_was_removed(
+    workshop: Workshop, source: Source, card: Approval, how: str
+) -> None:
     if how == "left":
         leave(source, ADD)
     elif how == "off":

@@ -1,4 +1,5 @@
-"""If a source changes between the last check of a call and its start, the call runs as it was judged."""
+"""If a source changes between the last check of a call and its start, the call runs as it was
+judged."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ def source(workshop: Workshop, api: Api) -> Source:
 
 @contextmanager
 def after_the_commit_of(statement: str, change: Callable[[], None]) -> Iterator[list[str]]:
-    """Run the change in a separate thread right after this connection commits the first such statement.
+    """Run the change in a separate thread right after this connection commits the first such
+    statement.
 
     Yields the list of changes that were made.
     """
@@ -60,25 +62,36 @@ def after_the_commit_of(statement: str, change: Callable[[], None]) -> Iterator[
 
 
 def move(source: Source, **columns: Any) -> None:
-    """Change the source as an admin in another process would, after which a run of this process reads it."""
+    """Change the source as an admin in another process would, after which a run of this process
+    reads it."""
     Source.objects.filter(pk=source.pk).update(**columns)
     bump_tools_version(source.organization_id)
     load_toolbox(Organization.objects.get(pk=source.organization_id).pk)
 
 
-CHANGES: dict[str, dict[str, Any]] = {"moved": {"base_url": "/never-shown"}, "switched off": {"is_active": False}}
+CHANGES: dict[str, dict[str, Any]] = {
+    "moved": {"base_url": "/never-shown"},
+    "switched off": {"is_active": False},
+}
 
 
 def columns_of(change: str, api: Api) -> dict[str, Any]:
-    return {name: f"{api.url}{value}" if name == "base_url" else value for name, value in CHANGES[change].items()}
+    return {
+        name: f"{api.url}{value}" if name == "base_url" else value
+        for name, value in CHANGES[change].items()
+    }
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_write_is_sent_to_the_address_on_its_card(workshop: Workshop, api: Api, source: Source, change: str) -> None:
+def test_a_write_is_sent_to_the_address_on_its_card(
+    workshop: Workshop, api: Api, source: Source, change: str
+) -> None:
     workshop.play(asking(call(ADD, name="Ada")))
     run = workshop.work()
     workshop.approve(workshop.card(run))
-    with after_the_commit_of('"exec_epoch" = ', lambda: move(source, **columns_of(change, api))) as happened:
+    with after_the_commit_of(
+        '"exec_epoch" = ', lambda: move(source, **columns_of(change, api))
+    ) as happened:
         run = workshop.drive(run)
     assert happened == ["seen", "changed"]
     assert [(request.method, request.path) for request in api.received] == [("POST", "/contacts")]
@@ -89,7 +102,9 @@ def test_a_write_is_sent_to_the_address_on_its_card(workshop: Workshop, api: Api
 def test_a_started_read_finishes(workshop: Workshop, api: Api, source: Source, change: str) -> None:
     workshop.play(asking(call(LIST)))
     columns = columns_of(change, api)
-    with after_the_commit_of("INSERT INTO runs_toolcall", lambda: move(source, **columns)) as happened:
+    with after_the_commit_of(
+        "INSERT INTO runs_toolcall", lambda: move(source, **columns)
+    ) as happened:
         run = workshop.work()
     assert happened == ["seen", "changed"]
     assert [(request.method, request.path) for request in api.received] == [("GET", "/contacts")]

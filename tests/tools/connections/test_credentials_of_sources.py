@@ -1,4 +1,5 @@
-"""Outside requests are signed with the organization's newest credentials, which appear nowhere else."""
+"""Outside requests are signed with the organization's newest credentials, which appear nowhere
+else."""
 
 from __future__ import annotations
 
@@ -14,7 +15,11 @@ from django.urls import reverse
 
 from agents.accounts.models import AuditEntry, Credential
 from agents.employees.sources import check_source, refresh_source
-from agents.employees.toolboxes import bump_credentials_version, get_installed_toolbox, load_credentials
+from agents.employees.toolboxes import (
+    bump_credentials_version,
+    get_installed_toolbox,
+    load_credentials,
+)
 from agents.runs.models import Approval, Event, Message, Pass, Run, RunStatus, ToolCall
 from agents.web.panel.transcript import JsonTranscript, MarkdownTranscript, read_entries
 from gadget_site.logs import build_logging_settings
@@ -37,7 +42,9 @@ INSTALLATION = "token-of-the-installation"
 
 @pytest.fixture
 def source(workshop: Workshop, api: Api) -> Source:
-    source = connect_api(workshop, api, authentication=AuthenticationMethod.BEARER, service="contacts")
+    source = connect_api(
+        workshop, api, authentication=AuthenticationMethod.BEARER, service="contacts"
+    )
     offer(workshop, source, ADD, LIST)
     return source
 
@@ -59,7 +66,9 @@ def lines() -> Iterator[list[str]]:
     root.setLevel(before)
 
 
-def test_a_changed_token_is_used_by_the_next_call(workshop: Workshop, api: Api, source: Source) -> None:
+def test_a_changed_token_is_used_by_the_next_call(
+    workshop: Workshop, api: Api, source: Source
+) -> None:
     workshop.play(asking(call(LIST)))
     for token in (FIRST, SECOND):
         set_credentials(workshop.organization, "contacts", token=token)
@@ -80,7 +89,9 @@ def test_a_token_changed_while_a_card_is_open_keeps_the_card_valid(
     assert [request.headers["authorization"] for request in api.received] == [f"Bearer {SECOND}"]
 
 
-def test_a_missing_token_sends_nothing_and_names_the_service(workshop: Workshop, api: Api, source: Source) -> None:
+def test_a_missing_token_sends_nothing_and_names_the_service(
+    workshop: Workshop, api: Api, source: Source
+) -> None:
     workshop.play(asking(call(LIST)))
     run = workshop.work()
     assert error_code(calls(run)[0]) == "UNAUTHORIZED"
@@ -117,7 +128,9 @@ def test_the_token_is_in_no_row_prompt_page_transcript_or_log_line(
         "rows": "".join(str(list(kind.objects.values())) for kind in kinds),
         "prompts": json.dumps(model.requests),
         "transcript": "".join(
-            form.write_entry(entry) for form in (JsonTranscript(), MarkdownTranscript()) for entry in entries
+            form.write_entry(entry)
+            for form in (JsonTranscript(), MarkdownTranscript())
+            for entry in entries
         ),
         "pages": "".join(pages_of(workshop, run)),
         "log": "\n".join(lines),
@@ -135,7 +148,9 @@ class TestInstallationCredentials:
 
     @pytest.fixture
     def installation(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(get_installed_toolbox(), "environment", Environment({"github": {"token": INSTALLATION}}))
+        monkeypatch.setattr(
+            get_installed_toolbox(), "environment", Environment({"github": {"token": INSTALLATION}})
+        )
 
     @feature(
         "Connected sources",
@@ -144,7 +159,13 @@ class TestInstallationCredentials:
     )
     def test_are_not_sent_to_an_api(self, workshop: Workshop, api: Api, installation: None) -> None:
         assert load_credentials(workshop.organization)["github"]["token"] == INSTALLATION
-        offer(workshop, connect_api(workshop, api, authentication=AuthenticationMethod.BEARER, service="github"), LIST)
+        offer(
+            workshop,
+            connect_api(
+                workshop, api, authentication=AuthenticationMethod.BEARER, service="github"
+            ),
+            LIST,
+        )
         workshop.play(asking(call(LIST)))
         assert error_code(calls(workshop.work())[0]) == "UNAUTHORIZED"
         set_credentials(workshop.organization, "other", token=FIRST)
@@ -157,7 +178,10 @@ class TestInstallationCredentials:
     def test_are_not_sent_to_a_server(self, workshop: Workshop, installation: None) -> None:
         with older_server() as server:
             source = connect_server(workshop, server, service="github")
-            assert "The credentials for 'github' are incomplete: token is missing." in refresh_source(source).problem
+            assert (
+                "The credentials for 'github' are incomplete: token is missing."
+                in refresh_source(source).problem
+            )
             assert server.asked == []
             set_credentials(workshop.organization, "github", token=FIRST)
             offer(workshop, read(source), "pets.save", level=Level.READ)
@@ -183,14 +207,24 @@ def test_a_token_echoed_by_the_server_is_not_stored(workshop: Workshop, behavior
     rows = str([*Source.objects.values(), *SourceTool.objects.values()])
     assert FIRST not in rows + asked.summary + asked.problem
     assert "[hidden]" in (rows if behavior == "echoes" else asked.problem)
-    assert {row.tool for row in SourceTool.objects.all()} == ({"pets.save"} if behavior == "echoes" else set())
+    assert {row.tool for row in SourceTool.objects.all()} == (
+        {"pets.save"} if behavior == "echoes" else set()
+    )
 
 
-def connect_server(workshop: Workshop, server: OlderServer, behavior: str = "works", **more: Any) -> Source:
+def connect_server(
+    workshop: Workshop, server: OlderServer, behavior: str = "works", **more: Any
+) -> Source:
     """Return a connected MCP server that was not read yet."""
-    values = {"address": server.url(behavior), "authentication": AuthenticationMethod.BEARER, **more}
+    values = {
+        "address": server.url(behavior),
+        "authentication": AuthenticationMethod.BEARER,
+        **more,
+    }
     kind = SourceKind.MCP_HTTP
-    source = Source.objects.create(organization=workshop.organization, kind=kind, name="pets", **values)
+    source = Source.objects.create(
+        organization=workshop.organization, kind=kind, name="pets", **values
+    )
     allow_private(source)
     return source
 
@@ -198,7 +232,12 @@ def connect_server(workshop: Workshop, server: OlderServer, behavior: str = "wor
 def pages_of(workshop: Workshop, run: Run) -> Iterator[str]:
     client = Client()
     client.force_login(workshop.admin.user)
-    addresses = [reverse("run", args=(run.pk,)), reverse("tools"), "/api/tools?limit=200", f"/api/runs/{run.pk}"]
+    addresses = [
+        reverse("run", args=(run.pk,)),
+        reverse("tools"),
+        "/api/tools?limit=200",
+        f"/api/runs/{run.pk}",
+    ]
     addresses += [reverse("call", args=(run.pk, each.pk)) for each in calls(run)]
     addresses += [reverse("approval", args=(card.pk,)) for card in Approval.objects.filter(run=run)]
     for address in addresses:

@@ -22,7 +22,9 @@ ADD, LIST = "crm.addContact", "crm.listContacts"
 
 
 @feature(
-    "Connected sources", "Old runs and cards of a deleted source can still be viewed", "tools/connections/models.py"
+    "Connected sources",
+    "Old runs and cards of a deleted source can still be viewed",
+    "tools/connections/models.py",
 )
 def test_old_runs_and_open_cards_still_have_their_pages(workshop: Workshop, api: Api) -> None:
     source = connect_api(workshop, api)
@@ -39,10 +41,16 @@ def test_old_runs_and_open_cards_still_have_their_pages(workshop: Workshop, api:
     assert not SourceTool.objects.exists()
     assert load_toolbox(workshop.organization.pk).get_tool(ADD) is None
     for run in (done, waiting):
-        addresses = [f"/runs/{run.pk}/", f"/runs/{run.pk}/transcript.md", f"/runs/{run.pk}/transcript.json"]
+        addresses = [
+            f"/runs/{run.pk}/",
+            f"/runs/{run.pk}/transcript.md",
+            f"/runs/{run.pk}/transcript.json",
+        ]
         addresses += [f"/api/runs/{run.pk}", f"/api/runs/{run.pk}/events", "/approvals/", "/tools/"]
         addresses += [reverse("call", args=(run.pk, each.pk)) for each in calls(run)]
-        addresses += [reverse("approval", args=(card.pk,)) for card in Approval.objects.filter(run=run)]
+        addresses += [
+            reverse("approval", args=(card.pk,)) for card in Approval.objects.filter(run=run)
+        ]
         addresses += [reverse("card", args=(card.pk,)) for card in Approval.objects.filter(run=run)]
         addresses += [reverse("employee", args=(run.employee_id,))]
         for address in addresses:

@@ -9,12 +9,23 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from agents.accounts.models import Organization
-from agents.accounts.models.organization_versions import OrganizationVersions, get_newest_versions, record_versions
+from agents.accounts.models.organization_versions import (
+    OrganizationVersions,
+    get_newest_versions,
+    record_versions,
+)
 from agents.employees.toolboxes import load_network_access, load_toolbox
 from agents.runs.engine.context import load_grants
 from tests.features import feature
 from tests.tools.connections.api import Api, operation
-from tests.tools.connections.connecting import connect_api, grant, leave, offer, set_credentials, take
+from tests.tools.connections.connecting import (
+    connect_api,
+    grant,
+    leave,
+    offer,
+    set_credentials,
+    take,
+)
 from tests.workshop import Workshop, all_at_once, asking, beside, build_workshop, call, statuses
 from tools.connections.changes import bump_tools_version
 from tools.connections.models import AllowedHost, Source, SourceTool
@@ -56,14 +67,19 @@ class TestAToolboxChange:
         assert load_toolbox(workshop.organization.pk).get_tool(LIST)
 
     def test_is_not_cached_before_its_commit(self, workshop: Workshop, source: Source) -> None:
-        """Another thread reads after this one has read its own new number, and before it commits."""
+        """Another thread reads after this one has read its own new number, and before it
+        commits."""
         assert not look(workshop)
         seen: list[bool] = []
         with transaction.atomic():
             SourceTool.objects.filter(tool=LIST).update(is_chosen=True, accepted_hash=hash_of(LIST))
             bump_tools_version(workshop.organization.pk)
             Organization.objects.get(pk=workshop.organization.pk)
-            with beside(lambda: seen.append(load_toolbox(workshop.organization.pk).get_tool(LIST) is not None)):
+            with beside(
+                lambda: seen.append(
+                    load_toolbox(workshop.organization.pk).get_tool(LIST) is not None
+                )
+            ):
                 pass
         assert seen == [False]
         assert look(workshop)
@@ -71,7 +87,9 @@ class TestAToolboxChange:
     def test_that_is_rolled_back_has_no_effect(self, workshop: Workshop, source: Source) -> None:
         def change() -> None:
             with transaction.atomic():
-                SourceTool.objects.filter(tool=LIST).update(is_chosen=True, accepted_hash=hash_of(LIST))
+                SourceTool.objects.filter(tool=LIST).update(
+                    is_chosen=True, accepted_hash=hash_of(LIST)
+                )
                 bump_tools_version(workshop.organization.pk)
                 assert look(workshop)  # inside the transaction
                 raise _NotCommittedError
@@ -84,7 +102,9 @@ class TestAToolboxChange:
         take(source, LIST)  # reuses the number for different content
         assert look(workshop)
 
-    def test_of_credentials_rebuilds_tools_that_contain_them(self, workshop: Workshop, source: Source) -> None:
+    def test_of_credentials_rebuilds_tools_that_contain_them(
+        self, workshop: Workshop, source: Source
+    ) -> None:
         before = load_toolbox(workshop.organization.pk)
         set_credentials(workshop.organization, "crm", token="a-new-token")
         Organization.objects.get(pk=workshop.organization.pk)
@@ -96,7 +116,9 @@ class TestAToolboxChange:
         AllowedHost.objects.create(organization=organization, host="example.com")
         bump_tools_version(organization.pk)
         Organization.objects.get(pk=organization.pk)
-        assert load_network_access(organization.pk) == NetworkAccess(allowed=frozenset({"example.com"}))
+        assert load_network_access(organization.pk) == NetworkAccess(
+            allowed=frozenset({"example.com"})
+        )
         assert "example.com" in load_toolbox(organization.pk).policy.allowed_hosts
 
 
@@ -174,7 +196,9 @@ class TestCostOfLoading:
 
 def connect_fifty(workshop: Workshop, api: Api) -> None:
     """Three sources with 17 tools each, all of them granted."""
-    api.paths = {f"/things/{number}": {"get": operation(f"getThing{number}")} for number in range(17)}
+    api.paths = {
+        f"/things/{number}": {"get": operation(f"getThing{number}")} for number in range(17)
+    }
     for place in range(3):
         source = connect_api(workshop, api, f"crm{place}")
         offer(workshop, source, *(f"crm{place}.getThing{number}" for number in range(17)))
@@ -185,5 +209,7 @@ def hash_of(tool: str) -> str:
 
 
 def stored(workshop: Workshop) -> OrganizationVersions:
-    row = Organization.objects.values_list("tools_version", "credentials_version").get(pk=workshop.organization.pk)
+    row = Organization.objects.values_list("tools_version", "credentials_version").get(
+        pk=workshop.organization.pk
+    )
     return OrganizationVersions(*row)

@@ -1,4 +1,5 @@
-"""A published MCP server, and one that changes its mind, as an organization's source: from its listing to a run."""
+"""A published MCP server, and one that changes its mind, as an organization's source: from its
+listing to a run."""
 
 from __future__ import annotations
 
@@ -40,7 +41,9 @@ class TestAPublishedServer:
     def source(self, workshop: Workshop) -> Source:
         return connect_program(workshop, TIME_SERVER)
 
-    def test_stays_in_quarantine_until_its_tools_have_levels(self, workshop: Workshop, source: Source) -> None:
+    def test_stays_in_quarantine_until_its_tools_have_levels(
+        self, workshop: Workshop, source: Source
+    ) -> None:
         rows = SourceTool.objects.filter(source=source).order_by("tool")
         assert [row.tool for row in rows] == ["time.convert_time", NOW]
         assert all(row.is_quarantined and not row.is_chosen for row in rows)
@@ -50,7 +53,9 @@ class TestAPublishedServer:
         run = workshop.work()
         assert (statuses(run), error_code(calls(run)[0])) == (["rejected"], "TOOL_NOT_FOUND")
 
-    def test_is_called_in_a_run_at_the_configured_level(self, workshop: Workshop, source: Source) -> None:
+    def test_is_called_in_a_run_at_the_configured_level(
+        self, workshop: Workshop, source: Source
+    ) -> None:
         offer(workshop, source, NOW, level=Level.READ)
         workshop.play(asking(call(NOW, timezone="Asia/Tokyo")))
         run = workshop.work()
@@ -72,7 +77,9 @@ class TestTheHourlyRefresh:
 
     @pytest.fixture
     def source(self, workshop: Workshop, definitions: Path) -> Source:
-        source = connect_program(workshop, [sys.executable, str(MISBEHAVING), f"definitions={definitions}"], "notes")
+        source = connect_program(
+            workshop, [sys.executable, str(MISBEHAVING), f"definitions={definitions}"], "notes"
+        )
         offer(workshop, source, "notes.keep", level=Level.READ)
         return source
 
@@ -95,7 +102,11 @@ class TestTheHourlyRefresh:
         assert (row.status, error_code(row)) == ("rejected", "TOOL_NOT_FOUND")
         assert "an admin must accept it" in row.content
 
-    @feature("Connected sources", "One of many workers refreshes the servers every hour", "agents/employees/sources.py")
+    @feature(
+        "Connected sources",
+        "One of many workers refreshes the servers every hour",
+        "agents/employees/sources.py",
+    )
     def test_is_due_an_hour_after_the_last_and_queued_by_one_of_many_sweepers(
         self, workshop: Workshop, source: Source
     ) -> None:
@@ -110,7 +121,9 @@ class TestTheHourlyRefresh:
         late = Source.objects.filter(due_at__gt=Now() + REFRESH_AFTER - timedelta(minutes=1))
         assert late.filter(pk=source.pk).exists()
 
-    def test_is_queued_again_if_the_worker_was_lost(self, workshop: Workshop, source: Source) -> None:
+    def test_is_queued_again_if_the_worker_was_lost(
+        self, workshop: Workshop, source: Source
+    ) -> None:
         make_due(source)
         assert queue_refresh(source.pk)
         Source.objects.filter(pk=source.pk).update(due_at=Now() - timedelta(seconds=1))
@@ -156,7 +169,9 @@ class TestAnApiThatWasNeverRead:
     def test_is_read_automatically_unless_it_had_a_problem(self, workshop: Workshop) -> None:
         """The message to read it may never have reached a worker."""
         values = {"name": "crm", "address": "https://example.com/x"}
-        source = Source.objects.create(organization=workshop.organization, kind=SourceKind.OPENAPI, **values)
+        source = Source.objects.create(
+            organization=workshop.organization, kind=SourceKind.OPENAPI, **values
+        )
         assert list(select_due_sources()) == [source]
         assert queue_refresh(source.pk)
         make_due(source)
@@ -166,7 +181,9 @@ class TestAnApiThatWasNeverRead:
 
 def say(definitions: Path, text: str) -> None:
     schema = {"type": "object", "properties": {"text": {"type": "string"}}}
-    definitions.write_text(json.dumps([{"name": "keep", "description": text, "inputSchema": schema}]))
+    definitions.write_text(
+        json.dumps([{"name": "keep", "description": text, "inputSchema": schema}])
+    )
 
 
 def make_due(source: Source) -> None:

@@ -1,4 +1,5 @@
-"""A source that describes its tool in another way while a card is open: nothing runs that was not shown."""
+"""A source that describes its tool in another way while a card is open: nothing runs that was not
+shown."""
 
 from __future__ import annotations
 
@@ -62,7 +63,9 @@ def run(workshop: Workshop, source: Source) -> Run:
     return workshop.work()
 
 
-def describe_otherwise(api: Api, summary: str = "Add a contact and greet it", **fields: Any) -> None:
+def describe_otherwise(
+    api: Api, summary: str = "Add a contact and greet it", **fields: Any
+) -> None:
     api.paths["/contacts"]["post"] = operation("addContact", summary, **(fields or {"name": NAME}))
 
 
@@ -94,7 +97,11 @@ class TestOpenCardOfAnApi:
         assert (run.status, statuses(run)) == (RunStatus.SUCCEEDED, [CallStatus.SUCCEEDED])
         (request,) = api.received
         (row,) = calls(run)
-        assert (request.method, request.path, request.json()) == ("POST", "/contacts", {"name": "Ada"})
+        assert (request.method, request.path, request.json()) == (
+            "POST",
+            "/contacts",
+            {"name": "Ada"},
+        )
         assert request.json() == row.params
         assert row.attempts == 1
 
@@ -106,12 +113,18 @@ class TestOpenCardOfAnApi:
         workshop.approve(workshop.card(run))
         run = workshop.drive(run)
         (row,) = calls(run)
-        assert (row.status, error_code(row), row.attempts) == (CallStatus.REJECTED, "MISSING_PARAM", 0)
+        assert (row.status, error_code(row), row.attempts) == (
+            CallStatus.REJECTED,
+            "MISSING_PARAM",
+            0,
+        )
         assert "email" in str(row.result)
         assert Approval.objects.get(run=run).status == ApprovalStatus.CANCELLED
         assert api.received == []
 
-    def test_is_kept_if_only_the_title_changed(self, workshop: Workshop, api: Api, source: Source, run: Run) -> None:
+    def test_is_kept_if_only_the_title_changed(
+        self, workshop: Workshop, api: Api, source: Source, run: Run
+    ) -> None:
         api.title = "Contacts of ours"
         read(source)
         workshop.approve(workshop.card(run))
@@ -136,7 +149,9 @@ class TestOpenCardOfAnApi:
         "Open cards ask again for another account, but not for a new secret of the same account",
         "tools/sources/openapi/tool.py, tools/connections/servers.py",
     )
-    def test_is_asked_again_if_another_account_was_chosen(self, workshop: Workshop, api: Api, source: Source) -> None:
+    def test_is_asked_again_if_another_account_was_chosen(
+        self, workshop: Workshop, api: Api, source: Source
+    ) -> None:
         for service in ("sales", "payroll"):
             set_credentials(workshop.organization, service, token=f"token-of-{service}")
         Source.objects.filter(pk=source.pk).update(authentication="bearer", service="sales")
@@ -148,11 +163,16 @@ class TestOpenCardOfAnApi:
         workshop.approve(first)
         run = workshop.drive(run)
         first.refresh_from_db()
-        assert (first.status, statuses(run)) == (ApprovalStatus.SUPERSEDED, [CallStatus.AWAITING_APPROVAL])
+        assert (first.status, statuses(run)) == (
+            ApprovalStatus.SUPERSEDED,
+            [CallStatus.AWAITING_APPROVAL],
+        )
         assert api.received == []
         workshop.approve(workshop.card(run))
         workshop.drive(run)
-        assert [request.headers["authorization"] for request in api.received] == ["Bearer token-of-payroll"]
+        assert [request.headers["authorization"] for request in api.received] == [
+            "Bearer token-of-payroll"
+        ]
 
     def test_is_kept_if_only_the_secret_of_the_account_changed(
         self, workshop: Workshop, api: Api, source: Source
@@ -165,7 +185,9 @@ class TestOpenCardOfAnApi:
         set_credentials(workshop.organization, "crm", token="token-of-tuesday")
         workshop.approve(workshop.card(run))
         assert statuses(workshop.drive(run)) == [CallStatus.SUCCEEDED]
-        assert [request.headers["authorization"] for request in api.received] == ["Bearer token-of-tuesday"]
+        assert [request.headers["authorization"] for request in api.received] == [
+            "Bearer token-of-tuesday"
+        ]
 
     @pytest.mark.parametrize(
         "change",
@@ -177,7 +199,9 @@ class TestOpenCardOfAnApi:
             {"scopes": "write"},
         ],
     )
-    def test_depends_on_the_way_to_sign(self, workshop: Workshop, source: Source, change: dict[str, str]) -> None:
+    def test_depends_on_the_way_to_sign(
+        self, workshop: Workshop, source: Source, change: dict[str, str]
+    ) -> None:
         before = promise_of(workshop, ADD)
         Source.objects.filter(pk=source.pk).update(**change)
         bump_tools_version(source.organization_id)
@@ -191,7 +215,11 @@ class TestOpenCardOfAnApi:
         workshop.approve(workshop.card(run))
         run = workshop.drive(run)
         (row,) = calls(run)
-        assert (row.status, error_code(row), row.attempts) == (CallStatus.REJECTED, "TOOL_NOT_FOUND", 0)
+        assert (row.status, error_code(row), row.attempts) == (
+            CallStatus.REJECTED,
+            "TOOL_NOT_FOUND",
+            0,
+        )
         assert Approval.objects.get(run=run).status == ApprovalStatus.CANCELLED
         assert run.status == RunStatus.SUCCEEDED
         assert api.received == []
@@ -207,7 +235,12 @@ class TestOpenCardOfAServer:
 
     @pytest.fixture
     def server(self, workshop: Workshop, definitions: Path, tmp_path: Path) -> Source:
-        command = [sys.executable, str(MISBEHAVING), f"definitions={definitions}", f"calls={tmp_path / 'calls'}"]
+        command = [
+            sys.executable,
+            str(MISBEHAVING),
+            f"definitions={definitions}",
+            f"calls={tmp_path / 'calls'}",
+        ]
         source = connect_program(workshop, command, "notes")
         offer(workshop, source, "notes.keep", level=Level.WRITE)
         return source
@@ -223,7 +256,11 @@ class TestOpenCardOfAServer:
         workshop.approve(workshop.card(run))
         run = workshop.drive(run)
         (row,) = calls(run)
-        assert (row.status, error_code(row), row.attempts) == (CallStatus.REJECTED, "TOOL_NOT_FOUND", 0)
+        assert (row.status, error_code(row), row.attempts) == (
+            CallStatus.REJECTED,
+            "TOOL_NOT_FOUND",
+            0,
+        )
         assert "an admin must accept it" in row.content
         assert not (tmp_path / "calls").exists()
 
@@ -245,10 +282,19 @@ class TestOpenCardOfAServer:
         assert statuses(workshop.drive(run)) == [CallStatus.SUCCEEDED]
         assert (tmp_path / "calls").read_text() == "keep\n"
 
-    @pytest.mark.parametrize("change", [{"service": "payroll"}, {"environment": {"KEY": "payroll_token"}}])
-    def test_depends_on_the_account(self, workshop: Workshop, server: Source, change: dict[str, Any]) -> None:
+    @pytest.mark.parametrize(
+        "change", [{"service": "payroll"}, {"environment": {"KEY": "payroll_token"}}]
+    )
+    def test_depends_on_the_account(
+        self, workshop: Workshop, server: Source, change: dict[str, Any]
+    ) -> None:
         for service in ("notes", "payroll"):
-            set_credentials(workshop.organization, service, token="token-of-ours", payroll_token="token-of-payroll")
+            set_credentials(
+                workshop.organization,
+                service,
+                token="token-of-ours",
+                payroll_token="token-of-payroll",
+            )
         Source.objects.filter(pk=server.pk).update(environment={"KEY": "token"})
         bump_tools_version(server.organization_id)
         before = promise_of(workshop, "notes.keep")
@@ -275,11 +321,16 @@ class TestAnUnavailableTool:
         assert REASONS[how] in row.content
         assert api.received == []
 
-    def test_is_one_without_a_grant_even_if_it_is_enabled(self, workshop: Workshop, api: Api, source: Source) -> None:
+    def test_is_one_without_a_grant_even_if_it_is_enabled(
+        self, workshop: Workshop, api: Api, source: Source
+    ) -> None:
         take(source, "crm.listContacts")
         workshop.play(asking(call("crm.listContacts")))
         run = workshop.work()
-        assert (statuses(run), error_code(calls(run)[0])) == ([CallStatus.REJECTED], "NOT_PERMITTED")
+        assert (statuses(run), error_code(calls(run)[0])) == (
+            [CallStatus.REJECTED],
+            "NOT_PERMITTED",
+        )
         grant(workshop, "crm.listContacts")
         assert statuses(workshop.work()) == [CallStatus.SUCCEEDED]
         assert [request.path for request in api.received] == ["/contacts"]
@@ -303,7 +354,9 @@ def promise_of(workshop: Workshop, tool: str) -> str:
 
 def say(definitions: Path, text: str) -> None:
     schema = {"type": "object", "properties": {"text": {"type": "string"}}}
-    definitions.write_text(json.dumps([{"name": "keep", "description": text, "inputSchema": schema}]))
+    definitions.write_text(
+        json.dumps([{"name": "keep", "description": text, "inputSchema": schema}])
+    )
 
 
 def take_away(api: Api, source: Source, how: str) -> None:

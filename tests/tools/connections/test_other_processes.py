@@ -1,4 +1,5 @@
-"""A newly connected tool appears in the running web process and workers of its organization only."""
+"""A newly connected tool appears in the running web process and workers of its organization
+only."""
 
 from __future__ import annotations
 
@@ -12,8 +13,24 @@ from tests import http
 from tests.features import feature
 from tests.processes import Installation
 from tests.tools.connections.api import Api
-from tests.tools.connections.connecting import connect_api, grant, leave, offer, set_credentials, take
-from tests.workshop import Workshop, asking, build_workshop, call, calls, error_code, eventually, statuses
+from tests.tools.connections.connecting import (
+    connect_api,
+    grant,
+    leave,
+    offer,
+    set_credentials,
+    take,
+)
+from tests.workshop import (
+    Workshop,
+    asking,
+    build_workshop,
+    call,
+    calls,
+    error_code,
+    eventually,
+    statuses,
+)
 from tools.connections.models import AuthenticationMethod
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -104,6 +121,8 @@ class Rest:
 def outcome(workshop: Workshop) -> tuple[str, str]:
     """Return the outcome of the only call that a worker makes in a run."""
     run = workshop.submit()
-    eventually(lambda: Run.objects.filter(pk=run.pk, status=RunStatus.SUCCEEDED).exists(), seconds=60)
+    eventually(
+        lambda: Run.objects.filter(pk=run.pk, status=RunStatus.SUCCEEDED).exists(), seconds=60
+    )
     (status,) = statuses(run)
     return status, error_code(calls(run)[0])

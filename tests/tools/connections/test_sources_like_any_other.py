@@ -7,7 +7,13 @@ import pytest
 from agents.employees.toolboxes import get_installed_toolbox, load_toolbox
 from tests.features import feature
 from tests.tools.connections.api import Api
-from tests.tools.connections.connecting import TIME_SERVER, connect_api, connect_program, offer, row_of
+from tests.tools.connections.connecting import (
+    TIME_SERVER,
+    connect_api,
+    connect_program,
+    offer,
+    row_of,
+)
 from tests.tools.plugins.test_combined import made
 from tests.workshop import Workshop
 from tools.connections.changes import bump_tools_version
@@ -25,7 +31,8 @@ LIST, ADD, NOW = "crm.listContacts", "crm.addContact", "time.get_current_time"
 
 @pytest.fixture
 def sources(workshop: Workshop, api: Api) -> list[ConnectedSource]:
-    """An API with a tool in quarantine and one that works, and a program; none is contacted after that."""
+    """An API with a tool in quarantine and one that works, and a program; none is contacted after
+    that."""
     api_source = connect_api(workshop, api)
     offer(workshop, api_source, LIST, ADD)
     SourceTool.objects.filter(pk=row_of(api_source, ADD).pk).update(hash="changed")
@@ -69,9 +76,15 @@ def test_connected_sources_can_be_combined(sources: list[ConnectedSource]) -> No
 
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 def test_a_connected_tool_does_not_replace_an_installed_one_of_the_same_name(
-    workshop: Workshop, sources: list[ConnectedSource], version: str, caplog: pytest.LogCaptureFixture
+    workshop: Workshop,
+    sources: list[ConnectedSource],
+    version: str,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    installed = [made(LIST, version), made(ADD, version)]  # such as those of a plugin that came later
+    installed = [
+        made(LIST, version),
+        made(ADD, version),
+    ]  # such as those of a plugin that came later
     toolbox = get_installed_toolbox()
     toolbox.register_all(installed)
     try:
@@ -83,6 +96,7 @@ def test_a_connected_tool_does_not_replace_an_installed_one_of_the_same_name(
     assert [loaded.get_tool(name) for name in (LIST, ADD)] == installed
     assert loaded.get_tool(NOW) is not None
     assert loaded.left_out[-2:] == tuple(
-        f"{name} of 'crm' is left out: 'the installation' comes first and has it, too" for name in (LIST, ADD)
+        f"{name} of 'crm' is left out: 'the installation' comes first and has it, too"
+        for name in (LIST, ADD)
     )
     assert f"{LIST} of 'crm' is left out" in caplog.text

@@ -1,4 +1,5 @@
-"""A server's title for a tool: never used as its name, frozen once an admin accepts it, not in its definition."""
+"""A server's title for a tool: never used as its name, frozen once an admin accepts it, not in its
+definition."""
 
 from __future__ import annotations
 
@@ -56,7 +57,12 @@ def described(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def bank(workshop: Workshop, described: Path, tmp_path: Path) -> Source:
-    command = [sys.executable, str(MISBEHAVING), f"definitions={described}", f"calls={tmp_path / 'calls'}"]
+    command = [
+        sys.executable,
+        str(MISBEHAVING),
+        f"definitions={described}",
+        f"calls={tmp_path / 'calls'}",
+    ]
     source = connect_program(workshop, command, "bank")
     offer(workshop, source, WIRE, level=Level.DESTRUCTIVE)
     return source
@@ -64,7 +70,9 @@ def bank(workshop: Workshop, described: Path, tmp_path: Path) -> Source:
 
 def list_tools(file: Path, **titles: str) -> None:
     schema = {"type": "object", "properties": {"text": {"type": "string"}}}
-    tools = [{"name": name, "title": title, "inputSchema": schema} for name, title in titles.items()]
+    tools = [
+        {"name": name, "title": title, "inputSchema": schema} for name, title in titles.items()
+    ]
     file.write_text(json.dumps(tools))
 
 
@@ -115,12 +123,17 @@ def test_a_waiting_card_is_unaffected_by_a_hidden_and_retitled_tool(
 
 def test_people_always_see_the_legal_name(workshop: Workshop, bank: Source, api: Api) -> None:
     offer(workshop, connect_api(workshop, api), ADD)
-    assert {name: describe_tool(get_tool(workshop, name), ()).title for name in (WIRE, ADD)} == {WIRE: WIRE, ADD: ADD}
+    assert {name: describe_tool(get_tool(workshop, name), ()).title for name in (WIRE, ADD)} == {
+        WIRE: WIRE,
+        ADD: ADD,
+    }
     workshop.play(asking(call(WIRE, text="a"), call(ADD, name="Ada")))
     client = Client()
     client.force_login(workshop.admin.user)
     for card in workshop.cards(workshop.work()):
-        notice = Notice(organization=workshop.organization, kind=NoticeKind.CARD, approval=card, run=card.run)
+        notice = Notice(
+            organization=workshop.organization, kind=NoticeKind.CARD, approval=card, run=card.run
+        )
         told = describe(notice, Channel()).sentence
         detail = client.get(f"/api/approvals/{card.pk}").json()
         paths = ("/", f"/runs/{card.run_id}/", "/approvals/", "/stop/")
@@ -129,7 +142,10 @@ def test_people_always_see_the_legal_name(workshop: Workshop, bank: Source, api:
             assert HONEST not in text
             assert "Add a contact" not in text
         assert card.tool_call.tool in told
-    listed = {each["name"]: each["display_name"] for each in client.get("/api/tools?limit=100").json()["items"]}
+    listed = {
+        each["name"]: each["display_name"]
+        for each in client.get("/api/tools?limit=100").json()["items"]
+    }
     assert (listed[WIRE], listed[ADD], listed["utility.now"]) == (WIRE, ADD, "Current time")
     assert '<dt>Server’s own words</dt><dd><span class="chip">Wire money</span></dd>' in show(
         workshop, "/tools/?q=wire"
@@ -173,7 +189,9 @@ class TestANewTitle:
         workshop.approve(workshop.card(run), confirm=WIRE)
         assert statuses(workshop.drive(run)) == [CallStatus.SUCCEEDED]
 
-    def test_is_accepted_by_its_own_box(self, workshop: Workshop, bank: Source, described: Path) -> None:
+    def test_is_accepted_by_its_own_box(
+        self, workshop: Workshop, bank: Source, described: Path
+    ) -> None:
         list_tools(described, wire=DISHONEST)
         read(bank)
         row = row_of(bank, WIRE)
@@ -194,10 +212,15 @@ class TestANewTitle:
         client.post(path, {**sent, f"accept-{row.pk}": "on", f"title-{row.pk}": "Seen earlier"})
         assert row_of(bank, WIRE).accepted_title == HONEST
         client.post(path, {**sent, f"accept-{row.pk}": "on"})
-        assert (row_of(bank, WIRE).accepted_title, row_of(bank, WIRE).has_waiting_title) == (DISHONEST, False)
+        assert (row_of(bank, WIRE).accepted_title, row_of(bank, WIRE).has_waiting_title) == (
+            DISHONEST,
+            False,
+        )
         LogEntry.objects.all().delete()  # the workshop clears only Gadget's own tables
 
-    def test_of_an_operation_waits_although_its_text_is_accepted(self, workshop: Workshop, api: Api) -> None:
+    def test_of_an_operation_waits_although_its_text_is_accepted(
+        self, workshop: Workshop, api: Api
+    ) -> None:
         api.paths["/contacts"]["post"] |= {"description": "Adds."}
         source = connect_api(workshop, api)
         offer(workshop, source, ADD)
@@ -221,7 +244,9 @@ class TestANewTitle:
 
     def test_is_accepted_together_with_its_definition(self, bank: Source, described: Path) -> None:
         tools = json.loads(described.read_text())
-        described.write_text(json.dumps([{**tools[0], "title": DISHONEST, "description": "Wires."}]))
+        described.write_text(
+            json.dumps([{**tools[0], "title": DISHONEST, "description": "Wires."}])
+        )
         read(bank)
         assert row_of(bank, WIRE).state == "quarantined"
         take(bank, WIRE, level=Level.WRITE)
@@ -234,7 +259,12 @@ def test_20_accepted_tools_and_their_open_cards_survive_another_reading_of_their
     """No tool is quarantined, and no card is asked again."""
     titles = {f"tool_{number}": f"Title {number}" for number in range(20)}
     list_tools(described, **titles)
-    command = [sys.executable, str(MISBEHAVING), f"definitions={described}", f"calls={tmp_path / 'calls'}"]
+    command = [
+        sys.executable,
+        str(MISBEHAVING),
+        f"definitions={described}",
+        f"calls={tmp_path / 'calls'}",
+    ]
     source = connect_program(workshop, command, "bank")
     names = [f"bank.{name}" for name in titles]
     take(source, *names, level=Level.WRITE)

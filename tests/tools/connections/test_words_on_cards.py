@@ -1,4 +1,5 @@
-"""The card of an unknown outcome shows the other system's message: marked, escaped and shortened."""
+"""The card of an unknown outcome shows the other system's message: marked, escaped and
+shortened."""
 
 from __future__ import annotations
 
@@ -41,7 +42,11 @@ def show(workshop: Workshop, card: Approval) -> str:
     "templates/cards/unknown.html",
 )
 def test_words_of_an_error_object_are_on_the_card(workshop: Workshop) -> None:
-    offer(workshop, connect_program(workshop, [sys.executable, str(MISBEHAVING)], "bank"), "bank.locked")
+    offer(
+        workshop,
+        connect_program(workshop, [sys.executable, str(MISBEHAVING)], "bank"),
+        "bank.locked",
+    )
     said = "Account <b>is</b> locked\u202e " + "x" * 5_000
     card = approve_write(workshop, "bank.locked", text=said)
     html = show(workshop, card)
@@ -64,13 +69,21 @@ def test_words_of_an_api_are_on_the_card(workshop: Workshop, api: Api) -> None:
 
 
 def test_a_card_without_words_shows_no_quote(workshop: Workshop) -> None:
-    offer(workshop, connect_program(workshop, [sys.executable, str(MISBEHAVING)], "bank"), "bank.crash")
+    offer(
+        workshop,
+        connect_program(workshop, [sys.executable, str(MISBEHAVING)], "bank"),
+        "bank.crash",
+    )
     card = approve_write(workshop, "bank.crash")
     assert (card.words, MARK in show(workshop, card)) == ("", False)
 
 
 def test_the_words_are_available_over_rest(workshop: Workshop) -> None:
-    offer(workshop, connect_program(workshop, [sys.executable, str(MISBEHAVING)], "bank"), "bank.locked")
+    offer(
+        workshop,
+        connect_program(workshop, [sys.executable, str(MISBEHAVING)], "bank"),
+        "bank.locked",
+    )
     card = approve_write(workshop, "bank.locked", text="Account is locked")
     client = Client()
     client.force_login(workshop.approver.user)

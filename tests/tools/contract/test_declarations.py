@@ -9,7 +9,17 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from tools.contract import FunctionTool, InvalidTool, Level, RateLimit, Recipe, Tool, ToolContext, ToolResult, tool
+from tools.contract import (
+    FunctionTool,
+    InvalidTool,
+    Level,
+    RateLimit,
+    Recipe,
+    Tool,
+    ToolContext,
+    ToolResult,
+    tool,
+)
 from tools.contract.declarations import NORMALIZED_ELSEWHERE, read_declarations
 from tools.testing import run_tool
 from tools.toolbox import Toolbox
@@ -59,7 +69,10 @@ WRONG: dict[str, tuple[Any, str]] = {
     "name": (None, "name is None."),
     "description": (["Do it."], "description is ['Do it.']."),
     "display_name": (5, "display_name is 5."),
-    "level": ("raed", "level is 'raed'. Expected 'read', 'draft', 'write' or 'destructive'; for example: level = "),
+    "level": (
+        "raed",
+        "level is 'raed'. Expected 'read', 'draft', 'write' or 'destructive'; for example: level = ",
+    ),
     "version": (1.0, "version is 1.0."),
     "author": (None, "author is None."),
     "Params": ({"text": str}, "Params is a value of type dict."),
@@ -94,12 +107,16 @@ def test_each_attribute_of_the_contract_has_a_rule_and_an_example() -> None:
             elif inspect.isfunction(member):
                 assert name in rules.returned or name in NORMALIZED_ELSEWHERE, name
             else:
-                assert rules.attributes[name].example, f"{cls.__name__}.{name} needs an annotation with an Example"
+                assert rules.attributes[name].example, (
+                    f"{cls.__name__}.{name} needs an annotation with an Example"
+                )
     assert WRONG.keys() == read_declarations(Tool).attributes.keys()
 
 
 @pytest.mark.parametrize(("attribute", "wrong"), WRONG.items())
-def test_a_wrong_attribute_leaves_out_the_tool_with_a_reason(attribute: str, wrong: tuple[Any, str]) -> None:
+def test_a_wrong_attribute_leaves_out_the_tool_with_a_reason(
+    attribute: str, wrong: tuple[Any, str]
+) -> None:
     value, sentence = wrong
     with pytest.raises(InvalidTool) as refused:
         Toolbox().register(build(**{attribute: value}))
@@ -133,10 +150,16 @@ def test_an_unambiguous_attribute_is_converted(attribute: str, given: Any, conve
 @pytest.mark.parametrize(
     ("members", "sentence"),
     [
-        ({"preview": None}, "preview is None, not a method; for example: def preview(self, params, context)"),
+        (
+            {"preview": None},
+            "preview is None, not a method; for example: def preview(self, params, context)",
+        ),
         ({"sentence": "Do it"}, "sentence is 'Do it', not a method"),
         ({"validate": _wait}, "validate must be a plain function"),
-        ({"execute": lambda self, params: "done"}, "execute takes other arguments; for example: def execute(self, "),
+        (
+            {"execute": lambda self, params: "done"},
+            "execute takes other arguments; for example: def execute(self, ",
+        ),
         ({"title": 5}, "title is 5."),
         ({"title": property(_fail)}, "title cannot be read: RuntimeError"),
         ({"level": property(_fail)}, "level cannot be read: RuntimeError"),
@@ -156,7 +179,9 @@ def test_a_wrong_member_leaves_out_the_tool(members: dict[str, Any], sentence: s
 
 def test_a_property_is_read_once() -> None:
     answers = iter(["read", "raed"])
-    made = build(level=property(lambda _: next(answers)), title=property(lambda _: f"Title {len('x')}"))
+    made = build(
+        level=property(lambda _: next(answers)), title=property(lambda _: f"Title {len('x')}")
+    )
     Toolbox().register(made)
     assert [made.level for _ in range(3)] == [Level.READ] * 3
     assert (type(made).__qualname__, made.title) == ("Wrong", "Title 1")

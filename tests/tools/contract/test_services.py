@@ -1,4 +1,5 @@
-"""Known services have typed credential fields, others are read by name, and no value is ever printed."""
+"""Known services have typed credential fields, others are read by name, and no value is ever
+printed."""
 
 import logging
 from collections.abc import Mapping
@@ -11,7 +12,11 @@ from tools.config import read_config
 from tools.contract import Environment, ErrorCode, Services, ToolContext, ToolError
 
 CREDENTIALS: Mapping[str, Mapping[str, str]] = {
-    "google.cse": {"api_key": "key-of-google", "engine_id": "engine-1", "endpoint": "https://proxy.example"},
+    "google.cse": {
+        "api_key": "key-of-google",
+        "engine_id": "engine-1",
+        "endpoint": "https://proxy.example",
+    },
     "github": {"token": "token-of-github"},
     "slack": {"token": "token-of-slack", "signing_secret": "signing-of-slack"},
     "post": {"token": "token-of-post"},
@@ -42,11 +47,17 @@ def test_the_configuration_file_gives_the_same_fields() -> None:
 
 def test_unset_fields_are_empty() -> None:
     services = Environment.empty().services
-    assert (services.google_cse.api_key, services.github.token, services.slack.signing_secret) == ("", "", "")
+    assert (services.google_cse.api_key, services.github.token, services.slack.signing_secret) == (
+        "",
+        "",
+        "",
+    )
 
 
 def test_an_undecryptable_account_reports_it() -> None:
-    services = Services(OrganizationCredentials({"github": {"token": "a-token"}}, frozenset({"slack"})))
+    services = Services(
+        OrganizationCredentials({"github": {"token": "a-token"}}, frozenset({"slack"}))
+    )
     assert services.github.token == "a-token"
     with pytest.raises(ToolError) as caught:
         _ = services.slack.token

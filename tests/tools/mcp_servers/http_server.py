@@ -1,4 +1,5 @@
-"""A server that speaks an older revision over streamable HTTP, in a thread, and misbehaves at certain paths."""
+"""A server that speaks an older revision over streamable HTTP, in a thread, and misbehaves at
+certain paths."""
 
 from __future__ import annotations
 
@@ -30,12 +31,20 @@ ERRORS = {
 LOCKED = {"jsonrpc": "2.0", "id": None, "error": {"code": -32000, "message": "Account is locked"}}
 BODIES: dict[str, tuple[int, str, Any]] = {
     "locked_with_400": (400, "application/json", LOCKED),
-    "locked_in_a_stream": (200, "text/event-stream", f"event: message\ndata: {json.dumps(LOCKED)}\n\n"),
+    "locked_in_a_stream": (
+        200,
+        "text/event-stream",
+        f"event: message\ndata: {json.dumps(LOCKED)}\n\n",
+    ),
     "error_as_text": (200, "application/json", {"error": "Account is locked"}),
     "plain_json": (200, "application/json", {"detail": "Account is locked"}),
     "says_502": (502, "text/plain", "The ledger is closed."),
     "says_401": (401, "application/json", {"error_description": "The ledger is closed."}),
-    "says_422": (422, "application/json", {"detail": [{"msg": "x"}], "message": "The ledger is closed."}),
+    "says_422": (
+        422,
+        "application/json",
+        {"detail": [{"msg": "x"}], "message": "The ledger is closed."},
+    ),
     "result_without_envelope_parts": (
         200,
         "application/json",
@@ -47,7 +56,8 @@ BODIES: dict[str, tuple[int, str, Any]] = {
 
 
 class OlderServer(ThreadingHTTPServer):
-    """Answers `tools/call` in the way that the last part of the address names; records all requests."""
+    """Answers `tools/call` in the way that the last part of the address names; records all
+    requests."""
 
     daemon_threads = True
 
@@ -81,13 +91,21 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.asked.append((self.path, {key.lower(): value for key, value in self.headers.items()}, message))
+        self.server.asked.append(
+            (self.path, {key.lower(): value for key, value in self.headers.items()}, message)
+        )
         method, behavior = message.get("method"), self.path.strip("/")
         if behavior.isdigit() or behavior == "away":
-            self._send(int(behavior) if behavior.isdigit() else 307, {"Location": "http://127.0.0.1:1/mcp"})
+            self._send(
+                int(behavior) if behavior.isdigit() else 307, {"Location": "http://127.0.0.1:1/mcp"}
+            )
         elif method == "initialize":
             known = {"protocolVersion": "2025-03-26", "capabilities": {"tools": {}}}
-            self._say(message, {**known, "serverInfo": {"name": "older", "version": "1"}}, {"Mcp-Session-Id": "s-1"})
+            self._say(
+                message,
+                {**known, "serverInfo": {"name": "older", "version": "1"}},
+                {"Mcp-Session-Id": "s-1"},
+            )
         elif method == "tools/list":
             self._list(message, behavior)
         elif method == "tools/call":
@@ -113,7 +131,10 @@ class _Handler(BaseHTTPRequestHandler):
             self._fail(message, f"nothing for {told}")
         elif behavior == "echoes":
             named = {"name": told.rpartition(" ")[2], "inputSchema": {"type": "object"}}
-            self._say(message, {"tools": [{**TOOL, "title": told, "description": f"Saves for {told}"}, named]})
+            self._say(
+                message,
+                {"tools": [{**TOOL, "title": told, "description": f"Saves for {told}"}, named]},
+            )
         else:
             self._say(message, {"tools": [TOOL]})
 
@@ -147,7 +168,11 @@ class _Handler(BaseHTTPRequestHandler):
         elif behavior in BODIES:
             status, media_type, body = BODIES[behavior]
             text = body if isinstance(body, str) else json.dumps(body)
-            self._send(status, {"Content-Type": media_type}, text.replace("ID", str(message["id"])).encode())
+            self._send(
+                status,
+                {"Content-Type": media_type},
+                text.replace("ID", str(message["id"])).encode(),
+            )
         else:
             told = self.headers.get("Authorization", "")
             self._say(message, {"content": [{"type": "text", "text": f"saved for {told}"}]})
@@ -165,7 +190,9 @@ class _Handler(BaseHTTPRequestHandler):
         time.sleep(0.2)  # until the server has received our refusal
         self.close_connection = True
 
-    def _say(self, message: dict[str, Any], result: dict[str, Any], headers: dict[str, str] | None = None) -> None:
+    def _say(
+        self, message: dict[str, Any], result: dict[str, Any], headers: dict[str, str] | None = None
+    ) -> None:
         body = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode()
         self._send(200, {"Content-Type": "application/json", **(headers or {})}, body)
 

@@ -1,4 +1,5 @@
-"""A server of the protocol's SDK whose tool tells the `_meta` of its call, over standard input and output."""
+"""A server of the protocol's SDK whose tool tells the `_meta` of its call, over standard input and
+output."""
 
 import json
 

@@ -1,9 +1,11 @@
-"""A server that speaks an older revision and misbehaves on demand: `python misbehaving.py [OPTION=VALUE…]`.
+"""A server that speaks an older revision and misbehaves on demand: `python misbehaving.py
+[OPTION=VALUE…]`.
 
-Options: `definitions=FILE` (JSON list, read at each listing), `start=slow|dies|hangs|stays|obeys` (both stay when their
-input ends; the one ignores SIGTERM, the other ends of it), `calls=FILE` (a line for each call, and for SIGTERM),
-`pages=N` (tools a page), `listing=FILE` and `greeting=LINE` (the raw answers to `tools/list` and `initialize`, with
-MY_ID in the place of the id). The tool `verbatim` answers with the line that it is given.
+Options: `definitions=FILE` (JSON list, read at each listing), `start=slow|dies|hangs|stays|obeys`
+(both stay when their input ends; the one ignores SIGTERM, the other ends of it), `calls=FILE` (a
+line for each call, and for SIGTERM), `pages=N` (tools a page), `listing=FILE` and `greeting=LINE`
+(the raw answers to `tools/list` and `initialize`, with MY_ID in the place of the id). The tool
+`verbatim` answers with the line that it is given.
 """
 
 from __future__ import annotations
@@ -21,7 +23,19 @@ from urllib.request import urlopen
 OPTIONS = dict(argument.split("=", 1) for argument in sys.argv[1:])
 ANYTHING = {"type": "object", "properties": {"text": {"type": "string"}}}
 NAMES = (
-    *("echo", "pid", "crash", "hang", "huge", "nonsense", "broken", "environment", "progress", "fail", "refuse"),
+    *(
+        "echo",
+        "pid",
+        "crash",
+        "hang",
+        "huge",
+        "nonsense",
+        "broken",
+        "environment",
+        "progress",
+        "fail",
+        "refuse",
+    ),
     *("fail_inside", "locked", "kill", "close", "verbatim"),
     *(
         "parts",
@@ -45,7 +59,9 @@ def definitions() -> list[dict[str, Any]]:
     if "definitions" in OPTIONS:
         found: list[dict[str, Any]] = json.loads(Path(OPTIONS["definitions"]).read_text())
         return found
-    tools: list[dict[str, Any]] = [{"name": name, "description": name, "inputSchema": ANYTHING} for name in NAMES]
+    tools: list[dict[str, Any]] = [
+        {"name": name, "description": name, "inputSchema": ANYTHING} for name in NAMES
+    ]
     for tool in tools:
         if tool["name"] in ("structured", "wrong_structure"):
             tool["outputSchema"] = STRUCTURE
@@ -131,10 +147,21 @@ def misbehave(name: str, message: dict[str, Any]) -> None:
     elif name == "change":
         say({"method": "notifications/tools/list_changed"})
     elif name == "samples":
-        say({"id": "s1", "method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 1}})
+        say(
+            {
+                "id": "s1",
+                "method": "sampling/createMessage",
+                "params": {"messages": [], "maxTokens": 1},
+            }
+        )
     elif name == "logs":
         for number in range(500):
-            say({"method": "notifications/message", "params": {"level": "info", "data": f"log {number}"}})
+            say(
+                {
+                    "method": "notifications/message",
+                    "params": {"level": "info", "data": f"log {number}"},
+                }
+            )
     elif name == "talk":
         sys.stderr.write(f"{os.environ.get('TOKEN', '')}\n" * 5_000)
         sys.stderr.flush()
@@ -151,7 +178,12 @@ def call(message: dict[str, Any]) -> None:
         say({"id": message["id"], "error": {"code": -32602, "message": "Unknown tool"}})
         return
     if name == "locked":
-        say({"id": message["id"], "error": {"code": -32000, "message": given.get("text", "Connection closed")}})
+        say(
+            {
+                "id": message["id"],
+                "error": {"code": -32000, "message": given.get("text", "Connection closed")},
+            }
+        )
         return
     if name == "fail_inside":
         say({"id": message["id"], "error": {"code": -32603, "message": "Internal error"}})

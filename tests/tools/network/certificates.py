@@ -34,14 +34,17 @@ class Authority:
         )
 
     def server(self, name: str, days: float = 30, *, by_itself: bool = False) -> ssl.SSLContext:
-        """Return the context of a server with this name, whose certificate expires in so many days."""
+        """Return the context of a server with this name, whose certificate expires in so many
+        days."""
         key = ec.generate_private_key(ec.SECP256R1())
         signer = key if by_itself else self._key
         certificate = self._signed(_name(name), key, days, [name], signer)
         path = self._folder / f"{name}-{days}-{by_itself}.pem"
         path.write_bytes(
             key.private_bytes(
-                serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+                serialization.Encoding.PEM,
+                serialization.PrivateFormat.PKCS8,
+                serialization.NoEncryption(),
             )
             + certificate.public_bytes(serialization.Encoding.PEM)
         )
@@ -85,6 +88,7 @@ class Authority:
                 False,
             )
             builder = builder.add_extension(
-                x509.KeyUsage(digital_signature=True, key_cert_sign=True, crl_sign=True, **usage), critical=True
+                x509.KeyUsage(digital_signature=True, key_cert_sign=True, crl_sign=True, **usage),
+                critical=True,
             )
         return builder.sign(signer, hashes.SHA256())

@@ -19,13 +19,16 @@ class DnsServer:
     """Answers A and AAAA questions.
 
     Attributes:
-        names: by name, the responses in turn, each a list of addresses; the last one is repeated. delay_s: how long
+        names: by name, the responses in turn, each a list of addresses; the last one is repeated.
+            delay_s: how long
         each response takes.
         asked: the names that were asked for, once for each question of kind A.
     """
 
     def __init__(self, **names: Sequence[str]) -> None:
-        self.names: dict[str, list[Sequence[str]]] = {name: [response] for name, response in names.items()}
+        self.names: dict[str, list[Sequence[str]]] = {
+            name: [response] for name, response in names.items()
+        }
         self.delay_s = 0.0
         self.asked: list[str] = []
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -37,23 +40,35 @@ class DnsServer:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._socket.sendto(b"", self._socket.getsockname())
         self._thread.join()
         self._socket.close()
 
     def resolve(self, host: str, seconds: float) -> Sequence[str]:
-        """Resolve a name with this server; passed to `tools.network.GuardedClient` as its `resolve`."""
+        """Resolve a name with this server; passed to `tools.network.GuardedClient` as its
+        `resolve`."""
         ends_at = time.monotonic() + seconds
-        return [address for kind in (A, AAAA) for address in self._ask(host, kind, ends_at - time.monotonic())]
+        return [
+            address
+            for kind in (A, AAAA)
+            for address in self._ask(host, kind, ends_at - time.monotonic())
+        ]
 
     def _ask(self, host: str, kind: int, seconds: float) -> list[str]:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
             asking.settimeout(max(0.001, seconds))
-            question = b"".join(bytes([len(label)]) + label for label in host.encode("ascii").split(b"."))
+            question = b"".join(
+                bytes([len(label)]) + label for label in host.encode("ascii").split(b".")
+            )
             head = struct.pack(">6H", 7, 0x0100, 1, 0, 0, 0)
-            asking.sendto(head + question + b"\0" + struct.pack(">2H", kind, 1), self._socket.getsockname())
+            asking.sendto(
+                head + question + b"\0" + struct.pack(">2H", kind, 1), self._socket.getsockname()
+            )
             response = asking.recv(4096)
         count = struct.unpack(">6H", response[:12])[3]
         place, found = 12 + len(question) + 1 + 4, []
@@ -89,5 +104,7 @@ class DnsServer:
         packed = [address.packed for address in fitting if (address.version == 6) == (kind == AAAA)]
         flags = 0x8180 | (0 if responses else NO_SUCH_NAME)
         head = data[:2] + struct.pack(">5H", flags, 1, len(packed), 0, 0)
-        rows = b"".join(struct.pack(">3HIH", 0xC00C, kind, 1, 0, len(address)) + address for address in packed)
+        rows = b"".join(
+            struct.pack(">3HIH", 0xC00C, kind, 1, 0, len(address)) + address for address in packed
+        )
         return head + data[12 : place + 5] + rows

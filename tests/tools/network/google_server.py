@@ -14,7 +14,12 @@ PATH = "/customsearch/v1"
 
 
 def item(title: str, site: str, path: str = "/", snippet: str = "About it.") -> dict[str, Any]:
-    return {"title": title, "link": f"https://{site}{path}", "displayLink": site, "snippet": snippet}
+    return {
+        "title": title,
+        "link": f"https://{site}{path}",
+        "displayLink": site,
+        "snippet": snippet,
+    }
 
 
 class GoogleServer(WebServer):
@@ -38,19 +43,28 @@ class GoogleServer(WebServer):
         return {"google.cse": {"api_key": KEY, "engine_id": ENGINE, "endpoint": self.url + PATH}}
 
     def _search(self, connection: socket.socket, request: Request) -> None:
-        asked = {name: values[0] for name, values in parse_qs(urlsplit(request.target).query).items()}
+        asked = {
+            name: values[0] for name, values in parse_qs(urlsplit(request.target).query).items()
+        }
         self.asked.append(asked)
         connection.sendall(self.failure or self._found_for(asked))
 
     def _found_for(self, asked: dict[str, str]) -> bytes:
         if asked.get("key") != KEY:
-            error = {"code": 400, "message": "API key not valid.", "details": [{"reason": "API_KEY_INVALID"}]}
+            error = {
+                "code": 400,
+                "message": "API key not valid.",
+                "details": [{"reason": "API_KEY_INVALID"}],
+            }
             return _json({"error": error}, "400 Bad Request")
         if asked.get("cx") != ENGINE:
             return _json(
-                {"error": {"code": 400, "message": "Request contains an invalid argument."}}, "400 Bad Request"
+                {"error": {"code": 400, "message": "Request contains an invalid argument."}},
+                "400 Bad Request",
             )
-        fitting = [found for found in self.items if asked.get("siteSearch", "") in found["displayLink"]]
+        fitting = [
+            found for found in self.items if asked.get("siteSearch", "") in found["displayLink"]
+        ]
         start, count = int(asked.get("start", "1")), int(asked.get("num", "10"))
         page = fitting[start - 1 : start - 1 + count]
         information = {"searchInformation": {"totalResults": str(len(fitting))}}

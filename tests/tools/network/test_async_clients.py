@@ -14,15 +14,20 @@ from tests.tools.network.web_server import Reply, WebServer, redirect, reply
 from tools.contract import ErrorCode, NetworkAccess, ToolError
 from tools.network import GuardedAsyncTransport, GuardedClient, NetworkLimits
 
-INSIDE = GuardedClient(NetworkAccess(private=frozenset({"127.0.0.1"})), NetworkLimits(response_bytes=100_000))
+INSIDE = GuardedClient(
+    NetworkAccess(private=frozenset({"127.0.0.1"})), NetworkLimits(response_bytes=100_000)
+)
 
 
 def asked(door: GuardedClient, url: str, of: str = "") -> str:
-    """Return the response's text, requested by a client whose transport reaches only the server of `of`."""
+    """Return the response's text, requested by a client whose transport reaches only the server of
+    `of`."""
 
     async def run() -> str:
         transport = GuardedAsyncTransport(door, of or url)
-        async with httpx2.AsyncClient(transport=transport, trust_env=False, follow_redirects=True) as client:
+        async with httpx2.AsyncClient(
+            transport=transport, trust_env=False, follow_redirects=True
+        ) as client:
             return (await client.get(url, headers={"Authorization": "s3cret"})).text
 
     return asyncio.run(run())
@@ -48,7 +53,9 @@ def test_a_foreign_client_gets_its_response() -> None:
 
 @pytest.mark.parametrize("charset", ["punycode", "utf-7", "utf-16", "latin-1"])
 def test_text_is_utf_8_whatever_the_server_says(charset: str) -> None:
-    with WebServer({"/": reply("bü-kva".encode(), content_type=f"text/plain; charset={charset}")}) as server:
+    with WebServer(
+        {"/": reply("bü-kva".encode(), content_type=f"text/plain; charset={charset}")}
+    ) as server:
         assert asked(INSIDE, server.url) == "bü-kva"
 
 
@@ -56,12 +63,18 @@ def test_private_addresses_are_refused() -> None:
     with WebServer({"/": reply()}) as server, DnsServer(**{"inside.test": ["127.0.0.1"]}) as dns:
         for host in ("127.0.0.1", "inside.test", "[::ffff:127.0.0.1]", "2130706433", "localhost"):
             codes = {ErrorCode.SECURITY_VIOLATION, ErrorCode.NETWORK_ERROR}
-            assert refusal(GuardedClient(resolve=dns.resolve), f"http://{host}:{server.port}/") in codes
+            assert (
+                refusal(GuardedClient(resolve=dns.resolve), f"http://{host}:{server.port}/")
+                in codes
+            )
         assert server.connections == 0
 
 
 def test_redirects_stay_on_the_server() -> None:
-    with WebServer({"/end": reply(b"end")}) as server, WebServer({"/end": reply(b"elsewhere")}) as other:
+    with (
+        WebServer({"/end": reply(b"end")}) as server,
+        WebServer({"/end": reply(b"elsewhere")}) as other,
+    ):
         server.routes["/"] = redirect("/end")
         assert asked(INSIDE, server.url + "/") == "end"
         server.routes["/"] = redirect(f"{other.url}/end")

@@ -20,9 +20,14 @@ def test_a_name_without_an_address_is_reported() -> None:
     assert resolve_with_system("::no-name", 5) == []
 
 
-@feature("Network access", "The connection goes to the address that was checked", "tools/network/transport.py")
+@feature(
+    "Network access",
+    "The connection goes to the address that was checked",
+    "tools/network/transport.py",
+)
 def test_a_name_that_changes_between_check_and_connection_has_no_effect() -> None:
-    """The name is allowed inside while it is checked; the address that it has afterwards is never connected to."""
+    """The name is allowed inside while it is checked; the address that it has afterwards is never
+    connected to."""
     with WebServer({"/": reply(b"first")}) as server, DnsServer() as dns:
         dns.names["moving.test"] = [["127.0.0.1"], ["127.0.0.2"], ["127.0.0.3"]]
         dial = CountingDial()
@@ -50,17 +55,23 @@ def test_a_public_name_that_turns_private_is_refused_before_the_next_connection(
 
 
 def test_each_hop_of_a_redirect_is_checked_again() -> None:
-    reach = NetworkAccess(allowed=frozenset({"moving.test", "later.test"}), private=frozenset({"moving.test"}))
+    reach = NetworkAccess(
+        allowed=frozenset({"moving.test", "later.test"}), private=frozenset({"moving.test"})
+    )
     with WebServer() as server, DnsServer() as dns:
         server.routes["/"] = redirect(f"http://later.test:{server.port}/")
         dns.names = {"moving.test": [["127.0.0.1"]], "later.test": [["127.0.0.1"]]}
         with pytest.raises(ToolError) as caught:
-            GuardedClient(reach, resolve=dns.resolve).request("GET", f"http://moving.test:{server.port}/")
+            GuardedClient(reach, resolve=dns.resolve).request(
+                "GET", f"http://moving.test:{server.port}/"
+            )
         assert caught.value.code is ErrorCode.SECURITY_VIOLATION
         assert server.connections == 1
 
 
-@pytest.mark.parametrize("addresses", [["8.8.8.8", "10.0.0.1"], ["10.0.0.1", "8.8.8.8"], ["2606:4700::1", "127.0.0.1"]])
+@pytest.mark.parametrize(
+    "addresses", [["8.8.8.8", "10.0.0.1"], ["10.0.0.1", "8.8.8.8"], ["2606:4700::1", "127.0.0.1"]]
+)
 def test_one_forbidden_address_among_several_refuses_the_name(addresses: list[str]) -> None:
     with DnsServer(**{"mixed.test": addresses}) as dns:
         dial = CountingDial()
@@ -72,7 +83,10 @@ def test_one_forbidden_address_among_several_refuses_the_name(addresses: list[st
 
 
 def test_the_next_address_is_tried_if_one_does_not_respond() -> None:
-    with WebServer({"/": reply(b"second")}) as server, DnsServer(**{"two.test": ["127.0.0.9", "127.0.0.1"]}) as dns:
+    with (
+        WebServer({"/": reply(b"second")}) as server,
+        DnsServer(**{"two.test": ["127.0.0.9", "127.0.0.1"]}) as dns,
+    ):
         dial = CountingDial()
         response = GuardedClient(INSIDE, resolve=dns.resolve, dial=dial).request(
             "GET", f"http://two.test:{server.port}/"
@@ -86,14 +100,19 @@ def test_a_slow_name_service_ends_at_the_deadline() -> None:
         dns.delay_s = 3.0
         started = time.monotonic()
         with pytest.raises(ToolError) as caught:
-            GuardedClient(resolve=dns.resolve, limits=NetworkLimits(total_s=0.2)).request("GET", "http://slow.test/")
+            GuardedClient(resolve=dns.resolve, limits=NetworkLimits(total_s=0.2)).request(
+                "GET", "http://slow.test/"
+            )
         assert time.monotonic() - started < 2.5
         assert caught.value.code is ErrorCode.TIMEOUT
         assert not caught.value.attempted
 
 
 def test_a_name_that_does_not_exist_is_reported() -> None:
-    with DnsServer() as dns, pytest.raises(ToolError, match=r"The host 'nowhere\.test' does not exist\.") as caught:
+    with (
+        DnsServer() as dns,
+        pytest.raises(ToolError, match=r"The host 'nowhere\.test' does not exist\.") as caught,
+    ):
         GuardedClient(resolve=dns.resolve).request("GET", "http://nowhere.test/secret?key=hidden")
     assert caught.value.code is ErrorCode.NETWORK_ERROR
     assert not caught.value.attempted

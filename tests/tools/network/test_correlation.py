@@ -22,7 +22,18 @@ from tools.network import request, request_async
 from tools.sources.mcp import PROCESS_POOL, HttpServer, McpTool, StdioServer, list_tools
 
 HERE = NetworkAccess(private=frozenset({"127.0.0.1"}))
-HOSTILE = ["", "a b", "x" * 65, "a\r\nSet-Cookie: b=1", "<script>", "ä", "run-7", "a;b", "${jndi:ldap://x}", "\x00"]
+HOSTILE = [
+    "",
+    "a b",
+    "x" * 65,
+    "a\r\nSet-Cookie: b=1",
+    "<script>",
+    "ä",
+    "run-7",
+    "a;b",
+    "${jndi:ldap://x}",
+    "\x00",
+]
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +50,9 @@ def current() -> str:
     return "order-4711"
 
 
-@pytest.mark.parametrize("sent", ["order-4711", "0af7651916cd43dd8448eb211c80319c", "A.b_c-1", "x" * 64])
+@pytest.mark.parametrize(
+    "sent", ["order-4711", "0af7651916cd43dd8448eb211c80319c", "A.b_c-1", "x" * 64]
+)
 def test_a_plain_id_is_kept(sent: str) -> None:
     assert choose_correlation_id(sent) == sent
 
@@ -53,13 +66,16 @@ def test_a_hostile_or_long_id_is_replaced(sent: str) -> None:
 
 
 def ask(*headers: tuple[bytes, bytes], kind: str = "http") -> tuple[str, list[dict[str, Any]]]:
-    """Send a request through the middleware; return the id inside, and the messages of the response."""
+    """Send a request through the middleware; return the id inside, and the messages of the
+    response."""
     inside: list[str] = []
     sent: list[dict[str, Any]] = []
 
     async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
         inside.append(get_correlation_id())
-        await send({"type": f"{kind}.response.start", "status": 200, "headers": [(b"x-other", b"1")]})
+        await send(
+            {"type": f"{kind}.response.start", "status": 200, "headers": [(b"x-other", b"1")]}
+        )
 
     async def send(message: dict[str, Any]) -> None:
         sent.append(message)
@@ -96,18 +112,32 @@ def test_requests_of_tools_have_the_correlation_id(current: str) -> None:
         request("GET", server.url, reach=HERE, headers={"X-Request-ID": "own"})
         correlate("")
         request("GET", server.url, reach=HERE)
-    assert [each.headers.get("x-request-id") for each in server.requests] == [current, current, "own", None]
+    assert [each.headers.get("x-request-id") for each in server.requests] == [
+        current,
+        current,
+        "own",
+        None,
+    ]
 
 
-def test_calls_of_mcp_servers_over_http_have_the_correlation_id_as_header_and_in_meta(current: str) -> None:
+def test_calls_of_mcp_servers_over_http_have_the_correlation_id_as_header_and_in_meta(
+    current: str,
+) -> None:
     with older_server() as older:
         server = HttpServer(older.url("works"), {}, HERE)
         tool = McpTool(list_tools(server).tools[0], server, "there", Level.WRITE)
         correlate("another-1")
         called(tool)
     (call,) = [each for each in older.asked if each[2].get("method") == "tools/call"]
-    lists = [headers["x-request-id"] for _, headers, message in older.asked if message.get("method") == "tools/list"]
-    assert (call[1]["x-request-id"], call[2]["params"]["_meta"][META_KEY]) == ("another-1", "another-1")
+    lists = [
+        headers["x-request-id"]
+        for _, headers, message in older.asked
+        if message.get("method") == "tools/list"
+    ]
+    assert (call[1]["x-request-id"], call[2]["params"]["_meta"][META_KEY]) == (
+        "another-1",
+        "another-1",
+    )
     assert set(lists) == {current}
 
 

@@ -217,9 +217,13 @@ def test_there_are_enough_spellings() -> None:
     "tools/network/addresses.py",
 )
 @pytest.mark.parametrize("spelling", SPELLINGS)
-def test_no_connection_is_made_to_a_forbidden_address(recorder: WebServer, dns: DnsServer, spelling: str) -> None:
+def test_no_connection_is_made_to_a_forbidden_address(
+    recorder: WebServer, dns: DnsServer, spelling: str
+) -> None:
     dial = CountingDial()
-    error = refusal_of(GuardedClient(resolve=dns.resolve, dial=dial), f"http://{spelling}:{recorder.port}/")
+    error = refusal_of(
+        GuardedClient(resolve=dns.resolve, dial=dial), f"http://{spelling}:{recorder.port}/"
+    )
     assert error.code in {ErrorCode.SECURITY_VIOLATION, ErrorCode.INVALID_PARAMETER}
     assert not error.attempted
     assert dial.tried == []
@@ -227,9 +231,13 @@ def test_no_connection_is_made_to_a_forbidden_address(recorder: WebServer, dns: 
 
 
 @pytest.mark.parametrize("url", URLS)
-def test_no_connection_is_made_to_a_malformed_url(recorder: WebServer, dns: DnsServer, url: str) -> None:
+def test_no_connection_is_made_to_a_malformed_url(
+    recorder: WebServer, dns: DnsServer, url: str
+) -> None:
     dial = CountingDial()
-    error = refusal_of(GuardedClient(resolve=dns.resolve, dial=dial), url.format(port=recorder.port))
+    error = refusal_of(
+        GuardedClient(resolve=dns.resolve, dial=dial), url.format(port=recorder.port)
+    )
     assert error.code in {ErrorCode.SECURITY_VIOLATION, ErrorCode.INVALID_PARAMETER}
     assert not error.attempted
     assert dial.tried == []
@@ -250,14 +258,21 @@ def test_an_admin_can_allow_a_host_with_its_private_addresses(dns: DnsServer) ->
         allowed = NetworkAccess(private=frozenset({"loopback.test", "127.0.0.1"}))
         for host in ("loopback.test", "LoopBack.Test.", "127.0.0.1"):
             assert (
-                GuardedClient(allowed, resolve=dns.resolve).request("GET", f"http://{host}:{server.port}/").text
+                GuardedClient(allowed, resolve=dns.resolve)
+                .request("GET", f"http://{host}:{server.port}/")
+                .text
                 == "inside"
             )
 
 
-def test_an_allowed_address_does_not_allow_names_that_lead_to_it(recorder: WebServer, dns: DnsServer) -> None:
+def test_an_allowed_address_does_not_allow_names_that_lead_to_it(
+    recorder: WebServer, dns: DnsServer
+) -> None:
     door = GuardedClient(NetworkAccess(private=frozenset({"127.0.0.1"})), resolve=dns.resolve)
-    assert refusal_of(door, f"http://loopback.test:{recorder.port}/").code is ErrorCode.SECURITY_VIOLATION
+    assert (
+        refusal_of(door, f"http://loopback.test:{recorder.port}/").code
+        is ErrorCode.SECURITY_VIOLATION
+    )
 
 
 def test_an_allowed_name_never_leads_to_a_metadata_service(dns: DnsServer) -> None:
@@ -279,24 +294,39 @@ def test_an_allowed_name_never_leads_to_a_metadata_service(dns: DnsServer) -> No
 @pytest.mark.parametrize(
     "address",
     [
-        *("169.254.169.254", "169.254.0.1", "100.100.100.200", "168.63.129.16", "198.51.100.7", "0.0.0.0"),
+        *(
+            "169.254.169.254",
+            "169.254.0.1",
+            "100.100.100.200",
+            "168.63.129.16",
+            "198.51.100.7",
+            "0.0.0.0",
+        ),
         *("fd00:ec2::254", "fd20:ce::254", "fd00:c1::a9fe:a9fe", "fd00:42::42"),
         *("255.255.255.255", "fe80::1", "64:ff9b::7f00:1", "2002:7f00:1::", "::ffff:127.0.0.1"),
     ],
 )
 def test_a_special_address_stays_forbidden_even_if_an_admin_allows_it(address: str) -> None:
     dial = CountingDial()
-    door = GuardedClient(NetworkAccess(allowed=frozenset({address}), private=frozenset({address})), dial=dial)
+    door = GuardedClient(
+        NetworkAccess(allowed=frozenset({address}), private=frozenset({address})), dial=dial
+    )
     written = f"[{address}]" if ":" in address else address
     error = refusal_of(door, f"http://{written}/")
     assert (error.code, error.attempted) == (ErrorCode.SECURITY_VIOLATION, False)
     assert dial.tried == []
 
 
-def test_a_host_allowed_without_a_card_is_not_allowed_in_private_networks(recorder: WebServer, dns: DnsServer) -> None:
-    door = GuardedClient(NetworkAccess(allowed=frozenset({"loopback.test", "127.0.0.1"})), resolve=dns.resolve)
+def test_a_host_allowed_without_a_card_is_not_allowed_in_private_networks(
+    recorder: WebServer, dns: DnsServer
+) -> None:
+    door = GuardedClient(
+        NetworkAccess(allowed=frozenset({"loopback.test", "127.0.0.1"})), resolve=dns.resolve
+    )
     for host in ("loopback.test", "127.0.0.1"):
-        assert refusal_of(door, f"http://{host}:{recorder.port}/").code is ErrorCode.SECURITY_VIOLATION
+        assert (
+            refusal_of(door, f"http://{host}:{recorder.port}/").code is ErrorCode.SECURITY_VIOLATION
+        )
 
 
 PUBLIC = (
@@ -361,7 +391,20 @@ def test_hosts_are_compared_in_one_form(text: str, host: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", ".", "a..b", "-a.example", "a" * 64 + ".example", "a.b/c", "a:80", "[::1]:80", "a b", "a@b", "a?b", "a#"],
+    [
+        "",
+        ".",
+        "a..b",
+        "-a.example",
+        "a" * 64 + ".example",
+        "a.b/c",
+        "a:80",
+        "[::1]:80",
+        "a b",
+        "a@b",
+        "a?b",
+        "a#",
+    ],
 )
 def test_an_invalid_host_is_refused(text: str) -> None:
     with pytest.raises(ToolError):
@@ -369,4 +412,7 @@ def test_an_invalid_host_is_refused(text: str) -> None:
 
 
 def test_an_address_keeps_its_path_and_query_and_loses_its_fragment() -> None:
-    assert str(read_url("HTTPS://Example.com:443/a%2Fb?x=1&y=%20#part")) == "https://example.com/a%2Fb?x=1&y=%20"
+    assert (
+        str(read_url("HTTPS://Example.com:443/a%2Fb?x=1&y=%20#part"))
+        == "https://example.com/a%2Fb?x=1&y=%20"
+    )

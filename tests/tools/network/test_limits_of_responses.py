@@ -31,10 +31,19 @@ def ask(server: WebServer, response: Reply, method: str = "GET", **limits: float
     server.routes["/private-path"] = response
     body = b"{}" if method == "POST" else None
     given = NetworkLimits(**{"response_bytes": MEGABYTE, "total_s": 20.0, **limits})  # type: ignore[arg-type]
-    return request(method, server.url + PATH, reach=REACH, headers={"X-Key": "s3cret-key"}, body=body, limits=given)
+    return request(
+        method,
+        server.url + PATH,
+        reach=REACH,
+        headers={"X-Key": "s3cret-key"},
+        body=body,
+        limits=given,
+    )
 
 
-def failure_of(server: WebServer, response: Reply, method: str = "GET", **limits: float) -> ToolError:
+def failure_of(
+    server: WebServer, response: Reply, method: str = "GET", **limits: float
+) -> ToolError:
     with pytest.raises(ToolError) as caught:
         ask(server, response, method, **limits)
     told = f"{caught.value} {caught.value.recovery_hint}"
@@ -82,7 +91,11 @@ def test_a_longer_response_is_cut_off(server: WebServer, response: Reply) -> Non
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate"])
 def test_a_compression_bomb_is_stopped_while_it_unpacks(server: WebServer, coding: str) -> None:
-    packed = zlib.compress(b"\0" * 100 * MEGABYTE) if coding == "deflate" else gzip.compress(b"\0" * 100 * MEGABYTE)
+    packed = (
+        zlib.compress(b"\0" * 100 * MEGABYTE)
+        if coding == "deflate"
+        else gzip.compress(b"\0" * 100 * MEGABYTE)
+    )
     assert len(packed) < MEGABYTE
     tracemalloc.start()
     try:
@@ -101,12 +114,17 @@ def test_a_compressed_response_is_unpacked(server: WebServer) -> None:
 @pytest.mark.parametrize("coding", ["gzip, gzip", "gzip, deflate, gzip"])
 def test_a_doubly_compressed_response_is_refused(server: WebServer, coding: str) -> None:
     packed = gzip.compress(gzip.compress(b"x" * 100))
-    assert failure_of(server, reply(packed, content_encoding=coding)).code is ErrorCode.NETWORK_ERROR
+    assert (
+        failure_of(server, reply(packed, content_encoding=coding)).code is ErrorCode.NETWORK_ERROR
+    )
 
 
 def test_a_response_that_cannot_be_unpacked_is_reported(server: WebServer) -> None:
     error = failure_of(server, reply(b"not packed at all", content_encoding="gzip"))
-    assert (error.code, error.message) == ("NETWORK_ERROR", "127.0.0.1 sent a response that cannot be decompressed.")
+    assert (error.code, error.message) == (
+        "NETWORK_ERROR",
+        "127.0.0.1 sent a response that cannot be decompressed.",
+    )
 
 
 @pytest.mark.parametrize(
@@ -174,20 +192,27 @@ def test_a_refused_connection_counts_as_nothing_sent() -> None:
 
 
 @feature(
-    "Network access", "After a write was sent, no error claims that nothing was done", "tools/network/http_client.py"
+    "Network access",
+    "After a write was sent, no error claims that nothing was done",
+    "tools/network/http_client.py",
 )
 @pytest.mark.parametrize(
     ("response", "code"),
     [
         (reply(b"x" * (MEGABYTE + 1)), "NETWORK_ERROR"),
         (reply(b"junk", content_encoding="gzip"), "NETWORK_ERROR"),
-        (dripping(b"HTTP/1.1 200 OK\r\n", b"X-Filler: " + b"x" * 5000 + b"\r\n", 0), "NETWORK_ERROR"),
+        (
+            dripping(b"HTTP/1.1 200 OK\r\n", b"X-Filler: " + b"x" * 5000 + b"\r\n", 0),
+            "NETWORK_ERROR",
+        ),
         (closing(b""), "NETWORK_ERROR"),
         (dripping(WITHOUT_LENGTH, b"x"), "TIMEOUT"),
     ],
     ids=["too large", "not to be unpacked", "too many headers", "cut off", "dripping"],
 )
-def test_a_failure_after_a_sent_write_is_not_definite(server: WebServer, response: Reply, code: str) -> None:
+def test_a_failure_after_a_sent_write_is_not_definite(
+    server: WebServer, response: Reply, code: str
+) -> None:
     error = failure_of(server, response, "POST", total_s=2.0 if code == "NETWORK_ERROR" else 0.4)
     assert error.code == code
     assert not error.is_definite
@@ -208,7 +233,9 @@ def test_a_failure_after_a_sent_write_is_not_definite(server: WebServer, respons
         {"Connection": "upgrade"},
     ],
 )
-def test_headers_cannot_change_the_method_or_the_host(server: WebServer, headers: dict[str, str]) -> None:
+def test_headers_cannot_change_the_method_or_the_host(
+    server: WebServer, headers: dict[str, str]
+) -> None:
     with pytest.raises(ToolError) as caught:
         request("POST", server.url, reach=REACH, headers=headers, body=b"{}")
     assert caught.value.code in {ErrorCode.INVALID_PARAMETER, ErrorCode.SECURITY_VIOLATION}
@@ -237,7 +264,9 @@ def test_only_the_usual_methods_are_allowed(server: WebServer, method: str) -> N
         (b"61", "text/plain; charset=hex", "61"),
     ],
 )
-def test_text_is_decoded_by_its_charset(server: WebServer, content: bytes, content_type: str, text: str) -> None:
+def test_text_is_decoded_by_its_charset(
+    server: WebServer, content: bytes, content_type: str, text: str
+) -> None:
     assert ask(server, reply(content, content_type=content_type)).text == text
 
 

@@ -22,7 +22,9 @@ def test_neither_cookies_nor_connections_are_kept() -> None:
 
 
 def test_neither_a_proxy_nor_netrc_is_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / ".netrc").write_text("machine 127.0.0.1 login somebody password s3cret\n", encoding="utf-8")
+    (tmp_path / ".netrc").write_text(
+        "machine 127.0.0.1 login somebody password s3cret\n", encoding="utf-8"
+    )
     (tmp_path / ".netrc").chmod(0o600)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("NETRC", str(tmp_path / ".netrc"))

@@ -12,17 +12,61 @@ from tests.features import feature
 from tests.source_tree import ROOT, assert_none, is_within, name_of, paths
 
 WAYS_OUT = (
-    *("socket", "ssl", "socketserver", "http.client", "http.server", "urllib.request", "urllib3", "requests", "httpx"),
-    *("httpx2", "httpcore2", "aiohttp", "websockets", "smtplib", "ftplib", "imaplib", "poplib", "telnetlib", "xmlrpc"),
-    *("nntplib", "logging.handlers", "django.core.mail", "openai", "mcp", "redis", "kombu", "psycopg", "webbrowser"),
+    *(
+        "socket",
+        "ssl",
+        "socketserver",
+        "http.client",
+        "http.server",
+        "urllib.request",
+        "urllib3",
+        "requests",
+        "httpx",
+    ),
+    *(
+        "httpx2",
+        "httpcore2",
+        "aiohttp",
+        "websockets",
+        "smtplib",
+        "ftplib",
+        "imaplib",
+        "poplib",
+        "telnetlib",
+        "xmlrpc",
+    ),
+    *(
+        "nntplib",
+        "logging.handlers",
+        "django.core.mail",
+        "openai",
+        "mcp",
+        "redis",
+        "kombu",
+        "psycopg",
+        "webbrowser",
+    ),
     *("subprocess", "multiprocessing", "concurrent.futures.ProcessPoolExecutor", "pty", "paramiko"),
 )
 """Modules, and names in them, that open connections or start processes, which could."""
 CALLS_OUT = frozenset(
     {
-        *("open_connection", "open_unix_connection", "create_connection", "sock_connect", "getaddrinfo", "connect_tcp"),
+        *(
+            "open_connection",
+            "open_unix_connection",
+            "create_connection",
+            "sock_connect",
+            "getaddrinfo",
+            "connect_tcp",
+        ),
         *("create_unix_connection", "create_datagram_endpoint", "email_user"),
-        *("create_subprocess_exec", "create_subprocess_shell", "subprocess_exec", "subprocess_shell", "open_process"),
+        *(
+            "create_subprocess_exec",
+            "create_subprocess_shell",
+            "subprocess_exec",
+            "subprocess_shell",
+            "open_process",
+        ),
         *("run_process", "system", "popen", "fork", "forkpty", "posix_spawn", "posix_spawnp"),
         *(f"exec{how}" for how in ("l", "le", "lp", "lpe", "v", "ve", "vp", "vpe")),
         *(f"spawn{how}" for how in ("l", "le", "lp", "lpe", "v", "ve", "vp", "vpe")),
@@ -58,11 +102,13 @@ MAY_GO_OUT = {
 
 _LAST_WORDS = {way.rpartition(".")[2] for way in WAYS_OUT} | CALLS_OUT | set(IMPORTERS)
 _MAY_HOLD_ONE = re.compile(rf"\b(?:{'|'.join(sorted(_LAST_WORDS))})\b")
-"""Words without which a file cannot open a connection; searching a file is 100 times faster than parsing it."""
+"""Words without which a file cannot open a connection; searching a file is 100 times faster than
+parsing it."""
 
 
 def ways_out_of(text: str) -> Iterator[tuple[int, str]]:
-    """Return (line, imported or called name) for each place that opens a connection or starts a process."""
+    """Return (line, imported or called name) for each place that opens a connection or starts a
+    process."""
     if _MAY_HOLD_ONE.search(text):
         for node in ast.walk(ast.parse(text)):
             for name in _names_in(node):
@@ -80,13 +126,21 @@ def _names_in(node: ast.AST) -> list[str]:
     if not isinstance(node, ast.Call):
         return []
     called = node.func
-    name = called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
+    name = (
+        called.attr
+        if isinstance(called, ast.Attribute)
+        else called.id
+        if isinstance(called, ast.Name)
+        else ""
+    )
     if name in IMPORTERS and node.args and isinstance(node.args[0], ast.Constant):
         return [str(node.args[0].value)]
     return [name] if name in CALLS_OUT else []
 
 
-@feature("Network access", "No other code in `tools` opens a connection", "tools/network/http_client.py")
+@feature(
+    "Network access", "No other code in `tools` opens a connection", "tools/network/http_client.py"
+)
 def test_tools_have_one_door_to_the_network() -> None:
     offences, used = [], set()
     for path in paths():
@@ -125,6 +179,8 @@ def test_a_way_around_the_door_is_detected(text: str) -> None:
     assert list(ways_out_of(text))
 
 
-@pytest.mark.parametrize("text", ["from .mcp import list_tools", "from tools.sources import mcp", "# a socket\nx = 1"])
+@pytest.mark.parametrize(
+    "text", ["from .mcp import list_tools", "from tools.sources import mcp", "# a socket\nx = 1"]
+)
 def test_harmless_code_is_not_reported(text: str) -> None:
     assert not list(ways_out_of(text))

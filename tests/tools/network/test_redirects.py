@@ -16,7 +16,12 @@ from tools.network.urls import get_origin
 
 HOSTS = ("here.test", "there.test", "other.test")
 REACH = NetworkAccess(allowed=frozenset({"there.test"}), private=frozenset(HOSTS))
-SECRETS = {"Authorization": "Bearer s3cret", "Cookie": "a=b", "X-Api-Key": "s3cret", "Accept": "text/html"}
+SECRETS = {
+    "Authorization": "Bearer s3cret",
+    "Cookie": "a=b",
+    "X-Api-Key": "s3cret",
+    "Accept": "text/html",
+}
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +41,9 @@ def door(dns: DnsServer) -> GuardedClient:
     return GuardedClient(REACH, resolve=dns.resolve)
 
 
-def refusal_of(door: GuardedClient, url: str, method: str = "GET", body: bytes | None = None) -> ToolError:
+def refusal_of(
+    door: GuardedClient, url: str, method: str = "GET", body: bytes | None = None
+) -> ToolError:
     with pytest.raises(ToolError) as caught:
         door.request(method, url, SECRETS, body)
     return caught.value
@@ -48,8 +55,12 @@ def refusal_of(door: GuardedClient, url: str, method: str = "GET", body: bytes |
     "tools/network/http_client.py",
     whole_file=True,
 )
-@pytest.mark.parametrize("status", ["301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"])
-def test_a_redirect_on_the_same_host_keeps_everything(server: WebServer, door: GuardedClient, status: str) -> None:
+@pytest.mark.parametrize(
+    "status", ["301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"]
+)
+def test_a_redirect_on_the_same_host_keeps_everything(
+    server: WebServer, door: GuardedClient, status: str
+) -> None:
     server.routes["/"] = redirect("/end", status)
     response = door.request("GET", f"http://here.test:{server.port}/", SECRETS)
     assert response.text == "the end"
@@ -59,13 +70,18 @@ def test_a_redirect_on_the_same_host_keeps_everything(server: WebServer, door: G
 
 @pytest.mark.parametrize(
     ("url", "origin"),
-    [("https://a.test/", ("https", "a.test", 443)), ("http://a.test:8080/", ("http", "a.test", 8080))],
+    [
+        ("https://a.test/", ("https", "a.test", 443)),
+        ("http://a.test:8080/", ("http", "a.test", 8080)),
+    ],
 )
 def test_the_origin_of_an_address_includes_its_port(url: str, origin: tuple[str, str, int]) -> None:
     assert get_origin(read_url(url)) == origin
 
 
-def test_a_redirect_to_an_allowed_host_drops_every_secret(server: WebServer, door: GuardedClient) -> None:
+def test_a_redirect_to_an_allowed_host_drops_every_secret(
+    server: WebServer, door: GuardedClient
+) -> None:
     server.routes["/"] = redirect(f"http://there.test:{server.port}/end")
     assert door.request("GET", f"http://here.test:{server.port}/", SECRETS).text == "the end"
     first, second = server.requests
@@ -75,11 +91,17 @@ def test_a_redirect_to_an_allowed_host_drops_every_secret(server: WebServer, doo
     assert not {"authorization", "cookie", "x-api-key", "referer"} & second.headers.keys()
 
 
-def test_a_redirect_back_does_not_restore_the_secrets(server: WebServer, door: GuardedClient) -> None:
+def test_a_redirect_back_does_not_restore_the_secrets(
+    server: WebServer, door: GuardedClient
+) -> None:
     server.routes["/"] = redirect(f"http://there.test:{server.port}/back")
     server.routes["/back"] = redirect(f"http://there.test:{server.port}/end")
     door.request("GET", f"http://here.test:{server.port}/", SECRETS)
-    assert ["authorization" in request.headers for request in server.requests] == [True, False, False]
+    assert ["authorization" in request.headers for request in server.requests] == [
+        True,
+        False,
+        False,
+    ]
 
 
 def test_another_port_counts_as_another_server(server: WebServer, door: GuardedClient) -> None:
@@ -114,10 +136,16 @@ def test_a_redirect_to_any_other_host_is_refused(server: WebServer, door: Guarde
         "javascript:alert(1)",
     ],
 )
-def test_a_redirect_to_a_forbidden_address_is_refused(server: WebServer, door: GuardedClient, target: str) -> None:
+def test_a_redirect_to_a_forbidden_address_is_refused(
+    server: WebServer, door: GuardedClient, target: str
+) -> None:
     server.routes["/"] = redirect(target.format(port=server.port))
     error = refusal_of(door, f"http://here.test:{server.port}/")
-    assert error.code in {ErrorCode.SECURITY_VIOLATION, ErrorCode.INVALID_PARAMETER, ErrorCode.NETWORK_ERROR}
+    assert error.code in {
+        ErrorCode.SECURITY_VIOLATION,
+        ErrorCode.INVALID_PARAMETER,
+        ErrorCode.NETWORK_ERROR,
+    }
     assert [request.target for request in server.requests] == ["/"]
 
 
@@ -151,8 +179,11 @@ def test_a_write_is_not_repeated_at_another_place(
 
 
 @pytest.mark.parametrize("status", ["301 Moved", "302 Found", "303 See Other"])
-def test_any_other_redirect_is_the_response_of_a_write(server: WebServer, door: GuardedClient, status: str) -> None:
-    """The write was done, so it must not be reported as refused, and nothing else may be requested."""
+def test_any_other_redirect_is_the_response_of_a_write(
+    server: WebServer, door: GuardedClient, status: str
+) -> None:
+    """The write was done, so it must not be reported as refused, and nothing else may be
+    requested."""
     server.routes["/"] = redirect("http://other.test/made", status)
     response = door.request("POST", f"http://here.test:{server.port}/", SECRETS, b"{}")
     assert str(response.status) == status[:3]
@@ -161,10 +192,15 @@ def test_any_other_redirect_is_the_response_of_a_write(server: WebServer, door: 
 
 def test_a_read_with_a_body_is_not_repeated_either(server: WebServer, door: GuardedClient) -> None:
     server.routes["/"] = redirect("/end", "307 Temporary Redirect")
-    assert refusal_of(door, f"http://here.test:{server.port}/", "GET", b"{}").code is ErrorCode.OPERATION_FAILED
+    assert (
+        refusal_of(door, f"http://here.test:{server.port}/", "GET", b"{}").code
+        is ErrorCode.OPERATION_FAILED
+    )
 
 
-def test_a_get_that_writes_is_not_redirected_and_its_outcome_stays_open(server: WebServer, door: GuardedClient) -> None:
+def test_a_get_that_writes_is_not_redirected_and_its_outcome_stays_open(
+    server: WebServer, door: GuardedClient
+) -> None:
     server.routes["/"] = redirect(f"http://other.test:{server.port}/end")
     url = f"http://here.test:{server.port}/"
     assert door.request("GET", url, repeatable=False).status == 302
@@ -180,12 +216,17 @@ def test_a_get_that_writes_is_not_redirected_and_its_outcome_stays_open(server: 
 
 
 @pytest.mark.parametrize("target", ["http://other.test/", "http://here.test:1/", "http://[broken/"])
-def test_a_failure_after_a_redirect_counts_as_attempted(server: WebServer, door: GuardedClient, target: str) -> None:
+def test_a_failure_after_a_redirect_counts_as_attempted(
+    server: WebServer, door: GuardedClient, target: str
+) -> None:
     server.routes["/"] = redirect(target)
     assert refusal_of(door, f"http://here.test:{server.port}/").attempted
 
 
 def test_a_post_that_reads_is_not_redirected_either(server: WebServer, door: GuardedClient) -> None:
     server.routes["/"] = redirect("/end")
-    assert door.request("POST", f"http://here.test:{server.port}/", body=b"{}", repeatable=True).status == 302
+    assert (
+        door.request("POST", f"http://here.test:{server.port}/", body=b"{}", repeatable=True).status
+        == 302
+    )
     assert len(server.requests) == 1

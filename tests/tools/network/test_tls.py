@@ -1,4 +1,5 @@
-"""Certificates are checked for the name that was asked for, though the connection goes to a checked address."""
+"""Certificates are checked for the name that was asked for, though the connection goes to a checked
+address."""
 
 from __future__ import annotations
 
@@ -41,14 +42,25 @@ def test_a_valid_certificate_is_accepted(authority: Authority, door: GuardedClie
 
 @pytest.mark.parametrize(
     ("name", "days", "by_itself", "word"),
-    [("wrong.test", 30, False, "mismatch"), ("good.test", -1, False, "expired"), ("good.test", 30, True, "self")],
+    [
+        ("wrong.test", 30, False, "mismatch"),
+        ("good.test", -1, False, "expired"),
+        ("good.test", 30, True, "self"),
+    ],
 )
 def test_any_other_certificate_is_refused_and_nothing_sent(
     authority: Authority, door: GuardedClient, name: str, days: float, *, by_itself: bool, word: str
 ) -> None:
     with WebServer({"/": reply()}, authority.server(name, days, by_itself=by_itself)) as server:
-        with pytest.raises(ToolError, match=f"The certificate of good.test is not valid: .*{word}") as caught:
-            door.request("POST", f"https://good.test:{server.port}/?key=s3cret", {"Authorization": "s3cret"}, b"{}")
+        with pytest.raises(
+            ToolError, match=f"The certificate of good.test is not valid: .*{word}"
+        ) as caught:
+            door.request(
+                "POST",
+                f"https://good.test:{server.port}/?key=s3cret",
+                {"Authorization": "s3cret"},
+                b"{}",
+            )
         assert caught.value.code is ErrorCode.NETWORK_ERROR
         assert not caught.value.attempted
         assert "s3cret" not in str(caught.value)
@@ -58,7 +70,9 @@ def test_any_other_certificate_is_refused_and_nothing_sent(
 def test_an_unknown_authority_is_not_trusted(authority: Authority, door: GuardedClient) -> None:
     with WebServer({"/": reply()}, authority.server("good.test")) as server:
         with pytest.raises(ToolError, match="is not valid"):
-            GuardedClient(REACH, resolve=door.resolve).request("GET", f"https://good.test:{server.port}/")
+            GuardedClient(REACH, resolve=door.resolve).request(
+                "GET", f"https://good.test:{server.port}/"
+            )
         assert server.requests == []
 
 

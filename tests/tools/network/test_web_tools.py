@@ -42,7 +42,9 @@ def server() -> Iterator[WebServer]:
         yield running
 
 
-def fetch(server: WebServer, path: str = "/", reach: NetworkAccess = LOCAL, **params: Any) -> ToolResult:
+def fetch(
+    server: WebServer, path: str = "/", reach: NetworkAccess = LOCAL, **params: Any
+) -> ToolResult:
     return run_tool(FetchPage, {"url": server.url + path, **params}, reach=reach)
 
 
@@ -83,16 +85,26 @@ def test_a_long_page_is_truncated_with_a_notice(server: WebServer) -> None:
 
 
 def test_links_are_limited(server: WebServer) -> None:
-    server.routes["/"] = reply("".join(f"<a href=/{n}>{n}</a>" for n in range(500)).encode(), content_type=HTML)
+    server.routes["/"] = reply(
+        "".join(f"<a href=/{n}>{n}</a>" for n in range(500)).encode(), content_type=HTML
+    )
     assert len(fetch(server).data["links"]) == 200
 
 
 @pytest.mark.parametrize(
     ("content_type", "body", "text"),
-    [("text/plain", "a\n<b>", "a\n<b>"), ("application/json", '{"a": 1}', '{"a": 1}'), ("", "<p>x</p>", "x")],
+    [
+        ("text/plain", "a\n<b>", "a\n<b>"),
+        ("application/json", '{"a": 1}', '{"a": 1}'),
+        ("", "<p>x</p>", "x"),
+    ],
 )
-def test_other_text_is_returned_unchanged(server: WebServer, content_type: str, body: str, text: str) -> None:
-    server.routes["/"] = reply(body.encode(), **({"content_type": content_type} if content_type else {}))
+def test_other_text_is_returned_unchanged(
+    server: WebServer, content_type: str, body: str, text: str
+) -> None:
+    server.routes["/"] = reply(
+        body.encode(), **({"content_type": content_type} if content_type else {})
+    )
     assert fetch(server).data["text"] == text
 
 
@@ -131,15 +143,26 @@ def test_a_redirect_to_another_host_names_it(server: WebServer) -> None:
 
 
 def test_private_pages_are_not_read(server: WebServer) -> None:
-    assert code_of(fetch(server, reach=NetworkAccess(allowed=frozenset({"127.0.0.1"})))) == "SECURITY_VIOLATION"
+    assert (
+        code_of(fetch(server, reach=NetworkAccess(allowed=frozenset({"127.0.0.1"}))))
+        == "SECURITY_VIOLATION"
+    )
     assert server.connections == 0
 
 
 def test_hosts_that_are_not_allowed_need_approval() -> None:
     policy = Policy(allowed_hosts=frozenset({"example.com"}))
-    for url in ("https://example.com/a", "HTTPS://EXAMPLE.com.:8443/", "http://example.com?@evil.example/"):
+    for url in (
+        "https://example.com/a",
+        "HTTPS://EXAMPLE.com.:8443/",
+        "http://example.com?@evil.example/",
+    ):
         assert judge_tool(FetchPage, {"url": url}, policy=policy).permission is Permission.AUTO
-    for url in ("https://evil.example/", "https://www.example.com/", "https://example.com.evil.example/"):
+    for url in (
+        "https://evil.example/",
+        "https://www.example.com/",
+        "https://example.com.evil.example/",
+    ):
         assert judge_tool(FetchPage, {"url": url}, policy=policy).permission is Permission.ASK
     for url in (
         "https://example.com@evil.example/",
@@ -149,9 +172,18 @@ def test_hosts_that_are_not_allowed_need_approval() -> None:
         "http://%65/",
     ):
         assert judge_tool(FetchPage, {"url": url}, policy=policy).permission is Permission.FORBIDDEN
-    assert judge_tool(ValidateDomain, {"domain": "Example.com."}, policy=policy).permission is Permission.AUTO
-    assert judge_tool(ValidateDomain, {"domain": "evil.example"}, policy=policy).permission is Permission.ASK
-    assert judge_tool(ValidateDomain, {"domain": "example.com/x"}, policy=policy).permission is Permission.FORBIDDEN
+    assert (
+        judge_tool(ValidateDomain, {"domain": "Example.com."}, policy=policy).permission
+        is Permission.AUTO
+    )
+    assert (
+        judge_tool(ValidateDomain, {"domain": "evil.example"}, policy=policy).permission
+        is Permission.ASK
+    )
+    assert (
+        judge_tool(ValidateDomain, {"domain": "example.com/x"}, policy=policy).permission
+        is Permission.FORBIDDEN
+    )
 
 
 SIZE = 1_000_000
@@ -218,13 +250,19 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 
 def checked(
-    authority: Authority, dns: DnsServer, ports: WebPorts, domain: str, reach: NetworkAccess | None = None
+    authority: Authority,
+    dns: DnsServer,
+    ports: WebPorts,
+    domain: str,
+    reach: NetworkAccess | None = None,
 ) -> ToolResult:
     def door(reach: NetworkAccess, limits: NetworkLimits) -> GuardedClient:
         return GuardedClient(reach, limits, dns.resolve, authority.trust)
 
     tool = ValidateDomain(ports, door)
-    return run_tool(tool, {"domain": domain}, reach=reach or NetworkAccess(private=frozenset({"good.test"})))
+    return run_tool(
+        tool, {"domain": domain}, reach=reach or NetworkAccess(private=frozenset({"good.test"}))
+    )
 
 
 def test_a_working_domain_is_described(authority: Authority) -> None:
@@ -234,10 +272,23 @@ def test_a_working_domain_is_described(authority: Authority) -> None:
     ):
         look = partial(checked, authority, dns, WebPorts(server.port))
         data = look("Good.Test.").data
-        assert (data["domain"], data["exists"], data["addresses"]) == ("good.test", True, ["127.0.0.1"])
-        assert data["http"] == {"url": f"https://good.test:{server.port}/", "status": 200, "redirects_to": ""}
+        assert (data["domain"], data["exists"], data["addresses"]) == (
+            "good.test",
+            True,
+            ["127.0.0.1"],
+        )
+        assert data["http"] == {
+            "url": f"https://good.test:{server.port}/",
+            "status": 200,
+            "redirects_to": "",
+        }
         tls = data["tls"]
-        assert (tls["valid"], tls["problem"], tls["issuer"], tls["days_left"]) == (True, "", ISSUER, 30)
+        assert (tls["valid"], tls["problem"], tls["issuer"], tls["days_left"]) == (
+            True,
+            "",
+            ISSUER,
+            30,
+        )
         server.routes["/"] = redirect("https://www.good.test/")
         assert look("good.test").data["http"]["redirects_to"] == "https://www.good.test/"
         assert [request.method for request in server.requests] == ["HEAD", "HEAD"]
@@ -270,7 +321,11 @@ def test_a_domain_without_a_website_is_described(authority: Authority) -> None:
 def test_a_domain_that_does_not_exist_is_a_result_and_not_a_failure(authority: Authority) -> None:
     with DnsServer() as dns:
         result = checked(authority, dns, WebPorts(), "nowhere.test")
-    assert (result.success, result.data["exists"], result.summary) == (True, False, "nowhere.test does not exist")
+    assert (result.success, result.data["exists"], result.summary) == (
+        True,
+        False,
+        "nowhere.test does not exist",
+    )
 
 
 def test_a_private_domain_is_refused_without_its_address(authority: Authority) -> None:

@@ -1,4 +1,5 @@
-"""A small web server over real sockets that sends the exact bytes a test sets, and records requests."""
+"""A small web server over real sockets that sends the exact bytes a test sets, and records
+requests."""
 
 from __future__ import annotations
 
@@ -60,7 +61,9 @@ class WebServer:
         connections: the number of connections. requests: the received requests.
     """
 
-    def __init__(self, routes: dict[str, Reply] | None = None, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self, routes: dict[str, Reply] | None = None, tls: ssl.SSLContext | None = None
+    ) -> None:
         self.routes: dict[str, Reply] = routes or {}
         self.connections = 0
         self.requests: list[Request] = []
@@ -82,7 +85,10 @@ class WebServer:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.ended.set()
         self._listening.shutdown(socket.SHUT_RDWR)
@@ -100,11 +106,15 @@ class WebServer:
 
     def _answer(self, connection: socket.socket) -> None:
         with contextlib.suppress(OSError), connection:
-            secured = self._tls.wrap_socket(connection, server_side=True) if self._tls else connection
+            secured = (
+                self._tls.wrap_socket(connection, server_side=True) if self._tls else connection
+            )
             with secured:
                 while (request := _read(secured)) is not None:
                     self.requests.append(request)
-                    response = self.routes.get(request.target.partition("?")[0], reply(b"", "404 Not Found"))
+                    response = self.routes.get(
+                        request.target.partition("?")[0], reply(b"", "404 Not Found")
+                    )
                     if not isinstance(response, bytes):
                         response(secured, request)
                         return
@@ -120,7 +130,10 @@ def _read(connection: socket.socket) -> Request | None:
         data += part
     head, _, body = data.partition(b"\r\n\r\n")
     first, *lines = head.decode("latin-1").split("\r\n")
-    headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    headers = {
+        name.strip().lower(): value.strip()
+        for name, _, value in (line.partition(":") for line in lines)
+    }
     while len(body) < int(headers.get("content-length", "0")):
         body += connection.recv(65536)
     method, target, _ = first.split(" ", 2)
@@ -128,7 +141,8 @@ def _read(connection: socket.socket) -> Request | None:
 
 
 class CountingDial(SyncBackend):
-    """Keeps every address that was tried, and connects to it; or to `instead`, so that no test leaves the machine."""
+    """Keeps every address that was tried, and connects to it; or to `instead`, so that no test
+    leaves the machine."""
 
     def __init__(self, instead: str = "") -> None:
         self.tried: list[tuple[str, int]] = []

@@ -10,7 +10,9 @@ from tools.contract import Preview, Tool, ToolContext, ToolResult
 
 
 def context_of(organization: Organization, **more: Any) -> ToolContext:
-    return ToolContext(organization_id=organization.pk, employee_name="Dana", run_id="7", call_id="70", **more)
+    return ToolContext(
+        organization_id=organization.pk, employee_name="Dana", run_id="7", call_id="70", **more
+    )
 
 
 def card(tool: Tool, params: dict[str, Any], organization: Organization) -> tuple[str, Preview]:
@@ -26,7 +28,9 @@ def sealed(preview: Preview) -> Preview:
     return Preview.from_json(json.loads(json.dumps(preview.as_json())))
 
 
-def approve(tool: Tool, params: dict[str, Any], organization: Organization, preview: Preview | None) -> ToolResult:
+def approve(
+    tool: Tool, params: dict[str, Any], organization: Organization, preview: Preview | None
+) -> ToolResult:
     """Execute in a transaction with a savepoint, with the effect that was approved."""
     loaded = tool.load_params(tool.check_params(params))
     with transaction.atomic(), transaction.atomic():

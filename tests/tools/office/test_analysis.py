@@ -23,7 +23,11 @@ BEST: dict[str, Any] = {
     "qualification": "qualified",
     "attributes": {"employees": 250, "annual_revenue": 10_000_000},
 }
-WORST: dict[str, Any] = {"status": "inactive", "qualification": "disqualified", "attributes": {"employees": "many"}}
+WORST: dict[str, Any] = {
+    "status": "inactive",
+    "qualification": "disqualified",
+    "attributes": {"employees": "many"},
+}
 
 
 @pytest.fixture
@@ -46,7 +50,9 @@ def record_id(name: str) -> str:
     whole_file=True,
 )
 @pytest.mark.parametrize(("name", "score"), [("Best Corp", 100), ("Worst GmbH", 0)])
-def test_the_reasons_add_up_to_the_score_and_nothing_is_stored(name: str, score: int, acme: Organization) -> None:
+def test_the_reasons_add_up_to_the_score_and_nothing_is_stored(
+    name: str, score: int, acme: Organization
+) -> None:
     before = everything()
     data = run_tool(ScoreRecord, {"record_id": record_id(name)}, organization_id=acme.pk).data
     assert data["score"] == score == sum(reason["points"] for reason in data["reasons"])
@@ -64,7 +70,9 @@ def test_a_batch_is_scored_highest_first(acme: Organization) -> None:
     data = run_tool(BatchScore, {"filters": {"text": "r"}}, organization_id=acme.pk).data
     assert [score["name"] for score in data["scores"]] == ["Best Corp", "Worst GmbH"]
     assert (data["total"], data["scored"], data["average"]) == (2, 2, 50.0)
-    one = run_tool(BatchScore, {"record_ids": [record_id("Worst GmbH")]}, organization_id=acme.pk).data
+    one = run_tool(
+        BatchScore, {"record_ids": [record_id("Worst GmbH")]}, organization_id=acme.pk
+    ).data
     assert [score["score"] for score in one["scores"]] == [0]
 
 
@@ -83,7 +91,9 @@ def test_a_record_of_another_organization_cannot_be_scored(tool: Any, acme: Orga
 
 
 def test_more_than_200_ids_are_refused(acme: Organization) -> None:
-    result = run_tool(BatchScore, {"record_ids": [str(n) for n in range(201)]}, organization_id=acme.pk)
+    result = run_tool(
+        BatchScore, {"record_ids": [str(n) for n in range(201)]}, organization_id=acme.pk
+    )
     assert result.error is not None
     assert result.error.code is ErrorCode.INVALID_PARAMETER
 
@@ -98,8 +108,12 @@ def test_names_match_regardless_of_case_and_legal_form(acme: Organization) -> No
     assert data["missing"] == ["Hidden", "Nobody"]
 
 
-@pytest.mark.parametrize(("match_on", "both"), [("record", []), ("domain", ["Best Corp"]), ("name", ["Best Corp"])])
-def test_two_sets_are_compared_by_record_name_or_domain(match_on: str, both: list[str], acme: Organization) -> None:
+@pytest.mark.parametrize(
+    ("match_on", "both"), [("record", []), ("domain", ["Best Corp"]), ("name", ["Best Corp"])]
+)
+def test_two_sets_are_compared_by_record_name_or_domain(
+    match_on: str, both: list[str], acme: Organization
+) -> None:
     make_record(acme, "BEST Inc", region="US", domain="best.example")
     params = {"filters": {"region": "EU"}, "other_filters": {"region": "US"}, "match_on": match_on}
     result = run_tool(CrossReference, params, organization_id=acme.pk)
@@ -109,7 +123,9 @@ def test_two_sets_are_compared_by_record_name_or_domain(match_on: str, both: lis
 
 
 @pytest.mark.parametrize("params", [{}, {"names": []}, {"names": ["a"], "other_filters": {}}])
-def test_exactly_one_side_to_compare_with_is_required(params: dict[str, Any], acme: Organization) -> None:
+def test_exactly_one_side_to_compare_with_is_required(
+    params: dict[str, Any], acme: Organization
+) -> None:
     result = run_tool(CrossReference, params, organization_id=acme.pk)
     assert result.error is not None
     assert result.error.code is ErrorCode.INVALID_PARAMETER

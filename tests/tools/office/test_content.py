@@ -1,4 +1,5 @@
-"""Drafts are stored once per call, with links to records of the organization; a preview stores nothing."""
+"""Drafts are stored once per call, with links to records of the organization; a preview stores
+nothing."""
 
 from typing import Any
 
@@ -38,12 +39,22 @@ def acme() -> Organization:
 
 
 def ids(organization: Organization) -> list[str]:
-    return [str(record.pk) for record in Record.objects.filter(organization=organization).order_by("name")]
+    return [
+        str(record.pk)
+        for record in Record.objects.filter(organization=organization).order_by("name")
+    ]
 
 
-def summarize(organization: Organization, key: str = "", record_ids: list[str] | None = None) -> ToolResult:
+def summarize(
+    organization: Organization, key: str = "", record_ids: list[str] | None = None
+) -> ToolResult:
     params = {"title": "Two firms", "body": "# Hm\n\ntext", "record_ids": record_ids or []}
-    context = {"organization_id": organization.pk, "idempotency_key": key, "employee_name": "Rita", "run_id": "9"}
+    context = {
+        "organization_id": organization.pk,
+        "idempotency_key": key,
+        "employee_name": "Rita",
+        "run_id": "9",
+    }
     return run_tool(GenerateSummary, params, **context)
 
 
@@ -120,11 +131,17 @@ def test_a_table_shows_ids_in_their_order_and_reports_the_missing_ones(acme: Org
     body = run_tool(BuildPreview, ordered, organization_id=acme.pk).data["body"]
     assert body.index(f"| {second} |") < body.index(f"| {first} |")
     short = {"title": "T", "sections": [{"heading": "H", "table": {"limit": 1}}]}
-    assert "*1 of 2 records.*" in run_tool(BuildPreview, short, organization_id=acme.pk).data["body"]
+    assert (
+        "*1 of 2 records.*" in run_tool(BuildPreview, short, organization_id=acme.pk).data["body"]
+    )
 
 
-@pytest.mark.parametrize("params", [{"title": "T", "sections": []}, {"title": "T", "sections": [{"text": "x"}]}])
-def test_a_report_without_sections_or_headings_is_refused(params: dict[str, Any], acme: Organization) -> None:
+@pytest.mark.parametrize(
+    "params", [{"title": "T", "sections": []}, {"title": "T", "sections": [{"text": "x"}]}]
+)
+def test_a_report_without_sections_or_headings_is_refused(
+    params: dict[str, Any], acme: Organization
+) -> None:
     assert not run_tool(BuildReport, params, organization_id=acme.pk).success
 
 

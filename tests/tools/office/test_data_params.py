@@ -58,15 +58,25 @@ def test_canonical_params_keep_the_given_values_and_survive_a_second_check(
         (UpdateRecord, {"record_id": "1", "changes": {"score": 101}}, "changes.score"),
         (UpdateRecord, {"record_id": "1", "changes": {"staus": "inactive"}}, "changes.staus"),
         (UpdateRecord, {"record_id": "1", "changes": {"email": "nobody"}}, "changes.email"),
-        (UpdateRecord, {"record_id": "1", "changes": {"domain": "https://x.example"}}, "changes.domain"),
+        (
+            UpdateRecord,
+            {"record_id": "1", "changes": {"domain": "https://x.example"}},
+            "changes.domain",
+        ),
         (UpdateRecord, {"record_id": "1", "changes": {"archived": True}}, "changes.archived"),
-        (UpdateRecord, {"record_id": "1", "changes": {"attributes": {"": 1}}}, "changes.attributes"),
+        (
+            UpdateRecord,
+            {"record_id": "1", "changes": {"attributes": {"": 1}}},
+            "changes.attributes",
+        ),
         (BulkUpdate, {"record_ids": ["1"], "changes": {"notes": "x"}}, "changes.notes"),
         (CreateRecord, {"name": "  "}, "name"),
         (CreateRecord, {"name": "x" * 201}, "name"),
     ],
 )
-def test_invalid_params_are_refused_by_name(tool: type[Tool], given: dict[str, Any], parameter: str) -> None:
+def test_invalid_params_are_refused_by_name(
+    tool: type[Tool], given: dict[str, Any], parameter: str
+) -> None:
     with pytest.raises(ToolError) as caught:
         tool().check_params(given)
     assert caught.value.code is ErrorCode.INVALID_PARAMETER

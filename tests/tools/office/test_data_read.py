@@ -18,7 +18,9 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def acme() -> Organization:
     organization = make_organization()
-    make_record(organization, "Acme Corp", region="EU", category="Metal", score=80, email="a@acme.example")
+    make_record(
+        organization, "Acme Corp", region="EU", category="Metal", score=80, email="a@acme.example"
+    )
     make_record(organization, "Globex", region="EU", status="inactive", score=20, notes="100% lost")
     make_record(organization, "Initech | Ltd", region="US", qualification="qualified")
     make_record(make_organization("stranger"), "Hidden", region="EU", score=80)
@@ -84,17 +86,31 @@ def test_figures_count_each_value_once(acme: Organization) -> None:
     assert data["by_region"] == {"EU": 2, "US": 1}
     assert data["by_status"] == {"active": 2, "inactive": 1}
     assert data["by_category"] == {"(none)": 2, "Metal": 1}
-    assert data["by_score"] == {"0-19": 0, "20-39": 1, "40-59": 0, "60-79": 0, "80-100": 1, "none": 1}
+    assert data["by_score"] == {
+        "0-19": 0,
+        "20-39": 1,
+        "40-59": 0,
+        "60-79": 0,
+        "80-100": 1,
+        "none": 1,
+    }
     assert run_tool(GetStats, {"region": "US"}, organization_id=acme.pk).data["total"] == 1
 
 
 def test_a_detail_contains_the_history_and_the_lists(acme: Organization) -> None:
     record_id = str(Record.objects.get(name="Globex").pk)
     asked = {"organization_id": acme.pk, "employee_name": "Dana"}
-    assert run_tool(UpdateRecord, {"record_id": record_id, "changes": {"score": 30}}, **asked).success
+    assert run_tool(
+        UpdateRecord, {"record_id": record_id, "changes": {"score": 30}}, **asked
+    ).success
     assert run_tool(AddToList, {"record_ids": [record_id], "list_name": "Spring"}, **asked).success
     record = run_tool(GetRecordDetail, {"record_id": record_id}, **asked).data["record"]
-    assert (record["name"], record["score"], record["version"], record["lists"]) == ("Globex", 30, 2, ["Spring"])
+    assert (record["name"], record["score"], record["version"], record["lists"]) == (
+        "Globex",
+        30,
+        2,
+        ["Spring"],
+    )
     (step,) = record["history"]
     assert (step["actor"], step["before"], step["after"]) == ("Dana", {"score": 20}, {"score": 30})
 
@@ -103,4 +119,6 @@ def test_a_record_of_another_organization_is_not_found(acme: Organization) -> No
     hidden = str(Record.objects.get(name="Hidden").pk)
     result = run_tool(GetRecordDetail, {"record_id": hidden}, organization_id=acme.pk)
     assert result.error is not None
-    assert result.error.text.startswith(f"TOOL ERROR: NOT_FOUND\nThere is no record with the id {hidden}.")
+    assert result.error.text.startswith(
+        f"TOOL ERROR: NOT_FOUND\nThere is no record with the id {hidden}."
+    )

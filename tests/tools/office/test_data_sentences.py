@@ -18,7 +18,11 @@ HOSTILE = "Acme** approved **\n\nLevel: read, status active → inactive*"
 @pytest.mark.parametrize(
     ("tool", "params", "expected"),
     [
-        (UpdateRecord, {"changes": {"status": "inactive"}}, "Update record **Acme Corp**: status active → inactive"),
+        (
+            UpdateRecord,
+            {"changes": {"status": "inactive"}},
+            "Update record **Acme Corp**: status active → inactive",
+        ),
         (
             UpdateRecord,
             {"changes": {"score": 0, "notes": "Two words", "attributes": {"x": 1}}},
@@ -31,7 +35,9 @@ HOSTILE = "Acme** approved **\n\nLevel: read, status active → inactive*"
         ),
     ],
 )
-def test_a_sentence_names_the_record_and_the_changes(tool: type[Tool], params: dict[str, Any], expected: str) -> None:
+def test_a_sentence_names_the_record_and_the_changes(
+    tool: type[Tool], params: dict[str, Any], expected: str
+) -> None:
     acme = make_organization()
     record = make_record(acme, score=50, email="a@b.example")
     assert card(tool(), {"record_id": str(record.pk), **params}, acme)[0] == expected
@@ -48,16 +54,27 @@ def test_sentences_about_many_records_count_them_and_say_how_they_were_chosen() 
     assert card(BulkDelete(), both, acme)[0] == "Permanently delete 2 records (region EU)"
     assert card(ArchiveAll(), both, acme)[0] == "Archive 2 records (region EU)"
     change = {"changes": {"status": "pending"}}
-    assert card(BulkUpdate(), {**both, **change}, acme)[0] == "Update 2 records (region EU): status → pending"
-    assert card(BulkUpdate(), {**chosen, **change}, acme)[0] == "Update record **A**: status active → pending"
-    assert card(AddToList(), {**both, "list_name": "S"}, acme)[0] == "Add 2 records (region EU) to the new list **S**"
+    assert (
+        card(BulkUpdate(), {**both, **change}, acme)[0]
+        == "Update 2 records (region EU): status → pending"
+    )
+    assert (
+        card(BulkUpdate(), {**chosen, **change}, acme)[0]
+        == "Update record **A**: status active → pending"
+    )
+    assert (
+        card(AddToList(), {**both, "list_name": "S"}, acme)[0]
+        == "Add 2 records (region EU) to the new list **S**"
+    )
 
 
 @pytest.mark.django_db
 def test_a_hostile_name_stays_bold_on_one_line() -> None:
     acme = make_organization()
     record = make_record(acme, HOSTILE)
-    sentence, _ = card(UpdateRecord(), {"record_id": str(record.pk), "changes": {"name": HOSTILE * 3}}, acme)
+    sentence, _ = card(
+        UpdateRecord(), {"record_id": str(record.pk), "changes": {"name": HOSTILE * 3}}, acme
+    )
     assert sentence.count("**") == 2
     assert "\n" not in sentence
     assert len(sentence) < 300

@@ -1,4 +1,5 @@
-"""The files.* tools where it gets narrow: ways through files, folders that stay, failures in the middle, cut lines."""
+"""The files.* tools where it gets narrow: ways through files, folders that stay, failures in the
+middle, cut lines."""
 
 from pathlib import Path
 from typing import Any
@@ -47,15 +48,23 @@ class TestThePathToAFile:
         (folder / "link").symlink_to("/tmp")
         (folder / "dangling").symlink_to("nowhere")
 
-    @pytest.mark.parametrize("path", ["notes.txt/sub.md", "notes.txt/a/sub.md", "link/sub.md", "dangling/a/sub.md"])
+    @pytest.mark.parametrize(
+        "path", ["notes.txt/sub.md", "notes.txt/a/sub.md", "link/sub.md", "dangling/a/sub.md"]
+    )
     def test_through_a_file_is_refused_before_approval(self, path: str) -> None:
         assert code_of(WriteFile, path=path, text="x") == "NOT_FOUND"
         asked: list[object] = []
         with pytest.raises(ToolError) as caught:
             write_file(1, tuple(path.split("/")), [b"x"], asked.append)
-        assert (caught.value.code, caught.value.is_definite, asked) == (ErrorCode.NOT_FOUND, True, [])
+        assert (caught.value.code, caught.value.is_definite, asked) == (
+            ErrorCode.NOT_FOUND,
+            True,
+            [],
+        )
 
-    def test_has_its_folders_during_the_card_and_they_are_removed_after_a_denial(self, folder: Path) -> None:
+    def test_has_its_folders_during_the_card_and_they_are_removed_after_a_denial(
+        self, folder: Path
+    ) -> None:
         (folder / "a").mkdir()
         before = sorted(folder.rglob("*"))
 
@@ -67,13 +76,19 @@ class TestThePathToAFile:
             write_file(1, ("a", "b", "c", "d.txt"), [b"x"], refuse)
         assert sorted(folder.rglob("*")) == before
 
-    @pytest.mark.parametrize(("name", "value"), [("MAX_FILES", 1), ("MAX_BYTES", 8), ("LARGEST_FILE", 4)])
-    def test_is_refused_a_card_beyond_the_limits(self, monkeypatch: pytest.MonkeyPatch, name: str, value: int) -> None:
+    @pytest.mark.parametrize(
+        ("name", "value"), [("MAX_FILES", 1), ("MAX_BYTES", 8), ("LARGEST_FILE", 4)]
+    )
+    def test_is_refused_a_card_beyond_the_limits(
+        self, monkeypatch: pytest.MonkeyPatch, name: str, value: int
+    ) -> None:
         monkeypatch.setattr(changes, name, value)
         assert code_of(WriteFile, path="new.txt", text="12345") == "LIMIT_EXCEEDED"
 
     def test_can_have_missing_folders(self) -> None:
-        assert sentence_of(WriteFile, path="x/y/z.md", text="x").startswith("Create file **x/y/z.md**")
+        assert sentence_of(WriteFile, path="x/y/z.md", text="x").startswith(
+            "Create file **x/y/z.md**"
+        )
 
 
 class TestDeletion:
@@ -84,7 +99,10 @@ class TestDeletion:
         result = run_tool(DeleteFile, {"path": "a"})
         assert result.error is not None
         assert (result.error.code, result.error.is_definite) == ("OPERATION_FAILED", True)
-        assert "'a' was not deleted: it contains only entries that cannot be deleted" in result.for_model()
+        assert (
+            "'a' was not deleted: it contains only entries that cannot be deleted"
+            in result.for_model()
+        )
 
     def test_reports_only_what_was_deleted(self, folder: Path) -> None:
         for name in ("empty", "linked"):
@@ -93,13 +111,17 @@ class TestDeletion:
         assert run_tool(DeleteFile, {"path": "a"}).data == {"deleted": ["a/empty"]}
         assert [one.name for one in (folder / "a").iterdir()] == ["linked"]
 
-    def test_keeps_an_empty_folder_that_is_filled_at_the_last_moment_and_says_so(self, folder: Path) -> None:
+    def test_keeps_an_empty_folder_that_is_filled_at_the_last_moment_and_says_so(
+        self, folder: Path
+    ) -> None:
         (folder / "a").mkdir()
         with pytest.raises(ToolError, match="'a' was not deleted") as caught:
             delete_files(1, ("a",), lambda _: (folder / "a" / "link").symlink_to("/tmp"))
         assert caught.value.is_definite
 
-    @pytest.mark.parametrize(("gone", "is_definite"), [("a/1", True), ("a/2", False), ("a/b", False)])
+    @pytest.mark.parametrize(
+        ("gone", "is_definite"), [("a/1", True), ("a/2", False), ("a/b", False)]
+    )
     def test_with_a_failure_after_the_first_file_is_not_definite(
         self, folder: Path, gone: str, is_definite: bool
     ) -> None:
@@ -114,7 +136,9 @@ class TestDeletion:
             delete_files(1, ("a",), lose)
         assert caught.value.is_definite is is_definite
         assert (folder / "a" / "1").exists() is False
-        assert ("'a' was not deleted" if is_definite else "of 3 files in 'a' were deleted") in str(caught.value)
+        assert ("'a' was not deleted" if is_definite else "of 3 files in 'a' were deleted") in str(
+            caught.value
+        )
 
     def test_has_a_sentence_that_says_file_or_folder(self, folder: Path) -> None:
         (folder / "e").mkdir()
@@ -123,10 +147,15 @@ class TestDeletion:
             (folder / path).touch()
         assert sentence_of(DeleteFile, path="e") == "Permanently delete empty folder **e**"
         assert sentence_of(DeleteFile, path="e\u0301.txt").startswith("Permanently delete file **")
-        assert sentence_of(DeleteFile, path="f") == "Permanently delete folder **f** with all its contents: 1 file"
+        assert (
+            sentence_of(DeleteFile, path="f")
+            == "Permanently delete folder **f** with all its contents: 1 file"
+        )
 
 
-@pytest.mark.parametrize("text", ["a\n  ````\nb", "a\r````\nb", "inline ```` here", "\t````", "> ````"])
+@pytest.mark.parametrize(
+    "text", ["a\n  ````\nb", "a\r````\nb", "inline ```` here", "\t````", "> ````"]
+)
 def test_backticks_in_a_text_cannot_end_its_block(text: str) -> None:
     assert format_code_block(text) == f"`````\n{text}\n`````"
 
@@ -136,8 +165,12 @@ def test_a_block_has_at_least_three_backticks() -> None:
 
 
 class TestSearchInFiles:
-    @pytest.mark.parametrize(("pattern", "lines"), [("b$", [1]), (r"c\z", [3]), ("^$", [2]), (r"\s", [])])
-    def test_ends_lines_before_their_carriage_return(self, folder: Path, pattern: str, lines: list[int]) -> None:
+    @pytest.mark.parametrize(
+        ("pattern", "lines"), [("b$", [1]), (r"c\z", [3]), ("^$", [2]), (r"\s", [])]
+    )
+    def test_ends_lines_before_their_carriage_return(
+        self, folder: Path, pattern: str, lines: list[int]
+    ) -> None:
         (folder / "a.txt").write_bytes(b"ab\r\n\r\nc\r\n")
         hits = run_tool(SearchFiles, {"pattern": pattern}).data["hits"]
         assert [hit["line"] for hit in hits] == lines

@@ -1,4 +1,5 @@
-"""No path, link or special file lets the files.* tools, or anything else, leave the organization's folder."""
+"""No path, link or special file lets the files.* tools, or anything else, leave the organization's
+folder."""
 
 import itertools
 import os
@@ -78,7 +79,8 @@ GOOD = [
 
 @pytest.fixture
 def outside(tmp_path: Path) -> Path:
-    """A folder outside all organizations' folders, with a secret that must be neither read nor changed."""
+    """A folder outside all organizations' folders, with a secret that must be neither read nor
+    changed."""
     place = tmp_path / "outside"
     (place / "deeper").mkdir(parents=True)
     (place / "secret.txt").write_text(SECRET)
@@ -207,7 +209,9 @@ def test_lists_and_searches_skip_links(linked: Path) -> None:
     listed = run_tool(ListFiles, {"recursive": True}).data
     assert [entry["path"] for entry in listed["entries"]] == ["a", "a/b.txt"]
     assert listed["passed_over"] == 16
-    assert run_tool(SearchFiles, {"pattern": "."}).data["hits"] == [{"path": "a/b.txt", "line": 1, "text": "b"}]
+    assert run_tool(SearchFiles, {"pattern": "."}).data["hits"] == [
+        {"path": "a/b.txt", "line": 1, "text": "b"}
+    ]
 
 
 def test_a_folder_is_deleted_without_the_targets_of_its_links(linked: Path, outside: Path) -> None:
@@ -216,7 +220,9 @@ def test_a_folder_is_deleted_without_the_targets_of_its_links(linked: Path, outs
     assert (linked / "a" / "link").is_symlink()
 
 
-def test_a_hard_link_to_a_file_outside_is_neither_read_nor_overwritten(folder: Path, outside: Path) -> None:
+def test_a_hard_link_to_a_file_outside_is_neither_read_nor_overwritten(
+    folder: Path, outside: Path
+) -> None:
     os.link(outside / "secret.txt", folder / "hard.txt")
     results = all_tools("hard.txt")
     assert_nothing_told(results)
@@ -225,7 +231,9 @@ def test_a_hard_link_to_a_file_outside_is_neither_read_nor_overwritten(folder: P
     assert (folder / "hard.txt").stat().st_nlink == 2
 
 
-def test_an_organization_folder_that_is_itself_a_link_is_not_entered(folder: Path, outside: Path) -> None:
+def test_an_organization_folder_that_is_itself_a_link_is_not_entered(
+    folder: Path, outside: Path
+) -> None:
     moved = folder.with_name("moved")
     folder.rename(moved)
     folder.symlink_to(outside)
@@ -322,7 +330,9 @@ def test_a_file_swapped_for_a_link_meanwhile_is_not_followed(folder: Path, outsi
         for number in range(ROUNDS):
             assert_nothing_told([run_tool(ReadFile, {"path": "target.txt"})])
             if number % 10 == 0:
-                assert_nothing_told([run_tool(WriteFile, {"path": "target.txt", "text": str(number)})])
+                assert_nothing_told(
+                    [run_tool(WriteFile, {"path": "target.txt", "text": str(number)})]
+                )
     finally:
         stop.set()
         swapper.join()

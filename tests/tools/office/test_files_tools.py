@@ -1,4 +1,5 @@
-"""The files.* tools: listing, reading, finding, writing and deleting, and refusals with a clear message."""
+"""The files.* tools: listing, reading, finding, writing and deleting, and refusals with a clear
+message."""
 
 import os
 import signal
@@ -18,7 +19,14 @@ from tools.office.files import changes
 from tools.office.files.changes import write_file
 from tools.office.files.contents import LARGEST_TEXT
 from tools.office.tools.file_display import LONGEST_LINE, MAX_CHARACTERS_SHOWN, format_code_block
-from tools.office.tools.files import MAX_ENTRIES, DeleteFile, ListFiles, ReadFile, SearchFiles, WriteFile
+from tools.office.tools.files import (
+    MAX_ENTRIES,
+    DeleteFile,
+    ListFiles,
+    ReadFile,
+    SearchFiles,
+    WriteFile,
+)
 from tools.testing import run_tool
 
 pytestmark = pytest.mark.once
@@ -56,13 +64,19 @@ class TestList:
         os.utime(folder / "b.txt", (0, 0))
         put(folder, "Reports/a.txt")
         entries = data(ListFiles)["entries"]
-        assert [(e["path"], e["kind"], e["size"]) for e in entries] == [("Reports", "folder", 0), ("b.txt", "file", 5)]
+        assert [(e["path"], e["kind"], e["size"]) for e in entries] == [
+            ("Reports", "folder", 0),
+            ("b.txt", "file", 5),
+        ]
         assert entries[1]["changed"] == "1970-01-01T00:00:00+00:00"
 
     def test_is_recursive_only_on_request(self, folder: Path) -> None:
         put(folder, "a/b/c.txt")
         assert [e["path"] for e in data(ListFiles)["entries"]] == ["a"]
-        assert [e["path"] for e in data(ListFiles, path="a", recursive=True)["entries"]] == ["a/b", "a/b/c.txt"]
+        assert [e["path"] for e in data(ListFiles, path="a", recursive=True)["entries"]] == [
+            "a/b",
+            "a/b/c.txt",
+        ]
 
     def test_is_shortened_with_a_notice_when_long(self, folder: Path) -> None:
         for number in range(MAX_ENTRIES + 5):
@@ -118,7 +132,8 @@ class TestRead:
     def test_beyond_the_end_reports_the_number_of_lines(self, folder: Path) -> None:
         put(folder, "a.txt", "one\ntwo")
         assert (
-            "no lines from line 9 on; the file has 2" in run_tool(ReadFile, {"path": "a.txt", "offset": 9}).for_model()
+            "no lines from line 9 on; the file has 2"
+            in run_tool(ReadFile, {"path": "a.txt", "offset": 9}).for_model()
         )
         put(folder, "empty.txt", "")
         assert data(ReadFile, path="empty.txt")["total_lines"] == 0
@@ -133,7 +148,9 @@ class TestRead:
             (b"\0" * 1_500, "binary data of 1,500 bytes"),
         ],
     )
-    def test_of_a_binary_file_is_refused_with_size_and_type(self, folder: Path, content: bytes, kind: str) -> None:
+    def test_of_a_binary_file_is_refused_with_size_and_type(
+        self, folder: Path, content: bytes, kind: str
+    ) -> None:
         put(folder, "a.txt", content)
         result = run_tool(ReadFile, {"path": "a.txt"})
         assert code_of(result) == "INVALID_OPERATION"
@@ -144,7 +161,9 @@ class TestRead:
         assert "'a' is a folder" in run_tool(ReadFile, {"path": "a"}).for_model()
 
 
-def test_reading_a_file_of_100_mb_is_refused_quickly_and_it_can_be_listed_and_deleted(folder: Path) -> None:
+def test_reading_a_file_of_100_mb_is_refused_quickly_and_it_can_be_listed_and_deleted(
+    folder: Path,
+) -> None:
     with (folder / "big.txt").open("wb") as file:
         for _ in range(100):
             file.write(b"x" * 999_999 + b"\n")
@@ -170,7 +189,9 @@ class TestGrep:
         assert data(SearchFiles, pattern="invoice", path="b")["searched"] == 1
         assert len(data(SearchFiles, pattern="invoice", path="a.txt")["hits"]) == 1
 
-    @pytest.mark.parametrize(("pattern", "lines"), [("^b$", [2]), (r"\Ab\z", [2]), ("^$", [3]), ("[^z]+", [1, 2, 4])])
+    @pytest.mark.parametrize(
+        ("pattern", "lines"), [("^b$", [2]), (r"\Ab\z", [2]), ("^$", [3]), ("[^z]+", [1, 2, 4])]
+    )
     def test_matches_one_line_at_a_time(self, folder: Path, pattern: str, lines: list[int]) -> None:
         put(folder, "a.txt", "ab\nb\n\nc\n")
         assert [hit["line"] for hit in data(SearchFiles, pattern=pattern)["hits"]] == lines
@@ -198,7 +219,9 @@ class TestGrep:
             r"(\pL+)+\d", "a{1,900}b", "(a*)*b", "(?i)(\u017f|s|S)+x", ".*?.*?.*?.*?x",
         ],
     )  # fmt: skip
-    def test_ends_soon_for_a_pattern_that_hangs_a_backtracking_engine(self, folder: Path, pattern: str) -> None:
+    def test_ends_soon_for_a_pattern_that_hangs_a_backtracking_engine(
+        self, folder: Path, pattern: str
+    ) -> None:
         put(folder, "a.txt", "a" * 100_000 + "!\n" + "a" * 40 + "!")
         started = time.monotonic()
         assert run_tool(SearchFiles, {"pattern": pattern}).success
@@ -211,12 +234,16 @@ class TestGrep:
             "(?P<n>a)(?P=n)", r"[\x{0}-\x{10FFFF}]{900}", "((a{0,50}){0,20}|b){0,1}" * 8,
         ],
     )  # fmt: skip
-    def test_refuses_a_nonlinear_or_large_pattern_with_an_explanation(self, folder: Path, pattern: str) -> None:
+    def test_refuses_a_nonlinear_or_large_pattern_with_an_explanation(
+        self, folder: Path, pattern: str
+    ) -> None:
         result = run_tool(SearchFiles, {"pattern": pattern})
         assert code_of(result) == "INVALID_PARAMETER"
         assert "PARAMETER: pattern" in result.for_model()
 
-    def test_searches_a_large_folder_for_some_seconds(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_searches_a_large_folder_for_some_seconds(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr("tools.office.files.searching._TIME_LIMIT_S", 0.2)
         for number in range(30):
             put(folder, f"{number}.txt", "some words here\n" * 20_000)
@@ -229,7 +256,9 @@ class TestGrep:
 
 def previewed(tool: type[Tool], organization_id: int = 1, **params: Any) -> Preview:
     made = tool()
-    preview = made.preview(made.load_params(made.check_params(params)), ToolContext(organization_id=organization_id))
+    preview = made.preview(
+        made.load_params(made.check_params(params)), ToolContext(organization_id=organization_id)
+    )
     assert preview is not None
     return preview
 
@@ -240,20 +269,29 @@ class TestWrite:
         put(folder, "a.txt", "old")
         preview = previewed(WriteFile, path="a.txt", text="new")
         (target,) = preview.targets
-        assert (target.label, target.before, target.after) == ("a.txt", {"content": "old"}, {"content": "new"})
+        assert (target.label, target.before, target.after) == (
+            "a.txt",
+            {"content": "old"},
+            {"content": "new"},
+        )
         assert (preview.effect, preview.reversible) == ("replace", False)
 
     def test_has_a_sentence_made_by_the_server(self, folder: Path) -> None:
         tool = WriteFile()
         params = tool.load_params({"path": "a'b.txt", "text": "x\ny"})
         preview = tool.preview(params, ToolContext(organization_id=1))
-        assert tool.sentence(params, preview) == "Create file **a'b.txt** with 2 lines of text (3 bytes)"
+        assert (
+            tool.sentence(params, preview)
+            == "Create file **a'b.txt** with 2 lines of text (3 bytes)"
+        )
 
     def test_of_the_same_text_is_refused_as_no_change(self, folder: Path) -> None:
         put(folder, "a.txt", "same")
         made = WriteFile()
         with pytest.raises(Exception, match="already contains exactly this text"):
-            made.preview(made.load_params({"path": "a.txt", "text": "same"}), ToolContext(organization_id=1))
+            made.preview(
+                made.load_params({"path": "a.txt", "text": "same"}), ToolContext(organization_id=1)
+            )
 
     def test_twice_has_one_effect(self, folder: Path) -> None:
         assert data(WriteFile, path="a/b.txt", text="x")["created"] is True
@@ -261,9 +299,14 @@ class TestWrite:
         assert data(WriteFile, path="a/b.txt", text="x")["created"] is False
         assert (folder / "a" / "b.txt").stat().st_mtime_ns == changed
 
-    @pytest.mark.parametrize("text", ["a\0b", "ä" * (LARGEST_TEXT // 2 + 1), "x" * (LARGEST_TEXT + 1), "\ud800"])
+    @pytest.mark.parametrize(
+        "text", ["a\0b", "ä" * (LARGEST_TEXT // 2 + 1), "x" * (LARGEST_TEXT + 1), "\ud800"]
+    )
     def test_of_too_much_or_invalid_text_is_refused(self, folder: Path, text: str) -> None:
-        assert code_of(run_tool(WriteFile, {"path": "a.txt", "text": text})) in {"INVALID_PARAMETER", "LIMIT_EXCEEDED"}
+        assert code_of(run_tool(WriteFile, {"path": "a.txt", "text": text})) in {
+            "INVALID_PARAMETER",
+            "LIMIT_EXCEEDED",
+        }
         assert not list(folder.iterdir())
 
     def test_leaves_a_file_that_changed_since_the_approval(self, folder: Path) -> None:
@@ -283,7 +326,9 @@ class TestWrite:
         put(folder, "b/c.txt")
         assert code_of(run_tool(WriteFile, {"path": "b", "text": "x"})) == "INVALID_OPERATION"
 
-    @pytest.mark.parametrize(("name", "value"), [("MAX_FILES", 3), ("MAX_BYTES", 10), ("LARGEST_FILE", 4)])
+    @pytest.mark.parametrize(
+        ("name", "value"), [("MAX_FILES", 3), ("MAX_BYTES", 10), ("LARGEST_FILE", 4)]
+    )
     def test_beyond_a_limit_leaves_nothing_behind(
         self, folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: int
     ) -> None:

@@ -1,4 +1,5 @@
-"""Every built-in tool that reaches the network: its results are from outside, and its params are checked."""
+"""Every built-in tool that reaches the network: its results are from outside, and its params are
+checked."""
 
 from __future__ import annotations
 
@@ -54,7 +55,9 @@ def test_the_list_of_network_tools_is_complete() -> None:
 
 
 @pytest.mark.parametrize("tool", NETWORK_TOOLS)
-def test_results_are_from_outside_and_own_data_in_the_params_needs_approval(tool: type[Tool]) -> None:
+def test_results_are_from_outside_and_own_data_in_the_params_needs_approval(
+    tool: type[Tool],
+) -> None:
     assert tool().has_outside_results
     granted = Grants(frozenset({tool.name}))
     verdict = judge_call(tool(), PARAMS[tool.name], granted, POLICY, values=Carrying())

@@ -45,7 +45,11 @@ WRITES: list[tuple[type[Tool], dict[str, Any]]] = [
 ]
 
 
-@feature("Tool contract", "Every tool that ships declares the data of its results", "tools/office/tools/outputs.py")
+@feature(
+    "Tool contract",
+    "Every tool that ships declares the data of its results",
+    "tools/office/tools/outputs.py",
+)
 @pytest.mark.parametrize("tool", SHIPPED, ids=lambda tool: str(tool.name))
 def test_every_shipped_tool_declares_its_output(tool: type[Tool]) -> None:
     assert tool.Output is not None
@@ -59,10 +63,16 @@ def test_the_result_of_a_draft_or_write_has_exactly_the_declared_fields(
     tool: type[Tool], params: dict[str, Any], tmp_path: Path, settings: Settings
 ) -> None:
     context = build_context(tmp_path, settings)
-    result = run_tool(tool, fill(params, str(make_record(context["organization"], "Acme Corp").pk)), **context["facts"])
+    result = run_tool(
+        tool,
+        fill(params, str(make_record(context["organization"], "Acme Corp").pk)),
+        **context["facts"],
+    )
     assert_declared(tool, result)
     if tool is CreateSchedule:
-        cancelled = run_tool(CancelSchedule, {"schedule_id": result.data["schedule"]["id"]}, **context["facts"])
+        cancelled = run_tool(
+            CancelSchedule, {"schedule_id": result.data["schedule"]["id"]}, **context["facts"]
+        )
         assert_declared(CancelSchedule, cancelled)
 
 
@@ -88,11 +98,17 @@ def build_context(folder: Path, settings: Settings) -> dict[str, Any]:
     settings.GADGET_FILES_DIR = folder
     (folder / str(organization.pk)).mkdir()
     (folder / str(organization.pk) / "old.txt").write_text("Text", encoding="utf-8")
-    provider = ModelProvider.objects.create(organization=organization, name="Script", kind="scripted")
+    provider = ModelProvider.objects.create(
+        organization=organization, name="Script", kind="scripted"
+    )
     employee = Employee.objects.create(organization=organization, name="Dana", provider=provider)
     user = User.objects.create_user("ann")
     Membership.objects.create(organization=organization, user=user, role=Role.OPERATOR)
-    facts = {"organization_id": organization.pk, "employee_id": str(employee.pk), "employee_name": "Dana"}
+    facts = {
+        "organization_id": organization.pk,
+        "employee_id": str(employee.pk),
+        "employee_name": "Dana",
+    }
     return {"organization": organization, "facts": {**facts, "user": Person(str(user.pk), "Ann")}}
 
 
@@ -106,7 +122,8 @@ def fill(value: Any, record_id: str) -> Any:
 
 
 def assert_declared(tool: type[Tool], result: ToolResult) -> None:
-    """Compare the fields of the result's data with those of its Output, at every depth that a model declares."""
+    """Compare the fields of the result's data with those of its Output, at every depth that a model
+    declares."""
     assert result.success, result.for_model()
     assert tool.Output is not None
     written = tool.Output.model_validate(result.data).model_dump(mode="json", by_alias=True)

@@ -1,4 +1,5 @@
-"""Data tools above draft change exactly what their previews show, in their own organization only."""
+"""Data tools above draft change exactly what their previews show, in their own organization
+only."""
 
 from typing import Any
 
@@ -9,7 +10,12 @@ from django.test.utils import CaptureQueriesContext
 from agents.accounts.models import Organization
 from tests.features import feature
 from tests.tools.office.cards import approve, card, context_of, sealed
-from tests.tools.office.records.tenants import differences, everything, make_organization, make_record
+from tests.tools.office.records.tenants import (
+    differences,
+    everything,
+    make_organization,
+    make_record,
+)
 from tools.contract import ErrorCode, Tool, ToolError
 from tools.office.records.models import ListEntry, Record, RecordChange, RecordList
 from tools.office.tools.data_bulk import ArchiveAll, BulkDelete, BulkUpdate
@@ -17,11 +23,34 @@ from tools.office.tools.data_write import AddToList, CreateRecord, QualifyRecord
 
 pytestmark = pytest.mark.django_db
 
-WRITES: list[type[Tool]] = [CreateRecord, UpdateRecord, QualifyRecord, AddToList, BulkUpdate, BulkDelete, ArchiveAll]
+WRITES: list[type[Tool]] = [
+    CreateRecord,
+    UpdateRecord,
+    QualifyRecord,
+    AddToList,
+    BulkUpdate,
+    BulkDelete,
+    ArchiveAll,
+]
 CHANGES: list[tuple[type[Tool], dict[str, Any]]] = [
-    (UpdateRecord, {"record_id": "{0}", "changes": {"status": "inactive", "score": 7, "notes": "", "name": "Acme"}}),
-    (UpdateRecord, {"record_id": "{0}", "changes": {"attributes": {"city": "Lyon", "employees": None, "new": [1]}}}),
-    (QualifyRecord, {"record_id": "{0}", "qualification": "qualified", "reason": "It buys.", "score": 90}),
+    (
+        UpdateRecord,
+        {
+            "record_id": "{0}",
+            "changes": {"status": "inactive", "score": 7, "notes": "", "name": "Acme"},
+        },
+    ),
+    (
+        UpdateRecord,
+        {
+            "record_id": "{0}",
+            "changes": {"attributes": {"city": "Lyon", "employees": None, "new": [1]}},
+        },
+    ),
+    (
+        QualifyRecord,
+        {"record_id": "{0}", "qualification": "qualified", "reason": "It buys.", "score": 90},
+    ),
     (BulkUpdate, {"record_ids": ["{1}", "{0}"], "changes": {"region": "EU", "status": "pending"}}),
     (BulkUpdate, {"filters": {"region": "eu"}, "changes": {"status": "inactive", "score": 0}}),
     (ArchiveAll, {"filters": {"status": "active"}}),
@@ -38,7 +67,9 @@ ON_MANY: list[tuple[type[Tool], dict[str, Any]]] = [
 def acme() -> Organization:
     organization = make_organization()
     attributes = {"city": "Hamburg", "employees": 40}
-    make_record(organization, "Acme Corp", region="EU", score=50, notes="old", attributes=attributes)
+    make_record(
+        organization, "Acme Corp", region="EU", score=50, notes="old", attributes=attributes
+    )
     make_record(organization, "Globex", region="US", email="a@globex.example")
     make_record(organization, "Initech", region="EU", status="inactive", score=0)
     stranger = make_organization("stranger")
@@ -48,7 +79,10 @@ def acme() -> Organization:
 
 def ids(organization: Organization) -> list[str]:
     return [
-        str(pk) for pk in Record.objects.filter(organization=organization).order_by("pk").values_list("pk", flat=True)
+        str(pk)
+        for pk in Record.objects.filter(organization=organization)
+        .order_by("pk")
+        .values_list("pk", flat=True)
     ]
 
 
@@ -106,7 +140,13 @@ def test_each_change_increases_the_version_and_extends_the_history(
 
 def test_a_creation_creates_the_one_record_on_the_card(acme: Organization) -> None:
     before = everything()
-    params = {"name": " Nova \n Labs ", "region": "US", "score": 0, "attributes": {"x": 1}, "email": ""}
+    params = {
+        "name": " Nova \n Labs ",
+        "region": "US",
+        "score": 0,
+        "attributes": {"x": 1},
+        "email": "",
+    }
     sentence, preview = card(CreateRecord(), params, acme)
     assert sentence.startswith("Create record **Nova Labs**: region US")
     result = approve(CreateRecord(), params, acme, sealed(preview))
@@ -114,7 +154,9 @@ def test_a_creation_creates_the_one_record_on_the_card(acme: Organization) -> No
     assert result.data["record"]["id"] == new_id
     shown = {**preview.targets[0].after, "attributes.x": 1}
     assert shown.pop("attributes") == {"x": 1}
-    assert {key: value for key, value in after.items() if value not in ("", None) and key != "archived"} == shown
+    assert {
+        key: value for key, value in after.items() if value not in ("", None) and key != "archived"
+    } == shown
     made = Record.objects.get(pk=new_id)
     assert made.organization == acme
     assert made.changes.get().after == preview.targets[0].after
@@ -133,9 +175,13 @@ def test_a_bulk_deletion_deletes_only_what_the_card_names(acme: Organization) ->
 def test_a_list_gets_only_records_that_are_not_on_it(acme: Organization) -> None:
     first, second, _ = ids(acme)
     approve(AddToList(), {"record_ids": [first], "list_name": "Spring"}, acme, None)
-    sentence, preview = card(AddToList(), {"record_ids": [first, second], "list_name": "Spring"}, acme)
+    sentence, preview = card(
+        AddToList(), {"record_ids": [first, second], "list_name": "Spring"}, acme
+    )
     assert sentence == "Add record **Globex** to the list **Spring**"
-    result = approve(AddToList(), {"record_ids": [first, second], "list_name": "Spring"}, acme, sealed(preview))
+    result = approve(
+        AddToList(), {"record_ids": [first, second], "list_name": "Spring"}, acme, sealed(preview)
+    )
     assert result.data["added"] == [second]
     assert result.data["list"]["records"] == 2
     assert RecordList.objects.get().organization == acme
@@ -155,7 +201,9 @@ def test_an_equal_list_of_another_organization_is_not_affected(acme: Organizatio
 
 def test_a_result_describes_the_current_record(acme: Organization) -> None:
     first = ids(acme)[0]
-    updated = approve(UpdateRecord(), {"record_id": first, "changes": {"score": 9, "notes": "new"}}, acme, None)
+    updated = approve(
+        UpdateRecord(), {"record_id": first, "changes": {"score": 9, "notes": "new"}}, acme, None
+    )
     assert updated.data["changed"] == {"score": 9, "notes": "new"}
     assert (updated.data["record"]["score"], updated.data["record"]["version"]) == (9, 2)
     judged = {"record_id": first, "qualification": "qualified", "reason": "It buys."}
@@ -193,7 +241,9 @@ def test_an_id_of_another_organization_is_reported_like_a_missing_one(
     assert everything() == before
 
 
-@pytest.mark.parametrize(("tool", "params"), [*ON_MANY[:3], (UpdateRecord, {"changes": {"status": "inactive"}})])
+@pytest.mark.parametrize(
+    ("tool", "params"), [*ON_MANY[:3], (UpdateRecord, {"changes": {"status": "inactive"}})]
+)
 def test_a_target_that_changed_after_the_card_stays_unchanged(
     tool: type[Tool], params: dict[str, Any], acme: Organization
 ) -> None:
@@ -217,7 +267,9 @@ def test_a_target_that_changed_after_the_card_stays_unchanged(
         (BulkUpdate, {"record_ids": ["{2}"], "changes": {"region": "EU"}}),
     ],
 )
-def test_a_write_that_changes_nothing_is_refused(tool: type[Tool], params: dict[str, Any], acme: Organization) -> None:
+def test_a_write_that_changes_nothing_is_refused(
+    tool: type[Tool], params: dict[str, Any], acme: Organization
+) -> None:
     with pytest.raises(ToolError) as caught:
         card(tool(), filled(params, ids(acme)), acme)
     assert caught.value.code is ErrorCode.INVALID_OPERATION
@@ -237,7 +289,9 @@ def test_an_update_restores_an_archived_record(acme: Organization) -> None:
 def test_more_than_a_thousand_targets_are_refused_with_their_count(
     tool: type[Tool], params: dict[str, Any], acme: Organization
 ) -> None:
-    Record.objects.bulk_create(Record(organization=acme, name=f"n{i}", category="Many") for i in range(1001))
+    Record.objects.bulk_create(
+        Record(organization=acme, name=f"n{i}", category="Many") for i in range(1001)
+    )
     with pytest.raises(ToolError) as caught:
         card(tool(), {"filters": {"category": "many"}, **params}, acme)
     assert caught.value.code is ErrorCode.LIMIT_EXCEEDED
@@ -248,7 +302,9 @@ def test_more_than_a_thousand_targets_are_refused_with_their_count(
 def test_a_thousand_targets_cost_no_more_queries_than_a_few(
     tool: type[Tool], params: dict[str, Any], acme: Organization
 ) -> None:
-    Record.objects.bulk_create(Record(organization=acme, name=f"n{i}", category="Many") for i in range(1000))
+    Record.objects.bulk_create(
+        Record(organization=acme, name=f"n{i}", category="Many") for i in range(1000)
+    )
     wanted = {"filters": {"category": "Many"}, **params}
     _, preview = card(tool(), wanted, acme)
     with CaptureQueriesContext(connection) as queries:
@@ -258,7 +314,9 @@ def test_a_thousand_targets_cost_no_more_queries_than_a_few(
 
 
 @pytest.mark.parametrize(("tool", "params"), ON_MANY)
-@pytest.mark.parametrize("choice", [{}, {"filters": {}}, {"record_ids": []}, {"filters": {"text": " "}}])
+@pytest.mark.parametrize(
+    "choice", [{}, {"filters": {}}, {"record_ids": []}, {"filters": {"text": " "}}]
+)
 def test_an_empty_choice_never_means_everything(
     tool: type[Tool], params: dict[str, Any], choice: dict[str, Any]
 ) -> None:

@@ -49,18 +49,29 @@ PROMISES = {
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder into which the packages are installed."""
     folder = tmp_path_factory.mktemp("plugins")
-    entries = {name: f"promises_{name}:{'make' if 'def make' in text else 'TOOLS'}" for name, text in PROMISES.items()}
-    entries |= {"module": "promises_fine", "office": "promises_fine:TOOLS"}  # nobody can take the name
+    entries = {
+        name: f"promises_{name}:{'make' if 'def make' in text else 'TOOLS'}"
+        for name, text in PROMISES.items()
+    }
+    entries |= {
+        "module": "promises_fine",
+        "office": "promises_fine:TOOLS",
+    }  # nobody can take the name
     modules = {f"promises_{name}": text for name, text in PROMISES.items()}
     promises = write_package(folder, "gadget-promises", modules, entries)
-    double = write_package(folder, "gadget-double", {"double": "TOOLS = []\n"}, {"twofold": "double:TOOLS"})
-    other = write_package(folder, "gadget-other", {"other": "TOOLS = []\n"}, {"twofold": "other:TOOLS"})
+    double = write_package(
+        folder, "gadget-double", {"double": "TOOLS = []\n"}, {"twofold": "double:TOOLS"}
+    )
+    other = write_package(
+        folder, "gadget-other", {"other": "TOOLS = []\n"}, {"twofold": "other:TOOLS"}
+    )
     return install(folder / "site", EXAMPLE, promises, double, other)
 
 
 @pytest.fixture
 def installed(site: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Put the installed packages on this process's path, with none of their modules imported yet."""
+    """Put the installed packages on this process's path, with none of their modules imported
+    yet."""
     monkeypatch.syspath_prepend(str(site))
     yield site
     for name, module in list(sys.modules.items()):

@@ -1,4 +1,5 @@
-"""Packages with plugins, installed for real: built by setuptools, without a network, into a separate folder."""
+"""Packages with plugins, installed for real: built by setuptools, without a network, into a
+separate folder."""
 
 from __future__ import annotations
 
@@ -27,7 +28,9 @@ def tool_named(name: str, version: str = "1.0") -> str:
     return TOOL.format(name=name, version=version)
 
 
-def write_package(folder: Path, name: str, modules: Mapping[str, str], entries: Mapping[str, str]) -> Path:
+def write_package(
+    folder: Path, name: str, modules: Mapping[str, str], entries: Mapping[str, str]
+) -> Path:
     """Write an installable package.
 
     Args:
@@ -55,10 +58,29 @@ def write_package(folder: Path, name: str, modules: Mapping[str, str], entries: 
 
 
 def install(target: Path, *packages: Path) -> Path:
-    """Install the packages into the folder `target`, for a process's path; their source folders stay unchanged."""
-    copies = [Path(shutil.copytree(each, target.parent / f"sources-{target.name}" / each.name)) for each in packages]
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"]
-    command += ["--no-index", "--no-deps", "--no-build-isolation", "--target", str(target), *map(str, copies)]
+    """Install the packages into the folder `target`, for a process's path; their source folders
+    stay unchanged."""
+    copies = [
+        Path(shutil.copytree(each, target.parent / f"sources-{target.name}" / each.name))
+        for each in packages
+    ]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-input",
+    ]
+    command += [
+        "--no-index",
+        "--no-deps",
+        "--no-build-isolation",
+        "--target",
+        str(target),
+        *map(str, copies),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
     assert done.returncode == 0, done.stdout + done.stderr
     return target

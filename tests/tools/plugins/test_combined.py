@@ -1,4 +1,5 @@
-"""Several sources as one: their order, that no name is there twice, and that none is left running."""
+"""Several sources as one: their order, that no name is there twice, and that none is left
+running."""
 
 from __future__ import annotations
 
@@ -53,7 +54,10 @@ def ids(source: ToolSource) -> list[str]:
 
 def test_tools_are_listed_in_the_order_of_their_sources() -> None:
     source = CombinedSource(
-        [BuiltinSource([made("mail.send"), made("mail.send", "2.0")]), BuiltinSource([made("crm.find")])]
+        [
+            BuiltinSource([made("mail.send"), made("mail.send", "2.0")]),
+            BuiltinSource([made("crm.find")]),
+        ]
     )
     assert source.tools() == []
     source.start()
@@ -64,13 +68,22 @@ def test_tools_are_listed_in_the_order_of_their_sources() -> None:
     assert source.tool("crm.delete") is None
 
 
-@feature("Plugins", "Several sources act as one, and equal names are an error", "tools/sources/combined.py")
+@feature(
+    "Plugins",
+    "Several sources act as one, and equal names are an error",
+    "tools/sources/combined.py",
+)
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 def test_an_equal_name_is_refused_whatever_the_versions(version: str) -> None:
     source = CombinedSource(
-        [BuiltinSource([made("mail.send")], "first"), BuiltinSource([made("mail.send", version)], "second")]
+        [
+            BuiltinSource([made("mail.send")], "first"),
+            BuiltinSource([made("mail.send", version)], "second"),
+        ]
     )
-    with pytest.raises(ValueError, match=r"mail\.send comes from both 'first' and 'second': remove one"):
+    with pytest.raises(
+        ValueError, match=r"mail\.send comes from both 'first' and 'second': remove one"
+    ):
         source.start()
     assert source.tools() == []
 
@@ -103,7 +116,8 @@ def test_a_combined_source_starts_once_and_shuts_down_all_parts_in_reverse_order
 def test_a_source_that_cannot_shut_down_does_not_affect_the_others() -> None:
     diary: list[str] = []
     sources = [
-        Noted(name, made(f"{name}.hello"), diary=diary, fails_to="shutdown" if name == "b" else "") for name in "abc"
+        Noted(name, made(f"{name}.hello"), diary=diary, fails_to="shutdown" if name == "b" else "")
+        for name in "abc"
     ]
     source = CombinedSource(sources)
     source.start()
@@ -116,7 +130,8 @@ def test_a_source_that_cannot_shut_down_does_not_affect_the_others() -> None:
 def test_a_source_that_cannot_start_leaves_none_running() -> None:
     diary: list[str] = []
     sources = [
-        Noted(name, made(f"{name}.hello"), diary=diary, fails_to="start" if name == "b" else "") for name in "abc"
+        Noted(name, made(f"{name}.hello"), diary=diary, fails_to="start" if name == "b" else "")
+        for name in "abc"
     ]
     source = CombinedSource(sources)
     with pytest.raises(OSError, match="b cannot start"):
@@ -128,12 +143,24 @@ def test_a_source_that_cannot_start_leaves_none_running() -> None:
 def test_a_toolbox_is_filled_by_the_same_rule() -> None:
     toolbox = Toolbox()
     fill_toolbox(
-        toolbox, [BuiltinSource([made("mail.send"), made("mail.send", "2.0")]), BuiltinSource([made("crm.find")])]
+        toolbox,
+        [
+            BuiltinSource([made("mail.send"), made("mail.send", "2.0")]),
+            BuiltinSource([made("crm.find")]),
+        ],
     )
-    assert [tool.id for tool in toolbox.tools()] == ["crm.find@1.0", "mail.send@1.0", "mail.send@2.0"]
+    assert [tool.id for tool in toolbox.tools()] == [
+        "crm.find@1.0",
+        "mail.send@1.0",
+        "mail.send@2.0",
+    ]
     with pytest.raises(ValueError, match=r"mail\.send comes from both 'ours' and 'theirs'"):
         fill_toolbox(
-            Toolbox(), [BuiltinSource([made("mail.send")], "ours"), BuiltinSource([made("mail.send", "9.0")], "theirs")]
+            Toolbox(),
+            [
+                BuiltinSource([made("mail.send")], "ours"),
+                BuiltinSource([made("mail.send", "9.0")], "theirs"),
+            ],
         )
 
 

@@ -1,4 +1,5 @@
-"""Plugins in the real web, worker and doctor: the catalog lists them, runs call them, and faults are reported."""
+"""Plugins in the real web, worker and doctor: the catalog lists them, runs call them, and faults
+are reported."""
 
 from __future__ import annotations
 
@@ -15,14 +16,29 @@ from django.conf import settings
 from agents.accounts.membership import issue_token
 from agents.employees.models import Grant
 from agents.runs.models import ENDED, Run
-from gadget_site.management.processes import build_sweeper_process, build_web_process, build_worker_process
+from gadget_site.management.processes import (
+    build_sweeper_process,
+    build_web_process,
+    build_worker_process,
+)
 from tests.awaiting import await_that
 from tests.features import feature
 from tests.journeys.api_client import ApiClient
 from tests.processes import Installation
 from tests.workshop import TASK, again, asking, build_workshop, call, calls
 
-NAMED = ["iban", "raises", "exits", "empty", "three", "shipped", "newer", "absent", "versions", "lazy"]
+NAMED = [
+    "iban",
+    "raises",
+    "exits",
+    "empty",
+    "three",
+    "shipped",
+    "newer",
+    "absent",
+    "versions",
+    "lazy",
+]
 GADGET_YAML = f"tools:\n  plugins: [{', '.join(NAMED)}]\n"
 LARGEST_PAGE = 100
 
@@ -51,12 +67,15 @@ def catalog(outside: ApiClient) -> dict[str, dict[str, Any]]:
     "Packages add tools by an entry point; they appear in the catalog with their plugin's name, and runs call them",
     "tools/sources/plugins.py",
 )
-def test_working_plugins_are_in_the_catalog_and_can_be_called_beside_broken_ones(installation: Installation) -> None:
+def test_working_plugins_are_in_the_catalog_and_can_be_called_beside_broken_ones(
+    installation: Installation,
+) -> None:
     workshop = build_workshop()
     for name in ("iban.check", "iban.findCountry", "versions.hello"):
         Grant.objects.create(employee=workshop.employee, tool=name)
     for process in [
-        installation.spawn(part) for part in (build_web_process(), build_worker_process(1), build_sweeper_process())
+        installation.spawn(part)
+        for part in (build_web_process(), build_worker_process(1), build_sweeper_process())
     ]:
         process.await_line(" ready")
     outside = ApiClient(installation.url, issue_token(workshop.operator, "plugins")[1])
@@ -93,7 +112,9 @@ def test_working_plugins_are_in_the_catalog_and_can_be_called_beside_broken_ones
     assert {each.status for each in calls(run)} == {"succeeded"}
 
 
-@feature("Plugins", "`doctor` names broken plugins", "gadget_site/management/installation_checks.py")
+@feature(
+    "Plugins", "`doctor` names broken plugins", "gadget_site/management/installation_checks.py"
+)
 def test_the_doctor_reports_each_broken_plugin_with_its_reason(installation: Installation) -> None:
     done = subprocess.run(
         [sys.executable, "manage.py", "doctor", "--json"],
@@ -112,7 +133,11 @@ def test_the_doctor_reports_each_broken_plugin_with_its_reason(installation: Ins
         "versions: 2 tools",
         "lazy: 1 tool",
     ]
-    reasons = {each["text"].split(" is not loaded: ")[0]: each["text"] for each in findings if not each["is_well"]}
+    reasons = {
+        each["text"].split(" is not loaded: ")[0]: each["text"]
+        for each in findings
+        if not each["is_well"]
+    }
     assert set(reasons) == set(NAMED) - {"iban", "versions", "lazy"}
     for name, reason in {
         "raises": "RuntimeError: the license is missing",

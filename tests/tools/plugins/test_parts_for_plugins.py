@@ -1,4 +1,5 @@
-"""The page about plugins lists the parts of the contract that no shipped tool uses, each with its test."""
+"""The page about plugins lists the parts of the contract that no shipped tool uses, each with its
+test."""
 
 from __future__ import annotations
 
@@ -21,12 +22,18 @@ def _read_table() -> dict[str, str]:
     """Return each part in the table with the test that shows it."""
     page = (ROOT / "docs" / "write-a-plugin.md").read_text(encoding="utf-8")
     (section,) = re.findall(r"^## For plugins$(.*?)^## ", page, flags=re.MULTILINE | re.DOTALL)
-    return dict(re.findall(r"^\| `([^`]+)` \|.*\| `(tests/[^`]+)` \|$", section, flags=re.MULTILINE))
+    return dict(
+        re.findall(r"^\| `([^`]+)` \|.*\| `(tests/[^`]+)` \|$", section, flags=re.MULTILINE)
+    )
 
 
 def _list_unused() -> set[str]:
     """Return the parts that no shipped tool uses."""
-    unused = {name for name in ATTRIBUTES if all(getattr(tool, name) == getattr(Tool, name) for tool in SHIPPED)}
+    unused = {
+        name
+        for name in ATTRIBUTES
+        if all(getattr(tool, name) == getattr(Tool, name) for tool in SHIPPED)
+    }
     if not any(issubclass(tool, Recipe) for tool in SHIPPED):
         unused.add("Recipe")
     if all(inspect.isclass(tool) for tool in SHIPPED):

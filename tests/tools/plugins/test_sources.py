@@ -102,9 +102,13 @@ def test_an_mcp_server_that_does_not_respond_does_not_start() -> None:
         McpSource("files", HttpServer("http://127.0.0.1:1/mcp", {}, REACH)).start()
 
 
-@feature("Plugins", "A plugin can bring a source of its own, such as an API", "tools/sources/plugins.py")
+@feature(
+    "Plugins", "A plugin can bring a source of its own, such as an API", "tools/sources/plugins.py"
+)
 @pytest.mark.parametrize("form", ["instance", "function"])
-def test_a_plugin_can_bring_an_api(crm: Outside, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
+def test_a_plugin_can_bring_an_api(
+    crm: Outside, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
     api = OpenAPISource(ApiConnection("crm", crm.url), lambda: DESCRIPTION)
     plugin = bring(monkeypatch, api if form == "instance" else lambda: api)
     toolbox = Toolbox()
@@ -150,12 +154,15 @@ def test_an_unusable_source_is_shut_down_and_breaks_its_plugin(
 def test_equal_names_are_left_out_in_the_given_order() -> None:
     first, second = made("mail.send"), made("mail.send", "2.0")
     source = CombinedSource(
-        [BuiltinSource([first], "first"), BuiltinSource([second, made("mail.find")], "second")], by_precedence=True
+        [BuiltinSource([first], "first"), BuiltinSource([second, made("mail.find")], "second")],
+        by_precedence=True,
     )
     source.start()
     assert [tool.id for tool in source.tools()] == ["mail.send@1.0", "mail.find@1.0"]
     assert source.tool("mail.send") is first
-    assert source.left_out == ["mail.send of 'second' is left out: 'first' comes first and has it, too"]
+    assert source.left_out == [
+        "mail.send of 'second' is left out: 'first' comes first and has it, too"
+    ]
 
 
 class Withholding(BuiltinSource):
@@ -166,7 +173,11 @@ class Withholding(BuiltinSource):
         self.withheld = {"own.goodbye": "own.goodbye cannot be used:\nthe door is open."}
 
 
-@feature("Plugins", "A call of a tool that a plugin's source withholds gets the reason", "tools/sources/plugins.py")
+@feature(
+    "Plugins",
+    "A call of a tool that a plugin's source withholds gets the reason",
+    "tools/sources/plugins.py",
+)
 def test_a_granted_call_of_a_withheld_tool_gets_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     toolbox = Toolbox()
     fill_toolbox(toolbox, [bring(monkeypatch, Withholding)])
@@ -174,15 +185,23 @@ def test_a_granted_call_of_a_withheld_tool_gets_the_reason(monkeypatch: pytest.M
     assert [tool.name for tool in wider.tools()] == ["own.hello"]
     told = []
     for granted in ({"own.goodbye"}, set[str]()):
-        error = wider.execute_tool_by_name("own.goodbye", {}, ToolContext(1), Grants(frozenset(granted))).error
+        error = wider.execute_tool_by_name(
+            "own.goodbye", {}, ToolContext(1), Grants(frozenset(granted))
+        ).error
         assert error is not None
         told.append(error.message)
-    assert told == ["own.goodbye cannot be used: the door is open.", "There is no tool 'own.goodbye'."]
+    assert told == [
+        "own.goodbye cannot be used: the door is open.",
+        "There is no tool 'own.goodbye'.",
+    ]
 
 
 @pytest.mark.parametrize(
     ("listed", "taken", "problem"),
-    [(["own.hello"], "own.goodbye", "these names are already taken: own.goodbye"), (["own hello"], "", "")],
+    [
+        (["own.hello"], "own.goodbye", "these names are already taken: own.goodbye"),
+        (["own hello"], "", ""),
+    ],
 )
 def test_a_withheld_name_counts_as_one_of_the_plugin(
     monkeypatch: pytest.MonkeyPatch, listed: list[str], taken: str, problem: str
@@ -194,7 +213,11 @@ def test_a_withheld_name_counts_as_one_of_the_plugin(
             plugin.start()
     else:
         plugin.start()
-        assert (plugin.tools(), list(plugin.withheld), len(plugin.left_out)) == ([], ["own.goodbye"], 1)
+        assert (plugin.tools(), list(plugin.withheld), len(plugin.left_out)) == (
+            [],
+            ["own.goodbye"],
+            1,
+        )
 
 
 def test_the_name_of_a_withheld_tool_is_given_to_no_other_source() -> None:

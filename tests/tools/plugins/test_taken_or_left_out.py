@@ -41,7 +41,9 @@ def test_the_example_plugin_brings_its_tools_with_their_author() -> None:
     (source,), broken = start_plugins(["iban"])
     assert broken == []
     check, country = source.tools()
-    assert {(tool.source, tool.author) for tool in source.tools()} == {("iban", "Ledger & Daughters")}
+    assert {(tool.source, tool.author) for tool in source.tools()} == {
+        ("iban", "Ledger & Daughters")
+    }
     right = run_tool(check, {"number": "DE89 3704 0044 0532 0130 00"})
     assert right.data == {"number": "DE89370400440532013000", "fits": True}
     assert run_tool(check, {"number": "DE98 3704 0044 0532 0130 00"}).data["fits"] is False
@@ -51,7 +53,9 @@ def test_the_example_plugin_brings_its_tools_with_their_author() -> None:
 
 
 @feature(
-    "Plugins", "A broken plugin is skipped with its reason, whatever its import raises", "tools/sources/plugins.py"
+    "Plugins",
+    "A broken plugin is skipped with its reason, whatever its import raises",
+    "tools/sources/plugins.py",
 )
 @pytest.mark.parametrize(("name", "problem"), LEFT_OUT.items())
 def test_a_broken_plugin_is_left_out_with_its_reason_on_one_line(name: str, problem: str) -> None:
@@ -77,7 +81,9 @@ def test_several_versions_keep_their_author() -> None:
     ]
 
 
-@feature("Plugins", "Names of built-in tools are reserved in every version", "tools/sources/plugins.py")
+@feature(
+    "Plugins", "Names of built-in tools are reserved in every version", "tools/sources/plugins.py"
+)
 @pytest.mark.parametrize("name", ["shipped", "newer", "borrowed"])
 def test_the_name_of_a_shipped_tool_is_reserved_in_every_version(name: str) -> None:
     sources, broken = start_plugins([OFFICE, name, "iban"])

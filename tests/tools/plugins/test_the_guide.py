@@ -1,4 +1,5 @@
-"""The guide to plugins shows the example package's actual files, and its test runs against the installed one."""
+"""The guide to plugins shows the example package's actual files, and its test runs against the
+installed one."""
 
 from __future__ import annotations
 
@@ -16,7 +17,11 @@ GUIDE = "write-a-plugin.md"
 @feature("Plugins", "The guide shows the package that is tested", "tools/sources/plugins.py")
 @pytest.mark.parametrize(
     ("language", "file"),
-    [("toml", "pyproject.toml"), ("python", "gadget_iban/__init__.py"), ("csv", "gadget_iban/countries.csv")],
+    [
+        ("toml", "pyproject.toml"),
+        ("python", "gadget_iban/__init__.py"),
+        ("csv", "gadget_iban/countries.csv"),
+    ],
 )
 def test_the_guide_shows_the_whole_package(language: str, file: str) -> None:
     assert blocks(GUIDE, language)[0] == (EXAMPLE / file).read_text(encoding="utf-8")

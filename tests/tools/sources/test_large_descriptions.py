@@ -17,7 +17,13 @@ from tests.features import feature
 from tests.sampling import take_sample
 from tests.tools.sources.descriptions import HAS_NPM, PUBLISHED, Published
 from tools.contract import canonical_json
-from tools.sources.openapi import ApiConnection, ApiDescription, ApiOperation, OpenAPITool, read_description
+from tools.sources.openapi import (
+    ApiConnection,
+    ApiDescription,
+    ApiOperation,
+    OpenAPITool,
+    read_description,
+)
 from tools.toolbox import Toolbox
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch")
@@ -60,7 +66,9 @@ def nodes_in(value: Any) -> Iterator[dict[str, Any]]:
     """Yield every object inside the value, at any depth."""
     if isinstance(value, dict):
         yield value
-    for child in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+    for child in (
+        value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    ):
         yield from nodes_in(child)
 
 
@@ -72,7 +80,9 @@ def nodes_in(value: Any) -> Iterator[dict[str, Any]]:
 @each_description
 def test_every_operation_is_a_tool_or_left_out_with_a_reason(published: Published) -> None:
     description = read(published)
-    accounted = [each.key for each in description.operations] + [each.where for each in description.skipped]
+    accounted = [each.key for each in description.operations] + [
+        each.where for each in description.skipped
+    ]
     assert len(accounted) == len(set(accounted)) == published.operations
     assert all(each.reason for each in description.skipped)
     assert len(description.operations) > 0.9 * published.operations
@@ -82,7 +92,9 @@ def test_every_operation_is_a_tool_or_left_out_with_a_reason(published: Publishe
 @each_description
 def test_every_tool_is_legal_in_the_toolbox_and_when_sent(published: Published) -> None:
     toolbox, connection = Toolbox(), ApiConnection("api", "https://api.example.com")
-    inside = {canonical_json(each): each for op in read(published).operations for each in _schemas_of(op)}
+    inside = {
+        canonical_json(each): each for op in read(published).operations for each in _schemas_of(op)
+    }
     for schema in inside.values():
         Draft202012Validator.check_schema(schema)
     for operation in read(published).operations:
@@ -100,13 +112,16 @@ def test_every_tool_is_legal_in_the_toolbox_and_when_sent(published: Published) 
 
 
 def _schemas_of(operation: ApiOperation) -> list[dict[str, Any]]:
-    """Return the schemas of its params and the enclosing one; many operations share theirs, and checks are slow."""
+    """Return the schemas of its params and the enclosing one; many operations share theirs, and
+    checks are slow."""
     return [*operation.params["properties"].values(), {**operation.params, "properties": {}}]
 
 
 @each_description
 def test_no_credential_is_in_any_schema_at_any_depth(published: Published) -> None:
-    schemes = {scheme.parameter.lower() for scheme in read(published).schemes if scheme.kind == "api_key"}
+    schemes = {
+        scheme.parameter.lower() for scheme in read(published).schemes if scheme.kind == "api_key"
+    }
     for operation in read(published).operations:
         inside = [name for node in nodes_in(operation.params) for name in _properties(node)]
         shown = [*operation.params["properties"], *(each.name for each in operation.placements)]
@@ -125,7 +140,9 @@ def _properties(node: dict[str, Any]) -> list[str]:
 
 
 @each_description
-def test_a_description_is_read_within_seconds_and_its_schemas_are_bounded(published: Published) -> None:
+def test_a_description_is_read_within_seconds_and_its_schemas_are_bounded(
+    published: Published,
+) -> None:
     assert read_once(published).seconds < SECONDS
     assert max(len(canonical_json(each.params)) for each in read(published).operations) < 200_000
 
@@ -138,7 +155,8 @@ from tools.sources.openapi import read_description
 for published in PUBLISHED:
     read_description(published.text)
 """
-# A process's peak memory includes its parent's at the start; this small process in between keeps it low.
+# A process's peak memory includes its parent's at the start; this small process in between keeps it
+# low.
 MEASURES = """
 import resource, subprocess, sys
 subprocess.run([sys.executable, "-c", sys.argv[1]], check=True)
@@ -147,7 +165,9 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024)
 
 
 def test_a_process_that_reads_all_of_them_stays_small() -> None:
-    told = subprocess.run([sys.executable, "-c", MEASURES, READS_ALL], capture_output=True, text=True, check=True)
+    told = subprocess.run(
+        [sys.executable, "-c", MEASURES, READS_ALL], capture_output=True, text=True, check=True
+    )
     assert int(told.stdout) < MEGABYTES
 
 
@@ -164,7 +184,9 @@ assert len(read_description(text).operations) == 3_000
 
 def test_a_description_of_sixty_megabytes_is_read_in_bounded_time_and_memory() -> None:
     began = time.monotonic()
-    told = subprocess.run([sys.executable, "-c", MEASURES, READS_LARGEST], capture_output=True, text=True, check=True)
+    told = subprocess.run(
+        [sys.executable, "-c", MEASURES, READS_LARGEST], capture_output=True, text=True, check=True
+    )
     assert time.monotonic() - began < SECONDS
     assert int(told.stdout) < MEGABYTES
 
@@ -172,12 +194,16 @@ def test_a_description_of_sixty_megabytes_is_read_in_bounded_time_and_memory() -
 def test_the_five_packages_have_the_stated_versions() -> None:
     assert len({each.package for each in PUBLISHED}) >= 5
     for published in PUBLISHED:
-        told = re.search(r"""^\W*(?:openapi|swagger)\W+([0-9]\.[0-9])""", published.text[:1_000], re.MULTILINE)
+        told = re.search(
+            r"""^\W*(?:openapi|swagger)\W+([0-9]\.[0-9])""", published.text[:1_000], re.MULTILINE
+        )
         assert told, published.member
         assert told[1] == published.version
 
 
-@pytest.mark.skipif(not HAS_NPM, reason="the largest descriptions are in packages of npm, which is not here")
+@pytest.mark.skipif(
+    not HAS_NPM, reason="the largest descriptions are in packages of npm, which is not here"
+)
 def test_two_descriptions_have_a_thousand_operations_and_all_three_versions_occur() -> None:
     assert len([each for each in PUBLISHED if each.operations > 1_000]) >= 2
     assert {each.version for each in PUBLISHED} == {"2.0", "3.0", "3.1"}

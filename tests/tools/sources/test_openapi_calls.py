@@ -1,4 +1,5 @@
-"""An outside API's response becomes a result or a failure; only the connection's credentials are sent."""
+"""An outside API's response becomes a result or a failure; only the connection's credentials are
+sent."""
 
 import base64
 import json
@@ -10,8 +11,22 @@ import pytest
 
 from tests.features import feature
 from tests.tools.sources.outside import REACH, Outside, Reply
-from tools.contract import ErrorCode, KeptFile, Level, NetworkAccess, Preview, ResultFile, ToolContext, ToolError
-from tools.sources.openapi import ApiConnection, AuthenticationKind, AuthenticationSettings, OpenAPITool
+from tools.contract import (
+    ErrorCode,
+    KeptFile,
+    Level,
+    NetworkAccess,
+    Preview,
+    ResultFile,
+    ToolContext,
+    ToolError,
+)
+from tools.sources.openapi import (
+    ApiConnection,
+    AuthenticationKind,
+    AuthenticationSettings,
+    OpenAPITool,
+)
 from tools.testing import judge_tool, run_tool
 from tools.toolbox import Permission
 from tools.toolbox.executor import PreparedCall, run_call
@@ -32,7 +47,10 @@ def test_a_json_response_becomes_data(outside: Outside) -> None:
 
 
 def test_a_text_response_stays_text_and_invalid_json_is_not_parsed(outside: Outside) -> None:
-    assert replied(outside, Reply(content=b"hello", headers={"Content-Type": "text/plain"})).data == "hello"
+    assert (
+        replied(outside, Reply(content=b"hello", headers={"Content-Type": "text/plain"})).data
+        == "hello"
+    )
     assert replied(outside, Reply(content=b"<oops>")).data == "<oops>"
     assert replied(outside, Reply(content=b"[NaN]")).data == "[NaN]"
 
@@ -103,15 +121,21 @@ def test_the_wait_time_is_reported(outside: Outside) -> None:
         (b'{"message": "' + b"x" * 1000 + b'"}', "application/json", "x" * 299 + "…"),
     ],
 )
-def test_the_excerpt_is_short_and_plain(outside: Outside, content: bytes, kind: str, told: str) -> None:
+def test_the_excerpt_is_short_and_plain(
+    outside: Outside, content: bytes, kind: str, told: str
+) -> None:
     error = replied(outside, Reply(404, content, {"Content-Type": kind})).error
     assert error.message == f"GET /pets/7 failed with 404{f': {told}' if told else ''}."
 
 
 def test_a_redirect_to_another_host_is_refused_even_if_it_is_allowed(outside: Outside) -> None:
-    outside.replies.append(Reply(302, b"", {"Location": outside.url.replace("127.0.0.1", "localhost") + "/away"}))
+    outside.replies.append(
+        Reply(302, b"", {"Location": outside.url.replace("127.0.0.1", "localhost") + "/away"})
+    )
     hosts = frozenset({"127.0.0.1", "localhost"})
-    result = run_tool(outside.tool(READ), {"id": "7"}, reach=NetworkAccess(allowed=hosts, private=hosts))
+    result = run_tool(
+        outside.tool(READ), {"id": "7"}, reach=NetworkAccess(allowed=hosts, private=hosts)
+    )
     assert result.error is not None
     assert result.error.code is ErrorCode.SECURITY_VIOLATION
     assert len(outside.received) == 1
@@ -126,7 +150,10 @@ def test_a_read_runs_without_approval_and_a_write_waits(outside: Outside) -> Non
         == f"Send: POST /pets/a%2Fb at {outside.url.removeprefix('http://')}"
     )
     usual = OpenAPITool(write.operation, ApiConnection("api", "https://api.example.com:443/v1"))
-    assert usual.sentence({"id": "7"}, Preview.impossible("")) == "Send: POST /v1/pets/7 at api.example.com"
+    assert (
+        usual.sentence({"id": "7"}, Preview.impossible(""))
+        == "Send: POST /v1/pets/7 at api.example.com"
+    )
 
 
 def test_an_admin_can_set_another_level(outside: Outside) -> None:
@@ -136,10 +163,14 @@ def test_an_admin_can_set_another_level(outside: Outside) -> None:
 
 def test_the_definition_changes_with_the_address_and_the_param_locations(outside: Outside) -> None:
     tool = outside.tool(READ)
-    elsewhere = OpenAPITool(tool.operation, replace(tool.connection, base_url="https://example.com"))
+    elsewhere = OpenAPITool(
+        tool.operation, replace(tool.connection, base_url="https://example.com")
+    )
     (placement,) = tool.operation.placements
     moved = replace(tool.operation, placements=(replace(placement, place="query"),))
-    hashes = {each.definition_hash for each in (tool, elsewhere, OpenAPITool(moved, tool.connection))}
+    hashes = {
+        each.definition_hash for each in (tool, elsewhere, OpenAPITool(moved, tool.connection))
+    }
     assert len(hashes) == 3
     assert tool.definition_hash == OpenAPITool(tool.operation, tool.connection).definition_hash
 
@@ -147,7 +178,11 @@ def test_the_definition_changes_with_the_address_and_the_param_locations(outside
 def test_notes_for_admins_are_not_part_of_the_hash(outside: Outside) -> None:
     operation = outside.tool(READ).operation
     assert operation.hash == replace(operation, level_reason="another", tags=("pets",)).hash
-    others = [replace(operation, description="x"), replace(operation, level=Level.WRITE), replace(operation, params={})]
+    others = [
+        replace(operation, description="x"),
+        replace(operation, level=Level.WRITE),
+        replace(operation, params={}),
+    ]
     assert len({each.hash for each in [operation, *others]}) == 4
     assert operation.to_json()["level_reason"] == "GET is read level"
 
@@ -160,7 +195,12 @@ def test_notes_for_admins_are_not_part_of_the_hash(outside: Outside) -> None:
 @pytest.mark.parametrize(
     ("authentication", "fields", "header", "sent"),
     [
-        (AuthenticationSettings(AuthenticationKind.API_KEY, "api", name="X-Key"), {"api_key": SECRET}, "x-key", SECRET),
+        (
+            AuthenticationSettings(AuthenticationKind.API_KEY, "api", name="X-Key"),
+            {"api_key": SECRET},
+            "x-key",
+            SECRET,
+        ),
         (
             AuthenticationSettings(AuthenticationKind.API_KEY, "api", "cookie", "sid"),
             {"api_key": SECRET},
@@ -182,7 +222,11 @@ def test_notes_for_admins_are_not_part_of_the_hash(outside: Outside) -> None:
     ],
 )
 def test_the_credential_is_on_the_connection_and_never_shown(
-    outside: Outside, authentication: AuthenticationSettings, fields: dict[str, str], header: str, sent: str
+    outside: Outside,
+    authentication: AuthenticationSettings,
+    fields: dict[str, str],
+    header: str,
+    sent: str,
 ) -> None:
     tool = outside.tool(READ, authentication)
     outside.replies.append(Reply(content=json.dumps({"echo": sent}).encode()))
@@ -198,17 +242,23 @@ def test_the_credential_is_on_the_connection_and_never_shown(
 
 
 def test_a_key_can_be_sent_in_the_query(outside: Outside) -> None:
-    tool = outside.tool(READ, AuthenticationSettings(AuthenticationKind.API_KEY, "api", "query", "api_key"))
+    tool = outside.tool(
+        READ, AuthenticationSettings(AuthenticationKind.API_KEY, "api", "query", "api_key")
+    )
     outside.call(tool, {"id": "7"}, {"api": {"api_key": SECRET}})
     assert outside.last.target == "/pets/7?api_key=s3cret-value%2F%2B"
 
 
-@pytest.mark.parametrize("kind", [kind for kind in AuthenticationKind if kind is not AuthenticationKind.NONE])
+@pytest.mark.parametrize(
+    "kind", [kind for kind in AuthenticationKind if kind is not AuthenticationKind.NONE]
+)
 @pytest.mark.parametrize("value", [None, "", "line\r\nbreak"])
 def test_missing_or_broken_credentials_send_nothing(
     outside: Outside, kind: AuthenticationKind, value: str | None
 ) -> None:
-    tool = outside.tool(WRITE, AuthenticationSettings(kind, "api", token_url=f"{outside.url}/token"))
+    tool = outside.tool(
+        WRITE, AuthenticationSettings(kind, "api", token_url=f"{outside.url}/token")
+    )
     fields = {} if value is None else dict.fromkeys(kind.fields, value)
     error = outside.call(tool, {"id": "7"}, {"api": fields}).error
     assert error is not None
@@ -223,21 +273,32 @@ OAUTH_FIELDS = {"api": {"client_id": "client", "client_secret": SECRET}}
 def oauth_tool(outside: Outside, paths: dict[str, Any]) -> OpenAPITool:
     return outside.tool(
         paths,
-        AuthenticationSettings(AuthenticationKind.OAUTH2, "api", token_url=f"{outside.url}/token", scopes=("a", "b")),
+        AuthenticationSettings(
+            AuthenticationKind.OAUTH2, "api", token_url=f"{outside.url}/token", scopes=("a", "b")
+        ),
     )
 
 
 def test_an_access_token_is_fetched_once_for_each_organization_and_secret(outside: Outside) -> None:
     tool = oauth_tool(outside, READ)
     for organization_id in (1, 1, 2):
-        run_tool(tool, {"id": "7"}, organization_id=organization_id, credentials=OAUTH_FIELDS, reach=REACH)
+        run_tool(
+            tool,
+            {"id": "7"},
+            organization_id=organization_id,
+            credentials=OAUTH_FIELDS,
+            reach=REACH,
+        )
     changed = {"api": {**OAUTH_FIELDS["api"], "client_secret": "another-secret"}}
     outside.call(tool, {"id": "7"}, changed)
     assert outside.tokens_given == 3
     assert outside.last.headers["authorization"] == "Bearer access-token-3"
     asked = outside.received[0]
     assert asked.body == b"grant_type=client_credentials&scope=a+b"
-    assert base64.b64decode(asked.headers["authorization"].removeprefix("Basic ")) == b"client:s3cret-value%2F%2B"
+    assert (
+        base64.b64decode(asked.headers["authorization"].removeprefix("Basic "))
+        == b"client:s3cret-value%2F%2B"
+    )
 
 
 def test_a_token_about_to_expire_is_not_used(outside: Outside) -> None:
@@ -269,8 +330,13 @@ def test_an_echoed_access_token_is_hidden(outside: Outside) -> None:
     assert result.data == {"you sent": "Bearer [hidden]"}
 
 
-def test_an_access_token_echoed_in_a_file_is_hidden_before_the_file_is_stored(outside: Outside) -> None:
-    headers = {"Content-Type": "application/zip", "Content-Disposition": 'attachment; filename="access-token-1.zip"'}
+def test_an_access_token_echoed_in_a_file_is_hidden_before_the_file_is_stored(
+    outside: Outside,
+) -> None:
+    headers = {
+        "Content-Type": "application/zip",
+        "Content-Disposition": 'attachment; filename="access-token-1.zip"',
+    }
     outside.replies.append(Reply(content=b"PK\x03\x04 Bearer access-token-1 \xff", headers=headers))
     kept: list[ResultFile] = []
 
@@ -279,15 +345,23 @@ def test_an_access_token_echoed_in_a_file_is_hidden_before_the_file_is_stored(ou
         return []
 
     context = ToolContext(organization_id=1, credentials=OAUTH_FIELDS, reach=REACH)
-    call = PreparedCall(1, oauth_tool(outside, READ), {"id": "7"}, context, timeout_s=10, keep_files=keep)
+    call = PreparedCall(
+        1, oauth_tool(outside, READ), {"id": "7"}, context, timeout_s=10, keep_files=keep
+    )
     assert run_call(call).success
-    assert kept == [ResultFile("[hidden].zip", b"PK\x03\x04 Bearer [hidden] \xff", "application/zip")]
+    assert kept == [
+        ResultFile("[hidden].zip", b"PK\x03\x04 Bearer [hidden] \xff", "application/zip")
+    ]
 
 
 @pytest.mark.parametrize("token_url", ["/nothing", ":1/token"])
-def test_a_write_without_an_access_token_was_not_attempted(outside: Outside, token_url: str) -> None:
+def test_a_write_without_an_access_token_was_not_attempted(
+    outside: Outside, token_url: str
+) -> None:
     address = f"{outside.url}{token_url}" if token_url[0] == "/" else f"http://127.0.0.1{token_url}"
-    tool = outside.tool(WRITE, AuthenticationSettings(AuthenticationKind.OAUTH2, "api", token_url=address))
+    tool = outside.tool(
+        WRITE, AuthenticationSettings(AuthenticationKind.OAUTH2, "api", token_url=address)
+    )
     outside.replies.append(Reply(500))
     error = outside.call(tool, {"id": "7"}, OAUTH_FIELDS).error
     assert error is not None
@@ -308,10 +382,14 @@ def test_a_base_address_can_contain_a_path(outside: Outside) -> None:
     "tools/sources/openapi/tool.py",
 )
 def test_the_card_shows_the_whole_address(outside: Outside) -> None:
-    tool = outside.tool({"/api?action=deleteAll": {"get": {"parameters": [{"name": "q", "in": "query"}]}}})
+    tool = outside.tool(
+        {"/api?action=deleteAll": {"get": {"parameters": [{"name": "q", "in": "query"}]}}}
+    )
     based = OpenAPITool(tool.operation, ApiConnection("api", f"{outside.url}/v1/"))
     sentence = based.sentence({"q": "x"}, Preview.impossible(""))
-    assert sentence == f"Read: GET /v1/api?action=deleteAll at {outside.url.removeprefix('http://')}"
+    assert (
+        sentence == f"Read: GET /v1/api?action=deleteAll at {outside.url.removeprefix('http://')}"
+    )
     assert based.level is Level.DESTRUCTIVE
     outside.call(based, {"q": "x"})
     assert outside.last.target == "/v1/api?action=deleteAll&q=x"
@@ -330,14 +408,20 @@ def test_a_base_address_with_a_query_or_a_fragment_is_refused(end: str) -> None:
     "tools/network/http_client.py, tools/sources/openapi/tool.py",
 )
 @pytest.mark.parametrize("raised", [False, True], ids=["by its own level", "raised for this call"])
-def test_a_get_that_writes_is_sent_once_and_its_outcome_can_stay_open(outside: Outside, raised: bool) -> None:
-    tool = oauth_tool(outside, READ if raised else {"/pets/{id}": {"get": {"operationId": "createPet"}}})
+def test_a_get_that_writes_is_sent_once_and_its_outcome_can_stay_open(
+    outside: Outside, raised: bool
+) -> None:
+    tool = oauth_tool(
+        outside, READ if raised else {"/pets/{id}": {"get": {"operationId": "createPet"}}}
+    )
     level = Level.WRITE if raised else None
     too_large = Reply(content=b'"' + b"x" * 4_000_001 + b'"')
     for reply in (Reply(302, b"", {"Location": "/elsewhere"}), Reply(500), too_large, Reply(401)):
         before = len([each for each in outside.received if each.method == "GET"])
         outside.replies.append(reply)
-        error = run_tool(tool, {"id": "7"}, credentials=OAUTH_FIELDS, reach=REACH, level=level).error
+        error = run_tool(
+            tool, {"id": "7"}, credentials=OAUTH_FIELDS, reach=REACH, level=level
+        ).error
         assert error is not None
         assert error.is_definite is (reply.status == 401)
         assert len([each for each in outside.received if each.method == "GET"]) == before + 1

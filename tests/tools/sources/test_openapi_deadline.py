@@ -11,7 +11,12 @@ import pytest
 from tests.features import feature
 from tests.tools.sources.outside import REACH, Outside, Reply
 from tools.contract import ErrorCode, ToolContext, ToolResult
-from tools.sources.openapi import AuthenticationKind, AuthenticationSettings, OpenAPITool, TokenCache
+from tools.sources.openapi import (
+    AuthenticationKind,
+    AuthenticationSettings,
+    OpenAPITool,
+    TokenCache,
+)
 from tools.toolbox.executor import Batch, FinishedCall, PreparedCall
 from tools.toolbox.threads import count_abandoned_threads
 
@@ -25,13 +30,17 @@ EXECUTORS_S = 30.0
 
 def tool_of(outside: Outside, paths: dict[str, Any]) -> OpenAPITool:
     made = outside.tool(
-        paths, AuthenticationSettings(AuthenticationKind.OAUTH2, "api", token_url=f"{outside.url}/token")
+        paths,
+        AuthenticationSettings(AuthenticationKind.OAUTH2, "api", token_url=f"{outside.url}/token"),
     )
-    return OpenAPITool(made.operation, replace(made.connection, timeout_s=TIMEOUT_S), tokens=TokenCache())
+    return OpenAPITool(
+        made.operation, replace(made.connection, timeout_s=TIMEOUT_S), tokens=TokenCache()
+    )
 
 
 def result_in_a_batch(tool: OpenAPITool) -> ToolResult:
-    """Return the result as the executor gets it; the call must end by itself and leave nothing running."""
+    """Return the result as the executor gets it; the call must end by itself and leave nothing
+    running."""
     context = ToolContext(organization_id=1, reach=REACH, credentials=CREDENTIALS)
     batch = Batch()
     batch.start(PreparedCall(1, tool, {}, context, EXECUTORS_S))
@@ -79,6 +88,8 @@ def test_a_read_is_retried_within_the_same_deadline(outside: Outside) -> None:
 
 def test_a_call_past_its_deadline_sends_nothing(outside: Outside) -> None:
     made = outside.tool(WRITE)
-    error = outside.call(OpenAPITool(made.operation, replace(made.connection, timeout_s=1e-9))).error
+    error = outside.call(
+        OpenAPITool(made.operation, replace(made.connection, timeout_s=1e-9))
+    ).error
     assert error is not None
     assert (error.code, error.is_definite, outside.received) == (ErrorCode.TIMEOUT, True, [])

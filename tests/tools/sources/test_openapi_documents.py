@@ -28,7 +28,9 @@ paths:
 def test_json_and_yaml_are_equivalent() -> None:
     text = described(PET)
     assert read_description(text) == read_description(f"\ufeff{text}")
-    as_yaml = "\n".join(["openapi: 3.1.0", "info: {title: Pets, version: '1'}", f"paths: {json.dumps(PET)}"])
+    as_yaml = "\n".join(
+        ["openapi: 3.1.0", "info: {title: Pets, version: '1'}", f"paths: {json.dumps(PET)}"]
+    )
     assert read_description(text).operations == read_description(as_yaml).operations
 
 
@@ -37,7 +39,11 @@ def test_yaml_keeps_words_dates_and_times_as_text() -> None:
     assert operation.params["properties"]["country"]["enum"] == [
         "no", "se", "on", "2020-01-01", "12:30:45", "010", None,
     ]  # fmt: skip
-    assert operation.params["properties"]["size"] == {"type": "number", "minimum": 1, "maximum": 25.0}
+    assert operation.params["properties"]["size"] == {
+        "type": "number",
+        "minimum": 1,
+        "maximum": 25.0,
+    }
 
 
 def test_anchors_and_merged_keys_are_read() -> None:
@@ -69,7 +75,9 @@ def test_an_alias_of_itself_is_refused() -> None:
         read_description("openapi: 3.0.0\npaths: &p {a: *p}")
 
 
-@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "- " * 5_000, "a: " + "{b: " * 5_000])
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, '{"a":' * 100_000, "- " * 5_000, "a: " + "{b: " * 5_000]
+)
 def test_deep_nesting_is_refused(text: str) -> None:
     with pytest.raises(DocumentError):
         read_description(text)
@@ -137,7 +145,11 @@ def test_unstorable_characters_are_removed_from_operations() -> None:
 def test_a_description_with_faults_is_read_as_far_as_possible() -> None:
     paths = {
         "/good": {"get": {"responses": None, "tags": "no list", "parameters": {"no": "list"}}},
-        "/odd": {"get": {"parameters": [{"name": "a", "in": "query", "schema": {"type": "any", "enum": "x"}}]}},
+        "/odd": {
+            "get": {
+                "parameters": [{"name": "a", "in": "query", "schema": {"type": "any", "enum": "x"}}]
+            }
+        },
         "/gone": {"get": {"parameters": [{"$ref": "#/nowhere"}]}},
         "/away": {"post": {"requestBody": {"$ref": "other.yaml#/Body"}}},
         "/../up": {"get": {}},
@@ -162,13 +174,17 @@ def test_servers_are_listed_as_in_the_description() -> None:
         "https://eu.example.com/v1",
         "/v2",
     )
-    old = described(PET, version="2.0", host="example.com", basePath="/v1", schemes=["http", "https"])
+    old = described(
+        PET, version="2.0", host="example.com", basePath="/v1", schemes=["http", "https"]
+    )
     assert read_description(old).servers == ("https://example.com/v1", "http://example.com/v1")
 
 
 def test_an_operation_of_another_server_is_left_out() -> None:
     uploads = {"post": {"servers": [{"url": "https://uploads.example.com"}], "responses": {}}}
-    description = read_description(described({**PET, "/up": uploads}, servers=[{"url": "https://example.com"}]))
+    description = read_description(
+        described({**PET, "/up": uploads}, servers=[{"url": "https://example.com"}])
+    )
     assert description.skipped[0].reason == (
         "it has a server of its own, https://uploads.example.com: connect a second source for that address"
     )
@@ -186,12 +202,16 @@ def test_a_description_full_of_large_bodies_is_read_in_bounded_time() -> None:
     fields = {f"p{n}": {"type": "string"} for n in range(50)}
     schemas = {
         f"S{n}": {
-            "properties": {**fields, **{f"r{k}": {"$ref": f"#/components/schemas/S{(n + k) % 300}"} for k in (1, 7)}}
+            "properties": {
+                **fields,
+                **{f"r{k}": {"$ref": f"#/components/schemas/S{(n + k) % 300}"} for k in (1, 7)},
+            }
         }
         for n in range(300)
     }
     body = {
-        n: {"content": {"application/json": {"schema": {"$ref": f"#/components/schemas/S{n}"}}}} for n in range(300)
+        n: {"content": {"application/json": {"schema": {"$ref": f"#/components/schemas/S{n}"}}}}
+        for n in range(300)
     }
     paths = {f"/{n}": {"post": {"requestBody": body[n % 300]}} for n in range(1_500)}
     text, patient = described(paths, components={"schemas": schemas}), DocumentLimits(seconds=600)
@@ -223,18 +243,28 @@ def test_the_parameters_of_a_description_are_limited_in_number() -> None:
     paths = {f"/{number}": {"$ref": "#/x-shared"} for number in range(300)}
     found = read_description(described(paths, **shared))
     assert len(found.operations) == 40_000 // 150
-    assert found.skipped[-1].reason == "only the first 40,000 parameters of the description are read"
+    assert (
+        found.skipped[-1].reason == "only the first 40,000 parameters of the description are read"
+    )
 
 
-@pytest.mark.parametrize("reference", ["#/" + "%41" * 300_000, "#/" + "a/" * 500_000, "#/" + "x" * 1_000_000])
+@pytest.mark.parametrize(
+    "reference", ["#/" + "%41" * 300_000, "#/" + "a/" * 500_000, "#/" + "x" * 1_000_000]
+)
 def test_a_reference_is_limited_in_length_however_often_it_is_used(reference: str) -> None:
     shared = {"parameters": {"X": {"$ref": reference}}}
-    paths = {f"/{n}": {"get": {"parameters": [{"$ref": "#/components/parameters/X"}]}} for n in range(1_000)}
+    paths = {
+        f"/{n}": {"get": {"parameters": [{"$ref": "#/components/parameters/X"}]}}
+        for n in range(1_000)
+    }
     began = time.process_time()
     found = read_description(described(paths, components=shared))
     assert time.process_time() - began < 15
     assert len(found.skipped) == 1_000
-    assert found.skipped[0].reason == f"it has a reference of {len(reference):,} characters: {reference[:100]!r}…"
+    assert (
+        found.skipped[0].reason
+        == f"it has a reference of {len(reference):,} characters: {reference[:100]!r}…"
+    )
 
 
 @feature(
@@ -245,8 +275,14 @@ def test_a_reference_is_limited_in_length_however_often_it_is_used(reference: st
 def test_long_words_cost_no_more_than_their_shown_part() -> None:
     words = "a b " * 500_000
     schemas = {"S": {"type": "string", "description": words, "title": words}}
-    item: dict[str, Any] = {"summary": words, "get": {"description": words, "summary": words, "tags": ["t"] * 100_000}}
-    given = [{"name": f"q{n}", "in": "query", "schema": {"$ref": "#/components/schemas/S"}} for n in range(5)]
+    item: dict[str, Any] = {
+        "summary": words,
+        "get": {"description": words, "summary": words, "tags": ["t"] * 100_000},
+    }
+    given = [
+        {"name": f"q{n}", "in": "query", "schema": {"$ref": "#/components/schemas/S"}}
+        for n in range(5)
+    ]
     paths = {f"/{n}": {"get": {"parameters": given}} for n in range(300)}
     shared = {f"/shared/{n}": {"$ref": "#/x-item"} for n in range(300)}
     more: dict[str, Any] = {"components": {"schemas": schemas}, "x-item": item}
@@ -259,7 +295,9 @@ def test_long_words_cost_no_more_than_their_shown_part() -> None:
 
 
 def test_reading_is_limited_in_time_and_reports_it() -> None:
-    found = read_description(described({"/a": {"get": {}}, "/b": {"$ref": "#/x-b"}}), limits=DocumentLimits(seconds=0))
+    found = read_description(
+        described({"/a": {"get": {}}, "/b": {"$ref": "#/x-b"}}), limits=DocumentLimits(seconds=0)
+    )
     assert found.operations == ()
     assert {each.where: each.reason for each in found.skipped} == {
         "/a": "the description takes too long to read",
@@ -268,6 +306,11 @@ def test_reading_is_limited_in_time_and_reports_it() -> None:
 
 
 def test_variables_of_a_server_do_not_multiply() -> None:
-    variables = {letter: {"default": f"{{{after}}}" * 500} for letter, after in zip("abcdefg", "bcdefgh", strict=True)}
-    (server,) = read_description(described(PET, servers=[{"url": "https://{a}{a}", "variables": variables}])).servers
+    variables = {
+        letter: {"default": f"{{{after}}}" * 500}
+        for letter, after in zip("abcdefg", "bcdefgh", strict=True)
+    }
+    (server,) = read_description(
+        described(PET, servers=[{"url": "https://{a}{a}", "variables": variables}])
+    ).servers
     assert len(server) <= 500

@@ -1,4 +1,5 @@
-"""Params forbidden to models (credentials, method overrides) are in no schema at any depth and in no request."""
+"""Params forbidden to models (credentials, method overrides) are in no schema at any depth and in
+no request."""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ PLAIN = {"type": "object", "properties": {"u": {"type": "string"}}}
 
 
 def posting(schema: Any, kind: str = JSON) -> dict[str, Any]:
-    return {"/a": {"post": {"requestBody": {"required": True, "content": {kind: {"schema": schema}}}}}}
+    return {
+        "/a": {"post": {"requestBody": {"required": True, "content": {kind: {"schema": schema}}}}}
+    }
 
 
 def read(paths: dict[str, Any], **more: Any) -> ApiDescription:
@@ -33,7 +36,11 @@ def operation_of(paths: dict[str, Any], **more: Any) -> ApiOperation:
 
 
 def with_field(field: Any, *, required: bool = False) -> dict[str, Any]:
-    return {"type": "object", "properties": {"f": field, "x": {}}, "required": ["f"] if required else []}
+    return {
+        "type": "object",
+        "properties": {"f": field, "x": {}},
+        "required": ["f"] if required else [],
+    }
 
 
 @feature(
@@ -44,7 +51,10 @@ def with_field(field: Any, *, required: bool = False) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("schema", "shown"),
     [
-        (with_field(KEY), {"f": {"type": "object", "properties": {"t": {"type": "string"}}}, "x": {}}),
+        (
+            with_field(KEY),
+            {"f": {"type": "object", "properties": {"t": {"type": "string"}}}, "x": {}},
+        ),
         (with_field(NEEDS_KEY), {"x": {}}),
         (with_field(with_field({**PLAIN, "properties": {"client_secret": {}}})), None),
         (with_field({"type": "array", "items": NEEDS_KEY}), {"x": {}}),
@@ -58,8 +68,13 @@ def with_field(field: Any, *, required: bool = False) -> dict[str, Any]:
         ({"$ref": "#/components/schemas/Auth"}, {"name": {"type": "string"}}),
     ],
 )
-def test_a_credential_is_left_out_of_a_body_at_every_depth(schema: Any, shown: dict[str, Any] | None) -> None:
-    auth = {"type": "object", "properties": {"name": {"type": "string"}, "token": {"$ref": "#/components/schemas/T"}}}
+def test_a_credential_is_left_out_of_a_body_at_every_depth(
+    schema: Any, shown: dict[str, Any] | None
+) -> None:
+    auth = {
+        "type": "object",
+        "properties": {"name": {"type": "string"}, "token": {"$ref": "#/components/schemas/T"}},
+    }
     told = {"type": "string", "description": "The API key of the account"}
     found = operation_of(posting(schema), components={"schemas": {"Auth": auth, "T": told}}).params
     for name in ("api_key", "client_secret", "token"):
@@ -91,7 +106,9 @@ def test_a_body_of_only_credentials_requires_nothing(outside: Outside) -> None:
 
 
 def querying(schema: Any, **more: Any) -> dict[str, Any]:
-    return {"/a": {"get": {"parameters": [{"name": "filter", "in": "query", "schema": schema, **more}]}}}
+    return {
+        "/a": {"get": {"parameters": [{"name": "filter", "in": "query", "schema": schema, **more}]}}
+    }
 
 
 def test_a_credential_is_left_out_of_a_parameter_at_every_depth() -> None:
@@ -108,24 +125,41 @@ def test_fields_that_become_parameters_are_judged_as_parameters() -> None:
     schemes = {"k": {"type": "apiKey", "in": "query", "name": "My_Key"}}
     spread = operation_of(querying(schema), components={"securitySchemes": schemes})
     assert list(spread.params["properties"]["filter"]["properties"]) == ["a"]
-    kept = operation_of(querying(schema, style="deepObject"), components={"securitySchemes": schemes})
-    assert list(kept.params["properties"]["filter"]["properties"]) == ["token", "my_key", "a", "_method"]
+    kept = operation_of(
+        querying(schema, style="deepObject"), components={"securitySchemes": schemes}
+    )
+    assert list(kept.params["properties"]["filter"]["properties"]) == [
+        "token",
+        "my_key",
+        "a",
+        "_method",
+    ]
 
 
-@pytest.mark.parametrize("name", ["api_key", "X-Api-Key", "token", "My_Key", "_method", "_METHOD", "Action"])
-def test_a_free_object_adds_neither_credentials_nor_another_operation_to_the_query(outside: Outside, name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["api_key", "X-Api-Key", "token", "My_Key", "_method", "_METHOD", "Action"]
+)
+def test_a_free_object_adds_neither_credentials_nor_another_operation_to_the_query(
+    outside: Outside, name: str
+) -> None:
     schemes = {"k": {"type": "apiKey", "in": "query", "name": "my_key"}}
     paths = {"/a?action=list": querying({"type": "object"})["/a"]}
     tool = outside.tool(paths, components={"securitySchemes": schemes})
     error = outside.call(tool, {"filter": {"a": 1, name: "x"}}).error
     assert error is not None
-    assert (error.code, error.is_definite, outside.received) == (ErrorCode.INVALID_PARAMETER, True, [])
+    assert (error.code, error.is_definite, outside.received) == (
+        ErrorCode.INVALID_PARAMETER,
+        True,
+        [],
+    )
     assert outside.call(tool, {"filter": {"a": 1}}).success
     assert outside.last.target == "/a?action=list&a=1"
 
 
 def test_no_value_adds_a_credential_at_any_depth(outside: Outside) -> None:
-    body = outside.tool(posting({"type": "object", "properties": {"data": {}, "list": {"type": "array"}}}))
+    body = outside.tool(
+        posting({"type": "object", "properties": {"data": {}, "list": {"type": "array"}}})
+    )
     free = outside.tool(posting({}))
     query = outside.tool(querying({"type": "object"}, style="deepObject"))
     deep: Any = {"api_key": "x"}
@@ -142,7 +176,9 @@ def test_no_value_adds_a_credential_at_any_depth(outside: Outside) -> None:
         assert error is not None
         assert error.code is ErrorCode.INVALID_PARAMETER
     assert outside.received == []
-    assert outside.call(body, {"data": {"token": "of a page", "cookie": "a biscuit", "_method": "braising"}}).success
+    assert outside.call(
+        body, {"data": {"token": "of a page", "cookie": "a biscuit", "_method": "braising"}}
+    ).success
 
 
 @feature(
@@ -152,7 +188,15 @@ def test_no_value_adds_a_credential_at_any_depth(outside: Outside) -> None:
 )
 @pytest.mark.parametrize("place", ["header", "query", "cookie"])
 @pytest.mark.parametrize(
-    "name", ["X-HTTP-Method-Override", "x-http-method", "X_Method_Override", "_method", "_Method", "X-METHOD-OVERRIDE"]
+    "name",
+    [
+        "X-HTTP-Method-Override",
+        "x-http-method",
+        "X_Method_Override",
+        "_method",
+        "_Method",
+        "X-METHOD-OVERRIDE",
+    ],
 )
 def test_no_parameter_changes_the_method(place: str, name: str) -> None:
     given = {"name": name, "in": place, "schema": {"type": "string"}}
@@ -171,7 +215,10 @@ def test_no_header_changes_the_path(name: str) -> None:
 
 @pytest.mark.parametrize("kind", [JSON, FORM, "multipart/form-data"])
 def test_no_field_of_a_body_changes_the_method(kind: str) -> None:
-    schema = {"type": "object", "properties": {"_method": {"type": "string"}, "method": {"type": "string"}}}
+    schema = {
+        "type": "object",
+        "properties": {"_method": {"type": "string"}, "method": {"type": "string"}},
+    }
     assert list(operation_of(posting(schema, kind)).params["properties"]) == ["method"]
     (left,) = read(posting({**schema, "required": ["_method"]}, kind)).skipped
     assert left.reason == "its body needs '_method', which may change its method"

@@ -1,4 +1,5 @@
-"""Credentials in the body of a request: the connection fills them, and no model gives or sees them."""
+"""Credentials in the body of a request: the connection fills them, and no model gives or sees
+them."""
 
 from __future__ import annotations
 
@@ -17,7 +18,11 @@ pytestmark = pytest.mark.once
 SECRET = "s3cret-value/+"
 KEY = AuthenticationSettings(AuthenticationKind.API_KEY, "api", "body", "secret")
 FIELDS = {"api": {"api_key": SECRET}}
-OBJECT = {"type": "object", "required": ["secret", "id"], "properties": {"secret": {"type": "string"}, "id": {}}}
+OBJECT = {
+    "type": "object",
+    "required": ["secret", "id"],
+    "properties": {"secret": {"type": "string"}, "id": {}},
+}
 JSON, FORM, PARTS = "application/json", "application/x-www-form-urlencoded", "multipart/form-data"
 
 
@@ -51,14 +56,20 @@ def test_a_key_required_by_another_schema_is_not_a_param(outside: Outside) -> No
 
 def test_a_request_without_a_body_gets_one_with_only_the_key(outside: Outside) -> None:
     outside.call(outside.tool({"/pets": {"post": {}}}, KEY), {}, FIELDS)
-    assert (json.loads(outside.last.body), outside.last.headers["content-type"]) == ({"secret": SECRET}, JSON)
+    assert (json.loads(outside.last.body), outside.last.headers["content-type"]) == (
+        {"secret": SECRET},
+        JSON,
+    )
 
 
 def test_an_optional_form_without_values_gets_the_key_as_a_form(outside: Outside) -> None:
     paths = posting({}, FORM)
     paths["/pets"]["post"]["requestBody"]["required"] = False
     outside.call(outside.tool(paths, KEY), {}, FIELDS)
-    assert (parse_qs(outside.last.body.decode()), outside.last.headers["content-type"]) == ({"secret": [SECRET]}, FORM)
+    assert (parse_qs(outside.last.body.decode()), outside.last.headers["content-type"]) == (
+        {"secret": [SECRET]},
+        FORM,
+    )
 
 
 def test_a_get_request_has_neither_a_body_nor_a_key(outside: Outside) -> None:
@@ -67,13 +78,18 @@ def test_a_get_request_has_neither_a_body_nor_a_key(outside: Outside) -> None:
 
 
 def test_the_same_name_deeper_in_the_body_stays_a_param(outside: Outside) -> None:
-    schema = {"type": "object", "properties": {"note": {"type": "object", "properties": {"secret": {}}}}}
+    schema = {
+        "type": "object",
+        "properties": {"note": {"type": "object", "properties": {"secret": {}}}},
+    }
     tool = outside.tool(posting(schema), KEY)
     outside.call(tool, {"note": {"secret": "of theirs"}}, FIELDS)
     assert json.loads(outside.last.body) == {"note": {"secret": "of theirs"}, "secret": SECRET}
 
 
-@pytest.mark.parametrize("params", [{"body": {"secret": "of the model"}}, {"body": ["no object"]}, {"body": "text"}])
+@pytest.mark.parametrize(
+    "params", [{"body": {"secret": "of the model"}}, {"body": ["no object"]}, {"body": "text"}]
+)
 def test_a_body_that_cannot_contain_the_key_is_refused_before_approval(
     outside: Outside, params: dict[str, Any]
 ) -> None:
@@ -86,14 +102,23 @@ def test_a_body_that_cannot_contain_the_key_is_refused_before_approval(
 
 def test_an_echoed_key_is_hidden(outside: Outside) -> None:
     outside.replies.append(Reply(content=json.dumps({"you sent": SECRET}).encode()))
-    assert outside.call(outside.tool(posting(OBJECT), KEY), {"id": "7"}, FIELDS).data == {"you sent": "[hidden]"}
+    assert outside.call(outside.tool(posting(OBJECT), KEY), {"id": "7"}, FIELDS).data == {
+        "you sent": "[hidden]"
+    }
 
 
 @pytest.mark.parametrize("media_type", [JSON, FORM])
-def test_a_body_echoed_as_text_hides_the_key_as_it_was_written(outside: Outside, media_type: str) -> None:
-    tool, fields = outside.tool(posting(OBJECT, media_type), KEY), {"api": {"api_key": 'a "long" and ünusual key'}}
+def test_a_body_echoed_as_text_hides_the_key_as_it_was_written(
+    outside: Outside, media_type: str
+) -> None:
+    tool, fields = (
+        outside.tool(posting(OBJECT, media_type), KEY),
+        {"api": {"api_key": 'a "long" and ünusual key'}},
+    )
     outside.call(tool, {"id": "7"}, fields)
-    outside.replies.append(Reply(content=outside.last.body, headers={"Content-Type": "text/plain; charset=utf-8"}))
+    outside.replies.append(
+        Reply(content=outside.last.body, headers={"Content-Type": "text/plain; charset=utf-8"})
+    )
     shown = str(outside.call(tool, {"id": "7"}, fields).data)
     assert "[hidden]" in shown
     assert "nusual" not in shown
@@ -111,15 +136,23 @@ def test_a_key_of_another_location_leaves_the_body_unchanged(outside: Outside) -
 
 
 def test_a_field_described_as_a_secret_of_the_api_is_not_a_param() -> None:
-    described_secret = {"type": "string", "description": "Your Acme API `secret`, or send it in a header."}
-    schema = {"type": "object", "properties": {"secret": described_secret, "id": {"type": "string"}}}
+    described_secret = {
+        "type": "string",
+        "description": "Your Acme API `secret`, or send it in a header.",
+    }
+    schema = {
+        "type": "object",
+        "properties": {"secret": described_secret, "id": {"type": "string"}},
+    }
     (operation,) = read_description(described(posting(schema))).operations
     assert list(operation.params["properties"]) == ["id"]
 
 
 def test_a_token_server_that_refuses_basic_gets_the_client_in_the_body(outside: Outside) -> None:
     outside.takes_basic = False
-    settings = AuthenticationSettings(AuthenticationKind.OAUTH2, "api", token_url=f"{outside.url}/token")
+    settings = AuthenticationSettings(
+        AuthenticationKind.OAUTH2, "api", token_url=f"{outside.url}/token"
+    )
     tool = outside.tool({"/pets": {"get": {}}}, settings)
     assert outside.call(
         tool, {}, {"api": {"client_id": "client", "client_secret": SECRET, "other": "not theirs"}}

@@ -6,12 +6,20 @@ import pytest
 
 from tests.features import feature
 from tools.contract import Level
-from tools.sources.openapi.levels import FLOORS, RAISING_VERBS, RAISING_WORDS, InferredLevel, infer_level
+from tools.sources.openapi.levels import (
+    FLOORS,
+    RAISING_VERBS,
+    RAISING_WORDS,
+    InferredLevel,
+    infer_level,
+)
 
 
 def infer(method: str, path: str, operation_id: str = "", **properties: Any) -> InferredLevel:
     params = {"type": "object", "properties": properties}
-    return infer_level({"method": method, "path": path, "operation_id": operation_id, "params": params})
+    return infer_level(
+        {"method": method, "path": path, "operation_id": operation_id, "params": params}
+    )
 
 
 @pytest.mark.parametrize(
@@ -38,7 +46,9 @@ def infer(method: str, path: str, operation_id: str = "", **properties: Any) -> 
         ("DELETE", "/pets/{id}", "getPet", Level.DESTRUCTIVE),
     ],
 )
-def test_each_method_and_word_has_its_level(method: str, path: str, operation_id: str, level: Level) -> None:
+def test_each_method_and_word_has_its_level(
+    method: str, path: str, operation_id: str, level: Level
+) -> None:
     assert infer(method, path, operation_id).level is level
 
 
@@ -48,7 +58,12 @@ def test_each_method_and_word_has_its_level(method: str, path: str, operation_id
     "tools/sources/openapi/levels.py",
 )
 def test_no_word_lowers_a_level() -> None:
-    words = [word for known in (RAISING_WORDS, RAISING_VERBS) for listed in known.values() for word in listed]
+    words = [
+        word
+        for known in (RAISING_WORDS, RAISING_VERBS)
+        for listed in known.values()
+        for word in listed
+    ]
     for method, floor in FLOORS.items():
         for word in [*words, "get", "list", "read", "search", "dryRun"]:
             assert infer(method, f"/{word}", word).level.rank >= floor.rank

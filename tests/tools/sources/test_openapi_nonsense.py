@@ -22,7 +22,9 @@ OPERATION = {
     "operationId": "x",
     "tags": ["t"],
     "summary": "s",
-    "parameters": [{"name": "q", "in": "query", "style": "form", "explode": True, "schema": SCHEMA}],
+    "parameters": [
+        {"name": "q", "in": "query", "style": "form", "explode": True, "schema": SCHEMA}
+    ],
     "requestBody": {"required": True, "content": {"application/json": {"schema": SCHEMA}}},
     "responses": {"200": {"content": {"application/json": {}}}},
     "security": [{"k": []}],
@@ -42,7 +44,9 @@ NEW = {
     "security": [{"k": []}],
     "paths": {
         "/a/{id}": {
-            "parameters": [{"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}],
+            "parameters": [
+                {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
+            ],
             "get": OPERATION,
         },
         "/sound": {"get": {"operationId": "sound"}},
@@ -71,7 +75,23 @@ OLD = {
     },
 }
 NONSENSE: tuple[Any, ...] = (
-    *(None, 1, 1.5, True, "", "x", [], {}, [1], [None], [[]], {"a": 1}, {"$ref": "#/nowhere"}, {"$ref": 5}, "\x00"),
+    *(
+        None,
+        1,
+        1.5,
+        True,
+        "",
+        "x",
+        [],
+        {},
+        [1],
+        [None],
+        [[]],
+        {"a": 1},
+        {"$ref": "#/nowhere"},
+        {"$ref": 5},
+        "\x00",
+    ),
 )
 
 
@@ -95,7 +115,13 @@ def test_a_malformed_value_breaks_only_its_own_operation(sound: dict[str, Any]) 
 
 def _places(node: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     yield place
-    children = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    children = (
+        node.items()
+        if isinstance(node, dict)
+        else enumerate(node)
+        if isinstance(node, list)
+        else ()
+    )
     for key, child in children:
         yield from _places(child, (*place, key))
 

@@ -1,4 +1,5 @@
-"""Params that a model may set: without references, credentials or reserved names, each with its location."""
+"""Params that a model may set: without references, credentials or reserved names, each with its
+location."""
 
 import json
 from typing import Any
@@ -35,13 +36,21 @@ def posted(schema: Any, version: str = "3.1.0", **more: Any) -> ApiOperation:
 
 def queried(**parameters: Any) -> dict[str, Any]:
     given = [{"name": name, "in": "query", "schema": schema} for name, schema in parameters.items()]
-    properties: dict[str, Any] = operation_of({"/a": {"get": {"parameters": given}}}).params["properties"]
+    properties: dict[str, Any] = operation_of({"/a": {"get": {"parameters": given}}}).params[
+        "properties"
+    ]
     return properties
 
 
-@feature("Tools from API descriptions", "Recursive bodies are cut, with a note", "tools/sources/openapi/schemas.py")
+@feature(
+    "Tools from API descriptions",
+    "Recursive bodies are cut, with a note",
+    "tools/sources/openapi/schemas.py",
+)
 def test_a_recursive_body_is_cut_off_with_a_note() -> None:
-    operation = posted({"$ref": "#/components/schemas/Node"}, components={"schemas": {"Node": NODE}})
+    operation = posted(
+        {"$ref": "#/components/schemas/Node"}, components={"schemas": {"Node": NODE}}
+    )
     assert operation.params["properties"]["next"] == {
         "type": "object",
         "description": "Any object: the structure repeats from here.",
@@ -51,7 +60,11 @@ def test_a_recursive_body_is_cut_off_with_a_note() -> None:
 
 def test_an_invalid_inner_value_is_reported_by_its_own_field() -> None:
     zip_code = {"type": "string", "pattern": "^[0-9]{5}$", "description": "Five digits"}
-    to = {"type": "object", "description": "The recipient", "properties": {"zip": zip_code, "city": {"type": "string"}}}
+    to = {
+        "type": "object",
+        "description": "The recipient",
+        "properties": {"zip": zip_code, "city": {"type": "string"}},
+    }
     operation = posted({"type": "object", "properties": {"to": to}})
     tool = OpenAPITool(operation, ApiConnection("api", "https://example.com"))
     for params, place, expected in (
@@ -65,17 +78,26 @@ def test_an_invalid_inner_value_is_reported_by_its_own_field() -> None:
 
 def test_a_reference_only_to_itself_refuses_only_its_operation() -> None:
     loop = {"a": {"$ref": "#/components/parameters/a"}}
-    paths = {"/a": {"get": {"parameters": [{"$ref": "#/components/parameters/a"}]}}, "/b": {"get": {}}}
+    paths = {
+        "/a": {"get": {"parameters": [{"$ref": "#/components/parameters/a"}]}},
+        "/b": {"get": {}},
+    }
     description = read_description(described(paths, components={"parameters": loop}))
     assert [each.key for each in description.operations] == ["GET /b"]
 
 
 def test_a_body_that_doubles_with_each_step_stays_small() -> None:
     schemas = {
-        f"S{n}": {"properties": {side: {"$ref": f"#/components/schemas/S{n + 1}"} for side in ("left", "right", "up")}}
+        f"S{n}": {
+            "properties": {
+                side: {"$ref": f"#/components/schemas/S{n + 1}"} for side in ("left", "right", "up")
+            }
+        }
         for n in range(40)
     }
-    operation = posted({"$ref": "#/components/schemas/S0"}, components={"schemas": {**schemas, "S40": {}}})
+    operation = posted(
+        {"$ref": "#/components/schemas/S0"}, components={"schemas": {**schemas, "S40": {}}}
+    )
     assert len(json.dumps(operation.params)) < 150_000
     assert "too deep" in json.dumps(operation.params)
 
@@ -83,11 +105,16 @@ def test_a_body_that_doubles_with_each_step_stays_small() -> None:
 def test_combinations_that_multiply_stay_small() -> None:
     schemas = {
         f"S{n}": {
-            "anyOf": [{"$ref": f"#/components/schemas/S{n + 1}"}, {"$ref": f"#/components/schemas/S{n + 1}", "x": 1}]
+            "anyOf": [
+                {"$ref": f"#/components/schemas/S{n + 1}"},
+                {"$ref": f"#/components/schemas/S{n + 1}", "x": 1},
+            ]
         }
         for n in range(30)
     }
-    operation = posted({"$ref": "#/components/schemas/S0"}, components={"schemas": {**schemas, "S30": {}}})
+    operation = posted(
+        {"$ref": "#/components/schemas/S0"}, components={"schemas": {**schemas, "S30": {}}}
+    )
     assert len(json.dumps(operation.params)) < 150_000
 
 
@@ -95,7 +122,13 @@ def test_keywords_of_older_versions_are_translated() -> None:
     found = queried(
         a={"type": "integer", "minimum": 1, "exclusiveMinimum": True, "nullable": True},
         b={"type": "string", "enum": ["x"], "nullable": True, "example": "x", "title": "B"},
-        c={"type": "array", "items": {"type": "string"}, "uniqueItems": True, "minItems": -1, "maxItems": "9"},
+        c={
+            "type": "array",
+            "items": {"type": "string"},
+            "uniqueItems": True,
+            "minItems": -1,
+            "maxItems": "9",
+        },
         d={"oneOf": [{"type": "string"}, {"type": "object"}]},
         e={"type": "string", "pattern": "(?=look)ahead", "default": {"no": "scalar"}},
     )
@@ -114,10 +147,14 @@ def test_swagger_2_keeps_bodies_and_forms_among_its_parameters() -> None:
         {"name": "file", "in": "formData", "type": "file", "required": True},
         {"name": "note", "in": "formData", "type": "string"},
     ]
-    pet = {"type": "object", "properties": {"name": {"type": "string"}, "id": {"type": "integer", "readOnly": True}}}
+    pet = {
+        "type": "object",
+        "properties": {"name": {"type": "string"}, "id": {"type": "integer", "readOnly": True}},
+    }
     paths = {"/pets": {"post": {"parameters": [body]}, "put": {"parameters": form}}}
     by_json, by_form = sorted(
-        read_description(described(paths, "2.0", definitions={"Pet": pet})).operations, key=lambda each: each.method
+        read_description(described(paths, "2.0", definitions={"Pet": pet})).operations,
+        key=lambda each: each.method,
     )
     assert by_json.params["properties"] == {"name": {"type": "string"}}
     assert by_form.params["required"] == ["file"]
@@ -137,7 +174,11 @@ def test_a_name_in_several_locations_is_separated_in_any_order() -> None:
 
 
 def test_a_body_with_colliding_fields_stays_one_param() -> None:
-    schema = {"type": "object", "required": ["id"], "properties": {"id": {"type": "string"}, "b": {}}}
+    schema = {
+        "type": "object",
+        "required": ["id"],
+        "properties": {"id": {"type": "string"}, "b": {}},
+    }
     body = {"required": True, "content": {"application/json": {"schema": schema}}}
     operation = operation_of({"/a/{id}": {"put": {"requestBody": body}}})
     assert list(operation.params["properties"]) == ["id", "body"]
@@ -146,7 +187,12 @@ def test_a_body_with_colliding_fields_stays_one_param() -> None:
 
 @pytest.mark.parametrize(
     "schema",
-    [{"type": "array"}, {}, {"type": "object"}, {"type": "object", "additionalProperties": {"type": "string"}}],
+    [
+        {"type": "array"},
+        {},
+        {"type": "object"},
+        {"type": "object", "additionalProperties": {"type": "string"}},
+    ],
 )
 def test_a_body_without_fields_stays_one_param(schema: Any) -> None:
     assert list(posted(schema).params["properties"]) == ["body"]
@@ -160,12 +206,25 @@ def test_illegal_names_become_legal_ones() -> None:
     assert found[0] == "filter_name_"
 
 
-def test_names_reserved_for_the_run_get_an_underscore_that_is_removed_when_sent(outside: Outside) -> None:
-    owner = {"type": "object", "properties": {"user_id": {"type": "string"}, "user_id_": {"type": "string"}}}
-    schema = {"type": "object", "properties": {"user": owner, "list": {"type": "array", "items": owner}}}
+def test_names_reserved_for_the_run_get_an_underscore_that_is_removed_when_sent(
+    outside: Outside,
+) -> None:
+    owner = {
+        "type": "object",
+        "properties": {"user_id": {"type": "string"}, "user_id_": {"type": "string"}},
+    }
+    schema = {
+        "type": "object",
+        "properties": {"user": owner, "list": {"type": "array", "items": owner}},
+    }
     paths = {
         "/{organization_id}": {
-            "post": {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+            "post": {
+                "requestBody": {
+                    "required": True,
+                    "content": {"application/json": {"schema": schema}},
+                }
+            }
         }
     }
     assert set(operation_of(paths).params["properties"]) == {"organization_id_", "user_", "list"}
@@ -189,20 +248,28 @@ def test_credentials_are_in_no_schema() -> None:
         "cookie": ["sessionid", "csrf_token"],
     }
     given: list[dict[str, Any]] = [
-        {"name": name, "in": place, "required": True} for place, names in named.items() for name in names
+        {"name": name, "in": place, "required": True}
+        for place, names in named.items()
+        for name in names
     ]
     given += [{"name": name, "in": "query"} for name in ("page_token", "key", "next")]
     schemes = {
         "a": {"type": "apiKey", "in": "header", "name": "x-secret-header"},
         "b": {"type": "apiKey", "in": "query", "name": "my_key"},
     }
-    operation = operation_of({"/a": {"get": {"parameters": given}}}, components={"securitySchemes": schemes})
+    operation = operation_of(
+        {"/a": {"get": {"parameters": given}}}, components={"securitySchemes": schemes}
+    )
     assert list(operation.params["properties"]) == ["page_token", "key", "next"]
     assert "required" not in operation.params
 
 
 def test_an_operation_with_a_credential_that_the_connection_cannot_send_is_left_out() -> None:
-    schema = {"type": "object", "required": ["client_secret"], "properties": {"client_secret": {"type": "string"}}}
+    schema = {
+        "type": "object",
+        "required": ["client_secret"],
+        "properties": {"client_secret": {"type": "string"}},
+    }
     body = {"required": True, "content": {"application/json": {"schema": schema}}}
     paths = {"/a": {"post": {"requestBody": body}}, "/{access_token}/b": {"get": {}}}
     left = read_description(described(paths)).skipped
@@ -215,7 +282,10 @@ def test_an_operation_with_a_credential_that_the_connection_cannot_send_is_left_
 @pytest.mark.parametrize("kind", ["application/xml", "application/octet-stream", "image/png"])
 def test_an_operation_with_a_body_that_params_cannot_express_is_left_out(kind: str) -> None:
     paths = {"/a": {"post": {"requestBody": {"content": {kind: {"schema": {"type": "string"}}}}}}}
-    assert read_description(described(paths)).skipped[0].reason == f"its body is {kind}, which params cannot express"
+    assert (
+        read_description(described(paths)).skipped[0].reason
+        == f"its body is {kind}, which params cannot express"
+    )
 
 
 def test_tool_names_do_not_depend_on_the_order() -> None:
@@ -252,20 +322,32 @@ def test_a_name_that_looks_like_the_hash_of_another_stays_distinct() -> None:
         ({"name": "1\0"}, ErrorCode.INVALID_PARAMETER, ""),
     ],
 )
-def test_an_error_names_the_parameter(params: dict[str, Any], code: ErrorCode, parameter: str) -> None:
+def test_an_error_names_the_parameter(
+    params: dict[str, Any], code: ErrorCode, parameter: str
+) -> None:
     tag = {"type": "object", "properties": {"color": {"type": "string"}}}
     schema = {
         "type": "object",
         "required": ["name"],
-        "properties": {"name": {"type": "string", "pattern": "[0-9]", "description": "A digit"}, "tag": tag},
+        "properties": {
+            "name": {"type": "string", "pattern": "[0-9]", "description": "A digit"},
+            "tag": tag,
+        },
     }
     tool = OpenAPITool(posted(schema), ApiConnection("api", "https://example.com"))
     with pytest.raises(ToolError) as caught:
         tool.check_params(params)
-    assert (caught.value.code, caught.value.parameter, caught.value.attempted) == (code, parameter, False)
+    assert (caught.value.code, caught.value.parameter, caught.value.attempted) == (
+        code,
+        parameter,
+        False,
+    )
 
 
 def test_canonical_params_are_sorted_and_get_no_defaults() -> None:
-    schema = {"type": "object", "properties": {"b": {"type": "integer", "default": 7}, "a": {}, "c": {}}}
+    schema = {
+        "type": "object",
+        "properties": {"b": {"type": "integer", "default": 7}, "a": {}, "c": {}},
+    }
     tool = OpenAPITool(posted(schema), ApiConnection("api", "https://example.com"))
     assert list(tool.check_params({"c": None, "a": 1})) == ["a", "c"]

@@ -35,7 +35,9 @@ ONE_PATH = {
 
 def wire(outside: Outside, parameter: dict[str, Any], value: Any) -> str:
     """Return the query string for a parameter with this value."""
-    tool = outside.tool({"/a": {"get": {"parameters": [{"name": "p", "in": "query", **parameter}]}}})
+    tool = outside.tool(
+        {"/a": {"get": {"parameters": [{"name": "p", "in": "query", **parameter}]}}}
+    )
     result = outside.call(tool, {"p": value})
     assert result.success, result
     return outside.last.target.removeprefix("/a").removeprefix("?")
@@ -70,7 +72,18 @@ def test_a_parameter_can_be_json(outside: Outside) -> None:
 
 
 OUTWARDS = [
-    *("../users/7", "a/../../admin", "x/..", "./x", "x/.", "/..", "../", "..\\users", "..\\", "x\\..\\..\\y"),
+    *(
+        "../users/7",
+        "a/../../admin",
+        "x/..",
+        "./x",
+        "x/.",
+        "/..",
+        "../",
+        "..\\users",
+        "..\\",
+        "x\\..\\..\\y",
+    ),
     *(
         "..%2fusers",
         "%2e%2e",
@@ -111,7 +124,9 @@ INWARDS = [
 
 
 @pytest.mark.parametrize("value", OUTWARDS)
-def test_a_path_value_that_any_reader_could_resolve_elsewhere_is_refused(outside: Outside, value: str) -> None:
+def test_a_path_value_that_any_reader_could_resolve_elsewhere_is_refused(
+    outside: Outside, value: str
+) -> None:
     for path in ("/keep/{id}/tail", "/keep/{id}", "/{id}"):
         result = outside.call(outside.tool({path: {"get": {}}}), {"id": value})
         assert result.error is not None, path
@@ -135,8 +150,12 @@ def test_a_harmless_path_value_with_slashes_and_dots_is_sent(outside: Outside, v
         ({"content": {"application/json": {"schema": {}}}}, {"a": "/../x"}),
     ],
 )
-def test_no_style_of_a_path_value_leads_elsewhere(outside: Outside, parameter: Any, value: Any) -> None:
-    tool = outside.tool({"/keep/{id}": {"get": {"parameters": [{"name": "id", "in": "path", **parameter}]}}})
+def test_no_style_of_a_path_value_leads_elsewhere(
+    outside: Outside, parameter: Any, value: Any
+) -> None:
+    tool = outside.tool(
+        {"/keep/{id}": {"get": {"parameters": [{"name": "id", "in": "path", **parameter}]}}}
+    )
     assert outside.call(tool, {"id": value}).error is not None
     assert outside.received == []
 
@@ -155,8 +174,13 @@ def test_a_server_that_decodes_before_checking_reveals_nothing_else(tmp_path: Pa
         thread.start()
         try:
             (operation,) = read_description(described({"/pets/{id}": {"get": {}}})).operations
-            tool = OpenAPITool(operation, ApiConnection("files", f"http://127.0.0.1:{server.server_port}"))
-            responses = {value: run_tool(tool, {"id": value}, reach=REACH) for value in ["7", *OUTWARDS, *INWARDS]}
+            tool = OpenAPITool(
+                operation, ApiConnection("files", f"http://127.0.0.1:{server.server_port}")
+            )
+            responses = {
+                value: run_tool(tool, {"id": value}, reach=REACH)
+                for value in ["7", *OUTWARDS, *INWARDS]
+            }
         finally:
             server.shutdown()
             thread.join()
@@ -186,7 +210,9 @@ def test_a_sent_path_stays_in_its_place_however_often_it_is_decoded(value: str) 
 
 
 @pytest.mark.parametrize("value", ["", ".", "..", "a\nb", "a\r\nHost: evil", "\t", "\x7f"])
-def test_a_path_value_that_would_leave_its_place_is_refused_before_sending(outside: Outside, value: str) -> None:
+def test_a_path_value_that_would_leave_its_place_is_refused_before_sending(
+    outside: Outside, value: str
+) -> None:
     result = outside.call(outside.tool(ONE_PATH), {"id": value})
     assert result.error is not None
     assert (result.error.code, result.error.is_definite) == (ErrorCode.INVALID_PARAMETER, True)
@@ -194,14 +220,22 @@ def test_a_path_value_that_would_leave_its_place_is_refused_before_sending(outsi
 
 
 @pytest.mark.parametrize("path", ["/files/{a}{b}", "/files/{a}.{b}", "/files/{a}%2e{b}"])
-@pytest.mark.parametrize(("a", "b"), [("x/.", "."), ("x/", "."), ("x/", "./y"), ("x\\", "/y"), ("%2", "e/..")])
-def test_values_that_form_dots_together_are_refused(outside: Outside, path: str, a: str, b: str) -> None:
+@pytest.mark.parametrize(
+    ("a", "b"), [("x/.", "."), ("x/", "."), ("x/", "./y"), ("x\\", "/y"), ("%2", "e/..")]
+)
+def test_values_that_form_dots_together_are_refused(
+    outside: Outside, path: str, a: str, b: str
+) -> None:
     result = outside.call(outside.tool({path: {"get": {}}}), {"a": a, "b": b})
-    assert result.error is not None or not {".", ".."} & set(re.split(r"[/\\]", unquote(unquote(outside.last.target))))
+    assert result.error is not None or not {".", ".."} & set(
+        re.split(r"[/\\]", unquote(unquote(outside.last.target)))
+    )
 
 
 def test_adjacent_values_can_contain_dots(outside: Outside) -> None:
-    assert outside.call(outside.tool({"/files/{a}.{b}": {"get": {}}}), {"a": "x.y", "b": "tar/gz"}).success
+    assert outside.call(
+        outside.tool({"/files/{a}.{b}": {"get": {}}}), {"a": "x.y", "b": "tar/gz"}
+    ).success
     assert outside.last.target == "/files/x.y.tar%2Fgz"
 
 
@@ -237,7 +271,9 @@ def shared() -> Any:
 
 @pytest.mark.parametrize("value", ["a\r\nX-Evil: 1", "a\nb", "é", "\0"])
 def test_a_value_that_would_start_another_header_is_refused(outside: Outside, value: str) -> None:
-    tool = outside.tool({"/a": {"get": {"parameters": [{"name": "X-Note", "in": "header", "schema": {}}]}}})
+    tool = outside.tool(
+        {"/a": {"get": {"parameters": [{"name": "X-Note", "in": "header", "schema": {}}]}}}
+    )
     result = outside.call(tool, {"X-Note": value})
     assert result.error is not None
     assert result.error.code is ErrorCode.INVALID_PARAMETER
@@ -245,7 +281,11 @@ def test_a_value_that_would_start_another_header_is_refused(outside: Outside, va
 
 
 def test_headers_and_cookies_are_sent(outside: Outside) -> None:
-    given = [{"name": "X-Note", "in": "header"}, {"name": "theme", "in": "cookie"}, {"name": "Host", "in": "header"}]
+    given = [
+        {"name": "X-Note", "in": "header"},
+        {"name": "theme", "in": "cookie"},
+        {"name": "Host", "in": "header"},
+    ]
     tool = outside.tool({"/a": {"get": {"parameters": [{**each, "schema": {}} for each in given]}}})
     assert list(tool.schema["properties"]) == ["X-Note", "theme"]
     outside.call(tool, {"X-Note": ["a", "b"], "theme": "dark; admin=1"})
@@ -268,7 +308,10 @@ def test_explicit_nulls_are_sent_and_omitted_values_are_not(outside: Outside) ->
 
 
 def test_a_body_can_be_a_form(outside: Outside) -> None:
-    assert body_of(outside, "application/x-www-form-urlencoded", {"a": "x&y", "b": [1, 2]}) == "a=x%26y&b=1&b=2"
+    assert (
+        body_of(outside, "application/x-www-form-urlencoded", {"a": "x&y", "b": [1, 2]})
+        == "a=x%26y&b=1&b=2"
+    )
     sent = body_of(outside, "multipart/form-data", {"a": '"\r\n--x', "b": 1})
     boundary = outside.last.headers["content-type"].partition("boundary=")[2]
     assert [part.strip("\r\n") for part in sent.split(f"--{boundary}")[1:3]] == [
@@ -284,6 +327,8 @@ def test_a_body_can_be_text(outside: Outside) -> None:
 
 def test_an_optional_body_can_be_omitted(outside: Outside) -> None:
     schema = {"type": "object", "properties": {"a": {}}}
-    tool = outside.tool({"/a": {"post": {"requestBody": {"content": {"application/json": {"schema": schema}}}}}})
+    tool = outside.tool(
+        {"/a": {"post": {"requestBody": {"content": {"application/json": {"schema": schema}}}}}}
+    )
     outside.call(tool)
     assert (outside.last.body, "content-type" in outside.last.headers) == (b"", False)

@@ -30,13 +30,21 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, OpenAP
         with urlopen(f"{url}/__api__", timeout=10) as response:
             description = read_description(response.read().decode())
         assert description.servers == (url,)
-        connection = ApiConnection("kinto", url, "Kinto", AuthenticationSettings(AuthenticationKind.BASIC, "kinto"))
+        connection = ApiConnection(
+            "kinto", url, "Kinto", AuthenticationSettings(AuthenticationKind.BASIC, "kinto")
+        )
         made = {each.name: OpenAPITool(each, connection) for each in description.operations}
-        assert call(made["updateAccount"], {"id": "ann", "data": {"password": ACCOUNT["password"]}}, new=True).success
+        assert call(
+            made["updateAccount"],
+            {"id": "ann", "data": {"password": ACCOUNT["password"]}},
+            new=True,
+        ).success
         yield made
 
 
-def call(tool: OpenAPITool, params: dict[str, Any], *, new: bool = False, **wrong: str) -> ToolResult:
+def call(
+    tool: OpenAPITool, params: dict[str, Any], *, new: bool = False, **wrong: str
+) -> ToolResult:
     """Return the result of one call by Ann; `new` has no account yet."""
     account = {"username": "nobody", "password": "none"} if new else {**ACCOUNT, **wrong}
     return run_tool(tool, params, credentials={"kinto": account}, reach=REACH)

@@ -1,4 +1,5 @@
-"""A param that is called `user` outside is called so for the model too, though the toolbox keeps that name."""
+"""A param that is called `user` outside is called so for the model too, though the toolbox keeps
+that name."""
 
 from __future__ import annotations
 
@@ -14,7 +15,11 @@ from tools.sources.mcp import McpTool, StdioServer
 from tools.sources.mcp.definitions import read_definitions
 from tools.toolbox import Toolbox
 
-INNER = {"type": "object", "properties": {"user_id": {"type": "string"}}, "additionalProperties": False}
+INNER = {
+    "type": "object",
+    "properties": {"user_id": {"type": "string"}},
+    "additionalProperties": False,
+}
 SCHEMA = {
     "type": "object",
     "required": ["user"],
@@ -49,7 +54,10 @@ def test_a_param_called_user_keeps_its_name_for_an_mcp_server() -> None:
     tool = mcp_tool(SCHEMA)
     shown = told(tool)
     assert set(shown["properties"]) == {"user", "list", "free"}
-    assert (shown["required"], set(shown["$defs"]["inner"]["properties"])) == (["user"], {"user_id"})
+    assert (shown["required"], set(shown["$defs"]["inner"]["properties"])) == (
+        ["user"],
+        {"user_id"},
+    )
     params = tool.check_params(GIVEN)
     assert params == {"user_": "ann", "list": [{"user_id_": "7"}], "free": {"user": "kept"}}
     assert tool.check_params(params) == params

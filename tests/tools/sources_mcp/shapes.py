@@ -1,4 +1,5 @@
-"""Generated responses of a server to a call: each part in each wrong form, with the correct interpretation."""
+"""Generated responses of a server to a call: each part in each wrong form, with the correct
+interpretation."""
 
 from __future__ import annotations
 
@@ -10,17 +11,59 @@ from typing import Any
 
 WORDS = "Account is locked"
 VALUES: tuple[Any, ...] = (
-    *(None, True, False, 0, -1, 1.5, 10**30, "", "text", "é\u202e\u0000", [], {}, [[]], [None], [1, "a"]),
+    *(
+        None,
+        True,
+        False,
+        0,
+        -1,
+        1.5,
+        10**30,
+        "",
+        "text",
+        "é\u202e\u0000",
+        [],
+        {},
+        [[]],
+        [None],
+        [1, "a"],
+    ),
     *({"a": 1}, {"type": "text"}, [{"type": "text"}], [{"type": 7}], {"content": None}),
 )
 """Values for any place."""
 PARTS: tuple[Any, ...] = (
-    *({"type": "text", "text": WORDS}, {"type": "text"}, {"type": "text", "text": None}, {"type": "text", "text": 7}),
-    *({"text": WORDS}, {"type": "video", "data": "AAAA"}, {"type": "image"}, {"type": "image", "data": None}),
-    *({"type": "image", "data": "AAAA", "mimeType": 3}, {"type": "audio", "data": {"a": 1}}, {"type": "tool_use"}),
-    *({"type": "resource"}, {"type": "resource", "resource": None}, {"type": "resource", "resource": {"uri": 1}}),
-    *({"type": "resource", "resource": {"text": 5}}, {"type": "resource", "resource": {"blob": [1]}}),
-    *({"type": "resource_link"}, {"type": "resource_link", "uri": 5, "size": "big"}, {"type": ["text"]}, {}),
+    *(
+        {"type": "text", "text": WORDS},
+        {"type": "text"},
+        {"type": "text", "text": None},
+        {"type": "text", "text": 7},
+    ),
+    *(
+        {"text": WORDS},
+        {"type": "video", "data": "AAAA"},
+        {"type": "image"},
+        {"type": "image", "data": None},
+    ),
+    *(
+        {"type": "image", "data": "AAAA", "mimeType": 3},
+        {"type": "audio", "data": {"a": 1}},
+        {"type": "tool_use"},
+    ),
+    *(
+        {"type": "resource"},
+        {"type": "resource", "resource": None},
+        {"type": "resource", "resource": {"uri": 1}},
+    ),
+    *(
+        {"type": "resource", "resource": {"text": 5}},
+        {"type": "resource", "resource": {"blob": [1]}},
+    ),
+    *(
+        {"type": "resource_link"},
+        {"type": "resource_link", "uri": 5, "size": "big"},
+        {"type": ["text"]},
+        {},
+    ),
 )
 """Parts of content."""
 ENVELOPES: tuple[dict[str, Any], ...] = (
@@ -38,7 +81,8 @@ class Shape:
     """A generated response.
 
     Attributes:
-        line: its JSON, with MY_ID in place of the id. outcome: that of a write: happened, failed or unknown.
+        line: its JSON, with MY_ID in place of the id. outcome: that of a write: happened, failed or
+            unknown.
         has_words: the response holds WORDS, which must be passed on.
     """
 
@@ -96,8 +140,20 @@ def _structures() -> Iterator[Shape]:
 def _flags() -> Iterator[Shape]:
     content = [{"type": "text", "text": WORDS}]
     for flag, outcome in (
-        *((True, "failed"), (1, "failed"), ("true", "failed"), (False, "happened"), (None, "happened")),
-        *((0, "happened"), ("false", "happened"), ("perhaps", "unknown"), ([], "unknown"), ({"a": 1}, "unknown")),
+        *(
+            (True, "failed"),
+            (1, "failed"),
+            ("true", "failed"),
+            (False, "happened"),
+            (None, "happened"),
+        ),
+        *(
+            (0, "happened"),
+            ("false", "happened"),
+            ("perhaps", "unknown"),
+            ([], "unknown"),
+            ({"a": 1}, "unknown"),
+        ),
         *((2, "unknown"), (-1, "unknown")),
     ):
         shape = _build({"content": content, "isError": flag}, outcome)
@@ -109,19 +165,51 @@ def _flags() -> Iterator[Shape]:
 
 
 def _errors() -> Iterator[Shape]:
-    codes: tuple[Any, ...] = (-32000, -32001, -32600, -32601, -32602, -32603, -32700, -32042, 0, 1, 404, 10**12)
+    codes: tuple[Any, ...] = (
+        -32000,
+        -32001,
+        -32600,
+        -32601,
+        -32602,
+        -32603,
+        -32700,
+        -32042,
+        0,
+        1,
+        404,
+        10**12,
+    )
     for code in (*codes, "E_LOCKED", None, 1.5, True, [1], {}):
         error: Any = {"code": code, "message": WORDS}
         outcome = "failed" if code in (-32601, -32602) else "unknown"
         yield Shape(_write({"jsonrpc": "2.0", "error": error}), outcome, has_words=True)
         yield Shape(_write({"error": {**error, "data": [1]}}), outcome, has_words=True)
-    for error in (WORDS, [WORDS], {"message": WORDS}, {"detail": {"reason": WORDS}}, {"data": WORDS}, {"why": WORDS}):
+    for error in (
+        WORDS,
+        [WORDS],
+        {"message": WORDS},
+        {"detail": {"reason": WORDS}},
+        {"data": WORDS},
+        {"why": WORDS},
+    ):
         yield Shape(_write({"jsonrpc": "2.0", "error": error}), "unknown", has_words=True)
-    for error in (True, 5, {"code": -32000}, {"code": -32000, "message": None}, ["x"], {"message": {"a": 1}}):
+    for error in (
+        True,
+        5,
+        {"code": -32000},
+        {"code": -32000, "message": None},
+        ["x"],
+        {"message": {"a": 1}},
+    ):
         yield Shape(_write({"jsonrpc": "2.0", "error": error}), "unknown")
     both = {"result": {"content": []}, "error": {"code": -32000, "message": WORDS}}
     yield Shape(_write({"jsonrpc": "2.0", **both}), "unknown", has_words=True)
-    rests: tuple[dict[str, Any], ...] = ({}, {"message": WORDS}, {"detail": WORDS}, {"results": {"content": []}})
+    rests: tuple[dict[str, Any], ...] = (
+        {},
+        {"message": WORDS},
+        {"detail": WORDS},
+        {"results": {"content": []}},
+    )
     for rest in rests:
         yield Shape(_write({"jsonrpc": "2.0", **rest}), "unknown", has_words=WORDS in str(rest))
 
@@ -134,6 +222,11 @@ def _envelopes() -> Iterator[Shape]:
     )
     for envelope, result in itertools.product(ENVELOPES, results):
         line = _write({**envelope, "result": result})
-        for text in (line, f"[{line}]", line.replace("MY_ID", "MY_ID.0"), line.replace("MY_ID", '"MY_ID"')):
+        for text in (
+            line,
+            f"[{line}]",
+            line.replace("MY_ID", "MY_ID.0"),
+            line.replace("MY_ID", '"MY_ID"'),
+        ):
             yield Shape(text, "happened", has_words=True)
         yield Shape(line.replace("MY_ID", "null"), "happened", has_words=True)

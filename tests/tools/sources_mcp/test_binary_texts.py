@@ -1,4 +1,5 @@
-"""Binary content in any text form becomes a short sentence; people's texts, ids, keys and numbers stay unchanged."""
+"""Binary content in any text form becomes a short sentence; people's texts, ids, keys and numbers
+stay unchanged."""
 
 from __future__ import annotations
 
@@ -20,7 +21,12 @@ from tools.sources.mcp.binary_texts import replace_binary
 
 
 def chunk(kind: bytes, content: bytes) -> bytes:
-    return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+    return (
+        struct.pack(">I", len(content))
+        + kind
+        + content
+        + struct.pack(">I", zlib.crc32(kind + content))
+    )
 
 
 NOISE = random.Random(11)
@@ -48,7 +54,9 @@ def rows(data: bytes) -> list[bytes]:
 
 
 def dump(data: bytes) -> str:
-    return "\n".join(f"{at * 16:08x}: {row.hex(' ', 2)}  {'.' * len(row)}" for at, row in enumerate(rows(data)))
+    return "\n".join(
+        f"{at * 16:08x}: {row.hex(' ', 2)}  {'.' * len(row)}" for at, row in enumerate(rows(data))
+    )
 
 
 FORMS: dict[str, Callable[[bytes], Any]] = {
@@ -75,15 +83,21 @@ FORMS: dict[str, Callable[[bytes], Any]] = {
     "base64 in lines of 64": lambda data: wrap(base64.b64encode(data).decode(), 64, "\r\n"),
     "base64 in lines as literals": lambda data: wrap(base64.b64encode(data).decode(), 76, "\\n"),
     "base64 in quoted lines": lambda data: wrap(base64.b64encode(data).decode(), 76, '"\n"'),
-    "base64 after words": lambda data: f"Here it is:\n\n{wrap(base64.b64encode(data).decode())}\n\nThat is all.",
+    "base64 after words": lambda data: (
+        f"Here it is:\n\n{wrap(base64.b64encode(data).decode())}\n\nThat is all."
+    ),
     "base85": lambda data: base64.b85encode(data).decode(),
     "ascii85": lambda data: base64.a85encode(data).decode(),
     "ascii85 in lines": lambda data: base64.a85encode(data, wrapcol=80).decode(),
     "ascii85 of Adobe": lambda data: base64.a85encode(data, adobe=True).decode(),
     "a data URI": lambda data: f"data:image/png;base64,{base64.b64encode(data).decode()}",
-    "a data URI of base64url": lambda data: f"data:image/png;base64,{base64.urlsafe_b64encode(data).decode()}",
+    "a data URI of base64url": lambda data: (
+        f"data:image/png;base64,{base64.urlsafe_b64encode(data).decode()}"
+    ),
     "a data URI without its type": lambda data: f"data:;base64,{base64.b64encode(data).decode()}",
-    "an image in HTML": lambda data: f'<p>Hi</p><img src="data:image/png;base64,{base64.b64encode(data).decode()}">',
+    "an image in HTML": lambda data: (
+        f'<p>Hi</p><img src="data:image/png;base64,{base64.b64encode(data).decode()}">'
+    ),
     "bytes": list,
     "signed bytes": lambda data: [byte - 256 if byte > 127 else byte for byte in data],
     "bytes by number": lambda data: {str(number): byte for number, byte in enumerate(data)},
@@ -139,13 +153,30 @@ def test_a_known_format_is_recognized_without_a_type() -> None:
     assert replace_binary(UNKNOWN.hex()) == "[hex: 9,000 bytes, not shown]"
 
 
-@pytest.mark.parametrize("form", ["hex", "base32", "base64", "base85", "bytes", "lines of base64", "base64 in lines"])
+@pytest.mark.parametrize(
+    "form", ["hex", "base32", "base64", "base85", "bytes", "lines of base64", "base64 in lines"]
+)
 def test_short_content_counts_if_a_type_is_given(form: str) -> None:
     shown = replace_binary({"mimeType": "image/png", "data": FORMS[form](PNG[:300])})
     assert shown == {"mimeType": "image/png", "data": "[image/png: 300 bytes, not shown]"}
 
 
-WORDS = ("the", "invoice", "of", "Region", "North", "was", "sent", "to", "Ada", "on", "12", "March", "for", "1,204.50")
+WORDS = (
+    "the",
+    "invoice",
+    "of",
+    "Region",
+    "North",
+    "was",
+    "sent",
+    "to",
+    "Ada",
+    "on",
+    "12",
+    "March",
+    "for",
+    "1,204.50",
+)
 
 
 def words(count: int, seed: int = 3) -> str:
@@ -164,7 +195,11 @@ def numbers(count: int, least: int, most: int) -> list[int]:
 
 TOKEN = ".".join(
     base64.urlsafe_b64encode(part.encode()).decode().rstrip("=")
-    for part in ('{"alg":"RS256","typ":"JWT"}', json.dumps({"sub": "ada", "scope": words(300)}), "x" * 256)
+    for part in (
+        '{"alg":"RS256","typ":"JWT"}',
+        json.dumps({"sub": "ada", "scope": words(300)}),
+        "x" * 256,
+    )
 )
 CERTIFICATE = wrap(base64.b64encode(b"\x30\x82\x05\x10" + NOISE.randbytes(1_400)).decode(), 64)
 SSH_KEY = base64.b64encode(b"\x00\x00\x00\x07ssh-rsa" + NOISE.randbytes(1_100)).decode()
@@ -172,7 +207,10 @@ ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
 
 def ids(count: int, length: int, prefix: str = "") -> list[str]:
-    return [prefix + "".join(random.Random(number).choices(ALPHABET, k=length)) for number in range(count)]
+    return [
+        prefix + "".join(random.Random(number).choices(ALPHABET, k=length))
+        for number in range(count)
+    ]
 
 
 HARMLESS: dict[str, Any] = {
@@ -188,18 +226,35 @@ HARMLESS: dict[str, Any] = {
     "a line": "-" * 2_000,
     "a hash of 64": hashes(1)[0],
     "a hash of 128": {"mimeType": "image/png", "sha512": hashes(1, 128)[0]},
-    "a hash in base64": {"mimeType": "image/png", "sha512": base64.b64encode(NOISE.randbytes(64)).decode()},
+    "a hash in base64": {
+        "mimeType": "image/png",
+        "sha512": base64.b64encode(NOISE.randbytes(64)).decode(),
+    },
     "hashes": hashes(100),
     "hashes in lines": "\n".join(hashes(100)),
-    "hashes of files": "\n".join(f"{each}  src/file_{number}.py" for number, each in enumerate(hashes(100))),
-    "commits": "\n".join(f"{each[:7]} Mend the {number}th fault" for number, each in enumerate(hashes(200, 40))),
+    "hashes of files": "\n".join(
+        f"{each}  src/file_{number}.py" for number, each in enumerate(hashes(100))
+    ),
+    "commits": "\n".join(
+        f"{each[:7]} Mend the {number}th fault" for number, each in enumerate(hashes(200, 40))
+    ),
     "short commits": "\n".join(each[:8] for each in hashes(300)),
     "UUIDs": [str(uuid.UUID(bytes=random.Random(number).randbytes(16))) for number in range(100)],
-    "UUIDs in lines": "\n".join(str(uuid.UUID(bytes=random.Random(number).randbytes(16))) for number in range(100)),
-    "UUIDs in capitals": [str(uuid.UUID(bytes=random.Random(n).randbytes(16))).upper() for n in range(100)],
-    "addresses of network cards": "\n".join(random.Random(number).randbytes(6).hex(":") for number in range(300)),
-    "IPv4 addresses": "\n".join(".".join(map(str, random.Random(number).randbytes(4))) for number in range(500)),
-    "IPv6 addresses": "\n".join(random.Random(number).randbytes(16).hex(":", 2) for number in range(200)),
+    "UUIDs in lines": "\n".join(
+        str(uuid.UUID(bytes=random.Random(number).randbytes(16))) for number in range(100)
+    ),
+    "UUIDs in capitals": [
+        str(uuid.UUID(bytes=random.Random(n).randbytes(16))).upper() for n in range(100)
+    ],
+    "addresses of network cards": "\n".join(
+        random.Random(number).randbytes(6).hex(":") for number in range(300)
+    ),
+    "IPv4 addresses": "\n".join(
+        ".".join(map(str, random.Random(number).randbytes(4))) for number in range(500)
+    ),
+    "IPv6 addresses": "\n".join(
+        random.Random(number).randbytes(16).hex(":", 2) for number in range(200)
+    ),
     "short ids": ids(300, 11),
     "short ids in lines": "\n".join(ids(300, 22)),
     "ids of 27": "\n".join(ids(100, 27)),
@@ -207,7 +262,9 @@ HARMLESS: dict[str, Any] = {
     "digests of subresources": [
         f"sha384-{base64.b64encode(random.Random(n).randbytes(48)).decode()}" for n in range(40)
     ],
-    "digests in base64": [base64.b64encode(random.Random(n).randbytes(64)).decode() for n in range(40)],
+    "digests in base64": [
+        base64.b64encode(random.Random(n).randbytes(64)).decode() for n in range(40)
+    ],
     "a signed token": TOKEN,
     "a cursor": base64.urlsafe_b64encode(json.dumps({"after": words(300)}).encode()).decode(),
     "a certificate": f"-----BEGIN CERTIFICATE-----\n{CERTIFICATE}\n-----END CERTIFICATE-----\n",
@@ -228,36 +285,60 @@ HARMLESS: dict[str, Any] = {
     "a key of PGP": f"-----BEGIN PGP PUBLIC KEY BLOCK-----\n\n{wrap(FORMS['base64'](UNKNOWN[:1_400]), 64)}\n-----END",
     "zeros and ones": [random.Random(number).randint(0, 1) for number in range(5_000)],
     "decimals": [random.Random(number).random() for number in range(2_000)],
-    "a table of numbers": [[random.Random(number + n).randint(0, 5_000) for n in range(40)] for number in range(80)],
-    "a matrix": [[random.Random(number + n).randint(0, 9) for n in range(40)] for number in range(40)],
+    "a table of numbers": [
+        [random.Random(number + n).randint(0, 5_000) for n in range(40)] for number in range(80)
+    ],
+    "a matrix": [
+        [random.Random(number + n).randint(0, 9) for n in range(40)] for number in range(40)
+    ],
     "CSV": "\n".join(
-        ",".join(str(random.Random(number + n).randint(0, 999)) for n in range(12)) for number in range(300)
+        ",".join(str(random.Random(number + n).randint(0, 999)) for n in range(12))
+        for number in range(300)
     ),
     "years": " ".join(str(1900 + number % 124) for number in range(2_000)),
-    "times": "\n".join(f"2026-11-{number % 28 + 1:02d} 12:{number % 60:02d}:07" for number in range(300)),
-    "a log": "\n".join(f"12:00:{n % 60:02d} GET /api/runs/{each} 200" for n, each in enumerate(hashes(200, 32))),
-    "code": "\n".join(f"    result_{n} = compute(values[{n}], limit=0x{n:02x})  # step {n}" for n in range(200)),
+    "times": "\n".join(
+        f"2026-11-{number % 28 + 1:02d} 12:{number % 60:02d}:07" for number in range(300)
+    ),
+    "a log": "\n".join(
+        f"12:00:{n % 60:02d} GET /api/runs/{each} 200" for n, each in enumerate(hashes(200, 32))
+    ),
+    "code": "\n".join(
+        f"    result_{n} = compute(values[{n}], limit=0x{n:02x})  # step {n}" for n in range(200)
+    ),
     "minified JavaScript": "".join(
-        f"function a{n}(b,c){{return b.length>{n}?c.push(document.getElementById('row{n}')):null}}" for n in range(80)
+        f"function a{n}(b,c){{return b.length>{n}?c.push(document.getElementById('row{n}')):null}}"
+        for n in range(80)
     ),
     "minified CSS": "".join(
         f".row-{n}{{color:#{n * 999 % 0xFFFFFF:06x};padding:{n}px 0 0}}" for n in range(200)
     ).replace(" ", ""),
     "colors": ", ".join(f"#{n * 9_999_991 % 0xFFFFFF:06X}" for n in range(400)),
-    "JSON without spaces": json.dumps([{"id": each, "name": "Ada"} for each in ids(200, 22)], separators=(",", ":")),
-    "JSON with spaces": json.dumps([{"id": each, "total": n} for n, each in enumerate(ids(200, 22))], indent=2),
-    "HTML": "".join(f'<li class="row"><a href="/records/{n}">Record {n}</a></li>' for n in range(200)),
+    "JSON without spaces": json.dumps(
+        [{"id": each, "name": "Ada"} for each in ids(200, 22)], separators=(",", ":")
+    ),
+    "JSON with spaces": json.dumps(
+        [{"id": each, "total": n} for n, each in enumerate(ids(200, 22))], indent=2
+    ),
+    "HTML": "".join(
+        f'<li class="row"><a href="/records/{n}">Record {n}</a></li>' for n in range(200)
+    ),
     "a path of SVG": "M" + "".join(f"L{n}.{n % 10},{n * 7 % 300}" for n in range(600)) + "Z",
     "a Chinese address": "https://example.com/?q="
     + "".join(f"%{byte:02X}" for byte in ("\u4f60\u597d" * 200).encode()),
     "escapes of Chinese": repr(("\u4f60\u597d" * 200).encode()),
     "colored text": "".join(f"\x1b[3{n % 8}mline {n} is done\x1b[0m\n" for n in range(200)),
-    "Markdown": "\n".join(f"| {n} | **Record {n}** | [open](https://example.com/r/{n}) |" for n in range(200)),
+    "Markdown": "\n".join(
+        f"| {n} | **Record {n}** | [open](https://example.com/r/{n}) |" for n in range(200)
+    ),
     "a base64 word": {
         "mimeType": "image/png",
         "name": "Screenshot_2026-11-29_at_12-00-00_of_the_start_page_Final2",
     },
-    "a type of text": {"contentType": "application/json", "etag": "".join(ids(1, 90)), "session": "".join(ids(1, 300))},
+    "a type of text": {
+        "contentType": "application/json",
+        "etag": "".join(ids(1, 90)),
+        "session": "".join(ids(1, 300)),
+    },
     "lyrics": "\n".join(["La la la", "Na na na na"] * 200),
 }
 
@@ -273,7 +354,22 @@ def test_other_texts_stay_unchanged(name: str) -> None:
     "part",
     take_sample(
         [
-            *("[", "a", "aB1", "0", "1 ", "1,", "0x", "ab ", "ab:", "\\x", "%", "{", "data:;base64,", "="),
+            *(
+                "[",
+                "a",
+                "aB1",
+                "0",
+                "1 ",
+                "1,",
+                "0x",
+                "ab ",
+                "ab:",
+                "\\x",
+                "%",
+                "{",
+                "data:;base64,",
+                "=",
+            ),
             *(
                 "A" * 40 + "\n",
                 "abcd ",

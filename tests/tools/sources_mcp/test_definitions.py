@@ -42,7 +42,21 @@ def reason_for(**schema: Any) -> str:
 
 
 def test_every_name_becomes_a_legal_unique_one() -> None:
-    names = ["a b", "a_b", "A_B", "a/b", "1st", "日本", "x" * 90, "x" * 91, "ok.name", "Ok.Name", "-", "a..b", "é"]
+    names = [
+        "a b",
+        "a_b",
+        "A_B",
+        "a/b",
+        "1st",
+        "日本",
+        "x" * 90,
+        "x" * 91,
+        "ok.name",
+        "Ok.Name",
+        "-",
+        "a..b",
+        "é",
+    ]
     first, _ = read(*(described(name) for name in names))
     second, _ = read(*(described(name) for name in reversed(names)))
     legal = {tool.name: tool.legal_name for tool in first}
@@ -55,9 +69,17 @@ def test_every_name_becomes_a_legal_unique_one() -> None:
 
 
 def test_params_named_like_the_run_are_renamed_for_the_model_alone() -> None:
-    inner = {"properties": {"organization": {"type": "string"}}, "required": ["organization"], "type": "object"}
+    inner = {
+        "properties": {"organization": {"type": "string"}},
+        "required": ["organization"],
+        "type": "object",
+    }
     definition = definition_of(
-        properties={"user_id": {"type": "string"}, "user_id_": {}, "list": {"items": {"$ref": "#/$defs/inner"}}},
+        properties={
+            "user_id": {"type": "string"},
+            "user_id_": {},
+            "list": {"items": {"$ref": "#/$defs/inner"}},
+        },
         required=["user_id"],
         dependentRequired={"user_id": ["list"]},
         default={"user_id": "u"},
@@ -86,8 +108,14 @@ def test_params_named_like_the_run_are_renamed_for_the_model_alone() -> None:
         ({"type": "string"}, "not an object"),
         ({"properties": {"a": {"$ref": "https://example.com/s.json"}}}, "another document"),
         ({"properties": {"a": {"$ref": "#/$defs/none"}}}, "a broken reference"),
-        ({"properties": {"a": {"$ref": "#there"}}, "$defs": {"b": {"$anchor": "there"}}}, "by name, not by path"),
-        ({"properties": {"a": {"$ref": "#/required"}}, "required": ["a"]}, "something that is not a schema"),
+        (
+            {"properties": {"a": {"$ref": "#there"}}, "$defs": {"b": {"$anchor": "there"}}},
+            "by name, not by path",
+        ),
+        (
+            {"properties": {"a": {"$ref": "#/required"}}, "required": ["a"]},
+            "something that is not a schema",
+        ),
         ({"description": "x" * 200_001}, "characters"),
         ({"enum": list(range(20_001))}, "more than 20,000 parts"),
         ({"properties": {"a\ud800": {}}}, "cannot be"),
@@ -106,11 +134,17 @@ def test_a_schema_that_is_too_deep_is_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    "of", [lambda part: {"allOf": [part, part]}, lambda part: {"properties": {"a": part, "b": part}}]
+    "of",
+    [lambda part: {"allOf": [part, part]}, lambda part: {"properties": {"a": part, "b": part}}],
 )
-def test_a_schema_with_too_many_repetitions_is_left_out(of: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+def test_a_schema_with_too_many_repetitions_is_left_out(
+    of: Callable[[dict[str, Any]], dict[str, Any]],
+) -> None:
     steps = {f"d{step}": of({"$ref": f"#/$defs/d{step + 1}"}) for step in range(40)}
-    schema = {"properties": {"x": {"$ref": "#/$defs/d0"}}, "$defs": {**steps, "d40": {"type": "string"}}}
+    schema = {
+        "properties": {"x": {"$ref": "#/$defs/d0"}},
+        "$defs": {**steps, "d40": {"type": "string"}},
+    }
     assert "repeats itself" in reason_for(**schema)
     found = read_definitions([described(outputSchema={**OBJECT, **schema})])
     assert [each.output_schema for each in found.definitions] == [None]
@@ -121,12 +155,20 @@ def test_a_schema_with_too_many_repetitions_is_left_out(of: Callable[[dict[str, 
     ("a", "b"),
     [
         ({"$ref": "#/$defs/b"}, {"$ref": "#/$defs/a"}),
-        ({"$dynamicRef": "#/$defs/b"}, {"properties": {"in": {}}, "not": {"anyOf": [{"$ref": "#/$defs/a"}]}}),
-        ({"properties": {"in": {"$ref": "#/$defs/b"}}, "if": {"$ref": "#/$defs/b"}}, {"then": {"$ref": "#/$defs/a"}}),
+        (
+            {"$dynamicRef": "#/$defs/b"},
+            {"properties": {"in": {}}, "not": {"anyOf": [{"$ref": "#/$defs/a"}]}},
+        ),
+        (
+            {"properties": {"in": {"$ref": "#/$defs/b"}}, "if": {"$ref": "#/$defs/b"}},
+            {"then": {"$ref": "#/$defs/a"}},
+        ),
     ],
 )
 def test_an_endlessly_circular_schema_is_left_out(a: dict[str, Any], b: dict[str, Any]) -> None:
-    assert "circular reference" in reason_for(properties={"x": {"$ref": "#/$defs/a"}}, **{"$defs": {"a": a, "b": b}})
+    assert "circular reference" in reason_for(
+        properties={"x": {"$ref": "#/$defs/a"}}, **{"$defs": {"a": a, "b": b}}
+    )
 
 
 def test_a_chain_of_references_that_is_too_long_is_left_out() -> None:
@@ -137,8 +179,13 @@ def test_a_chain_of_references_that_is_too_long_is_left_out() -> None:
 
 
 def test_a_tree_is_a_legal_schema() -> None:
-    tree = {"type": "object", "properties": {"name": {"type": "string"}, "parts": {"items": {"$ref": "#/$defs/tree"}}}}
-    definition = definition_of(properties={"tree": {"$ref": "#/$defs/tree"}}, **{"$defs": {"tree": tree}})
+    tree = {
+        "type": "object",
+        "properties": {"name": {"type": "string"}, "parts": {"items": {"$ref": "#/$defs/tree"}}},
+    }
+    definition = definition_of(
+        properties={"tree": {"$ref": "#/$defs/tree"}}, **{"$defs": {"tree": tree}}
+    )
     tool = McpTool(definition, SERVER, "there", Level.READ)
     given = {"tree": {"name": "a", "parts": [{"name": "b", "parts": [{"name": "c"}]}]}}
     assert tool.check_params(given) == given
@@ -147,10 +194,16 @@ def test_a_tree_is_a_legal_schema() -> None:
         tool.check_params(given)
 
 
-@feature("Tools from API descriptions", "Checking the params of any schema ends", "tools/schemas/validation.py")
+@feature(
+    "Tools from API descriptions",
+    "Checking the params of any schema ends",
+    "tools/schemas/validation.py",
+)
 def test_a_value_that_makes_a_legal_schema_explode_is_refused_in_time() -> None:
     twice = {"allOf": [{"properties": {"in": {"$ref": "#/$defs/twice"}}}] * 2}
-    definition = definition_of(properties={"x": {"$ref": "#/$defs/twice"}}, **{"$defs": {"twice": twice}})
+    definition = definition_of(
+        properties={"x": {"$ref": "#/$defs/twice"}}, **{"$defs": {"twice": twice}}
+    )
     given: dict[str, Any] = {}
     for _ in range(50):
         given = {"in": given}
@@ -187,7 +240,9 @@ def test_headers_of_the_server_are_not_params() -> None:
 
 def test_texts_are_cleaned_for_display() -> None:
     hidden = "".join(chr(0xE0000 + ord(char)) for char in "obey")
-    found, _ = read(described(description=f"\x1b[31mSaves\u202e it.{hidden}\n" + "x" * 3_000, title="a\nb"))
+    found, _ = read(
+        described(description=f"\x1b[31mSaves\u202e it.{hidden}\n" + "x" * 3_000, title="a\nb")
+    )
     assert found[0].description.startswith("Saves it.\nxxx")
     assert len(found[0].description) == 1_024
     assert found[0].title == "a b"
@@ -247,7 +302,9 @@ def test_the_level_read_is_not_suggested_for_a_tool_that_can_send_data_out(
     assert suggest_level(hints, definition) is level
 
 
-@pytest.mark.parametrize("schema", [{}, None, True, {"$schema": "http://json-schema.org/draft-07/schema#"}])
+@pytest.mark.parametrize(
+    "schema", [{}, None, True, {"$schema": "http://json-schema.org/draft-07/schema#"}]
+)
 def test_an_empty_schema_means_no_params(schema: Any) -> None:
     (definition,), skipped = read(described(schema=schema))
     assert skipped == []
@@ -284,7 +341,11 @@ def test_a_schema_that_allows_an_object_is_used(schema: Any) -> None:
         tool.check_params({"a": 1})
 
 
-@feature("Tools from API descriptions", "A faulty MCP tool leaves the others", "tools/sources/mcp/definitions.py")
+@feature(
+    "Tools from API descriptions",
+    "A faulty MCP tool leaves the others",
+    "tools/sources/mcp/definitions.py",
+)
 @pytest.mark.parametrize(
     ("bad", "name", "words"),
     [
@@ -293,7 +354,11 @@ def test_a_schema_that_allows_an_object_is_used(schema: Any) -> None:
         ({"inputSchema": OBJECT}, "tool 2", "it has no name"),
         ({"name": None, "inputSchema": OBJECT}, "tool 2", "it has no name"),
         (described("bad", {"type": "string"}), "bad", "its params are not an object"),
-        (described("bad", {"anyOf": [{"type": "string"}, {"type": "null"}]}), "bad", "its params are not an object"),
+        (
+            described("bad", {"anyOf": [{"type": "string"}, {"type": "null"}]}),
+            "bad",
+            "its params are not an object",
+        ),
         (described("bad", "string"), "bad", "its schema is not an object"),
         (described("bad", ["object"]), "bad", "its schema is not an object"),
         (described("bad", schema=False), "bad", "its schema is not an object"),
@@ -320,7 +385,9 @@ def test_a_bad_tool_is_left_out_alone_and_named(bad: Any, name: str, words: str)
 def test_a_faulty_part_beside_the_schema_loses_only_itself(more: dict[str, Any]) -> None:
     (definition,), skipped = read(described(**more))
     assert skipped == []
-    assert definition.annotations == ({"destructiveHint": False} if isinstance(more.get("annotations"), dict) else {})
+    assert definition.annotations == (
+        {"destructiveHint": False} if isinstance(more.get("annotations"), dict) else {}
+    )
 
 
 @pytest.mark.parametrize(
@@ -338,7 +405,11 @@ def test_an_unusable_output_schema_is_dropped_with_a_note(outputs: Any) -> None:
     assert found.adapted[0].reason.startswith("its output schema: ")
 
 
-@feature("Tools from API descriptions", "Faulty schemas lose the faulty keyword", "tools/schemas/dialects.py")
+@feature(
+    "Tools from API descriptions",
+    "Faulty schemas lose the faulty keyword",
+    "tools/schemas/dialects.py",
+)
 @pytest.mark.parametrize(
     ("schema", "good", "bad"),
     [
@@ -355,7 +426,9 @@ def test_an_unusable_output_schema_is_dropped_with_a_note(outputs: Any) -> None:
         ({"type": "object", "dependencies": {"x": ["y"]}}, {"x": 1, "y": 2}, {"x": 1}),
     ],
 )
-def test_older_schemas_and_ecma_patterns_are_translated(schema: dict[str, Any], good: Any, bad: Any) -> None:
+def test_older_schemas_and_ecma_patterns_are_translated(
+    schema: dict[str, Any], good: Any, bad: Any
+) -> None:
     found = read_definitions([described(schema={**OBJECT, "properties": {"a": schema}})])
     assert (found.skipped, found.adapted) == ((), ())
     tool = McpTool(found.definitions[0], SERVER, "there", Level.READ)
@@ -372,7 +445,10 @@ def test_older_schemas_and_ecma_patterns_are_translated(schema: dict[str, Any], 
         ({"enum": "red"}, "properties.a.enum is not valid, so it is left out"),
         ({"required": [1]}, "properties.a.required.0 is not valid, so it is left out"),
         ("string", "properties.a is not valid, so it is left out"),
-        ({"anyOf": ["string", {"type": "null"}]}, "properties.a.anyOf.0 is not valid, so it is left out"),
+        (
+            {"anyOf": ["string", {"type": "null"}]},
+            "properties.a.anyOf.0 is not valid, so it is left out",
+        ),
         ({"pattern": "[a-"}, "the pattern '[a-' is not checked"),
     ],
 )
@@ -391,7 +467,18 @@ def test_reading_a_schema_does_not_change_it() -> None:
 
 
 def test_a_property_can_be_named_like_a_keyword() -> None:
-    names = ("items", "type", "required", "pattern", "dependencies", "enum", "exclusiveMinimum", "properties")
-    found = read_definitions([described(schema={**OBJECT, "properties": {name: {"type": "string"} for name in names}})])
+    names = (
+        "items",
+        "type",
+        "required",
+        "pattern",
+        "dependencies",
+        "enum",
+        "exclusiveMinimum",
+        "properties",
+    )
+    found = read_definitions(
+        [described(schema={**OBJECT, "properties": {name: {"type": "string"} for name in names}})]
+    )
     assert (found.skipped, found.adapted) == ((), ())
     assert set(found.definitions[0].input_schema["properties"]) == set(names)

@@ -21,7 +21,9 @@ def test_a_failure_is_passed_to_the_waiting_caller() -> None:
         LoopThread().submit(failing()).result(10)
 
 
-def test_a_failure_after_the_work_was_abandoned_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failure_after_the_work_was_abandoned_is_not_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     loop, begun, ended = LoopThread(), threading.Event(), threading.Event()
 
     async def failing_when_cancelled() -> None:

@@ -1,4 +1,5 @@
-"""Whatever a server does in the middle of a call: a clear result, the worker lives, and the next call works."""
+"""Whatever a server does in the middle of a call: a clear result, the worker lives, and the next
+call works."""
 
 from __future__ import annotations
 
@@ -12,7 +13,14 @@ from pathlib import Path
 import pytest
 
 from tests.features import feature
-from tests.tools.sources_mcp.servers import SECRET, called, called_too_late, failure_of, misbehaving, tool_of
+from tests.tools.sources_mcp.servers import (
+    SECRET,
+    called,
+    called_too_late,
+    failure_of,
+    misbehaving,
+    tool_of,
+)
 from tools.contract import Level, ToolError
 from tools.sources.mcp import McpTool, StdioServer, has_tool_list_changed, list_tools, suggest_level
 from tools.sources.mcp.loop import LOOP
@@ -58,7 +66,9 @@ def test_a_hanging_call_ends_at_its_timeout_and_the_next_has_a_new_process() -> 
     server = misbehaving()
     before = called(tool_of(server, "pid")).markdown
     began = time.monotonic()
-    code, definite, message = failure_of(called(tool_of(server, "hang", Level.WRITE), timeout_s=1.0))
+    code, definite, message = failure_of(
+        called(tool_of(server, "hang", Level.WRITE), timeout_s=1.0)
+    )
     assert (code, definite) == ("TIMEOUT", False)
     assert "did not answer within" in message
     assert time.monotonic() - began < 20
@@ -80,17 +90,26 @@ def test_a_malformed_response_says_that_the_write_happened() -> None:
     assert called(tool_of(misbehaving(), "broken", Level.WRITE)).markdown == "no list"
     result = called(tool_of(misbehaving(), "wrong_structure", Level.WRITE))
     assert (result.success, result.data, result.summary) == (True, None, "x")
-    assert "[the structured part is left out: it does not fit the output schema at data.n:" in result.markdown
+    assert (
+        "[the structured part is left out: it does not fit the output schema at data.n:"
+        in result.markdown
+    )
 
 
 @pytest.mark.parametrize("name", ["fail_inside", "locked"])
 def test_an_error_object_makes_a_write_unknown_and_a_read_fail(name: str, tmp_path: Path) -> None:
     calls = tmp_path / "calls"
     server = misbehaving(calls=calls)
-    words = "Internal error" if name == "fail_inside" else "Connection closed"  # the client's own message
+    words = (
+        "Internal error" if name == "fail_inside" else "Connection closed"
+    )  # the client's own message
     result = called(tool_of(server, name, Level.WRITE))
     code, definite, message = failure_of(result)
-    assert (code, definite, result.error and result.error.words) == ("OUTCOME_UNKNOWN", False, words)
+    assert (code, definite, result.error and result.error.words) == (
+        "OUTCOME_UNKNOWN",
+        False,
+        words,
+    )
     assert message.endswith(f"does not say whether the call was done: {words}.")
     assert failure_of(called(tool_of(server, name)))[:2] == ("OPERATION_FAILED", True)
     assert calls.read_text().split() == [name, name]
@@ -163,7 +182,9 @@ def test_requests_of_the_server_are_declined() -> None:
     assert "not supported" in told[0]["error"]["message"]
 
 
-def test_logs_and_standard_error_are_limited_and_contain_no_secret(caplog: pytest.LogCaptureFixture) -> None:
+def test_logs_and_standard_error_are_limited_and_contain_no_secret(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     server = misbehaving(owner="logs")
     with caplog.at_level(logging.DEBUG, "gadget.tools.mcp"):
         assert called(tool_of(server, "logs")).success
@@ -198,8 +219,13 @@ def test_endless_text_does_not_affect_other_servers() -> None:
 )
 def test_definitions_are_read_on_a_separate_thread(tmp_path: Path) -> None:
     file = tmp_path / "definitions.json"
-    schema = {"type": "object", "properties": {f"p{number}": {"type": "string"} for number in range(1_500)}}
-    file.write_text(json.dumps([{"name": f"tool{number}", "inputSchema": schema} for number in range(4)]))
+    schema = {
+        "type": "object",
+        "properties": {f"p{number}": {"type": "string"} for number in range(1_500)},
+    }
+    file.write_text(
+        json.dumps([{"name": f"tool{number}", "inputSchema": schema} for number in range(4)])
+    )
     server = misbehaving(owner="heavy", definitions=file)
     waited = [0.0]
 
@@ -257,14 +283,18 @@ def test_the_hash_depends_on_definition_and_address_but_not_on_the_title(tmp_pat
 
 def test_all_pages_of_a_listing_are_read(tmp_path: Path) -> None:
     file = tmp_path / "definitions.json"
-    file.write_text(json.dumps([{"name": f"t{n}", "inputSchema": {"type": "object"}} for n in range(2_100)]))
+    file.write_text(
+        json.dumps([{"name": f"t{n}", "inputSchema": {"type": "object"}} for n in range(2_100)])
+    )
     listing = list_tools(misbehaving(definitions=file, pages=50))
     assert [tool.name for tool in listing.tools] == [f"t{n}" for n in range(2_000)]
     assert "at most 2,000 tools" in listing.skipped[-1].reason
 
 
 def test_a_server_that_does_not_start_is_reported_to_the_admin(tmp_path: Path) -> None:
-    with pytest.raises(ToolError, match="ended with code 1 before the connection was ready") as failure:
+    with pytest.raises(
+        ToolError, match="ended with code 1 before the connection was ready"
+    ) as failure:
         list_tools(misbehaving(start="dies"))
     assert not failure.value.attempted
     assert "No key was given." in failure.value.__notes__
@@ -273,7 +303,9 @@ def test_a_server_that_does_not_start_is_reported_to_the_admin(tmp_path: Path) -
     unreadable = tmp_path / "server"
     unreadable.write_bytes(b"\x7fELF no program")
     unreadable.chmod(0o755)
-    with pytest.raises(ToolError, match="ended with code 1 before the connection was ready") as failure:
+    with pytest.raises(
+        ToolError, match="ended with code 1 before the connection was ready"
+    ) as failure:
         list_tools(StdioServer((str(unreadable),)))
     assert "It cannot be run: Exec format error." in failure.value.__notes__
     with pytest.raises(ToolError, match="did not answer in time") as failure:

@@ -34,7 +34,9 @@ def tool_behind(older: OlderServer, behavior: str, level: Level = Level.WRITE) -
     return McpTool(definition, behind(older, behavior), "there", level)
 
 
-def test_an_older_server_is_addressed_in_its_revision(older: OlderServer, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_older_server_is_addressed_in_its_revision(
+    older: OlderServer, caplog: pytest.LogCaptureFixture
+) -> None:
     server = behind(older, "works")
     with caplog.at_level(logging.INFO):
         listing = list_tools(server)
@@ -44,7 +46,9 @@ def test_an_older_server_is_addressed_in_its_revision(older: OlderServer, caplog
     assert all(headers["authorization"] == f"Bearer {TOKEN}" for _, headers, _ in older.asked)
     assert TOKEN not in caplog.text
     assert TOKEN not in repr(server)
-    discovered = [message for _, _, message in older.asked if message.get("method") == "server/discover"]
+    discovered = [
+        message for _, _, message in older.asked if message.get("method") == "server/discover"
+    ]
     assert len(discovered) == 1  # by then the client knows that the server does not support it
 
 
@@ -62,11 +66,27 @@ def test_an_older_server_is_addressed_in_its_revision(older: OlderServer, caplog
         ("huge", "NETWORK_ERROR", "larger than 10,000,000 bytes"),
         ("nonsense", "NETWORK_ERROR", "sent an answer that does not follow the protocol: <html>"),
         ("accepts", "NETWORK_ERROR", "disconnected"),
-        ("fails_inside", "OUTCOME_UNKNOWN", "does not say whether the call was done: Internal error."),
+        (
+            "fails_inside",
+            "OUTCOME_UNKNOWN",
+            "does not say whether the call was done: Internal error.",
+        ),
         ("locked", "OUTCOME_UNKNOWN", "does not say whether the call was done: Account is locked."),
-        ("locked_with_400", "OUTCOME_UNKNOWN", "does not say whether the call was done: Account is locked."),
-        ("locked_in_a_stream", "OUTCOME_UNKNOWN", "does not say whether the call was done: Account is locked."),
-        ("error_as_text", "OUTCOME_UNKNOWN", "does not say whether the call was done: Account is locked."),
+        (
+            "locked_with_400",
+            "OUTCOME_UNKNOWN",
+            "does not say whether the call was done: Account is locked.",
+        ),
+        (
+            "locked_in_a_stream",
+            "OUTCOME_UNKNOWN",
+            "does not say whether the call was done: Account is locked.",
+        ),
+        (
+            "error_as_text",
+            "OUTCOME_UNKNOWN",
+            "does not say whether the call was done: Account is locked.",
+        ),
         ("says_502", "NETWORK_ERROR", "failed with status 502: The ledger is closed."),
         ("plain_json", "NETWORK_ERROR", "does not follow the protocol: Account is locked."),
         ("times_out", "NETWORK_ERROR", "failed with status 408"),
@@ -120,7 +140,9 @@ def test_a_hanging_server_ends_at_the_timeout(older: OlderServer) -> None:
     "tools/sources/mcp/connection.py",
 )
 @pytest.mark.parametrize("behavior", ["moves", "moves_to_itself", "moves_within"])
-def test_a_redirected_write_was_not_done_and_is_reported_once(older: OlderServer, behavior: str) -> None:
+def test_a_redirected_write_was_not_done_and_is_reported_once(
+    older: OlderServer, behavior: str
+) -> None:
     code, definite, message = failure_of(called(tool_behind(older, behavior)))
     assert (code, definite) == ("OPERATION_FAILED", True)
     assert "redirects to another address, and redirects are not followed" in message
@@ -142,7 +164,9 @@ def test_a_redirect_to_another_server_is_not_followed(older: OlderServer) -> Non
         (429, "RATE_LIMIT_EXCEEDED"),
     ],
 )
-def test_a_refusal_has_its_code_and_counts_as_not_done(older: OlderServer, status: int, code: str) -> None:
+def test_a_refusal_has_its_code_and_counts_as_not_done(
+    older: OlderServer, status: int, code: str
+) -> None:
     told = failure_of(called(tool_behind(older, str(status))))
     assert told[:2] == (code, True)
     with pytest.raises(ToolError) as failure:
@@ -160,16 +184,26 @@ def test_a_refusal_has_its_code_and_counts_as_not_done(older: OlderServer, statu
         ("bad_params", "OPERATION_FAILED", "refused the call: Wrong params."),
     ],
 )
-def test_a_refusal_keeps_the_words_of_the_server(older: OlderServer, behavior: str, code: str, words: str) -> None:
+def test_a_refusal_keeps_the_words_of_the_server(
+    older: OlderServer, behavior: str, code: str, words: str
+) -> None:
     told = failure_of(called(tool_behind(older, behavior)))
     assert told[:2] == (code, True)
     assert words in told[2]
 
 
-@pytest.mark.parametrize("behavior", ["locked", "locked_in_a_stream", "locked_with_400", "error_as_text"])
-def test_a_read_fails_at_once_with_the_words_of_an_error_object(older: OlderServer, behavior: str) -> None:
+@pytest.mark.parametrize(
+    "behavior", ["locked", "locked_in_a_stream", "locked_with_400", "error_as_text"]
+)
+def test_a_read_fails_at_once_with_the_words_of_an_error_object(
+    older: OlderServer, behavior: str
+) -> None:
     told = failure_of(called(tool_behind(older, behavior, Level.READ)))
-    assert told == ("OPERATION_FAILED", True, f"{list_title(older)} answered with an error: Account is locked.")
+    assert told == (
+        "OPERATION_FAILED",
+        True,
+        f"{list_title(older)} answered with an error: Account is locked.",
+    )
     assert older.calls() == 1
 
 

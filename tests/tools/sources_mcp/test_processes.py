@@ -67,10 +67,14 @@ def wait_until_gone(*pids: int, seconds: float = 10.0) -> None:
         time.sleep(0.02)
 
 
-def parent_of(server: StdioServer, copies: str = "alone") -> tuple[subprocess.Popen[str], list[int]]:
+def parent_of(
+    server: StdioServer, copies: str = "alone"
+) -> tuple[subprocess.Popen[str], list[int]]:
     """Start a process that uses the server; return it and the server's process group."""
     command = [sys.executable, "-c", PARENT, copies, *server.command]
-    parent = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    parent = subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
     assert parent.stdout is not None
     return parent, group_of(int(parent.stdout.readline()))
 

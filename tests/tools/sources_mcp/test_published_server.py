@@ -29,7 +29,9 @@ def over_http() -> Iterator[HttpServer]:
     process = subprocess.Popen([sys.executable, str(FOLDER / "over_http.py"), str(port)])
     try:
         _wait_for(port)
-        yield HttpServer(f"http://127.0.0.1:{port}/mcp", reach=NetworkAccess(private=frozenset({"127.0.0.1"})))
+        yield HttpServer(
+            f"http://127.0.0.1:{port}/mcp", reach=NetworkAccess(private=frozenset({"127.0.0.1"}))
+        )
     finally:
         process.terminate()
         process.wait(10)
@@ -83,7 +85,9 @@ def test_params_are_checked_before_the_call_is_sent(server: Server) -> None:
 
 
 def test_a_refusal_by_the_server_is_a_definite_failure_in_its_words(server: Server) -> None:
-    code, definite, message = failure_of(called(tool_of(server, "get_current_time", Level.WRITE), timezone="Atlantis"))
+    code, definite, message = failure_of(
+        called(tool_of(server, "get_current_time", Level.WRITE), timezone="Atlantis")
+    )
     assert (code, definite) == (ErrorCode.OPERATION_FAILED, True)
     assert "Atlantis" in message
 

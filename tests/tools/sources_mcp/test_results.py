@@ -22,7 +22,9 @@ BINARY = base64.b64encode(random.Random(7).randbytes(150_000)).decode()
 
 
 def read(response: Any, output_schema: dict[str, Any] | None = None) -> ToolResult:
-    return build_result(response, Definition("t", "t", "", "", {}, output_schema, {}, ""), "there.t")
+    return build_result(
+        response, Definition("t", "t", "", "", {}, output_schema, {}, ""), "there.t"
+    )
 
 
 def text(*texts: str) -> list[dict[str, str]]:
@@ -34,7 +36,9 @@ def text(*texts: str) -> list[dict[str, str]]:
     "The line of an MCP call says what the server answered",
     "tools/sources/mcp/summaries.py",
 )
-@pytest.mark.parametrize("response", REAL, ids=[f"{index}-{each['tool']}" for index, each in enumerate(REAL)])
+@pytest.mark.parametrize(
+    "response", REAL, ids=[f"{index}-{each['tool']}" for index, each in enumerate(REAL)]
+)
 def test_a_real_response_has_a_meaningful_summary(response: dict[str, Any]) -> None:
     summary = read(response["result"], response["output_schema"]).summary
     assert summary == response["summary"]
@@ -50,7 +54,10 @@ def test_a_real_response_has_a_meaningful_summary(response: dict[str, Any]) -> N
         ({"content": text("### Result\n\n{")}, "The server answered without words"),
         ({"content": text('### Result\n{"id": 7, "total": 3}')}, "id: 7, total: 3"),
         ({"content": text("## Orders of Ada\n\n---\n")}, "Orders of Ada"),
-        ({"content": text('```json\n[{"id": 1, "name": "A"}, {"id": 2, "name": "B"}]\n```')}, "2 items: id, name"),
+        (
+            {"content": text('```json\n[{"id": 1, "name": "A"}, {"id": 2, "name": "B"}]\n```')},
+            "2 items: id, name",
+        ),
         ({"content": text('{"id": 1}', '{"id": 2}', '{"id": 3}')}, "3 items: id"),
         (
             {"structuredContent": {"result": [{"id": n, "name": "x", "at": 1} for n in range(3)]}},
@@ -59,7 +66,10 @@ def test_a_real_response_has_a_meaningful_summary(response: dict[str, Any]) -> N
         ({"structuredContent": {"result": []}}, "No items"),
         ({"structuredContent": {"result": 3}}, "result: 3"),
         ({"structuredContent": [1, 2]}, "2 items: 1, 2"),
-        ({"content": text("- [x] **Ship** `the` order"), "structuredContent": {"a": 1}}, "Ship the order"),
+        (
+            {"content": text("- [x] **Ship** `the` order"), "structuredContent": {"a": 1}},
+            "Ship the order",
+        ),
         ({"content": text("Found these:\n\n1. First one\n2. Second")}, "Found these: First one"),
         ({"content": text("| id | name |\n|----|------|\n| 1 | Ada |")}, "id name"),
         ({"content": text("<result>\n<b>Sent</b> to Ada\n</result>")}, "Sent to Ada"),
@@ -69,7 +79,10 @@ def test_a_real_response_has_a_meaningful_summary(response: dict[str, Any]) -> N
             "image: image/png, 3 bytes, not shown",
         ),
         ({"content": text("42")}, "42"),
-        ({"structuredContent": {"items": [{"id": 1, "name": "a"}] * 3, "next": None}}, "3 items: id, name"),
+        (
+            {"structuredContent": {"items": [{"id": 1, "name": "a"}] * 3, "next": None}},
+            "3 items: id, name",
+        ),
         ({"structuredContent": {"more": False, "rows": [{"id": 1}]}}, "rows: 1 item: id"),
         ({"structuredContent": {"rows": [{"id": 1}], "total": 1, "next": None}}, "total: 1"),
         ({"structuredContent": {"found": None, "more": False}}, "found: null, more: false"),
@@ -77,7 +90,9 @@ def test_a_real_response_has_a_meaningful_summary(response: dict[str, Any]) -> N
         ({"content": text("OK"), "structuredContent": {}}, "The server answered: OK"),
     ],
 )
-def test_a_summary_is_never_done_a_heading_or_a_brace(response: dict[str, Any], summary: str) -> None:
+def test_a_summary_is_never_done_a_heading_or_a_brace(
+    response: dict[str, Any], summary: str
+) -> None:
     assert read(response).summary == summary
 
 
@@ -90,7 +105,10 @@ def test_a_summary_is_never_done_a_heading_or_a_brace(response: dict[str, Any], 
     ("shown", "data"),
     [
         ("The order was shipped.", {"content": "The order was shipped."}),
-        ("The order was shipped.", {"content": [{"type": "text", "text": "The order was shipped."}]}),
+        (
+            "The order was shipped.",
+            {"content": [{"type": "text", "text": "The order was shipped."}]},
+        ),
         ('{"id": 1, "name": "Ada"}', {"id": 1, "name": "Ada"}),
         ('{\n  "id": 1,\n  "name": "Ada"\n}', {"result": {"id": 1, "name": "Ada"}}),
         ('{"user": {"id": 1, "name": "Ada"}}', {"id": 1, "name": "Ada"}),
@@ -107,16 +125,28 @@ def test_text_that_the_structure_repeats_is_sent_once(shown: str, data: Any) -> 
 
 
 def test_text_with_more_than_the_structure_stays() -> None:
-    result = read({"content": text("It is not shipped yet."), "structuredContent": {"shipped": False}})
+    result = read(
+        {"content": text("It is not shipped yet."), "structuredContent": {"shipped": False}}
+    )
     assert result.for_model() == 'It is not shipped yet.\n\n```json\n{"shipped":false}\n```'
-    mixed = read({"content": text('Two orders: [{"id": 1}, {"id": 2}]'), "structuredContent": [{"id": 1}, {"id": 2}]})
+    mixed = read(
+        {
+            "content": text('Two orders: [{"id": 1}, {"id": 2}]'),
+            "structuredContent": [{"id": 1}, {"id": 2}],
+        }
+    )
     assert mixed.for_model().count('"id":') == 2
     assert mixed.for_model().startswith("Two orders:")
 
 
 def test_long_text_inside_the_structure_is_sent_once() -> None:
     page = "A sentence about ships. " * 100
-    result = read({"content": text(f"The page says:\n{page}"), "structuredContent": {"path": "/a", "page": page}})
+    result = read(
+        {
+            "content": text(f"The page says:\n{page}"),
+            "structuredContent": {"path": "/a", "page": page},
+        }
+    )
     assert result.for_model().count("A sentence about ships.") == 100
     assert '"page":"[as in the text above]"' in result.for_model()
     assert result.data["page"] == page
@@ -131,7 +161,11 @@ def test_long_text_inside_the_structure_is_sent_once() -> None:
         {"structuredContent": {"picture": {"type": "Buffer", "data": list(range(256)) * 40}}},
         {"content": text(json.dumps({"type": "Buffer", "data": list(range(256)) * 40}))},
         {"structuredContent": {"picture": f"data:image/png;base64,{BINARY}"}},
-        {"structuredContent": {"mail": "\n".join(BINARY[at : at + 76] for at in range(0, len(BINARY), 76))}},
+        {
+            "structuredContent": {
+                "mail": "\n".join(BINARY[at : at + 76] for at in range(0, len(BINARY), 76))
+            }
+        },
         {"content": text(json.dumps({"type": "image", "data": BINARY}))},
         {"content": text(f"![x](data:image/png;base64,{BINARY})")},
         {"content": text(BINARY)},
@@ -161,16 +195,24 @@ def test_a_structure_that_violates_its_schema_is_dropped_with_one_line() -> None
     schema = {"type": "object", "properties": {"ok": {"type": "boolean"}}}
     result = read({"content": text("Written."), "structuredContent": {"ok": "yes"}}, schema)
     assert (result.success, result.data, result.summary) == (True, None, "Written.")
-    assert result.markdown.startswith("Written.\n\n[the structured part is left out: it does not fit")
+    assert result.markdown.startswith(
+        "Written.\n\n[the structured part is left out: it does not fit"
+    )
     assert read({"content": text("x")}, schema).data is None, "a missing structure is no fault"
 
 
 @pytest.mark.parametrize(
     "response",
     [
-        {"content": text("```\n1\n```\n" * 5_000 + "end"), "structuredContent": list(range(2, 20_000))},
+        {
+            "content": text("```\n1\n```\n" * 5_000 + "end"),
+            "structuredContent": list(range(2, 20_000)),
+        },
         {"content": text("```\n" + " " * 60_000 + "end"), "structuredContent": {"a": 1}},
-        {"content": text(*(f"a{number}" for number in range(5_000))), "structuredContent": list(range(20_000))},
+        {
+            "content": text(*(f"a{number}" for number in range(5_000))),
+            "structuredContent": list(range(20_000)),
+        },
         {"content": text("[" * 20_000, *["<a " * 7_000] * 10)},
         {"content": text(("aB1" * 341 + " ") * 3_000)},
     ],
@@ -184,4 +226,8 @@ def test_a_hostile_response_is_read_in_bounded_time(response: dict[str, Any]) ->
 
 def test_an_image_from_a_server_becomes_a_file_of_the_result() -> None:
     (file,) = read({"content": [{"type": "image", "data": BINARY, "mimeType": "image/png"}]}).files
-    assert (file.name, file.content, file.content_type) == ("image-1.png", base64.b64decode(BINARY), "image/png")
+    assert (file.name, file.content, file.content_type) == (
+        "image-1.png",
+        base64.b64decode(BINARY),
+        "image/png",
+    )

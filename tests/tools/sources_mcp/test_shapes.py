@@ -1,4 +1,5 @@
-"""Malformed responses: the outcome is correct, the server's words are kept, and the next call works."""
+"""Malformed responses: the outcome is correct, the server's words are kept, and the next call
+works."""
 
 from __future__ import annotations
 
@@ -65,7 +66,9 @@ def test_every_shape_of_a_listing_loses_at_most_its_own_tool(key: str, tmp_path:
         elif isinstance(results[key], dict) and isinstance(results[key].get("tools"), list):
             assert list_tools(server).tools == ()
         else:
-            with pytest.raises(ToolError, match="cannot list its tools: Its answer has no list of tools") as failure:
+            with pytest.raises(
+                ToolError, match="cannot list its tools: Its answer has no list of tools"
+            ) as failure:
                 list_tools(server)
             assert not failure.value.attempted
 
@@ -75,13 +78,21 @@ def test_every_shape_of_a_listing_loses_at_most_its_own_tool(key: str, tmp_path:
     [
         ('{"jsonrpc":"2.0","id":MY_ID,"result":{}}', "its greeting is not valid"),
         ('{"jsonrpc":"2.0","id":MY_ID,"result":"welcome"}', "its greeting is not valid"),
-        ('{"jsonrpc":"2.0","id":MY_ID,"result":{"protocolVersion":5}}', "its greeting is not valid"),
+        (
+            '{"jsonrpc":"2.0","id":MY_ID,"result":{"protocolVersion":5}}',
+            "its greeting is not valid",
+        ),
         (f'{{"id":MY_ID,"error":"{WORDS}"}}', f"did not accept the connection: {WORDS}."),
-        (f'{{"id":MY_ID,"error":{{"code":-32000,"message":"{WORDS}"}}}}', f"did not accept the connection: {WORDS}."),
+        (
+            f'{{"id":MY_ID,"error":{{"code":-32000,"message":"{WORDS}"}}}}',
+            f"did not accept the connection: {WORDS}.",
+        ),
         (f'{{"id":MY_ID,"detail":"{WORDS}"}}', f"did not accept the connection: {WORDS}."),
     ],
 )
-def test_an_invalid_greeting_is_reported_in_the_words_of_the_server(greeting: str, words: str) -> None:
+def test_an_invalid_greeting_is_reported_in_the_words_of_the_server(
+    greeting: str, words: str
+) -> None:
     with pytest.raises(ToolError) as failure:
         list_tools(misbehaving(owner="greeting", greeting=greeting))
     assert words in failure.value.message

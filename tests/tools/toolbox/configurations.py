@@ -1,4 +1,5 @@
-"""Random tools, grants and rules, and their verdicts by the documentation, computed without the gate's code."""
+"""Random tools, grants and rules, and their verdicts by the documentation, computed without the
+gate's code."""
 
 from __future__ import annotations
 
@@ -12,12 +13,25 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
 from tools.contract import ErrorCode, Level, Tool, ToolContext, ToolResult
-from tools.toolbox import Condition, Grants, Otherwise, Permission, Policy, Rule, Verdict, judge_call
+from tools.toolbox import (
+    Condition,
+    Grants,
+    Otherwise,
+    Permission,
+    Policy,
+    Rule,
+    Verdict,
+    judge_call,
+)
 
 NAME = "sample.any"
 _LEVELS = ("read", "draft", "write", "destructive")
 _LONGEST_SEARCHED = 2_000
-_UNFIT_CODES = (ErrorCode.INVALID_TOOL_ARGUMENTS, ErrorCode.INVALID_PARAMETER, ErrorCode.MISSING_PARAM)
+_UNFIT_CODES = (
+    ErrorCode.INVALID_TOOL_ARGUMENTS,
+    ErrorCode.INVALID_PARAMETER,
+    ErrorCode.MISSING_PARAM,
+)
 
 
 class Changes(BaseModel):
@@ -57,7 +71,8 @@ class AnyTool(Tool):
 
 @dataclass(frozen=True)
 class Arguments:
-    """A model's arguments, and the canonical params that they mean; None if no tool accepts them."""
+    """A model's arguments, and the canonical params that they mean; None if no tool accepts
+    them."""
 
     said: str | dict[str, Any]
     meant: dict[str, Any] | None
@@ -78,7 +93,8 @@ class Expected:
     """The verdict by the documentation.
 
     Attributes:
-        code: of the refusal; None if the params decide it, or if nothing is refused. says: texts that the reason must
+        code: of the refusal; None if the params decide it, or if nothing is refused. says: texts
+            that the reason must
         contain.
     """
 
@@ -103,15 +119,26 @@ def expected(call: Configuration) -> Expected:
     broken = [each for each in grants.conditions.get(tool.name, ()) if not holds(each, params)]
     if forbids := [each.param for each in broken if each.otherwise == "forbid"]:
         return Expected(
-            Permission.FORBIDDEN, level, ErrorCode.NOT_PERMITTED, ("only within limits", f"{forbids[0]} is ")
+            Permission.FORBIDDEN,
+            level,
+            ErrorCode.NOT_PERMITTED,
+            ("only within limits", f"{forbids[0]} is "),
         )
     why = [f"{each.param} is " for each in broken[:1]]
     if level in ("write", "destructive"):
-        own = "this changes data" if level == "write" else "this may delete data or change many items"
-        why.append(own if level == tool.level.value else f"raised the level from {tool.level.value} to {level}")
+        own = (
+            "this changes data" if level == "write" else "this may delete data or change many items"
+        )
+        why.append(
+            own
+            if level == tool.level.value
+            else f"raised the level from {tool.level.value} to {level}"
+        )
     elif tool.open_world:
         why += _beyond(tool.hosts(tool.load_params(params)), call.policy.allowed_hosts)
-    return Expected(Permission.ASK if why else Permission.AUTO, level, says=tuple(why) or (f"{level} level",))
+    return Expected(
+        Permission.ASK if why else Permission.AUTO, level, says=tuple(why) or (f"{level} level",)
+    )
 
 
 def _refused(tool: Tool, grants: Grants, policy: Policy) -> tuple[ErrorCode, str] | None:
@@ -128,7 +155,10 @@ def _refused(tool: Tool, grants: Grants, policy: Policy) -> tuple[ErrorCode, str
     has = [capability in grants.capabilities for capability in tool.capabilities]
     if has and not (all(has) if policy.strict_capabilities else any(has)):
         return ErrorCode.NOT_PERMITTED, "capability"
-    demanded = [*tool.features, *(each for name in names for each in policy.features_by_tool.get(name, ()))]
+    demanded = [
+        *tool.features,
+        *(each for name in names for each in policy.features_by_tool.get(name, ())),
+    ]
     lacks = any(feature not in grants.features for feature in demanded)
     return (ErrorCode.NOT_PERMITTED, "feature") if lacks else None
 
@@ -147,7 +177,10 @@ def holds(condition: Condition, params: Mapping[str, Any]) -> bool:
     if condition.rule is Rule.NOT_FROM_OUTSIDE:
         return False
     found = list(_found(params, condition.param.split(".")))
-    return all(value is not None and _within(condition.rule.value, value, condition.value) for value in found)
+    return all(
+        value is not None and _within(condition.rule.value, value, condition.value)
+        for value in found
+    )
 
 
 def _found(value: Any, path: list[str]) -> Iterator[Any]:
@@ -170,9 +203,15 @@ def _within(rule: str, value: Any, bound: Any) -> bool:
     if rule == "max_length":
         return type(value) in (str, list) and len(value) <= bound
     if rule == "pattern":
-        return type(value) is str and len(value) <= _LONGEST_SEARCHED and re.fullmatch(bound, value) is not None
+        return (
+            type(value) is str
+            and len(value) <= _LONGEST_SEARCHED
+            and re.fullmatch(bound, value) is not None
+        )
     wanted = bound if rule == "one_of" else [bound]
-    return json.dumps(value, sort_keys=True) in [json.dumps(each, sort_keys=True) for each in wanted]
+    return json.dumps(value, sort_keys=True) in [
+        json.dumps(each, sort_keys=True) for each in wanted
+    ]
 
 
 def assert_as_documented(call: Configuration) -> Verdict:
@@ -201,17 +240,33 @@ def judged(call: Configuration) -> Verdict:
     return judge_call(call.tool, call.arguments.said, call.grants, call.policy, NAME)
 
 
-def _mostly(usual: st.SearchStrategy[Any], seldom: st.SearchStrategy[Any], once_in: int = 6) -> st.SearchStrategy[Any]:
+def _mostly(
+    usual: st.SearchStrategy[Any], seldom: st.SearchStrategy[Any], once_in: int = 6
+) -> st.SearchStrategy[Any]:
     return st.sampled_from([*[usual] * (once_in - 1), seldom]).flatmap(lambda chosen: chosen)
 
 
 _WORDS = st.frozensets(st.sampled_from(["a", "b", "c"]), max_size=2)
 _HAVES = _mostly(st.just(frozenset("abc")), st.frozensets(st.sampled_from(["a", "b", "c"])), 4)
-_NAMES = st.frozensets(st.sampled_from([f"{NAME}@1.0", "sample.*", "sample", "other.tool", "*", NAME.upper()]))
+_NAMES = st.frozensets(
+    st.sampled_from([f"{NAME}@1.0", "sample.*", "sample", "other.tool", "*", NAME.upper()])
+)
 _KNOWN = st.sampled_from([NAME, f"{NAME}@1.0", f"{NAME}@2.0", "sample.*", "other.tool"])
 _OFTEN = _mostly(st.just(NAME), _KNOWN, 3)
-_HOSTS = st.frozensets(st.sampled_from(["example.com", "EXAMPLE.com", "evil.example.com", "localhost"]), max_size=2)
-_PATHS = ["text", "times", "style", "changes", "changes.status", "changes.score", "ids", "rows", "rows.n"]
+_HOSTS = st.frozensets(
+    st.sampled_from(["example.com", "EXAMPLE.com", "evil.example.com", "localhost"]), max_size=2
+)
+_PATHS = [
+    "text",
+    "times",
+    "style",
+    "changes",
+    "changes.status",
+    "changes.score",
+    "ids",
+    "rows",
+    "rows.n",
+]
 _NUMBERS = ["times", "changes.score", "rows.n"]
 _BY_RULE = {
     Rule.PATTERN: ["text", "style", "changes.status", "ids.deeper"],
@@ -219,7 +274,20 @@ _BY_RULE = {
     Rule.MAXIMUM: _NUMBERS,
     Rule.MAX_LENGTH: ["text", "style", "ids", "rows"],
 }
-_VALUES = [1, 2.5, 0, True, None, "plain", "a", "active", [], ["a"], {"n": 1}, {"status": None, "score": 1}]
+_VALUES = [
+    1,
+    2.5,
+    0,
+    True,
+    None,
+    "plain",
+    "a",
+    "active",
+    [],
+    ["a"],
+    {"n": 1},
+    {"status": None, "score": 1},
+]
 _BOUNDS = {
     Rule.EQUALS: st.sampled_from(_VALUES),
     Rule.ONE_OF: st.lists(st.sampled_from(_VALUES), min_size=1, max_size=6),
@@ -261,19 +329,50 @@ def fitting(draw: st.DrawFn) -> Arguments:
             },
         )
     )
-    meant: dict[str, Any] = {"times": 1, "style": "plain", "changes": None, "ids": [], "rows": [], **given}
+    meant: dict[str, Any] = {
+        "times": 1,
+        "style": "plain",
+        "changes": None,
+        "ids": [],
+        "rows": [],
+        **given,
+    }
     if meant["changes"] is not None:
         meant["changes"] = {"status": None, "score": None, **meant["changes"]}
     return Arguments(given if draw(st.booleans()) else json.dumps(given), meant)
 
 
 _CHANGES = st.fixed_dictionaries(
-    {}, optional={"status": st.sampled_from(["active", "inactive", None]), "score": st.integers(0, 5) | st.none()}
+    {},
+    optional={
+        "status": st.sampled_from(["active", "inactive", None]),
+        "score": st.integers(0, 5) | st.none(),
+    },
 )
 _UNFIT_SAID: list[str | dict[str, Any]] = [
-    *("", "[]", "null", "{", '{"text": "a"} {}', '{"text": 1}', '{"text": "a", "text": "b"}', '"text"'),
-    *('{"text": "a", "times": 6}', '{"text": "a", "more": 1}', '{"text": "a\\u0000"}', '{"times": 1}'),
-    *({}, {"text": ""}, {"text": "a", "style": "shouted"}, {"text": "a", "rows": [{}]}, {"text": float("nan")}),
+    *(
+        "",
+        "[]",
+        "null",
+        "{",
+        '{"text": "a"} {}',
+        '{"text": 1}',
+        '{"text": "a", "text": "b"}',
+        '"text"',
+    ),
+    *(
+        '{"text": "a", "times": 6}',
+        '{"text": "a", "more": 1}',
+        '{"text": "a\\u0000"}',
+        '{"times": 1}',
+    ),
+    *(
+        {},
+        {"text": ""},
+        {"text": "a", "style": "shouted"},
+        {"text": "a", "rows": [{}]},
+        {"text": float("nan")},
+    ),
 ]
 _UNFIT = st.sampled_from(_UNFIT_SAID).map(lambda said: Arguments(said, None))
 
@@ -294,7 +393,9 @@ GRANTS = st.builds(
     features=_HAVES,
     raised=st.dictionaries(_OFTEN, st.sampled_from(list(Level)), max_size=2),
     conditions=st.dictionaries(_OFTEN, st.lists(conditions(), max_size=3).map(tuple), max_size=2),
-    stopped=_mostly(st.just({}), st.dictionaries(_KNOWN, st.sampled_from(["Ann", "Bo"]), max_size=2)),
+    stopped=_mostly(
+        st.just({}), st.dictionaries(_KNOWN, st.sampled_from(["Ann", "Bo"]), max_size=2)
+    ),
 )
 POLICIES = st.builds(
     Policy,

@@ -1,4 +1,5 @@
-"""A second, slow implementation of a standing grant's terms, and random grants and calls to compare both."""
+"""A second, slow implementation of a standing grant's terms, and random grants and calls to compare
+both."""
 
 from __future__ import annotations
 
@@ -34,7 +35,11 @@ CONDITIONS = {
     "changes.note": ((Rule.PREFIX, "in/"),),
     "items.sku": ((Rule.EQUALS, "x"),),
 }
-HOSTS = {"https://globex.com/a": "globex.com", "ann@globex.com": "globex.com", "globex.com": "globex.com"}
+HOSTS = {
+    "https://globex.com/a": "globex.com",
+    "ann@globex.com": "globex.com",
+    "globex.com": "globex.com",
+}
 
 
 @dataclass(frozen=True)
@@ -49,12 +54,17 @@ def make_case(choose: random.Random) -> Case:
     """Make a call, and a grant that mostly fits it."""
     params = make_params(choose)
     outside = [path for path in PATHS if choose.random() < 0.15]
-    seen = tuple(Sighting(path, "v", "v", SeenIn.OUTSIDE, tool="web.fetchPage", title="Fetch") for path in outside)
+    seen = tuple(
+        Sighting(path, "v", "v", SeenIn.OUTSIDE, tool="web.fetchPage", title="Fetch")
+        for path in outside
+    )
     origin: Provenance | None = Provenance(
         seen,
         unsearched=int(choose.random() < 0.04),
         is_partial=choose.random() < 0.04,
-        unlisted=(OutsideKeys(choose.choice(PATHS), "Fetch", ("k",)),) if choose.random() < 0.04 else (),
+        unlisted=(OutsideKeys(choose.choice(PATHS), "Fetch", ("k",)),)
+        if choose.random() < 0.04
+        else (),
     )
     causes = [Cause(CauseKind.LEVEL, "this changes data")]
     if choose.random() < 0.15:
@@ -74,7 +84,11 @@ def make_case(choose: random.Random) -> Case:
     named = [path for path in PATHS if mostly(choose, path in present, path not in present)]
     conditioned = [path for path in named if mostly(choose, path in TO_WHOM, path not in TO_WHOM)]
     conditions = [Condition(path, *choose.choice(CONDITIONS[path])) for path in conditioned]
-    conditions += [Condition(path, *choose.choice(CONDITIONS[path])) for path in conditioned if choose.random() < 0.1]
+    conditions += [
+        Condition(path, *choose.choice(CONDITIONS[path]))
+        for path in conditioned
+        if choose.random() < 0.1
+    ]
     grant = GrantTerms(
         pk=1,
         tool=mostly(choose, "crm.update", "crm.delete"),
@@ -97,12 +111,18 @@ def mostly(choose: random.Random, usual: Any, *others: Any) -> Any:
 def make_params(choose: random.Random) -> dict[str, Any]:
     """Make params that have some of the paths."""
     picked = {path: choose.choice(VALUES[path]) for path in PATHS if choose.random() < 0.6}
-    params: dict[str, Any] = {name: picked[name] for name in ("name", "amount", "url") if name in picked}
-    changes = {name.partition(".")[2]: picked[name] for name in picked if name.startswith("changes.")}
+    params: dict[str, Any] = {
+        name: picked[name] for name in ("name", "amount", "url") if name in picked
+    }
+    changes = {
+        name.partition(".")[2]: picked[name] for name in picked if name.startswith("changes.")
+    }
     if changes:
         params["changes"] = changes
     if "items.sku" in picked:
-        params["items"] = [{"sku": choose.choice(VALUES["items.sku"])} for _ in range(choose.randint(1, 2))]
+        params["items"] = [
+            {"sku": choose.choice(VALUES["items.sku"])} for _ in range(choose.randint(1, 2))
+        ]
     return params
 
 
@@ -111,7 +131,9 @@ def answers(case: Case) -> bool:
     call, grant = case.call, case.grant
     is_same_tool = call.level is Level.WRITE and grant.tool == call.tool and call.definition == "d1"
     is_here = grant.employee_id in (None, call.employee_id) and grant.run_id in (None, call.run_id)
-    only_asks = not any(str(cause.kind) in ("raised_level", "own_data", "limit") for cause in call.causes)
+    only_asks = not any(
+        str(cause.kind) in ("raised_level", "own_data", "limit") for cause in call.causes
+    )
     values = flatten(call.params)
     free = grant.params - {condition.param for condition in grant.conditions}
     fits = all(meets(values.get(condition.param, []), condition) for condition in grant.conditions)
@@ -123,7 +145,9 @@ def answers(case: Case) -> bool:
 def comes_from_inside(call: AskingCall, grant: GrantTerms, free: frozenset[str]) -> bool:
     """Return True if no value of a param that is free or only partly fixed comes from outside."""
     fixed = {one.param for one in grant.conditions if str(one.rule) in ("equals", "one_of")}
-    loose = free | ({one.param for one in grant.conditions if str(one.rule) in ("prefix", "host")} - fixed)
+    loose = free | (
+        {one.param for one in grant.conditions if str(one.rule) in ("prefix", "host")} - fixed
+    )
     if not loose:
         return True
     origin = call.provenance
@@ -155,7 +179,9 @@ def meets(values: list[Any], condition: Condition) -> bool:
         "one_of": lambda value: value in wanted,
         "minimum": lambda value: type(value) in (int, float) and value >= wanted,
         "maximum": lambda value: type(value) in (int, float) and value <= wanted,
-        "prefix": lambda value: bool(re.match(re.escape(wanted), value)) and ".." not in value.split("/"),
+        "prefix": lambda value: (
+            bool(re.match(re.escape(wanted), value)) and ".." not in value.split("/")
+        ),
         "host": lambda value: HOSTS.get(value) == wanted,
     }
     return bool(values) and all(checks[rule](value) for value in values)

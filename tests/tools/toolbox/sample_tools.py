@@ -30,7 +30,8 @@ class Echo(Tool):
 
 
 class Does(Tool):
-    """Executes a given function, so that a test can block it, make it fail or inspect its context."""
+    """Executes a given function, so that a test can block it, make it fail or inspect its
+    context."""
 
     name = "sample.does"
     description = "Does what the test says."

@@ -35,12 +35,18 @@ FAY = Voter(4, "Fay", groups=frozenset({FINANCE.id}))
 FRED = Voter(5, "Fred", groups=frozenset({FINANCE.id}))
 LEA = Voter(6, "Lea", groups=frozenset({LEGAL.id}))
 VIEWER = Voter(7, "Vic", may_approve=False, groups=frozenset({FINANCE.id}))
-CARD = RuledCard("crm.refund", "crm", Level.WRITE, 9, {"amount": 700}, requesters=frozenset({ANN.id}))
+CARD = RuledCard(
+    "crm.refund", "crm", Level.WRITE, 9, {"amount": 700}, requesters=frozenset({ANN.id})
+)
 TWO_OF_FINANCE = RuleTerms(1, "refunds", needed=2, group=FINANCE)
-LARGE = RuleTerms(2, "large refunds", conditions=(Condition("amount", Rule.MINIMUM, 500),), group=LEGAL)
+LARGE = RuleTerms(
+    2, "large refunds", conditions=(Condition("amount", Rule.MINIMUM, 500),), group=LEGAL
+)
 
 
-def decide(person: Voter, *votes: CastVote, rules: tuple[RuleTerms, ...] = (TWO_OF_FINANCE,)) -> str:
+def decide(
+    person: Voter, *votes: CastVote, rules: tuple[RuleTerms, ...] = (TWO_OF_FINANCE,)
+) -> str:
     """Return `approved`, `counted`, or the reason of the refusal."""
     found = may_decide(person, CARD, votes, rules)
     return "approved" if found.completes else "counted" if found.vote else found.refusal
@@ -76,7 +82,9 @@ def test_a_rule_applies_to_cards_that_meet_all_its_terms(rule: RuleTerms, is_for
         ({}, False),
     ],
 )
-def test_one_matching_entry_of_a_list_is_sufficient(params: dict[str, Any], is_for_it: bool) -> None:
+def test_one_matching_entry_of_a_list_is_sufficient(
+    params: dict[str, Any], is_for_it: bool
+) -> None:
     rule = replace(LARGE, conditions=(Condition("payments.amount", Rule.MINIMUM, 500),))
     assert rule.matches(replace(CARD, params=params)) is is_for_it
 
@@ -110,12 +118,18 @@ def test_all_matching_rules_must_be_met_and_a_vote_counts_for_each() -> None:
 
 
 def test_a_vote_that_no_unmet_rule_needs_is_refused() -> None:
-    assert decide(FRED, CastVote(FAY), rules=(replace(TWO_OF_FINANCE, needed=1), LARGE)) == "needs someone from Legal"
+    assert (
+        decide(FRED, CastVote(FAY), rules=(replace(TWO_OF_FINANCE, needed=1), LARGE))
+        == "needs someone from Legal"
+    )
 
 
 class TestARequester:
     def test_cannot_approve_alone_under_the_two_person_rule(self) -> None:
-        assert decide(ANN, rules=(TWO_PERSON_RULE,)) == "needs an approver, not someone who asked for this"
+        assert (
+            decide(ANN, rules=(TWO_PERSON_RULE,))
+            == "needs an approver, not someone who asked for this"
+        )
         assert decide(BEN, rules=(TWO_PERSON_RULE,)) == "approved"
 
     def test_counts_for_a_rule_that_does_not_exclude_them(self) -> None:
@@ -126,15 +140,19 @@ class TestARequester:
 
 class TestDeputies:
     def test_count_as_the_person_they_represent(self) -> None:
-        found = may_decide(replace(BEN, deputy_for=(FAY,)), CARD, [], [replace(TWO_OF_FINANCE, needed=1)])
-        assert found == replace(found, vote=CastVote(replace(BEN, deputy_for=(FAY,)), FAY), completes=True)
+        found = may_decide(
+            replace(BEN, deputy_for=(FAY,)), CARD, [], [replace(TWO_OF_FINANCE, needed=1)]
+        )
+        assert found == replace(
+            found, vote=CastVote(replace(BEN, deputy_for=(FAY,)), FAY), completes=True
+        )
         assert found.vote is not None
         assert found.vote.name == "Ben for Fay"
 
     def test_vote_in_their_own_name_if_that_counts(self) -> None:
-        assert may_decide(replace(FRED, deputy_for=(FAY,)), CARD, [], [TWO_OF_FINANCE]).vote == CastVote(
-            replace(FRED, deputy_for=(FAY,))
-        )
+        assert may_decide(
+            replace(FRED, deputy_for=(FAY,)), CARD, [], [TWO_OF_FINANCE]
+        ).vote == CastVote(replace(FRED, deputy_for=(FAY,)))
 
     @pytest.mark.parametrize(
         ("first", "second"),
@@ -144,7 +162,9 @@ class TestDeputies:
             (CastVote(BEN, FAY), CastVote(BEN, FRED)),
         ],
     )
-    def test_have_no_second_vote_beside_their_principal_or_themselves(self, first: CastVote, second: CastVote) -> None:
+    def test_have_no_second_vote_beside_their_principal_or_themselves(
+        self, first: CastVote, second: CastVote
+    ) -> None:
         assert count_votes(CARD, [first, second], [TWO_OF_FINANCE])[0].counted == (first,)
         voter = replace(second.voter, deputy_for=(second.deputy_for or FRED,))
         found = may_decide(voter, CARD, [first], [TWO_OF_FINANCE])
@@ -166,7 +186,10 @@ class TestDeputies:
         assert count_votes(CARD, [first, second], [TWO_OF_FINANCE])[0].counted == (first,)
         found = may_decide(second.voter, CARD, [first], [TWO_OF_FINANCE])
         assert not found.may_approve
-        assert found.refusal == f"{first.name} has approved this, and together you count as one approval"
+        assert (
+            found.refusal
+            == f"{first.name} has approved this, and together you count as one approval"
+        )
 
     def test_of_another_person_have_a_separate_vote(self) -> None:
         stranger = replace(FRED, deputy_for=(LEA,))
@@ -187,12 +210,20 @@ class TestDeputies:
 
     def test_have_no_more_rights_than_their_principal(self) -> None:
         demoted = replace(FAY, may_approve=False)
-        assert may_decide(replace(BEN, deputy_for=(demoted, CAT)), CARD, [], [TWO_OF_FINANCE]).vote is None
+        assert (
+            may_decide(replace(BEN, deputy_for=(demoted, CAT)), CARD, [], [TWO_OF_FINANCE]).vote
+            is None
+        )
 
     def test_who_have_voted_complete_a_relaxed_rule(self) -> None:
         easier = (replace(TWO_OF_FINANCE, needed=1),)
-        assert decide(replace(BEN, deputy_for=(FAY,)), CastVote(BEN, FAY), rules=easier) == "approved"
-        assert decide(CAT, CastVote(BEN, FAY), rules=easier) == f"{ONE_MORE}, by one of those who count"
+        assert (
+            decide(replace(BEN, deputy_for=(FAY,)), CastVote(BEN, FAY), rules=easier) == "approved"
+        )
+        assert (
+            decide(CAT, CastVote(BEN, FAY), rules=easier)
+            == f"{ONE_MORE}, by one of those who count"
+        )
 
     def test_without_their_role_do_not_use_up_the_vote(self) -> None:
         lost = CastVote(replace(BEN, may_approve=False), FAY)
@@ -211,16 +242,29 @@ def test_a_second_group_counts_after_a_time() -> None:
     assert may_decide(FAY, late, [], [rule]).completes
     assert may_decide(LEA, late, [], [rule]).completes
     assert may_decide(BEN, late, [], [rule]).refusal == "needs someone from Legal or Finance"
-    assert may_decide(FAY, late, [], [replace(rule, second_group=None)]).refusal == "needs someone from Legal"
+    assert (
+        may_decide(FAY, late, [], [replace(rule, second_group=None)]).refusal
+        == "needs someone from Legal"
+    )
 
 
 def test_a_card_says_what_is_still_missing() -> None:
     rules = [replace(TWO_OF_FINANCE, excludes_requesters=True), LARGE]
     states = count_votes(CARD, [CastVote(FAY)], rules)
-    assert describe_needs(CARD, states, "Ann") == "1 of 2: someone from Finance, not Ann; needs someone from Legal"
-    assert describe_needs(CARD, count_votes(CARD, [CastVote(FAY), CastVote(FRED), CastVote(LEA)], rules)) == ONE_MORE
+    assert (
+        describe_needs(CARD, states, "Ann")
+        == "1 of 2: someone from Finance, not Ann; needs someone from Legal"
+    )
+    assert (
+        describe_needs(
+            CARD, count_votes(CARD, [CastVote(FAY), CastVote(FRED), CastVote(LEA)], rules)
+        )
+        == ONE_MORE
+    )
     unasked = replace(CARD, requesters=frozenset())
-    assert describe_needs(unasked, count_votes(unasked, [], [TWO_PERSON_RULE])) == "needs an approver"
+    assert (
+        describe_needs(unasked, count_votes(unasked, [], [TWO_PERSON_RULE])) == "needs an approver"
+    )
 
 
 def test_a_rule_that_nobody_can_meet_is_found_and_not_relaxed() -> None:

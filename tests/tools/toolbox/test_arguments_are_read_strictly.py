@@ -6,10 +6,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.contract import ErrorCode, ToolError, build_signature, canonical_json, fingerprint, parse_arguments
+from tools.contract import (
+    ErrorCode,
+    ToolError,
+    build_signature,
+    canonical_json,
+    fingerprint,
+    parse_arguments,
+)
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=8,
 )
@@ -70,5 +81,9 @@ def test_canonical_json_is_a_fixed_point(value: object) -> None:
 
 
 def test_the_order_of_keys_changes_neither_signature_nor_fingerprint() -> None:
-    assert build_signature("a.b", {"x": 1, "y": 2}) == build_signature("a.b", {"y": 2, "x": 1}) == 'a.b::{"x":1,"y":2}'
+    assert (
+        build_signature("a.b", {"x": 1, "y": 2})
+        == build_signature("a.b", {"y": 2, "x": 1})
+        == 'a.b::{"x":1,"y":2}'
+    )
     assert fingerprint({"x": 1, "y": [2]}) != fingerprint({"x": 1, "y": [3]})

@@ -81,22 +81,49 @@ def test_a_long_value_is_shortened_and_not_searched() -> None:
 @pytest.mark.parametrize(
     ("kept", "why"),
     [
-        ({"param": "a", "rule": "like", "value": 1, "otherwise": "ask"}, "'like' is not a valid Rule"),
-        ({"param": "a", "rule": "equals", "value": 1, "otherwise": "allow"}, "'allow' is not a valid Otherwise"),
+        (
+            {"param": "a", "rule": "like", "value": 1, "otherwise": "ask"},
+            "'like' is not a valid Rule",
+        ),
+        (
+            {"param": "a", "rule": "equals", "value": 1, "otherwise": "allow"},
+            "'allow' is not a valid Otherwise",
+        ),
         ({"param": "a", "rule": "equals", "otherwise": "ask"}, "needs 'value'"),
-        ({"param": " ", "rule": "equals", "value": 1, "otherwise": "ask"}, "is not the name of a parameter"),
-        ({"param": "a.", "rule": "equals", "value": 1, "otherwise": "ask"}, "is not the name of a parameter"),
+        (
+            {"param": " ", "rule": "equals", "value": 1, "otherwise": "ask"},
+            "is not the name of a parameter",
+        ),
+        (
+            {"param": "a.", "rule": "equals", "value": 1, "otherwise": "ask"},
+            "is not the name of a parameter",
+        ),
         ({"param": "a", "rule": "one_of", "value": [], "otherwise": "ask"}, "at least one value"),
         ({"param": "a", "rule": "minimum", "value": "1", "otherwise": "ask"}, "is not a number"),
-        ({"param": "a", "rule": "max_length", "value": -1, "otherwise": "ask"}, "not a whole number"),
-        ({"param": "a", "rule": "max_length", "value": True, "otherwise": "ask"}, "not a whole number"),
-        ({"param": "a", "rule": "pattern", "value": "(", "otherwise": "ask"}, "is not a valid RE2 regular expression"),
+        (
+            {"param": "a", "rule": "max_length", "value": -1, "otherwise": "ask"},
+            "not a whole number",
+        ),
+        (
+            {"param": "a", "rule": "max_length", "value": True, "otherwise": "ask"},
+            "not a whole number",
+        ),
+        (
+            {"param": "a", "rule": "pattern", "value": "(", "otherwise": "ask"},
+            "is not a valid RE2 regular expression",
+        ),
         (
             {"param": "a", "rule": "pattern", "value": r"(a)\1", "otherwise": "ask"},
             "not a valid RE2 regular expression",
         ),
-        ({"param": "a", "rule": "equals", "value": float("nan"), "otherwise": "ask"}, "Out of range float"),
-        ({"param": "a", "rule": "one_of", "value": ["\0"], "otherwise": "ask"}, "a text contains a NUL character"),
+        (
+            {"param": "a", "rule": "equals", "value": float("nan"), "otherwise": "ask"},
+            "Out of range float",
+        ),
+        (
+            {"param": "a", "rule": "one_of", "value": ["\0"], "otherwise": "ask"},
+            "a text contains a NUL character",
+        ),
     ],
 )
 def test_an_invalid_condition_is_refused(kept: dict[str, Any], why: str) -> None:
@@ -125,14 +152,19 @@ NEVER_LOUD = Condition("style", Rule.EQUALS, "plain", Otherwise.FORBID)
 
 
 def test_a_read_within_its_conditions_runs_without_approval() -> None:
-    assert judge_call(Echo(), {"text": "a"}, grants(AT_MOST_TWICE, NEVER_LOUD), Policy()).permission is Permission.AUTO
+    assert (
+        judge_call(Echo(), {"text": "a"}, grants(AT_MOST_TWICE, NEVER_LOUD), Policy()).permission
+        is Permission.AUTO
+    )
 
 
 def test_a_violated_condition_asks_and_the_card_says_why() -> None:
     verdict = judge_call(Echo(), {"text": "a", "times": 3}, grants(AT_MOST_TWICE), Policy())
     assert verdict.permission is Permission.ASK
     assert verdict.reason == "times is 3, but must be at most 2"
-    write = judge_call(Echo(level=Level.WRITE), {"text": "a", "times": 3}, grants(AT_MOST_TWICE), Policy())
+    write = judge_call(
+        Echo(level=Level.WRITE), {"text": "a", "times": 3}, grants(AT_MOST_TWICE), Policy()
+    )
     assert write.reason == "this changes data; times is 3, but must be at most 2"
 
 
@@ -163,8 +195,15 @@ RULES = st.builds(
 )
 
 
-@given(st.lists(RULES, max_size=4), st.integers(1, 5), st.sampled_from(["plain", "loud"]), st.sampled_from(Level))
-def test_no_condition_ever_permits_more(made: list[Condition], times: int, style: str, level: Level) -> None:
+@given(
+    st.lists(RULES, max_size=4),
+    st.integers(1, 5),
+    st.sampled_from(["plain", "loud"]),
+    st.sampled_from(Level),
+)
+def test_no_condition_ever_permits_more(
+    made: list[Condition], times: int, style: str, level: Level
+) -> None:
     conditions = []
     for each in made:
         try:

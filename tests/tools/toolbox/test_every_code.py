@@ -21,7 +21,11 @@ def test_the_error_codes_are_exactly_the_documented_ones() -> None:
     assert [code.value for code in ErrorCode] == DOCUMENTED
 
 
-@feature("Results and errors", "Error codes shared by tools, the executor and the gate", "tools/contract/errors.py")
+@feature(
+    "Results and errors",
+    "Error codes shared by tools, the executor and the gate",
+    "tools/contract/errors.py",
+)
 @pytest.mark.parametrize("code", DOCUMENTED)
 def test_each_code_is_formatted_as_documented(code: str) -> None:
     whole = ToolError(
@@ -66,7 +70,9 @@ def test_an_unknown_mode_is_an_error_and_offers_no_tool() -> None:
     toolbox, everywhere = Toolbox(), Echo(level=Level.READ)
     toolbox.register(everywhere)
     for mode in ("party", "", "GENERAL"):
-        with pytest.raises(ValueError, match=f"no mode '{mode}'; the modes are general, code, research, debug"):
+        with pytest.raises(
+            ValueError, match=f"no mode '{mode}'; the modes are general, code, research, debug"
+        ):
             toolbox.get_mode_set(mode)
         grants = Grants(frozenset({everywhere.name}), mode=mode)
         assert toolbox.available_tools(grants) == []

@@ -1,4 +1,5 @@
-"""The requests that a call carries in its params are found, in whatever form, and raise its level."""
+"""The requests that a call carries in its params are found, in whatever form, and raise its
+level."""
 
 from typing import Any
 
@@ -15,16 +16,34 @@ from tools.toolbox import Grants, Permission, Policy, judge_call
 @pytest.mark.parametrize(
     ("params", "found"),
     [
-        ({"requests": [{"method": "delete", "path": "/a"}, {"method": "GET", "url": "/b"}]}, ["DELETE /a", "GET /b"]),
-        ({"defaults": {"method": "DELETE"}, "requests": [{"path": "/a"}, {"path": "/b"}]}, ["DELETE /a", "DELETE /b"]),
-        ({"requests": [{"method": "PUT", "path": "/a"}, {"path": "/b"}]}, ["PUT /a", "no method: /b"]),
+        (
+            {"requests": [{"method": "delete", "path": "/a"}, {"method": "GET", "url": "/b"}]},
+            ["DELETE /a", "GET /b"],
+        ),
+        (
+            {"defaults": {"method": "DELETE"}, "requests": [{"path": "/a"}, {"path": "/b"}]},
+            ["DELETE /a", "DELETE /b"],
+        ),
+        (
+            {"requests": [{"method": "PUT", "path": "/a"}, {"path": "/b"}]},
+            ["PUT /a", "no method: /b"],
+        ),
         ({"Operations": [{"method": "POST", "path": "/Users", "bulkId": "q"}]}, ["POST /Users"]),
         ({"batch": '[{"method": "DELETE", "relative_url": "me/feed"}]'}, ["DELETE me/feed"]),
         ({"batch": '[{"method": "DELETE", "path": "/a"}, ' + "9" * 5_000 + "]"}, ["DELETE /a"]),
         ({"method": "DELETE", "paths": ["/a", "/b"]}, ["DELETE /a", "DELETE /b"]),
-        ({"query": 'mutation { a: drop(id: "x{") { id } dropAll }'}, ["GraphQL mutation: drop, dropAll"]),
-        ({"query": "query Q { pets { name } } mutation M { drop }"}, ["GraphQL query: pets", "GraphQL mutation: drop"]),
-        ({"query": "# hi\nfragment F on Pet { id } mutation { drop { ...F } }"}, ["GraphQL mutation: drop"]),
+        (
+            {"query": 'mutation { a: drop(id: "x{") { id } dropAll }'},
+            ["GraphQL mutation: drop, dropAll"],
+        ),
+        (
+            {"query": "query Q { pets { name } } mutation M { drop }"},
+            ["GraphQL query: pets", "GraphQL mutation: drop"],
+        ),
+        (
+            {"query": "# hi\nfragment F on Pet { id } mutation { drop { ...F } }"},
+            ["GraphQL mutation: drop"],
+        ),
         ({"jsonrpc": "2.0", "method": "pets.drop"}, ["call pets.drop"]),
         ({"body": "DELETE /a HTTP/1.1\r\nHost: x\r\n\r\nGET /b HTTP/1.1"}, ["DELETE /a", "GET /b"]),
         ({"lines": ["DELETE /a"]}, ["DELETE /a"]),
@@ -32,7 +51,10 @@ from tools.toolbox import Grants, Permission, Policy, judge_call
             {"body": [{"delete": {"_id": "1"}}, {"delete": {"_id": "2"}}]},
             ['delete {"_id": "1"}', 'delete {"_id": "2"}'],
         ),
-        ({"body": '{"index": {"_id": 1}}\n{"name": "x"}\n{"delete": {}}\n'}, ['index {"_id": 1}', "delete {}"]),
+        (
+            {"body": '{"index": {"_id": 1}}\n{"name": "x"}\n{"delete": {}}\n'},
+            ['index {"_id": 1}', "delete {}"],
+        ),
         ({"verb": "DELETE", "resource": "/x"}, ["DELETE /x"]),
         ({"update": {"name": "x"}}, []),
         ({"text": "It says\nGET /pets\nand fails"}, []),
@@ -54,9 +76,9 @@ def test_deep_nesting_does_not_hide_a_request() -> None:
     for _ in range(5_000):
         deep = [deep]
     assert find_embedded_requests({"x": deep}) == ("DELETE /a",)
-    assert find_embedded_requests({"x": "[" * 9_000 + '{"method": "DELETE", "path": "/a"}' + "]" * 9_000}) == (
-        TOO_DEEP,
-    )
+    assert find_embedded_requests(
+        {"x": "[" * 9_000 + '{"method": "DELETE", "path": "/a"}' + "]" * 9_000}
+    ) == (TOO_DEEP,)
 
 
 def test_a_tool_keeps_its_level_if_its_admin_was_shown_the_requests() -> None:
@@ -68,7 +90,10 @@ def test_a_tool_keeps_its_level_if_its_admin_was_shown_the_requests() -> None:
     assert judge_call(Known(), sent, granted, Policy()).permission is Permission.AUTO
     verdict = judge_call(Known(Level.WRITE), sent, granted, Policy())
     assert verdict.reason == "this changes data; carries 1 other request: DELETE /a"
-    assert judge_call(Outside(source="built in"), sent, granted, Policy()).permission is Permission.AUTO
+    assert (
+        judge_call(Outside(source="built in"), sent, granted, Policy()).permission
+        is Permission.AUTO
+    )
 
 
 def test_many_requests_are_described_in_words() -> None:
@@ -89,20 +114,32 @@ METHOD, TEXT = {"enum": ["GET", "POST"]}, {"type": "string"}
         ("/graphql", {}, "its path says 'graphql'"),
         ("/rpc/drop", {}, "its path says 'rpc'"),
         ("/multi", {}, "its path says 'multi'"),
-        ("/x", {"list": {"items": {"properties": {"http_method": METHOD, "relativeUrl": TEXT}}}}, "methods and paths"),
+        (
+            "/x",
+            {"list": {"items": {"properties": {"http_method": METHOD, "relativeUrl": TEXT}}}},
+            "methods and paths",
+        ),
         ("/x", {"q": {"properties": {"query": TEXT, "variables": {}}}}, "GraphQL"),
         ("/x", {"jsonrpc": TEXT, "method": TEXT}, "remote procedure calls"),
         ("/bulk", {"operations": {}}, "many operations"),
         ("/bulk", {"ids": {}}, ""),
-        ("/_bulk", {"body": {"items": {"properties": {"index": {}, "delete": {}}}}}, "many operations"),
+        (
+            "/_bulk",
+            {"body": {"items": {"properties": {"index": {}, "delete": {}}}}},
+            "many operations",
+        ),
         ("/bulk", {"delete": {}}, ""),
         ("/apis/batch/v1/jobs/new", {}, ""),
         ("/multiRegion", {}, ""),
         ("/payments", {"method": {"enum": ["card", "cash"]}, "url": TEXT}, ""),
     ],
 )
-def test_a_definition_with_request_params_is_recognized(path: str, properties: dict[str, Any], says: str) -> None:
-    told = detect_embedded_requests({"its path": "/".join(path.split("/")[-2:])}, {"properties": properties})
+def test_a_definition_with_request_params_is_recognized(
+    path: str, properties: dict[str, Any], says: str
+) -> None:
+    told = detect_embedded_requests(
+        {"its path": "/".join(path.split("/")[-2:])}, {"properties": properties}
+    )
     assert says in told
     assert bool(says) == bool(told)
 

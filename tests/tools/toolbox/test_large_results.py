@@ -11,7 +11,13 @@ from tests.features import feature
 from tests.tools.toolbox.sample_tools import Does
 from tools.builtin.results import ReadResult
 from tools.contract import ErrorCode, Level, ToolError, ToolResult
-from tools.contract.excerpts import MAX_CHARACTERS, format_for_model, format_handle, parse_handle, take_excerpt
+from tools.contract.excerpts import (
+    MAX_CHARACTERS,
+    format_for_model,
+    format_handle,
+    parse_handle,
+    take_excerpt,
+)
 from tools.testing import run_tool
 from tools.toolbox.outcome import LARGEST_PART
 
@@ -68,7 +74,11 @@ def test_values_beside_the_rows_are_in_the_first_portion() -> None:
 
 
 def test_a_small_result_is_shown_in_full() -> None:
-    for result in (ToolResult.ok({"a": 1}), ToolResult.ok(markdown="x" * MAX_CHARACTERS), ToolResult.ok([])):
+    for result in (
+        ToolResult.ok({"a": 1}),
+        ToolResult.ok(markdown="x" * MAX_CHARACTERS),
+        ToolResult.ok([]),
+    ):
         assert format_for_model(result, "r-1") == result.for_model()
 
 
@@ -78,7 +88,9 @@ def test_a_read_beyond_the_end_returns_nothing(start: int) -> None:
     assert (portion.text, portion.start, portion.end) == ("", 5_000, 5_000)
 
 
-@pytest.mark.parametrize("handle", ["", "17", "r-", "r-0", "r--1", "r-1x", "r-1234567890123456789012", "R-1", "r-१"])
+@pytest.mark.parametrize(
+    "handle", ["", "17", "r-", "r-0", "r--1", "r-1x", "r-1234567890123456789012", "R-1", "r-१"]
+)
 def test_a_malformed_handle_names_no_call(handle: str) -> None:
     assert parse_handle(handle) is None
 
@@ -97,7 +109,10 @@ def test_a_portion_says_where_it_starts_and_how_to_continue() -> None:
     assert first.data["from"] == 0
     assert first.markdown.endswith(f"continue with offset {first.data['to']}]")
     last = read_on(LARGE["markdown"], offset=4_999)
-    assert last.markdown == "| 4999 | a row of a table |\n[Lines 4,999 to 5,000 of 5,000; this is the end]"
+    assert (
+        last.markdown
+        == "| 4999 | a row of a table |\n[Lines 4,999 to 5,000 of 5,000; this is the end]"
+    )
 
 
 @pytest.mark.parametrize("result", LARGE.values(), ids=LARGE)
@@ -120,7 +135,9 @@ def test_a_handle_without_a_call_is_refused() -> None:
     "A read with a result beyond the size limit fails with a clear error",
     "tools/toolbox/outcome.py",
 )
-@pytest.mark.parametrize("huge", [["x" * 100] * (LARGEST_PART // 100), {"a": "x" * LARGEST_PART}], ids=["list", "text"])
+@pytest.mark.parametrize(
+    "huge", [["x" * 100] * (LARGEST_PART // 100), {"a": "x" * LARGEST_PART}], ids=["list", "text"]
+)
 def test_a_read_result_over_the_limit_fails_with_an_explanation(huge: Any) -> None:
     error = run_tool(Does(lambda _: ToolResult.ok(huge))).error
     assert error is not None

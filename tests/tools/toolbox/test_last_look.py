@@ -1,4 +1,5 @@
-"""Right before its effect, a call checks its lease again; it does not start if somebody may have settled it."""
+"""Right before its effect, a call checks its lease again; it does not start if somebody may have
+settled it."""
 
 from __future__ import annotations
 
@@ -31,7 +32,9 @@ class Lease:
         return not self.over
 
 
-def run(lease: Lease, work: Callable[[ToolContext], object], *, is_read: bool = False) -> ToolResult:
+def run(
+    lease: Lease, work: Callable[[ToolContext], object], *, is_read: bool = False
+) -> ToolResult:
     look = Fence(lease.may_begin, is_read=is_read)
     return run_call(PreparedCall(0, Does(work), {}, ToolContext(1), 5.0, fence=look))
 

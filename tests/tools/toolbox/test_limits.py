@@ -56,13 +56,19 @@ def ran(tool: Any, guards: Guards, organization: int = 1, **params: Any) -> Tool
     return run_call(PreparedCall(0, tool, params, ToolContext(organization), 5.0, guards))
 
 
-@feature("Execution", "Results are cached across runs, for each organization", "tools/toolbox/limits.py")
+@feature(
+    "Execution", "Results are cached across runs, for each organization", "tools/toolbox/limits.py"
+)
 def test_an_equal_call_gets_the_cached_result_and_says_so() -> None:
     shelf, tool = Shelf(), Counting(cacheable_s=60.0)
     guards = Guards(shelf)
     first, second = ran(tool, guards), ran(tool, guards)
     assert tool.times == 1
-    assert (second.data, second.summary, second.markdown) == (first.data, first.summary, first.markdown)
+    assert (second.data, second.summary, second.markdown) == (
+        first.data,
+        first.summary,
+        first.markdown,
+    )
     assert second.metadata == {**first.metadata, "cached": True, "duration_ms": 0}
     assert [seconds for _, seconds in shelf.kept.values()] == [60.0]
 
@@ -72,7 +78,11 @@ def test_other_params_organizations_and_definitions_do_not_share_a_cached_result
     echo = Echo(cacheable_s=60.0)
     assert ran(echo, guards, text="a").data != ran(echo, guards, text="b").data
     tool = Counting(cacheable_s=60.0)
-    assert [ran(tool, guards, organization).data["times"] for organization in (1, 2, 1)] == [1, 2, 1]
+    assert [ran(tool, guards, organization).data["times"] for organization in (1, 2, 1)] == [
+        1,
+        2,
+        1,
+    ]
     other = Counting(cacheable_s=60.0, description="Counts otherwise.")
     assert "cached" not in ran(other, guards).metadata
 
@@ -89,7 +99,12 @@ def test_failures_and_tools_without_caching_are_not_cached() -> None:
 def test_a_call_over_the_rate_limit_is_refused_with_the_time_to_retry() -> None:
     tool = Counting(rate_limit=RateLimit(2, 60))
     guards = Guards(limiter=Turnstile())
-    results = [ran(tool, guards), ran(tool, guards), ran(tool, guards), ran(tool, guards, organization=2)]
+    results = [
+        ran(tool, guards),
+        ran(tool, guards),
+        ran(tool, guards),
+        ran(tool, guards, organization=2),
+    ]
     assert [result.success for result in results] == [True, True, False, True]
     assert tool.times == 3
     error = results[2].error
@@ -117,6 +132,8 @@ def test_a_cached_result_does_not_count_toward_the_rate_limit() -> None:
         ({"rate_limit": RateLimit(0, 1)}, "must be positive"),
     ],
 )
-def test_contradictory_declarations_cannot_be_registered(attributes: dict[str, Any], why: str) -> None:
+def test_contradictory_declarations_cannot_be_registered(
+    attributes: dict[str, Any], why: str
+) -> None:
     with pytest.raises(ValueError, match=why):
         Toolbox().register(Counting(**attributes))

@@ -1,4 +1,5 @@
-"""Limits over history without a database: their texts, when they are exceeded, and a second, slow implementation."""
+"""Limits over history without a database: their texts, when they are exceeded, and a second, slow
+implementation."""
 
 from __future__ import annotations
 
@@ -15,7 +16,16 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from tools.contract import ErrorCode, Level, Tool, ToolContext, ToolResult
-from tools.toolbox import Condition, Grants, Otherwise, Permission, Policy, Rule, Verdict, judge_call
+from tools.toolbox import (
+    Condition,
+    Grants,
+    Otherwise,
+    Permission,
+    Policy,
+    Rule,
+    Verdict,
+    judge_call,
+)
 from tools.toolbox.conditions import list_exceeded
 from tools.toolbox.facts import LiveFacts
 from tools.toolbox.history import Period, StoredHistory, ToolHistory
@@ -52,7 +62,11 @@ class Ledger:
         return len(self._within(tool, period))
 
     def sum_started(self, tool: str, param: str, period: Period) -> Decimal:
-        found = (value for params in self._within(tool, period) for value in find_values(params, param.split(".")))
+        found = (
+            value
+            for params in self._within(tool, period)
+            for value in find_values(params, param.split("."))
+        )
         return add_amounts(found)
 
     def find_unseen(self, tool: str, param: str, values: Sequence[Any]) -> int | None:
@@ -68,7 +82,9 @@ def at_most(most: Any, period: str = "hour", otherwise: Otherwise = Otherwise.AS
     return Condition("", Rule.CALL_COUNT, {"most": most, "period": period}, otherwise)
 
 
-def add_up(most: Any, param: str = "amount", period: str = "day", otherwise: Otherwise = Otherwise.ASK) -> Condition:
+def add_up(
+    most: Any, param: str = "amount", period: str = "day", otherwise: Otherwise = Otherwise.ASK
+) -> Condition:
     return Condition(param, Rule.SUM, {"most": most, "period": period}, otherwise)
 
 
@@ -122,17 +138,31 @@ TABLE = [
 
 @pytest.mark.parametrize(("condition", "started", "params", "reason"), TABLE)
 def test_the_reason_includes_the_state_of_the_limit(
-    condition: Condition, started: list[tuple[datetime, dict[str, Any]]], params: dict[str, Any], reason: str
+    condition: Condition,
+    started: list[tuple[datetime, dict[str, Any]]],
+    params: dict[str, Any],
+    reason: str,
 ) -> None:
     verdict = judge(Ledger(started=started, seen=["ann"]), params, condition)
     assert verdict.reason == reason
-    assert verdict.permission is (Permission.AUTO if reason.startswith("read level") else Permission.ASK)
-    assert [cause.text for cause in verdict.causes] == ([] if verdict.permission is Permission.AUTO else [reason])
+    assert verdict.permission is (
+        Permission.AUTO if reason.startswith("read level") else Permission.ASK
+    )
+    assert [cause.text for cause in verdict.causes] == (
+        [] if verdict.permission is Permission.AUTO else [reason]
+    )
 
 
 def test_a_card_names_every_limit_over_history_that_the_call_exceeds() -> None:
     ledger = Ledger(started=calls(1, 1))
-    verdict = judge(ledger, {"amount": 5}, at_most(1), at_most(9, "day"), add_up(5), Condition("to", Rule.EQUALS, "a"))
+    verdict = judge(
+        ledger,
+        {"amount": 5},
+        at_most(1),
+        at_most(9, "day"),
+        add_up(5),
+        Condition("to", Rule.EQUALS, "a"),
+    )
     assert [cause.text for cause in verdict.causes] == [
         "limit reached, 3 of 1 this hour with this call",
         "limit reached, sum of amount 7 of 5 today with this call",
@@ -151,7 +181,10 @@ def test_a_forbidding_limit_takes_precedence_and_can_pass_later() -> None:
 @pytest.mark.parametrize("condition", [at_most(5), add_up(5), after()])
 def test_a_limit_without_a_history_is_violated(condition: Condition) -> None:
     verdict = judge(None, {"amount": 1, "to": "ann"}, condition)
-    assert (verdict.permission, verdict.reason) == (Permission.ASK, "the earlier calls are not known here")
+    assert (verdict.permission, verdict.reason) == (
+        Permission.ASK,
+        "the earlier calls are not known here",
+    )
 
 
 @pytest.mark.parametrize(
@@ -164,7 +197,9 @@ def test_a_limit_without_a_history_is_violated(condition: Condition) -> None:
         (after("id"), "Only after bank.look with the same id in this run; otherwise a person decides."),
     ],
 )  # fmt: skip
-def test_a_limit_is_described_as_a_sentence_and_survives_json(condition: Condition, sentence: str) -> None:
+def test_a_limit_is_described_as_a_sentence_and_survives_json(
+    condition: Condition, sentence: str
+) -> None:
     assert condition.describe() == sentence
     assert Condition.from_json(condition.as_json()) == condition
 
@@ -175,7 +210,12 @@ def test_a_limit_is_described_as_a_sentence_and_survives_json(condition: Conditi
         ("", "call_count", {"most": 0, "period": "hour"}, "0 is not a whole number from 1"),
         ("", "call_count", {"most": True, "period": "hour"}, "True is not a whole number"),
         ("", "call_count", {"most": 2.5, "period": "hour"}, "2.5 is not a whole number"),
-        ("", "call_count", {"most": 1, "period": "year"}, "'year' is not a period; use one of minute, hour, day"),
+        (
+            "",
+            "call_count",
+            {"most": 1, "period": "year"},
+            "'year' is not a period; use one of minute, hour, day",
+        ),
         ("", "call_count", {"most": 1}, "give a number and a period"),
         ("", "call_count", 5, "give a number and a period"),
         ("amount", "call_count", {"most": 1, "period": "hour"}, "takes no parameter"),
@@ -219,15 +259,24 @@ class Limit:
         return made(self.most, period=self.period, otherwise=self.otherwise)
 
     def is_exceeded(self, now: float, amount: float, before: list[tuple[float, float]]) -> bool:
-        """Return True if the call at `now` exceeds the limit, given the times and amounts of earlier calls."""
+        """Return True if the call at `now` exceeds the limit, given the times and amounts of
+        earlier calls."""
         recent = [each for time, each in before if now - time < SECONDS[self.period]]
         if self.kind == "count":
             return len(recent) >= self.most
-        return sum(map(Fraction, map(repr, [*recent, amount])), Fraction()) > Fraction(repr(self.most))
+        return sum(map(Fraction, map(repr, [*recent, amount])), Fraction()) > Fraction(
+            repr(self.most)
+        )
 
 
 LIMIT = st.one_of(
-    st.builds(Limit, st.just("count"), st.integers(1, 4), st.sampled_from(list(SECONDS)), st.sampled_from(Otherwise)),
+    st.builds(
+        Limit,
+        st.just("count"),
+        st.integers(1, 4),
+        st.sampled_from(list(SECONDS)),
+        st.sampled_from(Otherwise),
+    ),
     st.builds(
         Limit,
         st.just("sum"),
@@ -238,7 +287,10 @@ LIMIT = st.one_of(
 )
 LIMITS = st.lists(LIMIT, min_size=1, max_size=3)
 REQUESTS = st.lists(
-    st.tuples(st.sampled_from([0, 1, 29, 30, 60, 1800, 3600, 43_200]), st.sampled_from([0, 0.1, 0.2, 1, 2.5, 3])),
+    st.tuples(
+        st.sampled_from([0, 1, 29, 30, 60, 1800, 3600, 43_200]),
+        st.sampled_from([0, 0.1, 0.2, 1, 2.5, 3]),
+    ),
     max_size=12,
 )
 
@@ -251,7 +303,8 @@ def test_the_gate_and_the_slow_implementation_agree_on_every_history(
 
 
 def assert_same_verdicts(limits: list[Limit], requests: list[tuple[float, float]]) -> None:
-    """Request these calls, each a (pause, amount) pair, one after the other, and check each verdict."""
+    """Request these calls, each a (pause, amount) pair, one after the other, and check each
+    verdict."""
     now, started = 0.0, list[tuple[float, float]]()
     conditions = [limit.condition for limit in limits]
     for pause, amount in requests:
@@ -284,5 +337,11 @@ class KeptFacts(LiveFacts):
 def assert_replayed(verdict: Verdict, amount: float, conditions: list[Condition]) -> None:
     """Check that the verdict follows from its recorded facts, without the ledger."""
     grants = Grants(frozenset({Pay.name}), conditions={Pay.name: tuple(conditions)})
-    again = judge_facts(Pay(), KeptFacts(Pay(), {"amount": amount}, kept=verdict.facts), grants, Policy())
-    assert (again.permission, again.reason, again.causes) == (verdict.permission, verdict.reason, verdict.causes)
+    again = judge_facts(
+        Pay(), KeptFacts(Pay(), {"amount": amount}, kept=verdict.facts), grants, Policy()
+    )
+    assert (again.permission, again.reason, again.causes) == (
+        verdict.permission,
+        verdict.reason,
+        verdict.causes,
+    )

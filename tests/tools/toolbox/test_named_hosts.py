@@ -7,7 +7,14 @@ from typing import Any
 
 import pytest
 
-from tools.contract import Level, Tool, ToolContext, ToolResult, find_address_params, find_named_hosts
+from tools.contract import (
+    Level,
+    Tool,
+    ToolContext,
+    ToolResult,
+    find_address_params,
+    find_named_hosts,
+)
 from tools.contract.addresses import is_address_name
 from tools.toolbox import Grants, Permission, Policy, judge_call
 
@@ -122,12 +129,21 @@ def test_an_ambiguous_host_is_on_no_list(value: str) -> None:
 def test_a_param_is_recognized_by_its_name_and_its_schema() -> None:
     for value in ("evil", "2130706433", 7, ["evil"], "bücher.example", "good.example evil.quest"):
         assert (
-            judged({"url": value}, Outside(url={"type": ["string", "integer", "array"]})).permission is Permission.ASK
+            judged({"url": value}, Outside(url={"type": ["string", "integer", "array"]})).permission
+            is Permission.ASK
         )
         by_format = Outside(x={"anyOf": [{"type": "string", "format": "uri"}, {"type": "null"}]})
         assert judged({"x": value}, by_format).permission is Permission.ASK
     assert judged({"x": "evil"}).permission is Permission.AUTO
-    for harmless in ("good.example", "https://good.example/x", "/own/path", "?page=2", None, True, ""):
+    for harmless in (
+        "good.example",
+        "https://good.example/x",
+        "/own/path",
+        "?page=2",
+        None,
+        True,
+        "",
+    ):
         assert judged({"url": harmless}, Outside(url={})).permission is Permission.AUTO
 
 
@@ -139,7 +155,10 @@ def test_address_params_are_recognized_by_name() -> None:
 
 
 def test_address_params_are_found_at_every_depth() -> None:
-    inner = {"type": "object", "properties": {"webhook": {"type": "string"}, "host": {"enum": ["a", "b"]}}}
+    inner = {
+        "type": "object",
+        "properties": {"webhook": {"type": "string"}, "host": {"enum": ["a", "b"]}},
+    }
     schema = {
         "type": "object",
         "properties": {
@@ -183,7 +202,10 @@ def test_json_nested_too_deeply_counts_as_a_host_that_is_not_allowed() -> None:
 
 
 def test_a_file_name_or_a_field_is_not_a_host() -> None:
-    assert find_named_hosts({"path": "README.md", "sort": "user.id", "filePath": "a.md"}) == frozenset()
+    assert (
+        find_named_hosts({"path": "README.md", "sort": "user.id", "filePath": "a.md"})
+        == frozenset()
+    )
     assert find_named_hosts({"text": "README.md"}) == {"readme.md"}
     assert find_named_hosts({"path": "https://evil.example/README.md"}) == {"evil.example"}
 
@@ -197,7 +219,8 @@ def test_keys_and_deep_values_are_searched_too() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["aB+/9" * 100_000, "a." * 100_000, "a:/" * 100_000, "\u00e9%25" * 100_000, "[" * 100_000]
+    "text",
+    ["aB+/9" * 100_000, "a." * 100_000, "a:/" * 100_000, "\u00e9%25" * 100_000, "[" * 100_000],
 )
 def test_a_large_value_is_searched_quickly(text: str) -> None:
     began = time.process_time()
@@ -215,7 +238,10 @@ def test_every_level_names_the_host_and_draft_asks_like_read() -> None:
 
 
 def test_a_built_in_tool_declares_its_own_hosts() -> None:
-    assert judged({"x": "https://evil.example"}, Outside(source="built in")).permission is Permission.AUTO
+    assert (
+        judged({"x": "https://evil.example"}, Outside(source="built in")).permission
+        is Permission.AUTO
+    )
 
 
 def test_hosts_declared_by_a_plugin_are_trusted() -> None:

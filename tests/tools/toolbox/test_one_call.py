@@ -43,7 +43,13 @@ def raising(error: BaseException) -> Does:
 )
 @pytest.mark.parametrize(
     "error",
-    [RuntimeError("key=s3cret"), SystemExit("s3cret"), KeyboardInterrupt(), MemoryError(), asyncio.CancelledError()],
+    [
+        RuntimeError("key=s3cret"),
+        SystemExit("s3cret"),
+        KeyboardInterrupt(),
+        MemoryError(),
+        asyncio.CancelledError(),
+    ],
     ids=lambda error: type(error).__name__,
 )
 def test_an_exception_is_logged_in_full_and_reported_by_its_code(
@@ -79,7 +85,11 @@ def test_the_duration_is_measured_in_success_and_failure() -> None:
 
 def test_a_text_becomes_a_result() -> None:
     result = result_of("Found 3 records\n\n- a\n- b")
-    assert (result.success, result.summary, result.markdown) == (True, "Found 3 records", "Found 3 records\n\n- a\n- b")
+    assert (result.success, result.summary, result.markdown) == (
+        True,
+        "Found 3 records",
+        "Found 3 records\n\n- a\n- b",
+    )
 
 
 @feature(
@@ -90,13 +100,19 @@ def test_a_text_becomes_a_result() -> None:
 @pytest.mark.parametrize(
     ("text", "code", "message"),
     [
-        ("TOOL ERROR: NOT_FOUND\nNo such page.\nPARAMETER: url", ErrorCode.NOT_FOUND, "No such page."),
+        (
+            "TOOL ERROR: NOT_FOUND\nNo such page.\nPARAMETER: url",
+            ErrorCode.NOT_FOUND,
+            "No such page.",
+        ),
         ("TOOL ERROR: it broke", ErrorCode.OPERATION_FAILED, "it broke"),
         ("TOOL ERROR:", ErrorCode.OPERATION_FAILED, "The tool reported a failure."),
         ("TOOL ERROR: TIMEOUT", ErrorCode.TIMEOUT, "The tool reported a failure."),
     ],
 )
-def test_a_text_that_starts_with_tool_error_is_a_failure(text: str, code: ErrorCode, message: str) -> None:
+def test_a_text_that_starts_with_tool_error_is_a_failure(
+    text: str, code: ErrorCode, message: str
+) -> None:
     error = error_of(result_of(text))
     assert (error.code, error.message, error.text) == (code, message, text)
     assert error.is_definite is (code is not ErrorCode.TIMEOUT)
@@ -110,7 +126,11 @@ def test_an_async_tool_is_awaited() -> None:
     assert run_tool(Does(work), organization_id=7).data == 7
 
 
-@feature("Tool contract", "`async def` is supported, and cancelled at the timeout", "tools/toolbox/executor.py")
+@feature(
+    "Tool contract",
+    "`async def` is supported, and cancelled at the timeout",
+    "tools/toolbox/executor.py",
+)
 def test_an_async_tool_is_cancelled_at_its_timeout() -> None:
     ended: list[str] = []
 
@@ -146,7 +166,10 @@ def holding_itself() -> list[Any]:
 @pytest.mark.parametrize(
     ("data", "written"),
     [
-        ({"records": [{"when": datetime(2026, 1, 1, tzinfo=UTC)}]}, {"records": [{"when": "2026-01-01T00:00:00Z"}]}),
+        (
+            {"records": [{"when": datetime(2026, 1, 1, tzinfo=UTC)}]},
+            {"records": [{"when": "2026-01-01T00:00:00Z"}]},
+        ),
         ({"ids": {8, 1}, "sum": Decimal("1.50")}, {"ids": [1, 8], "sum": "1.50"}),
         ([1.0, float("nan")], [1.0, None]),
         ({(1, 2): UUID(int=3)}, {"[1,2]": "00000000-0000-0000-0000-000000000003"}),
@@ -154,7 +177,10 @@ def holding_itself() -> list[Any]:
     ],
 )
 def test_values_are_serialized_as_by_pydantic(data: Any, written: Any) -> None:
-    for result in (result_of(ToolResult.ok(data)), result_of(data) if isinstance(data, dict | Found) else None):
+    for result in (
+        result_of(ToolResult.ok(data)),
+        result_of(data) if isinstance(data, dict | Found) else None,
+    ):
         assert result is None or (result.success, result.data) == (True, written)
 
 
@@ -249,7 +275,9 @@ def test_data_is_copied_from_the_objects_of_the_tool() -> None:
 
 
 def test_unstorable_text_is_replaced() -> None:
-    result = result_of(ToolResult.ok({"a\0": ["x\0y", "\ud800", "\\u0000"]}, "one\0\n two", "# \udfff"))
+    result = result_of(
+        ToolResult.ok({"a\0": ["x\0y", "\ud800", "\\u0000"]}, "one\0\n two", "# \udfff")
+    )
     assert result.data == {"a\ufffd": ["x\ufffdy", "\ufffd", "\\u0000"]}
     assert (result.summary, result.markdown) == ("one\ufffd two", "# \ufffd")
     json.dumps(result.as_json(), ensure_ascii=False).encode("utf-8")

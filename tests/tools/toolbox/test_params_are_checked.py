@@ -1,4 +1,5 @@
-"""A tool's params: defaults applied, unknown ones refused, documented errors, a canonical form that never changes."""
+"""A tool's params: defaults applied, unknown ones refused, documented errors, a canonical form that
+never changes."""
 
 from decimal import Decimal
 from typing import Annotated, Any
@@ -64,7 +65,11 @@ def test_defaults_are_applied() -> None:
     assert Echo().check_params({"text": "hi"}) == {"text": "hi", "times": 1, "style": "plain"}
 
 
-@feature("Results and errors", "All errors have one format, without empty lines", "tools/contract/errors.py")
+@feature(
+    "Results and errors",
+    "All errors have one format, without empty lines",
+    "tools/contract/errors.py",
+)
 def test_a_missing_parameter_is_reported_in_the_documented_form() -> None:
     error = refused(Echo(), {})
     assert error.code is ErrorCode.MISSING_PARAM
@@ -113,7 +118,9 @@ class Sends(Echo):
         ({"to": "here"}, "to", "The recipient"),
     ],
 )
-def test_a_nested_fault_names_the_innermost_field(params: dict[str, Any], parameter: str, expected: str) -> None:
+def test_a_nested_fault_names_the_innermost_field(
+    params: dict[str, Any], parameter: str, expected: str
+) -> None:
     right = {"to": {"zip": "12345", "street": "a"}}
     with pytest.raises(ToolError) as refused:
         Sends().check_params({**right, **params})
@@ -140,7 +147,9 @@ def test_unstorable_text_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize("number", [float("inf"), float("nan"), "inf"])
 def test_a_number_outside_json_is_refused(number: object) -> None:
-    assert refused(Nested(), {"attributes": {"x": float("inf")}}).code is ErrorCode.INVALID_PARAMETER
+    assert (
+        refused(Nested(), {"attributes": {"x": float("inf")}}).code is ErrorCode.INVALID_PARAMETER
+    )
     assert refused(Nested(), {"amounts": [number]}).code is ErrorCode.INVALID_PARAMETER
 
 
@@ -165,10 +174,15 @@ VALUES = st.none() | st.booleans() | st.integers(-200, 200) | st.floats() | st.t
     st.fixed_dictionaries(
         {},
         optional={
-            "filter": st.dictionaries(st.sampled_from(["title", "score", "other"]), VALUES, max_size=2) | VALUES,
+            "filter": st.dictionaries(
+                st.sampled_from(["title", "score", "other"]), VALUES, max_size=2
+            )
+            | VALUES,
             "amounts": st.lists(VALUES, max_size=3),
             "price": VALUES,
-            "attributes": st.dictionaries(st.text(max_size=3), VALUES | st.lists(VALUES, max_size=2), max_size=3),
+            "attributes": st.dictionaries(
+                st.text(max_size=3), VALUES | st.lists(VALUES, max_size=2), max_size=3
+            ),
         },
     )
 )
@@ -182,7 +196,9 @@ def test_checked_params_stay_the_same_when_checked_again(raw: dict[str, Any]) ->
 
 
 @feature(
-    "Tool contract", "Params are a pydantic model, which generates the schema for models", "tools/schemas/models.py"
+    "Tool contract",
+    "Params are a pydantic model, which generates the schema for models",
+    "tools/schemas/models.py",
 )
 def test_the_schema_has_no_titles_but_keeps_a_parameter_called_title() -> None:
     schema = Nested().schema
@@ -190,7 +206,14 @@ def test_the_schema_has_no_titles_but_keeps_a_parameter_called_title() -> None:
     assert schema["$defs"]["Filter"]["properties"]["title"]["anyOf"][0] == {"type": "string"}
 
 
-@feature("Tool contract", "List of params with names, types and descriptions", "tools/contract/tool.py")
+@feature(
+    "Tool contract", "List of params with names, types and descriptions", "tools/contract/tool.py"
+)
 def test_the_list_form_describes_each_parameter() -> None:
     first = Echo().parameters[0]
-    assert (first.name, first.type, first.description, first.required) == ("text", "string", "What to say", True)
+    assert (first.name, first.type, first.description, first.required) == (
+        "text",
+        "string",
+        "What to say",
+        True,
+    )

@@ -1,4 +1,5 @@
-"""The content type and the details of a result: stored with it, cleaned of secrets, and hidden from the model."""
+"""The content type and the details of a result: stored with it, cleaned of secrets, and hidden from
+the model."""
 
 from typing import Any
 
@@ -13,7 +14,9 @@ SECRET = "token-of-github"
 
 
 def run(returned: Any, **attributes: Any) -> ToolResult:
-    return run_tool(Does(lambda _: returned, **attributes), credentials={"github": {"token": SECRET}})
+    return run_tool(
+        Does(lambda _: returned, **attributes), credentials={"github": {"token": SECRET}}
+    )
 
 
 @feature(
@@ -22,7 +25,9 @@ def run(returned: Any, **attributes: Any) -> ToolResult:
     "tools/contract/result.py",
 )
 def test_a_result_keeps_type_and_details_and_the_model_reads_only_the_data() -> None:
-    result = run(ToolResult.ok("a,b", "One row", content_type="text/csv; charset=utf-8", details={"rows": 1}))
+    result = run(
+        ToolResult.ok("a,b", "One row", content_type="text/csv; charset=utf-8", details={"rows": 1})
+    )
     assert (result.content_type, result.details) == ("text/csv", {"rows": 1})
     assert result.for_model() == '"a,b"'
     loaded = ToolResult.from_json(result.as_json())
@@ -37,14 +42,25 @@ def test_the_default_type_is_json_without_details_and_markdown_for_text() -> Non
 
 
 def test_a_failure_has_details_too() -> None:
-    result = run(ToolResult.failed(ToolError(ErrorCode.NOT_FOUND, "It is gone."), details={"tried": ["a", "b"]}))
+    result = run(
+        ToolResult.failed(
+            ToolError(ErrorCode.NOT_FOUND, "It is gone."), details={"tried": ["a", "b"]}
+        )
+    )
     assert result.details == {"tried": ["a", "b"]}
     assert ToolResult.from_json(result.as_json()).details == {"tried": ["a", "b"]}
 
 
 def test_type_and_details_contain_no_secret() -> None:
-    result = run(ToolResult.ok(None, "Done", content_type=f"text/{SECRET}", details={SECRET: [f"with {SECRET}"]}))
-    assert (result.content_type, result.details) == ("text/[hidden]", {"[hidden]": ["with [hidden]"]})
+    result = run(
+        ToolResult.ok(
+            None, "Done", content_type=f"text/{SECRET}", details={SECRET: [f"with {SECRET}"]}
+        )
+    )
+    assert (result.content_type, result.details) == (
+        "text/[hidden]",
+        {"[hidden]": ["with [hidden]"]},
+    )
 
 
 @pytest.mark.parametrize("wrong", ["json", "", "text/<script>", 7, None, ["text/csv"]])
@@ -64,7 +80,16 @@ def test_details_that_are_not_json_are_reported_with_their_place() -> None:
 
 
 def test_older_and_hostile_stored_results_have_the_default() -> None:
-    for metadata in ({}, None, {"content_type": ["text", "image"]}, {"content_type": "<b>"}, {"content_type": ""}):
+    for metadata in (
+        {},
+        None,
+        {"content_type": ["text", "image"]},
+        {"content_type": "<b>"},
+        {"content_type": ""},
+    ):
         parts = list_result_parts({"success": True, "metadata": metadata})
         assert (parts["content_type"], parts["details"]) == ("application/json", None)
-    assert list_result_parts({"metadata": {"content_type": "text/html"}})["content_type"] == "text/html"
+    assert (
+        list_result_parts({"metadata": {"content_type": "text/html"}})["content_type"]
+        == "text/html"
+    )

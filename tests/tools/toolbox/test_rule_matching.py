@@ -1,4 +1,5 @@
-"""Conditions of approval rules: no spelling of a value gets past one, and only values that are compared do."""
+"""Conditions of approval rules: no spelling of a value gets past one, and only values that are
+compared do."""
 
 from __future__ import annotations
 
@@ -91,7 +92,9 @@ def test_a_smaller_or_missing_amount_does_not_meet_a_bound(value: Any) -> None:
         (Rule.CALL_COUNT, {"most": 1, "period": "day"}, "x", True),
     ],
 )  # fmt: skip
-def test_an_incomparable_value_meets_each_comparison(rule: Rule, expected: Any, value: Any, *, can: bool) -> None:
+def test_an_incomparable_value_meets_each_comparison(
+    rule: Rule, expected: Any, value: Any, *, can: bool
+) -> None:
     assert can_meet(Condition("param", rule, expected), {"param": value}) is can
 
 
@@ -109,22 +112,37 @@ def test_the_recorded_ruling_agrees_with_the_live_one() -> None:
     rule = RuleTerms(1, "two", conditions=(LARGE,), needed=2)
     for value in (*SPELLED[:-1], *SMALL):
         card = RuledCard("bank.pay", "bank", Level.WRITE, 1, {"amount": value})
-        objection = Ruling.of(Voter(1, "Ann"), card, (), [rule]).find_objection("bank.pay", Level.WRITE, 1, card.params)
-        assert (objection is not None and "does not match" in objection.why) is not rule.matches(card)
+        objection = Ruling.of(Voter(1, "Ann"), card, (), [rule]).find_objection(
+            "bank.pay", Level.WRITE, 1, card.params
+        )
+        assert (objection is not None and "does not match" in objection.why) is not rule.matches(
+            card
+        )
 
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 
 
-@given(JSON, JSON, st.sampled_from([Rule.EQUALS, Rule.MINIMUM, Rule.MAXIMUM, Rule.PREFIX, Rule.ONE_OF, Rule.HOST]))
-def test_a_value_that_violates_a_limit_meets_the_equal_rule(value: Any, expected: Any, rule: Rule) -> None:
-    """Judge whatever the limit accepts at least as strictly, so that rulings of the past still match their cards."""
+@given(
+    JSON,
+    JSON,
+    st.sampled_from([Rule.EQUALS, Rule.MINIMUM, Rule.MAXIMUM, Rule.PREFIX, Rule.ONE_OF, Rule.HOST]),
+)
+def test_a_value_that_violates_a_limit_meets_the_equal_rule(
+    value: Any, expected: Any, rule: Rule
+) -> None:
+    """Judge whatever the limit accepts at least as strictly, so that rulings of the past still
+    match their cards."""
     try:
-        condition = Condition.from_json({"param": "p", "rule": rule, "value": expected, "otherwise": "ask"})
+        condition = Condition.from_json(
+            {"param": "p", "rule": rule, "value": expected, "otherwise": "ask"}
+        )
         holds = value is not None and not condition.find_violation({"p": value})
     except ValueError:
         return

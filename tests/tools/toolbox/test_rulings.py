@@ -17,7 +17,9 @@ FINANCE, LEGAL = Group(1, "group 1"), Group(2, "group 2")
 FAY = Voter(4, "", groups=frozenset({FINANCE.id}))
 FRED = Voter(5, "", groups=frozenset({FINANCE.id}))
 BEN = Voter(6, "")
-CARD = RuledCard("crm.refund", "crm", Level.WRITE, 9, {"amount": 700}, frozenset({6}), timedelta(hours=5))
+CARD = RuledCard(
+    "crm.refund", "crm", Level.WRITE, 9, {"amount": 700}, frozenset({6}), timedelta(hours=5)
+)
 TWO_OF_FINANCE = RuleTerms(1, "", needed=2, group=FINANCE)
 EVERYTHING = RuleTerms(
     2,
@@ -49,7 +51,9 @@ def test_a_stored_rule_is_read_unchanged(rule: RuleTerms) -> None:
 def test_a_stored_ruling_is_read_unchanged(*, breaks_glass: bool) -> None:
     votes = (CastVote(FAY), CastVote(BEN, FRED))
     person = replace(BEN, may_approve=False, deputy_for=(FAY, FRED))
-    ruling = replace(Ruling.of(person, CARD, votes, [EVERYTHING, TWO_OF_FINANCE]), breaks_glass=breaks_glass)
+    ruling = replace(
+        Ruling.of(person, CARD, votes, [EVERYTHING, TWO_OF_FINANCE]), breaks_glass=breaks_glass
+    )
     assert Ruling.from_json(json.loads(json.dumps(ruling.as_json()))) == ruling
 
 
@@ -63,7 +67,10 @@ def test_a_sufficient_approval_has_no_problem() -> None:
     ids=["too few", "refused"],
 )
 def test_an_insufficient_approval_says_why(person: Voter, reason: str) -> None:
-    assert judge(Ruling.of(person, CARD, [], [TWO_OF_FINANCE])) == f"the approval was not enough: {reason}"
+    assert (
+        judge(Ruling.of(person, CARD, [], [TWO_OF_FINANCE]))
+        == f"the approval was not enough: {reason}"
+    )
 
 
 def test_a_rule_that_does_not_match_the_card_is_reported() -> None:

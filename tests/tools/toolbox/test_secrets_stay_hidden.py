@@ -26,7 +26,10 @@ def told(work: Any) -> ToolResult:
 def test_secrets_are_hidden_in_data_summary_markdown_and_metadata() -> None:
     result = told(
         lambda context: ToolResult.ok(
-            {"headers": [{"Authorization": f"Bearer {context.credentials['github']['token']}"}], TOKEN: 1},
+            {
+                "headers": [{"Authorization": f"Bearer {context.credentials['github']['token']}"}],
+                TOKEN: 1,
+            },
             f"Asked with {TOKEN}-and-more",
             f"# {TOKEN}",
             source=f"https://x/?key={TOKEN}",
@@ -45,7 +48,10 @@ def test_secrets_are_hidden_in_an_error_and_its_text_for_the_model() -> None:
     result = told(work)
     assert result.error is not None
     assert result.error.message == "[hidden] was refused."
-    assert result.for_model() == "TOOL ERROR: UNAUTHORIZED\n[hidden] was refused.\nEXPECTED: not [hidden]"
+    assert (
+        result.for_model()
+        == "TOOL ERROR: UNAUTHORIZED\n[hidden] was refused.\nEXPECTED: not [hidden]"
+    )
     assert result.summary == "[hidden] was refused."
 
 

@@ -19,7 +19,13 @@ from tools.toolbox.objections import Objection
 from tools.toolbox.permissions import Cause, CauseKind, Grants, Policy, judge_call
 from tools.toolbox.provenance import OwnData, Provenance
 from tools.toolbox.provenance.sightings import OutsideKeys
-from tools.toolbox.standing_grants import AskingCall, GrantTerms, find_mismatch, grants_for, list_paths
+from tools.toolbox.standing_grants import (
+    AskingCall,
+    GrantTerms,
+    find_mismatch,
+    grants_for,
+    list_paths,
+)
 
 CASES = 10_000
 CALL = AskingCall(
@@ -45,7 +51,9 @@ GRANT = GrantTerms(
 
 
 @feature(
-    "Figures and metrics", "A standing grant approves exactly what its words say", "tools/toolbox/standing_grants.py"
+    "Figures and metrics",
+    "A standing grant approves exactly what its words say",
+    "tools/toolbox/standing_grants.py",
 )
 def test_random_grants_approve_exactly_what_their_words_say() -> None:
     choose = random.Random(20_261_124)
@@ -114,11 +122,17 @@ def test_each_fact_about_the_call_must_match(changed: AskingCall) -> None:
 )
 def test_an_unknown_origin_matters_only_for_open_params(unknown: Provenance | None) -> None:
     call = replace(CALL, params={"record_id": "5"}, provenance=unknown)
-    fixed = replace(GRANT, params=frozenset({"record_id"}), conditions=(Condition("record_id", Rule.EQUALS, "5"),))
+    fixed = replace(
+        GRANT,
+        params=frozenset({"record_id"}),
+        conditions=(Condition("record_id", Rule.EQUALS, "5"),),
+    )
     assert grants_for(call, [fixed])
     for conditions in ((), (Condition("record_id", Rule.PREFIX, "5"),)):
         loose = replace(fixed, conditions=conditions)
-        assert find_mismatch(call, loose) == Objection("the origin of the call's values is not known")
+        assert find_mismatch(call, loose) == Objection(
+            "the origin of the call's values is not known"
+        )
         assert grants_for(replace(call, provenance=Provenance()), [loose])
 
 
@@ -136,14 +150,25 @@ class Seen:
 
 
 @pytest.mark.parametrize("hosts", [None, frozenset({"new.example"})])
-def test_own_data_is_a_separate_cause_beside_a_host_that_is_not_allowed(hosts: frozenset[str] | None) -> None:
+def test_own_data_is_a_separate_cause_beside_a_host_that_is_not_allowed(
+    hosts: frozenset[str] | None,
+) -> None:
     tool = AnyTool(hosts, open_world=True, level=Level.READ)
-    terms = replace(GRANT, tool=tool.name, level=Level.READ, params=frozenset({"text"}), conditions=())
-    for own, kinds in (((), [CauseKind.HOSTS]), (("Globex",), [CauseKind.HOSTS, CauseKind.OWN_DATA])):
-        verdict = judge_call(tool, {"text": "hi"}, Grants(frozenset({tool.name})), Policy(), values=Seen(own))
+    terms = replace(
+        GRANT, tool=tool.name, level=Level.READ, params=frozenset({"text"}), conditions=()
+    )
+    for own, kinds in (
+        ((), [CauseKind.HOSTS]),
+        (("Globex",), [CauseKind.HOSTS, CauseKind.OWN_DATA]),
+    ):
+        verdict = judge_call(
+            tool, {"text": "hi"}, Grants(frozenset({tool.name})), Policy(), values=Seen(own)
+        )
         assert [cause.kind for cause in verdict.causes] == kinds
         assert verdict.reason == "; ".join(cause.text for cause in verdict.causes)
-        call = replace(CALL, tool=tool.name, level=verdict.level, params={"text": "hi"}, causes=verdict.causes)
+        call = replace(
+            CALL, tool=tool.name, level=verdict.level, params={"text": "hi"}, causes=verdict.causes
+        )
         assert bool(grants_for(call, [terms])) == (not own)
 
 

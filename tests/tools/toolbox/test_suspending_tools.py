@@ -73,13 +73,20 @@ class TestSuspensionInARun:
 )
 @pytest.mark.parametrize(
     ("tool", "params"),
-    [(AskHuman, {"question": "Which?"}), (Delegate, {"employee": "Kim", "task": "Look"}), (Ask, {})],
+    [
+        (AskHuman, {"question": "Which?"}),
+        (Delegate, {"employee": "Kim", "task": "Look"}),
+        (Ask, {}),
+    ],
 )
 def test_fails_clearly_outside_a_run(tool: type[Tool], params: dict[str, str]) -> None:
     toolbox = Toolbox()
     toolbox.register(tool())
     grants = Grants(frozenset({tool.name}))
-    for result in (run_tool(tool, params), toolbox.execute_tool_by_name(tool.name, params, CONTEXT, grants)):
+    for result in (
+        run_tool(tool, params),
+        toolbox.execute_tool_by_name(tool.name, params, CONTEXT, grants),
+    ):
         assert result.error is not None
         assert result.error.code == ErrorCode.OPERATION_NOT_ALLOWED
         assert "is only possible in a run" in result.error.message

@@ -43,12 +43,19 @@ class Wipe(Tool):
         return ToolResult.ok()
 
 
-@feature("Tool contract", "Tests run a tool, judge a call and build its card without a database", "tools/testing.py")
+@feature(
+    "Tool contract",
+    "Tests run a tool, judge a call and build its card without a database",
+    "tools/testing.py",
+)
 def test_a_card_shows_what_people_would_decide() -> None:
     shown = Preview("delete", (Target("7", "Acme", 1, {"name": "Acme"}),))
     card = build_card(Wipe(shown))
     assert (card.sentence, card.preview) == ("Use sample.wipe", shown)
-    assert build_card(Echo, {"text": "hi"}).sentence == 'Use sample.echo: {"style":"plain","text":"hi","times":1}'
+    assert (
+        build_card(Echo, {"text": "hi"}).sentence
+        == 'Use sample.echo: {"style":"plain","text":"hi","times":1}'
+    )
 
 
 def test_a_card_without_a_preview_says_so() -> None:
@@ -71,9 +78,15 @@ def test_invalid_params_make_no_card() -> None:
 def test_a_verdict_grants_only_the_tool_by_default() -> None:
     assert judge_tool(Echo, {"text": "a"}).permission is Permission.AUTO
     assert judge_tool(Echo(level=Level.WRITE), {"text": "a"}).permission is Permission.ASK
-    assert judge_tool(Echo(capabilities=frozenset({"a"})), {"text": "a"}).permission is Permission.FORBIDDEN
+    assert (
+        judge_tool(Echo(capabilities=frozenset({"a"})), {"text": "a"}).permission
+        is Permission.FORBIDDEN
+    )
     assert judge_tool(Echo, {"text": "a"}, Grants()).permission is Permission.FORBIDDEN
-    assert judge_tool(Echo, {"text": "a"}, policy=Policy(frozenset({Echo.name}))).permission is Permission.FORBIDDEN
+    assert (
+        judge_tool(Echo, {"text": "a"}, policy=Policy(frozenset({Echo.name}))).permission
+        is Permission.FORBIDDEN
+    )
     assert judge_tool(Echo, {}).permission is Permission.FORBIDDEN
 
 

@@ -18,7 +18,9 @@ from tools.toolbox.executor import PROGRESS_INTERVAL_S
 CONTEXT = ToolContext(organization_id=1)
 
 
-def prepared(work: Callable[[ToolContext], Any] | Tool, key: int = 0, timeout_s: float = 10.0) -> PreparedCall:
+def prepared(
+    work: Callable[[ToolContext], Any] | Tool, key: int = 0, timeout_s: float = 10.0
+) -> PreparedCall:
     tool = work if isinstance(work, Tool) else Does(work)
     return PreparedCall(key, tool, {}, CONTEXT, timeout_s)
 
@@ -28,7 +30,9 @@ def finished(batch: Batch, within_s: float = 10.0) -> dict[int, FinishedCall]:
     found: dict[int, FinishedCall] = {}
     until = time.monotonic() + within_s
     while batch.running and time.monotonic() < until:
-        found |= {report.key: report for report in batch.wait(until) if isinstance(report, FinishedCall)}
+        found |= {
+            report.key: report for report in batch.wait(until) if isinstance(report, FinishedCall)
+        }
     assert batch.running == 0
     return found
 
@@ -58,7 +62,11 @@ def test_calls_run_at_the_same_time() -> None:
     assert sorted(report.result.data for report in finished(batch).values()) == [0, 1, 2, 3, 4]
 
 
-@feature("Execution", "A call that fails or hangs does not affect the others", "tools/toolbox/executor.py")
+@feature(
+    "Execution",
+    "A call that fails or hangs does not affect the others",
+    "tools/toolbox/executor.py",
+)
 def test_a_failing_and_a_hanging_call_do_not_affect_the_others() -> None:
     def fails(context: ToolContext) -> ToolResult:
         raise SystemExit("no")
@@ -220,6 +228,10 @@ def test_no_report_is_lost_when_calls_end_at_their_timeout() -> None:
     for _ in range(30):
         batch = Batch()
         for key in range(8):
-            batch.start(prepared(lambda _: ToolResult.ok(threading.Event().wait(0.002)), key, timeout_s=0.002))
+            batch.start(
+                prepared(
+                    lambda _: ToolResult.ok(threading.Event().wait(0.002)), key, timeout_s=0.002
+                )
+            )
         assert len(finished(batch)) == 8
     until_true(lambda: count_abandoned_threads() == 0)

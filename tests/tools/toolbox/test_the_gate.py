@@ -1,4 +1,5 @@
-"""The gate: one order of checks, nothing by default, and no rule that lets a write through unasked."""
+"""The gate: one order of checks, nothing by default, and no rule that lets a write through
+unasked."""
 
 from dataclasses import replace
 from typing import Any
@@ -7,7 +8,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from tests.features import feature
-from tests.tools.toolbox.configurations import CONFIGURATIONS, GRANTS, Configuration, assert_as_documented, judged
+from tests.tools.toolbox.configurations import (
+    CONFIGURATIONS,
+    GRANTS,
+    Configuration,
+    assert_as_documented,
+    judged,
+)
 from tests.tools.toolbox.sample_tools import Echo
 from tools.contract import ErrorCode, Level, ToolError
 from tools.toolbox import Grants, Permission, Policy, Verdict, judge_call
@@ -25,7 +32,9 @@ def code_of(verdict: Verdict) -> ErrorCode:
     return verdict.error.code
 
 
-@feature("The gate", "The level decides whether a call needs approval", "tools/toolbox/permissions.py")
+@feature(
+    "The gate", "The level decides whether a call needs approval", "tools/toolbox/permissions.py"
+)
 @pytest.mark.parametrize(
     ("level", "decision", "reason"),
     [
@@ -43,7 +52,9 @@ def test_the_level_decides(level: Level, decision: Permission, reason: str) -> N
 
 
 def test_text_and_parsed_params_of_the_model_are_judged_equally() -> None:
-    assert judge_call(Echo(), '{"text": "hi"}', GRANTED, Policy()) == judge_call(Echo(), GOOD, GRANTED, Policy())
+    assert judge_call(Echo(), '{"text": "hi"}', GRANTED, Policy()) == judge_call(
+        Echo(), GOOD, GRANTED, Policy()
+    )
 
 
 def test_an_unknown_tool_is_quoted() -> None:
@@ -53,7 +64,9 @@ def test_an_unknown_tool_is_quoted() -> None:
 
 
 @pytest.mark.parametrize(("grants", "is_told"), [(GRANTED, True), (Grants(), False)])
-def test_the_reason_for_a_missing_tool_is_told_only_to_grantees(grants: Grants, is_told: bool) -> None:
+def test_the_reason_for_a_missing_tool_is_told_only_to_grantees(
+    grants: Grants, is_told: bool
+) -> None:
     verdict = judge_call(None, GOOD, grants, Policy(withheld={NAME: "It was switched off."}), NAME)
     assert code_of(verdict) is ErrorCode.TOOL_NOT_FOUND
     assert verdict.reason == ("It was switched off." if is_told else f"There is no tool {NAME!r}.")
@@ -63,8 +76,14 @@ def test_nothing_is_granted_by_default() -> None:
     assert code_of(judge_call(Echo(), GOOD, Grants(), Policy())) is ErrorCode.NOT_PERMITTED
 
 
-@feature("The gate", "Nothing is granted by default, and a grant is an exact name", "tools/toolbox/permissions.py")
-@pytest.mark.parametrize("granted", ["sample", "sample.*", "sample.ech", "sample.echoes", "*", "SAMPLE.ECHO", ""])
+@feature(
+    "The gate",
+    "Nothing is granted by default, and a grant is an exact name",
+    "tools/toolbox/permissions.py",
+)
+@pytest.mark.parametrize(
+    "granted", ["sample", "sample.*", "sample.ech", "sample.echoes", "*", "SAMPLE.ECHO", ""]
+)
 def test_a_grant_is_an_exact_name(granted: str) -> None:
     verdict = judge_call(Echo(), GOOD, Grants(frozenset({granted})), Policy())
     assert code_of(verdict) is ErrorCode.NOT_PERMITTED
@@ -80,7 +99,10 @@ def test_disabling_takes_precedence_over_a_grant(disabled: str) -> None:
 def test_a_tool_serves_only_its_modes() -> None:
     tool = Echo(modes=frozenset({"code"}))
     assert code_of(judge_call(tool, GOOD, GRANTED, Policy())) is ErrorCode.NOT_PERMITTED
-    assert judge_call(tool, GOOD, replace(GRANTED, mode="code"), Policy()).permission is Permission.AUTO
+    assert (
+        judge_call(tool, GOOD, replace(GRANTED, mode="code"), Policy()).permission
+        is Permission.AUTO
+    )
 
 
 @feature(
@@ -89,19 +111,34 @@ def test_a_tool_serves_only_its_modes() -> None:
     "tools/toolbox/permissions.py",
 )
 def test_a_system_tool_is_never_offered_to_a_model() -> None:
-    assert code_of(judge_call(Echo(modes=frozenset()), GOOD, GRANTED, Policy())) is ErrorCode.NOT_PERMITTED
+    assert (
+        code_of(judge_call(Echo(modes=frozenset()), GOOD, GRANTED, Policy()))
+        is ErrorCode.NOT_PERMITTED
+    )
 
 
-@feature("Tool contract", "Required capabilities: all of them, or any one", "tools/toolbox/permissions.py")
+@feature(
+    "Tool contract",
+    "Required capabilities: all of them, or any one",
+    "tools/toolbox/permissions.py",
+)
 def test_all_capabilities_are_required_unless_the_policy_is_lenient() -> None:
     tool = Echo(capabilities=frozenset({"a", "b"}))
     half = replace(GRANTED, capabilities=frozenset({"a"}))
     assert code_of(judge_call(tool, GOOD, half, Policy())) is ErrorCode.NOT_PERMITTED
-    assert judge_call(tool, GOOD, half, Policy(strict_capabilities=False)).permission is Permission.AUTO
-    assert code_of(judge_call(tool, GOOD, GRANTED, Policy(strict_capabilities=False))) is ErrorCode.NOT_PERMITTED
+    assert (
+        judge_call(tool, GOOD, half, Policy(strict_capabilities=False)).permission
+        is Permission.AUTO
+    )
+    assert (
+        code_of(judge_call(tool, GOOD, GRANTED, Policy(strict_capabilities=False)))
+        is ErrorCode.NOT_PERMITTED
+    )
 
 
-@feature("Tool contract", "Required features of the organization's plan", "tools/toolbox/permissions.py")
+@feature(
+    "Tool contract", "Required features of the organization's plan", "tools/toolbox/permissions.py"
+)
 def test_features_of_the_tool_and_of_the_policy_are_both_required() -> None:
     tool = Echo(features=frozenset({"plus"}))
     policy = Policy(features_by_tool={NAME: frozenset({"beta"})})
@@ -118,7 +155,9 @@ def test_an_admin_can_raise_a_level_but_never_lower_one() -> None:
     verdict = judge_call(Echo(), GOOD, raised, Policy())
     assert (verdict.permission, verdict.level) == (Permission.ASK, Level.WRITE)
     assert verdict.reason == "an admin raised the level from read to write"
-    assert judge_call(Echo(level=Level.DESTRUCTIVE), GOOD, raised, Policy()).level is Level.DESTRUCTIVE
+    assert (
+        judge_call(Echo(level=Level.DESTRUCTIVE), GOOD, raised, Policy()).level is Level.DESTRUCTIVE
+    )
 
 
 def test_an_open_world_read_beyond_the_allowed_hosts_asks() -> None:
@@ -129,7 +168,9 @@ def test_an_open_world_read_beyond_the_allowed_hosts_asks() -> None:
             return frozenset({params.text})
 
     policy = Policy(allowed_hosts=frozenset({"example.com"}))
-    assert judge_call(Fetch(), {"text": "EXAMPLE.com"}, GRANTED, policy).permission is Permission.AUTO
+    assert (
+        judge_call(Fetch(), {"text": "EXAMPLE.com"}, GRANTED, policy).permission is Permission.AUTO
+    )
     beyond = judge_call(Fetch(), {"text": "evil.example.com"}, GRANTED, policy)
     assert beyond.permission is Permission.ASK
     assert "evil.example.com" in beyond.reason
@@ -139,7 +180,9 @@ def test_an_open_world_read_beyond_the_allowed_hosts_asks() -> None:
 def test_a_call_with_invalid_params_never_reaches_a_person() -> None:
     tool = Echo(level=Level.WRITE)
     assert code_of(judge_call(tool, {}, GRANTED, Policy())) is ErrorCode.MISSING_PARAM
-    assert code_of(judge_call(tool, "not json", GRANTED, Policy())) is ErrorCode.INVALID_TOOL_ARGUMENTS
+    assert (
+        code_of(judge_call(tool, "not json", GRANTED, Policy())) is ErrorCode.INVALID_TOOL_ARGUMENTS
+    )
     assert code_of(judge_call(tool, {"text": ""}, GRANTED, Policy())) is ErrorCode.INVALID_PARAMETER
 
 
@@ -153,7 +196,9 @@ def test_a_crashing_validation_forbids_the_call_and_hides_why() -> None:
     assert "hunter2" not in verdict.reason
 
 
-@feature("Tool contract", "A tool checks rules that its schema cannot express", "tools/contract/tool.py")
+@feature(
+    "Tool contract", "A tool checks rules that its schema cannot express", "tools/contract/tool.py"
+)
 def test_a_tool_can_refuse_beyond_its_schema() -> None:
     class Picky(Echo):
         def validate(self, params: Any) -> None:
@@ -165,7 +210,11 @@ def test_a_tool_can_refuse_beyond_its_schema() -> None:
 STRICTNESS = (Permission.AUTO, Permission.ASK, Permission.FORBIDDEN)
 
 
-@feature("The gate", "Random configurations get the documented verdict and reason", "tools/toolbox/permissions.py")
+@feature(
+    "The gate",
+    "Random configurations get the documented verdict and reason",
+    "tools/toolbox/permissions.py",
+)
 @settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(CONFIGURATIONS)
 def test_the_gate_follows_its_documentation_for_any_configuration(call: Configuration) -> None:

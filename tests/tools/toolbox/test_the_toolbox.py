@@ -103,7 +103,9 @@ def test_modes_given_at_registration_replace_those_of_the_tool() -> None:
 
 
 @feature(
-    "The toolbox and its settings", "Registration after the start, if the settings allow it", "tools/toolbox/toolbox.py"
+    "The toolbox and its settings",
+    "Registration after the start, if the settings allow it",
+    "tools/toolbox/toolbox.py",
 )
 def test_a_later_registration_is_possible_only_if_settings_allow_it() -> None:
     toolbox = Toolbox(allow_dynamic_registration=False)
@@ -128,7 +130,11 @@ class Lively(Does):
             raise SystemExit
 
 
-@feature("Tool contract", "Start and shutdown reach every tool, even if one fails", "tools/toolbox/toolbox.py")
+@feature(
+    "Tool contract",
+    "Start and shutdown reach every tool, even if one fails",
+    "tools/toolbox/toolbox.py",
+)
 def test_every_tool_is_started_and_shut_down_even_if_one_fails() -> None:
     log: list[str] = []
     toolbox = filled(Lively(log, name="sample.broken"), Lively(log, name="sample.does"))
@@ -137,7 +143,9 @@ def test_every_tool_is_started_and_shut_down_even_if_one_fails() -> None:
     toolbox.shutdown()
     reason = "sample.broken failed unexpectedly; the reason is in the log."
     assert toolbox.not_started == {"sample.broken@1.0": reason}
-    assert log == [f"{act} sample.{name}" for act in ("start", "stop") for name in ("broken", "does", "later")]
+    assert log == [
+        f"{act} sample.{name}" for act in ("start", "stop") for name in ("broken", "does", "later")
+    ]
     assert toolbox.policy.disabled == {"sample.broken@1.0"}
 
 
@@ -158,7 +166,10 @@ def test_an_unregistered_tool_is_removed_and_shut_down() -> None:
 )
 def test_the_menu_lists_usable_tools_by_category() -> None:
     toolbox = filled(
-        Echo(), Does(lambda _: ""), Echo(name="other.echo", description="One.\nTwo."), Echo(name="secret.x")
+        Echo(),
+        Does(lambda _: ""),
+        Echo(name="other.echo", description="One.\nTwo."),
+        Echo(name="secret.x"),
     )
     assert format_menu(toolbox.available_tools(GRANTED)) == (
         "other\n- other.echo (read): One.\n\n"
@@ -169,7 +180,11 @@ def test_the_menu_lists_usable_tools_by_category() -> None:
     assert names == ["other.echo", "sample.does", "sample.echo"]
 
 
-@feature("The toolbox and its settings", "A single call by name passes every check", "tools/toolbox/toolbox.py")
+@feature(
+    "The toolbox and its settings",
+    "A single call by name passes every check",
+    "tools/toolbox/toolbox.py",
+)
 def test_a_call_by_name_is_checked_like_any_other_call() -> None:
     toolbox = filled(Echo(), Does(lambda _: ToolResult.ok(), level=Level.WRITE))
     assert toolbox.execute_tool_by_name("sample.echo", '{"text": "hi"}', CONTEXT, GRANTED).success
@@ -220,9 +235,15 @@ class TestAnExtendedToolbox:
     @pytest.mark.parametrize(
         ("unfit", "reason"),
         [
-            (Echo(version="9.0"), "sample.echo of 'connected' is left out: 'the installation' comes first"),
+            (
+                Echo(version="9.0"),
+                "sample.echo of 'connected' is left out: 'the installation' comes first",
+            ),
             (Echo(name="no name"), "the name 'no name' must look like 'category.toolName'"),
-            (Echo(name="other.echo", description=""), "other.echo has no description for the model"),
+            (
+                Echo(name="other.echo", description=""),
+                "other.echo has no description for the model",
+            ),
         ],
     )
     def test_leaves_out_unfit_and_duplicate_tools(self, unfit: Echo, reason: str) -> None:
@@ -237,12 +258,16 @@ class TestAnExtendedToolbox:
         wider = self.extend(base, Echo(name="other.echo"))
         assert wider.has_same_tools(self.extend(base, Echo(name="other.echo")))
         assert not wider.has_same_tools(base)
-        assert not wider.has_same_tools(self.extend(base, Echo(name="other.echo", level=Level.WRITE)))
+        assert not wider.has_same_tools(
+            self.extend(base, Echo(name="other.echo", level=Level.WRITE))
+        )
 
 
 def test_the_known_modes_are_those_that_tools_name() -> None:
     toolbox = Toolbox()
     assert toolbox.modes == ["general"]
     for number, modes in enumerate((None, {"sales"}, {"code", "general"}, set[str]())):
-        toolbox.register(Echo(name=f"sample.echo{number}", modes=None if modes is None else frozenset(modes)))
+        toolbox.register(
+            Echo(name=f"sample.echo{number}", modes=None if modes is None else frozenset(modes))
+        )
     assert toolbox.modes == ["general", "code", "sales"]

@@ -9,7 +9,17 @@ from pydantic import BaseModel, Field
 
 from tests.features import feature
 from tests.tools.toolbox.sample_tools import Echo
-from tools.contract import ErrorCode, Level, Preview, Target, Tool, ToolContext, ToolError, ToolResult, format_error
+from tools.contract import (
+    ErrorCode,
+    Level,
+    Preview,
+    Target,
+    Tool,
+    ToolContext,
+    ToolError,
+    ToolResult,
+    format_error,
+)
 
 
 @feature("Tool contract", "A missing level means destructive", "tools/contract/tool.py")
@@ -41,13 +51,19 @@ def test_the_identity_consists_of_name_and_version() -> None:
 
 def test_the_definition_hash_ignores_formatting_and_covers_promises() -> None:
     original = Echo().definition_hash
-    assert Echo(description="Says  the same\n again.", display_name="Echo!").definition_hash == original
+    assert (
+        Echo(description="Says  the same\n again.", display_name="Echo!").definition_hash
+        == original
+    )
     changed = [Echo(description="Deletes all."), Echo(level=Level.WRITE), Echo(version="2.0")]
     assert len({original, *(tool.definition_hash for tool in changed)}) == 4
 
 
 def test_lines_without_a_value_are_omitted_from_an_error() -> None:
-    assert format_error(ToolError(ErrorCode.NOT_FOUND, "No record 7.")) == "TOOL ERROR: NOT_FOUND\nNo record 7."
+    assert (
+        format_error(ToolError(ErrorCode.NOT_FOUND, "No record 7."))
+        == "TOOL ERROR: NOT_FOUND\nNo record 7."
+    )
 
 
 @pytest.mark.parametrize(
@@ -69,7 +85,11 @@ def test_only_some_failures_are_definite(code: ErrorCode, attempted: bool, defin
     assert told.is_definite is definite
 
 
-@feature("Tool contract", "Preview of a call's effect, shown on the card and sealed by it", "tools/contract/preview.py")
+@feature(
+    "Tool contract",
+    "Preview of a call's effect, shown on the card and sealed by it",
+    "tools/contract/preview.py",
+)
 def test_a_seal_changes_with_every_value_it_covers() -> None:
     target = Target("7", "Acme", 3, {"status": "active"}, {"status": "inactive"})
     seal = Preview("update", (target,)).seal
@@ -86,10 +106,15 @@ def test_a_seal_changes_with_every_value_it_covers() -> None:
 
 
 @feature(
-    "Results and errors", "The model reads the error, else the markdown, else the data", "tools/contract/result.py"
+    "Results and errors",
+    "The model reads the error, else the markdown, else the data",
+    "tools/contract/result.py",
 )
 def test_the_model_reads_the_error_or_the_markdown_or_the_data() -> None:
-    assert ToolResult.failed(ToolError(ErrorCode.NOT_FOUND, "No.")).for_model() == "TOOL ERROR: NOT_FOUND\nNo."
+    assert (
+        ToolResult.failed(ToolError(ErrorCode.NOT_FOUND, "No.")).for_model()
+        == "TOOL ERROR: NOT_FOUND\nNo."
+    )
     assert ToolResult.ok({"n": 1}, "One", "# One").for_model() == "# One"
     assert ToolResult.ok({"n": 1}, "One").for_model() == '{"n":1}'
     assert ToolResult.ok(None, "One").for_model() == "One"

@@ -34,7 +34,9 @@ def forecast(
     """
     if city == "Atlantis":
         raise ToolError(ErrorCode.NOT_FOUND, "There is no city 'Atlantis'.", parameter="city")
-    return ToolResult.ok({"city": city, "days": days, "unit": unit, "for": context.organization_id}, "Sunny")
+    return ToolResult.ok(
+        {"city": city, "days": days, "unit": unit, "for": context.organization_id}, "Sunny"
+    )
 
 
 @tool(level=Level.DRAFT)

@@ -10,7 +10,9 @@ from tools.office.tools.utility import Calculate, Now
 from tools.testing import run_tool
 
 
-@feature("Built-in tools", "`utility.calculate`, `now`", "tools/office/tools/utility.py", whole_file=True)
+@feature(
+    "Built-in tools", "`utility.calculate`, `now`", "tools/office/tools/utility.py", whole_file=True
+)
 @pytest.mark.parametrize(
     ("operation", "a", "b", "value"),
     [
@@ -49,7 +51,10 @@ def test_a_division_by_zero_is_explained(zero: float) -> None:
 def test_the_model_is_offered_the_documented_names() -> None:
     operations = Calculate().parameters[0].schema["enum"]
     assert operations == ["add", "subtract", "multiply", "divide"]
-    results = [run_tool(Calculate, {"operation": name, "a": 84, "b": 2}).data["value"] for name in operations]
+    results = [
+        run_tool(Calculate, {"operation": name, "a": 84, "b": 2}).data["value"]
+        for name in operations
+    ]
     assert results == [86, 82, 168, 42]
 
 
@@ -84,7 +89,9 @@ def test_now_is_the_same_moment_in_every_zone() -> None:
     assert abs(tokyo - utc) < timedelta(seconds=5)
 
 
-@pytest.mark.parametrize("timezone", ["Mars/Base", "", "../../etc/passwd", "/etc/passwd", "America", "x" * 500])
+@pytest.mark.parametrize(
+    "timezone", ["Mars/Base", "", "../../etc/passwd", "/etc/passwd", "America", "x" * 500]
+)
 def test_an_unknown_zone_is_an_invalid_parameter(timezone: str) -> None:
     error = run_tool(Now, {"timezone": timezone}).error
     assert error is not None

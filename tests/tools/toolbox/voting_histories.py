@@ -1,6 +1,8 @@
-"""Random histories of one card: votes, edits, changes of rules, roles, groups and deputies; and a slow judge of them.
+"""Random histories of one card: votes, edits, changes of rules, roles, groups and deputies; and a
+slow judge of them.
 
-The judge stores only the list of events, and computes from its beginning whose vote counted at each moment.
+The judge stores only the list of events, and computes from its beginning whose vote counted at each
+moment.
 """
 
 from __future__ import annotations
@@ -43,16 +45,24 @@ class World:
 
     def see(self, number: int) -> Voter:
         """Return this person with the people whose deputy they are, as the product loads them."""
-        represented = {one: [other for deputy, other in sorted(self.deputies) if deputy == one] for one in self.people}
-        alone = {
-            one: replace(self.people[one], deputy_for=tuple(self.people[other] for other in represented[one]))
+        represented = {
+            one: [other for deputy, other in sorted(self.deputies) if deputy == one]
             for one in self.people
         }
-        return replace(self.people[number], deputy_for=tuple(alone[other] for other in represented[number]))
+        alone = {
+            one: replace(
+                self.people[one], deputy_for=tuple(self.people[other] for other in represented[one])
+            )
+            for one in self.people
+        }
+        return replace(
+            self.people[number], deputy_for=tuple(alone[other] for other in represented[number])
+        )
 
 
 def play_history(chance: random.Random) -> str:
-    """Play one history, compare each decision with the slow judge, and return how the card ended."""
+    """Play one history, compare each decision with the slow judge, and return how the card
+    ended."""
     world = _make_world(chance)
     for step in range(STEPS):
         world.card = replace(world.card, age=timedelta(hours=step))
@@ -93,7 +103,9 @@ def _change(act: str, chance: random.Random, world: World) -> None:
     if act == "edit":
         world.votes = []
         amount = chance.choice([10, 600])
-        world.card = replace(world.card, params={"amount": amount}, requesters=world.card.requesters | {number})
+        world.card = replace(
+            world.card, params={"amount": amount}, requesters=world.card.requesters | {number}
+        )
     elif act == "withdraw":
         world.votes = [vote for vote in world.votes if vote[0] != number]
     elif world.rules and chance.random() < 0.2:
@@ -136,7 +148,10 @@ def make_rule(number: int, chance: random.Random) -> RuleTerms:
     if chance.random() < 0.6:
         more["group"] = chance.choice(GROUPS)
         if chance.random() < 0.4:
-            more |= {"escalates_after": timedelta(hours=chance.randint(1, 8)), "second_group": chance.choice(GROUPS)}
+            more |= {
+                "escalates_after": timedelta(hours=chance.randint(1, 8)),
+                "second_group": chance.choice(GROUPS),
+            }
     return RuleTerms(
         number,
         f"rule {number}",
@@ -155,13 +170,18 @@ def make_rule(number: int, chance: random.Random) -> RuleTerms:
 
 
 def judge_slowly(world: World, person: int) -> tuple[bool, bool, tuple[int, int | None] | None]:
-    """Return whether this person's approval counts, whether the card is approved with it, and the vote that it is."""
+    """Return whether this person's approval counts, whether the card is approved with it, and the
+    vote that it is."""
     if not world.people[person].may_approve:
         return False, False, None
     standing = list_standing(world)
-    if all(_is_met(world, rule, standing) for rule in _list_rules(world)):  # a rule became easier after the last vote
+    if all(
+        _is_met(world, rule, standing) for rule in _list_rules(world)
+    ):  # a rule became easier after the last vote
         is_one_of_them = any(person in vote for vote in standing)
-        counts = is_one_of_them or any(_does_count(world, rule, (person, None)) for rule in _list_rules(world))
+        counts = is_one_of_them or any(
+            _does_count(world, rule, (person, None)) for rule in _list_rules(world)
+        )
         return counts, counts, None
     if any(_are_one_voice(world, (person, None), vote) for vote in standing):
         return False, False, None
@@ -172,7 +192,11 @@ def judge_slowly(world: World, person: int) -> tuple[bool, bool, tuple[int, int 
             continue
         unmet = [rule for rule in _list_rules(world) if not _is_met(world, rule, standing)]
         if any(_does_count(world, rule, vote) for rule in unmet):
-            return True, all(_is_met(world, rule, [*standing, vote]) for rule in _list_rules(world)), vote
+            return (
+                True,
+                all(_is_met(world, rule, [*standing, vote]) for rule in _list_rules(world)),
+                vote,
+            )
     return False, False, None
 
 
@@ -182,20 +206,29 @@ def list_standing(world: World) -> list[tuple[int, int | None]]:
     standing: list[tuple[int, int | None]] = []
     for vote in world.votes:
         is_new = not any(_are_one_voice(world, vote, each) for each in standing)
-        if is_new and is_valid(world, vote) and any(_does_count(world, rule, vote) for rule in rules):
+        if (
+            is_new
+            and is_valid(world, vote)
+            and any(_does_count(world, rule, vote) for rule in rules)
+        ):
             standing.append(vote)
     return standing
 
 
-def _are_one_voice(world: World, one: tuple[int, int | None], other: tuple[int, int | None]) -> bool:
-    """Return True if a person of the one is also in the other, or is a deputy or the principal of a person there."""
+def _are_one_voice(
+    world: World, one: tuple[int, int | None], other: tuple[int, int | None]
+) -> bool:
+    """Return True if a person of the one is also in the other, or is a deputy or the principal of a
+    person there."""
     pairs = [(a, b) for a in one for b in other if a is not None and b is not None]
     return any(a == b or (a, b) in world.deputies or (b, a) in world.deputies for a, b in pairs)
 
 
 def is_valid(world: World, vote: tuple[int, int | None]) -> bool:
     voter, other = vote
-    if other is not None and ((voter, other) not in world.deputies or not world.people[other].may_approve):
+    if other is not None and (
+        (voter, other) not in world.deputies or not world.people[other].may_approve
+    ):
         return False
     return world.people[voter].may_approve
 
@@ -238,7 +271,8 @@ def _list_rules(world: World) -> list[RuleTerms]:
 
 
 def _is_met(world: World, rule: RuleTerms, votes: list[tuple[int, int | None]]) -> bool:
-    """Return True if some of the votes, as many as the rule needs and of different people, count for it."""
+    """Return True if some of the votes, as many as the rule needs and of different people, count
+    for it."""
     for chosen in combinations(votes, rule.needed):
         if _are_apart(world, chosen) and all(_does_count(world, rule, vote) for vote in chosen):
             return True
@@ -252,6 +286,10 @@ def _does_count(world: World, rule: RuleTerms, vote: tuple[int, int | None]) -> 
     if rule.group is None:
         return True
     allowed = {rule.group.id}
-    if rule.escalates_after is not None and world.card.age >= rule.escalates_after and rule.second_group is not None:
+    if (
+        rule.escalates_after is not None
+        and world.card.age >= rule.escalates_after
+        and rule.second_group is not None
+    ):
         allowed.add(rule.second_group.id)
     return bool(world.people[other if other is not None else voter].groups & allowed)

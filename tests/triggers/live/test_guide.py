@@ -30,7 +30,9 @@ def read_example(field: str) -> str:
     return found[1]
 
 
-@pytest.mark.skipif(not all(map(shutil.which, PROGRAMS)), reason="the guide's commands need curl and openssl")
+@pytest.mark.skipif(
+    not all(map(shutil.which, PROGRAMS)), reason="the guide's commands need curl and openssl"
+)
 def test_the_commands_of_the_guide_work_as_printed(running: Installation, site: Site) -> None:
     site.workshop.play(answer="Triaged.")
     filters = [{"param": "action", "rule": "equals", "value": "opened"}]
@@ -48,11 +50,17 @@ def test_the_commands_of_the_guide_work_as_printed(running: Installation, site: 
     address = f"{running.url}/hooks/{trigger.public_id}"
     environment = {"PATH": os.environ["PATH"], "TRIGGER_URL": address, "TRIGGER_SECRET": secret}
     script = f"set -eu\n{first}\necho\n{first}\necho\n{second}"
-    done = subprocess.run(["sh", "-c", script], env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["sh", "-c", script], env=environment, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, (done.stdout, done.stderr)
     started, repeated, filtered = map(json.loads, done.stdout.splitlines())
     run = Run.objects.get()
-    assert started == {"status": "started", "run_id": str(run.pk), "url": f"{running.url}/runs/{run.pk}/"}
+    assert started == {
+        "status": "started",
+        "run_id": str(run.pk),
+        "url": f"{running.url}/runs/{run.pk}/",
+    }
     assert repeated == started
     assert filtered == {"status": "filtered"}
     assert run.task == "Triage this issue: The shop is down"
@@ -65,4 +73,6 @@ def test_the_table_of_senders_matches_the_page() -> None:
     table = GUIDE.partition("## Senders")[2]
     _, *rows = re.findall(r"^\| (.*?) \| .*? \| (.*?) \| (.*?) \| (.*?) \|$", table, re.MULTILINE)
     proofs = {name: tuple(texts) for name, *texts in rows}
-    assert proofs == {Scheme(scheme).label: (one.body, one.age, one.id) for scheme, one in TRAITS.items()}
+    assert proofs == {
+        Scheme(scheme).label: (one.body, one.age, one.id) for scheme, one in TRAITS.items()
+    }

@@ -1,4 +1,5 @@
-"""Web, worker and sweeper as processes, which serve all tests of a file and may reach this machine."""
+"""Web, worker and sweeper as processes, which serve all tests of a file and may reach this
+machine."""
 
 from __future__ import annotations
 

@@ -25,7 +25,9 @@ GUIDE = (settings.BASE_DIR / "docs" / "webhooks.md").read_text(encoding="utf-8")
 
 
 def read_block(language: str, number: int = 0) -> str:
-    blocks: list[str] = re.findall(rf"^```{language}\n(.*?)^```$", GUIDE, flags=re.MULTILINE | re.DOTALL)
+    blocks: list[str] = re.findall(
+        rf"^```{language}\n(.*?)^```$", GUIDE, flags=re.MULTILINE | re.DOTALL
+    )
     return blocks[number]
 
 
@@ -34,8 +36,12 @@ def is_open(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-@pytest.mark.skipif(not all(map(shutil.which, ("curl", "sh"))), reason="the guide's commands need curl")
-def test_the_receiver_of_the_guide_works_as_printed(site: Site, tmp_path: Path, settings: Settings) -> None:
+@pytest.mark.skipif(
+    not all(map(shutil.which, ("curl", "sh"))), reason="the guide's commands need curl"
+)
+def test_the_receiver_of_the_guide_works_as_printed(
+    site: Site, tmp_path: Path, settings: Settings
+) -> None:
     settings.ALLOWED_PRIVATE_HOSTS = LOOPBACK
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -44,10 +50,16 @@ def test_the_receiver_of_the_guide_works_as_printed(site: Site, tmp_path: Path, 
     (tmp_path / "python3").symlink_to(sys.executable)
     terms = WebhookTerms("Other system", f"http://127.0.0.1:{port}/", WebhookKind.values)
     _, secret = make_webhook(site.workshop.admin, terms)
-    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "WEBHOOK_SECRET": secret, "PORT": str(port)}
+    environment = {
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        "WEBHOOK_SECRET": secret,
+        "PORT": str(port),
+    }
     start, wrong = read_block("sh"), read_block("sh", 1)
     place = {"cwd": tmp_path, "env": environment, "text": True}
-    with subprocess.Popen(["sh", "-c", f"exec {_after_variables(start)}"], stdout=subprocess.PIPE, **place) as receiver:  # type: ignore[call-overload]
+    with subprocess.Popen(
+        ["sh", "-c", f"exec {_after_variables(start)}"], stdout=subprocess.PIPE, **place
+    ) as receiver:  # type: ignore[call-overload]
         try:
             await_that(lambda: is_open(port), "the receiver listens")
             run = site.submit("Say hello")

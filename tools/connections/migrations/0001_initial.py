@@ -17,7 +17,12 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Source",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 (
                     "kind",
                     models.CharField(
@@ -35,7 +40,8 @@ class Migration(migrations.Migration):
                         max_length=30,
                         validators=[
                             django.core.validators.RegexValidator(
-                                "\\A[a-z][a-z0-9_]*\\Z", "Use lowercase letters, digits and _, starting with a letter."
+                                "\\A[a-z][a-z0-9_]*\\Z",
+                                "Use lowercase letters, digits and _, starting with a letter.",
                             )
                         ],
                     ),
@@ -44,7 +50,12 @@ class Migration(migrations.Migration):
                 ("document", models.TextField(blank=True, default="")),
                 (
                     "base_url",
-                    models.CharField(blank=True, default="", max_length=1000, verbose_name="address of operations"),
+                    models.CharField(
+                        blank=True,
+                        default="",
+                        max_length=1000,
+                        verbose_name="address of operations",
+                    ),
                 ),
                 ("command", models.JSONField(blank=True, default=list)),
                 ("environment", models.JSONField(blank=True, default=dict)),
@@ -77,7 +88,12 @@ class Migration(migrations.Migration):
                         verbose_name="key location",
                     ),
                 ),
-                ("token_url", models.CharField(blank=True, default="", max_length=1000, verbose_name="token address")),
+                (
+                    "token_url",
+                    models.CharField(
+                        blank=True, default="", max_length=1000, verbose_name="token address"
+                    ),
+                ),
                 ("scopes", models.CharField(blank=True, default="", max_length=500)),
                 ("service", models.CharField(blank=True, default="", max_length=80)),
                 (
@@ -94,13 +110,33 @@ class Migration(migrations.Migration):
                 ),
                 ("is_active", models.BooleanField(default=True, verbose_name="active")),
                 ("title", models.CharField(blank=True, default="", editable=False, max_length=200)),
-                ("described_version", models.CharField(blank=True, default="", editable=False, max_length=60)),
-                ("problem", models.CharField(blank=True, default="", editable=False, max_length=500)),
+                (
+                    "described_version",
+                    models.CharField(blank=True, default="", editable=False, max_length=60),
+                ),
+                (
+                    "problem",
+                    models.CharField(blank=True, default="", editable=False, max_length=500),
+                ),
                 ("told", models.CharField(blank=True, default="", editable=False, max_length=2000)),
-                ("checked_at", models.DateTimeField(editable=False, null=True, verbose_name="last tested")),
-                ("refreshed_at", models.DateTimeField(editable=False, null=True, verbose_name="last refreshed")),
-                ("due_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
-                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "checked_at",
+                    models.DateTimeField(editable=False, null=True, verbose_name="last tested"),
+                ),
+                (
+                    "refreshed_at",
+                    models.DateTimeField(editable=False, null=True, verbose_name="last refreshed"),
+                ),
+                (
+                    "due_at",
+                    models.DateTimeField(
+                        db_default=django.db.models.functions.datetime.Now(), editable=False
+                    ),
+                ),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
                 (
                     "organization",
                     models.ForeignKey(
@@ -118,11 +154,19 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="SourceTool",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("key", models.CharField(max_length=500)),
                 ("tool", models.CharField(max_length=120)),
                 ("title", models.CharField(blank=True, default="", max_length=200)),
-                ("accepted_title", models.CharField(blank=True, db_default="", default="", max_length=200)),
+                (
+                    "accepted_title",
+                    models.CharField(blank=True, db_default="", default="", max_length=200),
+                ),
                 ("tags", models.JSONField(blank=True, default=list)),
                 ("definition", models.JSONField()),
                 ("hash", models.CharField(max_length=64)),
@@ -149,7 +193,12 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="AllowedHost",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("host", models.CharField(max_length=253)),
                 (
                     "without_card",
@@ -168,7 +217,10 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("opened_by_superuser", models.BooleanField(default=False)),
-                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
                 (
                     "organization",
                     models.ForeignKey(
@@ -181,23 +233,32 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ("host",),
-                "constraints": [models.UniqueConstraint(fields=("organization", "host"), name="one_row_per_host")],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("organization", "host"), name="one_row_per_host"
+                    )
+                ],
             },
         ),
         migrations.AddConstraint(
             model_name="source",
-            constraint=models.UniqueConstraint(fields=("organization", "name"), name="one_source_per_name"),
-        ),
-        migrations.AddConstraint(
-            model_name="source",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("kind__in", ["openapi", "mcp_http", "mcp_stdio"])), name="source_kind_is_known"
+            constraint=models.UniqueConstraint(
+                fields=("organization", "name"), name="one_source_per_name"
             ),
         ),
         migrations.AddConstraint(
             model_name="source",
             constraint=models.CheckConstraint(
-                condition=models.Q(("authentication__in", ["none", "api_key", "bearer", "basic", "oauth2"])),
+                condition=models.Q(("kind__in", ["openapi", "mcp_http", "mcp_stdio"])),
+                name="source_kind_is_known",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="source",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("authentication__in", ["none", "api_key", "bearer", "basic", "oauth2"])
+                ),
                 name="source_authentication_is_known",
             ),
         ),
@@ -226,7 +287,9 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name="sourcetool",
             constraint=models.CheckConstraint(
-                condition=models.Q(("inferred_level__in", ["read", "draft", "write", "destructive"])),
+                condition=models.Q(
+                    ("inferred_level__in", ["read", "draft", "write", "destructive"])
+                ),
                 name="source_tool_inferred_is_known",
             ),
         ),

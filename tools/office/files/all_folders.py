@@ -16,7 +16,11 @@ def list_organizations_with_files() -> list[int]:
     top = Path(settings.GADGET_FILES_DIR)
     if not top.exists():
         return []
-    return sorted(int(folder.name) for folder in top.iterdir() if folder.name.isascii() and folder.name.isdecimal())
+    return sorted(
+        int(folder.name)
+        for folder in top.iterdir()
+        if folder.name.isascii() and folder.name.isdecimal()
+    )
 
 
 def list_all_entries() -> Iterator[tuple[int, FolderEntry]]:

@@ -1,4 +1,5 @@
-"""Writing and deleting files: one writer at a time for each organization's folder, and no partial files."""
+"""Writing and deleting files: one writer at a time for each organization's folder, and no partial
+files."""
 
 import fcntl
 import hashlib
@@ -32,7 +33,10 @@ _CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOE
 
 
 def write_file(
-    organization_id: int, names: Names, parts: Iterable[bytes], confirm: Callable[[StagedFile], None]
+    organization_id: int,
+    names: Names,
+    parts: Iterable[bytes],
+    confirm: Callable[[StagedFile], None],
 ) -> StagedFile:
     """Create or replace a file, and create the missing folders on its path.
 
@@ -40,8 +44,8 @@ def write_file(
         confirm: called before the last step; if it raises, nothing changes.
 
     Raises:
-        ToolError: NOT_FOUND, LIMIT_EXCEEDED, OPERATION_NOT_ALLOWED, INVALID_OPERATION, OPERATION_FAILED; nothing was
-            changed.
+        ToolError: NOT_FOUND, LIMIT_EXCEEDED, OPERATION_NOT_ALLOWED, INVALID_OPERATION,
+            OPERATION_FAILED; nothing was changed.
     """
     with lock_folder(organization_id) as top:
         replaced = _find_replaced(organization_id, names)
@@ -70,7 +74,8 @@ def check_writable(organization_id: int, names: Names, size: int) -> None:
 
 
 def list_deletions(organization_id: int, names: Names) -> tuple[FolderEntry, ...]:
-    """List the entries that a deletion would remove: the file, or all files and empty folders of the folder.
+    """List the entries that a deletion would remove: the file, or all files and empty folders of
+    the folder.
 
     Raises:
         ToolError: NOT_FOUND, LIMIT_EXCEEDED, OPERATION_FAILED
@@ -83,9 +88,13 @@ def list_deletions(organization_id: int, names: Names) -> tuple[FolderEntry, ...
     entries = list_tree(organization_id, names).entries
     non_empty = {each.names[:-1] for each in entries}
     leaves = [each for each in entries if each.names not in non_empty] or [entry]
-    deletions = tuple(each for each in leaves if not each.is_folder or is_empty(organization_id, each.names))
+    deletions = tuple(
+        each for each in leaves if not each.is_folder or is_empty(organization_id, each.names)
+    )
     if not deletions:
-        raise _build_deletion_error(names, "it contains only entries that cannot be deleted, such as links and devices")
+        raise _build_deletion_error(
+            names, "it contains only entries that cannot be deleted, such as links and devices"
+        )
     if len(deletions) > MAX_DELETED:
         path = quote_path(join_path(names))
         raise _build_limit_error(
@@ -114,25 +123,40 @@ def delete_files(
         _unlink_files(organization_id, names, [entry for entry in deletions if not entry.is_folder])
         folders = (entry.names if entry.is_folder else entry.names[:-1] for entry in deletions)
         emptied = {path[:depth] for path in folders for depth in range(len(names), len(path) + 1)}
-        removed = {path for path in sorted(emptied, key=len, reverse=True) if _remove_folder(organization_id, path)}
-        deleted = tuple(entry for entry in deletions if not entry.is_folder or entry.names in removed)
+        removed = {
+            path
+            for path in sorted(emptied, key=len, reverse=True)
+            if _remove_folder(organization_id, path)
+        }
+        deleted = tuple(
+            entry for entry in deletions if not entry.is_folder or entry.names in removed
+        )
         if not deleted:
-            raise _build_deletion_error(names, "something was just added to it, or the disk refused the deletion")
+            raise _build_deletion_error(
+                names, "something was just added to it, or the disk refused the deletion"
+            )
     return deleted
 
 
 def _unlink_files(organization_id: int, names: Names, files: list[FolderEntry]) -> None:
-    """Delete the files one after the other; after the first, a failure leaves the outcome unknown."""
+    """Delete the files one after the other; after the first, a failure leaves the outcome
+    unknown."""
     for done, entry in enumerate(files):
         try:
             with open_folder(organization_id, entry.names[:-1]) as folder:
                 os.unlink(entry.name, dir_fd=folder)
         except (ToolError, OSError) as error:
-            why = error.message if isinstance(error, ToolError) else f"the disk refused the deletion: {error.strerror}"
+            why = (
+                error.message
+                if isinstance(error, ToolError)
+                else f"the disk refused the deletion: {error.strerror}"
+            )
             if not done:
                 raise _build_deletion_error(names, why.rstrip(".")) from error
             path = quote_path(join_path(names))
-            message = f"Only {done:,} of {len(files):,} files in {path} were deleted before an error."
+            message = (
+                f"Only {done:,} of {len(files):,} files in {path} were deleted before an error."
+            )
             raise ToolError(ErrorCode.OUTCOME_UNKNOWN, message) from error
 
 
@@ -147,12 +171,17 @@ def _remove_folder(organization_id: int, path: Names) -> bool:
 
 @contextmanager
 def lock_folder(organization_id: int) -> Iterator[int]:
-    """Open the organization's folder, lock it against other writers, and remove the leftovers of killed writers."""
+    """Open the organization's folder, lock it against other writers, and remove the leftovers of
+    killed writers."""
     with open_folder(organization_id) as top:
         deadline = time.monotonic() + _LOCK_TIMEOUT_S
         while not _try_lock(top):
             if time.monotonic() > deadline:
-                raise ToolError(ErrorCode.OPERATION_FAILED, "The folder is busy. Try again later.", attempted=False)
+                raise ToolError(
+                    ErrorCode.OPERATION_FAILED,
+                    "The folder is busy. Try again later.",
+                    attempted=False,
+                )
             time.sleep(_LOCK_RETRY_S)
         _remove_leftovers(top)
         yield top
@@ -197,7 +226,9 @@ def _check_size(size: int, available: int) -> None:
     if size > LARGEST_FILE:
         raise _build_limit_error(f"The file is larger than {LARGEST_FILE // 1_000_000} MB")
     if size > available:
-        raise _build_limit_error(f"Your organization's files would take more than {MAX_BYTES // 10**9} GB")
+        raise _build_limit_error(
+            f"Your organization's files would take more than {MAX_BYTES // 10**9} GB"
+        )
 
 
 def _stage(top: int, temporary: str, parts: Iterable[bytes], available: int) -> tuple[int, str]:
@@ -220,9 +251,12 @@ def _stage(top: int, temporary: str, parts: Iterable[bytes], available: int) -> 
 
 @contextmanager
 def _create_folder(organization_id: int, path: Names) -> Iterator[int]:
-    """Open the folder, and create it if it is missing; afterwards, remove new folders that are still empty."""
+    """Open the folder, and create it if it is missing; afterwards, remove new folders that are
+    still empty."""
     depths = range(1, len(path) + 1)
-    missing = [path[:depth] for depth in depths if find_entry(organization_id, path[:depth]) is None]
+    missing = [
+        path[:depth] for depth in depths if find_entry(organization_id, path[:depth]) is None
+    ]
     try:
         with open_folder(organization_id, path, create=True) as folder:
             yield folder

@@ -138,7 +138,11 @@ def check_ordinary(names: Names, status: os.stat_result) -> None:
     if stat.S_ISLNK(status.st_mode):
         raise build_missing_file_error(names)
     if stat.S_ISDIR(status.st_mode):
-        raise ToolError(ErrorCode.INVALID_OPERATION, f"{quote_path(join_path(names))} is a folder.", attempted=False)
+        raise ToolError(
+            ErrorCode.INVALID_OPERATION,
+            f"{quote_path(join_path(names))} is a folder.",
+            attempted=False,
+        )
     if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
         raise ToolError(
             ErrorCode.OPERATION_NOT_ALLOWED,

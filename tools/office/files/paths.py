@@ -20,7 +20,9 @@ _LOOKALIKES = frozenset(
     "\u2024\u2025\ufe52\uff0e\u2044\u2215\u27cb\u27cd\u29f5\u29f8\u29f9\u2571\u2572\u2216\ufe68\uff0f\uff3c"
 )
 _ENCODED = re.compile(r"%[0-9a-f]{2}", re.IGNORECASE)
-_DEVICE = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|clock\$|(com|lpt)[0-9])( *\..*)?", re.IGNORECASE)
+_DEVICE = re.compile(
+    r"(con|prn|aux|nul|conin\$|conout\$|clock\$|(com|lpt)[0-9])( *\..*)?", re.IGNORECASE
+)
 
 
 def _is_hidden(name: str) -> bool:
@@ -34,19 +36,26 @@ def _has_unsafe_edge(name: str) -> bool:
 _FAULTS: tuple[tuple[Callable[[str], object], str], ...] = (
     (lambda name: not name, "a name in it is empty"),
     (_is_hidden, "it contains a hidden or a control character"),
-    (lambda name: len(name.encode("utf-8")) > LONGEST_NAME, f"a name in it is longer than {LONGEST_NAME} bytes"),
+    (
+        lambda name: len(name.encode("utf-8")) > LONGEST_NAME,
+        f"a name in it is longer than {LONGEST_NAME} bytes",
+    ),
     (_LOOKALIKES.intersection, "it contains a character that only looks like a dot or a slash"),
     (_UNPORTABLE.intersection, 'it contains a backslash or one of < > : " | ? *'),
     (lambda name: name[0] in ".~…", "a name in it starts with a dot or a tilde"),
     (_has_unsafe_edge, "a name in it starts or ends with a space, or ends with a dot"),
     (_ENCODED.search, "it contains an encoded character such as %2e"),
-    (lambda name: _DEVICE.fullmatch(unicodedata.normalize("NFKC", name)), "a name in it is reserved for a device"),
+    (
+        lambda name: _DEVICE.fullmatch(unicodedata.normalize("NFKC", name)),
+        "a name in it is reserved for a device",
+    ),
 )
 """Checks in order: each may rely on the ones before it."""
 
 
 def parse_path(path: str) -> Names:
-    """Parse a path into its names, with composed characters (NFC); an empty path is the organization's folder.
+    """Parse a path into its names, with composed characters (NFC); an empty path is the
+    organization's folder.
 
     Raises:
         ToolError: INVALID_PARAMETER, with the fault.
@@ -54,7 +63,9 @@ def parse_path(path: str) -> Names:
     if not path:
         return ()
     if path.startswith("/"):
-        raise build_path_error(path, "it starts with a slash, but paths are relative to your organization's folder")
+        raise build_path_error(
+            path, "it starts with a slash, but paths are relative to your organization's folder"
+        )
     names = tuple(unicodedata.normalize("NFC", path).split("/"))
     if len(names) > MAX_DEPTH:
         raise build_path_error(path, f"it has {len(names)} levels; the limit is {MAX_DEPTH}")
@@ -82,12 +93,14 @@ def is_valid_name(name: str) -> bool:
 
 
 def find_fault(name: str) -> str:
-    """Return the reason why a name is invalid, or an empty string; valid names work on every system."""
+    """Return the reason why a name is invalid, or an empty string; valid names work on every
+    system."""
     return next((why for is_at_fault, why in _FAULTS if is_at_fault(name)), "")
 
 
 def quote_path(path: str) -> str:
-    """Quote the path for a sentence, with hidden characters escaped, and at most 200 characters long."""
+    """Quote the path for a sentence, with hidden characters escaped, and at most 200 characters
+    long."""
     return repr(path if len(path) <= _LONGEST_QUOTE else f"{path[:_LONGEST_QUOTE]}…")
 
 

@@ -1,4 +1,5 @@
-"""Files that tools return: kept in the folder of their run, under their digest, so that equal files are kept once."""
+"""Files that tools return: kept in the folder of their run, under their digest, so that equal files
+are kept once."""
 
 import hashlib
 import unicodedata
@@ -20,11 +21,14 @@ _LONGEST_NAME = 80
 _REPLACED = frozenset('/<>:"|?*\\%')
 
 
-def keep_result_files(organization_id: int, run_id: int, level: Level, files: Sequence[ResultFile]) -> list[KeptFile]:
+def keep_result_files(
+    organization_id: int, run_id: int, level: Level, files: Sequence[ResultFile]
+) -> list[KeptFile]:
     """Keep the files, which count against the organization's limits.
 
     Raises:
-        ToolError: LIMIT_EXCEEDED, the run or the organization has too many; OPERATION_FAILED, the disk refuses.
+        ToolError: LIMIT_EXCEEDED, the run or the organization has too many; OPERATION_FAILED, the
+            disk refuses.
     """
     group = "reads" if level is Level.READ else "changes"
     folder = (FOLDER, f"run-{run_id}", group)
@@ -41,17 +45,27 @@ def _keep(organization_id: int, folder: Names, level: Level, file: ResultFile) -
 
 
 def clean_name(name: str) -> str:
-    """Return a name that every system takes and that resembles this one; `file` if nothing of it remains."""
+    """Return a name that every system takes and that resembles this one; `file` if nothing of it
+    remains."""
     text = unicodedata.normalize("NFC", name.replace("\\", "/").rpartition("/")[2])
-    kept = "".join("_" if char in _REPLACED else char for char in text)[:_LONGEST_NAME].strip(" .~…")
-    return kept if kept and is_valid_name(kept) and len(kept.encode()) < LONGEST_NAME - _DIGITS else "file"
+    kept = "".join("_" if char in _REPLACED else char for char in text)[:_LONGEST_NAME].strip(
+        " .~…"
+    )
+    return (
+        kept
+        if kept and is_valid_name(kept) and len(kept.encode()) < LONGEST_NAME - _DIGITS
+        else "file"
+    )
 
 
 def _refuse_more(organization_id: int, folder: Names, _: StagedFile) -> None:
-    """Refuse one file more than the limit. The organization's folder is locked, so reads at the same time all count."""
+    """Refuse one file more than the limit. The organization's folder is locked, so reads at the
+    same time all count."""
     count = len(list_folder(organization_id, folder).entries)
     if count >= MOST_FROM_READS:
-        message = f"The reads of this run have returned {count} files; the limit is {MOST_FROM_READS}."
+        message = (
+            f"The reads of this run have returned {count} files; the limit is {MOST_FROM_READS}."
+        )
         raise ToolError(ErrorCode.LIMIT_EXCEEDED, message, attempted=False)
 
 

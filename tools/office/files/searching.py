@@ -37,8 +37,8 @@ class FileSearch:
     Attributes:
         searched: the number of files that were searched completely.
         passed_over: the number of files that are not text or are larger than 20 MB.
-        left_out: the number of files that were not searched completely, because the limit of hits or of time was
-            reached or their lines are too long.
+        left_out: the number of files that were not searched completely, because the limit of hits
+            or of time was reached or their lines are too long.
     """
 
     limit: int
@@ -73,7 +73,9 @@ def compile_pattern(pattern: str, *, ignore_case: bool = False) -> "re2._Regexp"
     return found
 
 
-def search_files(organization_id: int, names: Names, pattern: "re2._Regexp", into: FileSearch) -> None:
+def search_files(
+    organization_id: int, names: Names, pattern: "re2._Regexp", into: FileSearch
+) -> None:
     """Search a file, or all files of a folder in the order of their paths.
 
     Raises:
@@ -125,7 +127,9 @@ def _read_lines(organization_id: int, entry: FolderEntry) -> list[bytes] | None:
     return None if decode_text(data) is None else data.split(b"\n")
 
 
-def _search_lines(entry: FolderEntry, lines: list[bytes], pattern: "re2._Regexp", into: FileSearch) -> bool:
+def _search_lines(
+    entry: FolderEntry, lines: list[bytes], pattern: "re2._Regexp", into: FileSearch
+) -> bool:
     """Search the lines; return True if all were searched completely."""
     is_whole = True
     for number, ended in enumerate(lines, 1):

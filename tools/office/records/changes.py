@@ -1,4 +1,5 @@
-"""Changes to records: each change applies a list of previewed targets and adds an entry to the history."""
+"""Changes to records: each change applies a list of previewed targets and adds an entry to the
+history."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -36,7 +37,8 @@ def build_update_target(record: Record, wanted: Mapping[str, Any]) -> Target | N
     """Build the target of an update to the wanted values; return None if nothing would change.
 
     Args:
-        wanted: values by column; `attributes` holds only the keys to set (None removes one), `archived` a bool.
+        wanted: values by column; `attributes` holds only the keys to set (None removes one),
+            `archived` a bool.
     """
     before: dict[str, Any] = {}
     after: dict[str, Any] = {}
@@ -48,22 +50,31 @@ def build_update_target(record: Record, wanted: Mapping[str, Any]) -> Target | N
 
 
 def build_unchanged_target(record: Record, wanted: Mapping[str, Any]) -> Target:
-    """Build the target of an update that would change nothing; without a version, because any would do."""
+    """Build the target of an update that would change nothing; without a version, because any would
+    do."""
     values = _flatten(wanted)
     return Target(str(record.pk), record.name, before=values, after=dict(values))
 
 
 def build_deletion_target(record: Record) -> Target:
     """Build the target of a deletion, with the values that would be lost."""
-    shown = {field: value for field in DELETION_FIELDS if (value := getattr(record, field)) not in (None, "")}
-    return Target(str(record.pk), record.name, record.version, before={"name": record.name, **shown})
+    shown = {
+        field: value
+        for field in DELETION_FIELDS
+        if (value := getattr(record, field)) not in (None, "")
+    }
+    return Target(
+        str(record.pk), record.name, record.version, before={"name": record.name, **shown}
+    )
 
 
 def create_record(organization_id: int, fields: Mapping[str, Any], author: ChangeAuthor) -> Record:
     """Create a record and the first entry of its history."""
     with transaction.atomic():
         record = Record.objects.create(organization_id=organization_id, **fields)
-        _record_changes({record.pk: 1}, [Target(str(record.pk), record.name, after=dict(fields))], author)
+        _record_changes(
+            {record.pk: 1}, [Target(str(record.pk), record.name, after=dict(fields))], author
+        )
     return record
 
 
@@ -71,7 +82,8 @@ def update_records(organization_id: int, targets: Sequence[Target], author: Chan
     """Apply the `after` of every target, with one query for each different set of values.
 
     Raises:
-        ToolError: OPERATION_FAILED, and nothing is changed, if a target has changed since its version.
+        ToolError: OPERATION_FAILED, and nothing is changed, if a target has changed since its
+            version.
     """
     with transaction.atomic():
         locked = _lock_targets(organization_id, targets)
@@ -87,7 +99,8 @@ def delete_records(organization_id: int, targets: Sequence[Target]) -> None:
     """Delete every target permanently, with its history and its list entries.
 
     Raises:
-        ToolError: OPERATION_FAILED, and nothing is deleted, if a target has changed since its version.
+        ToolError: OPERATION_FAILED, and nothing is deleted, if a target has changed since its
+            version.
     """
     with transaction.atomic():
         locked = _lock_targets(organization_id, targets)
@@ -102,7 +115,9 @@ def add_to_list(organization_id: int, name: str, targets: Sequence[Target]) -> R
     """
     with transaction.atomic():
         locked = _lock_targets(organization_id, targets)
-        record_list, _ = RecordList.objects.get_or_create(organization_id=organization_id, name=name)
+        record_list, _ = RecordList.objects.get_or_create(
+            organization_id=organization_id, name=name
+        )
         entries = [ListEntry(list=record_list, record_id=pk) for pk in locked]
         ListEntry.objects.bulk_create(entries, ignore_conflicts=True)
     return record_list
@@ -110,7 +125,9 @@ def add_to_list(organization_id: int, name: str, targets: Sequence[Target]) -> R
 
 def _flatten(wanted: Mapping[str, Any]) -> dict[str, Any]:
     flat = {key: value for key, value in wanted.items() if key != "attributes"}
-    flat.update({f"{ATTRIBUTE}{key}": value for key, value in (wanted.get("attributes") or {}).items()})
+    flat.update(
+        {f"{ATTRIBUTE}{key}": value for key, value in (wanted.get("attributes") or {}).items()}
+    )
     return flat
 
 
@@ -124,7 +141,10 @@ def _read_current(record: Record, key: str) -> Any:
 
 def _lock_targets(organization_id: int, targets: Sequence[Target]) -> dict[int, Record]:
     ids = [int(target.id) for target in targets]
-    locked = {record.pk: record for record in lock_records(get_records(organization_id).filter(pk__in=ids))}
+    locked = {
+        record.pk: record
+        for record in lock_records(get_records(organization_id).filter(pk__in=ids))
+    }
     if absent := [target.id for target in targets if int(target.id) not in locked]:
         raise build_missing_error(absent)
     for target in targets:
@@ -151,7 +171,11 @@ def _group_equal_changes(
 
 def _build_columns(record: Record, after: Mapping[str, Any]) -> dict[str, Any]:
     columns = {key: value for key, value in after.items() if not key.startswith(ATTRIBUTE)}
-    named = {key.removeprefix(ATTRIBUTE): value for key, value in after.items() if key.startswith(ATTRIBUTE)}
+    named = {
+        key.removeprefix(ATTRIBUTE): value
+        for key, value in after.items()
+        if key.startswith(ATTRIBUTE)
+    }
     if named:
         merged = {**record.attributes, **named}
         columns["attributes"] = {key: value for key, value in merged.items() if value is not None}
@@ -165,7 +189,9 @@ def _set_archived(columns: Mapping[str, Any]) -> dict[str, Any]:
     return {**rest, "archived_at": Now() if columns[ARCHIVED] else None}
 
 
-def _record_changes(versions: Mapping[int, int], targets: Sequence[Target], author: ChangeAuthor) -> None:
+def _record_changes(
+    versions: Mapping[int, int], targets: Sequence[Target], author: ChangeAuthor
+) -> None:
     RecordChange.objects.bulk_create(
         RecordChange(
             record_id=int(target.id),

@@ -20,18 +20,24 @@ FIELDS = tuple({"changed": "updated_at"}.get(name, name) for name in HEADER)
 
 
 def format_header() -> str:
-    """Format the header line; columns that can be imported have the names that the import expects."""
+    """Format the header line; columns that can be imported have the names that the import
+    expects."""
     return BYTE_ORDER_MARK + _format_lines([HEADER])
 
 
 def format_rows_after(records: QuerySet[Record], last_id: int) -> tuple[str, int]:
-    """Format the next records as lines, and return them with the last id; return an empty text after the last record.
+    """Format the next records as lines, and return them with the last id; return an empty text
+    after the last record.
 
-    Records are ordered by id, not as in the list, so that a change during the export moves none past the cursor.
+    Records are ordered by id, not as in the list, so that a change during the export moves none
+    past the cursor.
     """
     rows = list(records.filter(pk__gt=last_id).order_by("pk").values_list(*FIELDS)[:ROWS_PER_PART])
     return (
-        (_format_lines([guard_cell(_format_value(value)) for value in row] for row in rows), rows[-1][0])
+        (
+            _format_lines([guard_cell(_format_value(value)) for value in row] for row in rows),
+            rows[-1][0],
+        )
         if rows
         else ("", last_id)
     )

@@ -23,7 +23,8 @@ _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
 """The line by which a spreadsheet names the separator."""
 COLUMNS = tuple(RecordFields.model_fields)
 ONLY_EXPORTED = ("id", "qualification", "qualification_reason", "changed")
-"""Columns that an export contains and an import ignores, so that an exported file can be imported."""
+"""Columns that an export contains and an import ignores, so that an exported file can be
+imported."""
 
 
 Row = tuple[int, dict[str, Any]]
@@ -31,18 +32,21 @@ BadRow = tuple[int, str]
 
 
 def import_csv(file: BinaryIO, organization_id: int, actor: str = "CSV import") -> ImportReport:
-    """Create a record for every good row in one transaction; see `read_csv` and `create_records`."""
+    """Create a record for every good row in one transaction; see `read_csv` and
+    `create_records`."""
     return create_records(read_csv(file), organization_id, actor)
 
 
 def read_csv(file: BinaryIO) -> CheckedRows:
     """Read and check the rows of the file, without the database.
 
-    The first row names the columns: `name`, and any of region, category, status, score, email, domain, phone, notes,
-    attributes (JSON). Separated by commas, semicolons or tabs, in UTF-8; a line such as `sep=;` may come first.
+    The first row names the columns: `name`, and any of region, category, status, score, email,
+    domain, phone, notes, attributes (JSON). Separated by commas, semicolons or tabs, in UTF-8; a
+    line such as `sep=;` may come first.
 
     Raises:
-        ImportRefusedError: the file is not UTF-8, is too large, has no rows, or has an unknown header.
+        ImportRefusedError: the file is not UTF-8, is too large, has no rows, or has an unknown
+            header.
     """
     good: list[Row] = []
     bad: list[BadRow] = []
@@ -64,7 +68,8 @@ def read_csv(file: BinaryIO) -> CheckedRows:
 def create_records(rows: CheckedRows, organization_id: int, actor: str) -> ImportReport:
     """Create a record for every good row, in one transaction.
 
-    A row with the name and domain of an existing record is skipped, so that a file may be imported twice.
+    A row with the name and domain of an existing record is skipped, so that a file may be imported
+    twice.
 
     Raises:
         ImportRefusedError: another import is running.
@@ -72,19 +77,24 @@ def create_records(rows: CheckedRows, organization_id: int, actor: str) -> Impor
     with transaction.atomic():
         _lock_imports(organization_id)
         new_rows, duplicates = _split_duplicates(rows.good, organization_id)
-        _insert_records([Record(organization_id=organization_id, **fields) for _, fields in new_rows], actor)
+        _insert_records(
+            [Record(organization_id=organization_id, **fields) for _, fields in new_rows], actor
+        )
     return ImportReport(len(new_rows), sorted(rows.bad + duplicates))
 
 
 def _lock_imports(organization_id: int) -> None:
-    """Lock out other imports of the organization: two imports of the same file would not see each other's records.
+    """Lock out other imports of the organization: two imports of the same file would not see each
+    other's records.
 
     SQLite has only one writer anyway.
     """
     organizations = Record._meta.get_field("organization").related_model._default_manager
     mine = organizations.select_for_update(skip_locked=True, no_key=True).filter(pk=organization_id)
     if mine.values_list("pk").first() is None:
-        raise ImportRefusedError("Another import into this organization is running. Try again when it has finished.")
+        raise ImportRefusedError(
+            "Another import into this organization is running. Try again when it has finished."
+        )
 
 
 def _split_duplicates(rows: list[Row], organization_id: int) -> tuple[list[Row], list[BadRow]]:
@@ -95,7 +105,9 @@ def _split_duplicates(rows: list[Row], organization_id: int) -> tuple[list[Row],
     for start in range(0, len(rows), BATCH_SIZE):
         some = rows[start : start + BATCH_SIZE]
         names = {fields["name"] for _, fields in some}
-        seen.update(get_records(organization_id).filter(name__in=names).values_list("name", "domain"))
+        seen.update(
+            get_records(organization_id).filter(name__in=names).values_list("name", "domain")
+        )
         for line, fields in some:
             key = (fields["name"], fields.get("domain", ""))
             if key in seen:
@@ -114,12 +126,16 @@ def _describe_duplicate(fields: dict[str, Any]) -> str:
 def _decode(file: BinaryIO) -> str:
     content = file.read(LARGEST_IMPORT + 1)
     if len(content) > LARGEST_IMPORT:
-        raise ImportRefusedError(f"The file is larger than {LARGEST_IMPORT // 1_000_000} MB; split it.")
+        raise ImportRefusedError(
+            f"The file is larger than {LARGEST_IMPORT // 1_000_000} MB; split it."
+        )
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
-        raise ImportRefusedError(f"The file is not UTF-8 (line {line}); save it as “CSV UTF-8”.") from error
+        raise ImportRefusedError(
+            f"The file is not UTF-8 (line {line}); save it as “CSV UTF-8”."
+        ) from error
 
 
 def _read_rows(text: str) -> list[tuple[int, dict[str, str] | str]]:
@@ -155,7 +171,8 @@ def _find_delimiter(lines: list[str]) -> str:
 
 
 def _check_header(cells: Sequence[str]) -> list[str]:
-    """Return the names of the columns; those of empty columns, which spreadsheets leave behind, are empty."""
+    """Return the names of the columns; those of empty columns, which spreadsheets leave behind, are
+    empty."""
     header = [cell.strip().lower() for cell in cells]
     known = f"Known columns: {', '.join(COLUMNS)}."
     if "name" not in header:
@@ -172,14 +189,18 @@ def _map_columns(header: list[str], cells: Sequence[str]) -> dict[str, str] | st
         return f"{len(cells)} cells, but the first line has {len(header)} columns"
     if len(cells) < len(drop_empty_end(header)):
         return f"only {len(cells)} of {len(header)} cells; keep the separators of empty cells"
-    named = [(name, cell) for name, cell in zip(header, cells, strict=False) if name or cell.strip()]
+    named = [
+        (name, cell) for name, cell in zip(header, cells, strict=False) if name or cell.strip()
+    ]
     if stray := [cell for name, cell in named if not name]:
         return f"{stray[0].strip()[:80]!r} is in a column without a name"
     return dict(named)
 
 
 def _check_fields(row: dict[str, str]) -> dict[str, Any]:
-    given: dict[str, Any] = {column: remove_guard(row[column]) for column in COLUMNS if row.get(column, "").strip()}
+    given: dict[str, Any] = {
+        column: remove_guard(row[column]) for column in COLUMNS if row.get(column, "").strip()
+    }
     if "status" in given:
         given["status"] = given["status"].lower()
     if "attributes" in given:
@@ -201,11 +222,16 @@ def _describe_fault(error: ValueError) -> str:
         where = ".".join(str(part) for part in first["loc"])
         message = first["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
         message = message.replace("String should have", "must have")
-        return f"{where}: {message}" + (f", not {repr(first['input'])[:80]}" if first["input"] else "")
+        return f"{where}: {message}" + (
+            f", not {repr(first['input'])[:80]}" if first["input"] else ""
+        )
     return str(error)
 
 
 def _insert_records(records: list[Record], actor: str) -> None:
     created = Record.objects.bulk_create(records, batch_size=BATCH_SIZE)
-    changes = [RecordChange(record=record, version=1, actor=actor, after={"name": record.name}) for record in created]
+    changes = [
+        RecordChange(record=record, version=1, actor=actor, after={"name": record.name})
+        for record in created
+    ]
     RecordChange.objects.bulk_create(changes, batch_size=BATCH_SIZE)

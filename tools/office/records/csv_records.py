@@ -29,7 +29,8 @@ class CsvRecords:
         start: the index of the first line to read.
 
     Attributes:
-        columns: the names of the columns, once they are known; empty names at the end belong to no cell.
+        columns: the names of the columns, once they are known; empty names at the end belong to no
+            cell.
     """
 
     def __init__(self, lines: Sequence[str], start: int, delimiter: str) -> None:
@@ -62,10 +63,13 @@ class CsvRecords:
                 yield CsvRecord(start + 1, cells)
 
     def _fits(self, cells: Sequence[str]) -> bool:
-        """Return True if the cells fill the columns; those of several lines that do not were joined by a quote."""
+        """Return True if the cells fill the columns; those of several lines that do not were joined
+        by a quote."""
         if not self.columns:
             return True
-        return len(cells) >= len(drop_empty_end(self.columns)) and len(drop_empty_end(cells)) <= len(self.columns)
+        return len(cells) >= len(drop_empty_end(self.columns)) and len(
+            drop_empty_end(cells)
+        ) <= len(self.columns)
 
     def _give_lines(self) -> Iterator[str]:
         while self._next < len(self._lines):
@@ -80,8 +84,13 @@ class CsvRecords:
         if is_unclosed:
             self._unclosed += 1
             if self._unclosed > MAX_UNCLOSED:
-                raise TooManyFaultsError(f"The file has more than {MAX_UNCLOSED} lines with an unclosed quote.")
-            return CsvRecord(start + 1, fault="a quote is not closed on this line, so only this line was left out")
+                raise TooManyFaultsError(
+                    f"The file has more than {MAX_UNCLOSED} lines with an unclosed quote."
+                )
+            return CsvRecord(
+                start + 1,
+                fault="a quote is not closed on this line, so only this line was left out",
+            )
         try:
             return CsvRecord(start + 1, next(csv.reader([line], delimiter=self._delimiter)))
         except csv.Error as fault:

@@ -33,10 +33,15 @@ def store_draft(new: NewDraft) -> Draft:
     with transaction.atomic():
         if new.idempotency_key:
             draft, is_new = Draft.objects.get_or_create(
-                organization_id=new.organization_id, idempotency_key=new.idempotency_key, defaults=values
+                organization_id=new.organization_id,
+                idempotency_key=new.idempotency_key,
+                defaults=values,
             )
         else:
-            draft, is_new = Draft.objects.create(organization_id=new.organization_id, **values), True
+            draft, is_new = (
+                Draft.objects.create(organization_id=new.organization_id, **values),
+                True,
+            )
         if is_new:
             draft.records.set(new.record_ids)
     return draft

@@ -55,7 +55,9 @@ def _check_attributes(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
         raise ValueError(f"there are {len(value)} attributes; at most {MAX_ATTRIBUTES} are allowed")
     written = canonical_json(value)
     if len(written) > LONGEST_ATTRIBUTES:
-        raise ValueError(f"they take {len(written)} characters as JSON; at most {LONGEST_ATTRIBUTES} are allowed")
+        raise ValueError(
+            f"they take {len(written)} characters as JSON; at most {LONGEST_ATTRIBUTES} are allowed"
+        )
     if "\\u0000" in written:
         raise ValueError("they contain a null character")
     if any(not 0 < len(key) <= 60 or key != _collapse_to_line(key) for key in value):
@@ -82,15 +84,25 @@ RecordId = Annotated[
     AfterValidator(_normalize_id),
 ]
 RecordIds = Annotated[list[RecordId], AfterValidator(_drop_repeats)]
-Name = Annotated[str, Field(max_length=200), AfterValidator(_collapse_to_line), AfterValidator(_refuse_blank)]
-ListName = Annotated[str, Field(max_length=100), AfterValidator(_collapse_to_line), AfterValidator(_refuse_blank)]
+Name = Annotated[
+    str, Field(max_length=200), AfterValidator(_collapse_to_line), AfterValidator(_refuse_blank)
+]
+ListName = Annotated[
+    str, Field(max_length=100), AfterValidator(_collapse_to_line), AfterValidator(_refuse_blank)
+]
 Region = Annotated[str, Field(max_length=50), AfterValidator(_collapse_to_line)]
 Category = Annotated[str, Field(max_length=80), AfterValidator(_collapse_to_line)]
-Email = Annotated[str, Field(max_length=254), AfterValidator(_collapse_to_line), AfterValidator(_check_email)]
-Domain = Annotated[str, Field(max_length=253), AfterValidator(_collapse_to_line), AfterValidator(_check_domain)]
+Email = Annotated[
+    str, Field(max_length=254), AfterValidator(_collapse_to_line), AfterValidator(_check_email)
+]
+Domain = Annotated[
+    str, Field(max_length=253), AfterValidator(_collapse_to_line), AfterValidator(_check_domain)
+]
 Phone = Annotated[str, Field(max_length=40), AfterValidator(_collapse_to_line)]
 Notes = Annotated[str, Field(max_length=5_000), AfterValidator(_refuse_null)]
-Reason = Annotated[str, Field(max_length=500), AfterValidator(_collapse_to_line), AfterValidator(_refuse_blank)]
+Reason = Annotated[
+    str, Field(max_length=500), AfterValidator(_collapse_to_line), AfterValidator(_refuse_blank)
+]
 Query = Annotated[str, Field(max_length=200), AfterValidator(_collapse_to_line)]
 Body = Annotated[str, Field(min_length=1, max_length=100_000), AfterValidator(_refuse_null)]
 Score = Annotated[int, Field(ge=0, le=100)]
@@ -108,7 +120,8 @@ def _drop_nulls(schema: dict[str, Any]) -> None:
 
 
 class Sparse(BaseModel):
-    """A model whose JSON omits unset fields, which are None, so that a card shows only the given values.
+    """A model whose JSON omits unset fields, which are None, so that a card shows only the given
+    values.
 
     To keep the schema short, fields are optional and not nullable; a null counts as not given.
     """
@@ -129,10 +142,14 @@ class RecordFields(Sparse):
     status: StatusName = Field("active", description="active, inactive or pending")
     score: Score | None = Field(None, description="Score from 0 to 100")
     email: Email | None = Field(None, description="Email address")
-    domain: Domain | None = Field(None, description="Internet domain without https://, e.g. example.com")
+    domain: Domain | None = Field(
+        None, description="Internet domain without https://, e.g. example.com"
+    )
     phone: Phone | None = Field(None, description="Telephone number")
     notes: Notes | None = Field(None, description="Free text")
-    attributes: Attributes | None = Field(None, description="Additional facts as key-value pairs, e.g. employees: 120")
+    attributes: Attributes | None = Field(
+        None, description="Additional facts as key-value pairs, e.g. employees: 120"
+    )
 
 
 class SharedChanges(Sparse):
@@ -165,16 +182,23 @@ class RecordFilters(Sparse):
     category: Category | None = Field(None, description="Category, e.g. Logistics")
     status: StatusName | None = Field(None, description="active, inactive or pending")
     qualification: QualificationName | None = Field(None, description="qualified or disqualified")
-    text: Query | None = Field(None, description="Words that must all appear in name, email, domain, notes or category")
+    text: Query | None = Field(
+        None, description="Words that must all appear in name, email, domain, notes or category"
+    )
     min_score: Score | None = Field(None, description="Lowest score")
     max_score: Score | None = Field(None, description="Highest score")
 
     def get_conditions(self) -> dict[str, Any]:
         """Return the conditions that are set, by name."""
-        return {key: value for key in RecordFilters.model_fields if (value := getattr(self, key)) not in (None, "")}
+        return {
+            key: value
+            for key in RecordFilters.model_fields
+            if (value := getattr(self, key)) not in (None, "")
+        }
 
     def describe(self) -> str:
-        """Describe the conditions, e.g. "region EU, status inactive, score at least 10"; empty if none is set."""
+        """Describe the conditions, e.g. "region EU, status inactive, score at least 10"; empty if
+        none is set."""
         words = {"min_score": "score at least", "max_score": "score at most"}
         return ", ".join(
             f"{words.get(key, key)} " + (f"“{value}”" if key == "text" else str(value))
@@ -185,5 +209,9 @@ class RecordFilters(Sparse):
 class Selection(Sparse):
     """A selection of records, by ids or by filters."""
 
-    record_ids: RecordIds | None = Field(None, max_length=1000, description="Ids of the records; or give filters")
-    filters: RecordFilters | None = Field(None, description="Conditions that choose the records; or give record_ids")
+    record_ids: RecordIds | None = Field(
+        None, max_length=1000, description="Ids of the records; or give filters"
+    )
+    filters: RecordFilters | None = Field(
+        None, description="Conditions that choose the records; or give record_ids"
+    )

@@ -7,7 +7,18 @@ from datetime import datetime
 from typing import Any, Literal
 
 from django.db import connection
-from django.db.models import BooleanField, Exists, F, Func, IntegerField, OuterRef, Q, QuerySet, TextField, Value
+from django.db.models import (
+    BooleanField,
+    Exists,
+    F,
+    Func,
+    IntegerField,
+    OuterRef,
+    Q,
+    QuerySet,
+    TextField,
+    Value,
+)
 from django.db.models.functions import Cast
 
 from tools.office.records.models import SCORE_OR_LESS, ListEntry, Record, RecordList, Status
@@ -42,15 +53,20 @@ def filter_records(organization_id: int, query: RecordListQuery) -> QuerySet[Rec
     if query.category:
         found = found.filter(category=query.category)
     if query.list_id is not None:
-        entries = ListEntry.objects.filter(list_id=query.list_id, list__organization_id=organization_id)
+        entries = ListEntry.objects.filter(
+            list_id=query.list_id, list__organization_id=organization_id
+        )
         found = found.filter(Exists(entries.filter(record_id=OuterRef("pk"))))
     for word in query.text[:LONGEST_TEXT].split():
         found = found.filter(build_text_condition(word))
     return found
 
 
-def load_page(records: QuerySet[Record], sort: SortOrder, after: str = "", size: int = PAGE_SIZE) -> RecordPage:
-    """Load the page of at most `size` records after the cursor; an invalid cursor means the first page."""
+def load_page(
+    records: QuerySet[Record], sort: SortOrder, after: str = "", size: int = PAGE_SIZE
+) -> RecordPage:
+    """Load the page of at most `size` records after the cursor; an invalid cursor means the first
+    page."""
     key = KEYS[sort.by]
     position = _parse_cursor(after, sort)
     keyed = records.annotate(key=key, key_text=Cast(key, TextField())).only(*SHOWN)
@@ -78,7 +94,9 @@ def list_values_in_use(organization_id: int, field: Literal["region", "category"
 
 def list_record_lists(organization_id: int) -> list[RecordList]:
     """List the organization's record lists, sorted by name, at most 200."""
-    return list(RecordList.objects.filter(organization_id=organization_id).order_by("name")[:MAX_CHOICES])
+    return list(
+        RecordList.objects.filter(organization_id=organization_id).order_by("name")[:MAX_CHOICES]
+    )
 
 
 @dataclass(frozen=True)
@@ -98,14 +116,19 @@ def _parse_cursor(after: str, sort: SortOrder) -> RecordCursor | None:
 
 
 def _filter_after(sort: SortOrder, position: RecordCursor) -> Q:
-    """Build the condition `(key, id) > (…)`, a row comparison that PostgreSQL maps to one range of the index.
+    """Build the condition `(key, id) > (…)`, a row comparison that PostgreSQL maps to one range of
+    the index.
 
     SQLite does so only for plain columns, so the condition also contains the range of the key.
     """
     own = Func(F("key"), F("id"), template="(%(expressions)s)", output_field=TextField())
-    others = Func(position.key, Value(position.pk), template="(%(expressions)s)", output_field=TextField())
+    others = Func(
+        position.key, Value(position.pk), template="(%(expressions)s)", output_field=TextField()
+    )
     sign, toward = (" < ", "key__lte") if sort.descending else (" > ", "key__gte")
-    is_beyond = Func(own, others, template="(%(expressions)s)", arg_joiner=sign, output_field=BooleanField())
+    is_beyond = Func(
+        own, others, template="(%(expressions)s)", arg_joiner=sign, output_field=BooleanField()
+    )
     return Q(is_beyond, (toward, position.key))
 
 
@@ -120,7 +143,8 @@ def _parse_score(text: str) -> Value:
 
 
 def _parse_time(text: str) -> Value:
-    """Parse a time in the database's own format: SQLite compares times as texts, so every digit counts."""
+    """Parse a time in the database's own format: SQLite compares times as texts, so every digit
+    counts."""
     if not MOMENT.fullmatch(text):
         raise ValueError(f"{text[:40]!r} is not a time")
     datetime.fromisoformat(text)
@@ -132,4 +156,8 @@ KEYS: Mapping[str, Any] = {
     "score": Func("score", template=SCORE_OR_LESS, output_field=IntegerField()),
     "changed": F("updated_at"),
 }
-READ_KEYS: Mapping[str, Callable[[str], Value]] = {"name": _parse_name, "score": _parse_score, "changed": _parse_time}
+READ_KEYS: Mapping[str, Callable[[str], Value]] = {
+    "name": _parse_name,
+    "score": _parse_score,
+    "changed": _parse_time,
+}

@@ -30,7 +30,8 @@ else:
 
 
 class LookField(TextColumn):
-    """The look of the record's name, saved with every row; `update(name=…)` sets it too (changes.py)."""
+    """The look of the record's name, saved with every row; `update(name=…)` sets it too
+    (changes.py)."""
 
     def pre_save(self, model_instance: models.Model, add: bool) -> str:
         look = compute_look(str(getattr(model_instance, "name", "")))
@@ -41,19 +42,25 @@ class LookField(TextColumn):
 class Record(models.Model):
     """One company, customer or lead; `version` grows by one with every change."""
 
-    organization = models.ForeignKey("accounts.Organization", models.CASCADE, related_name="records")
+    organization = models.ForeignKey(
+        "accounts.Organization", models.CASCADE, related_name="records"
+    )
     name = models.CharField(max_length=200)
     look = LookField(max_length=LONGEST_LOOK, blank=True, default="", editable=False)
     region = models.CharField(max_length=50, blank=True, default="")
     category = models.CharField(max_length=80, blank=True, default="")
     status = models.CharField(max_length=10, choices=Status.choices, default=Status.ACTIVE)
-    score = models.PositiveSmallIntegerField(null=True, blank=True, help_text="0 to 100; empty means not scored")
+    score = models.PositiveSmallIntegerField(
+        null=True, blank=True, help_text="0 to 100; empty means not scored"
+    )
     email = models.CharField(max_length=254, blank=True, default="")
     domain = models.CharField(max_length=253, blank=True, default="")
     phone = models.CharField(max_length=40, blank=True, default="")
     notes = models.TextField(blank=True, default="")
     attributes = models.JSONField(blank=True, default=dict)
-    qualification = models.CharField(max_length=12, choices=Qualification.choices, blank=True, default="")
+    qualification = models.CharField(
+        max_length=12, choices=Qualification.choices, blank=True, default=""
+    )
     qualification_reason = models.CharField(max_length=500, blank=True, default="")
     version = models.PositiveIntegerField(default=1)
     created_at = models.DateTimeField(db_default=Now())
@@ -79,12 +86,16 @@ class Record(models.Model):
             models.Index(fields=("organization", "category"), name="record_category"),
         )
         constraints = (
-            models.CheckConstraint(condition=Q(status__in=Status.values), name="record_status_known"),
             models.CheckConstraint(
-                condition=Q(score__isnull=True) | Q(score__gte=0, score__lte=100), name="record_score_0_to_100"
+                condition=Q(status__in=Status.values), name="record_status_known"
             ),
             models.CheckConstraint(
-                condition=Q(qualification__in=["", *Qualification.values]), name="record_qualification_known"
+                condition=Q(score__isnull=True) | Q(score__gte=0, score__lte=100),
+                name="record_score_0_to_100",
+            ),
+            models.CheckConstraint(
+                condition=Q(qualification__in=["", *Qualification.values]),
+                name="record_qualification_known",
             ),
         )
 
@@ -114,13 +125,17 @@ class RecordChange(models.Model):
 class RecordList(models.Model):
     """A named list of records."""
 
-    organization = models.ForeignKey("accounts.Organization", models.CASCADE, related_name="record_lists")
+    organization = models.ForeignKey(
+        "accounts.Organization", models.CASCADE, related_name="record_lists"
+    )
     name = models.CharField(max_length=100)
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
         ordering = ("name",)
-        constraints = (models.UniqueConstraint(fields=("organization", "name"), name="record_list_name"),)
+        constraints = (
+            models.UniqueConstraint(fields=("organization", "name"), name="record_list_name"),
+        )
 
     def __str__(self) -> str:
         return self.name

@@ -70,7 +70,8 @@ def load_selection(organization_id: int, selection: Selection) -> list[Record]:
     """Load the selected records, locked as by `lock_records` and ordered by id.
 
     Raises:
-        ToolError: NOT_FOUND for an id without a record or if nothing matches, LIMIT_EXCEEDED beyond 1,000.
+        ToolError: NOT_FOUND for an id without a record or if nothing matches, LIMIT_EXCEEDED beyond
+            1,000.
     """
     if selection.record_ids is not None:
         return _load_by_ids(organization_id, selection.record_ids)
@@ -119,7 +120,9 @@ def check_ids(organization_id: int, record_ids: list[str]) -> tuple[int, ...]:
 
 def build_missing_error(record_ids: list[str]) -> ToolError:
     """Build a NOT_FOUND error that names up to five of the ids."""
-    named = ", ".join(record_ids[:5]) + (f" and {len(record_ids) - 5} more" if len(record_ids) > 5 else "")
+    named = ", ".join(record_ids[:5]) + (
+        f" and {len(record_ids) - 5} more" if len(record_ids) > 5 else ""
+    )
     noun = "no record with the id" if len(record_ids) == 1 else "no records with the ids"
     return ToolError(
         ErrorCode.NOT_FOUND,
@@ -131,8 +134,8 @@ def build_missing_error(record_ids: list[str]) -> ToolError:
 
 
 def build_row(record: Record) -> dict[str, Any]:
-    """Build a record's row: {id, name, region, category, status, score, email, domain, phone, qualification, version,
-    updated_at}."""
+    """Build a record's row: {id, name, region, category, status, score, email, domain, phone,
+    qualification, version, updated_at}."""
     return {
         "id": str(record.pk),
         "name": record.name,
@@ -150,7 +153,8 @@ def build_row(record: Record) -> dict[str, Any]:
 
 
 def build_detail(record: Record) -> dict[str, Any]:
-    """Build the full record: its row, the long fields, `lists` by name, and the newest 20 `history` entries."""
+    """Build the full record: its row, the long fields, `lists` by name, and the newest 20 `history`
+    entries."""
     return {
         **build_row(record),
         "notes": record.notes,
@@ -158,8 +162,12 @@ def build_detail(record: Record) -> dict[str, Any]:
         "qualification_reason": record.qualification_reason,
         "created_at": format_time(record.created_at),
         "archived_at": format_time(record.archived_at),
-        "lists": list(record.list_entries.order_by("list__name").values_list("list__name", flat=True)),
-        "history": [_build_history_entry(change) for change in record.changes.all()[:CHANGES_SHOWN]],
+        "lists": list(
+            record.list_entries.order_by("list__name").values_list("list__name", flat=True)
+        ),
+        "history": [
+            _build_history_entry(change) for change in record.changes.all()[:CHANGES_SHOWN]
+        ],
     }
 
 
@@ -181,16 +189,27 @@ def format_time(moment: datetime | None) -> str | None:
 
 
 def count_by_field(records: QuerySet[Record], field: str) -> dict[str, int]:
-    """Count the records for each value of the field, the most frequent first, at most 100 values."""
-    rows = records.order_by().values_list(field).annotate(records=Count("id")).order_by("-records", field)
+    """Count the records for each value of the field, the most frequent first, at most 100
+    values."""
+    rows = (
+        records.order_by()
+        .values_list(field)
+        .annotate(records=Count("id"))
+        .order_by("-records", field)
+    )
     return {value or "(none)": count for value, count in rows[:MAX_GROUPS]}
 
 
 def count_by_score(records: QuerySet[Record]) -> dict[str, int]:
     """Count the records in each band of the score, and those without a score."""
-    bands = {f"from_{low}": Count("id", filter=Q(score__gte=low, score__lte=high)) for low, high in SCORE_BANDS}
+    bands = {
+        f"from_{low}": Count("id", filter=Q(score__gte=low, score__lte=high))
+        for low, high in SCORE_BANDS
+    }
     counted = records.aggregate(**bands, unscored=Count("id", filter=Q(score__isnull=True)))
-    return {f"{low}-{high}": counted[f"from_{low}"] for low, high in SCORE_BANDS} | {"none": counted["unscored"]}
+    return {f"{low}-{high}": counted[f"from_{low}"] for low, high in SCORE_BANDS} | {
+        "none": counted["unscored"]
+    }
 
 
 def list_known_values(organization_id: int, field: str, limit: int = 20) -> list[str]:

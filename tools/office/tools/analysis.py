@@ -58,19 +58,26 @@ class ScoreRecord(Tool):
         if record is None:
             raise build_missing_error([params.record_id])
         data = score_record(record)
-        reasons = [(reason["text"], f"{reason['points']} of {reason['of']}") for reason in data["reasons"]]
+        reasons = [
+            (reason["text"], f"{reason['points']} of {reason['of']}") for reason in data["reasons"]
+        ]
         head = f"{record.name} scores {data['score']} of 100"
         return ToolResult.ok(
-            data, head, f"{head} (id {record.pk}).\n\n{build_markdown_table(('reason', 'points'), reasons)}"
+            data,
+            head,
+            f"{head} (id {record.pk}).\n\n{build_markdown_table(('reason', 'points'), reasons)}",
         )
 
 
 class BatchScore(Tool):
-    """Result data: {scores: [as in analysis.scoreRecord, highest first], total, scored, average}."""
+    """Result data: {scores: [as in analysis.scoreRecord, highest first], total, scored,
+    average}."""
 
     name = "analysis.batchScore"
     display_name = "Score many records"
-    description = "Score up to 200 records in one call, by ids or filters, the highest first. Stores nothing."
+    description = (
+        "Score up to 200 records in one call, by ids or filters, the highest first. Stores nothing."
+    )
     level = Level.READ
     Output = Scores
 
@@ -78,7 +85,9 @@ class BatchScore(Tool):
         record_ids: RecordIds | None = Field(
             None, max_length=MAX_SCORED, description="Ids of the records; or give filters"
         )
-        limit: int = Field(50, ge=1, le=MAX_SCORED, description="With filters: maximum number of records to score")
+        limit: int = Field(
+            50, ge=1, le=MAX_SCORED, description="With filters: maximum number of records to score"
+        )
 
     def validate(self, params: Params) -> None:
         require_selection(params)
@@ -86,14 +95,20 @@ class BatchScore(Tool):
     def execute(self, params: Params, context: ToolContext) -> ToolResult:
         records, total = _select_records(params, context.organization_id)
         scores = sorted(
-            (score_record(record) for record in records), key=lambda score: (-score["score"], score["name"])
+            (score_record(record) for record in records),
+            key=lambda score: (-score["score"], score["name"]),
         )
-        average = round(sum(score["score"] for score in scores) / len(scores), 1) if scores else None
+        average = (
+            round(sum(score["score"] for score in scores) / len(scores), 1) if scores else None
+        )
         data = {"scores": scores, "total": total, "scored": len(scores), "average": average}
         of = f" of {total}" if total > len(scores) else ""
         table = build_markdown_table(
             ("id", "name", "score", "stored score"),
-            ((score["id"], score["name"], score["score"], score["stored_score"]) for score in scores),
+            (
+                (score["id"], score["name"], score["score"], score["stored_score"])
+                for score in scores
+            ),
         )
         head = f"Scored {len(scores)}{of} records" + (f", {average} on average" if scores else "")
         return ToolResult.ok(data, head, f"{head}.\n\n{table}")
@@ -101,7 +116,9 @@ class BatchScore(Tool):
 
 def _select_records(params: BatchScore.Params, organization_id: int) -> tuple[list[Record], int]:
     if params.record_ids:
-        found = get_records(organization_id).in_bulk([int(record_id) for record_id in params.record_ids])
+        found = get_records(organization_id).in_bulk(
+            [int(record_id) for record_id in params.record_ids]
+        )
         if absent := [record_id for record_id in params.record_ids if int(record_id) not in found]:
             raise build_missing_error(absent)
         return list(found.values()), len(found)
@@ -112,7 +129,8 @@ def _select_records(params: BatchScore.Params, organization_id: int) -> tuple[li
 class CrossReference(Tool):
     """Result data with names: {found: [{name, records: [{id, name}]}], missing: [name]}.
 
-    Result data with other_filters: {both, only_first, only_second: [{id, name}], counts}; `counts` has the same keys.
+    Result data with other_filters: {both, only_first, only_second: [{id, name}], counts}; `counts`
+    has the same keys.
     """
 
     name = "analysis.crossReference"
@@ -125,11 +143,18 @@ class CrossReference(Tool):
     Output = Comparison
 
     class Params(Sparse):
-        filters: RecordFilters | None = Field(None, description="The records to compare; if omitted, all records")
-        names: list[Name] | None = Field(None, max_length=500, description="Names to look for; or give other_filters")
-        other_filters: RecordFilters | None = Field(None, description="A second set of records; or give names")
+        filters: RecordFilters | None = Field(
+            None, description="The records to compare; if omitted, all records"
+        )
+        names: list[Name] | None = Field(
+            None, max_length=500, description="Names to look for; or give other_filters"
+        )
+        other_filters: RecordFilters | None = Field(
+            None, description="A second set of records; or give names"
+        )
         match_on: Literal["record", "name", "domain"] = Field(
-            "record", description="With other_filters: the value by which two records count as the same"
+            "record",
+            description="With other_filters: the value by which two records count as the same",
         )
 
     def validate(self, params: Params) -> None:
@@ -154,7 +179,9 @@ class CrossReference(Tool):
 
 def _load_records(filters: RecordFilters | None, organization_id: int) -> list[Record]:
     found = (
-        find_records(organization_id, filters or RecordFilters()).only("id", "name", "domain").order_by("name", "id")
+        find_records(organization_id, filters or RecordFilters())
+        .only("id", "name", "domain")
+        .order_by("name", "id")
     )
     records = list(found[: MAX_COMPARED + 1])
     if len(records) > MAX_COMPARED:
@@ -169,7 +196,8 @@ def _load_records(filters: RecordFilters | None, organization_id: int) -> list[R
 
 
 def normalize_name(name: str) -> str:
-    """Normalize a name by removing case, punctuation and legal form: "ACME Corp." and "Acme" are equal."""
+    """Normalize a name by removing case, punctuation and legal form: "ACME Corp." and "Acme" are
+    equal."""
     words = re.findall(r"\w+", name.casefold())
     meaningful = [word for word in words if word not in LEGAL_FORMS]
     return " ".join(meaningful or words)
@@ -184,7 +212,9 @@ def _compare_with_names(records: Iterable[Record], names: list[str]) -> ToolResu
     for record in records:
         by_key.setdefault(normalize_name(record.name), []).append(_build_reference(record))
     found = [
-        {"name": name, "records": by_key[normalize_name(name)]} for name in names if normalize_name(name) in by_key
+        {"name": name, "records": by_key[normalize_name(name)]}
+        for name in names
+        if normalize_name(name) in by_key
     ]
     absent = [name for name in names if normalize_name(name) not in by_key]
     summary = f"Found {len(found)} of {len(names)} names"
@@ -192,15 +222,22 @@ def _compare_with_names(records: Iterable[Record], names: list[str]) -> ToolResu
 
 
 def _compare_with_records(first: list[Record], second: list[Record], match_on: str) -> ToolResult:
-    first_keys, second_keys = ({_build_key(record, match_on) for record in side} - {""} for side in (first, second))
+    first_keys, second_keys = (
+        {_build_key(record, match_on) for record in side} - {""} for side in (first, second)
+    )
     groups = {
         "both": [record for record in first if _build_key(record, match_on) in second_keys],
-        "only_first": [record for record in first if _build_key(record, match_on) not in second_keys],
-        "only_second": [record for record in second if _build_key(record, match_on) not in first_keys],
+        "only_first": [
+            record for record in first if _build_key(record, match_on) not in second_keys
+        ],
+        "only_second": [
+            record for record in second if _build_key(record, match_on) not in first_keys
+        ],
     }
     counts = {group: len(records) for group, records in groups.items()}
     data: dict[str, Any] = {
-        group: [_build_reference(record) for record in records[:MAX_SHOWN]] for group, records in groups.items()
+        group: [_build_reference(record) for record in records[:MAX_SHOWN]]
+        for group, records in groups.items()
     }
     rest = f"{counts['only_first']} only in the first, {counts['only_second']} only in the second"
     summary = f"{counts['both']} in both, {rest}"

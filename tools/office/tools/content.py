@@ -32,7 +32,9 @@ class GenerateSummary(Tool):
 
     def execute(self, params: Params, context: ToolContext) -> ToolResult:
         ids = check_ids(context.organization_id, params.record_ids)
-        draft = store_draft(_build_draft(context, Draft.Kind.SUMMARY, Report(params.title, params.body, ids)))
+        draft = store_draft(
+            _build_draft(context, Draft.Kind.SUMMARY, Report(params.title, params.body, ids))
+        )
         return _build_result(draft, ids)
 
 

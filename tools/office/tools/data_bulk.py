@@ -4,7 +4,15 @@ from typing import Any
 
 from pydantic import Field
 
-from tools.contract import ErrorCode, Level, NothingToDo, Preview, ToolContext, ToolError, ToolResult
+from tools.contract import (
+    ErrorCode,
+    Level,
+    NothingToDo,
+    Preview,
+    ToolContext,
+    ToolError,
+    ToolResult,
+)
 from tools.office.records.changes import (
     build_deletion_target,
     build_unchanged_target,
@@ -15,7 +23,11 @@ from tools.office.records.changes import (
 from tools.office.records.fields import Selection, SharedChanges
 from tools.office.records.queries import load_selection
 from tools.office.tools.outputs import ArchivedCount, BulkDeletionCount, BulkUpdateCount
-from tools.office.tools.record_sentences import describe_changes, describe_new_values, describe_subject
+from tools.office.tools.record_sentences import (
+    describe_changes,
+    describe_new_values,
+    describe_subject,
+)
 from tools.office.tools.record_writes import RecordWrite, build_author, require_selection
 
 
@@ -31,7 +43,9 @@ class BulkUpdate(RecordWrite):
     Output = BulkUpdateCount
 
     class Params(Selection):
-        changes: SharedChanges = Field(description='The change for all of them, e.g. {"status": "inactive"}')
+        changes: SharedChanges = Field(
+            description='The change for all of them, e.g. {"status": "inactive"}'
+        )
 
     def validate(self, params: Params) -> None:
         require_selection(params)
@@ -52,9 +66,8 @@ class BulkUpdate(RecordWrite):
         if preview.total == 1:
             target = preview.targets[0]
             return f"Update {describe_subject(params, preview)}: {describe_changes(target.before, target.after)}"
-        return (
-            f"Update {describe_subject(params, preview)}: {describe_new_values(params.changes.model_dump(mode='json'))}"
-        )
+        changes = describe_new_values(params.changes.model_dump(mode="json"))
+        return f"Update {describe_subject(params, preview)}: {changes}"
 
     def apply(self, params: Params, effect: Preview, context: ToolContext) -> ToolResult:
         update_records(context.organization_id, effect.targets, build_author(context))
@@ -81,7 +94,9 @@ class BulkDelete(RecordWrite):
 
     def preview(self, params: Params, context: ToolContext) -> Preview:
         records = load_selection(context.organization_id, params)
-        return Preview("delete", tuple(build_deletion_target(record) for record in records), reversible=False)
+        return Preview(
+            "delete", tuple(build_deletion_target(record) for record in records), reversible=False
+        )
 
     def sentence(self, params: Params, preview: Preview) -> str:
         return f"Permanently delete {describe_subject(params, preview)}"
@@ -120,9 +135,13 @@ class ArchiveAll(RecordWrite):
         return _build_result("archived", effect)
 
 
-def _build_effect(effect: str, selection: Selection, context: ToolContext, changes: dict[str, Any]) -> Preview:
+def _build_effect(
+    effect: str, selection: Selection, context: ToolContext, changes: dict[str, Any]
+) -> Preview:
     records = load_selection(context.organization_id, selection)
-    targets = tuple(target for record in records if (target := build_update_target(record, changes)) is not None)
+    targets = tuple(
+        target for record in records if (target := build_update_target(record, changes)) is not None
+    )
     if not targets:
         done = tuple(build_unchanged_target(record, changes) for record in records)
         raise NothingToDo("The selected records already have these values.", Preview(effect, done))
@@ -132,4 +151,6 @@ def _build_effect(effect: str, selection: Selection, context: ToolContext, chang
 def _build_result(verb: str, effect: Preview) -> ToolResult:
     ids = [target.id for target in effect.targets]
     noun = "record" if len(ids) == 1 else "records"
-    return ToolResult.ok({verb: len(ids), "record_ids": ids}, f"{verb.capitalize()} {len(ids):,} {noun}")
+    return ToolResult.ok(
+        {verb: len(ids), "record_ids": ids}, f"{verb.capitalize()} {len(ids):,} {noun}"
+    )

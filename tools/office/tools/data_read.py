@@ -18,11 +18,22 @@ from tools.office.records.queries import (
 from tools.office.records.tables import build_markdown_table
 from tools.office.tools.outputs import FoundRecords, RecordDetail, RecordStats
 
-COLUMNS = ("id", "name", "region", "category", "status", "score", "email", "domain", "qualification")
+COLUMNS = (
+    "id",
+    "name",
+    "region",
+    "category",
+    "status",
+    "score",
+    "email",
+    "domain",
+    "qualification",
+)
 
 
 class SearchRecords(Tool):
-    """Result data: {records: [row], total, filters_applied}; `total` includes matches beyond the limit."""
+    """Result data: {records: [row], total, filters_applied}; `total` includes matches beyond the
+    limit."""
 
     name = "data.searchRecords"
     display_name = "Search records"
@@ -78,7 +89,9 @@ class GetRecordDetail(Tool):
 
     name = "data.getRecordDetail"
     display_name = "Read a record"
-    description = "Read one record with all of its fields, the lists it is on and the history of its changes."
+    description = (
+        "Read one record with all of its fields, the lists it is on and the history of its changes."
+    )
     level = Level.READ
     Output = RecordDetail
 
@@ -86,7 +99,9 @@ class GetRecordDetail(Tool):
         record_id: RecordId = Field(description="Id of the record, from data.searchRecords")
 
     def execute(self, params: Params, context: ToolContext) -> ToolResult:
-        record: Record | None = get_records(context.organization_id).filter(pk=int(params.record_id)).first()
+        record: Record | None = (
+            get_records(context.organization_id).filter(pk=int(params.record_id)).first()
+        )
         if record is None:
             raise build_missing_error([params.record_id])
         return ToolResult.ok({"record": build_detail(record)}, f"Read record {record.name}")
@@ -108,13 +123,16 @@ class GetStats(Tool):
     def execute(self, params: Params, context: ToolContext) -> ToolResult:
         found = find_records(context.organization_id, params)
         groups = {
-            f"by_{field}": count_by_field(found, field) for field in ("region", "category", "status", "qualification")
+            f"by_{field}": count_by_field(found, field)
+            for field in ("region", "category", "status", "qualification")
         }
         groups["by_score"] = count_by_score(found)
         total = sum(groups["by_score"].values())
         data = {
             "total": total,
-            "archived": get_records(context.organization_id).filter(archived_at__isnull=False).count(),
+            "archived": get_records(context.organization_id)
+            .filter(archived_at__isnull=False)
+            .count(),
             **groups,
             "filters_applied": params.get_conditions(),
         }
@@ -124,4 +142,8 @@ class GetStats(Tool):
             for name, counts in groups.items()
         ]
         head = f"{total} records{_describe_filters(params)}; {data['archived']} in the archive"
-        return ToolResult.ok(data, f"Counted {total} records{_describe_filters(params)}", "\n\n".join([head, *tables]))
+        return ToolResult.ok(
+            data,
+            f"Counted {total} records{_describe_filters(params)}",
+            "\n\n".join([head, *tables]),
+        )

@@ -4,7 +4,15 @@ from typing import Any
 
 from pydantic import Field
 
-from tools.contract import ErrorCode, NothingToDo, Preview, Target, ToolContext, ToolError, ToolResult
+from tools.contract import (
+    ErrorCode,
+    NothingToDo,
+    Preview,
+    Target,
+    ToolContext,
+    ToolError,
+    ToolResult,
+)
 from tools.contract.sentences import format_name, format_value
 from tools.office.records.changes import (
     add_to_list,
@@ -42,22 +50,32 @@ class CreateRecord(RecordWrite):
 
     name = "data.createRecord"
     display_name = "Create a record"
-    description = "Create a new business record. Search first: a record with the same name may already exist."
+    description = (
+        "Create a new business record. Search first: a record with the same name may already exist."
+    )
     Output = SavedRecord
 
     class Params(RecordFields):
         pass
 
     def preview(self, params: Params, context: ToolContext) -> Preview:
-        fields = {key: value for key, value in params.model_dump(mode="json").items() if value not in ("", {})}
+        fields = {
+            key: value
+            for key, value in params.model_dump(mode="json").items()
+            if value not in ("", {})
+        }
         return Preview("create", (build_creation_target(fields),))
 
     def sentence(self, params: Params, preview: Preview) -> str:
-        rest = {key: value for key, value in params.model_dump(mode="json").items() if key != "name"}
+        rest = {
+            key: value for key, value in params.model_dump(mode="json").items() if key != "name"
+        }
         return f"Create record {format_name(params.name)}: {describe_values(rest)}"
 
     def apply(self, params: Params, effect: Preview, context: ToolContext) -> ToolResult:
-        record = create_record(context.organization_id, effect.targets[0].after, build_author(context))
+        record = create_record(
+            context.organization_id, effect.targets[0].after, build_author(context)
+        )
         return ToolResult.ok({"record": build_row(record)}, f"Created record {record.name}")
 
 
@@ -71,7 +89,9 @@ class UpdateRecord(RecordWrite):
 
     class Params(Sparse):
         record_id: RecordId = Field(description="Id of the record, from data.searchRecords")
-        changes: RecordChanges = Field(description='The fields to change, e.g. {"status": "inactive"}')
+        changes: RecordChanges = Field(
+            description='The fields to change, e.g. {"status": "inactive"}'
+        )
 
     def validate(self, params: Params) -> None:
         if not params.changes.model_dump(mode="json"):
@@ -113,7 +133,9 @@ class QualifyRecord(RecordWrite):
 
     name = "data.qualifyRecord"
     display_name = "Qualify a record"
-    description = "Mark a record as qualified or disqualified, with the reason and, if known, a score."
+    description = (
+        "Mark a record as qualified or disqualified, with the reason and, if known, a score."
+    )
     Output = QualifiedRecord
 
     class Params(Sparse):
@@ -124,7 +146,10 @@ class QualifyRecord(RecordWrite):
 
     def preview(self, params: Params, context: ToolContext) -> Preview:
         record = load_record(context.organization_id, params.record_id)
-        wanted: dict[str, Any] = {"qualification": params.qualification, "qualification_reason": params.reason}
+        wanted: dict[str, Any] = {
+            "qualification": params.qualification,
+            "qualification_reason": params.reason,
+        }
         wanted |= {} if params.score is None else {"score": params.score}
         target = build_update_target(record, wanted)
         if target is None:
@@ -133,7 +158,12 @@ class QualifyRecord(RecordWrite):
         return Preview("update", (target,))
 
     def sentence(self, params: Params, preview: Preview) -> str:
-        scored = {key: value for target in preview.targets for key, value in target.after.items() if key == "score"}
+        scored = {
+            key: value
+            for target in preview.targets
+            for key, value in target.after.items()
+            if key == "score"
+        }
         before = {key: value for target in preview.targets for key, value in target.before.items()}
         more = f", {describe_changes(before, scored)}" if scored else ""
         return (
@@ -145,11 +175,14 @@ class QualifyRecord(RecordWrite):
         update_records(context.organization_id, effect.targets, build_author(context))
         record = load_record(context.organization_id, effect.targets[0].id)
         row = {**build_row(record), "qualification_reason": record.qualification_reason}
-        return ToolResult.ok({"record": row}, f"Marked record {record.name} as {params.qualification}")
+        return ToolResult.ok(
+            {"record": row}, f"Marked record {record.name} as {params.qualification}"
+        )
 
 
 class AddToList(RecordWrite):
-    """Result data: {list: {id, name, records}, added}; `added` holds the ids that were not on the list before."""
+    """Result data: {list: {id, name, records}, added}; `added` holds the ids that were not on the
+    list before."""
 
     name = "data.addToList"
     display_name = "Add records to a list"
@@ -164,10 +197,14 @@ class AddToList(RecordWrite):
 
     def preview(self, params: Params, context: ToolContext) -> Preview:
         records = load_selection(context.organization_id, params)
-        record_list = RecordList.objects.filter(organization_id=context.organization_id, name=params.list_name).first()
+        record_list = RecordList.objects.filter(
+            organization_id=context.organization_id, name=params.list_name
+        ).first()
         on_list: set[int] = set()
         if record_list is not None:
-            on_list.update(ListEntry.objects.filter(list=record_list).values_list("record_id", flat=True))
+            on_list.update(
+                ListEntry.objects.filter(list=record_list).values_list("record_id", flat=True)
+            )
         after = {"list": params.list_name, "list_is_new": record_list is None}
         targets = tuple(
             Target(str(record.pk), record.name, record.version, after=dict(after))
@@ -184,13 +221,20 @@ class AddToList(RecordWrite):
     def sentence(self, params: Params, preview: Preview) -> str:
         is_new = any(target.after.get("list_is_new") for target in preview.targets)
         kind = "new list" if is_new else "list"
-        return f"Add {describe_subject(params, preview)} to the {kind} {format_name(params.list_name)}"
+        return (
+            f"Add {describe_subject(params, preview)} to the {kind} {format_name(params.list_name)}"
+        )
 
     def apply(self, params: Params, effect: Preview, context: ToolContext) -> ToolResult:
         record_list = add_to_list(context.organization_id, params.list_name, effect.targets)
         added = [target.id for target in effect.targets]
-        shown_list = {"id": str(record_list.pk), "name": record_list.name, "records": record_list.entries.count()}
+        shown_list = {
+            "id": str(record_list.pk),
+            "name": record_list.name,
+            "records": record_list.entries.count(),
+        }
         noun = "record" if len(added) == 1 else "records"
         return ToolResult.ok(
-            {"list": shown_list, "added": added}, f"Added {len(added)} {noun} to the list {record_list.name}"
+            {"list": shown_list, "added": added},
+            f"Added {len(added)} {noun} to the list {record_list.name}",
         )

@@ -19,7 +19,8 @@ _BACKTICKS = re.compile("`+")
 
 @dataclass(frozen=True)
 class LineRange:
-    """Lines `first` to `last` of a text, counted from 1; `clipped` is the number of lines cut short."""
+    """Lines `first` to `last` of a text, counted from 1; `clipped` is the number of lines cut
+    short."""
 
     text: str
     first: int
@@ -38,7 +39,11 @@ class LineRange:
         words = f"lines {self.first:,} to {self.last:,} of {self.total:,}"
         if self.clipped:
             words += f" ({format_count(self.clipped, 'line', 'lines')} cut after {LONGEST_LINE:,} characters)"
-        return words if self.next_offset is None else f"{words}; continue with offset {self.next_offset}"
+        return (
+            words
+            if self.next_offset is None
+            else f"{words}; continue with offset {self.next_offset}"
+        )
 
     def as_data(self) -> dict[str, Any]:
         return {
@@ -88,7 +93,8 @@ def describe_size(entry: FolderEntry) -> str:
 
 
 def describe_gaps(found: FileSearch) -> str:
-    """Describe the files and lines that a search skipped, with a leading comma; empty if it skipped none."""
+    """Describe the files and lines that a search skipped, with a leading comma; empty if it skipped
+    none."""
     parts = []
     if len(found.hits) >= found.limit:
         parts.append(f"stopped at the limit of {found.limit:,}")

@@ -4,10 +4,32 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from tools.contract import ErrorCode, Level, NothingToDo, Preview, Target, Tool, ToolContext, ToolError, ToolResult
+from tools.contract import (
+    ErrorCode,
+    Level,
+    NothingToDo,
+    Preview,
+    Target,
+    Tool,
+    ToolContext,
+    ToolError,
+    ToolResult,
+)
 from tools.contract.sentences import format_name
-from tools.office.files.changes import LARGEST_FILE, check_writable, delete_files, list_deletions, write_file
-from tools.office.files.contents import LARGEST_TEXT, FileContent, decode_text, detect_kind, read_content
+from tools.office.files.changes import (
+    LARGEST_FILE,
+    check_writable,
+    delete_files,
+    list_deletions,
+    write_file,
+)
+from tools.office.files.contents import (
+    LARGEST_TEXT,
+    FileContent,
+    decode_text,
+    detect_kind,
+    read_content,
+)
 from tools.office.files.folder import find_entry, list_folder, list_tree, open_file
 from tools.office.files.paths import LONGEST_PATH, parse_file_path, parse_path, quote_path
 from tools.office.files.searching import LONGEST_PATTERN, FileSearch, compile_pattern, search_files
@@ -28,11 +50,14 @@ MAX_LINES = 2_000
 MAX_HITS = 500
 
 FolderPath = Annotated[str, Field(max_length=LONGEST_PATH, examples=["reports/2026"])]
-FilePath = Annotated[str, Field(min_length=1, max_length=LONGEST_PATH, examples=["reports/2026/summary.md"])]
+FilePath = Annotated[
+    str, Field(min_length=1, max_length=LONGEST_PATH, examples=["reports/2026/summary.md"])
+]
 
 
 class ListFiles(Tool):
-    """Result data: {entries: [{path, kind: file or folder, size, changed}], total, passed_over}; sizes in bytes."""
+    """Result data: {entries: [{path, kind: file or folder, size, changed}], total, passed_over};
+    sizes in bytes."""
 
     name = "files.list"
     display_name = "List files"
@@ -44,7 +69,9 @@ class ListFiles(Tool):
     Output = FileEntries
 
     class Params(BaseModel):
-        path: FolderPath = Field("", description="The folder; if omitted, your organization's top folder")
+        path: FolderPath = Field(
+            "", description="The folder; if omitted, your organization's top folder"
+        )
         recursive: bool = Field(default=False, description="Include the contents of subfolders")
         limit: int = Field(200, ge=1, le=MAX_ENTRIES, description="Maximum number of entries")
 
@@ -59,11 +86,14 @@ class ListFiles(Tool):
         data = {"entries": entries, "total": total, "passed_over": listing.passed_over}
         where = f" in {params.path}" if params.path else ""
         shortened = f", the first {params.limit:,} shown" if total > params.limit else ""
-        return ToolResult.ok(data, f"Found {format_count(total, 'entry', 'entries')}{where}{shortened}")
+        return ToolResult.ok(
+            data, f"Found {format_count(total, 'entry', 'entries')}{where}{shortened}"
+        )
 
 
 class ReadFile(Tool):
-    """Result data: {path, text, first_line, last_line, total_lines, next_offset}; next_offset is None at the end."""
+    """Result data: {path, text, first_line, last_line, total_lines, next_offset}; next_offset is
+    None at the end."""
 
     name = "files.read"
     display_name = "Read a file"
@@ -74,7 +104,9 @@ class ReadFile(Tool):
 
     class Params(BaseModel):
         path: FilePath = Field(description="The file, e.g. reports/2026/summary.md")
-        offset: int = Field(1, ge=1, le=LARGEST_FILE, description="The first line to read; lines count from 1")
+        offset: int = Field(
+            1, ge=1, le=LARGEST_FILE, description="The first line to read; lines count from 1"
+        )
         limit: int = Field(500, ge=1, le=MAX_LINES, description="Maximum number of lines")
 
     def validate(self, params: Params) -> None:
@@ -85,11 +117,14 @@ class ReadFile(Tool):
         lines = take_lines(text, params.offset, params.limit)
         data = {"path": params.path, **lines.as_data()}
         heading = f"{params.path}, {lines.description}"
-        return ToolResult.ok(data, f"Read {heading}", f"{heading}:\n\n{format_code_block(lines.text)}")
+        return ToolResult.ok(
+            data, f"Read {heading}", f"{heading}:\n\n{format_code_block(lines.text)}"
+        )
 
 
 class SearchFiles(Tool):
-    """Result data: {hits: [{path, line, text}], searched, passed_over, left_out}; the last three count files."""
+    """Result data: {hits: [{path, line, text}], searched, passed_over, left_out}; the last three
+    count files."""
 
     name = "files.grep"
     display_name = "Search in files"
@@ -102,8 +137,12 @@ class SearchFiles(Tool):
     Output = FileHits
 
     class Params(BaseModel):
-        pattern: str = Field(min_length=1, max_length=LONGEST_PATTERN, description=r"The pattern, e.g. invoice \d{4}")
-        path: FolderPath = Field("", description="A file, or a folder with its subfolders; if omitted, all files")
+        pattern: str = Field(
+            min_length=1, max_length=LONGEST_PATTERN, description=r"The pattern, e.g. invoice \d{4}"
+        )
+        path: FolderPath = Field(
+            "", description="A file, or a folder with its subfolders; if omitted, all files"
+        )
         ignore_case: bool = Field(default=False, description="Ignore case")
         limit: int = Field(100, ge=1, le=MAX_HITS, description="Maximum number of lines")
 
@@ -116,7 +155,11 @@ class SearchFiles(Tool):
         pattern = compile_pattern(params.pattern, ignore_case=params.ignore_case)
         search_files(context.organization_id, parse_path(params.path), pattern, found)
         hits = [{"path": hit.path, "line": hit.line, "text": hit.text} for hit in found.hits]
-        counts = {"searched": found.searched, "passed_over": found.passed_over, "left_out": found.left_out}
+        counts = {
+            "searched": found.searched,
+            "passed_over": found.passed_over,
+            "left_out": found.left_out,
+        }
         summary = f"Found {format_count(len(hits), 'line', 'lines')} in {format_count(found.searched, 'file', 'files')}"
         return ToolResult.ok({"hits": hits, **counts}, summary + describe_gaps(found))
 
@@ -136,7 +179,9 @@ class WriteFile(Tool):
 
     class Params(BaseModel):
         path: FilePath = Field(description="The file, e.g. reports/2026/summary.md")
-        text: str = Field(max_length=LARGEST_TEXT, description="The full text of the file, at most 1 MB")
+        text: str = Field(
+            max_length=LARGEST_TEXT, description="The full text of the file, at most 1 MB"
+        )
 
     def validate(self, params: Params) -> None:
         parse_file_path(params.path)
@@ -159,7 +204,9 @@ class WriteFile(Tool):
         names = parse_file_path(params.path)
         now = _read_content(context.organization_id, names)
         if now is not None and now.text == params.text:
-            done = Target("", "/".join(names), before={"content": params.text}, after={"content": params.text})
+            done = Target(
+                "", "/".join(names), before={"content": params.text}, after={"content": params.text}
+            )
             message = f"{quote_path(params.path)} already contains exactly this text."
             raise NothingToDo(message, Preview("replace", (done,)))
         after = {"content": params.text}
@@ -184,7 +231,9 @@ class WriteFile(Tool):
             check_seal(self._build_effect(params, context), context)
 
         staged = write_file(context.organization_id, names, [data], confirm)
-        return _build_write_result(params.path, "Replaced" if staged.replaces else "Created", staged)
+        return _build_write_result(
+            params.path, "Replaced" if staged.replaces else "Created", staged
+        )
 
 
 class DeleteFile(Tool):
@@ -204,10 +253,14 @@ class DeleteFile(Tool):
         parse_file_path(params.path)
 
     def preview(self, params: Params, context: ToolContext) -> Preview:
-        return _build_deletion(list_deletions(context.organization_id, parse_file_path(params.path)))
+        return _build_deletion(
+            list_deletions(context.organization_id, parse_file_path(params.path))
+        )
 
     def sentence(self, params: Params, preview: Preview) -> str:
-        if [target.label for target in preview.targets] == [join_path(parse_file_path(params.path))]:
+        if [target.label for target in preview.targets] == [
+            join_path(parse_file_path(params.path))
+        ]:
             noun = "empty folder" if preview.targets[0].before["size"] == EMPTY_FOLDER else "file"
             return f"Permanently delete {noun} {format_name(params.path)}"
         inside = f": {format_count(preview.total, 'file', 'files')}" if preview.total else ""
@@ -217,7 +270,9 @@ class DeleteFile(Tool):
         def confirm(entries: tuple[FolderEntry, ...]) -> None:
             check_seal(_build_deletion(entries), context)
 
-        deleted_entries = delete_files(context.organization_id, parse_file_path(params.path), confirm)
+        deleted_entries = delete_files(
+            context.organization_id, parse_file_path(params.path), confirm
+        )
         deleted = [entry.path for entry in deleted_entries]
         what = deleted[0] if len(deleted) == 1 else f"{len(deleted):,} files"
         return ToolResult.ok({"deleted": deleted}, f"Deleted {what}")
@@ -241,7 +296,12 @@ def check_seal(effect: Preview, context: ToolContext) -> None:
 
 def _build_row(entry: FolderEntry) -> dict[str, Any]:
     kind = "folder" if entry.is_folder else "file"
-    return {"path": entry.path, "kind": kind, "size": entry.size, "changed": format_change_time(entry)}
+    return {
+        "path": entry.path,
+        "kind": kind,
+        "size": entry.size,
+        "changed": format_change_time(entry),
+    }
 
 
 def _read_text(organization_id: int, names: Names) -> str:
@@ -252,7 +312,11 @@ def _read_text(organization_id: int, names: Names) -> str:
     if text is not None:
         return text
     path = quote_path(join_path(names))
-    too_large = f", and files over {LARGEST_FILE // 1_000_000} MB cannot be read" if size > LARGEST_FILE else ""
+    too_large = (
+        f", and files over {LARGEST_FILE // 1_000_000} MB cannot be read"
+        if size > LARGEST_FILE
+        else ""
+    )
     raise ToolError(
         ErrorCode.INVALID_OPERATION,
         f"{path} cannot be read as text: it is {detect_kind(data)} of {size:,} bytes{too_large}.",
@@ -263,7 +327,8 @@ def _read_text(organization_id: int, names: Names) -> str:
 
 
 def _read_content(organization_id: int, names: Names) -> FileContent | None:
-    """Read the file's content; return None if there is no file, and refuse if the path leads to something else."""
+    """Read the file's content; return None if there is no file, and refuse if the path leads to
+    something else."""
     entry = find_entry(organization_id, names)
     if entry is None:
         return None
@@ -273,7 +338,8 @@ def _read_content(organization_id: int, names: Names) -> FileContent | None:
 
 def _build_deletion(entries: tuple[FolderEntry, ...]) -> Preview:
     targets = tuple(
-        Target("", entry.path, version=entry.changed_ns, before={"size": describe_size(entry)}) for entry in entries
+        Target("", entry.path, version=entry.changed_ns, before={"size": describe_size(entry)})
+        for entry in entries
     )
     return Preview("delete", targets, reversible=False)
 

@@ -1,4 +1,5 @@
-"""The tool search_google, and the search that other tools share: Google's Custom Search API with your own API key."""
+"""The tool search_google, and the search that other tools share: Google's Custom Search API with
+your own API key."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -69,16 +70,27 @@ class SearchGoogle(Tool):
         )
         num_results: int = Field(10, ge=1, le=10, description="Number of results, from 1 to 10")
         siteSearch: str = Field(  # noqa: N815 - the documented name
-            "", max_length=253, pattern=r"^[^\s/]*$", description="Only results of this site", examples=["example.com"]
+            "",
+            max_length=253,
+            pattern=r"^[^\s/]*$",
+            description="Only results of this site",
+            examples=["example.com"],
         )
         dateRestrict: Literal["", "d1", "d7", "d30", "d365"] = Field(  # noqa: N815 - the documented name
-            "", description="Only pages of the last day (d1), week (d7), month (d30) or year (d365)", examples=["d7"]
+            "",
+            description="Only pages of the last day (d1), week (d7), month (d30) or year (d365)",
+            examples=["d7"],
         )
         fileType: Literal["", "pdf", "doc", "xls", "ppt"] = Field(  # noqa: N815 - the documented name
             "", description="Only files of this type: pdf, doc, xls or ppt", examples=["pdf"]
         )
         sort: Literal["relevance", "date"] = Field("relevance", description="relevance or date")
-        start: int = Field(1, ge=1, le=LAST_RESULT, description="The number of the first result; 11 for the next ten")
+        start: int = Field(
+            1,
+            ge=1,
+            le=LAST_RESULT,
+            description="The number of the first result; 11 for the next ten",
+        )
 
     @property
     @override
@@ -91,7 +103,9 @@ class SearchGoogle(Tool):
             return super().check_params(raw)
         except ToolError as error:
             if error.code is ErrorCode.MISSING_PARAM and error.parameter == "query":
-                error.recovery_hint = "Provide a 'query' parameter with your search terms and try again."
+                error.recovery_hint = (
+                    "Provide a 'query' parameter with your search terms and try again."
+                )
             raise
 
     def validate(self, params: Params) -> None:
@@ -116,22 +130,35 @@ class SearchGoogle(Tool):
             )
 
     def hosts(self, params: Params) -> frozenset[str]:
-        """Return no host, because the params choose none: an admin chose Google by setting the credentials."""
+        """Return no host, because the params choose none: an admin chose Google by setting the
+        credentials."""
         return frozenset()
 
     def execute(self, params: Params, context: ToolContext) -> ToolResult:
-        parameters = {"q": params.query.strip(), "num": str(params.num_results), "start": str(params.start)}
+        parameters = {
+            "q": params.query.strip(),
+            "num": str(params.num_results),
+            "start": str(params.start),
+        }
         if params.siteSearch:
             parameters |= {"siteSearch": params.siteSearch, "siteSearchFilter": "i"}
         if params.sort == "date":
             parameters["sort"] = "date"
-        parameters |= {key: value for key in ("dateRestrict", "fileType") if (value := getattr(params, key))}
+        parameters |= {
+            key: value for key in ("dateRestrict", "fileType") if (value := getattr(params, key))
+        }
         page = run_search(parameters, context)
-        data = {"results": [found.as_data() for found in page.results], "total": page.total, "start": params.start}
+        data = {
+            "results": [found.as_data() for found in page.results],
+            "total": page.total,
+            "start": params.start,
+        }
         query = collapse_to_line(params.query, 80)
         if not page.results:
             return ToolResult.ok(data, f"Found nothing for “{query}”", "No results were found.")
-        return ToolResult.ok(data, f"Found {len(page.results)} results for “{query}”", _format_results(page.results))
+        return ToolResult.ok(
+            data, f"Found {len(page.results)} results for “{query}”", _format_results(page.results)
+        )
 
     def running_summary(self, params: Params) -> str:
         return f"Searching for “{collapse_to_line(params.query, 80)}”…"
@@ -143,16 +170,19 @@ def get_endpoint(context: ToolContext) -> str:
 
 
 def run_search(parameters: Mapping[str, str], context: ToolContext) -> SearchPage:
-    """Request one page of results with the API's own parameters and the key of the context's credentials.
+    """Request one page of results with the API's own parameters and the key of the context's
+    credentials.
 
     Raises:
-        ToolError: UNAUTHORIZED, FORBIDDEN, RATE_LIMIT_EXCEEDED, INVALID_PARAMETER, NETWORK_ERROR, TIMEOUT,
-            OPERATION_FAILED
+        ToolError: UNAUTHORIZED, FORBIDDEN, RATE_LIMIT_EXCEEDED, INVALID_PARAMETER, NETWORK_ERROR,
+            TIMEOUT, OPERATION_FAILED
     """
     account = context.services.google_cse
     key, engine = account.api_key, account.engine_id
     if not key or not engine:
-        missing = " and ".join(name for name, value in (("api_key", key), ("engine_id", engine)) if not value)
+        missing = " and ".join(
+            name for name, value in (("api_key", key), ("engine_id", engine)) if not value
+        )
         raise ToolError(
             ErrorCode.UNAUTHORIZED,
             f"Google search is not set up: the credentials {SERVICE!r} lack {missing}.",
@@ -219,7 +249,11 @@ def _describe_retry(retry_after: str) -> str:
     """Describe the header's seconds or date; ignore anything else."""
     if retry_after.isascii() and retry_after.isdigit() and len(retry_after) < 7:
         return f"in {int(retry_after)} s"
-    return f"after {retry_after}" if retry_after.endswith(" GMT") and len(retry_after) < 40 else "later"
+    return (
+        f"after {retry_after}"
+        if retry_after.endswith(" GMT") and len(retry_after) < 40
+        else "later"
+    )
 
 
 def _parse_page(response: Any) -> SearchPage:
@@ -235,7 +269,9 @@ def _parse_page(response: Any) -> SearchPage:
 
 
 def _parse_result(item: dict[str, Any]) -> SearchResult:
-    title, link, site, snippet = (str(item.get(key) or "") for key in ("title", "link", "displayLink", "snippet"))
+    title, link, site, snippet = (
+        str(item.get(key) or "") for key in ("title", "link", "displayLink", "snippet")
+    )
     return SearchResult(
         collapse_to_line(title),
         collapse_to_line(link, 2_000),

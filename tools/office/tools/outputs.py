@@ -205,7 +205,9 @@ class WrittenFile(BaseModel):
     path: str
     size: int = Field(description="In bytes")
     sha256: str
-    created: bool = Field(description="False if an existing file was replaced or already had this text")
+    created: bool = Field(
+        description="False if an existing file was replaced or already had this text"
+    )
 
 
 class DeletedFiles(BaseModel):

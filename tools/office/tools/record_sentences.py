@@ -11,21 +11,27 @@ MAX_CHANGES = 4
 
 
 def describe_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
-    """Describe changes, e.g. "status active → inactive, score 10 → 20"; beyond four, only their number."""
+    """Describe changes, e.g. "status active → inactive, score 10 → 20"; beyond four, only their
+    number."""
     parts = [
-        f"{_format_field(key)} {format_value(before.get(key))} → {format_value(value)}" for key, value in after.items()
+        f"{_format_field(key)} {format_value(before.get(key))} → {format_value(value)}"
+        for key, value in after.items()
     ]
     return _join_parts(parts)
 
 
 def describe_values(values: Mapping[str, Any]) -> str:
     """Describe values, e.g. "region EU, status active"; beyond four, only their number."""
-    return _join_parts([f"{_format_field(key)} {format_value(value)}" for key, value in values.items()])
+    return _join_parts(
+        [f"{_format_field(key)} {format_value(value)}" for key, value in values.items()]
+    )
 
 
 def describe_new_values(values: Mapping[str, Any]) -> str:
     """Describe new values, e.g. "status → inactive", for many records whose old values differ."""
-    return _join_parts([f"{_format_field(key)} → {format_value(value)}" for key, value in values.items()])
+    return _join_parts(
+        [f"{_format_field(key)} → {format_value(value)}" for key, value in values.items()]
+    )
 
 
 def _format_field(key: str) -> str:
@@ -38,7 +44,8 @@ def _join_parts(parts: list[str]) -> str:
 
 
 def describe_subject(selection: Selection, preview: Preview) -> str:
-    """Describe the records of a call: "record **Acme Corp**", "212 records"; without a preview, the selection."""
+    """Describe the records of a call: "record **Acme Corp**", "212 records"; without a preview, the
+    selection."""
     if preview.total == 1:
         return f"record {format_name(preview.targets[0].label)}"
     if preview.total:

@@ -11,7 +11,8 @@ from tools.office.records.fields import Selection
 
 
 class RecordWrite(Tool):
-    """A transactional write that applies the sealed preview, or a new one if the call needed no approval."""
+    """A transactional write that applies the sealed preview, or a new one if the call needed no
+    approval."""
 
     level = Level.WRITE
     transactional = True
@@ -40,7 +41,8 @@ def build_author(context: ToolContext) -> ChangeAuthor:
 
 
 def require_selection(selection: Selection) -> None:
-    """Refuse a call with neither ids nor filters, which would affect everything, and an ambiguous call with both."""
+    """Refuse a call with neither ids nor filters, which would affect everything, and an ambiguous
+    call with both."""
     if selection.record_ids and selection.filters is not None:
         raise ToolError(
             ErrorCode.INVALID_PARAMETER,

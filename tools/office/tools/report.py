@@ -11,7 +11,8 @@ class BuildPreview(Tool):
     name = "report.buildPreview"
     display_name = "Preview a report"
     description = (
-        "Render a report from sections of text and tables of records, as content.buildReport does, but do not store it."
+        "Render a report from sections of text and tables of records, "
+        "as content.buildReport does, but do not store it."
     )
     level = Level.DRAFT
     Output = RenderedReport

@@ -15,7 +15,16 @@ MAX_SECTIONS = 20
 MAX_REPORT_CHARACTERS = 200_000
 
 ReportColumn = Literal[
-    "id", "name", "region", "category", "status", "score", "email", "domain", "phone", "qualification"
+    "id",
+    "name",
+    "region",
+    "category",
+    "status",
+    "score",
+    "email",
+    "domain",
+    "phone",
+    "qualification",
 ]
 
 
@@ -23,9 +32,12 @@ class ReportTable(Sparse):
     """Records as a table inside a section."""
 
     filters: RecordFilters | None = Field(
-        None, description="Conditions that select the records; or give record_ids. Without either, all records"
+        None,
+        description="Conditions that select the records; or give record_ids. Without either, all records",
     )
-    record_ids: RecordIds | None = Field(None, max_length=200, description="Ids of the records, shown in this order")
+    record_ids: RecordIds | None = Field(
+        None, max_length=200, description="Ids of the records, shown in this order"
+    )
     columns: Annotated[list[ReportColumn], Field(min_length=1, max_length=10)] = Field(
         ["name", "region", "category", "status", "score"], description="Columns from left to right"
     )
@@ -35,12 +47,16 @@ class ReportTable(Sparse):
 class ReportSection(Sparse):
     heading: ListName = Field(description="Heading of the section")
     text: Body | None = Field(None, description="Markdown")
-    table: ReportTable | None = Field(None, description="A table of records, read when the report is built")
+    table: ReportTable | None = Field(
+        None, description="A table of records, read when the report is built"
+    )
 
 
 class ReportParams(Sparse):
     title: ListName = Field(description="Title of the report")
-    sections: list[ReportSection] = Field(min_length=1, max_length=MAX_SECTIONS, description="From top to bottom")
+    sections: list[ReportSection] = Field(
+        min_length=1, max_length=MAX_SECTIONS, description="From top to bottom"
+    )
 
 
 @dataclass(frozen=True)
@@ -82,7 +98,9 @@ def render_report(params: ReportParams, organization_id: int) -> Report:
 
 def _load_rows(table: ReportTable, organization_id: int) -> tuple[list[Record], int]:
     if table.record_ids:
-        found = get_records(organization_id).in_bulk([int(record_id) for record_id in table.record_ids])
+        found = get_records(organization_id).in_bulk(
+            [int(record_id) for record_id in table.record_ids]
+        )
         if absent := [record_id for record_id in table.record_ids if int(record_id) not in found]:
             raise build_missing_error(absent)
         records = [found[int(record_id)] for record_id in table.record_ids]
@@ -96,5 +114,7 @@ def _render_table(table: ReportTable, records: list[Record], total: int) -> str:
     if not records:
         return "*No records match.*"
     rows: list[dict[str, Any]] = [build_row(record) for record in records]
-    text = build_markdown_table(table.columns, ([row[column] for column in table.columns] for row in rows))
+    text = build_markdown_table(
+        table.columns, ([row[column] for column in table.columns] for row in rows)
+    )
     return text if len(records) == total else f"{text}\n\n*{len(records)} of {total} records.*"

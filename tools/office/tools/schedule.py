@@ -1,4 +1,5 @@
-"""Tools of the category schedule: tasks that start automatically, at the times of a cron expression."""
+"""Tools of the category schedule: tasks that start automatically, at the times of a cron
+expression."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -6,7 +7,17 @@ from typing import Annotated, Any
 from django.db import transaction
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from tools.contract import ErrorCode, Level, NothingToDo, Preview, Target, Tool, ToolContext, ToolError, ToolResult
+from tools.contract import (
+    ErrorCode,
+    Level,
+    NothingToDo,
+    Preview,
+    Target,
+    Tool,
+    ToolContext,
+    ToolError,
+    ToolResult,
+)
 from tools.contract.sentences import format_name, format_value
 from tools.office.records.queries import format_time
 from tools.office.records.tables import build_markdown_table
@@ -20,7 +31,13 @@ from tools.schedules.changes import (
     get_schedules,
     load_schedule,
 )
-from tools.schedules.cron_times import EXAMPLE, LONGEST_CRON, SMALLEST_MINUTES, CronTimes, parse_cron
+from tools.schedules.cron_times import (
+    EXAMPLE,
+    LONGEST_CRON,
+    SMALLEST_MINUTES,
+    CronTimes,
+    parse_cron,
+)
 from tools.schedules.descriptions import describe_times, format_moment
 from tools.schedules.models import Schedule
 
@@ -41,11 +58,14 @@ def _convert_to_text(value: Any) -> Any:
 
 
 Task = Annotated[str, Field(max_length=LONGEST_TASK), AfterValidator(_check_task)]
-ScheduleId = Annotated[str, BeforeValidator(_convert_to_text), Field(pattern=r"^[0-9]{1,18}$", examples=["7"])]
+ScheduleId = Annotated[
+    str, BeforeValidator(_convert_to_text), Field(pattern=r"^[0-9]{1,18}$", examples=["7"])
+]
 
 
 class ListSchedules(Tool):
-    """Result data: {schedules: [{id, employee, task, when, cron, time_zone, state, next_at, last_at, problem}]}."""
+    """Result data: {schedules: [{id, employee, task, when, cron, time_zone, state, next_at,
+    last_at, problem}]}."""
 
     name = "schedule.list"
     display_name = "List the schedules"
@@ -58,23 +78,31 @@ class ListSchedules(Tool):
         model_config = ConfigDict(extra="forbid")
 
     def execute(self, params: Params, context: ToolContext) -> ToolResult:
-        schedules = get_schedules(context.organization_id).filter(cancelled_at=None).select_related("employee")
+        schedules = (
+            get_schedules(context.organization_id)
+            .filter(cancelled_at=None)
+            .select_related("employee")
+        )
         rows = [_build_row(schedule) for schedule in schedules.order_by("pk")]
         columns = ("id", "employee", "task", "when", "state", "next_at")
         table = build_markdown_table(columns, [[row[column] for column in columns] for row in rows])
         summary = "1 schedule" if len(rows) == 1 else f"{len(rows)} schedules"
-        return ToolResult.ok({"schedules": rows}, summary, table if rows else "There are no schedules.")
+        return ToolResult.ok(
+            {"schedules": rows}, summary, table if rows else "There are no schedules."
+        )
 
 
 class ScheduleWrite(Tool):
-    """Base class of both write tools: each change is in one commit with the engine's record of the call."""
+    """Base class of both write tools: each change is in one commit with the engine's record of the
+    call."""
 
     level = Level.WRITE
     transactional = True
 
 
 class CreateSchedule(ScheduleWrite):
-    """Result data: {schedule, next_times}; `schedule` is a row of schedule.list, `next_times` are the next five."""
+    """Result data: {schedule, next_times}; `schedule` is a row of schedule.list, `next_times` are
+    the next five."""
 
     name = "schedule.create"
     display_name = "Create a schedule"
@@ -87,14 +115,18 @@ class CreateSchedule(ScheduleWrite):
     class Params(BaseModel):
         model_config = ConfigDict(extra="forbid")
 
-        task: Task = Field(description="The work to do each time, with everything that you need to know for it")
+        task: Task = Field(
+            description="The work to do each time, with everything that you need to know for it"
+        )
         cron: str = Field(
             description="minute hour day-of-month month day-of-week, e.g. 0 9 * * MON-FRI; at least "
             f"{SMALLEST_MINUTES} minutes apart",
             examples=[EXAMPLE],
             max_length=LONGEST_CRON,
         )
-        time_zone: str = Field("UTC", description="Time zone of the cron expression, e.g. Europe/Berlin", max_length=64)
+        time_zone: str = Field(
+            "UTC", description="Time zone of the cron expression, e.g. Europe/Berlin", max_length=64
+        )
 
     def validate(self, params: Params) -> None:
         parse_cron(params.cron, params.time_zone)
@@ -110,7 +142,9 @@ class CreateSchedule(ScheduleWrite):
             "time_zone": new_schedule.times.time_zone,
             "on_behalf_of": context.user.name,
         }
-        return Preview("start", (Target("", _build_label(params.task, new_schedule.times), after=after),))
+        return Preview(
+            "start", (Target("", _build_label(params.task, new_schedule.times), after=after),)
+        )
 
     def sentence(self, params: Params, preview: Preview) -> str:
         """Write the sentence with the next times, which are not sealed because they change."""
@@ -121,16 +155,20 @@ class CreateSchedule(ScheduleWrite):
             if "employee" in target.after
         ]
         upcoming = [format_moment(time) for time in times.upcoming(datetime.now(UTC), NEXT_TIMES)]
-        return (
-            f"Start {format_value(params.task)} {describe_times(times)}{''.join(by)}. Next times: {'; '.join(upcoming)}"
-        )
+        start = f"Start {format_value(params.task)} {describe_times(times)}{''.join(by)}"
+        return f"{start}. Next times: {'; '.join(upcoming)}"
 
     def execute(self, params: Params, context: ToolContext) -> ToolResult:
         schedule = create_schedule(context.organization_id, _build_new_schedule(params, context))
         upcoming = schedule.times.upcoming(datetime.now(UTC), NEXT_TIMES)
-        data = {"schedule": _build_row(schedule), "next_times": [time.isoformat() for time in upcoming]}
+        data = {
+            "schedule": _build_row(schedule),
+            "next_times": [time.isoformat() for time in upcoming],
+        }
         first = f", first on {format_moment(upcoming[0])}" if upcoming else ""
-        return ToolResult.ok(data, f"Schedule {schedule.pk}: {describe_times(schedule.times)}{first}")
+        return ToolResult.ok(
+            data, f"Schedule {schedule.pk}: {describe_times(schedule.times)}{first}"
+        )
 
 
 class CancelSchedule(ScheduleWrite):
@@ -149,7 +187,9 @@ class CancelSchedule(ScheduleWrite):
     def preview(self, params: Params, context: ToolContext) -> Preview:
         schedule = _load_open_schedule(params, context)
         label = _build_label(schedule.task, schedule.times)
-        target = Target(str(schedule.pk), label, None, {"state": schedule.state}, {"state": "cancelled"})
+        target = Target(
+            str(schedule.pk), label, None, {"state": schedule.state}, {"state": "cancelled"}
+        )
         return Preview("cancel", (target,), reversible=False)
 
     def sentence(self, params: Params, preview: Preview) -> str:
@@ -162,7 +202,9 @@ class CancelSchedule(ScheduleWrite):
             schedule = _load_open_schedule(params, context)
             cancel_schedule(schedule, context.employee_name)
         schedule.refresh_from_db()
-        return ToolResult.ok({"schedule": _build_row(schedule)}, f"Cancelled schedule {schedule.pk}")
+        return ToolResult.ok(
+            {"schedule": _build_row(schedule)}, f"Cancelled schedule {schedule.pk}"
+        )
 
 
 def _build_new_schedule(params: CreateSchedule.Params, context: ToolContext) -> NewSchedule:
@@ -174,15 +216,21 @@ def _build_new_schedule(params: CreateSchedule.Params, context: ToolContext) -> 
             attempted=False,
         )
     times = parse_cron(params.cron, params.time_zone)
-    return NewSchedule(int(context.employee_id), params.task, times, int(context.user.id), context.run_id)
+    return NewSchedule(
+        int(context.employee_id), params.task, times, int(context.user.id), context.run_id
+    )
 
 
 def _load_open_schedule(params: CancelSchedule.Params, context: ToolContext) -> Schedule:
     schedule = load_schedule(context.organization_id, int(params.schedule_id))
     if schedule.cancelled_at is not None:
         state = {"state": schedule.state}
-        done = Target(str(schedule.pk), _build_label(schedule.task, schedule.times), before=state, after=state)
-        raise NothingToDo(f"Schedule {schedule.pk} is already cancelled.", Preview("cancel", (done,)))
+        done = Target(
+            str(schedule.pk), _build_label(schedule.task, schedule.times), before=state, after=state
+        )
+        raise NothingToDo(
+            f"Schedule {schedule.pk} is already cancelled.", Preview("cancel", (done,))
+        )
     return schedule
 
 

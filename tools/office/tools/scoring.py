@@ -43,10 +43,14 @@ def compute_parts(record: Record) -> list[ScorePart]:
         _score_presence(record.email, 10, "email address"),
         _score_presence(record.domain, 10, "domain"),
         ScorePart(
-            5 if same_domain else 0, 5, f"email address {'matches' if same_domain else 'does not match'} the domain"
+            5 if same_domain else 0,
+            5,
+            f"email address {'matches' if same_domain else 'does not match'} the domain",
         ),
         _score_presence(record.phone, 5, "telephone number"),
-        ScorePart(QUALIFICATION_POINTS[record.qualification], 15, record.qualification or "not judged yet"),
+        ScorePart(
+            QUALIFICATION_POINTS[record.qualification], 15, record.qualification or "not judged yet"
+        ),
         _score_number(record.attributes.get("employees"), EMPLOYEE_STEPS, "employees"),
         _score_number(record.attributes.get("annual_revenue"), REVENUE_STEPS, "annual revenue"),
     ]

@@ -40,12 +40,16 @@ class Calculate(Tool):
     idempotent = True
 
     class Params(BaseModel):
-        operation: ArithmeticOperation = Field(description="add, subtract, multiply or divide", examples=["divide"])
+        operation: ArithmeticOperation = Field(
+            description="add, subtract, multiply or divide", examples=["divide"]
+        )
         a: Number = Field(description="The first number", examples=[84])
         b: Number = Field(description="The second number; for divide, the divisor", examples=[2])
 
     def execute(self, params: Params, context: ToolContext) -> ToolResult:
-        value = _convert_to_number(_calculate(params.operation, Decimal(str(params.a)), Decimal(str(params.b))))
+        value = _convert_to_number(
+            _calculate(params.operation, Decimal(str(params.a)), Decimal(str(params.b)))
+        )
         line = f"{params.a} {params.operation.sign} {params.b} = {value}"
         return ToolResult.ok({"value": value}, line)
 
@@ -62,7 +66,9 @@ class Now(Tool):
     volatile = True
 
     class Params(BaseModel):
-        timezone: str = Field("UTC", description="IANA time zone, e.g. Europe/Berlin", examples=["Europe/Berlin"])
+        timezone: str = Field(
+            "UTC", description="IANA time zone, e.g. Europe/Berlin", examples=["Europe/Berlin"]
+        )
 
     def validate(self, params: Params) -> None:
         _load_zone(params.timezone)
@@ -76,7 +82,9 @@ class Now(Tool):
             "weekday": now.strftime("%A"),
             "timezone": params.timezone,
         }
-        return ToolResult.ok(data, f"{data['weekday']}, {data['date']} {data['time']} ({params.timezone})")
+        return ToolResult.ok(
+            data, f"{data['weekday']}, {data['date']} {data['time']} ({params.timezone})"
+        )
 
 
 def _calculate(operation: ArithmeticOperation, a: Decimal, b: Decimal) -> Decimal:

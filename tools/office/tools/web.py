@@ -1,4 +1,5 @@
-"""Tools of the category web: pages, domains and companies. Their results are marked as text by strangers."""
+"""Tools of the category web: pages, domains and companies. Their results are marked as text by
+strangers."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,7 +8,16 @@ from urllib.parse import urljoin
 
 from pydantic import BaseModel, Field
 
-from tools.contract import ErrorCode, HostPort, Level, NetworkAccess, Tool, ToolContext, ToolError, ToolResult
+from tools.contract import (
+    ErrorCode,
+    HostPort,
+    Level,
+    NetworkAccess,
+    Tool,
+    ToolContext,
+    ToolError,
+    ToolResult,
+)
 from tools.network import (
     ClientResponse,
     GuardedClient,
@@ -19,21 +29,48 @@ from tools.network import (
     read_url,
     request,
 )
-from tools.office.tools.google_search import API_HOST, SERVICE, SearchResult, get_endpoint, run_search
+from tools.office.tools.google_search import (
+    API_HOST,
+    SERVICE,
+    SearchResult,
+    get_endpoint,
+    run_search,
+)
 from tools.office.tools.outputs import DomainReport, FetchedPage, FoundCompanies
-from tools.office.tools.web_text import PageText, collapse_to_line, extract_page_text, remove_hidden_characters
+from tools.office.tools.web_text import (
+    PageText,
+    collapse_to_line,
+    extract_page_text,
+    remove_hidden_characters,
+)
 
 MAX_LINKS = 200
 PAGE_LIMITS = NetworkLimits(total_s=25, response_bytes=5_000_000)
 DOMAIN_LIMITS = NetworkLimits(total_s=8, connect_s=5, response_bytes=100_000, redirects=0)
 PAGE_TYPES = ("text/html", "application/xhtml+xml")
-TEXT_TYPES = ("text/", "application/json", "application/xml", "application/rss+xml", "application/atom+xml")
-DIRECTORIES = ("wikipedia", "linkedin", "facebook", "instagram", "youtube", "twitter", "crunchbase", "bloomberg")
+TEXT_TYPES = (
+    "text/",
+    "application/json",
+    "application/xml",
+    "application/rss+xml",
+    "application/atom+xml",
+)
+DIRECTORIES = (
+    "wikipedia",
+    "linkedin",
+    "facebook",
+    "instagram",
+    "youtube",
+    "twitter",
+    "crunchbase",
+    "bloomberg",
+)
 """Sites about companies, never the company's own unless the company is one of these."""
 
 
 class FetchPage(Tool):
-    """Result data: {url, status, title, text, total_characters, truncated, links: [{text, url}]}; at most 200 links."""
+    """Result data: {url, status, title, text, total_characters, truncated, links: [{text, url}]};
+    at most 200 links."""
 
     name = "web.fetchPage"
     display_name = "Read a web page"
@@ -47,9 +84,14 @@ class FetchPage(Tool):
 
     class Params(BaseModel):
         url: str = Field(
-            min_length=1, max_length=2_000, description="The full address", examples=["https://example.com/about"]
+            min_length=1,
+            max_length=2_000,
+            description="The full address",
+            examples=["https://example.com/about"],
         )
-        max_characters: int = Field(20_000, ge=100, le=100_000, description="Maximum number of characters of text")
+        max_characters: int = Field(
+            20_000, ge=100, le=100_000, description="Maximum number of characters of text"
+        )
 
     def validate(self, params: Params) -> None:
         read_url(params.url)
@@ -73,7 +115,9 @@ class FetchPage(Tool):
             "links": links[:MAX_LINKS],
         }
         where = page.title or get_host(read_url(response.url))
-        return ToolResult.ok(data, f"Read {where} ({len(page.text):,} characters, {len(links):,} links)")
+        return ToolResult.ok(
+            data, f"Read {where} ({len(page.text):,} characters, {len(links):,} links)"
+        )
 
     def running_summary(self, params: Params) -> str:
         return f"Reading a page of {get_host(read_url(params.url))}…"
@@ -90,8 +134,8 @@ class WebPorts:
 class ValidateDomain(Tool):
     """Result data: {domain, exists, addresses, http, tls}.
 
-    `http` is {url, status, redirects_to} or {error}, and `tls` is {valid, problem, issuer, expires_at, days_left} or
-    {error}.
+    `http` is {url, status, redirects_to} or {error}, and `tls` is {valid, problem, issuer,
+    expires_at, days_left} or {error}.
 
     Args:
         ports: the ports to check; by default those of the web.
@@ -110,7 +154,10 @@ class ValidateDomain(Tool):
 
     class Params(BaseModel):
         domain: str = Field(
-            min_length=1, max_length=253, description="The domain, without https:// or a path", examples=["example.com"]
+            min_length=1,
+            max_length=253,
+            description="The domain, without https:// or a path",
+            examples=["example.com"],
         )
 
     def __init__(
@@ -131,14 +178,20 @@ class ValidateDomain(Tool):
         host, client = parse_host(params.domain), self._build_client(context.reach, DOMAIN_LIMITS)
         server = HostPort(host, self._ports.https)
         addresses = look_up_host(server, client.reach, client.resolve, DOMAIN_LIMITS.connect_s)
-        data: dict[str, Any] = {"domain": host, "exists": bool(addresses), "addresses": [*map(str, addresses)]}
+        data: dict[str, Any] = {
+            "domain": host,
+            "exists": bool(addresses),
+            "addresses": [*map(str, addresses)],
+        }
         if not addresses:
             return ToolResult.ok(data, f"{host} does not exist")
         context.progress(0.3, "Checking the certificate")
         data["tls"] = self._check_certificate(host, client)
         context.progress(0.6, "Checking the website")
         data["http"] = self._check_website(host, client)
-        return ToolResult.ok(data, f"{host}: {_describe_http(data['http'])}, {_describe_tls(data['tls'])}")
+        return ToolResult.ok(
+            data, f"{host}: {_describe_http(data['http'])}, {_describe_tls(data['tls'])}"
+        )
 
     def _check_certificate(self, host: str, client: GuardedClient) -> dict[str, Any]:
         try:
@@ -154,7 +207,8 @@ class ValidateDomain(Tool):
         }
 
     def _check_website(self, host: str, client: GuardedClient) -> dict[str, Any]:
-        """Request the website over https, then over http, and return the answer or the reason for the failure."""
+        """Request the website over https, then over http, and return the answer or the reason for
+        the failure."""
         failure = ""
         named = f"[{host}]" if ":" in host else host
         for url in (f"https://{named}:{self._ports.https}/", f"http://{named}:{self._ports.http}/"):
@@ -164,12 +218,17 @@ class ValidateDomain(Tool):
                 failure = failure or error.message
                 continue
             target = response.headers.get("location", "")
-            return {"url": response.url, "status": response.status, "redirects_to": collapse_to_line(target)}
+            return {
+                "url": response.url,
+                "status": response.status,
+                "redirects_to": collapse_to_line(target),
+            }
         return {"error": failure}
 
 
 class SearchCompany(Tool):
-    """Result data: {name, official_domain, candidates: [{title, link, site, snippet}]}; the domain may be None."""
+    """Result data: {name, official_domain, candidates: [{title, link, site, snippet}]}; the domain
+    may be None."""
 
     name = "web.searchCompany"
     display_name = "Search for a company"
@@ -182,15 +241,27 @@ class SearchCompany(Tool):
     open_world = True
 
     class Params(BaseModel):
-        name: str = Field(min_length=1, max_length=200, description="The company's name", examples=["Example GmbH"])
+        name: str = Field(
+            min_length=1,
+            max_length=200,
+            description="The company's name",
+            examples=["Example GmbH"],
+        )
         country: str = Field(
-            "", pattern=r"^([A-Za-z]{2})?$", description="Two-letter country code, e.g. DE", examples=["DE"]
+            "",
+            pattern=r"^([A-Za-z]{2})?$",
+            description="Two-letter country code, e.g. DE",
+            examples=["DE"],
         )
 
     def validate(self, params: Params) -> None:
         if not params.name.strip():
             raise ToolError(
-                ErrorCode.INVALID_PARAMETER, "'name' is blank.", parameter="name", expected="a name", attempted=False
+                ErrorCode.INVALID_PARAMETER,
+                "'name' is blank.",
+                parameter="name",
+                expected="a name",
+                attempted=False,
             )
 
     def hosts(self, params: Params) -> frozenset[str]:
@@ -207,7 +278,9 @@ class SearchCompany(Tool):
         rows = [candidate.as_data() for candidate in candidates]
         data = {"name": params.name, "official_domain": official, "candidates": rows}
         guess = f", whose website is probably {official}" if official else ""
-        return ToolResult.ok(data, f"Found {len(rows)} pages about {collapse_to_line(params.name)}{guess}")
+        return ToolResult.ok(
+            data, f"Found {len(rows)} pages about {collapse_to_line(params.name)}{guess}"
+        )
 
 
 def _check_host(host: str, reach: NetworkAccess) -> None:
@@ -267,7 +340,9 @@ def _list_links(page: PageText, base: str) -> list[dict[str, str]]:
 
 
 def _describe_http(http: dict[str, Any]) -> str:
-    return "no website answers" if "error" in http else f"its website returns status {http['status']}"
+    return (
+        "no website answers" if "error" in http else f"its website returns status {http['status']}"
+    )
 
 
 def _describe_tls(tls: dict[str, Any]) -> str:
@@ -279,12 +354,17 @@ def _describe_tls(tls: dict[str, Any]) -> str:
 
 
 def _guess_domain(name: str, candidates: list[SearchResult]) -> str | None:
-    """Guess the company's domain: the first site whose name equals or starts the company's, or the other way round."""
+    """Guess the company's domain: the first site whose name equals or starts the company's, or the
+    other way round."""
     words = ["".join(filter(str.isalnum, word.lower())) for word in name.split()]
     joined, first = "".join(words), words[0] if words else ""
     for candidate in candidates:
         label = candidate.site.removeprefix("www.").partition(".")[0].replace("-", "")
         known = label in DIRECTORIES and label != first
-        if label and not known and (label == first or joined.startswith(label) or label.startswith(joined)):
+        if (
+            label
+            and not known
+            and (label == first or joined.startswith(label) or label.startswith(joined))
+        ):
             return candidate.site.removeprefix("www.")
     return None

@@ -1,7 +1,8 @@
 """Extraction of readable text from HTML, in linear time.
 
-Pages are untrusted, and the available parsers take quadratic time for some of them or fail at deep nesting. This
-scanner builds no tree, so nesting costs nothing, and it searches each part of the text once.
+Pages are untrusted, and the available parsers take quadratic time for some of them or fail at deep
+nesting. This scanner builds no tree, so nesting costs nothing, and it searches each part of the
+text once.
 """
 
 import html
@@ -25,18 +26,73 @@ BLOCK_ELEMENTS = frozenset(
             "dt",
             "fieldset",
         ),
-        *("figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "li", "main"),
-        *("ol", "option", "p", "pre", "section", "summary", "table", "tbody", "tfoot", "thead", "tr", "ul", "br"),
+        *(
+            "figcaption",
+            "figure",
+            "footer",
+            "form",
+            "h1",
+            "h2",
+            "h3",
+            "h4",
+            "h5",
+            "h6",
+            "header",
+            "hr",
+            "li",
+            "main",
+        ),
+        *(
+            "ol",
+            "option",
+            "p",
+            "pre",
+            "section",
+            "summary",
+            "table",
+            "tbody",
+            "tfoot",
+            "thead",
+            "tr",
+            "ul",
+            "br",
+        ),
     }
 )
 SKIPPED_ELEMENTS = frozenset(
-    {"script", "style", "template", "svg", "math", "iframe", "object", "canvas", "noscript", "select", "nav"}
+    {
+        "script",
+        "style",
+        "template",
+        "svg",
+        "math",
+        "iframe",
+        "object",
+        "canvas",
+        "noscript",
+        "select",
+        "nav",
+    }
 )
 """Elements whose content is not part of the readable text."""
 RAW_ELEMENTS = frozenset({"script", "style", "iframe", "noscript", "textarea", "title", "xmp"})
 """Elements whose content holds no tags."""
 VOID_ELEMENTS = frozenset(
-    {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
+    {
+        "area",
+        "base",
+        "br",
+        "col",
+        "embed",
+        "hr",
+        "img",
+        "input",
+        "link",
+        "meta",
+        "source",
+        "track",
+        "wbr",
+    }
 )
 LONGEST_TAG = 8_000
 LONGEST_LINE = 300
@@ -65,10 +121,13 @@ class PageText:
 
 
 def remove_hidden_characters(text: str) -> str:
-    """Remove invisible characters: control characters, and formatting characters that can hide words."""
+    """Remove invisible characters: control characters, and formatting characters that can hide
+    words."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join(char for char in text if char in "\n\t" or char in KEPT_FORMATS or _is_visible(char))
+    return "".join(
+        char for char in text if char in "\n\t" or char in KEPT_FORMATS or _is_visible(char)
+    )
 
 
 def collapse_to_line(text: str, most: int = LONGEST_LINE) -> str:
@@ -82,7 +141,8 @@ def _is_visible(char: str) -> bool:
 
 
 def extract_page_text(page: str) -> PageText:
-    """Extract the readable text of HTML: headings with `#`, list items with `-`, cells separated by `|`."""
+    """Extract the readable text of HTML: headings with `#`, list items with `-`, cells separated by
+    `|`."""
     return _PageReader(page).read()
 
 
@@ -104,7 +164,9 @@ class _PageReader:
             self._at = found.start()
             self._read_markup()
         self._write(page[self._at :])
-        links = [(collapse_to_line("".join(words)), address) for address, words in self._links.items()]
+        links = [
+            (collapse_to_line("".join(words)), address) for address, words in self._links.items()
+        ]
         return PageText(collapse_to_line(self._title), _tidy_lines("".join(self._parts)), links)
 
     def _read_markup(self) -> None:
@@ -171,7 +233,11 @@ class _PageReader:
             self._write(words)
         elif name == "a":
             address = _find_attribute(attributes, "href").strip()
-            self._link = self._links.setdefault(address, []) if address and address not in self._links else None
+            self._link = (
+                self._links.setdefault(address, [])
+                if address and address not in self._links
+                else None
+            )
 
     def _write(self, raw: str) -> None:
         if self._skipped or not raw:
@@ -195,8 +261,14 @@ def _is_hidden(attributes: str) -> bool:
     lowered = attributes.lower()
     if "hidden" not in lowered and "display" not in lowered:
         return False
-    given = {found[1].lower(): (found[2] or "").strip("\"'") for found in _ATTRIBUTE.finditer(attributes)}
-    return "hidden" in given or given.get("aria-hidden") == "true" or bool(_HIDING.search(given.get("style", "")))
+    given = {
+        found[1].lower(): (found[2] or "").strip("\"'") for found in _ATTRIBUTE.finditer(attributes)
+    }
+    return (
+        "hidden" in given
+        or given.get("aria-hidden") == "true"
+        or bool(_HIDING.search(given.get("style", "")))
+    )
 
 
 def _find_attribute(attributes: str, name: str) -> str:
@@ -207,6 +279,8 @@ def _find_attribute(attributes: str, name: str) -> str:
 
 
 def _tidy_lines(text: str) -> str:
-    lines = (" ".join(line.split()).strip("| ") for line in remove_hidden_characters(text).split("\n"))
+    lines = (
+        " ".join(line.split()).strip("| ") for line in remove_hidden_characters(text).split("\n")
+    )
     readable = [line for line in lines if line and line != "-" and line.strip("#")]
     return "\n".join(readable)

@@ -20,7 +20,12 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Schedule",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("task", models.TextField()),
                 ("cron", models.CharField(max_length=100)),
                 ("time_zone", models.CharField(max_length=64)),
@@ -30,7 +35,10 @@ class Migration(migrations.Migration):
                 ("is_active", models.BooleanField(default=True)),
                 ("problem", models.CharField(blank=True, default="", max_length=300)),
                 ("made_in_run", models.CharField(blank=True, default="", max_length=64)),
-                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
                 ("cancelled_at", models.DateTimeField(null=True)),
                 ("cancelled_by", models.CharField(blank=True, default="", max_length=200)),
                 (
@@ -54,7 +62,10 @@ class Migration(migrations.Migration):
                 (
                     "last_run",
                     models.ForeignKey(
-                        null=True, on_delete=django.db.models.deletion.SET_NULL, related_name="+", to="runs.run"
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to="runs.run",
                     ),
                 ),
                 (
@@ -81,13 +92,19 @@ class Migration(migrations.Migration):
                 "indexes": [
                     models.Index(fields=["organization", "-id"], name="schedule_newest"),
                     models.Index(
-                        condition=models.Q(("next_at__isnull", False)), fields=["next_at"], name="schedule_due"
+                        condition=models.Q(("next_at__isnull", False)),
+                        fields=["next_at"],
+                        name="schedule_due",
                     ),
                 ],
                 "constraints": [
                     models.CheckConstraint(
                         condition=models.Q(
-                            models.Q(("cancelled_at__isnull", True), ("is_active", True), ("next_at__isnull", False)),
+                            models.Q(
+                                ("cancelled_at__isnull", True),
+                                ("is_active", True),
+                                ("next_at__isnull", False),
+                            ),
                             models.Q(("is_active", False), ("next_at__isnull", True)),
                             _connector="OR",
                         ),

@@ -1,4 +1,5 @@
-"""Removal of binary content that a server sends as text, which would only fill a model's context."""
+"""Removal of binary content that a server sends as text, which would only fill a model's
+context."""
 
 import json
 import re
@@ -19,7 +20,9 @@ from tools.sources.mcp.encodings import (
     recognize_wrapped,
 )
 
-_DATA_URI = re.compile(r"data:([\w.+-]{1,60}/[\w.+-]{1,60})?(?:;[\w=.-]{1,80})*;base64,([A-Za-z0-9+/_=\s-]{64,})")
+_DATA_URI = re.compile(
+    r"data:([\w.+-]{1,60}/[\w.+-]{1,60})?(?:;[\w=.-]{1,80})*;base64,([A-Za-z0-9+/_=\s-]{64,})"
+)
 _RUN = re.compile(rf"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{{{SHORTEST_RUN},}}={{0,2}}")
 _SOLID = re.compile(rf"(?<!\S)\S{{{SHORTEST_RUN},}}")
 _NUMBERS = re.compile(r"(?<![\w.-])-?\d[\d\s,;-]*\d(?![\w.])")
@@ -34,14 +37,23 @@ _DUMP = re.compile(
 )
 """Lines of a dump: an offset, bytes in hex, and mostly the same bytes as text."""
 _MEDIA = frozenset({"image", "audio", "video", "blob", "file", "Buffer"})
-_TYPE_KEYS = ("mimeType", "mime_type", "mimetype", "media_type", "mediaType", "contentType", "content_type")
+_TYPE_KEYS = (
+    "mimeType",
+    "mime_type",
+    "mimetype",
+    "media_type",
+    "mediaType",
+    "contentType",
+    "content_type",
+)
 _TEXT_TYPE = re.compile(r"text/|.*[/+](?:json|xml|yaml|javascript|x-www-form-urlencoded)\b")
 _SHORTEST_LINE = 40
 _SHORTEST_ROW = 32
 
 
 def replace_binary(value: Any) -> Any:
-    """Return the JSON value with all binary content, in whatever text form, replaced by its kind and size."""
+    """Return the JSON value with all binary content, in whatever text form, replaced by its kind
+    and size."""
     return _replace(value, "")
 
 
@@ -50,19 +62,27 @@ def _replace(value: Any, media_type: str) -> Any:
         return _replace_in_text(value, media_type)
     if isinstance(value, list):
         found = _recognize_list(value, is_declared=bool(media_type))
-        return [_replace(entry, media_type) for entry in value] if found is None else _describe(found, media_type)
+        return (
+            [_replace(entry, media_type) for entry in value]
+            if found is None
+            else _describe(found, media_type)
+        )
     if isinstance(value, Mapping):
         if (found := _recognize_numbered(value)) is not None:
             return _describe(found, media_type)
         own = _find_media_type(value)
-        if own == "Buffer" and (found := recognize_bytes(_get_list(value, "data"), is_declared=True)) is not None:
+        if (
+            own == "Buffer"
+            and (found := recognize_bytes(_get_list(value, "data"), is_declared=True)) is not None
+        ):
             return _describe(found, "")
         return {key: _replace(entry, own) for key, entry in value.items()}
     return value
 
 
 def _find_media_type(node: Mapping[str, Any]) -> str:
-    """Return the type of the medium that an object describes; an empty text if it describes none."""
+    """Return the type of the medium that an object describes; an empty text if it describes
+    none."""
     named = next((node[key] for key in _TYPE_KEYS if isinstance(node.get(key), str)), "")
     kind = node.get("type")
     if not named and isinstance(kind, str) and kind in _MEDIA:
@@ -76,7 +96,8 @@ def _get_list(node: Mapping[str, Any], key: str) -> list[Any]:
 
 
 def _recognize_numbered(node: Mapping[str, Any]) -> Encoded | None:
-    """Recognize bytes in an object with the keys 0, 1, 2 and so on, as JavaScript writes its arrays of bytes."""
+    """Recognize bytes in an object with the keys 0, 1, 2 and so on, as JavaScript writes its arrays
+    of bytes."""
     if len(node) < SHORTEST_DECLARED or "0" not in node or str(len(node) - 1) not in node:
         return None
     return recognize_bytes(list(node.values()))
@@ -87,9 +108,17 @@ def _recognize_list(values: list[Any], *, is_declared: bool) -> Encoded | None:
     first = values[0] if values else None
     if isinstance(first, int):
         return recognize_bytes(values, is_declared=is_declared)
-    if isinstance(first, str) and len(values) > 1 and all(isinstance(value, str) for value in values):
+    if (
+        isinstance(first, str)
+        and len(values) > 1
+        and all(isinstance(value, str) for value in values)
+    ):
         return _recognize_lines([value.strip() for value in values], is_declared=is_declared)
-    if isinstance(first, list) and len(first) >= _SHORTEST_ROW and all(_is_row(row, len(first)) for row in values):
+    if (
+        isinstance(first, list)
+        and len(first) >= _SHORTEST_ROW
+        and all(_is_row(row, len(first)) for row in values)
+    ):
         return recognize_bytes([value for row in values for value in row], is_declared=is_declared)
     return None
 
@@ -122,14 +151,17 @@ def _replace_in_text(text: str, media_type: str) -> str:
         return text
     if (raw := recognize_raw(text)) is not None:
         return _describe(raw, media_type)
-    text = _DUMP.sub(lambda found: _describe(Encoded("hex dump", 16 * found[0].count("\n")), "") + "\n", text)
+    text = _DUMP.sub(
+        lambda found: _describe(Encoded("hex dump", 16 * found[0].count("\n")), "") + "\n", text
+    )
     text = _PAIRS.sub(lambda found: _replace_found(found[0], recognize_pairs), text)
     text = _replace_wrapped(text)
     return _SOLID.sub(lambda found: _replace_in_run(found[0]), text)
 
 
 def _replace_in_json(text: str) -> str | None:
-    """Return the JSON text with its binary content replaced, unchanged if it has none; None if it is no JSON."""
+    """Return the JSON text with its binary content replaced, unchanged if it has none; None if it
+    is no JSON."""
     try:
         value = json.loads(text)
         replaced = _replace(value, "")
@@ -155,7 +187,9 @@ def _replace_wrapped(text: str) -> str:
     return "".join([*parts, text[position:]])
 
 
-def _find_wrapped(places: Iterator[tuple[int, int, str]]) -> Iterator[tuple[int, int, Encoded | None]]:
+def _find_wrapped(
+    places: Iterator[tuple[int, int, str]],
+) -> Iterator[tuple[int, int, Encoded | None]]:
     """Yield the place of each group of neighboring lines of one length, and the data that it is."""
     group: list[str] = []
     begin = finish = 0
@@ -184,7 +218,9 @@ def _recognize_group(group: list[str]) -> Encoded | None:
 
 def _is_key(text: str, start: int, end: int) -> bool:
     """Return True for a key or certificate of usual length between its own lines."""
-    return end - start <= LONGEST_KEPT and text[max(0, start - 80) : start].rstrip().endswith("-----")
+    return end - start <= LONGEST_KEPT and text[max(0, start - 80) : start].rstrip().endswith(
+        "-----"
+    )
 
 
 def _replace_in_run(run: str) -> str:

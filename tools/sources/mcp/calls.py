@@ -30,7 +30,11 @@ from tools.sources.mcp.errors import (
 from tools.sources.mcp.loop import LOOP
 from tools.sources.mcp.process_pool import PROCESS_POOL
 from tools.sources.mcp.raw_responses import UNUSUAL_CODE, ServerError
-from tools.sources.mcp.raw_results import fetch_raw_result, select_tools_with_headers, split_by_headers
+from tools.sources.mcp.raw_results import (
+    fetch_raw_result,
+    select_tools_with_headers,
+    split_by_headers,
+)
 from tools.sources.mcp.servers import Server, StdioServer
 
 logger = logging.getLogger("gadget.tools.mcp")
@@ -52,7 +56,8 @@ class McpCall:
     Attributes:
         params: under the server's own names.
         seconds: the time limit; at most half of it may be spent on opening the connection.
-        on_progress: called with `(progress, total or None, text or None)` on the event loop's thread.
+        on_progress: called with `(progress, total or None, text or None)` on the event loop's
+            thread.
         logger: receives the server's log messages that belong to this call.
     """
 
@@ -79,8 +84,8 @@ def list_tools(server: Server, *, timeout_s: float = 60.0) -> McpToolList:
     Call it from a thread without an event loop.
 
     Raises:
-        ToolError: the server cannot be reached or its response is invalid; `__notes__` has the end of the process's
-            standard error, for the admin.
+        ToolError: the server cannot be reached or its response is invalid; `__notes__` has the end
+            of the process's standard error, for the admin.
     """
     raw = LOOP.submit(_fetch_tools(server, timeout_s)).result()
     # Read the definitions outside the event loop, because all servers share it.
@@ -96,7 +101,8 @@ def list_tools(server: Server, *, timeout_s: float = 60.0) -> McpToolList:
 
 
 async def send_call(server: Server, call: McpCall) -> Any:
-    """Send the call once and return the server's raw result, any JSON value; run it on the event loop.
+    """Send the call once and return the server's raw result, any JSON value; run it on the event
+    loop.
 
     Canceling it also cancels the call at the server.
 
@@ -141,26 +147,38 @@ async def _send_request(connection: McpConnection, call: McpCall) -> Any:
 
     meta: Any = build_correlation_meta()
     request = mcp_types.CallToolRequest(
-        params=mcp_types.CallToolRequestParams(name=call.definition.name, arguments=call.params, _meta=meta)
+        params=mcp_types.CallToolRequestParams(
+            name=call.definition.name, arguments=call.params, _meta=meta
+        )
     )
-    # Not the client's call_tool, which may list the tools after the call: its failure would hide a completed write.
-    send = partial(connection.client.session.send_request, request, _RESPONSE, progress_callback=report)
-    return await fetch_raw_result(connection, send, lambda _: {"content": [], "resultType": "complete"})
+    # Not the client's call_tool, which may list the tools after the call: its failure would hide a
+    # completed write.
+    send = partial(
+        connection.client.session.send_request, request, _RESPONSE, progress_callback=report
+    )
+    return await fetch_raw_result(
+        connection, send, lambda _: {"content": [], "resultType": "complete"}
+    )
 
 
 async def _list_until_found(connection: McpConnection, name: str, seconds: float) -> None:
-    """List tools until this one appears: the client copies params into headers only for tools that it has listed."""
+    """List tools until this one appears: the client copies params into headers only for tools that
+    it has listed."""
     cursor: str | None = None
     async with asyncio.timeout(seconds):
         for _ in range(MAX_PAGES):
             page = await _fetch_page(connection, cursor)
             cursor = page.next_cursor
-            if not cursor or any(isinstance(tool, dict) and tool.get("name") == name for tool in page.tools):
+            if not cursor or any(
+                isinstance(tool, dict) and tool.get("name") == name for tool in page.tools
+            ):
                 return
 
 
 @asynccontextmanager
-async def _open_connection(server: Server, log: logging.Logger, seconds: float) -> AsyncIterator[McpConnection]:
+async def _open_connection(
+    server: Server, log: logging.Logger, seconds: float
+) -> AsyncIterator[McpConnection]:
     opening = (
         PROCESS_POOL.connect(server, seconds)
         if isinstance(server, StdioServer)
@@ -173,7 +191,10 @@ async def _open_connection(server: Server, log: logging.Logger, seconds: float) 
 async def _fetch_tools(server: Server, seconds: float) -> _RawToolList:
     connection: McpConnection | None = None
     try:
-        async with asyncio.timeout(seconds), _open_connection(server, logger, seconds) as connection:
+        async with (
+            asyncio.timeout(seconds),
+            _open_connection(server, logger, seconds) as connection,
+        ):
             clear_tool_list_change(server)
             tools, skipped = await _read_pages(connection)
             session = connection.client.session
@@ -208,7 +229,10 @@ async def _read_pages(connection: McpConnection) -> tuple[list[Any], list[Skippe
             size += await asyncio.to_thread(_measure_tool, tool)
             if len(tools) == MAX_TOOLS or size > MAX_LIST_SIZE:
                 return tools, [
-                    SkippedTool("…", f"at most {MAX_TOOLS:,} tools and {MAX_LIST_SIZE:,} characters are read")
+                    SkippedTool(
+                        "…",
+                        f"at most {MAX_TOOLS:,} tools and {MAX_LIST_SIZE:,} characters are read",
+                    )
                 ]
             tools.append(tool)
         cursor = page.next_cursor

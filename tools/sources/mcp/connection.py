@@ -35,7 +35,8 @@ GOODBYE_S = 1.0
 
 _changed: set[str] = set()
 _handshakes: set[str] = set()
-"""Keys of servers without support for discovery, so that the next connection starts with a handshake."""
+"""Keys of servers without support for discovery, so that the next connection starts with a
+handshake."""
 
 
 @dataclass
@@ -44,8 +45,8 @@ class McpConnection:
 
     Attributes:
         status: the status of the last HTTP response to a message; 0 for a process.
-        call_status: the status of the HTTP response to the tool call; 0 if there was none. Responses to other messages
-            say nothing about the call.
+        call_status: the status of the HTTP response to the tool call; 0 if there was none.
+            Responses to other messages say nothing about the call.
         body: the HTTP response to the last request of HEARD_METHODS; None for a process.
         fault: why the process can no longer be used, as part of a sentence.
     """
@@ -102,8 +103,11 @@ class HeardBody:
         self._media_type = ""
 
     async def hear(self, response: httpx2.Response) -> None:
-        """Keep the response's body; that of an error is read here, because the protocol's client does not."""
-        self._media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        """Keep the response's body; that of an error is read here, because the protocol's client
+        does not."""
+        self._media_type = (
+            response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        )
         self.is_stream = self._media_type == "text/event-stream"
         if response.status_code < 400:
             response.stream = _HeardStream(response.stream, self.content)
@@ -121,12 +125,20 @@ class HeardBody:
         """The text of the response, if it is for people."""
         if self.is_stream:
             response = self.find_response()
-            return clean_words(response.error.message) if isinstance(response, mcp_types.JSONRPCError) else ""
+            return (
+                clean_words(response.error.message)
+                if isinstance(response, mcp_types.JSONRPCError)
+                else ""
+            )
         if self._media_type.endswith("json"):
             with suppress(ValueError, RecursionError):
                 return clean_words(find_words(json.loads(self.content)))
         is_plain = self._media_type.endswith("json") or self._media_type == "text/plain"
-        return clean_words(self.content[:MAX_WORDS_SIZE].decode("utf-8", "replace")) if is_plain else ""
+        return (
+            clean_words(self.content[:MAX_WORDS_SIZE].decode("utf-8", "replace"))
+            if is_plain
+            else ""
+        )
 
 
 class _HeardStream(httpx2.AsyncByteStream):
@@ -144,7 +156,8 @@ class _HeardStream(httpx2.AsyncByteStream):
 
 
 def has_tool_list_changed(server: Server) -> bool:
-    """Return True if the server has announced a change since its tools were last listed by this process."""
+    """Return True if the server has announced a change since its tools were last listed by this
+    process."""
     return server.key in _changed
 
 
@@ -155,7 +168,8 @@ def clear_tool_list_change(server: Server) -> None:
 
 @dataclass
 class ClientCallbacks:
-    """Callbacks for a server's notifications; its requests are declined, because Gadget announces no such ability."""
+    """Callbacks for a server's notifications; its requests are declined, because Gadget announces
+    no such ability."""
 
     server: Server
     logger: logging.Logger
@@ -174,10 +188,13 @@ class ClientCallbacks:
         text = params.data if isinstance(params.data, str) else canonical_json(params.data)
         for secret in self.server.secrets:
             text = text.replace(secret, HIDDEN)
-        self.logger.debug("%s logs (%s): %s", self.server.title, params.level, clean_line(text, MAX_LOG_LENGTH))
+        self.logger.debug(
+            "%s logs (%s): %s", self.server.title, params.level, clean_line(text, MAX_LOG_LENGTH)
+        )
 
     def build_client(self, transport: Any, mode: str) -> Client:
-        """Build a client in the mode `auto` (all protocol versions) or `legacy` (only those with a handshake)."""
+        """Build a client in the mode `auto` (all protocol versions) or `legacy` (only those with a
+        handshake)."""
         return Client(
             watch_responses(transport),
             mode=mode,
@@ -209,7 +226,9 @@ async def open_http_connection(
     async def record_response(response: httpx2.Response) -> None:
         await connection.record_response(response)
 
-    guarded = GuardedClient(server.reach, NetworkLimits(connect_s=STEP_S, response_bytes=MAX_RESPONSE_SIZE))
+    guarded = GuardedClient(
+        server.reach, NetworkLimits(connect_s=STEP_S, response_bytes=MAX_RESPONSE_SIZE)
+    )
     http = httpx2.AsyncClient(
         transport=GuardedAsyncTransport(guarded, server.url),
         headers=dict(server.headers),
@@ -218,9 +237,13 @@ async def open_http_connection(
         timeout=httpx2.Timeout(STEP_S, read=None),
         event_hooks={"request": [prepare_request], "response": [record_response]},
     )
-    transport = streamable_http_client(server.url, http_client=http, max_sse_event_size=MAX_RESPONSE_SIZE)
+    transport = streamable_http_client(
+        server.url, http_client=http, max_sse_event_size=MAX_RESPONSE_SIZE
+    )
     connection = McpConnection(
-        ClientCallbacks(server, logger).build_client(transport, "legacy" if server.key in _handshakes else "auto")
+        ClientCallbacks(server, logger).build_client(
+            transport, "legacy" if server.key in _handshakes else "auto"
+        )
     )
     _handshakes.discard(server.key)
     is_open = is_done = False

@@ -38,7 +38,8 @@ class Definition:
         description: for the model, at most 1,024 characters.
         input_schema: for the model, with the names of `shown_names`.
         output_schema: the schema of structured content; None if the server declares none.
-        annotations: the server's hints, e.g. {"readOnlyHint": true}; they have no effect of their own.
+        annotations: the server's hints, e.g. {"readOnlyHint": true}; they have no effect of their
+            own.
         shown_names: {name for the model: the server's own name}, where they differ.
         copies_params: the server wants some params as HTTP headers too.
         hash: changes with every change of the description, except titles.
@@ -92,10 +93,12 @@ class McpToolList:
 
 
 def suggest_level(annotations: Mapping[str, Any], definition: Definition | None = None) -> Level:
-    """Return the level that the server hints at. Do not trust it: it only helps the admin who sets the level.
+    """Return the level that the server hints at. Do not trust it: it only helps the admin who sets
+    the level.
 
     Args:
-        definition: if given, a tool that can send data out is not a read, and one that embeds requests is destructive.
+        definition: if given, a tool that can send data out is not a read, and one that embeds
+            requests is destructive.
     """
     stored = {**(vars(definition) if definition is not None else {}), "annotations": annotations}
     if explain_embedded_requests(stored):
@@ -120,29 +123,41 @@ class ReadTools:
 
 
 def read_definitions(tools: Iterable[Any], ends_at: float = math.inf) -> ReadTools:
-    """Read the tools that can be offered, and list those that cannot. Names do not depend on the order of the tools.
+    """Read the tools that can be offered, and list those that cannot. Names do not depend on the
+    order of the tools.
 
     Args:
         tools: as the server sent them, of any JSON type.
-        ends_at: a time of the monotonic clock; tools that are not read by then are skipped. One may take seconds.
+        ends_at: a time of the monotonic clock; tools that are not read by then are skipped. One may
+            take seconds.
     """
     found, seen = list(tools), set[str]()
     definitions, skipped, adapted = list[Definition](), list[SkippedTool](), list[SkippedTool]()
     names = _assign_legal_names({name for tool in found if (name := _read_name(tool))})
     for number, tool in enumerate(found):
         if time.monotonic() > ends_at:
-            skipped.append(SkippedTool("…", f"reading takes too long: {len(found) - number:,} more are skipped"))
+            skipped.append(
+                SkippedTool(
+                    "…", f"reading takes too long: {len(found) - number:,} more are skipped"
+                )
+            )
             break
         name = _read_name(tool)
         shown = clean_line(name, MAX_TITLE_LENGTH) or f"tool {number + 1}"
         try:
             if not name:
-                raise IllegalSchemaError("it has no name" if isinstance(tool, dict) else "it is not an object")
+                raise IllegalSchemaError(
+                    "it has no name" if isinstance(tool, dict) else "it is not an object"
+                )
             if name in seen:
                 raise IllegalSchemaError("the server lists two tools with this name")
             definition, notes = _read_definition(tool, names[name])
         except (IllegalSchemaError, RecursionError, ValueError) as error:
-            reason = str(error) if isinstance(error, IllegalSchemaError) else "its schema is not valid JSON"
+            reason = (
+                str(error)
+                if isinstance(error, IllegalSchemaError)
+                else "its schema is not valid JSON"
+            )
             skipped.append(SkippedTool(shown, reason))
         else:
             definitions.append(definition)
@@ -163,7 +178,8 @@ def _read_text(tool: Mapping[str, Any], key: str) -> str:
 
 
 def _read_definition(tool: Mapping[str, Any], legal_name: str) -> tuple[Definition, list[str]]:
-    """Read the definition; return it with the parts of its schemas that are left out, as parts of a sentence."""
+    """Read the definition; return it with the parts of its schemas that are left out, as parts of a
+    sentence."""
     execution = tool.get("execution")
     if isinstance(execution, dict) and execution.get("taskSupport") == "required":
         raise IllegalSchemaError("it can only be called as a task, which Gadget does not support")
@@ -177,7 +193,8 @@ def _read_definition(tool: Mapping[str, Any], legal_name: str) -> tuple[Definiti
         name=name,
         legal_name=legal_name,
         title=title,
-        description=clean_text(description, MAX_DESCRIPTION_LENGTH) or f"{legal_name}: no description.",
+        description=clean_text(description, MAX_DESCRIPTION_LENGTH)
+        or f"{legal_name}: no description.",
         input_schema=shown.schema,
         output_schema=shown_outputs,
         annotations=annotations,
@@ -205,7 +222,9 @@ def _assign_legal_names(names: set[str]) -> dict[str, str]:
     legal = {name: _to_legal_name(name) for name in names}
     taken = [legal_name.lower() for legal_name in legal.values()]
     return {
-        name: legal_name if taken.count(legal_name.lower()) == 1 else f"{legal_name[:55]}_{_digest(name)}"
+        name: legal_name
+        if taken.count(legal_name.lower()) == 1
+        else f"{legal_name[:55]}_{_digest(name)}"
         for name, legal_name in legal.items()
     }
 

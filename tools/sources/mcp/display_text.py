@@ -1,4 +1,5 @@
-"""Cleaning of server texts for display: no control or invisible characters, no terminal colors, limited length."""
+"""Cleaning of server texts for display: no control or invisible characters, no terminal colors,
+limited length."""
 
 import re
 import unicodedata
@@ -14,7 +15,9 @@ _MARGIN = 4
 def clean_text(text: str, most: int) -> str:
     """Clean the text, shorten it to `most` characters, and keep its line breaks and tabs."""
     plain = _ESCAPES.sub("", make_storable(text[: most * _MARGIN]))
-    visible = "".join(char for char in plain if char in "\n\t" or unicodedata.category(char) not in _UNSEEN).strip()
+    visible = "".join(
+        char for char in plain if char in "\n\t" or unicodedata.category(char) not in _UNSEEN
+    ).strip()
     return visible if len(visible) <= most else f"{visible[: most - 1]}…"
 
 

@@ -1,6 +1,8 @@
-"""Recognition of binary data in text form: hex, base32, base64, base85, and bytes as numbers or escapes.
+"""Recognition of binary data in text form: hex, base32, base64, base85, and bytes as numbers or
+escapes.
 
-Data is told from words by its statistics: it uses all of its alphabet, and has hardly any run of small letters.
+Data is told from words by its statistics: it uses all of its alphabet, and has hardly any run of
+small letters.
 """
 
 import base64
@@ -73,7 +75,8 @@ _ASCII_85 = _Encoding("base85", 6.4, lambda text: base64.a85decode(text.removepr
 
 
 def recognize_run(run: str, *, is_declared: bool = False) -> Encoded | None:
-    """Recognize a text without white space that is nothing but data; None for words, ids, keys and addresses.
+    """Recognize a text without white space that is nothing but data; None for words, ids, keys and
+    addresses.
 
     Args:
         is_marked: a type beside it says that it is a medium, so that it may be short.
@@ -90,7 +93,9 @@ def recognize_run(run: str, *, is_declared: bool = False) -> Encoded | None:
 
 def recognize_bytes(values: list[Any], *, is_declared: bool = False) -> Encoded | None:
     """Recognize a list of bytes as numbers, signed or not; None for a table of other numbers."""
-    if len(values) < SHORTEST_DECLARED or not all(type(value) is int and -128 <= value <= 255 for value in values):
+    if len(values) < SHORTEST_DECLARED or not all(
+        type(value) is int and -128 <= value <= 255 for value in values
+    ):
         return None
     least, most = min(values), max(values)
     if least < 0 and most > 127:
@@ -104,7 +109,8 @@ def recognize_bytes(values: list[Any], *, is_declared: bool = False) -> Encoded 
 
 
 def recognize_wrapped(lines: Sequence[str]) -> Encoded | None:
-    """Recognize data in lines of one length, of which the last may be shorter; None for a list of ids or hashes."""
+    """Recognize data in lines of one length, of which the last may be shorter; None for a list of
+    ids or hashes."""
     width, run = len(lines[0]), "".join(lines)
     is_list = len({line[:3] for line in lines[:-1]}) == 1 and len(lines) > 2 and run[0] != run[3:4]
     found = recognize_run(run)
@@ -118,7 +124,8 @@ def recognize_wrapped(lines: Sequence[str]) -> Encoded | None:
 
 
 def recognize_raw(text: str) -> Encoded | None:
-    """Recognize bytes that were decoded as if they were text, or written as escapes such as `\\x89`."""
+    """Recognize bytes that were decoded as if they were text, or written as escapes such as
+    `\\x89`."""
     controls = _CONTROL.findall(text[:_SAMPLE])
     is_varied = len(set(controls)) >= 8 or controls.count("\ufffd") * 2 > len(controls)
     if len(controls) * 10 >= len(text[:_SAMPLE]) and is_varied:
@@ -139,9 +146,16 @@ def recognize_numbers(text: str) -> Encoded | None:
 
 
 def recognize_pairs(text: str) -> Encoded | None:
-    """Recognize a text that is nothing but bytes as pairs of hex digits with the same sign between all of them."""
-    digits = re.findall(r"(?<![0-9A-Fa-f])[0-9A-Fa-f]{2}(?![0-9A-Fa-f])", text.replace("0x", " ").replace("\\x", " "))
-    signs = {"".join(sign.split()) for sign in re.findall(r"(?<=[0-9A-Fa-f])[\s,;:-]+(?=[\\0-9A-Fa-f])", text)}
+    """Recognize a text that is nothing but bytes as pairs of hex digits with the same sign between
+    all of them."""
+    digits = re.findall(
+        r"(?<![0-9A-Fa-f])[0-9A-Fa-f]{2}(?![0-9A-Fa-f])",
+        text.replace("0x", " ").replace("\\x", " "),
+    )
+    signs = {
+        "".join(sign.split())
+        for sign in re.findall(r"(?<=[0-9A-Fa-f])[\s,;:-]+(?=[\\0-9A-Fa-f])", text)
+    }
     if len(signs) > 1 or len(digits) < SHORTEST_LIST:
         return None
     return recognize_run("".join(digits))
@@ -161,7 +175,11 @@ def _find_encoding(run: str) -> _Encoding | None:
     if _BASE64.fullmatch(run):
         return _BASE_64 if upper and lower and digits and words < 0.2 and others < 0.12 else None
     is_even = min(upper, lower) >= 0.08 and digits >= 0.03 and others >= 0.1
-    is_even = is_even and distinct >= 50 and sum(not character.isalnum() for character in set(sample)) >= 16
+    is_even = (
+        is_even
+        and distinct >= 50
+        and sum(not character.isalnum() for character in set(sample)) >= 16
+    )
     if not (is_even and words < 0.1 and _PRINTABLE.fullmatch(run)):
         return None
     return _ASCII_85 if any(sign in run for sign in "\"',./:[\\]") else _BASE_85
@@ -172,7 +190,9 @@ def _describe(run: str, encoding: _Encoding) -> Encoded:
         kind = _find_format(encoding.decode(run[:40]))
     except ValueError:
         kind = ""
-    return Encoded(kind or encoding.name, int(len(run.rstrip("=")) * encoding.bits / 8), is_known=bool(kind))
+    return Encoded(
+        kind or encoding.name, int(len(run.rstrip("=")) * encoding.bits / 8), is_known=bool(kind)
+    )
 
 
 def _find_format(head: bytes) -> str:

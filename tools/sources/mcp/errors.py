@@ -5,7 +5,12 @@ from dataclasses import dataclass
 
 import httpx2
 from mcp import MCPError
-from mcp_types import INVALID_PARAMS, METHOD_NOT_FOUND, REQUEST_TIMEOUT, UNSUPPORTED_PROTOCOL_VERSION
+from mcp_types import (
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    REQUEST_TIMEOUT,
+    UNSUPPORTED_PROTOCOL_VERSION,
+)
 
 from tools.contract import ErrorCode, ToolError
 from tools.sources.mcp.display_text import clean_line
@@ -25,13 +30,16 @@ CLIENT_ERRORS = (
     ValueError,
     RuntimeError,
 )
-"""Errors that the protocol's client raises: its own, the connection's, and those of invalid responses."""
+"""Errors that the protocol's client raises: its own, the connection's, and those of invalid
+responses."""
 
 REFUSALS = frozenset({METHOD_NOT_FOUND, INVALID_PARAMS})
-"""Codes of error objects that say that the tool never ran; any other leaves the outcome of a write unknown."""
+"""Codes of error objects that say that the tool never ran; any other leaves the outcome of a write
+unknown."""
 
 LOST_STATUSES = frozenset({301, 302, 303, 408})
-"""Statuses besides 5xx that leave the outcome unknown: a redirect may follow a completed call, 408 a partial one."""
+"""Statuses besides 5xx that leave the outcome unknown: a redirect may follow a completed call, 408
+a partial one."""
 
 _BY_STATUS = {
     401: (ErrorCode.UNAUTHORIZED, "does not accept the credentials"),
@@ -98,9 +106,13 @@ def translate_connect_error(title: str, error: BaseException, evidence: Evidence
 
 def _build_greeting_error(title: str, cause: BaseException, evidence: Evidence) -> ToolError:
     if _is_code(cause, UNSUPPORTED_PROTOCOL_VERSION):
-        return source_error(f"{title} and Gadget have no protocol version in common.", _get_words(cause))
+        return source_error(
+            f"{title} and Gadget have no protocol version in common.", _get_words(cause)
+        )
     if isinstance(cause, MCPError):
-        return source_error(f"{title} did not accept the connection.", evidence.words or _get_words(cause))
+        return source_error(
+            f"{title} did not accept the connection.", evidence.words or _get_words(cause)
+        )
     return source_error(f"{title} does not follow the protocol: its greeting is not valid.")
 
 
@@ -116,7 +128,8 @@ def source_error(message: str, words: str = "") -> ToolError:
 
 
 def translate_call_error(title: str, error: BaseException, evidence: Evidence) -> ToolError:
-    """Translate an error after the call was sent; only the server's own refusal proves that nothing was done.
+    """Translate an error after the call was sent; only the server's own refusal proves that nothing
+    was done.
 
     Args:
         evidence: of the response to the call; responses to other messages say nothing about it.
@@ -128,9 +141,13 @@ def translate_call_error(title: str, error: BaseException, evidence: Evidence) -
         ConnectionLostError: no response came, and none will.
     """
     cause, status = find_cause(error), evidence.status
-    if isinstance(cause, ToolError):  # from the transport; a faulty response says nothing about the effect
+    if isinstance(
+        cause, ToolError
+    ):  # from the transport; a faulty response says nothing about the effect
         code = ErrorCode.NETWORK_ERROR if cause.attempted else cause.code
-        return ToolError(code, cause.message, recovery_hint=cause.recovery_hint, attempted=cause.attempted)
+        return ToolError(
+            code, cause.message, recovery_hint=cause.recovery_hint, attempted=cause.attempted
+        )
     if isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout):
         return ToolError(ErrorCode.NETWORK_ERROR, f"{title} cannot be reached.", attempted=False)
     if isinstance(cause, ServerError):
@@ -140,14 +157,19 @@ def translate_call_error(title: str, error: BaseException, evidence: Evidence) -
     if status >= 300:
         return _build_status_error(title, evidence, attempted=True)
     if evidence.words:
-        raise ConnectionLostError("sent an answer that does not follow the protocol", evidence.words) from error
+        raise ConnectionLostError(
+            "sent an answer that does not follow the protocol", evidence.words
+        ) from error
     if isinstance(cause, MCPError | httpx2.HTTPError | httpx2.StreamError | OSError):
-        raise ConnectionLostError(f"{evidence.fault or 'disconnected'} before it answered") from error
+        raise ConnectionLostError(
+            f"{evidence.fault or 'disconnected'} before it answered"
+        ) from error
     return ToolError(ErrorCode.TOOL_EXECUTION_FAILED, f"{title} sent an invalid answer.")
 
 
 def _build_responded_error(title: str, error: ServerError, status: int) -> ToolError:
-    """Build the error for an error object: definite only if it, or the HTTP status, says that the tool never ran."""
+    """Build the error for an error object: definite only if it, or the HTTP status, says that the
+    tool never ran."""
     words = clean_words(error.words)
     if status in _BY_STATUS:
         return _build_status_error(title, Evidence(status, words), attempted=True)
@@ -158,15 +180,22 @@ def _build_responded_error(title: str, error: ServerError, status: int) -> ToolE
     return ToolError(ErrorCode.OUTCOME_UNKNOWN, fact, recovery_hint=_CHECK_HINT, words=words)
 
 
-def connection_lost_error(title: str, lost: ConnectionLostError, has_side_effects: bool) -> ToolError:
+def connection_lost_error(
+    title: str, lost: ConnectionLostError, has_side_effects: bool
+) -> ToolError:
     """Return a NETWORK_ERROR; the outcome of the call is unknown."""
     hint = _CHECK_HINT if has_side_effects else "Try again later."
-    return ToolError(ErrorCode.NETWORK_ERROR, f"{title} {lost.fault}.", recovery_hint=hint, words=lost.words)
+    return ToolError(
+        ErrorCode.NETWORK_ERROR, f"{title} {lost.fault}.", recovery_hint=hint, words=lost.words
+    )
 
 
 def read_error(title: str, error: ToolError) -> ToolError:
-    """Return the failure of a read that the server answered with an error: nothing has to be checked."""
-    return ToolError(ErrorCode.OPERATION_FAILED, f"{title} answered with an error.", words=error.words)
+    """Return the failure of a read that the server answered with an error: nothing has to be
+    checked."""
+    return ToolError(
+        ErrorCode.OPERATION_FAILED, f"{title} answered with an error.", words=error.words
+    )
 
 
 def clean_words(text: str) -> str:
@@ -176,11 +205,15 @@ def clean_words(text: str) -> str:
 
 def _build_status_error(title: str, evidence: Evidence, attempted: bool) -> ToolError:
     status = evidence.status
-    code, words = _BY_STATUS.get(status, (ErrorCode.OPERATION_FAILED, f"answered with status {status}"))
+    code, words = _BY_STATUS.get(
+        status, (ErrorCode.OPERATION_FAILED, f"answered with status {status}")
+    )
     if 300 <= status < 400:
         words = "redirects to another address, and redirects are not followed"
     hint = "An admin must check this source."
-    return ToolError(code, f"{title} {words}.", recovery_hint=hint, attempted=attempted, words=evidence.words)
+    return ToolError(
+        code, f"{title} {words}.", recovery_hint=hint, attempted=attempted, words=evidence.words
+    )
 
 
 def _get_words(error: BaseException) -> str:

@@ -18,11 +18,13 @@ class LoopThread:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def submit(self, work: Coroutine[Any, Any, Value]) -> "Future[Value]":
-        """Start the coroutine; canceling the returned future cancels it, and its failure is then dropped."""
+        """Start the coroutine; canceling the returned future cancels it, and its failure is then
+        dropped."""
         return asyncio.run_coroutine_threadsafe(_run_quietly(work), self._get_loop())
 
     async def run(self, work: Coroutine[Any, Any, Value]) -> Value:
-        """Run the coroutine here and await its result on the caller's loop; cancellation is passed on, not awaited."""
+        """Run the coroutine here and await its result on the caller's loop; cancellation is passed
+        on, not awaited."""
         return await asyncio.wrap_future(self.submit(work))
 
     def forget(self) -> None:
@@ -39,7 +41,8 @@ class LoopThread:
 
 
 async def _run_quietly(work: Coroutine[Any, Any, Value]) -> Value:
-    """Await the work and mark its failure as retrieved, so that asyncio does not log it when no caller waits."""
+    """Await the work and mark its failure as retrieved, so that asyncio does not log it when no
+    caller waits."""
     if task := asyncio.current_task():
         task.add_done_callback(lambda done: done.cancelled() or done.exception())
     return await work

@@ -13,7 +13,13 @@ from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 
 from tools.contract import ErrorCode, RateLimit, ToolError
 from tools.sources.mcp.connection import ClientCallbacks, McpConnection
-from tools.sources.mcp.errors import CLIENT_ERRORS, Evidence, find_cause, source_error, translate_connect_error
+from tools.sources.mcp.errors import (
+    CLIENT_ERRORS,
+    Evidence,
+    find_cause,
+    source_error,
+    translate_connect_error,
+)
 from tools.sources.mcp.loop import LOOP
 from tools.sources.mcp.server_process import STOPPED, ProcessLimits, ServerProcess
 from tools.sources.mcp.servers import StdioServer
@@ -30,7 +36,8 @@ class PoolLimits:
         idle_s: seconds without a call after which a process is ended.
         start_s: seconds from the start until the protocol is ready.
         starts: starts of one server in `starts_s` seconds.
-        liveness_s: seconds for the response to a ping, after a call timed out without any message from the server.
+        liveness_s: seconds for the response to a ping, after a call timed out without any message
+            from the server.
     """
 
     idle_s: float = 600.0
@@ -99,7 +106,8 @@ class PooledProcess:
             self._activity.set()
 
     async def _check_liveness(self, connection: McpConnection) -> None:
-        """Ping the server; if no message comes, take no more calls and end with the last running one."""
+        """Ping the server; if no message comes, take no more calls and end with the last running
+        one."""
         asked = asyncio.get_running_loop().time()
         with suppress(*CLIENT_ERRORS):
             await asyncio.wait_for(connection.client.session.send_ping(), self._limits.liveness_s)
@@ -109,7 +117,9 @@ class PooledProcess:
 
     async def _run(self) -> None:
         async with asyncio.timeout(self._limits.start_s) as start:
-            client = ClientCallbacks(self._server, logger).build_client(self.process.open_streams(), "auto")
+            client = ClientCallbacks(self._server, logger).build_client(
+                self.process.open_streams(), "auto"
+            )
             async with client:
                 start.reschedule(None)
                 connection = McpConnection(client)
@@ -171,7 +181,8 @@ class ProcessPool:
 
     @asynccontextmanager
     async def connect(self, server: StdioServer, seconds: float) -> AsyncIterator[McpConnection]:
-        """Connect to the server's process for one call, starting it if necessary; use it on the event loop.
+        """Connect to the server's process for one call, starting it if necessary; use it on the
+        event loop.
 
         Raises:
             ToolError: the connection cannot be opened; no tool was called.
@@ -188,7 +199,8 @@ class ProcessPool:
                 connection.fault = pooled.process.fault
 
     def pid(self, server: StdioServer) -> int:
-        """Return the process id of the server's tether, which leads its process group; 0 if none runs."""
+        """Return the process id of the server's tether, which leads its process group; 0 if none
+        runs."""
         pooled = self._by_key.get(server.key)
         return pooled.process.pid if pooled and pooled.is_usable else 0
 
@@ -234,7 +246,8 @@ class ProcessPool:
 
 
 async def _subscribe(connection: McpConnection) -> None:
-    """Subscribe to changes of the tool list, if the protocol version needs it; `ClientCallbacks` receives them."""
+    """Subscribe to changes of the tool list, if the protocol version needs it; `ClientCallbacks`
+    receives them."""
     with suppress(ListenNotSupportedError, SubscriptionLost, MCPError, TimeoutError):
         async with connection.client.listen(tools_list_changed=True) as subscription:
             async for _ in subscription:

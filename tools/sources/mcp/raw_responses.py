@@ -1,7 +1,8 @@
 """A server's answers as they arrived, before the protocol's client checks them.
 
-The client refuses a whole response for one wrong part, and it writes errors of its own in the server's name. So each
-response is taken from the transport, and the client gets a short legal one instead.
+The client refuses a whole response for one wrong part, and it writes errors of its own in the
+server's name. So each response is taken from the transport, and the client gets a short legal one
+instead.
 """
 
 import json
@@ -21,7 +22,16 @@ UNUSUAL_CODE = 0
 """The code of an error without a usable one: an error that proves nothing about the call."""
 MAX_DEPTH = 150
 _MAX_WORDS_LENGTH = 4_000
-_WORD_KEYS = ("message", "error_description", "detail", "error", "title", "reason", "description", "data")
+_WORD_KEYS = (
+    "message",
+    "error_description",
+    "detail",
+    "error",
+    "title",
+    "reason",
+    "description",
+    "data",
+)
 
 Message: TypeAlias = mcp_types.JSONRPCMessage
 Stream: TypeAlias = Any
@@ -43,7 +53,8 @@ class ExpectedResponse:
     """The response to one request.
 
     Attributes:
-        replace: takes the raw result, of any JSON type, and returns a legal one for the protocol's client.
+        replace: takes the raw result, of any JSON type, and returns a legal one for the protocol's
+            client.
         error: the error that the client got; over HTTP, it may be the client's own.
     """
 
@@ -59,16 +70,22 @@ class ExpectedResponse:
             return message
         assert isinstance(message, mcp_types.JSONRPCResponse)
         self.has_result, self.result = True, message.result
-        return mcp_types.JSONRPCResponse(jsonrpc="2.0", id=message.id, result=self.replace(message.result))
+        return mcp_types.JSONRPCResponse(
+            jsonrpc="2.0", id=message.id, result=self.replace(message.result)
+        )
 
 
-expected_response: ContextVar[ExpectedResponse | None] = ContextVar("expected_response", default=None)
-"""The response that the requests of this task get; without one, the client reads responses itself."""
+expected_response: ContextVar[ExpectedResponse | None] = ContextVar(
+    "expected_response", default=None
+)
+"""The response that the requests of this task get; without one, the client reads responses
+itself."""
 
 
 @asynccontextmanager
 async def watch_responses(transport: Transport) -> AsyncIterator[tuple[Stream, Stream]]:
-    """Open the transport and take the responses to requests that were sent with an `expected_response`."""
+    """Open the transport and take the responses to requests that were sent with an
+    `expected_response`."""
     async with transport as (read, write):
         expected: dict[str, ExpectedResponse] = {}
         yield _WatchedReads(read, expected), _WatchedWrites(write, expected)
@@ -95,7 +112,10 @@ class _WatchedWrites(_WatchedStream):
         message, response = item.message, expected_response.get()
         if response is not None and isinstance(message, mcp_types.JSONRPCRequest):
             self._expected[str(message.id)] = response
-        elif isinstance(message, mcp_types.JSONRPCNotification) and message.method == "notifications/cancelled":
+        elif (
+            isinstance(message, mcp_types.JSONRPCNotification)
+            and message.method == "notifications/cancelled"
+        ):
             self._expected.pop(str((message.params or {}).get("requestId")), None)
         await self._inner.send(item)
 
@@ -121,7 +141,9 @@ class _WatchedReads(_WatchedStream):
             return item
         message = item.message
         number: Any = message.id
-        if number is None and len(self._expected) == 1:  # a response to the only request, which is not named
+        if (
+            number is None and len(self._expected) == 1
+        ):  # a response to the only request, which is not named
             message.id = next(iter(self._expected))
             if isinstance(message, mcp_types.JSONRPCError):
                 message.error.code = UNUSUAL_CODE
@@ -135,7 +157,8 @@ class _WatchedReads(_WatchedStream):
 
 
 def read_messages(text: bytes) -> list[Message]:
-    """Read the messages of a text: a legal one, or whatever can be understood as responses. Others are left out."""
+    """Read the messages of a text: a legal one, or whatever can be understood as responses. Others
+    are left out."""
     try:
         return [mcp_types.jsonrpc_message_adapter.validate_json(text, by_name=False)]
     except ValidationError:
@@ -148,8 +171,11 @@ def read_messages(text: bytes) -> list[Message]:
     return [message for entry in entries if (message := _repair_message(entry)) is not None]
 
 
-def find_response(body: bytes, is_stream: bool) -> mcp_types.JSONRPCResponse | mcp_types.JSONRPCError | None:
-    """Find the response in the body of an HTTP response to one request: the last one that it holds."""
+def find_response(
+    body: bytes, is_stream: bool
+) -> mcp_types.JSONRPCResponse | mcp_types.JSONRPCError | None:
+    """Find the response in the body of an HTTP response to one request: the last one that it
+    holds."""
     texts = _list_events(body) if is_stream else [body]
     messages = [message for text in texts for message in read_messages(text)]
     kinds = (mcp_types.JSONRPCResponse, mcp_types.JSONRPCError)
@@ -157,11 +183,14 @@ def find_response(body: bytes, is_stream: bool) -> mcp_types.JSONRPCResponse | m
 
 
 def find_words(value: Any) -> str:
-    """Return the words of an error in any form: a text, or the texts under keys that usually hold them."""
+    """Return the words of an error in any form: a text, or the texts under keys that usually hold
+    them."""
     if isinstance(value, str):
         return value[:_MAX_WORDS_LENGTH]
     if isinstance(value, dict):
-        found = (find_words(value[key]) for key in _WORD_KEYS if value.get(key) not in (None, "", [], {}))
+        found = (
+            find_words(value[key]) for key in _WORD_KEYS if value.get(key) not in (None, "", [], {})
+        )
         if words := next(filter(None, found), ""):
             return words
     return "" if value in (None, [], {}) else canonical_json(value)[:_MAX_WORDS_LENGTH]
@@ -206,8 +235,12 @@ def _repair_response(found: dict[str, Any]) -> Message | None:
         return None
     code = error.get("code") if isinstance(error, dict) else None
     is_plain = isinstance(code, int) and not isinstance(code, bool) and "result" not in found
-    said = error or {key: value for key, value in found.items() if key not in ("jsonrpc", "id", "error")}
-    data = mcp_types.ErrorData(code=code if is_plain and code else UNUSUAL_CODE, message=find_words(said))
+    said = error or {
+        key: value for key, value in found.items() if key not in ("jsonrpc", "id", "error")
+    }
+    data = mcp_types.ErrorData(
+        code=code if is_plain and code else UNUSUAL_CODE, message=find_words(said)
+    )
     return mcp_types.JSONRPCError(jsonrpc="2.0", id=name, error=data)
 
 

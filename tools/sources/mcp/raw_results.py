@@ -18,7 +18,9 @@ HEADER_KEYWORD = "x-mcp-header"
 
 
 async def fetch_raw_result(
-    connection: McpConnection, send: Callable[[], Awaitable[Any]], replace: Callable[[Any], dict[str, Any]]
+    connection: McpConnection,
+    send: Callable[[], Awaitable[Any]],
+    replace: Callable[[Any], dict[str, Any]],
 ) -> Any:
     """Send one request and return its raw result, any JSON value.
 
@@ -52,22 +54,28 @@ async def fetch_raw_result(
 
 
 def select_tools_with_headers(result: Any) -> dict[str, Any]:
-    """Select the tools that the protocol's client must see, because it copies their params into headers."""
+    """Select the tools that the protocol's client must see, because it copies their params into
+    headers."""
     found = result.get("tools") if isinstance(result, dict) else None
     tools = [tool for tool in found if _wants_headers(tool)] if isinstance(found, list) else []
     return {"tools": tools, "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 
 
 def split_by_headers(tools: list[Any]) -> tuple[list[Any], list[SkippedTool]]:
-    """Split off the tools that ask for headers in an illegal way, which a client of this revision must not offer."""
+    """Split off the tools that ask for headers in an illegal way, which a client of this revision
+    must not offer."""
     kept, skipped = [], []
     for tool in tools:
-        reason = find_invalid_x_mcp_header(tool.get("inputSchema")) if isinstance(tool, dict) else None
+        reason = (
+            find_invalid_x_mcp_header(tool.get("inputSchema")) if isinstance(tool, dict) else None
+        )
         if reason is None:
             kept.append(tool)
         else:
             name = clean_line(str(tool.get("name", "")), MAX_TITLE_LENGTH)
-            skipped.append(SkippedTool(name, f"its {HEADER_KEYWORD} is not valid: {clean_line(reason, 200)}"))
+            skipped.append(
+                SkippedTool(name, f"its {HEADER_KEYWORD} is not valid: {clean_line(reason, 200)}")
+            )
     return kept, skipped
 
 
@@ -76,4 +84,8 @@ def _wants_headers(tool: Any) -> bool:
     if not isinstance(tool, dict) or not isinstance(tool.get("name"), str):
         return False
     schema = tool.get("inputSchema")
-    return isinstance(schema, dict) and schema.get("type") == "object" and HEADER_KEYWORD in canonical_json(schema)
+    return (
+        isinstance(schema, dict)
+        and schema.get("type") == "object"
+        and HEADER_KEYWORD in canonical_json(schema)
+    )

@@ -23,7 +23,8 @@ SEEN = "[as in the text above]"
 def drop_repeated(text: str, data: Any) -> str:
     """Return the text without what the data says too; empty if nothing is left.
 
-    The data repeats a text that is one of its values, as text or as JSON, or whose words are all words of the data.
+    The data repeats a text that is one of its values, as text or as JSON, or whose words are all
+    words of the data.
     """
     rest = _cut_json(text, data)
     if not rest.strip() or _is_value(rest, data):
@@ -35,13 +36,16 @@ def drop_repeated(text: str, data: Any) -> str:
 
 
 def shorten_repeated(data: Any, text: str) -> Any:
-    """Return the data without long texts that are in the text, of which only the first ones are looked for."""
+    """Return the data without long texts that are in the text, of which only the first ones are
+    looked for."""
     return _shorten(data, text, iter(range(MAX_SEARCHED // (len(text) + 1))))
 
 
 def _shorten(data: Any, text: str, searches: Iterator[int]) -> Any:
     if isinstance(data, str):
-        is_seen = len(data) >= LONG_TEXT and next(searches, None) is not None and data.strip() in text
+        is_seen = (
+            len(data) >= LONG_TEXT and next(searches, None) is not None and data.strip() in text
+        )
         return SEEN if is_seen else data
     if isinstance(data, list):
         return [_shorten(entry, text, searches) for entry in data]
@@ -97,7 +101,9 @@ def _list_values(data: Any) -> Iterator[Any]:
     while waiting:
         here = waiting.pop()
         yield here
-        waiting += here.values() if isinstance(here, Mapping) else here if isinstance(here, list) else ()
+        waiting += (
+            here.values() if isinstance(here, Mapping) else here if isinstance(here, list) else ()
+        )
 
 
 def _list_words(data: Any) -> Iterator[str]:

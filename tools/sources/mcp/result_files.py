@@ -19,17 +19,30 @@ def _find_files(parts: list[Any]) -> Iterator[ResultFile]:
         if not isinstance(part, Mapping):
             continue
         kind = part.get("type")
-        inner = part.get("resource") if kind == "resource" else part if kind in ("image", "audio") else None
+        inner = (
+            part.get("resource")
+            if kind == "resource"
+            else part
+            if kind in ("image", "audio")
+            else None
+        )
         if not isinstance(inner, Mapping):
             continue
-        data, media_type = inner.get("blob" if kind == "resource" else "data"), str(inner.get("mimeType") or "")
-        name = str(inner.get("uri") or "").rstrip("/").rpartition("/")[2] if kind == "resource" else ""
+        data, media_type = (
+            inner.get("blob" if kind == "resource" else "data"),
+            str(inner.get("mimeType") or ""),
+        )
+        name = (
+            str(inner.get("uri") or "").rstrip("/").rpartition("/")[2] if kind == "resource" else ""
+        )
         try:
             content = base64.b64decode(data, validate=True) if isinstance(data, str) else b""
         except (binascii.Error, ValueError):
             continue
         if content:
-            yield ResultFile(name or f"{kind}-{number}{_find_ending(media_type)}", content, media_type)
+            yield ResultFile(
+                name or f"{kind}-{number}{_find_ending(media_type)}", content, media_type
+            )
 
 
 def _find_ending(media_type: str) -> str:

@@ -1,4 +1,5 @@
-"""Conversion of a server's raw response into a tool result, part by part; links in it are never opened."""
+"""Conversion of a server's raw response into a tool result, part by part; links in it are never
+opened."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -33,27 +34,39 @@ class _Part:
 
 
 def build_result(response: Any, definition: Definition, title: str) -> ToolResult:
-    """Build a tool result: structured content becomes the data, and any other text reaches the model too.
+    """Build a tool result: structured content becomes the data, and any other text reaches the
+    model too.
 
-    A response without `isError` says that the call was done, so no fault in its form makes it a failure: what does
-    not fit the output schema is dropped, and what is not known is named.
+    A response without `isError` says that the call was done, so no fault in its form makes it a
+    failure: what does not fit the output schema is dropped, and what is not known is named.
 
     Args:
         answer: the result that the server sent, of any JSON type.
         title: the tool's name in messages.
 
     Raises:
-        ToolError: OPERATION_FAILED, the server reports a failure; OUTCOME_UNKNOWN, it is not clear whether it does.
+        ToolError: OPERATION_FAILED, the server reports a failure; OUTCOME_UNKNOWN, it is not clear
+            whether it does.
     """
     members = response if isinstance(response, Mapping) else {"content": response}
-    parts = [part for entry in _list_entries(members.get("content")) if (part := _read_part(entry)) is not None]
+    parts = [
+        part
+        for entry in _list_entries(members.get("content"))
+        if (part := _read_part(entry)) is not None
+    ]
     data, notes = replace_binary(members.get("structuredContent")), []
     _raise_for_error(members.get("isError"), title, parts, data)
-    if data is not None and definition.output_schema is not None and (fault := _find_fault(data, definition)):
+    if (
+        data is not None
+        and definition.output_schema is not None
+        and (fault := _find_fault(data, definition))
+    ):
         notes.append(f"[the structured part is left out: {fault}]")
         data = None
     if unknown := sorted(key for key in map(str, members) if key not in _KNOWN_MEMBERS):
-        notes.append(f"[left out, because it is not known: {clean_line(', '.join(unknown), MAX_ERROR_LENGTH)}]")
+        notes.append(
+            f"[left out, because it is not known: {clean_line(', '.join(unknown), MAX_ERROR_LENGTH)}]"
+        )
     texts = [part.text for part in parts if part.is_text]
     summary = summarize(texts, data, [part.text for part in parts if not part.is_text])
     kinds = sorted({part.kind for part in parts})
@@ -66,7 +79,9 @@ def build_result(response: Any, definition: Definition, title: str) -> ToolResul
 def _render_markdown(data: Any, parts: list[_Part], notes: list[str]) -> str:
     """Return the text for the model: each thing once. Empty if the data says it all."""
     texts = (
-        drop_repeated(part.text, data) if part.is_text and data is not None and number < MAX_COMPARED else part.text
+        drop_repeated(part.text, data)
+        if part.is_text and data is not None and number < MAX_COMPARED
+        else part.text
         for number, part in enumerate(parts)
     )
     text = "\n\n".join(each for each in (*texts, *notes) if each.strip())
@@ -85,21 +100,36 @@ def _list_entries(content: Any) -> list[Any]:
 def _read_part(part: Any) -> _Part | None:
     """Read one part; None if it is empty."""
     if not isinstance(part, Mapping):
-        text = part if isinstance(part, str) else "" if part is None else canonical_json(replace_binary(part))
+        text = (
+            part
+            if isinstance(part, str)
+            else ""
+            if part is None
+            else canonical_json(replace_binary(part))
+        )
         return _Part("text", _hide_binary(text), is_text=True) if text else None
     kind = _get_text(part, "type") or ("text" if "text" in part else "")
     mime_type = _get_text(part, "mimeType")
     if kind == "text" and "text" in part:
-        text = part["text"] if isinstance(part["text"], str) else canonical_json(replace_binary(part["text"]))
+        text = (
+            part["text"]
+            if isinstance(part["text"], str)
+            else canonical_json(replace_binary(part["text"]))
+        )
         return _Part("text", _hide_binary(text), is_text=True)
     if kind in _MEDIA:
         size = _measure(part.get("data"))
-        return _Part(kind, f"[{kind}: {_clean_type(mime_type) or 'unknown type'}, {size:,} bytes, not shown]")
+        return _Part(
+            kind, f"[{kind}: {_clean_type(mime_type) or 'unknown type'}, {size:,} bytes, not shown]"
+        )
     if kind == "resource_link":
         return _Part(kind, _describe_link(part, mime_type))
     if kind == "resource" and isinstance(part.get("resource"), Mapping):
         return _Part(kind, _describe_resource(part["resource"]))
-    return _Part("unknown", f"[left out, because its kind is not known: {clean_line(kind, 100) or 'no type'}]")
+    return _Part(
+        "unknown",
+        f"[left out, because its kind is not known: {clean_line(kind, 100) or 'no type'}]",
+    )
 
 
 def _get_text(node: Mapping[str, Any], key: str) -> str:
@@ -165,10 +195,13 @@ def _raise_for_error(flag: Any, title: str, parts: list[_Part], data: Any) -> No
 
 
 def _find_fault(data: Any, definition: Definition) -> str:
-    """Return the first fault of the structured content, as part of a sentence; empty if it fits its schema."""
+    """Return the first fault of the structured content, as part of a sentence; empty if it fits its
+    schema."""
     try:
         faults: Iterator[Any] = iter(
-            find_faults(build_validator(definition.output_schema or {}), data, most=1, steps=MAX_STEPS)
+            find_faults(
+                build_validator(definition.output_schema or {}), data, most=1, steps=MAX_STEPS
+            )
         )
     except UncheckableError as error:
         return f"it cannot be checked: {error}"
@@ -176,4 +209,6 @@ def _find_fault(data: Any, definition: Definition) -> str:
     if fault is None:
         return ""
     place = ".".join(["data", *(str(part) for part in fault.absolute_path)])
-    return clean_line(f"it does not fit the output schema at {place:.200}: {fault.message:.300}", MAX_ERROR_LENGTH)
+    return clean_line(
+        f"it does not fit the output schema at {place:.200}: {fault.message:.300}", MAX_ERROR_LENGTH
+    )

@@ -1,4 +1,5 @@
-"""A server's process: its start, its streams, its log and its end. Only this module starts processes for tools."""
+"""A server's process: its start, its streams, its log and its end. Only this module starts
+processes for tools."""
 
 import asyncio
 import logging
@@ -82,15 +83,19 @@ class ServerProcess:
         return self._process.pid if self._process else 0
 
     def release_tether(self) -> None:
-        """Close our end of the tether; a forked child must do so, or it would keep its parent's servers alive."""
+        """Close our end of the tether; a forked child must do so, or it would keep its parent's
+        servers alive."""
         if self._tether is not None:
             self._tether.close()
 
     @asynccontextmanager
     async def open_streams(
         self,
-    ) -> AsyncGenerator[tuple[MemoryObjectReceiveStream[Incoming], MemoryObjectSendStream[SessionMessage]], None]:
-        """Start the process, yield its message streams for the protocol's client, and end the process.
+    ) -> AsyncGenerator[
+        tuple[MemoryObjectReceiveStream[Incoming], MemoryObjectSendStream[SessionMessage]], None
+    ]:
+        """Start the process, yield its message streams for the protocol's client, and end the
+        process.
 
         Raises:
             ToolError: OPERATION_FAILED, the process cannot be started.
@@ -131,11 +136,15 @@ class ServerProcess:
             )
         except (OSError, ValueError) as error:
             self.release_tether()
-            raise _build_start_error(f"{self._server.title} cannot be started: {_describe_failure(error)}.") from error
+            raise _build_start_error(
+                f"{self._server.title} cannot be started: {_describe_failure(error)}."
+            ) from error
         finally:
             os.close(theirs)
 
-    async def _read(self, process: asyncio.subprocess.Process, incoming: MemoryObjectSendStream[Incoming]) -> None:
+    async def _read(
+        self, process: asyncio.subprocess.Process, incoming: MemoryObjectSendStream[Incoming]
+    ) -> None:
         assert process.stdout is not None
         buffer = bytearray()
         with incoming, suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
@@ -148,7 +157,9 @@ class ServerProcess:
                         await self._handle_line(line, incoming)
                 if len(buffer) > self._limits.line_bytes:
                     self.fault = f"sent more than {self._limits.line_bytes:,} bytes at once"
-            await self._record_end(process)  # before waiting callers learn that the connection is closed
+            await self._record_end(
+                process
+            )  # before waiting callers learn that the connection is closed
         self.ended.set()
 
     async def _handle_line(self, line: bytes, incoming: MemoryObjectSendStream[Incoming]) -> None:
@@ -173,11 +184,19 @@ class ServerProcess:
         with suppress(TimeoutError):
             await asyncio.wait_for(process.wait(), self._limits.end_s)
         code = process.returncode
-        how = "closed its output" if code is None else f"ended with code {code}" if code >= 0 else "was killed"
+        how = (
+            "closed its output"
+            if code is None
+            else f"ended with code {code}"
+            if code >= 0
+            else "was killed"
+        )
         self.fault = self.fault or how
 
     async def _write(
-        self, process: asyncio.subprocess.Process, outgoing: MemoryObjectReceiveStream[SessionMessage]
+        self,
+        process: asyncio.subprocess.Process,
+        outgoing: MemoryObjectReceiveStream[SessionMessage],
     ) -> None:
         assert process.stdin is not None
         with suppress(OSError):
@@ -189,7 +208,8 @@ class ServerProcess:
     async def _log_stderr(self, process: asyncio.subprocess.Process) -> None:
         """Log standard error: long lines in pieces, so that it never waits for the end of a line.
 
-        After the limit, discard everything but the last lines, slowly, because all servers share the event loop.
+        After the limit, discard everything but the last lines, slowly, because all servers share
+        the event loop.
         """
         assert process.stderr is not None
         left = self._limits.log_lines
@@ -220,7 +240,9 @@ class ServerProcess:
         if words and left > 0:
             logger.info("%s says: %s", self._server.title, words)
         if left == 1:
-            logger.warning("%s writes too much to standard error: the rest is not logged", self._server.title)
+            logger.warning(
+                "%s writes too much to standard error: the rest is not logged", self._server.title
+            )
         return left - 1
 
     async def _end(self, process: asyncio.subprocess.Process) -> None:
@@ -249,7 +271,11 @@ def _resolve_command(server: StdioServer, path: str) -> list[str]:
     if not server.command or not server.command[0]:
         raise _build_start_error("The source has no command.")
     program = server.command[0]
-    found = shutil.which(Path(program).absolute()) if os.sep in program else shutil.which(program, path=path)
+    found = (
+        shutil.which(Path(program).absolute())
+        if os.sep in program
+        else shutil.which(program, path=path)
+    )
     if found is None:
         raise _build_start_error(f"The program {program!r:.200} is not installed on this machine.")
     return [found, *server.command[1:]]
@@ -266,5 +292,7 @@ def _build_start_error(message: str) -> ToolError:
 
 def _describe_failure(error: OSError | ValueError) -> str:
     return (
-        (error.strerror or type(error).__name__).lower() if isinstance(error, OSError) else "its command is not valid"
+        (error.strerror or type(error).__name__).lower()
+        if isinstance(error, OSError)
+        else "its command is not valid"
     )

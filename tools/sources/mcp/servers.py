@@ -17,7 +17,8 @@ class StdioServer:
     Attributes:
         command: the program and its arguments; no shell interprets them.
         environment: variables besides HOME, PATH, LANG and TMPDIR; their values are secret.
-        owner: the owner, e.g. an organization's id; servers of different owners never share a process.
+        owner: the owner, e.g. an organization's id; servers of different owners never share a
+            process.
     """
 
     command: tuple[str, ...]
@@ -26,9 +27,14 @@ class StdioServer:
 
     @property
     def title(self) -> str:
-        """The name in messages: the program and the script it runs; all other arguments may be secret."""
+        """The name in messages: the program and the script it runs; all other arguments may be
+        secret."""
         program, *rest = self.command or ("The server",)
-        runs = rest[1:2] if rest[:1] == ["-m"] else [part for part in rest[:1] if not part.startswith("-")]
+        runs = (
+            rest[1:2]
+            if rest[:1] == ["-m"]
+            else [part for part in rest[:1] if not part.startswith("-")]
+        )
         return " ".join(PurePath(part).name for part in (program, *runs))
 
     @cached_property
@@ -44,7 +50,9 @@ class StdioServer:
     @cached_property
     def secrets(self) -> frozenset[str]:
         """Values to hide everywhere."""
-        return frozenset(value for value in self.environment.values() if len(value) >= SHORTEST_SECRET)
+        return frozenset(
+            value for value in self.environment.values() if len(value) >= SHORTEST_SECRET
+        )
 
 
 @dataclass(frozen=True)
@@ -72,7 +80,8 @@ class HttpServer:
 
     @cached_property
     def place_hash(self) -> str:
-        """The hash of the place that its tools come from, without the query, which may hold a key."""
+        """The hash of the place that its tools come from, without the query, which may hold a
+        key."""
         parts = self._parts
         return fingerprint([parts.scheme.lower(), parts.netloc.lower(), parts.path])
 
@@ -85,7 +94,8 @@ class HttpServer:
 
     @property
     def _parts(self) -> SplitResult:
-        """The parts of the URL; for an invalid one only a path, which the HTTP client then refuses."""
+        """The parts of the URL; for an invalid one only a path, which the HTTP client then
+        refuses."""
         try:
             return urlsplit(self.url)
         except ValueError:

@@ -1,4 +1,5 @@
-"""The source of tools from one MCP server, for plugins; an organization connects its own in the admin."""
+"""The source of tools from one MCP server, for plugins; an organization connects its own in the
+admin."""
 
 from collections.abc import Iterator, Mapping
 
@@ -17,7 +18,9 @@ class McpSource(LoadedSource):
         levels: by the tool's name; any other tool is destructive, whatever the server says.
     """
 
-    def __init__(self, name: str, server: Server, levels: Mapping[str, Level] | None = None) -> None:
+    def __init__(
+        self, name: str, server: Server, levels: Mapping[str, Level] | None = None
+    ) -> None:
         super().__init__(name)
         self._server = server
         self._levels = levels or {}

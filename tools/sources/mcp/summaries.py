@@ -1,4 +1,5 @@
-"""One line for people about a server's response: its own first words that say something, else what it contains."""
+"""One line for people about a server's response: its own first words that say something, else what
+it contains."""
 
 import json
 import re
@@ -16,14 +17,46 @@ MAX_NAMES = 5
 _MAX_VALUE_LENGTH = 60
 _EMPTY_WORDS = frozenset(
     {
-        *("done", "ok", "okay", "success", "successful", "successfully", "succeeded", "completed", "complete"),
-        *("finished", "result", "results", "output", "response", "answer", "content", "text", "null", "none"),
+        *(
+            "done",
+            "ok",
+            "okay",
+            "success",
+            "successful",
+            "successfully",
+            "succeeded",
+            "completed",
+            "complete",
+        ),
+        *(
+            "finished",
+            "result",
+            "results",
+            "output",
+            "response",
+            "answer",
+            "content",
+            "text",
+            "null",
+            "none",
+        ),
         *("json", "undefined", "message", "status", "true", "summary", "details"),
     }
 )
 """Words that say nothing alone."""
 _PLAIN_VALUES = frozenset({"true", "null", "none", "ok", "success"})
-_TELLING_KEYS = ("message", "summary", "text", "title", "name", "description", "status", "result", "answer", "content")
+_TELLING_KEYS = (
+    "message",
+    "summary",
+    "text",
+    "title",
+    "name",
+    "description",
+    "status",
+    "result",
+    "answer",
+    "content",
+)
 _MARKUP = re.compile(r"(\*\*|__|`+|~~)")
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
 _LABEL = re.compile(r"^((?:[-*+]\s+)?)\[(?:[ xX]|([\w .-]+))\]\s+")
@@ -36,7 +69,8 @@ _DECODER = json.JSONDecoder()
 
 
 def summarize(texts: Sequence[str], data: Any, others: Sequence[str]) -> str:
-    """Summarize a response on one line of at most 200 characters; never only "Done", a heading or a brace.
+    """Summarize a response on one line of at most 200 characters; never only "Done", a heading or a
+    brace.
 
     Args:
         texts: the texts of its content.
@@ -53,7 +87,8 @@ def summarize(texts: Sequence[str], data: Any, others: Sequence[str]) -> str:
 
 
 def _find_sentence(text: str, headings: list[str]) -> str:
-    """Return the first line that says something, or the summary of JSON in its place; add headings to the list."""
+    """Return the first line that says something, or the summary of JSON in its place; add headings
+    to the list."""
     plain = clean_text(text, MAX_READ)
     if _parse(plain) is not None:
         return ""
@@ -108,7 +143,11 @@ def _unwrap_label(found: re.Match[str]) -> str:
 
 def _says_something(line: str) -> bool:
     words = re.findall(r"\w+", line.lower())
-    return bool(words) and not _RULE.fullmatch(line) and not all(word in _EMPTY_WORDS for word in words)
+    return (
+        bool(words)
+        and not _RULE.fullmatch(line)
+        and not all(word in _EMPTY_WORDS for word in words)
+    )
 
 
 def _parse(text: str) -> Any:
@@ -125,7 +164,8 @@ def _parse(text: str) -> Any:
 
 
 def _summarize_data(data: Any) -> str:
-    """Summarize JSON: the text that it holds for people, else the kinds and numbers of its parts."""
+    """Summarize JSON: the text that it holds for people, else the kinds and numbers of its
+    parts."""
     inner, name = data, "item"
     while isinstance(inner, Mapping) and len(inner) == 1:
         name, inner = next(iter(inner.items()))
@@ -136,8 +176,16 @@ def _summarize_data(data: Any) -> str:
     if isinstance(inner, str) and (parsed := _parse(inner)) is not None:
         return _summarize_data(parsed)
     if isinstance(inner, str):
-        return _find_sentence(inner, []) or (f"{name}: {inner}" if inner.strip() and data is not inner else "")
-    return "" if inner is None else f"{name}: {json.dumps(inner)}" if data is not inner else json.dumps(inner)
+        return _find_sentence(inner, []) or (
+            f"{name}: {inner}" if inner.strip() and data is not inner else ""
+        )
+    return (
+        ""
+        if inner is None
+        else f"{name}: {json.dumps(inner)}"
+        if data is not inner
+        else json.dumps(inner)
+    )
 
 
 def _summarize_object(data: Mapping[str, Any]) -> str:
@@ -150,17 +198,24 @@ def _summarize_object(data: Mapping[str, Any]) -> str:
     lists = [(key, value) for key, value in data.items() if isinstance(value, list)]
     scalars = {key: value for key, value in data.items() if not isinstance(value, Mapping | list)}
     if scalars and (any(map(_is_telling, scalars.values())) or not lists):
-        told = [f"{key}: {_shorten(value)}" for key, value in scalars.items() if value is not None or not lists]
+        told = [
+            f"{key}: {_shorten(value)}"
+            for key, value in scalars.items()
+            if value is not None or not lists
+        ]
         return ", ".join(told[:MAX_NAMES]) + (", …" if len(data) > MAX_NAMES else "")
     if len(lists) == 1:
         return _summarize_list(lists[0][1], lists[0][0])
     if lists:
-        return ", ".join(f"{key}: {_count_noun(len(value), 'item')}" for key, value in lists[:MAX_NAMES])
+        return ", ".join(
+            f"{key}: {_count_noun(len(value), 'item')}" for key, value in lists[:MAX_NAMES]
+        )
     return f"{_count_noun(len(data), 'field')}: {_name_some(list(data))}"
 
 
 def _is_telling(value: Any) -> bool:
-    """Return False for what stands beside a list without being its content, such as an empty cursor."""
+    """Return False for what stands beside a list without being its content, such as an empty
+    cursor."""
     return value is not None and not isinstance(value, bool) and value != ""
 
 

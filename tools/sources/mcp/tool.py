@@ -34,7 +34,8 @@ from tools.toolbox.secrecy import hide_secrets, hide_secrets_in_error
 
 MAX_PROGRESS_LENGTH = 200
 SHARE_OF_TIME = 0.95
-"""The share of the timeout after which the tool gives up, because its own error says more than the executor's."""
+"""The share of the timeout after which the tool gives up, because its own error says more than the
+executor's."""
 
 
 class McpTool(ExternalTool):
@@ -137,9 +138,13 @@ class McpTool(ExternalTool):
     def _is_write(self, context: ToolContext) -> bool:
         return (context.level or self.level) is not Level.READ
 
-    def _report(self, context: ToolContext, progress: float, total: float | None, text: str | None) -> None:
+    def _report(
+        self, context: ToolContext, progress: float, total: float | None, text: str | None
+    ) -> None:
         line = clean_line(text or "", MAX_PROGRESS_LENGTH)
         for secret in self._server.secrets:
             line = line.replace(secret, HIDDEN)
         known = total is not None and total > 0
-        context.progress(progress / total if known and total else 0.0, line or self.running_summary({}))
+        context.progress(
+            progress / total if known and total else 0.0, line or self.running_summary({})
+        )

@@ -1,6 +1,10 @@
 """Tools built from the description of an HTTP API: OpenAPI 3.1, 3.0 or Swagger 2.0."""
 
-from tools.sources.openapi.authentication import AuthenticationKind, AuthenticationSettings, TokenCache
+from tools.sources.openapi.authentication import (
+    AuthenticationKind,
+    AuthenticationSettings,
+    TokenCache,
+)
 from tools.sources.openapi.description_reader import read_description
 from tools.sources.openapi.document import DocumentError, DocumentLimits
 from tools.sources.openapi.operations import (

@@ -89,7 +89,8 @@ class RequestCredentials:
     Attributes:
         query: one encoded pair, or empty.
         body: fields of the body.
-        secrets: encoded secrets to hide in the response; the credentials themselves are always hidden.
+        secrets: encoded secrets to hide in the response; the credentials themselves are always
+            hidden.
     """
 
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -99,21 +100,24 @@ class RequestCredentials:
 
 
 class _TokenRequest(NamedTuple):
-    """A request for a token, in which the client authenticates by a header or by fields of the form."""
+    """A request for a token, in which the client authenticates by a header or by fields of the
+    form."""
 
     form: Mapping[str, str]
     headers: Mapping[str, str]
 
 
 class TokenCache:
-    """An in-memory cache of access tokens, by organization, settings and credentials, until 30 s before they expire."""
+    """An in-memory cache of access tokens, by organization, settings and credentials, until 30 s
+    before they expire."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._cached: Cache[str, tuple[float, str]] = Cache(_MAX_TOKENS)
 
     def get_token(self, key: str, fetch: Callable[[], tuple[str, float]]) -> str:
-        """Return the cached token, else the one from `fetch`, which returns a token and its lifetime in seconds."""
+        """Return the cached token, else the one from `fetch`, which returns a token and its
+        lifetime in seconds."""
         until, token = self._cached.get(key) or (0.0, "")
         if token and self._clock() < until:
             return token
@@ -131,7 +135,10 @@ TOKEN_CACHE = TokenCache()
 
 
 def authenticate(
-    settings: AuthenticationSettings, context: ToolContext, deadline: Deadline, tokens: TokenCache = TOKEN_CACHE
+    settings: AuthenticationSettings,
+    context: ToolContext,
+    deadline: Deadline,
+    tokens: TokenCache = TOKEN_CACHE,
 ) -> RequestCredentials:
     """Build the additions that authenticate a request.
 
@@ -139,8 +146,9 @@ def authenticate(
         deadline: the deadline of the whole call, including the request for a token.
 
     Raises:
-        ToolError: UNAUTHORIZED, credentials are missing or the token server refuses them; NETWORK_ERROR, TIMEOUT and
-            the like, the token server cannot be reached. `attempted` is always False.
+        ToolError: UNAUTHORIZED, credentials are missing or the token server refuses them;
+            NETWORK_ERROR, TIMEOUT and the like, the token server cannot be reached. `attempted` is
+            always False.
     """
     values = _load_credentials(settings, context)
     if settings.kind is AuthenticationKind.API_KEY:
@@ -152,12 +160,15 @@ def authenticate(
     if settings.kind is AuthenticationKind.OAUTH2:
         key = _build_token_key(settings, context, values)
         return _build_authorization(
-            "Bearer", tokens.get_token(key, lambda: _fetch_token(settings, context, values, deadline))
+            "Bearer",
+            tokens.get_token(key, lambda: _fetch_token(settings, context, values, deadline)),
         )
     return RequestCredentials()
 
 
-def discard_token(settings: AuthenticationSettings, context: ToolContext, tokens: TokenCache = TOKEN_CACHE) -> bool:
+def discard_token(
+    settings: AuthenticationSettings, context: ToolContext, tokens: TokenCache = TOKEN_CACHE
+) -> bool:
     """Discard the token after a 401; return True if a retry with a new token makes sense."""
     if settings.kind is not AuthenticationKind.OAUTH2:
         return False
@@ -181,18 +192,29 @@ def _build_api_key(settings: AuthenticationSettings, key: str) -> RequestCredent
     encoded = quote(key, safe="")
     if settings.place == "query":
         return RequestCredentials(
-            query=f"{quote(settings.name, safe='')}={encoded}", secrets=_select_secrets(key, encoded)
+            query=f"{quote(settings.name, safe='')}={encoded}",
+            secrets=_select_secrets(key, encoded),
         )
     if settings.place == "body":
-        written = (json.dumps(key)[1:-1], json.dumps(key, ensure_ascii=False)[1:-1], quote_plus(key))
-        return RequestCredentials(body={settings.name: key}, secrets=_select_secrets(key, encoded, *written))
+        written = (
+            json.dumps(key)[1:-1],
+            json.dumps(key, ensure_ascii=False)[1:-1],
+            quote_plus(key),
+        )
+        return RequestCredentials(
+            body={settings.name: key}, secrets=_select_secrets(key, encoded, *written)
+        )
     if settings.place == "cookie":
-        return RequestCredentials({"Cookie": f"{settings.name}={encoded}"}, secrets=_select_secrets(key, encoded))
+        return RequestCredentials(
+            {"Cookie": f"{settings.name}={encoded}"}, secrets=_select_secrets(key, encoded)
+        )
     return RequestCredentials({settings.name: key}, secrets=_select_secrets(key))
 
 
 def _build_authorization(scheme: str, value: str) -> RequestCredentials:
-    return RequestCredentials({"Authorization": f"{scheme} {value}"}, secrets=_select_secrets(value))
+    return RequestCredentials(
+        {"Authorization": f"{scheme} {value}"}, secrets=_select_secrets(value)
+    )
 
 
 def _select_secrets(*values: str) -> frozenset[str]:
@@ -203,27 +225,39 @@ def _encode_basic(username: str, password: str) -> str:
     return base64.b64encode(f"{username}:{password}".encode()).decode()
 
 
-def _build_token_key(settings: AuthenticationSettings, context: ToolContext, values: Mapping[str, str]) -> str:
+def _build_token_key(
+    settings: AuthenticationSettings, context: ToolContext, values: Mapping[str, str]
+) -> str:
     parts = [str(context.organization_id), settings.token_url, *settings.scopes]
     parts += [values[name] for name in settings.kind.fields]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 def _fetch_token(
-    settings: AuthenticationSettings, context: ToolContext, values: Mapping[str, str], deadline: Deadline
+    settings: AuthenticationSettings,
+    context: ToolContext,
+    values: Mapping[str, str],
+    deadline: Deadline,
 ) -> tuple[str, float]:
-    """Fetch a token as in RFC 6749, 4.4: the client uses Basic authentication, with its id and secret form-encoded.
+    """Fetch a token as in RFC 6749, 4.4: the client uses Basic authentication, with its id and
+    secret form-encoded.
 
     A server that refuses this gets the credentials in the body, as 2.3.1 allows.
     """
     form = {"grant_type": "client_credentials"}
     if settings.scopes:
         form["scope"] = " ".join(settings.scopes)
-    basic = _encode_basic(quote(values["client_id"], safe=""), quote(values["client_secret"], safe=""))
-    response = _ask_for_token(settings, context, deadline, _TokenRequest(form, {"Authorization": f"Basic {basic}"}))
+    basic = _encode_basic(
+        quote(values["client_id"], safe=""), quote(values["client_secret"], safe="")
+    )
+    response = _ask_for_token(
+        settings, context, deadline, _TokenRequest(form, {"Authorization": f"Basic {basic}"})
+    )
     if response.status in _REFUSALS:
         client = {name: values[name] for name in settings.kind.fields}
-        response = _ask_for_token(settings, context, deadline, _TokenRequest({**form, **client}, {}))
+        response = _ask_for_token(
+            settings, context, deadline, _TokenRequest({**form, **client}, {})
+        )
     return _parse_token(response, settings.service)
 
 
@@ -250,7 +284,10 @@ def _ask_for_token(
         )
     except ToolError as error:
         raise ToolError(
-            error.code, f"No access token: {error.message}", recovery_hint=error.recovery_hint, attempted=False
+            error.code,
+            f"No access token: {error.message}",
+            recovery_hint=error.recovery_hint,
+            attempted=False,
         ) from error
 
 
@@ -272,7 +309,9 @@ def _parse_token(response: ClientResponse, service: str) -> tuple[str, float]:
             f"An admin must check the client id and secret of the service {service!r}.",
         )
     lifetime = document.get("expires_in")
-    return token, float(lifetime) if isinstance(lifetime, int | float) and 0 < lifetime < 1e9 else _DEFAULT_LIFETIME_S
+    return token, float(lifetime) if isinstance(
+        lifetime, int | float
+    ) and 0 < lifetime < 1e9 else _DEFAULT_LIFETIME_S
 
 
 def _build_unauthorized_error(message: str, hint: str) -> ToolError:

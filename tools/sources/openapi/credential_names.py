@@ -1,4 +1,5 @@
-"""Parameter names that no model may use: credentials come from the connection, the method from the operation."""
+"""Parameter names that no model may use: credentials come from the connection, the method from the
+operation."""
 
 import re
 
@@ -14,15 +15,27 @@ _EXCEPT_IN_BODIES = word_set(
     "cookie cookie2 token auth secret password passwd sessiontoken sessionid session idtoken usertoken "
     "securitytoken csrftoken xcsrftoken xsrftoken apiauth signature"
 )
-_HEADER_ENDINGS = ("apikey", "token", "authorization", "secret", "credential", "credentials", "password")
+_HEADER_ENDINGS = (
+    "apikey",
+    "token",
+    "authorization",
+    "secret",
+    "credential",
+    "credentials",
+    "password",
+)
 _PATH_ENDINGS = ("apikey", "token", "secret")
 _DESCRIBES_CREDENTIAL = re.compile(
     r"\bapi[ _`-]{0,3}(?:key|secret)\b|\b(?:access|auth|authentication|authorization|bearer|oauth|jwt)[ _-]?token\b"
     r"|\bauthenticat|\bcredentials?\b",
     re.IGNORECASE,
 )
-_METHOD_OVERRIDES = word_set("xhttpmethodoverride xhttpmethod xmethodoverride httpmethodoverride methodoverride")
-_AMBIGUOUS = frozenset({"key", "token", "auth", "secret", "apitoken", "usertoken", "sessiontoken", "xtoken"})
+_METHOD_OVERRIDES = word_set(
+    "xhttpmethodoverride xhttpmethod xmethodoverride httpmethodoverride methodoverride"
+)
+_AMBIGUOUS = frozenset(
+    {"key", "token", "auth", "secret", "apitoken", "usertoken", "sessiontoken", "xtoken"}
+)
 
 
 class ForbiddenParamError(UnsupportedOperationError):
@@ -37,19 +50,25 @@ def is_credential(name: str, place: str, description: str = "") -> bool:
     """Return True if this parameter is a credential.
 
     Args:
-        place: path, query, header, cookie or body. A name in a path, such as `{authorization}`, may be the subject of
-            the call, and so may a `token` in a body, unless its description calls it a credential.
+        place: path, query, header, cookie or body. A name in a path, such as `{authorization}`, may
+            be the subject of the call, and so may a `token` in a body, unless its description calls
+            it a credential.
     """
     plain = _normalize(name)
     if place == "path" and not plain.endswith(_PATH_ENDINGS):
-        return plain in _IN_EVERY_PLACE | _AMBIGUOUS and _DESCRIBES_CREDENTIAL.search(description) is not None
+        return (
+            plain in _IN_EVERY_PLACE | _AMBIGUOUS
+            and _DESCRIBES_CREDENTIAL.search(description) is not None
+        )
     if plain in _IN_EVERY_PLACE:
         return True
     if plain in _AMBIGUOUS and _DESCRIBES_CREDENTIAL.search(description):
         return True
     if place in ("path", "body"):
         return False
-    return plain in _EXCEPT_IN_BODIES or (place in ("header", "cookie") and plain.endswith(_HEADER_ENDINGS))
+    return plain in _EXCEPT_IN_BODIES or (
+        place in ("header", "cookie") and plain.endswith(_HEADER_ENDINGS)
+    )
 
 
 def may_change_method(name: str) -> bool:
@@ -57,7 +76,9 @@ def may_change_method(name: str) -> bool:
     return name.strip().lower() == "_method" or _normalize(name) in _METHOD_OVERRIDES
 
 
-def explain_forbidden_name(name: str, place: str, description: str = "", *, is_top: bool = True) -> str:
+def explain_forbidden_name(
+    name: str, place: str, description: str = "", *, is_top: bool = True
+) -> str:
     """Return why no model may use this name, as part of a sentence; empty if it may.
 
     Args:

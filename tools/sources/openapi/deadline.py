@@ -16,7 +16,8 @@ class Deadline:
         """Return the seconds left, more than 0.
 
         Raises:
-            ToolError: TIMEOUT with `attempted` False: no time is left, so the next request is not sent.
+            ToolError: TIMEOUT with `attempted` False: no time is left, so the next request is not
+                sent.
         """
         left = self._ends_at - time.monotonic()
         if left > 0:

@@ -1,4 +1,5 @@
-"""The reader of descriptions (OpenAPI 3.1, 3.0 or Swagger 2.0): each operation becomes a tool or is skipped."""
+"""The reader of descriptions (OpenAPI 3.1, 3.0 or Swagger 2.0): each operation becomes a tool or is
+skipped."""
 
 import re
 import time
@@ -11,7 +12,12 @@ from tools.sources.openapi.document import DocumentError, DocumentLimits, read_d
 from tools.sources.openapi.levels import FLOORS, infer_level
 from tools.sources.openapi.names import assign_tool_names
 from tools.sources.openapi.operations import ApiDescription, ApiOperation, SkippedOperation
-from tools.sources.openapi.parameters import BodyContent, ParameterReader, choose_content, pin_parameters
+from tools.sources.openapi.parameters import (
+    BodyContent,
+    ParameterReader,
+    choose_content,
+    pin_parameters,
+)
 from tools.sources.openapi.paths import has_path_traversal
 from tools.sources.openapi.references import References, UnsupportedOperationError
 from tools.sources.openapi.security import list_api_keys, read_security_schemes
@@ -39,7 +45,8 @@ def read_description(
         provided: the fields of bodies that the connection fills, and no model.
 
     Raises:
-        DocumentError: the text cannot be read: too large, neither JSON nor YAML, or not a supported description.
+        DocumentError: the text cannot be read: too large, neither JSON nor YAML, or not a supported
+            description.
     """
     bounds = limits or DocumentLimits()
     return _DescriptionReader(read_document(text, bounds), bounds, base_url, provided).read()
@@ -47,13 +54,19 @@ def read_description(
 
 class _DescriptionReader:
     def __init__(
-        self, document: dict[str, Any], limits: DocumentLimits, base_url: str, provided: frozenset[str]
+        self,
+        document: dict[str, Any],
+        limits: DocumentLimits,
+        base_url: str,
+        provided: frozenset[str],
     ) -> None:
         self._document = document
         self._most = limits.operations
         version = str(document.get("swagger") or document.get("openapi") or "")
         if not _VERSION.fullmatch(version):
-            raise DocumentError(f"its version is {version[:20]!r}; expected openapi: 3.x or swagger: '2.0'")
+            raise DocumentError(
+                f"its version is {version[:20]!r}; expected openapi: 3.x or swagger: '2.0'"
+            )
         self._is_swagger = version == "2.0"
         self._references = References(document, time.thread_time() + limits.seconds)
         self._schemes = read_security_schemes(document, self._references)
@@ -65,11 +78,16 @@ class _DescriptionReader:
         every = self._list_operations()
         found = dict(islice(every, self._most))
         self._skipped += [
-            SkippedOperation(key, f"only the first {self._most:,} operations are read") for key, _ in every
+            SkippedOperation(key, f"only the first {self._most:,} operations are read")
+            for key, _ in every
         ]
-        names = assign_tool_names({key: read_line(node.get("operationId"), 500) for key, (node, _) in found.items()})
+        names = assign_tool_names(
+            {key: read_line(node.get("operationId"), 500) for key, (node, _) in found.items()}
+        )
         main = self._read_servers(self._document)
-        self._servers = ServerMatcher(main, (self._read_own_servers(*each) for each in found.values()), self._base_url)
+        self._servers = ServerMatcher(
+            main, (self._read_own_servers(*each) for each in found.values()), self._base_url
+        )
         operations = []
         for key, (node, item) in found.items():
             try:
@@ -101,7 +119,9 @@ class _DescriptionReader:
                 if isinstance(node := item.get(method), Mapping):
                     yield f"{method.upper()} {path}", (node, item)
 
-    def _read_operation(self, key: str, name: str, node: Mapping[str, Any], item: Mapping[str, Any]) -> ApiOperation:
+    def _read_operation(
+        self, key: str, name: str, node: Mapping[str, Any], item: Mapping[str, Any]
+    ) -> ApiOperation:
         self._references.check_time()
         method, _, path = key.partition(" ")
         if method not in FLOORS:
@@ -111,7 +131,11 @@ class _DescriptionReader:
         parameters = self._parameters.merge(item.get("parameters"), node.get("parameters"))
         path, _, fragment = path.partition("#")
         parameters = pin_parameters(parameters, fragment)
-        content = self._read_swagger_content(node, parameters) if self._is_swagger else self._read_content(node)
+        content = (
+            self._read_swagger_content(node, parameters)
+            if self._is_swagger
+            else self._read_content(node)
+        )
         inputs = self._parameters.read_inputs(path, parameters, content)
         operation_id = read_line(node.get("operationId"), 500)
         inferred = infer_level(
@@ -135,18 +159,29 @@ class _DescriptionReader:
             params=inputs.schema,
             placements=tuple(inputs.placements),
             body=inputs.body,
-            tags=tuple(read_line(tag, 100) for tag in _as_list(node.get("tags"))[:_MAX_TAGS] if isinstance(tag, str)),
+            tags=tuple(
+                read_line(tag, 100)
+                for tag in _as_list(node.get("tags"))[:_MAX_TAGS]
+                if isinstance(tag, str)
+            ),
         )
 
     def _read_content(self, node: Mapping[str, Any]) -> BodyContent | None:
         body = self._references.resolve_object(node["requestBody"]) if "requestBody" in node else {}
         content = body.get("content")
-        media = {kind: self._references.resolve_object(each) for kind, each in _as_mapping(content).items()}
+        media = {
+            kind: self._references.resolve_object(each)
+            for kind, each in _as_mapping(content).items()
+        }
         return choose_content(media, required=body.get("required") is True)
 
-    def _read_swagger_content(self, node: Mapping[str, Any], parameters: list[dict[str, Any]]) -> BodyContent | None:
+    def _read_swagger_content(
+        self, node: Mapping[str, Any], parameters: list[dict[str, Any]]
+    ) -> BodyContent | None:
         """Read the body or form, which Swagger 2.0 lists among the parameters."""
-        consumes = _as_list(node.get("consumes", self._document.get("consumes"))) or ["application/json"]
+        consumes = _as_list(node.get("consumes", self._document.get("consumes"))) or [
+            "application/json"
+        ]
         for each in parameters:
             if each["in"] == "body":
                 media = {str(kind): {"schema": each.get("schema", {})} for kind in consumes}
@@ -157,7 +192,11 @@ class _DescriptionReader:
         required = [each["name"] for each in form if each.get("required") is True]
         has_files = any(each.get("type") == "file" for each in form)
         kind = "multipart/form-data" if has_files or "multipart/form-data" in consumes else ""
-        schema = {"type": "object", "properties": {each["name"]: each for each in form}, "required": required}
+        schema = {
+            "type": "object",
+            "properties": {each["name"]: each for each in form},
+            "required": required,
+        }
         return BodyContent(kind or "application/x-www-form-urlencoded", schema, required=True)
 
     def _read_servers(self, node: Mapping[str, Any]) -> tuple[str, ...]:
@@ -165,11 +204,17 @@ class _DescriptionReader:
             host, base = read_line(node.get("host"), 300), read_line(node.get("basePath"), 300)
             schemes = [str(scheme) for scheme in _as_list(node.get("schemes"))] or ["https"]
             ordered = sorted(schemes, key=lambda scheme: scheme != "https")
-            return tuple(f"{scheme}://{host}{base}" for scheme in ordered) if host else tuple(filter(None, [base]))
+            return (
+                tuple(f"{scheme}://{host}{base}" for scheme in ordered)
+                if host
+                else tuple(filter(None, [base]))
+            )
         servers = (each for each in _as_list(node.get("servers")) if isinstance(each, Mapping))
         return tuple(dict.fromkeys(filter(None, map(_read_server, servers))))
 
-    def _read_own_servers(self, node: Mapping[str, Any], item: Mapping[str, Any]) -> tuple[str, ...]:
+    def _read_own_servers(
+        self, node: Mapping[str, Any], item: Mapping[str, Any]
+    ) -> tuple[str, ...]:
         """Return the servers of an operation, or else of its path."""
         return () if self._is_swagger else self._read_servers(node) or self._read_servers(item)
 
@@ -178,7 +223,9 @@ def _refuse_path(path: str) -> None:
     if not path.startswith("/"):
         raise UnsupportedOperationError("its path does not begin with a slash")
     if any(ord(character) < 32 for character in path) or "\\" in path:
-        raise UnsupportedOperationError("its path contains characters that are not allowed in a URL")
+        raise UnsupportedOperationError(
+            "its path contains characters that are not allowed in a URL"
+        )
     if any(map(has_path_traversal, path.partition("?")[0].split("/"))):
         raise UnsupportedOperationError("its path contains '.' or '..'")
 
@@ -189,9 +236,13 @@ def _read_server(server: Mapping[str, Any]) -> str:
 
     def default(found: re.Match[str]) -> str:
         given = _as_mapping(variables.get(found[1])).get("default")
-        return str(given)[:_MAX_ADDRESS_LENGTH] if isinstance(given, str | int | float) else found[0]
+        return (
+            str(given)[:_MAX_ADDRESS_LENGTH] if isinstance(given, str | int | float) else found[0]
+        )
 
-    address = _VARIABLE.sub(default, read_line(server.get("url"), _MAX_ADDRESS_LENGTH))[:_MAX_ADDRESS_LENGTH]
+    address = _VARIABLE.sub(default, read_line(server.get("url"), _MAX_ADDRESS_LENGTH))[
+        :_MAX_ADDRESS_LENGTH
+    ]
     return address.rstrip("/") or ("/" if address else "")
 
 
@@ -199,8 +250,14 @@ def _write_description(key: str, node: Mapping[str, Any], item: Mapping[str, Any
     """Write the description for the model: summary, details, then the operation's key."""
     summary = read_line(node.get("summary") or item.get("summary"), 300)
     more = read_line(node.get("description") or item.get("description"), 5_000)
-    parts = [summary, "" if more == summary else more, "Deprecated." if node.get("deprecated") is True else ""]
-    text = " ".join(part if part.endswith((".", "!", "?")) else f"{part}." for part in parts if part)
+    parts = [
+        summary,
+        "" if more == summary else more,
+        "Deprecated." if node.get("deprecated") is True else "",
+    ]
+    text = " ".join(
+        part if part.endswith((".", "!", "?")) else f"{part}." for part in parts if part
+    )
     tail = f"({key[:200]})"
     room = _MAX_DESCRIPTION_LENGTH - len(tail) - 1
     text = text if len(text) <= room else f"{text[: room - 1]}…"

@@ -1,4 +1,5 @@
-"""Parsing of a description, JSON or YAML, into plain data, with limits on size, depth and repetition."""
+"""Parsing of a description, JSON or YAML, into plain data, with limits on size, depth and
+repetition."""
 
 import json
 import math
@@ -16,9 +17,12 @@ _Parser: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _EVENTS_PER_CHECK = 10_000
 _UNSTORABLE = re.compile(r"\\u0000|\\u[dD][89a-fA-F]|\\x00|\\0|\x00")
-"""Escapes that may stand for a character that no database stores; a pair of surrogates is one, too."""
+"""Escapes that may stand for a character that no database stores; a pair of surrogates is one,
+too."""
 _INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,30})")
-_FLOAT = re.compile(r"[-+]?(?:[0-9]{1,30}\.[0-9]{0,30}|\.[0-9]{1,30}|[0-9]{1,30}(?=[eE]))(?:[eE][-+]?[0-9]{1,3})?")
+_FLOAT = re.compile(
+    r"[-+]?(?:[0-9]{1,30}\.[0-9]{0,30}|\.[0-9]{1,30}|[0-9]{1,30}(?=[eE]))(?:[eE][-+]?[0-9]{1,3})?"
+)
 _WORDS: dict[str, Any] = {
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
@@ -36,7 +40,8 @@ class DocumentLimits:
 
     Attributes:
         size: bytes of its text.
-        nodes: values; each use of an alias counts in full. One takes at most about 150 bytes of memory.
+        nodes: values; each use of an alias counts in full. One takes at most about 150 bytes of
+            memory.
         operations: operations to read; later ones are skipped.
         depth: levels of nesting.
         seconds: processor time for reading the operations; those not read by then are skipped.
@@ -52,7 +57,8 @@ class DocumentLimits:
 
 
 def read_document(text: str, limits: DocumentLimits) -> dict[str, Any]:
-    """Parse the document into plain JSON data; keys are text, and so are dates, `yes`, `no`, `on` and `12:30`.
+    """Parse the document into plain JSON data; keys are text, and so are dates, `yes`, `no`, `on`
+    and `12:30`.
 
     Raises:
         DocumentError: too large, too deep, neither JSON nor YAML, or not an object.
@@ -75,7 +81,8 @@ def read_document(text: str, limits: DocumentLimits) -> dict[str, Any]:
 def _parse_json(text: str, limits: DocumentLimits) -> Any:
     """Parse JSON; return None if it is not JSON, because YAML may also begin with a brace.
 
-    Its values are counted before any is made, by the signs that begin or separate them, also those inside texts.
+    Its values are counted before any is made, by the signs that begin or separate them, also those
+    inside texts.
     """
     if sum(text.count(sign) for sign in ",[{") > limits.nodes:
         raise DocumentError(f"the description contains more than {limits.nodes:,} values")
@@ -88,7 +95,8 @@ def _parse_json(text: str, limits: DocumentLimits) -> Any:
 
 
 def _refuse_depth(document: Any, depth: int) -> None:
-    """Refuse a document that is too deep, level by level, so that no nesting can exhaust the stack."""
+    """Refuse a document that is too deep, level by level, so that no nesting can exhaust the
+    stack."""
     level = [document]
     for _ in range(depth + 1):
         level = [child for node in level for child in _list_children(node)]
@@ -109,7 +117,9 @@ def _parse_yaml(text: str, limits: DocumentLimits) -> Any:
         for number, event in enumerate(yaml.parse(text, Loader=_Parser)):
             builder.handle(event)
             if number % _EVENTS_PER_CHECK == 0 and time.thread_time() > ends_at:
-                raise DocumentError("the description takes too long to parse; JSON is faster than YAML")
+                raise DocumentError(
+                    "the description takes too long to parse; JSON is faster than YAML"
+                )
     except yaml.MarkedYAMLError as error:
         where = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
         raise DocumentError(f"{where}this is neither JSON nor YAML: {error.problem}") from None
@@ -129,7 +139,8 @@ class _OpenNode:
 
 
 class _DocumentBuilder:
-    """A builder of plain data from YAML events, without recursion; only JSON's types are supported."""
+    """A builder of plain data from YAML events, without recursion; only JSON's types are
+    supported."""
 
     def __init__(self, limits: DocumentLimits) -> None:
         self.root: Any = None
@@ -143,14 +154,20 @@ class _DocumentBuilder:
             self._add_value(_convert_scalar(event), 1, event.anchor)
         elif isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
             if len(self._open) >= self._limits.depth:
-                raise DocumentError(f"the description is nested more than {self._limits.depth} deep")
-            self._open.append(_OpenNode({} if isinstance(event, yaml.MappingStartEvent) else [], event.anchor))
+                raise DocumentError(
+                    f"the description is nested more than {self._limits.depth} deep"
+                )
+            self._open.append(
+                _OpenNode({} if isinstance(event, yaml.MappingStartEvent) else [], event.anchor)
+            )
         elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
             done = self._open.pop()
             self._add_value(done.value, done.weight, done.anchor)
         elif isinstance(event, yaml.AliasEvent):
             if event.anchor not in self._anchors:
-                raise DocumentError(f"the alias {event.anchor!r} is inside its own anchor, or before it")
+                raise DocumentError(
+                    f"the alias {event.anchor!r} is inside its own anchor, or before it"
+                )
             self._add_value(*self._anchors[event.anchor], None)
         elif isinstance(event, yaml.DocumentStartEvent):
             self._documents += 1
@@ -166,7 +183,9 @@ class _DocumentBuilder:
         parent = self._open[-1]
         parent.weight += weight
         if parent.weight > self._limits.nodes:
-            raise DocumentError(f"the description contains more than {self._limits.nodes:,} values, aliases included")
+            raise DocumentError(
+                f"the description contains more than {self._limits.nodes:,} values, aliases included"
+            )
         if isinstance(parent.value, list):
             parent.value.append(value)
         elif parent.key is None:
@@ -194,7 +213,8 @@ def _set_key(mapping: dict[str, Any], key: str, value: Any) -> None:
 
 
 def _convert_scalar(event: yaml.ScalarEvent) -> Any:
-    """Convert a scalar by the core schema of YAML 1.2: only true, false, null and decimal numbers are not text."""
+    """Convert a scalar by the core schema of YAML 1.2: only true, false, null and decimal numbers
+    are not text."""
     text: str = event.value
     if event.tag is None and not event.implicit[0]:
         return text

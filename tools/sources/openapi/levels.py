@@ -41,11 +41,14 @@ RAISING_VERBS = {
         "generate build deploy install schedule"
     ),
 }
-"""Verbs that can be nouns too, so they count only in a verb's position: first in the id, unless the id begins with a
-reading verb; first in the last segment of the path; or first in a name or value of a query in the path.
+"""Verbs that can be nouns too, so they count only in a verb's position: first in the id, unless the
+id begins with a reading verb; first in the last segment of the path; or first in a name or value of
+a query in the path.
 """
 
-READING_VERBS = word_set("get list find search fetch read show describe query count retrieve view lookup check")
+READING_VERBS = word_set(
+    "get list find search fetch read show describe query count retrieve view lookup check"
+)
 
 _TOKEN = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
@@ -59,7 +62,8 @@ class InferredLevel:
 
 
 def infer_level(operation: Mapping[str, Any]) -> InferredLevel:
-    """Infer the level of an operation from its description; an unknown method counts as destructive.
+    """Infer the level of an operation from its description; an unknown method counts as
+    destructive.
 
     Args:
         operation: its `method`, `path`, `operation_id` and `params`, as in `ApiOperation.to_json`.
@@ -74,10 +78,16 @@ def infer_level(operation: Mapping[str, Any]) -> InferredLevel:
     reads = any(verb in READING_VERBS for verb in _find_verbs(operation_id))
     query = re.sub("[&=;+]|%..", "/", path.partition("?")[2])
     segment = _find_last_segment(path)
-    for text, where in ((operation_id, "its id"), (segment, "its path"), (query, "the query in its path")):
+    for text, where in (
+        (operation_id, "its id"),
+        (segment, "its path"),
+        (query, "the query in its path"),
+    ):
         for level, word in _find_raising_words(text, reads=reads):
             if level.rank > inferred.level.rank:
-                inferred = InferredLevel(level, f"{method} is {floor} level, but {where} says {word!r}")
+                inferred = InferredLevel(
+                    level, f"{method} is {floor} level, but {where} says {word!r}"
+                )
     return inferred
 
 
@@ -87,7 +97,11 @@ def split_words(text: str) -> list[str]:
 
 
 def _find_last_segment(path: str) -> str:
-    fixed = [segment for segment in re.split(r"[/:]", path.partition("?")[0]) if segment and "{" not in segment]
+    fixed = [
+        segment
+        for segment in re.split(r"[/:]", path.partition("?")[0])
+        if segment and "{" not in segment
+    ]
     return fixed[-1] if fixed else ""
 
 

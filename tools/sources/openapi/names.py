@@ -23,7 +23,8 @@ def word_set(text: str) -> frozenset[str]:
 def assign_tool_names(operation_ids: Mapping[str, str]) -> dict[str, str]:
     """Assign a name to each operation's key (`GET /pets/{id}`), unique even if case is ignored.
 
-    Operations that would share a name get a part of their key's hash, so that no name depends on their order.
+    Operations that would share a name get a part of their key's hash, so that no name depends on
+    their order.
 
     Args:
         operation_ids: by key; empty for an operation without one.
@@ -43,7 +44,8 @@ def assign_tool_names(operation_ids: Mapping[str, str]) -> dict[str, str]:
 
 
 def to_camel_case(text: str) -> str:
-    """Convert to camel case: `pets/list-all` → petsListAll; empty if the text has no ASCII letter or digit."""
+    """Convert to camel case: `pets/list-all` → petsListAll; empty if the text has no ASCII letter
+    or digit."""
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
     words = _WORD.findall(plain)
     joined = "".join([*words[:1], *(word[:1].upper() + word[1:] for word in words[1:])])

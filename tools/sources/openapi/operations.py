@@ -20,7 +20,8 @@ class Placement:
         explode: write each entry separately.
         as_json: write the value as JSON.
         names: the API's own names inside the value.
-        refused: keys in lower case that a spread object may not have: API keys, and names that the operation fixes.
+        refused: keys in lower case that a spread object may not have: API keys, and names that the
+            operation fixes.
     """
 
     shown: str
@@ -34,7 +35,8 @@ class Placement:
 
     @property
     def spread(self) -> str:
-        """The place, query or cookie, where each property of an object becomes a parameter of its own; else empty."""
+        """The place, query or cookie, where each property of an object becomes a parameter of its
+        own; else empty."""
         is_spread = self.explode and self.style != "deepObject" and not self.as_json
         return self.place if is_spread and self.place in ("query", "cookie") else ""
 
@@ -119,7 +121,8 @@ class SecurityScheme:
     """A security scheme of a description.
 
     Attributes:
-        kind: api_key, bearer, basic, oauth2 (client credentials), or another that Gadget does not support.
+        kind: api_key, bearer, basic, oauth2 (client credentials), or another that Gadget does not
+            support.
         place, parameter: for an API key: header, query or cookie, and its name there.
         token_url, scopes: for OAuth 2.
     """

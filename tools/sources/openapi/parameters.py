@@ -7,7 +7,11 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from tools.schemas.openapi import read_line
-from tools.sources.openapi.credential_names import ForbiddenParamError, is_credential, may_change_method
+from tools.sources.openapi.credential_names import (
+    ForbiddenParamError,
+    is_credential,
+    may_change_method,
+)
 from tools.sources.openapi.names import choose_param_name, word_set
 from tools.sources.openapi.operations import OperationBody, Placement
 from tools.sources.openapi.references import References, UnsupportedOperationError
@@ -19,7 +23,8 @@ _RESERVED_HEADERS = word_set(
     "accept accept-encoding connection content-encoding content-length content-type expect host keep-alive te trailer "
     "transfer-encoding upgrade user-agent x-original-method x-original-url x-rewrite-url"
 )
-"""Headers that the client sets, and headers that many servers read as the method or path of the request."""
+"""Headers that the client sets, and headers that many servers read as the method or path of the
+request."""
 _STYLES = {
     "path": ("simple",),
     "query": ("form", "spaceDelimited", "pipeDelimited", "tabDelimited", "deepObject"),
@@ -64,11 +69,17 @@ class OperationInputs:
     @property
     def schema(self) -> dict[str, Any]:
         required = {"required": self.required} if self.required else {}
-        return {"type": "object", "properties": self.properties, **required, "additionalProperties": False}
+        return {
+            "type": "object",
+            "properties": self.properties,
+            **required,
+            "additionalProperties": False,
+        }
 
 
 class ParameterReader:
-    """A reader of the params of all operations in one document: at most 150 for each, 40,000 in total.
+    """A reader of the params of all operations in one document: at most 150 for each, 40,000 in
+    total.
 
     Args:
         keys: place and name, in lower case, of the API keys in the document's security schemes.
@@ -76,7 +87,10 @@ class ParameterReader:
     """
 
     def __init__(
-        self, references: References, keys: frozenset[tuple[str, str]], provided: frozenset[str] = frozenset()
+        self,
+        references: References,
+        keys: frozenset[tuple[str, str]],
+        provided: frozenset[str] = frozenset(),
     ) -> None:
         self._references = references
         self._schemas = SchemaReader(references, keys, provided)
@@ -84,7 +98,8 @@ class ParameterReader:
         self._left = _MAX_IN_TOTAL
 
     def merge(self, *lists: Any) -> list[dict[str, Any]]:
-        """Merge the parameters of path and operation; the later of two with the same name and place wins.
+        """Merge the parameters of path and operation; the later of two with the same name and place
+        wins.
 
         Raises:
             UnsupportedOperationError: a reference is broken, or there are too many.
@@ -100,11 +115,14 @@ class ParameterReader:
                     found[place, name] = parameter
         return list(found.values())
 
-    def read_inputs(self, path: str, parameters: list[dict[str, Any]], content: BodyContent | None) -> OperationInputs:
+    def read_inputs(
+        self, path: str, parameters: list[dict[str, Any]], content: BodyContent | None
+    ) -> OperationInputs:
         """Read the params of one operation.
 
         Raises:
-            UnsupportedOperationError: there are too many, or the description's style of a value is not supported.
+            UnsupportedOperationError: there are too many, or the description's style of a value is
+                not supported.
         """
         inputs = OperationInputs(fixed=_list_names(path.partition("?")[2]))
         in_path = _VARIABLE.findall(path)
@@ -123,7 +141,9 @@ class ParameterReader:
     def _add_parameter(self, inputs: OperationInputs, parameter: Mapping[str, Any]) -> None:
         self._left -= 1
         if self._left < 0:
-            raise UnsupportedOperationError(f"only the first {_MAX_IN_TOTAL:,} parameters of the description are read")
+            raise UnsupportedOperationError(
+                f"only the first {_MAX_IN_TOTAL:,} parameters of the description are read"
+            )
         name, place = str(parameter["name"]), str(parameter["in"])
         description = read_line(parameter.get("description"), _MAX_DESCRIPTION_LENGTH)
         is_required = place == "path" or parameter.get("required") is True
@@ -137,11 +157,16 @@ class ParameterReader:
                 raise UnsupportedOperationError(f"its parameter {name[:100]!r} {error}") from None
             return
         shown = choose_param_name(name, inputs.properties, place)
-        inputs.properties[shown] = {**shape.schema, **({"description": description} if description else {})}
+        inputs.properties[shown] = {
+            **shape.schema,
+            **({"description": description} if description else {}),
+        }
         if is_required:
             inputs.required.append(shown)
         refused = self._list_refused(inputs, placement) if _may_be_object(shape.schema) else []
-        inputs.placements.append(replace(placement, shown=shown, names=shape.names, refused=refused))
+        inputs.placements.append(
+            replace(placement, shown=shown, names=shape.names, refused=refused)
+        )
 
     def _is_withheld(self, name: str, place: str, description: str, *, is_required: bool) -> bool:
         """Return True if no model may give the parameter.
@@ -155,7 +180,9 @@ class ParameterReader:
             return True
         if place != "path" and may_change_method(name):
             if is_required:
-                raise UnsupportedOperationError(f"it needs {name[:100]!r}, which may change its method")
+                raise UnsupportedOperationError(
+                    f"it needs {name[:100]!r}, which may change its method"
+                )
             return True
         return place == "header" and name.lower().replace("_", "-") in _RESERVED_HEADERS
 
@@ -165,22 +192,30 @@ class ParameterReader:
         keys = {name for place, name in self._keys if place == placement.spread}
         return sorted(keys | inputs.fixed if placement.spread == "query" else keys)
 
-    def _read_placement(self, name: str, place: str, parameter: Mapping[str, Any]) -> tuple[Placement, Any]:
+    def _read_placement(
+        self, name: str, place: str, parameter: Mapping[str, Any]
+    ) -> tuple[Placement, Any]:
         """Read the parameter's placement, without its name for the model, and its schema."""
         default = _STYLES[place][0]
         content = parameter.get("content")
         if isinstance(content, Mapping) and content:
             media_type, media = next(iter(content.items()))
             if not _is_json(str(media_type)):
-                raise UnsupportedOperationError(f"its parameter {name!r} has the media type {str(media_type)[:100]}")
+                raise UnsupportedOperationError(
+                    f"its parameter {name!r} has the media type {str(media_type)[:100]}"
+                )
             placement = Placement("", name, place, default, explode=False, as_json=True)
             return placement, self._references.resolve_object(media).get("schema", {})
         if "schema" not in parameter:
-            style, explode = _SWAGGER_STYLES.get(str(parameter.get("collectionFormat", "csv")), ("", False))
+            style, explode = _SWAGGER_STYLES.get(
+                str(parameter.get("collectionFormat", "csv")), ("", False)
+            )
             return Placement("", name, place, style or default, explode), parameter
         style = str(parameter.get("style") or default)
         if style not in _STYLES[place]:
-            raise UnsupportedOperationError(f"its {place} parameter {name!r} has the style {style[:40]!r}")
+            raise UnsupportedOperationError(
+                f"its {place} parameter {name!r} has the style {style[:40]!r}"
+            )
         given_explode = parameter.get("explode")
         explode = given_explode if isinstance(given_explode, bool) else style == "form"
         return Placement("", name, place, style, explode), parameter["schema"]
@@ -192,11 +227,16 @@ class ParameterReader:
             raise UnsupportedOperationError(f"its body {error}") from None
         fields = _list_fields(shape, content)
         owned = {shown: shape.names.get(shown, [shown])[0] for shown in fields or ()}
-        legal = all(choose_param_name(own, inputs.properties, "body") == shown for shown, own in owned.items())
+        legal = all(
+            choose_param_name(own, inputs.properties, "body") == shown
+            for shown, own in owned.items()
+        )
         if fields is not None and legal:
             inputs.properties.update(fields)
             inputs.required += [name for name in shape.schema.get("required", []) if name in fields]
-            names = {shown: [own, shape.names.get(shown, (own, {}))[1]] for shown, own in owned.items()}
+            names = {
+                shown: [own, shape.names.get(shown, (own, {}))[1]] for shown, own in owned.items()
+            }
             inputs.body = OperationBody(content.media_type, "", content.required, names)
             return
         shown = choose_param_name("body", inputs.properties, "content")
@@ -207,21 +247,29 @@ class ParameterReader:
 
 
 def pin_parameters(parameters: list[dict[str, Any]], fragment: str) -> list[dict[str, Any]]:
-    """Pin the parameters of a path that distinguishes operations after a `#`, as AWS does: `/#Action=DeleteUser`.
+    """Pin the parameters of a path that distinguishes operations after a `#`, as AWS does:
+    `/#Action=DeleteUser`.
 
     That part is sent as a parameter, with only the given value.
 
     Raises:
-        UnsupportedOperationError: no parameter takes that part, so the request would call another operation.
+        UnsupportedOperationError: no parameter takes that part, so the request would call another
+            operation.
     """
     if not fragment:
         return parameters
     wanted = dict(part.partition("=")[::2] for part in fragment.split("&"))
     known = {str(each["name"]) for each in parameters if each["in"] in ("query", "header")}
     if missing := sorted(wanted.keys() - known):
-        raise UnsupportedOperationError(f"no parameter matches the part after '#' in its path: {missing[0][:100]!r}")
+        raise UnsupportedOperationError(
+            f"no parameter matches the part after '#' in its path: {missing[0][:100]!r}"
+        )
     return [
-        {**each, "required": True, **(_fix_value(wanted[each["name"]]) if wanted[each["name"]] else {})}
+        {
+            **each,
+            "required": True,
+            **(_fix_value(wanted[each["name"]]) if wanted[each["name"]] else {}),
+        }
         if each["in"] in ("query", "header") and each["name"] in wanted
         else each
         for each in parameters
@@ -234,7 +282,9 @@ def _fix_value(value: str) -> dict[str, Any]:
 
 def _refuse_many(count: int) -> None:
     if count > _MAX_PARAMETERS:
-        raise UnsupportedOperationError(f"it has {count:,} parameters; the limit is {_MAX_PARAMETERS}")
+        raise UnsupportedOperationError(
+            f"it has {count:,} parameters; the limit is {_MAX_PARAMETERS}"
+        )
 
 
 def choose_content(content: Mapping[str, Any], *, required: bool) -> BodyContent | None:
@@ -248,7 +298,9 @@ def choose_content(content: Mapping[str, Any], *, required: bool) -> BodyContent
             plain = str(given).partition(";")[0].strip().lower()
             if writable(plain):
                 schema = media.get("schema", {}) if isinstance(media, Mapping) else {}
-                return BodyContent("application/json" if _is_any(plain) else plain, schema, required)
+                return BodyContent(
+                    "application/json" if _is_any(plain) else plain, schema, required
+                )
     if content:
         raise UnsupportedOperationError(
             f"its body is {', '.join(map(str, content))[:200]}, which params cannot express"
@@ -288,10 +340,18 @@ def _list_names(query: str) -> frozenset[str]:
 def _list_fields(shape: Shape, content: BodyContent) -> dict[str, Any] | None:
     """Return the body's fields if each can be a param; None if the body must stay one value."""
     schema = shape.schema
-    if not _is_json(content.media_type) and not _is_form(content.media_type) and not _is_multipart(content.media_type):
+    if (
+        not _is_json(content.media_type)
+        and not _is_form(content.media_type)
+        and not _is_multipart(content.media_type)
+    ):
         return None
     merged = _merge_forms(schema)
-    if merged is None or merged.get("additionalProperties") or "object" not in str(merged.get("type")):
+    if (
+        merged is None
+        or merged.get("additionalProperties")
+        or "object" not in str(merged.get("type"))
+    ):
         return None
     if not content.required and merged.get("required"):
         return None
@@ -301,15 +361,27 @@ def _list_fields(shape: Shape, content: BodyContent) -> dict[str, Any] | None:
 
 
 def _merge_forms(schema: dict[str, Any]) -> dict[str, Any] | None:
-    """Merge all `allOf` into one object; return None if the schema is not clearly a single object."""
-    if "anyOf" in schema or "enum" in schema or "const" in schema or isinstance(schema.get("type"), list):
+    """Merge all `allOf` into one object; return None if the schema is not clearly a single
+    object."""
+    if (
+        "anyOf" in schema
+        or "enum" in schema
+        or "const" in schema
+        or isinstance(schema.get("type"), list)
+    ):
         return None
     parts = [_merge_forms(form) for form in schema.get("allOf", ())]
     merged = {key: value for key, value in schema.items() if key != "allOf"}
     for part in parts:
-        if part is None or part.get("additionalProperties") or part.get("type", "object") != "object":
+        if (
+            part is None
+            or part.get("additionalProperties")
+            or part.get("type", "object") != "object"
+        ):
             return None
         merged["type"] = "object"
         merged["properties"] = {**part.get("properties", {}), **merged.get("properties", {})}
-        merged["required"] = list(dict.fromkeys([*merged.get("required", []), *part.get("required", [])]))
+        merged["required"] = list(
+            dict.fromkeys([*merged.get("required", []), *part.get("required", [])])
+        )
     return merged

@@ -51,7 +51,8 @@ class References:
         """Resolve the node if it is a reference; keywords next to the reference stay.
 
         Raises:
-            UnsupportedOperationError: the reference is broken or leaves the document, or no time is left.
+            UnsupportedOperationError: the reference is broken or leaves the document, or no time is
+                left.
             CycleError: the reference is already part of the trail.
         """
         self.check_time()
@@ -63,7 +64,9 @@ class References:
             target = self._look_up(reference)
             if reference in resolved.trail:
                 raise CycleError(target)
-            resolved = ResolvedNode(_add_siblings(resolved.node, target), resolved.trail | {reference})
+            resolved = ResolvedNode(
+                _add_siblings(resolved.node, target), resolved.trail | {reference}
+            )
         raise UnsupportedOperationError(
             f"the reference {node.get('$ref')!r} leads through more than {_MAX_CHAIN} others"
         )
@@ -88,7 +91,9 @@ class References:
             key = part.replace("~1", "/").replace("~0", "~")
             if isinstance(node, dict) and key in node:
                 node = node[key]
-            elif isinstance(node, list) and key.isascii() and key.isdigit() and int(key) < len(node):
+            elif (
+                isinstance(node, list) and key.isascii() and key.isdigit() and int(key) < len(node)
+            ):
                 node = node[int(key)]
             else:
                 raise UnsupportedOperationError(f"it has a broken reference: {reference[:200]!r}")
@@ -96,8 +101,11 @@ class References:
 
 
 def _add_siblings(node: dict[str, Any], target: Any) -> Any:
-    """Combine a reference's target with the keywords next to it, which OpenAPI 3.1 allows; they take precedence."""
-    words = {key: value for key, value in node.items() if key != "$ref" and not key.startswith("x-")}
+    """Combine a reference's target with the keywords next to it, which OpenAPI 3.1 allows; they
+    take precedence."""
+    words = {
+        key: value for key, value in node.items() if key != "$ref" and not key.startswith("x-")
+    }
     if not words or not isinstance(target, dict):
         return target
     if words.keys() <= {"description", "summary", "default", "deprecated", "nullable"}:

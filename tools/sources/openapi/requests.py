@@ -46,8 +46,9 @@ def build_request(
         credentials: fields to add to the body; GET and HEAD requests have none.
 
     Raises:
-        ToolError: INVALID_PARAMETER, a value would leave its place in the path, cannot be written in a header, or
-            contains a name that no model may use; or the body cannot hold the credentials.
+        ToolError: INVALID_PARAMETER, a value would leave its place in the path, cannot be written
+            in a header, or contains a name that no model may use; or the body cannot hold the
+            credentials.
     """
     given = [
         (each, restore_api_names(params[each.shown], each.names))
@@ -57,52 +58,78 @@ def build_request(
     for each, value in given:
         _refuse_forbidden_keys(each, value)
     path, _, fixed = operation.path.partition("?")
-    segments = {each.name: _encode_path_value(each, value) for each, value in given if each.place == "path"}
+    segments = {
+        each.name: _encode_path_value(each, value) for each, value in given if each.place == "path"
+    }
     fixed = quote(fixed, safe=_PATH_TEXT + "?")
     query = [fixed] if fixed else []
-    query += [pair for each, value in given if each.place == "query" for pair in _encode_query(each, value)]
+    query += [
+        pair
+        for each, value in given
+        if each.place == "query"
+        for pair in _encode_query(each, value)
+    ]
     headers = {
         each.name: _encode_header_value(each, value)
         for each, value in given
         if each.place == "header" and value is not None
     }
-    cookies = [pair for each, value in given if each.place == "cookie" for pair in _encode_query(each, value)]
+    cookies = [
+        pair
+        for each, value in given
+        if each.place == "cookie"
+        for pair in _encode_query(each, value)
+    ]
     if cookies:
         headers["Cookie"] = "; ".join(cookies)
     added = (credentials or {}) if operation.method not in _WITHOUT_BODY else {}
     content_type, body = _encode_body(operation.body, params, added)
     if content_type:
         headers["Content-Type"] = content_type
-    return ApiRequest(operation.method, _fill_path(path, segments), "&".join(query), headers, body, fixed)
+    return ApiRequest(
+        operation.method, _fill_path(path, segments), "&".join(query), headers, body, fixed
+    )
 
 
 def has_control_characters(text: str) -> bool:
-    """Return True if the text contains a control character, which could end a header or path early."""
+    """Return True if the text contains a control character, which could end a header or path
+    early."""
     return any(ord(character) < 32 or ord(character) == 127 for character in text)
 
 
 def _refuse_forbidden_keys(placement: Placement, value: Any) -> None:
     """Refuse free keys in an object that are credentials or would change the operation."""
-    top, inside = (value, value.values()) if placement.spread and isinstance(value, dict) else ({}, [value])
+    top, inside = (
+        (value, value.values()) if placement.spread and isinstance(value, dict) else ({}, [value])
+    )
     names = [
-        name for name in top if name.lower() in placement.refused or explain_forbidden_name(name, placement.spread)
+        name
+        for name in top
+        if name.lower() in placement.refused or explain_forbidden_name(name, placement.spread)
     ]
     _refuse_names(placement.shown, [*names, *_find_credentials(*inside)])
 
 
 def _refuse_names(shown: str, names: list[str]) -> None:
     if names:
-        fault = f"it contains {names[0][:100]!r}, which is a credential or would change the operation"
-        raise _build_param_error(shown, fault, "a value without it; credentials come from the connection")
+        fault = (
+            f"it contains {names[0][:100]!r}, which is a credential or would change the operation"
+        )
+        raise _build_param_error(
+            shown, fault, "a value without it; credentials come from the connection"
+        )
 
 
 def _find_credentials(*values: Any) -> Iterator[str]:
-    """Find the names of credentials at every depth, without recursion, because a value may be deeply nested."""
+    """Find the names of credentials at every depth, without recursion, because a value may be
+    deeply nested."""
     waiting = list(values)
     while waiting:
         value = waiting.pop()
         if isinstance(value, dict):
-            yield from (name for name in value if explain_forbidden_name(name, "body", is_top=False))
+            yield from (
+                name for name in value if explain_forbidden_name(name, "body", is_top=False)
+            )
             waiting += value.values()
         elif isinstance(value, list):
             waiting += value
@@ -115,11 +142,17 @@ def _fill_path(path: str, segments: Mapping[str, str]) -> str:
         before, _, after = rest.partition("{")
         name, closed, rest = after.partition("}")
         parts.append(quote(before, safe=_PATH_TEXT))
-        parts.append(segments[name] if closed and name in segments else quote(f"{{{name}{closed}", safe=_PATH_TEXT))
+        parts.append(
+            segments[name]
+            if closed and name in segments
+            else quote(f"{{{name}{closed}", safe=_PATH_TEXT)
+        )
     filled = "".join([*parts, quote(rest, safe=_PATH_TEXT)])
     if any(map(has_path_traversal, filled.split("/"))):
         raise _build_param_error(
-            "path", "the values turn a part of the path into '.' or '..'", "values that are plain path segments"
+            "path",
+            "the values turn a part of the path into '.' or '..'",
+            "values that are plain path segments",
         )
     return filled
 
@@ -129,10 +162,14 @@ def _encode_path_value(placement: Placement, value: Any) -> str:
     text = ",".join(parts)
     if not text or has_path_traversal(text):
         raise _build_param_error(
-            placement.shown, f"{text!r:.100} cannot be part of a path", "a plain path segment, such as an id"
+            placement.shown,
+            f"{text!r:.100} cannot be part of a path",
+            "a plain path segment, such as an id",
         )
     if has_control_characters(text):
-        raise _build_param_error(placement.shown, "it contains a line break or another control character", "plain text")
+        raise _build_param_error(
+            placement.shown, "it contains a line break or another control character", "plain text"
+        )
     return ",".join(quote(part, safe="") for part in parts)
 
 
@@ -140,7 +177,9 @@ def _encode_header_value(placement: Placement, value: Any) -> str:
     text = ",".join(_to_text(each) for each in _list_entries(placement, value))
     if has_control_characters(text) or not text.isascii():
         raise _build_param_error(
-            placement.shown, "a header value must be printable ASCII on one line", "printable ASCII on one line"
+            placement.shown,
+            "a header value must be printable ASCII on one line",
+            "printable ASCII on one line",
         )
     return text
 
@@ -175,7 +214,9 @@ def _encode_query(placement: Placement, value: Any) -> Iterator[str]:
         yield f"{name}={quote(_to_text(value), safe='')}"
 
 
-def _encode_query_object(placement: Placement, name: str, value: Mapping[str, Any]) -> Iterator[str]:
+def _encode_query_object(
+    placement: Placement, name: str, value: Mapping[str, Any]
+) -> Iterator[str]:
     if placement.style == "deepObject":
         yield from _encode_deep_object(placement.name, value)
     elif placement.explode:
@@ -202,7 +243,8 @@ def _encode_deep_object(name: str, value: Any) -> Iterator[str]:
 def _encode_body(
     body: OperationBody | None, params: Mapping[str, Any], added: Mapping[str, str]
 ) -> tuple[str, bytes | None]:
-    """Encode the body with the added fields and return its content type and content; JSON keeps explicit nulls."""
+    """Encode the body with the added fields and return its content type and content; JSON keeps
+    explicit nulls."""
     if body is None or (body.shown and body.shown not in params and not added):
         return (_JSON, _write_json(added)) if added else ("", None)
     own = {shown: params[shown] for shown in body.names if shown in params}
@@ -217,7 +259,9 @@ def _encode_body(
     if added:
         if not isinstance(value, dict):
             raise _build_param_error(
-                body.shown, "the API’s key is sent in this body, which must be an object", "an object"
+                body.shown,
+                "the API’s key is sent in this body, which must be an object",
+                "an object",
             )
         value = {**value, **added}
     if body.media_type == "application/x-www-form-urlencoded":
@@ -236,8 +280,14 @@ def _write_json(value: Any) -> bytes:
 def _list_form_pairs(value: Any) -> list[tuple[str, str]]:
     if not isinstance(value, dict):
         raise _build_param_error("body", "a form must be an object with fields", "an object")
-    listed = ((name, entry if isinstance(entry, list) else [entry]) for name, entry in value.items())
-    return [(name, "" if each is None else _to_text(each)) for name, entries in listed for each in entries]
+    listed = (
+        (name, entry if isinstance(entry, list) else [entry]) for name, entry in value.items()
+    )
+    return [
+        (name, "" if each is None else _to_text(each))
+        for name, entries in listed
+        for each in entries
+    ]
 
 
 def _encode_multipart(pairs: list[tuple[str, str]]) -> tuple[str, bytes]:
@@ -246,8 +296,12 @@ def _encode_multipart(pairs: list[tuple[str, str]]) -> tuple[str, bytes]:
     lines = []
     for name, value in pairs:
         plain = quote(name, safe=" !#$&'()*+,-./:;<=>?@[]^_`{|}~")
-        lines.append(f'--{boundary}\r\nContent-Disposition: form-data; name="{plain}"\r\n\r\n{value}\r\n')
-    return f"multipart/form-data; boundary={boundary}", ("".join(lines) + f"--{boundary}--\r\n").encode()
+        lines.append(
+            f'--{boundary}\r\nContent-Disposition: form-data; name="{plain}"\r\n\r\n{value}\r\n'
+        )
+    return f"multipart/form-data; boundary={boundary}", (
+        "".join(lines) + f"--{boundary}--\r\n"
+    ).encode()
 
 
 def _to_text(value: Any) -> str:

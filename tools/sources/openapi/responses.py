@@ -14,7 +14,17 @@ from tools.network import ClientResponse
 
 _MAX_EXCERPT_LENGTH = 300
 _MAX_EXCERPT_DEPTH = 4
-_MESSAGE_KEYS = ("message", "error_description", "detail", "error", "errors", "description", "reason", "title", "msg")
+_MESSAGE_KEYS = (
+    "message",
+    "error_description",
+    "detail",
+    "error",
+    "errors",
+    "description",
+    "reason",
+    "title",
+    "msg",
+)
 _RESULT_HEADERS = ("content-type", "content-length", "etag", "last-modified", "location", "allow")
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]+")
 _RETRY_AFTER = re.compile(r"[0-9A-Za-z ,:+-]{1,40}")
@@ -55,7 +65,9 @@ def build_result(response: ClientResponse, summary: str) -> ToolResult:
 def _read_response(response: ClientResponse, media_type: str, summary: str) -> ToolResult:
     line = f"{summary}: {response.status}"
     if not response.content:
-        headers = {name: response.headers[name] for name in _RESULT_HEADERS if name in response.headers}
+        headers = {
+            name: response.headers[name] for name in _RESULT_HEADERS if name in response.headers
+        }
         return ToolResult.ok({"status": response.status, **headers}, line)
     is_json = media_type.endswith("json") or not media_type
     if is_json and (found := _parse_json(response)) is not _NOT_JSON:
@@ -75,18 +87,23 @@ def _read_response(response: ClientResponse, media_type: str, summary: str) -> T
 
 
 def _name_file(response: ClientResponse, media_type: str) -> str:
-    """Return the name that the response gives its file, or the last part of its address, with a fitting ending."""
+    """Return the name that the response gives its file, or the last part of its address, with a
+    fitting ending."""
     header = Message()
     header["content-disposition"] = response.headers.get("content-disposition", "")
-    name = header.get_filename() or unquote(urlsplit(response.url).path.rstrip("/").rpartition("/")[2]) or "file"
+    name = (
+        header.get_filename()
+        or unquote(urlsplit(response.url).path.rstrip("/").rpartition("/")[2])
+        or "file"
+    )
     return name if "." in name else f"{name}{guess_extension(media_type) or ''}"
 
 
 def raise_for_status(response: ClientResponse, summary: str, *, has_side_effects: bool) -> None:
     """Raise a ToolError unless the status is a success.
 
-    After a write, a server error (5xx) or a redirect by 301 or 302 leaves the outcome unknown: OUTCOME_UNKNOWN. A
-    client error (4xx) means that nothing was done.
+    After a write, a server error (5xx) or a redirect by 301 or 302 leaves the outcome unknown:
+    OUTCOME_UNKNOWN. A client error (4xx) means that nothing was done.
     """
     status = response.status
     if 200 <= status < 300 or (has_side_effects and status == 303):
@@ -99,10 +116,17 @@ def raise_for_status(response: ClientResponse, summary: str, *, has_side_effects
 
 
 def extract_excerpt(response: ClientResponse) -> str:
-    """Extract the error message of a JSON or plain text response, on one line of at most 300 characters."""
+    """Extract the error message of a JSON or plain text response, on one line of at most 300
+    characters."""
     found = _parse_json(response)
     plain = response.headers.get("content-type", "").startswith("text/plain")
-    text = response.text if found is _NOT_JSON and plain else "" if found is _NOT_JSON else _join_messages(found)
+    text = (
+        response.text
+        if found is _NOT_JSON and plain
+        else ""
+        if found is _NOT_JSON
+        else _join_messages(found)
+    )
     line = " ".join(_UNPRINTABLE.sub(" ", text).split())
     return line if len(line) <= _MAX_EXCERPT_LENGTH else f"{line[: _MAX_EXCERPT_LENGTH - 1]}…"
 
@@ -110,7 +134,9 @@ def extract_excerpt(response: ClientResponse) -> str:
 def _choose_hint(code: ErrorCode, response: ClientResponse) -> str:
     after = response.headers.get("retry-after", "")
     if code is ErrorCode.RATE_LIMIT_EXCEEDED and _RETRY_AFTER.fullmatch(after):
-        return f"Try again after {after} seconds." if after.isdigit() else f"Try again after {after}."
+        return (
+            f"Try again after {after} seconds." if after.isdigit() else f"Try again after {after}."
+        )
     if code is ErrorCode.RATE_LIMIT_EXCEEDED:
         return "Try again later, and ask for less at once."
     if code is ErrorCode.OUTCOME_UNKNOWN:

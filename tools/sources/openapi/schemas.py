@@ -1,17 +1,29 @@
-"""Conversion of a description's schemas into bounded JSON schemas (Draft 2020-12) without references."""
+"""Conversion of a description's schemas into bounded JSON schemas (Draft 2020-12) without
+references."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tools.schemas.openapi import apply_nullable, has_content, list_required, read_keywords, truncate
-from tools.sources.openapi.credential_names import ForbiddenParamError, ProvidedParamError, explain_forbidden_name
+from tools.schemas.openapi import (
+    apply_nullable,
+    has_content,
+    list_required,
+    read_keywords,
+    truncate,
+)
+from tools.sources.openapi.credential_names import (
+    ForbiddenParamError,
+    ProvidedParamError,
+    explain_forbidden_name,
+)
 from tools.sources.openapi.names import avoid_reserved_name
 from tools.sources.openapi.references import CycleError, References, UnsupportedOperationError
 
 Names = dict[str, Any]
-"""{name for the model: [the API's own name, names inside the value]}; the key `*` covers any entry."""
+"""{name for the model: [the API's own name, names inside the value]}; the key `*` covers any
+entry."""
 
 _DEPTHS = (10, 7, 5, 4, 3, 2, 1)
 _MAX_BODY_PARTS = 1_500
@@ -37,9 +49,11 @@ ExplainForbidden = Callable[[str, str, int], str]
 
 
 class SchemaReader:
-    """A reader of the schemas in one document; after 300,000 parts, it reads only the top level of the rest.
+    """A reader of the schemas in one document; after 300,000 parts, it reads only the top level of
+    the rest.
 
-    It drops names that no model may use: optional properties with such a name, and forms that require one.
+    It drops names that no model may use: optional properties with such a name, and forms that
+    require one.
 
     Args:
         keys: place and name, in lower case, of the API keys in the document's security schemes.
@@ -62,9 +76,12 @@ class SchemaReader:
         """Read a body's schema, at most 1,500 parts: deeper and recursive parts accept any object.
 
         Raises:
-            ForbiddenParamError, UnsupportedOperationError: no model may provide it, or it cannot be read.
+            ForbiddenParamError, UnsupportedOperationError: no model may provide it, or it cannot be
+                read.
         """
-        reference = schema["$ref"] if isinstance(schema, dict) and schema.keys() == {"$ref"} else None
+        reference = (
+            schema["$ref"] if isinstance(schema, dict) and schema.keys() == {"$ref"} else None
+        )
         if not isinstance(reference, str):
             return self._read_body(schema)
         if reference not in self._bodies:
@@ -84,10 +101,12 @@ class SchemaReader:
         """Read a parameter's schema, at most 300 parts.
 
         Args:
-            spread: query or cookie, if each property of an object becomes a parameter of its own there.
+            spread: query or cookie, if each property of an object becomes a parameter of its own
+                there.
 
         Raises:
-            ForbiddenParamError, UnsupportedOperationError: no model may provide it, or it cannot be read.
+            ForbiddenParamError, UnsupportedOperationError: no model may provide it, or it cannot be
+                read.
         """
 
         def explain(name: str, description: str, depth: int) -> str:
@@ -110,13 +129,19 @@ class SchemaReader:
                 self._left -= largest - attempt.left
             shape.schema.pop("readOnly", None)
             return shape
-        return Shape(truncate(self._references.resolve_object(schema), "its description is too large to show"))
+        return Shape(
+            truncate(
+                self._references.resolve_object(schema), "its description is too large to show"
+            )
+        )
 
 
 class _SchemaAttempt:
     """One attempt to read a schema, with limits on its depth and number of parts."""
 
-    def __init__(self, references: References, depth: int, largest: int, explain: ExplainForbidden) -> None:
+    def __init__(
+        self, references: References, depth: int, largest: int, explain: ExplainForbidden
+    ) -> None:
         self._references = references
         self._depth = depth
         self._explain = explain
@@ -127,7 +152,8 @@ class _SchemaAttempt:
         """Read the schema.
 
         Raises:
-            _TooLargeError, ForbiddenParamError, UnsupportedOperationError: it exceeds the limits, or cannot be read.
+            _TooLargeError, ForbiddenParamError, UnsupportedOperationError: it exceeds the limits,
+                or cannot be read.
         """
         self._spend(1)
         try:
@@ -198,9 +224,13 @@ class _SchemaAttempt:
 
     def _is_alone(self, node: Mapping[str, Any]) -> bool:
         """Return True if no other form describes the same object."""
-        return self._composing == 0 and not any(node.get(key) for key in ("allOf", "anyOf", "oneOf"))
+        return self._composing == 0 and not any(
+            node.get(key) for key in ("allOf", "anyOf", "oneOf")
+        )
 
-    def _read_additional(self, node: Mapping[str, Any], result: Shape, depth: int, trail: frozenset[str]) -> Shape:
+    def _read_additional(
+        self, node: Mapping[str, Any], result: Shape, depth: int, trail: frozenset[str]
+    ) -> Shape:
         extra = node.get("additionalProperties")
         if isinstance(extra, Mapping) and extra:
             try:
@@ -212,7 +242,11 @@ class _SchemaAttempt:
             return Shape({**result.schema, "additionalProperties": shape.schema}, names)
         if extra is False and self._composing == 0 and "allOf" not in node:
             return Shape({**result.schema, "additionalProperties": False}, result.names)
-        return Shape({**result.schema, "additionalProperties": True}, result.names) if extra is True else result
+        return (
+            Shape({**result.schema, "additionalProperties": True}, result.names)
+            if extra is True
+            else result
+        )
 
     def _read_items(self, node: Mapping[str, Any], depth: int, trail: frozenset[str]) -> Shape:
         items = node.get("items")
@@ -222,7 +256,9 @@ class _SchemaAttempt:
         shape.schema.pop("readOnly", None)
         return Shape({"items": shape.schema}, {"*": ["*", shape.names]} if shape.names else {})
 
-    def _read_composition(self, node: Mapping[str, Any], depth: int, trail: frozenset[str]) -> Shape:
+    def _read_composition(
+        self, node: Mapping[str, Any], depth: int, trail: frozenset[str]
+    ) -> Shape:
         """Read the combined forms; `oneOf` becomes `anyOf`, because truncated forms may overlap."""
         converted, names = dict[str, Any](), Names()
         for keyword, shown in (("allOf", "allOf"), ("anyOf", "anyOf"), ("oneOf", "anyOf")):
@@ -243,8 +279,11 @@ class _SchemaAttempt:
                 converted[shown] = [shape.schema for shape in shapes if shape.schema]
         return Shape({keyword: forms for keyword, forms in converted.items() if forms}, names)
 
-    def _read_forms(self, forms: list[Any], depth: int, trail: frozenset[str], *, are_choices: bool) -> list[Shape]:
-        """Read the forms without the choices that no model may give; ForbiddenParamError if none is left."""
+    def _read_forms(
+        self, forms: list[Any], depth: int, trail: frozenset[str], *, are_choices: bool
+    ) -> list[Shape]:
+        """Read the forms without the choices that no model may give; ForbiddenParamError if none is
+        left."""
         shapes, refused = list[Shape](), None
         for form in forms:
             try:

@@ -7,7 +7,9 @@ from tools.sources.openapi.operations import SecurityScheme
 from tools.sources.openapi.references import References, UnsupportedOperationError
 
 
-def read_security_schemes(document: Mapping[str, Any], references: References) -> tuple[SecurityScheme, ...]:
+def read_security_schemes(
+    document: Mapping[str, Any], references: References
+) -> tuple[SecurityScheme, ...]:
     """Read all security schemes, in the order of the description."""
     components = document.get("components")
     newer = components.get("securitySchemes") if isinstance(components, Mapping) else None
@@ -23,7 +25,9 @@ def read_security_schemes(document: Mapping[str, Any], references: References) -
 
 def list_api_keys(schemes: Iterable[SecurityScheme]) -> frozenset[tuple[str, str]]:
     """List the place and the name, in lower case, of every parameter that is an API key."""
-    return frozenset((scheme.place, scheme.parameter.lower()) for scheme in schemes if scheme.kind == "api_key")
+    return frozenset(
+        (scheme.place, scheme.parameter.lower()) for scheme in schemes if scheme.kind == "api_key"
+    )
 
 
 def _read_scheme(name: str, node: Mapping[str, Any]) -> SecurityScheme:
@@ -40,10 +44,13 @@ def _read_scheme(name: str, node: Mapping[str, Any]) -> SecurityScheme:
 
 
 def _read_oauth2(name: str, node: Mapping[str, Any]) -> SecurityScheme:
-    """Read an OAuth 2 scheme; without a client credentials flow, it is a bearer token from a person."""
+    """Read an OAuth 2 scheme; without a client credentials flow, it is a bearer token from a
+    person."""
     flows = node.get("flows")
     newer = flows.get("clientCredentials") if isinstance(flows, Mapping) else None
-    flow = newer if isinstance(newer, Mapping) else node if node.get("flow") == "application" else None
+    flow = (
+        newer if isinstance(newer, Mapping) else node if node.get("flow") == "application" else None
+    )
     if flow is None:
         return SecurityScheme(name, "bearer")
     scopes = flow.get("scopes")

@@ -13,7 +13,8 @@ class ServerMatcher:
     """A matcher of operations' servers with the source's address.
 
     Args:
-        main: the servers of the whole description, or the most common server if no operation uses them.
+        main: the servers of the whole description, or the most common server if no operation uses
+            them.
         own: each operation's own servers.
         base_url: the admin's address, the base of relative servers; empty if there is none yet.
 
@@ -21,15 +22,21 @@ class ServerMatcher:
         main: the servers that the source's address replaces.
     """
 
-    def __init__(self, main: tuple[str, ...], own: Iterable[tuple[str, ...]], base_url: str = "") -> None:
+    def __init__(
+        self, main: tuple[str, ...], own: Iterable[tuple[str, ...]], base_url: str = ""
+    ) -> None:
         every = list(own)
         is_used = any(not servers or set(servers) & set(main) for servers in every)
         counted = Counter(servers[0] for servers in every if servers)
-        self.main = (main if is_used else tuple(server for server, _ in counted.most_common(1))) or main
+        self.main = (
+            main if is_used else tuple(server for server, _ in counted.most_common(1))
+        ) or main
         self._at = base_url
         self._base = self._normalize(base_url) or next(map(self._normalize, self.main), "")
         self._main = {self._normalize(server) for server in self.main}
-        named = {self._normalize(server) for servers in every for server in servers if "://" in server}
+        named = {
+            self._normalize(server) for servers in every for server in servers if "://" in server
+        }
         self._is_main = self._base in self._main or self._base not in named
 
     def find_prefix(self, own: tuple[str, ...]) -> str:
@@ -63,7 +70,9 @@ class ServerMatcher:
         except ValueError:
             return server
         netloc = parts.netloc.lower().removesuffix(_DEFAULT_PORTS.get(parts.scheme, " "))
-        return f"{parts.scheme}://{netloc}{parts.path.rstrip('/')}" if netloc else address.rstrip("/")
+        return (
+            f"{parts.scheme}://{netloc}{parts.path.rstrip('/')}" if netloc else address.rstrip("/")
+        )
 
 
 _SOLUTION = "connect a second source for that address"

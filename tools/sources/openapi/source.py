@@ -1,4 +1,5 @@
-"""The source of tools from one API description, for plugins; an organization connects its own in the admin."""
+"""The source of tools from one API description, for plugins; an organization connects its own in
+the admin."""
 
 from collections.abc import Callable, Iterator, Mapping
 
@@ -18,7 +19,10 @@ class OpenAPISource(LoadedSource):
     """
 
     def __init__(
-        self, connection: ApiConnection, load: Callable[[], str], levels: Mapping[str, Level] | None = None
+        self,
+        connection: ApiConnection,
+        load: Callable[[], str],
+        levels: Mapping[str, Level] | None = None,
     ) -> None:
         super().__init__(connection.source)
         self._connection = connection

@@ -5,7 +5,15 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from tools.contract import ErrorCode, Level, Preview, ToolContext, ToolError, ToolResult, fingerprint
+from tools.contract import (
+    ErrorCode,
+    Level,
+    Preview,
+    ToolContext,
+    ToolError,
+    ToolResult,
+    fingerprint,
+)
 from tools.network import ClientResponse, NetworkLimits, get_host, read_url, request
 from tools.sources.external_tool import ExternalTool
 from tools.sources.openapi.authentication import (
@@ -24,9 +32,17 @@ from tools.sources.risks import explain_embedded_requests
 from tools.toolbox.secrecy import hide_secrets, hide_secrets_in_error
 
 SHARE_OF_TIME = 0.95
-"""The share of the timeout after which the tool gives up, because the executor cannot stop a request sent later."""
+"""The share of the timeout after which the tool gives up, because the executor cannot stop a
+request sent later."""
 _MAX_RESPONSE_SIZE = 4_000_000
-_VERBS = {"GET": "Read", "HEAD": "Look at", "OPTIONS": "Ask about", "DELETE": "Delete", "PUT": "Put", "PATCH": "Change"}
+_VERBS = {
+    "GET": "Read",
+    "HEAD": "Look at",
+    "OPTIONS": "Ask about",
+    "DELETE": "Delete",
+    "PUT": "Put",
+    "PATCH": "Change",
+}
 
 
 @dataclass(frozen=True)
@@ -39,7 +55,8 @@ class ApiConnection:
         title: the connection's name for people.
 
     Raises:
-        ToolError: INVALID_PARAMETER, `base_url` contains a query or a fragment, which would swallow its path.
+        ToolError: INVALID_PARAMETER, `base_url` contains a query or a fragment, which would swallow
+            its path.
     """
 
     source: str
@@ -60,29 +77,34 @@ class ApiConnection:
 
     @property
     def path(self) -> str:
-        """The base path, percent-encoded, without a trailing slash; ToolError if the base address is invalid."""
+        """The base path, percent-encoded, without a trailing slash; ToolError if the base address
+        is invalid."""
         return read_url(self.base_url).raw_path.decode("ascii").rstrip("/")
 
     @property
     def host(self) -> str:
-        """The host in lower case, as `tools.network` writes it; ToolError if the base address is invalid."""
+        """The host in lower case, as `tools.network` writes it; ToolError if the base address is
+        invalid."""
         return get_host(read_url(self.base_url))
 
     @property
     def server(self) -> str:
-        """The host, with the port unless it is the default; ToolError if the base address is invalid."""
+        """The host, with the port unless it is the default; ToolError if the base address is
+        invalid."""
         return read_url(self.base_url).netloc.decode("ascii")
 
 
 class OpenAPITool(ExternalTool):
     """A tool that sends one request for each call.
 
-    It is not open world: every call, redirects included, goes to the host of the base address, which an admin chose. If
-    its params name another address, the API may connect to it, and the gate checks that.
+    It is not open world: every call, redirects included, goes to the host of the base address,
+    which an admin chose. If its params name another address, the API may connect to it, and the
+    gate checks that.
 
     Args:
-        level: the admin's level; None for the inferred one. An operation that embeds other requests is always
-            destructive unless it was inferred as such, because otherwise no admin has seen the reason.
+        level: the admin's level; None for the inferred one. An operation that embeds other requests
+            is always destructive unless it was inferred as such, because otherwise no admin has
+            seen the reason.
         tokens: the cache of OAuth 2 access tokens.
     """
 
@@ -110,11 +132,17 @@ class OpenAPITool(ExternalTool):
 
     @cached_property
     def definition_hash(self) -> str:
-        """The hash of the definition and the request: address, account and places of params, but no secrets."""
+        """The hash of the definition and the request: address, account and places of params, but no
+        secrets."""
         operation = self.operation.to_json()
         selected = {key: operation[key] for key in ("key", "placements", "body")}
         signed = asdict(self.connection.authentication)
-        base = {**selected, "base_url": self.connection.base_url, "level": self.level.value, "authentication": signed}
+        base = {
+            **selected,
+            "base_url": self.connection.base_url,
+            "level": self.level.value,
+            "authentication": signed,
+        }
         function = {"name": self.name, "description": self.description, "parameters": self.schema}
         return fingerprint({**base, **function})
 
@@ -122,14 +150,18 @@ class OpenAPITool(ExternalTool):
         """Return canonical params without defaults, because the API applies them.
 
         Raises:
-            ToolError: MISSING_PARAM or INVALID_PARAMETER, also for a value that cannot be part of a request.
+            ToolError: MISSING_PARAM or INVALID_PARAMETER, also for a value that cannot be part of a
+                request.
         """
         params = super().check_params(raw)
-        build_request(self.operation, params, dict.fromkeys(self.connection.authentication.body_names, ""))
+        build_request(
+            self.operation, params, dict.fromkeys(self.connection.authentication.body_names, "")
+        )
         return params
 
     def sentence(self, params: Mapping[str, Any], preview: Preview) -> str:
-        """Describe the call: `Delete: DELETE /v1/pets/7 at api.example.com`, with the fixed part of the query."""
+        """Describe the call: `Delete: DELETE /v1/pets/7 at api.example.com`, with the fixed part of
+        the query."""
         verb = _VERBS.get(self.operation.method, "Send")
         return f"{verb}: {self._describe_request(build_request(self.operation, params))} at {self.connection.server}"
 
@@ -145,23 +177,34 @@ class OpenAPITool(ExternalTool):
             if response.status == 401 and self._prepare_retry(context):
                 credentials = self._authenticate(context, deadline)
                 response = self._send(outgoing, credentials, context, deadline)
-            raise_for_status(response, self._describe_request(outgoing), has_side_effects=self._is_write(context))
+            raise_for_status(
+                response, self._describe_request(outgoing), has_side_effects=self._is_write(context)
+            )
         except ToolError as error:
             raise hide_secrets_in_error(error, credentials.secrets) from error
-        return hide_secrets(build_result(response, self._describe_request(outgoing)), credentials.secrets)
+        return hide_secrets(
+            build_result(response, self._describe_request(outgoing)), credentials.secrets
+        )
 
     def _authenticate(self, context: ToolContext, deadline: Deadline) -> RequestCredentials:
         return authenticate(self.connection.authentication, context, deadline, self._tokens)
 
     def _prepare_retry(self, context: ToolContext) -> bool:
-        """Discard the refused token; return True if the call is a read, because a write is never repeated."""
-        return discard_token(self.connection.authentication, context, self._tokens) and not self._is_write(context)
+        """Discard the refused token; return True if the call is a read, because a write is never
+        repeated."""
+        return discard_token(
+            self.connection.authentication, context, self._tokens
+        ) and not self._is_write(context)
 
     def _is_write(self, context: ToolContext) -> bool:
         return (context.level or self.level).has_side_effects
 
     def _send(
-        self, outgoing: ApiRequest, credentials: RequestCredentials, context: ToolContext, deadline: Deadline
+        self,
+        outgoing: ApiRequest,
+        credentials: RequestCredentials,
+        context: ToolContext,
+        deadline: Deadline,
     ) -> ClientResponse:
         base = self.connection.base_url.rstrip("/")
         query = "&".join(filter(None, [outgoing.query, credentials.query]))
@@ -181,7 +224,8 @@ class OpenAPITool(ExternalTool):
 
 
 def _merge_headers(headers: Mapping[str, str], credentials: Mapping[str, str]) -> dict[str, str]:
-    """Merge the headers; credentials replace params with the same name, but cookies are combined."""
+    """Merge the headers; credentials replace params with the same name, but cookies are
+    combined."""
     lower = {name.lower() for name in credentials}
     selected = {name: value for name, value in headers.items() if name.lower() not in lower}
     joined = {"Accept": "application/json, text/*;q=0.8, */*;q=0.5", **selected, **credentials}

@@ -1,4 +1,5 @@
-"""Provenance: where the values in a call's params were seen before, found by exact and normalized matching."""
+"""Provenance: where the values in a call's params were seen before, found by exact and normalized
+matching."""
 
 from tools.toolbox.provenance.matching import OwnData, SeenText, SourceIndex, find_own_data, trace
 from tools.toolbox.provenance.parts import list_offered, make_key

@@ -1,7 +1,8 @@
-"""Folding: texts in one form, so that equal values are equal whatever their case, spaces, escapes and punctuation.
+"""Folding: texts in one form, so that equal values are equal whatever their case, spaces, escapes
+and punctuation.
 
-`fold_words` keeps letters and digits in lower case and turns everything else into spaces, as UTF-8, because bytes are
-searched and translated at several hundred megabytes a second.
+`fold_words` keeps letters and digits in lower case and turns everything else into spaces, as UTF-8,
+because bytes are searched and translated at several hundred megabytes a second.
 """
 
 import json
@@ -9,12 +10,16 @@ import re
 import unicodedata
 from urllib.parse import unquote_to_bytes
 
-_IGNORED = re.compile("[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]")
+_IGNORED = re.compile(
+    "[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]"
+)
 _PERCENT = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
 _ASCII = bytes(range(128))
 _MAX_DECODINGS = 3
 _WORD_BYTES = frozenset(b"0123456789abcdefghijklmnopqrstuvwxyz")
-_TABLE = bytes(byte if byte in _WORD_BYTES or byte >= 0x80 else 0x20 for byte in bytes(range(256)).lower())
+_TABLE = bytes(
+    byte if byte in _WORD_BYTES or byte >= 0x80 else 0x20 for byte in bytes(range(256)).lower()
+)
 _UNSPACED = (
     (0x0E00, 0x0EFF),
     (0x1000, 0x109F),
@@ -35,7 +40,9 @@ def fold_text(text: str) -> bytes:
         text = decoded
     if text.isascii():
         return text.encode()
-    folded = unicodedata.normalize("NFKC", _IGNORED.sub("", text)).casefold().encode("utf-8", "replace")
+    folded = (
+        unicodedata.normalize("NFKC", _IGNORED.sub("", text)).casefold().encode("utf-8", "replace")
+    )
     for character in set(folded.translate(None, _ASCII).decode()):
         if not (character.isalnum() or unicodedata.category(character).startswith("M")):
             raw = character.encode()
@@ -44,7 +51,8 @@ def fold_text(text: str) -> bytes:
 
 
 def fold_words(folded: bytes) -> bytes:
-    """Turn the ASCII punctuation of a folded text into spaces, and its letters into lower case; positions stay."""
+    """Turn the ASCII punctuation of a folded text into spaces, and its letters into lower case;
+    positions stay."""
     return folded.translate(_TABLE)
 
 
@@ -69,7 +77,10 @@ def is_bounded(words: bytes, start: int, end: int) -> bool:
     """Return True if the words from `start` to `end` are not part of a longer word."""
     before, after = words[max(start - 4, 0) : start], words[end : end + 4]
     first, last = words[start : start + 4], words[max(end - 4, start) : end]
-    return not (_are_joined(_get_last(before), _get_first(first)) or _are_joined(_get_last(last), _get_first(after)))
+    return not (
+        _are_joined(_get_last(before), _get_first(first))
+        or _are_joined(_get_last(last), _get_first(after))
+    )
 
 
 def _are_joined(one: str, other: str) -> bool:

@@ -1,7 +1,8 @@
-"""Matching: look for the values of a call's params in what people typed and what earlier calls returned.
+"""Matching: look for the values of a call's params in what people typed and what earlier calls
+returned.
 
-A source is folded once (`SourceIndex`), and every value is then found by searching bytes, so that a megabyte of
-results takes a few milliseconds.
+A source is folded once (`SourceIndex`), and every value is then found by searching bytes, so that a
+megabyte of results takes a few milliseconds.
 """
 
 import re
@@ -18,7 +19,8 @@ from tools.toolbox.provenance.parts import Leaf, Needle, Part, list_leaves
 from tools.toolbox.provenance.sightings import Provenance, SeenIn, Sighting
 
 MANY_VALUES = 60
-"""From this number of values on, the words of the results are listed first, which pays for itself."""
+"""From this number of values on, the words of the results are listed first, which pays for
+itself."""
 _MAX_STEPS = 200
 """Occurrences of a word that are checked one by one; a hostile text can have a million."""
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
@@ -33,8 +35,10 @@ class SeenText:
     Attributes:
         text: what a person typed, or a result.
         is_json: the text is a JSON document, whose escapes are decoded.
-        request: the params of the call, as JSON; a result that repeats them is not where they come from.
-        is_own_data: the source is data of the organization, even if its values come from outside (uploaded files).
+        request: the params of the call, as JSON; a result that repeats them is not where they come
+            from.
+        is_own_data: the source is data of the organization, even if its values come from outside
+            (uploaded files).
         tool, title, call_id, run_id: as in `Sighting`.
     """
 
@@ -59,7 +63,10 @@ class _Corpus:
 
     def __init__(self, sources: Iterable[SeenText]) -> None:
         self.sources = list(sources)
-        folded = [fold_text(unescape_json(each.text) if each.is_json else each.text) for each in self.sources]
+        folded = [
+            fold_text(unescape_json(each.text) if each.is_json else each.text)
+            for each in self.sources
+        ]
         self._starts = [0, *accumulate(len(each) + len(_BETWEEN) for each in folded)]
         self._folded = _BETWEEN.join(folded)
         self._words = fold_words(self._folded)
@@ -72,10 +79,13 @@ class _Corpus:
 
     @cached_property
     def _compact(self) -> tuple[bytes, list[int]]:
-        """The texts without anything between letters and digits, and where each source starts there."""
+        """The texts without anything between letters and digits, and where each source starts
+        there."""
         ends = [*self._starts[1:-1], len(self._words) + len(_BETWEEN)] if self.sources else []
         pairs = zip(self._starts, ends, strict=False)
-        texts = [self._words[start : end - len(_BETWEEN)].translate(None, b" ") for start, end in pairs]
+        texts = [
+            self._words[start : end - len(_BETWEEN)].translate(None, b" ") for start, end in pairs
+        ]
         return b"\xff".join(texts), [0, *accumulate(len(each) + 1 for each in texts)]
 
     def find(self, part: Part, *, is_many: bool = False) -> SeenText | None:
@@ -92,9 +102,13 @@ class _Corpus:
                     yield source
 
     def _may_contain(self, needle: Needle) -> bool:
-        """Return False if a word of the needle appears nowhere; words of unspaced scripts are not looked up."""
+        """Return False if a word of the needle appears nowhere; words of unspaced scripts are not
+        looked up."""
         if needle.number is not None:
-            return any(self.vocabulary.issuperset(spelling.split()) for spelling in _spell_number(needle.number)[0])
+            return any(
+                self.vocabulary.issuperset(spelling.split())
+                for spelling in _spell_number(needle.number)[0]
+            )
         return all(word in self.vocabulary for word in needle.words if word.isascii())
 
     def _find_sources(self, needle: Needle) -> Iterator[SeenText]:
@@ -118,7 +132,8 @@ class _Corpus:
         return partial(self._find_words, needle.words)
 
     def _find_words(self, words: tuple[bytes, ...], start: int) -> int:
-        """Return where these words stand in a row; a word that was searched in vain is not searched again."""
+        """Return where these words stand in a row; a word that was searched in vain is not searched
+        again."""
         if not self._absent.isdisjoint(words):
             return -1
         anchor = max(words, key=len)
@@ -141,7 +156,8 @@ class OwnData:
 
 
 class SourceIndex:
-    """Everything in which the values of a run's calls are looked for; each kind of source is folded on first use.
+    """Everything in which the values of a run's calls are looked for; each kind of source is folded
+    on first use.
 
     Attributes:
         is_partial: some sources were left out.
@@ -178,7 +194,9 @@ class SourceIndex:
     @cached_property
     def own_data(self) -> _Corpus:
         """Everything that is the organization's own data, uploaded files included."""
-        return _Corpus([*self.own.sources, *(each for each in self.outside.sources if each.is_own_data)])
+        return _Corpus(
+            [*self.own.sources, *(each for each in self.outside.sources if each.is_own_data)]
+        )
 
 
 def trace(
@@ -187,10 +205,13 @@ def trace(
     offered: frozenset[Any] = frozenset(),
     named: frozenset[str] = frozenset(),
 ) -> Provenance:
-    """Find the origin of each value in the params; `offered` and `named` are those of `list_leaves`."""
+    """Find the origin of each value in the params; `offered` and `named` are those of
+    `list_leaves`."""
     found = list_leaves(params, offered, named)
     is_many = _has_many(found.leaves)
-    sightings = [sighting for leaf in found.leaves for sighting in _trace_leaf(index, leaf, is_many)]
+    sightings = [
+        sighting for leaf in found.leaves for sighting in _trace_leaf(index, leaf, is_many)
+    ]
     return Provenance(tuple(sightings), found.unread, index.is_partial)
 
 
@@ -202,11 +223,12 @@ def find_own_data(
 ) -> OwnData:
     """Find the values that a request to the outside carries from the organization's own data.
 
-    Hosts do not count, because the request goes there anyway; nor does an address that was seen as it is, what a
-    person typed in this run, or what an earlier result of all recipients contained.
+    Hosts do not count, because the request goes there anyway; nor does an address that was seen as
+    it is, what a person typed in this run, or what an earlier result of all recipients contained.
 
     Args:
-        has_same_recipients: returns True if all recipients of this request know a result from outside.
+        has_same_recipients: returns True if all recipients of this request know a result from
+            outside.
     """
     found: list[str] = []
     listed = list_leaves(params, offered, frozenset())
@@ -220,11 +242,19 @@ def find_own_data(
         whole = leaf.whole
         if whole is not None and (whole.is_host or index.typed.find(whole, is_many=is_many)):
             continue
-        if whole is not None and _ADDRESS.fullmatch(whole.text) and index.has_results_with(whole, is_many=is_many):
+        if (
+            whole is not None
+            and _ADDRESS.fullmatch(whole.text)
+            and index.has_results_with(whole, is_many=is_many)
+        ):
             continue
         is_whole = whole is not None and index.own_data.find(whole, is_many=is_many)
         parts = [whole] if whole is not None and is_whole else leaf.parts
-        carried = (part for part in parts if not part.is_host and index.own_data.find(part, is_many=is_many))
+        carried = (
+            part
+            for part in parts
+            if not part.is_host and index.own_data.find(part, is_many=is_many)
+        )
         found += [part.text for part in carried if not is_known(part)]
     is_partial = index.is_partial or bool(listed.unread and index.own_data.sources)
     return OwnData(tuple(dict.fromkeys(found)), is_partial)
@@ -242,21 +272,30 @@ def _trace_leaf(index: SourceIndex, leaf: Leaf, is_many: bool) -> Iterator[Sight
         return
     found = [part for part in leaf.parts if not index.typed.find(part, is_many=is_many)]
     if whole is not None and (source := index.outside.find(whole, is_many=is_many)):
-        yield replace(_build_sighting(leaf, whole, SeenIn.OUTSIDE, source), keys=_list_keys([whole, *found]))
+        yield replace(
+            _build_sighting(leaf, whole, SeenIn.OUTSIDE, source), keys=_list_keys([whole, *found])
+        )
         return
-    outside = [(part, source) for part in found if (source := index.outside.find(part, is_many=is_many))]
+    outside = [
+        (part, source) for part in found if (source := index.outside.find(part, is_many=is_many))
+    ]
     for part, source in outside:
         yield _build_sighting(leaf, part, SeenIn.OUTSIDE, source)
     if not outside:
         yield from _trace_own(index, leaf, found, is_many)
 
 
-def _trace_own(index: SourceIndex, leaf: Leaf, parts: list[Part], is_many: bool) -> Iterator[Sighting]:
-    """Yield that the value, or its first part in own data, is from there; else that it was nowhere."""
+def _trace_own(
+    index: SourceIndex, leaf: Leaf, parts: list[Part], is_many: bool
+) -> Iterator[Sighting]:
+    """Yield that the value, or its first part in own data, is from there; else that it was
+    nowhere."""
     searched = [*filter(None, [leaf.whole]), *parts]
     for part in searched:
         if source := index.own.find(part, is_many=is_many):
-            yield replace(_build_sighting(leaf, part, SeenIn.OWN, source), keys=_list_keys(searched))
+            yield replace(
+                _build_sighting(leaf, part, SeenIn.OWN, source), keys=_list_keys(searched)
+            )
             return
     if leaf.whole is not None:
         yield _build_sighting(leaf, leaf.whole, SeenIn.NOWHERE)
@@ -266,11 +305,15 @@ def _list_keys(parts: Iterable[Part]) -> tuple[str, ...]:
     return tuple(key for part in parts for key in part.keys)
 
 
-def _build_sighting(leaf: Leaf, part: Part, origin: SeenIn, source: SeenText | None = None) -> Sighting:
+def _build_sighting(
+    leaf: Leaf, part: Part, origin: SeenIn, source: SeenText | None = None
+) -> Sighting:
     found = Sighting(leaf.path, leaf.param, part.text, origin, leaf.stands_out, keys=part.keys)
     if source is None:
         return found
-    return replace(found, tool=source.tool, title=source.title, call_id=source.call_id, run_id=source.run_id)
+    return replace(
+        found, tool=source.tool, title=source.title, call_id=source.call_id, run_id=source.run_id
+    )
 
 
 def _find_words(text: bytes, words: tuple[bytes, ...], start: int) -> int:
@@ -307,7 +350,9 @@ def _find_number(folded: bytes, words: bytes, number: Decimal, start: int) -> in
     return min((at for at in found if at >= 0), default=-1)
 
 
-def _find_spelling(folded: bytes, words: bytes, spelled: tuple[bytes, re.Pattern[bytes]], start: int) -> int:
+def _find_spelling(
+    folded: bytes, words: bytes, spelled: tuple[bytes, re.Pattern[bytes]], start: int
+) -> int:
     spelling, pattern = spelled
     at = words.find(spelling, start)
     for _ in range(_MAX_STEPS):

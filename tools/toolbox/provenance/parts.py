@@ -1,4 +1,5 @@
-"""Parts: the values in a call's params, and what is looked for to find each of them in earlier results."""
+"""Parts: the values in a call's params, and what is looked for to find each of them in earlier
+results."""
 
 import hashlib
 import re
@@ -41,9 +42,13 @@ _COMMON = frozenset(
 _TOKEN = re.compile(r"[^\s<>\"'`(),;\[\]{}|]+")
 _ADDRESS = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]{0,20}://.+")
 _MAIL = re.compile(r"([^:@/?=&]{1,64})@([^:@/?=&]{3,253})")
-_HOST = re.compile(r"(?:[^\W_](?:[\w-]{0,61}[^\W_])?\.){1,30}(?:[^\W\d_]{2,63}|xn--[a-z0-9-]{1,59})", re.IGNORECASE)
+_HOST = re.compile(
+    r"(?:[^\W_](?:[\w-]{0,61}[^\W_])?\.){1,30}(?:[^\W\d_]{2,63}|xn--[a-z0-9-]{1,59})", re.IGNORECASE
+)
 _IP = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}")
-_CODE = re.compile(r"(?<![A-Za-z0-9])[A-Z]{0,4}\d[\dA-Za-z]*(?:[ ./()-]{1,2}(?=[A-Z]{0,4}\d)[\dA-Z]+)*(?![A-Za-z0-9])")
+_CODE = re.compile(
+    r"(?<![A-Za-z0-9])[A-Z]{0,4}\d[\dA-Za-z]*(?:[ ./()-]{1,2}(?=[A-Z]{0,4}\d)[\dA-Z]+)*(?![A-Za-z0-9])"
+)
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d.*)?")
 _NUMBER = re.compile(r"(?:[A-Z]{3}|[$€£¥])?\s?([+-]?\d[\d.,' ]*\d|\d+)\s?(?:[A-Z]{3}|[$€£¥])?")
 _SENTENCE_END = re.compile(r"[\r\n]+|(?<=[.!?])\s+")
@@ -125,11 +130,14 @@ class LeafList:
     unread: int
 
 
-def list_leaves(params: Mapping[str, Any], offered: frozenset[Any], named: frozenset[str]) -> LeafList:
+def list_leaves(
+    params: Mapping[str, Any], offered: frozenset[Any], named: frozenset[str]
+) -> LeafList:
     """List each value worth looking for, up to `MAX_LEAVES`.
 
     Args:
-        offered: values that the tool's own definition offers, such as those of an enum; they say nothing.
+        offered: values that the tool's own definition offers, such as those of an enum; they say
+            nothing.
         named: names of params that hold a recipient or a destination, besides the usual ones.
     """
     leaves, unread = list[Leaf](), 0
@@ -150,29 +158,42 @@ def list_leaves(params: Mapping[str, Any], offered: frozenset[Any], named: froze
 
 
 def _walk(params: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...], str | int | float]]:
-    """Yield path, names and value of every text and number, without recursion, because params may be nested deeply."""
+    """Yield path, names and value of every text and number, without recursion, because params may
+    be nested deeply."""
     waiting: list[tuple[str, tuple[str, ...], Any]] = [("", (), params)]
     while waiting:
         path, names, value = waiting.pop()
         prefix = f"{path}." if path else ""
         if isinstance(value, Mapping):
-            waiting += [(f"{prefix}{key}", (*names, str(key)), each) for key, each in reversed([*value.items()])]
+            waiting += [
+                (f"{prefix}{key}", (*names, str(key)), each)
+                for key, each in reversed([*value.items()])
+            ]
         elif isinstance(value, list):
-            waiting += [(f"{prefix}{place}", names, each) for place, each in reversed([*enumerate(value)])]
+            waiting += [
+                (f"{prefix}{place}", names, each) for place, each in reversed([*enumerate(value)])
+            ]
         elif isinstance(value, str | int | float) and not isinstance(value, bool):
             yield path, names, value
 
 
 def list_offered(schema: Any) -> frozenset[Any]:
-    """List the values that a schema itself offers: those of its enums, its constants and its defaults."""
+    """List the values that a schema itself offers: those of its enums, its constants and its
+    defaults."""
     found: set[Any] = set()
     waiting = [schema]
     while waiting:
         here = waiting.pop()
         if isinstance(here, Mapping):
             listed = here.get("enum")
-            offered = [*(listed if isinstance(listed, list) else ()), here.get("const"), here.get("default")]
-            found.update(each for each in offered if isinstance(each, str | int | float) and each != "")
+            offered = [
+                *(listed if isinstance(listed, list) else ()),
+                here.get("const"),
+                here.get("default"),
+            ]
+            found.update(
+                each for each in offered if isinstance(each, str | int | float) and each != ""
+            )
             waiting += here.values()
         elif isinstance(here, list):
             waiting += here
@@ -215,7 +236,9 @@ def _find_parts(text: str) -> Iterator[Part]:
     for code in _CODE.findall(text):
         if needles := _build_code_needle(code):
             yield Part(code.strip(), needles)
-    sentences = [each.strip() for each in _SENTENCE_END.split(text)] if len(text) > _SHORTEST else []
+    sentences = (
+        [each.strip() for each in _SENTENCE_END.split(text)] if len(text) > _SHORTEST else []
+    )
     for sentence in sentences:
         words = split_words(sentence)
         if len(sentences) > 1 and _SHORTEST_SENTENCE <= len(words) <= MAX_WORDS:
@@ -225,14 +248,16 @@ def _find_parts(text: str) -> Iterator[Part]:
 
 
 def _split_sentence(words: list[bytes]) -> Iterator[Part]:
-    """Yield a sentence that is too long in pieces of equal length, whatever stands between its words."""
+    """Yield a sentence that is too long in pieces of equal length, whatever stands between its
+    words."""
     for start in range(0, len(words), MAX_WORDS // 2):
         piece = words[min(start, len(words) - _SHORTEST_SENTENCE) : start + MAX_WORDS // 2]
         yield Part(b" ".join(piece).decode(), (Needle(tuple(piece)),))
 
 
 def _read_token(token: str) -> Iterator[Part]:
-    """Yield the parts of a text without spaces: an address, an email address, or a host, perhaps with a path."""
+    """Yield the parts of a text without spaces: an address, an email address, or a host, perhaps
+    with a path."""
     token = unquote(token)
     address, _, query = token.partition("?")
     if _ADDRESS.fullmatch(token):
@@ -249,7 +274,9 @@ def _read_token(token: str) -> Iterator[Part]:
 def _split_address(address: str) -> Iterator[Part]:
     """Yield the address, its host, and each part of its path, query and fragment."""
     yield from _build_part(address.removeprefix("//"))
-    authority, _, rest = address.partition("//")[2].replace("?", "/", 1).replace("#", "/", 1).partition("/")
+    authority, _, rest = (
+        address.partition("//")[2].replace("?", "/", 1).replace("#", "/", 1).partition("/")
+    )
     user, _, server = authority.rpartition("@")
     yield from _build_host(re.sub(r":\d*$", "", server))
     for part in user.split(":"):
@@ -271,18 +298,24 @@ def _build_part(text: str) -> Iterator[Part]:
     if numbers is not None:
         needles = (*_build_number_needles(numbers), *_build_code_needle(text))
         yield from [Part(text, needles)] if needles else []
-    elif not _is_common(text, words := split_words(text), stands_out=False) and len(words) <= MAX_WORDS:
+    elif (
+        not _is_common(text, words := split_words(text), stands_out=False)
+        and len(words) <= MAX_WORDS
+    ):
         yield Part(text, (Needle(tuple(words)), *_build_code_needle(text)))
 
 
 def _build_host(host: str) -> Iterator[Part]:
-    """Yield the host in all its forms, then the domains above it; nothing if it is too long for a host."""
+    """Yield the host in all its forms, then the domains above it; nothing if it is too long for a
+    host."""
     if len(host) > _LONGEST_HOST:
         return
     labels = host.lower().removeprefix("www.").rstrip(".").split(".")
     for start in range(max(len(labels) - _DOMAIN_LABELS + 1, 1) if _HOST.fullmatch(host) else 1):
         domain = ".".join(labels[start:])
-        is_suffix = start > 0 and len(labels) - start == _DOMAIN_LABELS and len(labels[-2]) <= len("com")
+        is_suffix = (
+            start > 0 and len(labels) - start == _DOMAIN_LABELS and len(labels[-2]) <= len("com")
+        )
         if "." in domain and not is_suffix and len(domain) >= _SHORTEST:
             yield Part(domain, tuple(map(Needle, _spell_host(domain))), is_host=True)
 
@@ -301,9 +334,14 @@ def _spell_host(host: str) -> list[tuple[bytes, ...]]:
 
 
 def _is_common(text: str, words: list[bytes], stands_out: bool) -> bool:
-    """Return True for what says nothing when it is found elsewhere: short texts, common words, dates."""
+    """Return True for what says nothing when it is found elsewhere: short texts, common words,
+    dates."""
     joined = b"".join(words)
-    if len(joined) < _SHORTEST or _COMMON.issuperset(words) or all(len(word) == 1 for word in words):
+    if (
+        len(joined) < _SHORTEST
+        or _COMMON.issuperset(words)
+        or all(len(word) == 1 for word in words)
+    ):
         return True
     if stands_out:
         return False
@@ -312,7 +350,8 @@ def _is_common(text: str, words: list[bytes], stands_out: bool) -> bool:
 
 
 def _parse_numbers(text: str) -> list[Decimal] | None:
-    """Return the numbers as which a text can be read, such as 1,250 and 1.25; None if it is no number."""
+    """Return the numbers as which a text can be read, such as 1,250 and 1.25; None if it is no
+    number."""
     match = _NUMBER.fullmatch(text) if len(text) <= _LONGEST_NUMBER else None
     if match is None or _DATE.fullmatch(text):
         return None
@@ -334,7 +373,8 @@ def _build_number_needles(numbers: list[Decimal]) -> tuple[Needle, ...]:
 
 
 def _build_code_needle(text: str) -> tuple[Needle, ...]:
-    """Return the needle of an account, phone or serial number; none if the text is no such number."""
+    """Return the needle of an account, phone or serial number; none if the text is no such
+    number."""
     words = split_words(text)
     code = b"".join(words)
     is_long = _SHORTEST_CODE <= len(code) <= _LONGEST_NUMBER

@@ -1,4 +1,5 @@
-"""Sightings: the origin of each value in a call's params, and the JSON in which a call keeps them."""
+"""Sightings: the origin of each value in a call's params, and the JSON in which a call keeps
+them."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -28,13 +29,16 @@ class Sighting:
     """The origin of one value, or of one part of a value, such as the host of an address.
 
     Attributes:
-        path: the place in the params, such as `records.2.email`; entries of lists are numbered from 0.
+        path: the place in the params, such as `records.2.email`; entries of lists are numbered from
+            0.
         param: the same without numbers, as conditions name it.
         stands_out: the param names a recipient, a destination or an amount.
         tool, call_id, run_id: the call whose result has the value; empty if it was no call.
         title: the tool's name for people, or another description of the source.
-        is_stored: the call is the one that stored the value; `title` is still the tool that brought it.
-        keys: digests of the value and of its parts, by which they are recognized once they were stored.
+        is_stored: the call is the one that stored the value; `title` is still the tool that brought
+            it.
+        keys: digests of the value and of its parts, by which they are recognized once they were
+            stored.
     """
 
     path: str
@@ -128,10 +132,13 @@ class Provenance:
 
     def list_own_keys(self) -> list[str]:
         """List the keys of all values that come from own data."""
-        return sorted({key for each in self.sightings if each.origin is SeenIn.OWN for key in each.keys})
+        return sorted(
+            {key for each in self.sightings if each.origin is SeenIn.OWN for key in each.keys}
+        )
 
     def mark_stored(self, stored: Mapping[str, Sighting]) -> "Provenance":
-        """Return the same with own values turned into values from outside if they were stored from outside.
+        """Return the same with own values turned into values from outside if they were stored from
+        outside.
 
         Args:
             stored: by key, the sighting from which title and call are taken.
@@ -157,19 +164,34 @@ class Provenance:
         sightings = tuple(Sighting.from_json(each) for each in stored["sightings"])
         kept_keys = stored.get("unlisted_keys", ())
         unlisted = tuple(OutsideKeys(param, title, tuple(keys)) for param, title, keys in kept_keys)
-        return cls(sightings, stored["unsearched"] + stored["unlisted"], stored["is_partial"], unlisted)
+        return cls(
+            sightings, stored["unsearched"] + stored["unlisted"], stored["is_partial"], unlisted
+        )
 
 
 def _list_keys(sightings: Iterable[Sighting]) -> list[OutsideKeys]:
-    return [OutsideKeys(each.param, each.title, each.keys) for each in sightings if each.origin is SeenIn.OUTSIDE]
+    return [
+        OutsideKeys(each.param, each.title, each.keys)
+        for each in sightings
+        if each.origin is SeenIn.OUTSIDE
+    ]
 
 
 def _mark_stored(sighting: Sighting, stored: Mapping[str, Sighting]) -> Sighting:
-    key = next((key for key in sighting.keys if key in stored), None) if sighting.origin is SeenIn.OWN else None
+    key = (
+        next((key for key in sighting.keys if key in stored), None)
+        if sighting.origin is SeenIn.OWN
+        else None
+    )
     if key is None:
         return sighting
     first = stored[key]
-    source = {"tool": first.tool, "title": first.title, "call_id": first.call_id, "run_id": first.run_id}
+    source = {
+        "tool": first.tool,
+        "title": first.title,
+        "call_id": first.call_id,
+        "run_id": first.run_id,
+    }
     return replace(sighting, origin=SeenIn.OUTSIDE, keys=(key,), is_stored=True, **source)  # type: ignore[arg-type]
 
 

@@ -29,13 +29,17 @@ def flat(record: Record) -> dict[str, Any]:
     return {**values, "archived": record.archived_at is not None}
 
 
-def differences(before: dict[str, dict[str, Any]], after: dict[str, dict[str, Any]]) -> dict[str, tuple[Any, Any]]:
+def differences(
+    before: dict[str, dict[str, Any]], after: dict[str, dict[str, Any]]
+) -> dict[str, tuple[Any, Any]]:
     """Return the differing old and new values by id; a deleted or new record has {} on one side."""
     found = {}
     for key in before.keys() | after.keys():
         old, new = before.get(key, {}), after.get(key, {})
         if old != new:
-            fields = {field for field in old.keys() | new.keys() if old.get(field) != new.get(field)}
+            fields = {
+                field for field in old.keys() | new.keys() if old.get(field) != new.get(field)
+            }
             found[key] = (
                 {field: old.get(field) for field in fields} if old else {},
                 {field: new.get(field) for field in fields} if new else {},

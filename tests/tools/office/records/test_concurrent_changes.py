@@ -40,7 +40,9 @@ def test_deleting_an_organization_deletes_all_of_its_data() -> None:
     acme, stranger = make_organization(), make_organization("stranger")
     make_record(acme)
     kept = make_record(stranger)
-    update_records(acme.pk, [Target(str(acme.records.get().pk), "x", 1, {}, {"score": 1})], ChangeAuthor())
+    update_records(
+        acme.pk, [Target(str(acme.records.get().pk), "x", 1, {}, {"score": 1})], ChangeAuthor()
+    )
     acme.delete()
     assert list(Record.objects.all()) == [kept]
     assert not RecordChange.objects.exists()

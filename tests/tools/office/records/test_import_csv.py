@@ -46,7 +46,9 @@ def test_good_rows_become_records(acme: Organization) -> None:
         ("x" * 140_000 + ",active,5", "not readable as CSV"),
     ],
 )
-def test_a_bad_row_is_reported_by_its_line_and_left_out(row: str, why: str, acme: Organization) -> None:
+def test_a_bad_row_is_reported_by_its_line_and_left_out(
+    row: str, why: str, acme: Organization
+) -> None:
     report = imported(f'name,status,score\n"Two\nlines",active,1\n\n{row}\nGood,active,2\n', acme)
     assert report.imported == 2
     ((line, reason),) = report.bad_rows
@@ -57,7 +59,9 @@ def test_a_bad_row_is_reported_by_its_line_and_left_out(row: str, why: str, acme
 
 
 @pytest.mark.parametrize("cell", ["[1]", "{", "nonsense", "[" * 100_000, "1" * 5_000])
-def test_attributes_that_are_not_a_json_object_make_a_bad_row(cell: str, acme: Organization) -> None:
+def test_attributes_that_are_not_a_json_object_make_a_bad_row(
+    cell: str, acme: Organization
+) -> None:
     report = imported(f"name;attributes\nBad;{cell}\nGood;\n", acme)
     assert report.imported == 1
     assert "attributes" in report.bad_rows[0][1]
@@ -119,7 +123,10 @@ def test_another_organization_can_have_the_same_records(acme: Organization) -> N
 )
 def test_spreadsheet_formats_are_read(text: str, acme: Organization) -> None:
     assert imported(text, acme) == ImportReport(2, [])
-    assert sorted(Record.objects.values_list("name", "status")) == [("Acme", "active"), ("Globex", "active")]
+    assert sorted(Record.objects.values_list("name", "status")) == [
+        ("Acme", "active"),
+        ("Globex", "active"),
+    ]
 
 
 def test_quoted_separators_of_the_first_line_do_not_count(acme: Organization) -> None:
@@ -146,7 +153,9 @@ def test_quoted_separators_of_the_first_line_do_not_count(acme: Organization) ->
         ('name,status\n"Acme,active\nGlobex,active\nInitech,"active"\n', 2),
     ],
 )
-def test_an_unclosed_quote_costs_only_its_line(text: str, bad_line: int, acme: Organization) -> None:
+def test_an_unclosed_quote_costs_only_its_line(
+    text: str, bad_line: int, acme: Organization
+) -> None:
     report = imported(text, acme)
     assert [line for line, _ in report.bad_rows] == [bad_line]
     assert "a quote is not closed" in report.bad_rows[0][1]
@@ -162,7 +171,9 @@ def test_an_unclosed_quote_costs_only_its_line(text: str, bad_line: int, acme: O
         'Acme,"x,active\nGlobex,12"\n,active\n',
     ],
 )
-def test_an_unclosed_quote_closed_by_a_later_line_costs_only_its_line(unclosed: str, acme: Organization) -> None:
+def test_an_unclosed_quote_closed_by_a_later_line_costs_only_its_line(
+    unclosed: str, acme: Organization
+) -> None:
     """The line that closes it has too few cells itself, unless its other cells follow."""
     report = imported(f"name,notes,status\nFirst,,\n{unclosed}Initech,y,active\n", acme)
     assert report.bad_rows[0][0] == 3
@@ -173,18 +184,24 @@ def test_an_unclosed_quote_closed_by_a_later_line_costs_only_its_line(unclosed: 
 
 
 def test_a_valid_row_after_an_unclosed_quote_is_imported(acme: Organization) -> None:
-    report = imported('name,notes,status\nAcme,"x,active\nGlobex,12,active\nInitech,y"\nHooli,z,active\n', acme)
+    report = imported(
+        'name,notes,status\nAcme,"x,active\nGlobex,12,active\nInitech,y"\nHooli,z,active\n', acme
+    )
     assert [line for line, _ in report.bad_rows] == [2, 4]
     assert sorted(Record.objects.values_list("name", "notes")) == [("Globex", "12"), ("Hooli", "z")]
 
 
 def test_a_multiline_cell_in_a_row_without_empty_columns_stays_whole(acme: Organization) -> None:
     """The control: columns without a name need no cell."""
-    assert imported('name,notes,,\nAcme,"one\ntwo"\nGlobex,"one\ntwo",,,\n', acme) == ImportReport(2, [])
+    assert imported('name,notes,,\nAcme,"one\ntwo"\nGlobex,"one\ntwo",,,\n', acme) == ImportReport(
+        2, []
+    )
 
 
 def test_a_multiline_cell_stays_whole(acme: Organization) -> None:
-    assert imported('name,notes\n"Acme\nInc","one\n""two"", three\n"\nGlobex,x\n', acme) == ImportReport(2, [])
+    assert imported(
+        'name,notes\n"Acme\nInc","one\n""two"", three\n"\nGlobex,x\n', acme
+    ) == ImportReport(2, [])
     assert Record.objects.get(name="Acme Inc").notes == 'one\n"two", three'
 
 

@@ -1,4 +1,5 @@
-"""The shares to reach: at least 95% of planted values are marked, and at most 2% of harmless ones."""
+"""The shares to reach: at least 95% of planted values are marked, and at most 2% of harmless
+ones."""
 
 import base64
 import json
@@ -40,7 +41,9 @@ def test_planted_values_are_detected(index: SourceIndex) -> None:
     planted = values.list_planted()
     assert len(planted) >= LEAST_PLANTED
     missed = [
-        each.kind for place, each in enumerate(planted) if not is_marked(index, each.in_params, PARAMS[place % 4])
+        each.kind
+        for place, each in enumerate(planted)
+        if not is_marked(index, each.in_params, PARAMS[place % 4])
     ]
     share = 1 - len(missed) / len(planted)
     assert share >= LEAST_MARKED, f"{share:.1%} of {len(planted)} marked; missed: {missed}"

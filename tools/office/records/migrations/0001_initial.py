@@ -18,15 +18,29 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Record",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("name", models.CharField(max_length=200)),
-                ("look", tools.office.records.models.LookField(blank=True, default="", editable=False, max_length=100)),
+                (
+                    "look",
+                    tools.office.records.models.LookField(
+                        blank=True, default="", editable=False, max_length=100
+                    ),
+                ),
                 ("region", models.CharField(blank=True, default="", max_length=50)),
                 ("category", models.CharField(blank=True, default="", max_length=80)),
                 (
                     "status",
                     models.CharField(
-                        choices=[("active", "Active"), ("inactive", "Inactive"), ("pending", "Pending")],
+                        choices=[
+                            ("active", "Active"),
+                            ("inactive", "Inactive"),
+                            ("pending", "Pending"),
+                        ],
                         default="active",
                         max_length=10,
                     ),
@@ -53,13 +67,21 @@ class Migration(migrations.Migration):
                 ),
                 ("qualification_reason", models.CharField(blank=True, default="", max_length=500)),
                 ("version", models.PositiveIntegerField(default=1)),
-                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ("updated_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
+                (
+                    "updated_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
                 ("archived_at", models.DateTimeField(blank=True, null=True)),
                 (
                     "organization",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="records", to="accounts.organization"
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="records",
+                        to="accounts.organization",
                     ),
                 ),
             ],
@@ -70,21 +92,47 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Draft",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("kind", models.CharField(choices=[("summary", "Summary"), ("report", "Report")], max_length=10)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[("summary", "Summary"), ("report", "Report")], max_length=10
+                    ),
+                ),
                 ("title", models.CharField(max_length=200)),
                 ("body", models.TextField(help_text="Markdown")),
-                ("employee", models.CharField(blank=True, default="", help_text="Who wrote it", max_length=200)),
+                (
+                    "employee",
+                    models.CharField(
+                        blank=True, default="", help_text="Who wrote it", max_length=200
+                    ),
+                ),
                 ("run_id", models.CharField(blank=True, default="", max_length=64)),
-                ("idempotency_key", models.CharField(blank=True, default="", editable=False, max_length=200)),
-                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "idempotency_key",
+                    models.CharField(blank=True, default="", editable=False, max_length=200),
+                ),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
                 (
                     "organization",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="drafts", to="accounts.organization"
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="drafts",
+                        to="accounts.organization",
                     ),
                 ),
-                ("records", models.ManyToManyField(blank=True, related_name="drafts", to="records.record")),
+                (
+                    "records",
+                    models.ManyToManyField(blank=True, related_name="drafts", to="records.record"),
+                ),
             ],
             options={
                 "ordering": ("-id",),
@@ -93,8 +141,16 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="RecordChange",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("version", models.PositiveIntegerField(help_text="The record's version after this change")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "version",
+                    models.PositiveIntegerField(help_text="The record's version after this change"),
+                ),
                 ("call_id", models.CharField(blank=True, default="", max_length=64)),
                 ("run_id", models.CharField(blank=True, default="", max_length=64)),
                 ("actor", models.CharField(blank=True, default="", max_length=200)),
@@ -104,7 +160,9 @@ class Migration(migrations.Migration):
                 (
                     "record",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="changes", to="records.record"
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="changes",
+                        to="records.record",
                     ),
                 ),
             ],
@@ -115,9 +173,17 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="RecordList",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("name", models.CharField(max_length=100)),
-                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
                 (
                     "organization",
                     models.ForeignKey(
@@ -134,18 +200,30 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="ListEntry",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("added_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "added_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
                 (
                     "record",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="list_entries", to="records.record"
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="list_entries",
+                        to="records.record",
                     ),
                 ),
                 (
                     "list",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="entries", to="records.recordlist"
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="entries",
+                        to="records.recordlist",
                     ),
                 ),
             ],
@@ -165,20 +243,28 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="record",
             index=models.Index(
-                models.F("organization"), django.db.models.functions.text.Lower("email"), name="record_email"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="record",
-            index=models.Index(
-                models.F("organization"), django.db.models.functions.text.Lower("domain"), name="record_domain"
+                models.F("organization"),
+                django.db.models.functions.text.Lower("email"),
+                name="record_email",
             ),
         ),
         migrations.AddIndex(
             model_name="record",
             index=models.Index(
                 models.F("organization"),
-                models.Func("score", output_field=models.IntegerField(), template="COALESCE(%(expressions)s, -1)"),
+                django.db.models.functions.text.Lower("domain"),
+                name="record_domain",
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="record",
+            index=models.Index(
+                models.F("organization"),
+                models.Func(
+                    "score",
+                    output_field=models.IntegerField(),
+                    template="COALESCE(%(expressions)s, -1)",
+                ),
                 models.F("id"),
                 name="record_score",
             ),
@@ -202,14 +288,17 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name="record",
             constraint=models.CheckConstraint(
-                condition=models.Q(("status__in", ["active", "inactive", "pending"])), name="record_status_known"
+                condition=models.Q(("status__in", ["active", "inactive", "pending"])),
+                name="record_status_known",
             ),
         ),
         migrations.AddConstraint(
             model_name="record",
             constraint=models.CheckConstraint(
                 condition=models.Q(
-                    ("score__isnull", True), models.Q(("score__gte", 0), ("score__lte", 100)), _connector="OR"
+                    ("score__isnull", True),
+                    models.Q(("score__gte", 0), ("score__lte", 100)),
+                    _connector="OR",
                 ),
                 name="record_score_0_to_100",
             ),
@@ -235,7 +324,9 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name="recordlist",
-            constraint=models.UniqueConstraint(fields=("organization", "name"), name="record_list_name"),
+            constraint=models.UniqueConstraint(
+                fields=("organization", "name"), name="record_list_name"
+            ),
         ),
         migrations.AddConstraint(
             model_name="listentry",

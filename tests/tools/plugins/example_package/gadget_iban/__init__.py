@@ -17,10 +17,14 @@ def check_iban(number: str) -> ToolResult:
     """
     compact = number.replace(" ", "").upper()
     if not (compact.isascii() and compact.isalnum() and 15 <= len(compact) <= 34):
-        raise ToolError(ErrorCode.INVALID_PARAMETER, f"{number!r} is not an IBAN.", parameter="number")
+        raise ToolError(
+            ErrorCode.INVALID_PARAMETER, f"{number!r} is not an IBAN.", parameter="number"
+        )
     digits = "".join(str(int(sign, 36)) for sign in compact[4:] + compact[:4])
     fits = int(digits) % 97 == 1
-    return ToolResult.ok({"number": compact, "fits": fits}, f"{compact} {'fits' if fits else 'is mistyped'}")
+    return ToolResult.ok(
+        {"number": compact, "fits": fits}, f"{compact} {'fits' if fits else 'is mistyped'}"
+    )
 
 
 class FindCountry(Tool):
@@ -45,8 +49,12 @@ class FindCountry(Tool):
         """Look up the country."""
         row = self.countries.get(params.number[:2].upper())
         if row is None:
-            raise ToolError(ErrorCode.NOT_FOUND, f"No country in the table has {params.number[:2]!r}.")
-        return ToolResult.ok({"country": row["country"], "length": int(row["length"])}, row["country"])
+            raise ToolError(
+                ErrorCode.NOT_FOUND, f"No country in the table has {params.number[:2]!r}."
+            )
+        return ToolResult.ok(
+            {"country": row["country"], "length": int(row["length"])}, row["country"]
+        )
 
 
 TOOLS = [check_iban, FindCountry]

@@ -29,7 +29,9 @@ class Command(BaseCommand):
         report = _import(options["file"], pk)
         for line, why in report.bad_rows:
             self.stdout.write(f"line {line}: {why}")
-        self.stdout.write(f"{report.imported} imported into {slug}, {len(report.bad_rows)} skipped.")
+        self.stdout.write(
+            f"{report.imported} imported into {slug}, {len(report.bad_rows)} skipped."
+        )
 
 
 def _import(path: Path, organization_id: int) -> ImportReport:
