@@ -24,7 +24,6 @@ ON_BOTH = (
     "tests/deliveries/",
     "tests/employees/",
     "tests/faults/",
-    "tests/gadget_site/backups/test_every_table",
     "tests/gadget_site/backups/test_restoring",
     "tests/gadget_site/test_doctor",
     "tests/gadget_site/test_full_disk",
