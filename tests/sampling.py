@@ -24,6 +24,7 @@ ON_BOTH = (
     "tests/deliveries/",
     "tests/employees/",
     "tests/faults/",
+    "tests/first_release/",
     "tests/gadget_site/backups/test_restoring",
     "tests/gadget_site/test_doctor",
     "tests/gadget_site/test_full_disk",
