@@ -7,8 +7,9 @@ Define a query with a NamedTuple for its rows; the fields name the columns:
         lease_epoch: int
         now: datetime
 
-    DUE_RUN = CompiledQuery(DueRun, lambda run_id: Run.objects.filter(pk=run_id).order_by(),
-    now=Now())
+    DUE_RUN = CompiledQuery(
+        DueRun, lambda run_id: Run.objects.filter(pk=run_id).order_by(), now=Now()
+    )
 
     for row in DUE_RUN.fetch_all(7): print(row.lease_epoch)
 
