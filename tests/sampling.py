@@ -21,27 +21,17 @@ ON_BOTH = (
     "tests/api/test_health",
     "tests/api/test_list_",
     "tests/approvals/",
-    "tests/deliveries/",
-    "tests/employees/",
     "tests/faults/",
     "tests/first_release/",
     "tests/gadget_site/backups/test_restoring",
-    "tests/gadget_site/test_doctor",
-    "tests/gadget_site/test_full_disk",
     "tests/gadget_site/test_silent_database",
-    "tests/gadget_site/test_waiting_parts",
     "tests/gateway/test_",
-    "tests/insight/",
     "tests/platform/",
-    "tests/policy/test_past_history",
-    "tests/policy/test_statements",
     "tests/readers/",
     "tests/runs/",
     "tests/standing_grants/",
     "tests/tools/office/records/",
     "tests/tools/office/test_data_read",
-    "tests/web/test_history",
-    "tests/web/test_runs",
     "tests/webhooks/test_many_workers",
     "tests/worker/",
 )
@@ -61,10 +51,14 @@ ONE_OF = {
     "tests/deceptions/": 4,
     "tests/deployment/": 2,
     "tests/gadget_site/test_up": 2,
+    "tests/gadget_site/test_waiting_parts": 2,
+    "tests/gateway/live/": 3,
+    "tests/tools/sources/test_large_descriptions": 3,
 }
 """N by path: the fixed set has one in N tests there; the whole sets have all.
 
-They kill processes, try hundreds of texts on every page, or start a whole installation.
+They kill processes, try hundreds of texts on every page, start a whole installation, or wait for
+real clients.
 """
 Item = TypeVar("Item")
 
