@@ -31,14 +31,16 @@ COLUMNS = {
 
 def build_release(url: str) -> None:
     """Build the release's tables with its rows in the empty database at this address."""
-    script = get_file("tables").read_text() + get_file("rows").read_text()
+    tables, rows = (get_file(kind).read_text() for kind in ("tables", "rows"))
     if connection.vendor == "sqlite":
         Path(url.removeprefix("sqlite:///")).parent.mkdir()
         with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as database:
-            database.executescript(script)
+            database.executescript(tables + rows)
         return
     with psycopg.connect(url) as database:
-        database.execute(script.encode())
+        database.execute(tables.encode())
+        database.commit()  # some statements make keys immediate for their transaction
+        database.execute(rows.encode())
 
 
 def run_command(url: str, tmp_path: Path, *command: str) -> subprocess.CompletedProcess[str]:
