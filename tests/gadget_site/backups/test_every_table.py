@@ -1,5 +1,5 @@
 """A restore of a database in which every table has rows and every foreign key is used, and one of
-an older version."""
+the first release."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def replaced_tables(filled: Workshop) -> Iterator[Workshop]:
     freeze_ended_rows()
 
 
-def older_archive(vendor: str = "") -> Path:
+def release_archive(vendor: str = "") -> Path:
     return FOLDER / f"backup-{vendor or connection.vendor}.tar.gz"
 
 
@@ -115,7 +115,7 @@ def test_every_row_is_restored_into_a_migrated_database(
 @feature(
     "Agents elsewhere",
     "A database with rows in every table is restored into an empty database and a "
-    "migrated one, and from an older version",
+    "migrated one, and from the first release",
     "gadget_site/backup/postgresql.py",
 )
 def test_every_row_is_restored_into_an_empty_database(
@@ -132,14 +132,14 @@ def test_every_row_is_restored_into_an_empty_database(
         assert found[table] >= expected[table] > 0, table
 
 
-class TestAnArchiveOfAnOlderVersion:
+class TestAnArchiveOfTheFirstRelease:
     def test_is_restored_into_a_migrated_database_and_work_continues(
         self, replaced_tables: Workshop
     ) -> None:
         Organization.objects.update(name="made later")
-        restore(older_archive(), force=True)
+        restore(release_archive(), force=True)
         found = rows()
-        for table in list_tables(read_manifest(older_archive())) - EMPTIED:
+        for table in list_tables(read_manifest(release_archive())) - EMPTIED:
             assert found[table], table
         organization = Organization.objects.get()
         assert (organization.name, organization.stopped_by) == ("Acme", STOPPED_BY)
@@ -149,9 +149,9 @@ class TestAnArchiveOfAnOlderVersion:
     def test_is_restored_into_an_empty_database(
         self, transactional_db: None, tmp_path: Path
     ) -> None:
-        tables = list_tables(read_manifest(older_archive())) - EMPTIED
+        tables = list_tables(read_manifest(release_archive())) - EMPTIED
         with empty_database(tmp_path) as url:
-            told = restore_in_process(tmp_path, url, older_archive())
+            told = restore_in_process(tmp_path, url, release_archive())
             assert all(count_rows(url, tables).values())
         assert "EVERYTHING IS STOPPED" in told
 
@@ -161,7 +161,7 @@ class TestAnArchiveOfAnOlderVersion:
             CommandError,
             match=f"is a backup of {other}, and DATABASE_URL names {connection.vendor}",
         ):
-            call_command("restore", str(older_archive(other)), force=True)
+            call_command("restore", str(release_archive(other)), force=True)
         assert not Organization.objects.exclude(restored_at=None).exists()
 
 
