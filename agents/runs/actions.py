@@ -23,6 +23,7 @@ from agents.runs.models.run import (
     TRIGGER_REQUEST_PREFIX,
     make_title,
 )
+from agents.runs.queries.runs import TASK_EMPLOYEE
 from tools.toolbox.toolbox import MODES
 
 MAX_TEXT = 20_000
@@ -86,12 +87,10 @@ def submit(member: Membership, submission: Submission) -> tuple[Run, bool]:
     task = check_text("task", submission.task)
     _check_request_id(submission)
     _check_mode(member, submission.mode)
-    ours = Employee.objects.filter(organization_id=member.organization_id).select_related(
-        "organization"
-    )
-    employee = ours.filter(pk=submission.employee_id).first()
-    if employee is None:
+    row = TASK_EMPLOYEE.fetch_one(member.organization_id, submission.employee_id)
+    if row is None:
         raise NotFound(f"there is no employee {submission.employee_id}")
+    employee, employee.organization = row.employee, row.organization
     if not employee.is_active:
         raise Conflict(f"{employee.name} is not active")
     stops.refuse_stopped(employee)

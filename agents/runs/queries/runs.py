@@ -19,6 +19,8 @@ from django.db.models import (
 from django.db.models.fields.json import KT
 from django.db.models.functions import Coalesce, Now
 
+from agents.accounts.models import Organization
+from agents.employees.models import Employee
 from agents.platform.queries.compiled import CompiledQuery, ModelColumns
 from agents.runs.models import (
     TERMINAL_CALLS,
@@ -70,6 +72,23 @@ def _compile_lock(*, wait: bool) -> CompiledQuery[LockedRun]:
 
 LOCKED_RUN = _compile_lock(wait=True)
 LOCKED_RUN_IF_FREE = _compile_lock(wait=False)
+
+
+class TaskEmployee(NamedTuple):
+    """The employee that gets a task, and its organization."""
+
+    employee: Employee
+    organization: Organization
+
+
+TASK_EMPLOYEE = CompiledQuery(
+    TaskEmployee,
+    lambda organization_id, employee_id: Employee.objects.filter(
+        organization_id=organization_id, pk=employee_id
+    ).order_by(),
+    employee=ModelColumns(Employee),
+    organization=ModelColumns(Organization, "organization__"),
+)
 
 
 def annotate_waits(rows: QuerySet[Run]) -> QuerySet[Run]:
