@@ -10,11 +10,13 @@ import pytest
 from agents.accounts.models import AuditEntry
 from agents.approvals import bulk, decisions
 from agents.approvals.withheld_bulks import read_state, renew_some, withhold
+from agents.platform import notify
 from agents.platform.refusals import Conflict, Forbidden, NotFound
 from agents.runs.models import Approval, ApprovalStatus, CallStatus, Run, RunStatus, WithheldBulk
 from agents.runs.queries import due
 from agents.worker.sweeper import sweep_once
 from tests.features import feature
+from tests.queued_jobs import take_jobs
 from tests.recorder import Recorder
 from tests.workshop import Workshop, again, asking, call, statuses
 
@@ -107,6 +109,13 @@ class TestTheRowOfAWithheldBulk:
             == AuditEntry.objects.filter(action="bulk_undone").count()
             == 1
         )
+
+    def test_asks_the_workers_to_renew_the_cards(self, workshop: Workshop, redis_url: str) -> None:
+        take_jobs(redis_url)  # those of other tests
+        _, bulk_id = approve_together(workshop, grace_s=60)
+        assert notify.RENEWAL_JOB not in {job.task for job in take_jobs(redis_url)}, "control"
+        withhold(workshop.approver, bulk_id)
+        assert notify.RENEWAL_JOB in {job.task for job in take_jobs(redis_url)}
 
     def test_refuses_further_decisions_of_the_bulk(self, workshop: Workshop) -> None:
         run, bulk_id = approve_together(workshop, grace_s=60)

@@ -11,11 +11,13 @@ from agents.deliveries.channels import CHANNELS
 from agents.deliveries.engine import _send_batch, _take_batch, send_next
 from agents.deliveries.outboxes import OUTBOXES
 from agents.deliveries.receivers import MAX_AT_ONE_HOST, Receivers
+from agents.platform import notify
 from agents.platform.refusals import Conflict
 from agents.runs.engine.timing import timing
 from tests.awaiting import await_that
 from tests.deliveries.rigs import Rig
 from tests.features import feature
+from tests.queued_jobs import take_jobs
 from tests.workshop import all_at_once, beside
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis_url")]
@@ -132,6 +134,15 @@ class TestEveryChannel:
         assert send_next(rig.kind)
         assert rig.count() == before + 1
         assert (rig.delivery.status, rig.delivery.tries) == ("sent", 1)
+
+    def test_asks_the_workers_to_send_a_message_again(self, rig: Rig, redis_url: str) -> None:
+        rig.write()
+        rig.use_up()
+        rig.answer(rig.bad)
+        assert send_next(rig.kind)
+        take_jobs(redis_url)
+        rig.send_again()
+        assert [job.task for job in take_jobs(redis_url)] == [notify.DELIVERY_JOB]
 
     def test_sends_few_messages_to_a_host_at_a_time_and_delays_no_other_host(
         self, rig: Rig

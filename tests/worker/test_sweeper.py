@@ -1,15 +1,10 @@
 """The sweeper recovers from lost hints and workers; two sweeps at once act once."""
 
-import json
 import time
-from base64 import b64decode
 from contextlib import ExitStack
 from datetime import timedelta
-from typing import Any
 
 import pytest
-import redis
-from django.conf import settings
 from django.db import transaction
 from django.db.models.functions import Now
 
@@ -17,6 +12,7 @@ from agents.runs.engine import lease
 from agents.runs.engine.timing import timing
 from agents.runs.models import CallStatus, ExitReason, Run, RunStatus
 from agents.worker.sweeper import _end_overdue, _take_expired, sweep_once
+from tests.queued_jobs import QueuedJob, take_jobs
 from tests.recorder import Recorder
 from tests.workshop import (
     Workshop,
@@ -34,12 +30,6 @@ from tests.workshop import (
 from tests.workshop.conditions import locked_database
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-def read_bodies(client: redis.Redis) -> list[list[Any]]:
-    """List the arguments, keywords and options of every message in the workers' queue."""
-    messages = [json.loads(raw) for raw in client.lrange(settings.GADGET_QUEUE, 0, -1)]
-    return [json.loads(b64decode(message["body"])) for message in messages]
 
 
 def set_columns(run: Run, **times: object) -> None:
@@ -74,16 +64,17 @@ class TestAQueuedRun:
         self, workshop: Workshop, redis_url: str
     ) -> None:
         run = workshop.submit()
-        with redis.Redis.from_url(redis_url) as client:
+        take_jobs(redis_url)
+        found: list[QueuedJob] = []
 
-            def is_hinted() -> bool:
-                set_columns(run, hinted_at=None)
-                sweep_once()
-                return any(arguments == [run.pk] for arguments, _, _ in read_bodies(client))
+        def is_hinted() -> bool:
+            set_columns(run, hinted_at=None)
+            sweep_once()
+            found.extend(take_jobs(redis_url))
+            return any(job.arguments == [run.pk] for job in found)
 
-            eventually(is_hinted)
-            assert all(keywords == {} for _, keywords, _ in read_bodies(client))
-            client.delete(settings.GADGET_QUEUE)
+        eventually(is_hinted)
+        assert all(job.keywords == {} for job in found)
 
 
 class TestARunningRun:
