@@ -187,8 +187,7 @@ class Tool(ABC):
 
     @property
     def is_from_outside(self) -> bool:
-        """True if the tool belongs to a plugin or a connected source, so Gadget does not ship
-        it."""
+        """True if the tool belongs to a plugin or connected source, so Gadget does not ship it."""
         return self.source != Tool.source
 
     @cached_property

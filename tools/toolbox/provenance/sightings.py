@@ -1,5 +1,4 @@
-"""Sightings: the origin of each value in a call's params, and the JSON in which a call keeps
-them."""
+"""Sightings: the origins of the values in a call's params, and their JSON for storage."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -37,8 +36,7 @@ class Sighting:
         title: the tool's name for people, or another description of the source.
         is_stored: the call is the one that stored the value; `title` is still the tool that brought
             it.
-        keys: digests of the value and of its parts, by which they are recognized once they were
-            stored.
+        keys: digests of the value and of its parts, by which they are recognized once stored.
     """
 
     path: str
@@ -101,7 +99,7 @@ class Provenance:
     """The origins of the values in a call's params.
 
     Attributes:
-        unlisted: of the values from outside whose sightings were too many to keep, only the keys.
+        unlisted: the keys of values from outside whose sightings were too many to keep.
         unsearched: the number of values that were not looked for, because the params have too many.
         is_partial: the results were too large to be searched completely.
     """
@@ -137,8 +135,7 @@ class Provenance:
         )
 
     def mark_stored(self, stored: Mapping[str, Sighting]) -> "Provenance":
-        """Return the same with own values turned into values from outside if they were stored from
-        outside.
+        """Return a copy in which own values that were stored from outside count as from outside.
 
         Args:
             stored: by key, the sighting from which title and call are taken.
