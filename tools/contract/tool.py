@@ -55,8 +55,8 @@ class Tool(ABC):
             transaction.
         volatile: the same call may be repeated right away (clocks, polling).
         open_world: contacts addresses chosen by its params.
-        returns_outside_text: its results hold what strangers wrote or people uploaded; open-world
-            tools always do.
+        returns_outside_text: its results may hold text that strangers wrote or people uploaded; an
+            open-world tool counts as one that does.
         destination_params: names, at every depth, of params that hold a recipient, a destination or
             an amount. Usual names, such as `recipient` or `amount`, need not be listed.
         carries_requests: its params may hold requests of their own (batch, GraphQL, RPC), and its

@@ -137,7 +137,7 @@ async def request_async(method: str, url: str, **options: Any) -> ClientResponse
     context = contextvars.copy_context()
     threads = ThreadPoolExecutor(
         1, thread_name_prefix="tool-request"
-    )  # the loop's end would wait for its own threads
+    )  # the loop would wait for its own threads when it closes
     try:
         send = partial(context.run, partial(request, method, url, **options))
         return await asyncio.get_running_loop().run_in_executor(threads, send)

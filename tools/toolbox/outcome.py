@@ -200,7 +200,7 @@ class _ResultReader:
 
     def read_metadata(self, value: object) -> dict[str, Any]:
         if isinstance(value, dict) and isinstance(cost := value.get("cost"), Decimal):
-            value = {**value, "cost": float(cost)}  # a number, which is counted
+            value = {**value, "cost": float(cost)}  # costs are added up as numbers
         found = self.read_part(value, "metadata")
         if isinstance(found, dict):
             found.pop(FILES, None)  # only stored files are listed there

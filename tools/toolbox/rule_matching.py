@@ -28,7 +28,7 @@ def can_meet(condition: Condition, params: Mapping[str, Any]) -> bool:
     not meet it.
     """
     if condition.rule not in _MAY_HOLD:
-        return True  # it needs more than the call's params, so nobody can say that it is not met
+        return True  # it depends on more than the call's params, so it cannot be ruled out
     try:
         values = [
             value
