@@ -174,7 +174,7 @@ class GuardedClient:
         *,
         repeatable: bool | None = None,
     ) -> ClientResponse:
-        """Send one request and return the response, whatever its status.
+        """Send one request and return the response, regardless of its status.
 
         The first host may be any public one: the gate has judged it by `Tool.hosts`. Redirects of a
         read are followed to the same host and to hosts in `reach.allowed`, never from https to

@@ -30,8 +30,8 @@ class Voter:
         may_approve: an active member with the approver role.
         groups: the ids of their groups.
         deputy_for: the people whose deputy they are at this moment. Chains are not followed, but
-            each of these people has a `deputy_for`, too, because nobody counts beside their own
-            deputy.
+            each of these people has a `deputy_for`, too, because a person and their deputy never
+            both count.
     """
 
     id: int
@@ -50,7 +50,7 @@ class CastVote:
 
     @property
     def people(self) -> tuple[Voter, ...]:
-        """The people for whom this vote counts, as their only voice."""
+        """The voter, and the person for whom they vote as a deputy; neither counts again."""
         return (self.voter,) if self.deputy_for is None else (self.voter, self.deputy_for)
 
     def shares_a_voice_with(self, other: "CastVote") -> bool:
@@ -145,7 +145,7 @@ class RuleTerms:
 
 
 ONE_MORE = "one more approval, because the rules have changed"
-"""The need of a card whose votes suffice for the rules as they are now."""
+"""The need of a card whose votes suffice only since its rules have changed."""
 ANY_APPROVER = RuleTerms(0, "one approver")
 """The rule for a card that no other rule matches."""
 TWO_PERSON_RULE = RuleTerms(0, "two-person rule", excludes_requesters=True)
@@ -254,7 +254,7 @@ def may_decide(
 def _may_finish(
     person: Voter, card: RuledCard, states: Collection[RuleState], *, has_voted: bool
 ) -> Entitlement:
-    """Determine if the person may approve a card whose votes suffice since the rules became easier.
+    """Determine if the person may approve a card with enough votes since the rules became easier.
 
     One more approval by somebody who counts is needed, because nobody saw the card as approved when
     the last vote was cast.

@@ -81,7 +81,7 @@ class CallFacts(Protocol):
 
     @property
     def provenance(self) -> Provenance | None:
-        """The origins of the values; None if there is no run in which they could have been seen."""
+        """The origins of the values; None outside a run, where none were seen."""
 
     @property
     def own_data(self) -> OwnData:
@@ -98,8 +98,7 @@ class LiveFacts:
 
     Attributes:
         arguments: the model's JSON text, or params that are already parsed.
-        values: searches for the origins of values; None if there is no run in which they could have
-            been seen.
+        values: searches for the origins of values; None outside a run, where none were seen.
         earlier: the employee's earlier calls; None if they are not known.
         used: the facts that were looked up, as JSON by name.
     """

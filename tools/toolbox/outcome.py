@@ -108,7 +108,7 @@ def build_unreadable_result(
 def keep_files(
     keeper: FileKeeper | None, tool: Tool, context: ToolContext, result: ToolResult
 ) -> ToolResult:
-    """Keep the result's files, and leave their descriptions in its metadata.
+    """Keep the result's files, and put their descriptions into its metadata.
 
     A write whose files cannot be kept has succeeded without them.
 

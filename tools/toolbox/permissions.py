@@ -165,8 +165,7 @@ def judge_call(  # noqa: PLR0913, PLR0917 - see MANY_ARGUMENTS in the architectu
         tool: the tool, or None if there is no tool with this name.
         arguments: the model's JSON text, or params that are already parsed.
         name: the requested name, to quote if there is no such tool.
-        values: searches for the origins of values; None if there is no run in which they could have
-            been seen.
+        values: searches for the origins of values; None outside a run, where none were seen.
         earlier: the employee's earlier calls; None if they are not known.
     """
     if tool is None:

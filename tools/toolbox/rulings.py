@@ -20,7 +20,7 @@ class Ruling:
     """The rules, votes and people at the moment when a card was approved.
 
     Attributes:
-        person: whoever completed the approval, with the people in whose name they could act.
+        person: the person who completed the approval, with those for whom they were a deputy.
         votes: those that had been cast before.
         rules: those that matched the card.
         category: the category of the card's tool.

@@ -14,7 +14,7 @@ from tools.toolbox.provenance import Provenance
 RULES = frozenset({Rule.EQUALS, Rule.ONE_OF, Rule.MINIMUM, Rule.MAXIMUM, Rule.PREFIX, Rule.HOST})
 """The rules that conditions of a standing grant may have."""
 OPEN_RULES = frozenset({Rule.PREFIX, Rule.HOST})
-"""Rules that leave a part of the value free."""
+"""Rules that fix only a part of the value."""
 GRANTABLE = frozenset({CauseKind.LEVEL, CauseKind.HOSTS})
 """Causes that a standing grant can approve; limits, raised levels and own data need a person."""
 

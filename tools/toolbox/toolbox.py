@@ -42,7 +42,7 @@ MODES = ("general", "code", "research", "debug")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z][A-Za-z0-9_-]*)*")
 
 _RUN_PARAMETER = re.compile(r"organi[sz]ation|org|tenant|user")
-"""Parameters of these names, with or without `_id`, would let a model choose whom a tool works for.
+"""Parameters of these names, with or without `_id`, would let a model choose for whom a tool works.
 
 Both spellings of organization count.
 """

@@ -67,7 +67,7 @@ class Needle:
     Attributes:
         words: folded words in a row.
         number: a number in any usual spelling.
-        code: letters and digits, whatever stands between them.
+        code: letters and digits, regardless of the characters between them.
     """
 
     words: tuple[bytes, ...] = ()
@@ -76,14 +76,14 @@ class Needle:
 
     @property
     def key(self) -> str:
-        """A digest that is equal for equal values, in whatever spelling."""
+        """A digest that is equal for equal values, regardless of their spelling."""
         number = b"" if self.number is None else f"{self.number.normalize():f}".encode()
         return make_key(b"\0".join((b" ".join(self.words), number, self.code)))
 
 
 @dataclass(frozen=True)
 class Part:
-    """A value of the params, or a part of one; each of its needles stands for it."""
+    """A value of the params, or a part of one; each of its needles can identify it."""
 
     text: str
     needles: tuple[Needle, ...]
