@@ -321,8 +321,7 @@ def _update_row(source: Source, row: SourceTool, each: DescribedTool) -> SourceT
 
 
 def _carry_over_level(row: SourceTool, inferred: Level) -> str:
-    """Return the admin's level for a new inferred level: a lower one is reset, no other ever
-    falls."""
+    """Adapt the admin's level to a new inferred level: a lower one is reset, others only rise."""
     before = Level(row.inferred_level)
     if not row.level or inferred is before:
         return row.level

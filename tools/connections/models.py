@@ -20,8 +20,7 @@ class SourceKind(models.TextChoices):
 
 
 class AuthenticationMethod(models.TextChoices):
-    """The authentication of a source's requests; the organization's credentials hold the
-    secrets."""
+    """The authentication of a source's requests; the secrets are in the credentials."""
 
     NONE = "none", "None"
     API_KEY = "api_key", "API key"

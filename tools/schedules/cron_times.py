@@ -55,8 +55,7 @@ class CronTimes:
         return [time.astimezone(self.zone) for time in found]
 
     def _list_times_of_day(self, moment: datetime) -> Iterator[datetime]:
-        """Yield the times in UTC from about the moment; a skipped one becomes the next valid
-        one."""
+        """Yield the times in UTC from about the moment; a skipped one becomes the next existing."""
         for shown in CronSim(self.cron, _read_clock(moment, self.zone)):
             while not _exists_on_clock(shown, self.zone):
                 shown += _MINUTE  # noqa: PLW2901

@@ -13,8 +13,7 @@ logger = logging.getLogger("gadget.tools")
 
 
 class CombinedSource(LoadedSource):
-    """The tools of several sources, in order. Two sources with a tool of the same name are an
-    error.
+    """The tools of several sources, in order. Two sources with a tool of equal name are an error.
 
     Names are compared, not ids: a name refers to its highest version, so another source's
     `mail.send@2.0` would silently replace `mail.send@1.0`. One source may have several versions.

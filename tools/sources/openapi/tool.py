@@ -155,8 +155,7 @@ class OpenAPITool(ExternalTool):
         return params
 
     def sentence(self, params: Mapping[str, Any], preview: Preview) -> str:
-        """Describe the call: `Delete: DELETE /v1/pets/7 at api.example.com`, with the fixed part of
-        the query."""
+        """Describe the call and the fixed query: `Delete: DELETE /v1/pets/7 at api.example.com`."""
         verb = _VERBS.get(self.operation.method, "Send")
         return f"{verb}: {self._describe_request(build_request(self.operation, params))} at {self.connection.server}"
 
