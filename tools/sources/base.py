@@ -23,7 +23,7 @@ class ToolSource(Protocol):
         """Load the tools; may be slow. Do nothing if they are already loaded."""
 
     def tools(self) -> list[Tool]:
-        """Return all tools, once started."""
+        """Return all tools; call it after `start`."""
 
     def tool(self, name: str) -> Tool | None:
         """Return the first tool of that name, or None."""

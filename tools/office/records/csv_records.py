@@ -44,7 +44,7 @@ class CsvRecords:
         """Yield the records; one whose quotes do not match ends with its first line.
 
         Raises:
-            TooManyFaultsError
+            TooManyFaultsError: more than 100 lines have an unclosed quote.
         """
         while self._next < len(self._lines):
             reader = csv.reader(self._give_lines(), delimiter=self._delimiter, strict=True)

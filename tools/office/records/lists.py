@@ -115,8 +115,7 @@ def _parse_cursor(after: str, sort: SortOrder) -> RecordCursor | None:
 
 
 def _filter_after(sort: SortOrder, position: RecordCursor) -> Q:
-    """Build the condition `(key, id) > (…)`: a row comparison, in PostgreSQL one range of the
-    index.
+    """Build the row comparison `(key, id) > (…)`, which PostgreSQL maps to one range of the index.
 
     SQLite does so only for plain columns, so the condition also contains the range of the key.
     """

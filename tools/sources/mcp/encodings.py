@@ -157,7 +157,7 @@ def recognize_pairs(text: str) -> Encoded | None:
 
 
 def _find_encoding(run: str) -> _Encoding | None:
-    """Return the first encoding whose alphabet the text uses as data does."""
+    """Return the first encoding whose alphabet the text uses as evenly as data; None for words."""
     sample = run if len(run) <= _SAMPLE else run[: _SAMPLE // 2] + run[-_SAMPLE // 2 :]
     length, distinct = len(sample), len(set(sample))
     upper, lower, digits = (len(kind.findall(sample)) / length for kind in (_UPPER, _LOWER, _DIGIT))
