@@ -70,7 +70,7 @@ class McpCall:
 
 @dataclass(frozen=True)
 class _RawToolList:
-    """A server's raw responses, before its definitions are read."""
+    """A server's raw list of tools, before its definitions are read."""
 
     tools: list[Any]
     skipped: list[SkippedTool]
@@ -101,8 +101,7 @@ def list_tools(server: Server, *, timeout_s: float = 60.0) -> McpToolList:
 
 
 async def send_call(server: Server, call: McpCall) -> Any:
-    """Send the call once and return the server's raw result, any JSON value; run it on the event
-    loop.
+    """Send the call once and return the raw result, any JSON value; run it on the event loop.
 
     Canceling it also cancels the call at the server.
 
@@ -162,8 +161,7 @@ async def _send_request(connection: McpConnection, call: McpCall) -> Any:
 
 
 async def _list_until_found(connection: McpConnection, name: str, seconds: float) -> None:
-    """List tools until this one appears: the client copies params into headers only for tools that
-    it has listed."""
+    """List tools up to this one: the client copies params into headers only for listed tools."""
     cursor: str | None = None
     async with asyncio.timeout(seconds):
         for _ in range(MAX_PAGES):
