@@ -36,7 +36,7 @@ def storable_json(value: Any) -> str:
     if fault := find_unstorable(text):
         raise ValueError(fault)
     if text.count("[") + text.count("{") > MAX_DEPTH and _is_too_deep(value):
-        raise ValueError(f"it has more than {MAX_DEPTH} levels")
+        raise ValueError(f"it is nested more than {MAX_DEPTH} levels deep")
     return text
 
 

@@ -202,7 +202,7 @@ def _refuse_shape(schema: Any) -> None:
         level = [child for node in level for child in _list_children(node)]
         if not level:
             return
-    raise IllegalSchemaError(f"its schema is nested more than {MAX_DEPTH} deep")
+    raise IllegalSchemaError(f"its schema is nested more than {MAX_DEPTH} levels deep")
 
 
 def _list_children(node: Any) -> list[Any]:

@@ -150,7 +150,7 @@ ANY_APPROVER = RuleTerms(0, "one approver")
 """The rule for a card that no other rule matches."""
 TWO_PERSON_RULE = RuleTerms(0, "two-person rule", excludes_requesters=True)
 NEVER_MET = RuleTerms(
-    0, "unreadable rule", needed=1, group=Group(0, "nobody, because this rule cannot be read")
+    0, "unreadable rule", needed=1, group=Group(0, "a group that cannot be read")
 )
 """The rule in place of one that cannot be read: nobody is in its group."""
 
@@ -261,7 +261,7 @@ def _may_finish(
     """
     if has_voted or any(state.rule.accepts(CastVote(person), card) for state in states):
         return Entitlement(None, completes=True)
-    return Entitlement(None, refusal=f"{ONE_MORE}, by one of those who count")
+    return Entitlement(None, refusal=f"{ONE_MORE}, by someone whose approval counts")
 
 
 def find_stuck(

@@ -91,7 +91,7 @@ def convert_returned(tool: Tool | Unnamed, act: str, returned: Value) -> Value:
         raise BrokenPromise(
             ErrorCode.TOOL_EXECUTION_FAILED,
             message,
-            recovery_hint="Someone has to correct the tool. Continue without it.",
+            recovery_hint="The tool has to be repaired. Continue without it.",
             attempted=False,
         ) from error
 

@@ -58,7 +58,7 @@ class Ruling:
         if self.breaks_glass:
             has_asked = self.person.id in self.requesters
             return (
-                Objection("whoever broke the glass had asked for the call") if has_asked else None
+                Objection("whoever used break-glass had asked for the call") if has_asked else None
             )
         found = may_decide(self.person, card, self.votes, self.rules)
         if found.completes:

@@ -259,7 +259,7 @@ async def _fetch_page(connection: McpConnection, cursor: str | None) -> _Page:
     raw = await fetch_raw_result(connection, send, select_tools_with_headers)
     tools = raw.get("tools") if isinstance(raw, dict) else None
     if tools is None or not isinstance(tools, list):
-        fault = mcp_types.ErrorData(code=UNUSUAL_CODE, message="Its answer has no list of tools.")
+        fault = mcp_types.ErrorData(code=UNUSUAL_CODE, message="Its response has no list of tools.")
         raise ServerError(fault)
     next_cursor = raw.get("nextCursor")
     return _Page(tools, next_cursor if isinstance(next_cursor, str) else None)

@@ -156,13 +156,13 @@ def translate_call_error(title: str, error: BaseException, evidence: Evidence) -
         return _build_status_error(title, evidence, attempted=True)
     if evidence.words:
         raise ConnectionLostError(
-            "sent an answer that does not follow the protocol", evidence.words
+            "sent a response that does not follow the protocol", evidence.words
         ) from error
     if isinstance(cause, MCPError | httpx2.HTTPError | httpx2.StreamError | OSError):
         raise ConnectionLostError(
             f"{evidence.fault or 'disconnected'} before it answered"
         ) from error
-    return ToolError(ErrorCode.TOOL_EXECUTION_FAILED, f"{title} sent an invalid answer.")
+    return ToolError(ErrorCode.TOOL_EXECUTION_FAILED, f"{title} sent an invalid response.")
 
 
 def _build_responded_error(title: str, error: ServerError, status: int) -> ToolError:

@@ -248,4 +248,4 @@ def _cut_deep_result(result: Any) -> Any:
     if not _is_too_deep(result):
         return result
     flag = result.get("isError") if isinstance(result, dict) else None
-    return {"content": "[the answer is nested too deeply to show]", "isError": flag}
+    return {"content": "[the response is nested too deeply to show]", "isError": flag}

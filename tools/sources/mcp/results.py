@@ -63,7 +63,7 @@ def build_result(response: Any, definition: Definition, title: str) -> ToolResul
         data = None
     if unknown := sorted(key for key in map(str, members) if key not in _KNOWN_MEMBERS):
         notes.append(
-            f"[left out, because it is not known: {clean_line(', '.join(unknown), MAX_ERROR_LENGTH)}]"
+            f"[left out, because it is unknown: {clean_line(', '.join(unknown), MAX_ERROR_LENGTH)}]"
         )
     texts = [part.text for part in parts if part.is_text]
     summary = summarize(texts, data, [part.text for part in parts if not part.is_text])

@@ -98,7 +98,7 @@ def _refuse_depth(document: Any, depth: int) -> None:
         level = [child for node in level for child in _list_children(node)]
         if not level:
             return
-    raise DocumentError(f"the description is nested more than {depth} deep")
+    raise DocumentError(f"the description is nested more than {depth} levels deep")
 
 
 def _list_children(node: Any) -> Iterator[Any]:
@@ -150,7 +150,7 @@ class _DocumentBuilder:
         elif isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
             if len(self._open) >= self._limits.depth:
                 raise DocumentError(
-                    f"the description is nested more than {self._limits.depth} deep"
+                    f"the description is nested more than {self._limits.depth} levels deep"
                 )
             self._open.append(
                 _OpenNode({} if isinstance(event, yaml.MappingStartEvent) else [], event.anchor)
