@@ -177,7 +177,7 @@ class OpenAPIForm(SourceForm):
         required=False,
         max_length=1_000,
         widget=UnfoldAdminTextInputWidget,
-        help_text="OpenAPI 3.0 to 3.2 or Swagger 2.0, as JSON or YAML, e.g. https://api.example.com/openapi.json.",
+        help_text="OpenAPI 3.1, 3.0 or Swagger 2.0, as JSON or YAML, e.g. https://api.example.com/openapi.json.",
     )
     file = forms.FileField(
         label="Description file", required=False, help_text="Instead of an address."

@@ -149,9 +149,7 @@ ONE_MORE = "one more approval, because the rules have changed"
 ANY_APPROVER = RuleTerms(0, "one approver")
 """The rule for a card that no other rule matches."""
 TWO_PERSON_RULE = RuleTerms(0, "two-person rule", excludes_requesters=True)
-NEVER_MET = RuleTerms(
-    0, "unreadable rule", needed=1, group=Group(0, "a group that cannot be read")
-)
+NEVER_MET = RuleTerms(0, "unreadable rule", needed=1, group=Group(0, "a group that cannot be read"))
 """The rule in place of one that cannot be read: nobody is in its group."""
 
 
