@@ -64,10 +64,9 @@ class TestAnEditedCard:
         workshop.play(asking(call("probe.visit", host="one.example")))
         new_card = workshop.edit(workshop.card(workshop.work()), {"host": "two.example"})
         assert "one.example" not in new_card.why
-        assert "Contacts two.example, which is not on the list of allowed hosts." in new_card.why
+        assert "Contacts two.example, not on the list of allowed hosts." in new_card.why
         assert (
-            calls(new_card.run)[0].why
-            == "contacts two.example, which is not on the list of allowed hosts"
+            calls(new_card.run)[0].why == "contacts two.example, not on the list of allowed hosts"
         )
 
     def test_gives_a_long_explanation_in_full(self, workshop: Workshop) -> None:

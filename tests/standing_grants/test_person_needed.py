@@ -56,7 +56,7 @@ class TestOwnDataForAHostThatIsNotAllowed:
         assert is_waiting(run) is not is_answered
         if not is_answered:
             why = workshop.card(run).why
-            assert "contacts new.example, which is not on the list of allowed hosts" in why
+            assert "contacts new.example, not on the list of allowed hosts" in why
             assert 'sends your own data outside: "globex corporation"' in why
 
 

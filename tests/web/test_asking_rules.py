@@ -18,9 +18,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.once]
 CHANGES = Cause(CauseKind.LEVEL, "this changes data")
 LIMITED = Cause(CauseKind.LIMIT, "changes.score is 200, but must be at most 100", "changes.score")
 RAISED = Cause(CauseKind.RAISED_LEVEL, "an admin raised the level from read to write")
-HOSTS = Cause(
-    CauseKind.HOSTS, "contacts evil.example.com, which is not on the list of allowed hosts"
-)
+HOSTS = Cause(CauseKind.HOSTS, "contacts evil.example.com, not on the list of allowed hosts")
 
 
 @pytest.fixture

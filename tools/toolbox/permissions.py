@@ -339,7 +339,7 @@ def _explain_hosts(hosts: frozenset[str] | None, policy: Policy) -> Cause | None
     more = f" and {len(unlisted) - MAX_HOSTS:,} more" if len(unlisted) > MAX_HOSTS else ""
     return Cause(
         CauseKind.HOSTS,
-        f"contacts {', '.join(unlisted[:MAX_HOSTS])}{more}, which is not on the list of allowed hosts",
+        f"contacts {', '.join(unlisted[:MAX_HOSTS])}{more}, not on the list of allowed hosts",
     )
 
 

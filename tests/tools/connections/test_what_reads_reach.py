@@ -87,7 +87,7 @@ def test_a_fetch_of_an_mcp_server_asks_and_names_the_host(
     workshop.play(asking(call(FETCH, **stolen(api))))
     run = workshop.work()
     assert statuses(run) == ["awaiting_approval"]
-    assert "contacts 127.0.0.1, which is not on the list of allowed hosts" in workshop.card(run).why
+    assert "contacts 127.0.0.1, not on the list of allowed hosts" in workshop.card(run).why
     assert api.received == []
     workshop.approve(workshop.card(run))
     assert statuses(workshop.drive(run)) == ["succeeded"]
