@@ -13,7 +13,6 @@ from tests.journeys.visitor import Visit
 pytestmark = pytest.mark.once
 
 
-@pytest.mark.every_commit
 def test_an_open_page_recovers_after_the_web_process_was_killed(
     office: Office, visit: Visit
 ) -> None:

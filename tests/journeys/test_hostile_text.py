@@ -104,7 +104,6 @@ def hostile(office: Office, model: ModelServer) -> Office:
     return office
 
 
-@pytest.mark.every_commit
 def test_no_text_runs_or_is_hidden_on_any_page(hostile: Office, visit: Visit) -> None:
     visitor = visit("approver")
     visitor.page.goto("/")
