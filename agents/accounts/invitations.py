@@ -98,10 +98,10 @@ def invite(member: Membership, offer: Offer) -> tuple[Invitation, str]:
             expires_at=now + timedelta(days=offer.days),
         )
         expires = created.expires_at.isoformat(timespec="seconds")
-        _record(
-            created,
-            member.user,
+        audit.record(
+            member,
             "invitation_made",
+            f"invitation:{created.pk}",
             role=offer.role,
             note=offer.note,
             expires_at=expires,
@@ -127,7 +127,8 @@ def revoke(member: Membership, invitation_id: int) -> None:
         )
         if not open_invitation.update(revoked_at=Now()):
             raise Conflict("This invitation is no longer open.")
-        _record(found, member.user, "invitation_revoked", role=found.role, note=found.note)
+        subject = f"invitation:{found.pk}"
+        audit.record(member, "invitation_revoked", subject, role=found.role, note=found.note)
 
 
 def find_open_invitation(hash_: str) -> Invitation:
@@ -210,12 +211,13 @@ def _add_member(invitation: Invitation, user: User, account: str) -> Membership:
     )
     Invitation.objects.filter(pk=invitation.pk).update(accepted_by=user, accepted_at=Now())
     update_admin_access(user)
-    payload = {"membership": str(member.pk), "role": invitation.role, "account": account}
-    _record(
-        invitation,
-        user,
+    audit.record(
+        member,
         "invitation_accepted",
-        **payload,
+        f"invitation:{invitation.pk}",
+        membership=str(member.pk),
+        role=invitation.role,
+        account=account,
         invited_by=invitation.made_by.get_username(),
     )
     return member
@@ -259,10 +261,3 @@ def _check_tries(organization_id: int) -> None:
         raise Conflict(
             "New accounts cannot be created right now. Log in with an account you already have."
         )
-
-
-def _record(invitation: Invitation, by: User, action: str, **payload: str) -> None:
-    entry = audit.NewEntry(
-        f"user:{by.get_username()}", action, f"invitation:{invitation.pk}", payload
-    )
-    audit.append(invitation.organization_id, [entry])

@@ -238,25 +238,20 @@ def use_password_reset(hash_: str, password: str) -> User:
         tokens = ApiToken.objects.filter(membership=reset.membership_id, revoked_at=None)
         revoked = list(tokens.select_for_update().values_list("name", flat=True))
         tokens.update(revoked_at=Now())
-        payload = {"link_made_by": reset.made_by.get_username(), "api_tokens_revoked": revoked}
-        entry = audit.NewEntry(
-            f"user:{user.get_username()}",
+        audit.record(
+            reset.membership,
             "password_reset",
             f"membership:{reset.membership_id}",
-            payload,
+            link_made_by=reset.made_by.get_username(),
+            api_tokens_revoked=revoked,
         )
-        audit.append(reset.membership.organization_id, [entry])
     return user
 
 
 def record_own_password(member: Membership) -> None:
     """Record in the audit that a member changed their own password; call it in the transaction of
     the change."""
-    actor = f"user:{member.user.get_username()}"
-    audit.append(
-        member.organization_id,
-        [audit.NewEntry(actor, "password_changed", f"membership:{member.pk}")],
-    )
+    audit.record(member, "password_changed", f"membership:{member.pk}")
 
 
 def check_role(role: str) -> None:

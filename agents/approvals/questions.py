@@ -107,7 +107,7 @@ def _publish_and_audit(
     tx.publish(QuestionAnswered(str(card.pk), str(card.tool_call_id), answer_text, by))
     publish_decision(tx, card, "")
     tx.audit(
-        f"user:{by}",
+        member.actor,
         "card_answered",
         f"approval:{card.pk}",
         tool=card.tool_call.tool,

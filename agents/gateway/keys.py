@@ -183,10 +183,4 @@ def cancel_runs_of_ended_keys(**which: object) -> int:
 
 
 def _audit(member: Membership, action: str, key: AgentKey, **details: object) -> None:
-    entry = audit.NewEntry(
-        f"user:{member.user.get_username()}",
-        action,
-        f"agent_key:{key.pk}",
-        {"name": key.name, **details},
-    )
-    audit.append(member.organization_id, [entry])
+    audit.record(member, action, f"agent_key:{key.pk}", name=key.name, **details)

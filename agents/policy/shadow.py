@@ -172,10 +172,7 @@ def stop_shadow(member: Membership, policy_draft_id: int) -> None:
 
 def _audit(member: Membership, policy_draft: PolicyDraft, action: str, **more: object) -> None:
     payload = {"name": policy_draft.name, "changes": policy_draft.changes, **more}
-    entry = audit.NewEntry(
-        f"user:{member.user.get_username()}", action, f"policy_draft:{policy_draft.pk}", payload
-    )
-    audit.append(member.organization_id, [entry])
+    audit.record(member, action, f"policy_draft:{policy_draft.pk}", **payload)
 
 
 def compare_all() -> int:

@@ -140,8 +140,8 @@ def _refuse_own_loss(member: Membership, row: Any, values: Values) -> None:
 
 def _build_entry(member: Membership, line: RestoredLimit, outcome: str) -> audit.NewEntry:
     payload = {"row": line.name, "outcome": str(outcome)}
-    actor = f"user:{member.user.get_username()}"
-    return audit.NewEntry(actor, "restored_limit_confirmed", f"{line.kind}:{line.row_id}", payload)
+    subject = f"{line.kind}:{line.row_id}"
+    return audit.NewEntry(member.actor, "restored_limit_confirmed", subject, payload)
 
 
 def _show(line: RestoredLimit) -> ShownLine:

@@ -204,7 +204,7 @@ def cancel(member: Membership, run_id: int) -> Run:
         if run.cancel_requested_at is None:
             run.cancel_requested_at = tx.now
             tx.publish(CancelRequested(member.user.get_username()))
-            tx.audit(_name_actor(member), "run_cancelled", f"run:{run.pk}")
+            tx.audit(member.actor, "run_cancelled", f"run:{run.pk}")
         if run.status != RunStatus.RUNNING:
             end_run(tx, Ending(ExitReason.CANCELLED))
     return Run.objects.get(pk=run_id)
@@ -334,10 +334,6 @@ def require_role(member: Membership, role: Role, act: str) -> None:
     """Raise Forbidden if the member's role does not include this one."""
     if not member.may(role):
         raise Forbidden(f"{member.as_noun} cannot {act}")
-
-
-def _name_actor(member: Membership) -> str:
-    return f"user:{member.user.get_username()}"
 
 
 def check_text(field: str, text: str) -> str:

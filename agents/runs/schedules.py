@@ -328,7 +328,7 @@ def _require_operator(member: Membership, act: str) -> None:
 
 
 def _record(member: Membership, action: str, schedule: Schedule, **payload: object) -> None:
-    _audit(f"user:{member.user.get_username()}", action, schedule, **payload)
+    _audit(member.actor, action, schedule, **payload)
 
 
 def _audit(actor: str, action: str, schedule: Schedule, **payload: object) -> None:

@@ -284,7 +284,4 @@ def _name(member: Membership) -> str:
 
 
 def _audit(member: Membership, act: _StopAction, subject: str, **payload: str) -> None:
-    audit.append(
-        member.organization_id,
-        [audit.NewEntry(f"user:{_name(member)}", act.action, subject, payload)],
-    )
+    audit.record(member, act.action, subject, **payload)

@@ -232,7 +232,4 @@ def _check_scope(member: Membership, proposal: ProposedGrant) -> None:
 
 
 def _record(member: Membership, action: str, grant: StandingGrant, **payload: Any) -> None:
-    entry = audit.NewEntry(
-        f"user:{member.user.get_username()}", action, f"standing_grant:{grant.pk}", payload
-    )
-    audit.append(member.organization_id, [entry])
+    audit.record(member, action, f"standing_grant:{grant.pk}", **payload)

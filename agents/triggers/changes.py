@@ -226,10 +226,4 @@ def _check_filters(filters: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _audit(member: Membership, action: str, trigger: Trigger, **details: object) -> None:
-    entry = audit.NewEntry(
-        f"user:{member.user.get_username()}",
-        action,
-        f"trigger:{trigger.pk}",
-        {"name": trigger.name, **details},
-    )
-    audit.append(member.organization_id, [entry])
+    audit.record(member, action, f"trigger:{trigger.pk}", name=trigger.name, **details)

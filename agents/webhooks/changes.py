@@ -286,10 +286,4 @@ def _add_secret(webhook: Webhook) -> str:
 
 def record_change(member: Membership, action: str, webhook: Webhook, **details: object) -> None:
     """Record in the audit what the member did."""
-    entry = audit.NewEntry(
-        f"user:{member.user.get_username()}",
-        action,
-        f"webhook:{webhook.pk}",
-        {"name": webhook.name, **details},
-    )
-    audit.append(member.organization_id, [entry])
+    audit.record(member, action, f"webhook:{webhook.pk}", name=webhook.name, **details)

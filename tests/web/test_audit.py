@@ -30,7 +30,8 @@ pytestmark = [
 ]
 
 
-RECORDING = ("audit", "_audit", "NewEntry")
+RECORDING = ("audit", "_audit", "record", "_record", "record_change", "NewEntry")
+"""The names of the functions that take an action's name."""
 
 
 @pytest.fixture
@@ -120,12 +121,9 @@ def test_every_action_has_a_description() -> None:
         *settings.BASE_DIR.glob("gadget_site/**/*.py"),
     ]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and getattr(
-                node.func, "attr", getattr(node.func, "id", "")
-            ) in (
-                "audit",
-                "_audit",
-                "NewEntry",
+            if (
+                isinstance(node, ast.Call)
+                and getattr(node.func, "attr", getattr(node.func, "id", "")) in RECORDING
             ):
                 texts = [each.value for each in ast.walk(node) if isinstance(each, ast.Constant)]
                 written |= {

@@ -148,6 +148,11 @@ class Membership(models.Model):
         """The role with its article: `a viewer`, `an operator`."""
         return f"{'an' if self.role[0] in 'aeiou' else 'a'} {self.role}"
 
+    @property
+    def actor(self) -> str:
+        """The member's name in the audit."""
+        return f"user:{self.user.get_username()}"
+
     def may(self, needed: Role) -> bool:
         """Return True if this member's role includes the needed one."""
         return Role(self.role).includes(needed)

@@ -283,8 +283,5 @@ def _compute_fingerprint(deletions: tuple[FolderEntry, ...]) -> str:
 
 def _record_in_audit(member: Membership, action: str, path: str, **payload: Any) -> None:
     """Append the action to the audit, just before it is carried out."""
-    entry = audit.NewEntry(
-        f"user:{member.user.get_username()}", action, f"file:{path}", {"path": path, **payload}
-    )
     with transaction.atomic():
-        audit.append(member.organization_id, [entry])
+        audit.record(member, action, f"file:{path}", path=path, **payload)

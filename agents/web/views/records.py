@@ -316,13 +316,14 @@ def _import_file(request: HttpRequest, member: Membership) -> ImportReport:
     with transaction.atomic():
         report = transfer.create_records(rows, member.organization_id, f"{username} (CSV import)")
         if report.imported:
-            payload = {
-                "file": str(upload.name)[:200],
-                "imported": report.imported,
-                "left_out": len(report.bad_rows),
-            }
-            entry = audit.NewEntry(f"user:{username}", "records_imported", "records", payload)
-            audit.append(member.organization_id, [entry])
+            audit.record(
+                member,
+                "records_imported",
+                "records",
+                file=str(upload.name)[:200],
+                imported=report.imported,
+                left_out=len(report.bad_rows),
+            )
     return report
 
 
