@@ -16,8 +16,7 @@ from agents.runs.models import Approval
 
 def require_approver(member: Membership) -> None:
     """Raise Forbidden if the member may not decide."""
-    if not member.may(Role.APPROVER):
-        raise Forbidden(f"{member.as_noun} cannot decide cards")
+    member.require(Role.APPROVER, "decide cards")
 
 
 @contextmanager

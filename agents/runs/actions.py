@@ -9,7 +9,7 @@ from django.db.models.functions import Now
 from agents.accounts.models import Membership, Role
 from agents.employees.models import Employee
 from agents.employees.toolboxes import load_toolbox
-from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
+from agents.platform.refusals import Conflict, Invalid, NotFound
 from agents.providers.base import CONTINUE_REQUEST
 from agents.runs import budgets, stops
 from agents.runs.engine.ending import Ending, end_run
@@ -83,7 +83,7 @@ def submit(member: Membership, submission: Submission) -> tuple[Run, bool]:
         Forbidden, NotFound, Invalid, Conflict
         BudgetExhausted: a Conflict, because the budget of the month is used up.
     """
-    require_role(member, Role.OPERATOR, "start a run")
+    member.require(Role.OPERATOR, "start a run")
     task = check_text("task", submission.task)
     _check_request_id(submission)
     _check_mode(member, submission.mode)
@@ -194,7 +194,7 @@ def cancel(member: Membership, run_id: int) -> Run:
         Forbidden, NotFound
         Conflict: it has already ended.
     """
-    require_role(member, Role.OPERATOR, "cancel a run")
+    member.require(Role.OPERATOR, "cancel a run")
     with run_transaction(_find_own_run_id(member, run_id)) as tx:
         run = tx.run
         if run.has_ended:
@@ -221,7 +221,7 @@ def add_message(member: Membership, run_id: int, text: str, client_message_id: s
         Forbidden, NotFound, Invalid
         Conflict: the run was cancelled, or has no model, or the id belongs to another message.
     """
-    require_role(member, Role.OPERATOR, "send a message")
+    member.require(Role.OPERATOR, "send a message")
     checked = check_text("text", text)
     message = TypedMessage(member, checked, _check_client_id(client_message_id))
     with run_transaction(_find_own_run_id(member, run_id)) as tx:
@@ -248,7 +248,7 @@ def continue_run(
         Conflict: the run has not ended, was cancelled, or has no model, or the id belongs to
             another message.
     """
-    require_role(member, Role.OPERATOR, "continue a run")
+    member.require(Role.OPERATOR, "continue a run")
     if max_passes is not None and not 1 <= max_passes <= MAX_PASSES:
         raise Invalid("max_passes", f"max_passes is {max_passes}, but must be 1 to {MAX_PASSES}")
     message = TypedMessage(member, CONTINUE_REQUEST, _check_client_id(client_message_id))
@@ -328,12 +328,6 @@ def _find_own_run_id(member: Membership, run_id: int) -> int:
     if not Run.objects.filter(organization_id=member.organization_id, pk=run_id).exists():
         raise NotFound(f"there is no run {run_id}")
     return run_id
-
-
-def require_role(member: Membership, role: Role, act: str) -> None:
-    """Raise Forbidden if the member's role does not include this one."""
-    if not member.may(role):
-        raise Forbidden(f"{member.as_noun} cannot {act}")
 
 
 def check_text(field: str, text: str) -> str:

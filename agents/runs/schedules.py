@@ -18,7 +18,7 @@ from agents.accounts import audit
 from agents.accounts.models import Membership, Role
 from agents.accounts.notice_facts import NoticeFact, NoticeKind, tell
 from agents.employees.models import Employee
-from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound, Refusal
+from agents.platform.refusals import Conflict, Invalid, NotFound, Refusal
 from agents.runs import actions
 from agents.runs.engine.transaction import MACHINE
 from agents.runs.models import Origin, Run
@@ -45,7 +45,7 @@ def create(member: Membership, employee_id: int, task: str, when: tuple[str, str
         Conflict: the employee is not active, the same schedule exists, or there are too many.
         Invalid: the task, the cron expression or the time zone is wrong.
     """
-    _require_operator(member, "create a schedule")
+    member.require(Role.OPERATOR, "create a schedule")
     with _refusals_for_people():
         times = parse_cron(*when)
     checked = actions.check_text("task", task)
@@ -300,7 +300,7 @@ def _count_missed(schedule: Schedule, time: datetime, now: datetime) -> int:
 @contextmanager
 def _locked_schedule(member: Membership, schedule_id: int, act: str) -> Iterator[Schedule]:
     """Lock the member's schedule for the block, and convert its errors for people."""
-    _require_operator(member, act)
+    member.require(Role.OPERATOR, act)
     with transaction.atomic(), _refusals_for_people():
         yield changes.load_schedule(member.organization_id, schedule_id)
 
@@ -320,11 +320,6 @@ def _convert_error(error: ToolError) -> Refusal:
     if error.code in (ErrorCode.INVALID_CRON_SPEC, ErrorCode.INVALID_PARAMETER):
         return Invalid(error.parameter, error.message)
     return Conflict(error.message)
-
-
-def _require_operator(member: Membership, act: str) -> None:
-    if not member.may(Role.OPERATOR):
-        raise Forbidden(f"{member.as_noun} cannot {act}")
 
 
 def _record(member: Membership, action: str, schedule: Schedule, **payload: object) -> None:

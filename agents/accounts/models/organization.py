@@ -8,6 +8,7 @@ from django.db import models
 from django.db.models.functions import Now
 
 from agents.accounts.models.organization_versions import record_versions
+from agents.platform.refusals import Forbidden
 
 
 class Organization(models.Model):
@@ -156,6 +157,11 @@ class Membership(models.Model):
     def may(self, needed: Role) -> bool:
         """Return True if this member's role includes the needed one."""
         return Role(self.role).includes(needed)
+
+    def require(self, needed: Role, act: str) -> None:
+        """Raise Forbidden if the member's role does not include the needed one."""
+        if not self.may(needed):
+            raise Forbidden(f"{self.as_noun} cannot {act}")
 
 
 class ApiToken(models.Model):
