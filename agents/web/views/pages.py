@@ -16,7 +16,7 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import NoReverseMatch, Resolver404, resolve, reverse
-from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.http import content_disposition_header, url_has_allowed_host_and_scheme
 
 from agents.accounts.membership import list_memberships, load_session_member
 from agents.accounts.models import Membership, Role
@@ -224,6 +224,13 @@ def render_refusal(request: HttpRequest, member: Membership, refusal: Refusal) -
         {"refusal": refusal, "back": find_previous_page(request)},
     )
     response.status_code = refusal.status
+    return response
+
+
+def as_download(response: HttpResponseBase, name: str) -> HttpResponseBase:
+    """Let the browser save the response as a file of this name, and cache nothing."""
+    response["Content-Disposition"] = content_disposition_header(True, name) or "attachment"  # noqa: FBT003
+    response["Cache-Control"] = "no-store"
     return response
 
 

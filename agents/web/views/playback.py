@@ -20,7 +20,7 @@ from agents.runs.redaction import EventRedaction
 from agents.web.jinja_environment import JINJA
 from agents.web.panel.timeline import build_timeline
 from agents.web.playback.entries import build_entries, find_title
-from agents.web.views.pages import member_view, render_page
+from agents.web.views.pages import as_download, member_view, render_page
 from tools.caches import Cache
 
 FIRST_EVENTS = 4_000
@@ -70,9 +70,7 @@ def export_playback(request: HttpRequest, member: Membership, run_id: int) -> Ht
         "task": redaction.redact_text(run.task),
     }
     response = HttpResponse(get_template("playback/export.html", using=JINJA).render(context))
-    response["Content-Disposition"] = f'attachment; filename="run-{run.pk}-replay.html"'
-    response["Cache-Control"] = "no-store"
-    return response
+    return as_download(response, f"run-{run.pk}-replay.html")
 
 
 def _load_events(run: Run) -> list[Event]:

@@ -29,7 +29,7 @@ from agents.platform.row_ids import parse_row_id
 from agents.runs.models import Approval, ApprovalStatus, Run, name_decider
 from agents.web.views import one_time_reports
 from agents.web.views.linked_runs import load_linked_runs, parse_stored_ids
-from agents.web.views.pages import member_view, render_page
+from agents.web.views.pages import as_download, member_view, render_page
 from tools.registries.records import (
     LARGEST_IMPORT,
     MAX_CHOICES,
@@ -150,9 +150,7 @@ def export_records(request: HttpRequest, member: Membership) -> HttpResponseBase
     )
     response = StreamingHttpResponse(_stream_lines(records), content_type="text/csv; charset=utf-8")
     name = f"records-{member.organization.slug}-{timezone.now():%Y-%m-%d}.csv"
-    response["Content-Disposition"] = f'attachment; filename="{name}"'
-    response["Cache-Control"] = "no-store"
-    return response
+    return as_download(response, name)
 
 
 # The list

@@ -17,7 +17,7 @@ from agents.web.panel.transcript import (
     read_entries,
 )
 from agents.web.sockets.database import database_to_async
-from agents.web.views.pages import member_view
+from agents.web.views.pages import as_download, member_view
 
 
 @member_view("GET")
@@ -44,9 +44,7 @@ def _download(
     response = StreamingHttpResponse(
         _stream(run, writer.write_head(run), writer), content_type=writer.content_type
     )
-    response["Content-Disposition"] = f'attachment; filename="run-{run.pk}.{writer.suffix}"'
-    response["Cache-Control"] = "no-store"
-    return response
+    return as_download(response, f"run-{run.pk}.{writer.suffix}")
 
 
 async def _stream(
