@@ -227,8 +227,7 @@ def add_message(member: Membership, run_id: int, text: str, client_message_id: s
     with run_transaction(_find_own_run_id(member, run_id)) as tx:
         if _was_sent(tx.run, message):
             return tx.run
-        _refuse_without_model(tx.run)
-        _refuse_cancelled(tx.run)
+        _check_takes_messages(tx.run)
         _append_message(tx, message)
         if tx.run.has_ended:
             _resume(tx, member, tx.run.employee.max_passes)
@@ -255,8 +254,7 @@ def continue_run(
     with run_transaction(_find_own_run_id(member, run_id)) as tx:
         if _was_sent(tx.run, message):
             return tx.run
-        _refuse_without_model(tx.run)
-        _refuse_cancelled(tx.run)
+        _check_takes_messages(tx.run)
         if not tx.run.has_ended:
             raise Conflict("the run has not ended", run_status=tx.run.status)
         _append_message(tx, message)
@@ -313,12 +311,9 @@ def _resume(tx: Transaction, member: Membership, passes: int) -> None:
     tx.publish(RunResumed(member.user.get_username()))
 
 
-def _refuse_without_model(run: Run) -> None:
+def _check_takes_messages(run: Run) -> None:
     if not run.has_model:
         raise Conflict("no model reads messages in this run: start a run with a task instead")
-
-
-def _refuse_cancelled(run: Run) -> None:
     if run.status == RunStatus.CANCELLED or run.cancel_requested_at is not None:
         raise Conflict("the run was cancelled", run_status=run.status)
 
