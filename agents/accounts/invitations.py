@@ -29,6 +29,7 @@ from agents.accounts.members import (
 from agents.accounts.membership import hash_secret
 from agents.accounts.models import Invitation, Membership
 from agents.platform.refusals import Conflict, Invalid, NotFound
+from agents.platform.row_ids import get_row
 
 DAYS = (1, 7, 30)
 LONGEST_NOTE = 120
@@ -117,11 +118,8 @@ def revoke(member: Membership, invitation_id: int) -> None:
         Conflict: it was used, has expired or was revoked.
     """
     with acting_as_admin(member):
-        found = Invitation.objects.filter(
-            organization_id=member.organization_id, pk=invitation_id
-        ).first()
-        if found is None:
-            raise NotFound(f"There is no invitation {invitation_id}.")
+        invitations = Invitation.objects.filter(organization_id=member.organization_id)
+        found = get_row(invitations, invitation_id, "invitation")
         open_invitation = Invitation.objects.filter(
             pk=found.pk, accepted_at=None, revoked_at=None, expires_at__gt=Now()
         )

@@ -20,6 +20,7 @@ from agents.accounts import audit
 from agents.accounts.membership import hash_secret
 from agents.accounts.models import ApiToken, Membership, Organization, PasswordReset, Role
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
+from agents.platform.row_ids import get_row
 
 RESET_LIFETIME = timedelta(days=1)
 LINK_EXPIRED = "This link no longer works. Ask for a new one."
@@ -317,10 +318,7 @@ def _check_is_admin(by: Administrator) -> None:
 
 
 def _find_member(by: Administrator, membership_id: int) -> Membership:
-    found = list_members(by.organization_id).filter(pk=membership_id).first()
-    if found is None:
-        raise NotFound(f"There is no member {membership_id}.")
-    return found
+    return get_row(list_members(by.organization_id), membership_id, "member")
 
 
 def _check_not_last_admin(leaving: Membership) -> None:

@@ -19,6 +19,7 @@ from agents.accounts.models import Membership, Role
 from agents.accounts.notice_facts import NoticeFact, NoticeKind, tell
 from agents.employees.models import Employee
 from agents.platform.refusals import Conflict, Invalid, NotFound, Refusal
+from agents.platform.row_ids import get_row
 from agents.runs import actions
 from agents.runs.engine.transaction import MACHINE
 from agents.runs.models import Origin, Run
@@ -49,11 +50,8 @@ def create(member: Membership, employee_id: int, task: str, when: tuple[str, str
     with _refusals_for_people():
         times = parse_cron(*when)
     checked = actions.check_text("task", task)
-    employee = Employee.objects.filter(
-        organization_id=member.organization_id, pk=employee_id
-    ).first()
-    if employee is None:
-        raise NotFound(f"There is no employee {employee_id}.")
+    employees = Employee.objects.filter(organization_id=member.organization_id)
+    employee = get_row(employees, employee_id, "employee")
     if not employee.is_active:
         raise Conflict(f"{employee.name} is not active.")
     wanted = changes.NewSchedule(employee.pk, checked, times, member.user.pk)

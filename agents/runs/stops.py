@@ -24,6 +24,7 @@ from agents.employees.models import Employee, ToolRule
 from agents.employees.toolboxes import load_toolbox
 from agents.platform import notify
 from agents.platform.refusals import Conflict, NotFound
+from agents.platform.row_ids import get_row
 from agents.runs.engine import ending, next_step
 from agents.runs.engine.transaction import MACHINE, Transaction, run_transaction
 from agents.runs.events import RunResumed, RunStopped
@@ -249,12 +250,8 @@ def _load_employee(employee_id: int) -> Employee:
 
 
 def _find_employee(member: Membership, employee_id: int) -> Employee:
-    employee = Employee.objects.filter(
-        organization_id=member.organization_id, pk=employee_id
-    ).first()
-    if employee is None:
-        raise NotFound(f"There is no employee {employee_id}.")
-    return employee
+    employees = Employee.objects.filter(organization_id=member.organization_id)
+    return get_row(employees, employee_id, "employee")
 
 
 def may_release(member: Membership, stopped: Organization | Employee | ToolRule | None) -> bool:

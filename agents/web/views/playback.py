@@ -14,7 +14,7 @@ from django.utils.safestring import SafeString
 
 from agents.accounts.models import Membership
 from agents.employees.toolboxes import load_toolbox
-from agents.platform.refusals import NotFound
+from agents.platform.row_ids import get_row
 from agents.runs.models import Event, Run
 from agents.runs.redaction import EventRedaction
 from agents.web.jinja_environment import JINJA
@@ -81,11 +81,8 @@ def _load_events(run: Run) -> list[Event]:
 
 
 def _load_run(member: Membership, run_id: int) -> Run:
-    rows = Run.objects.filter(organization_id=member.organization_id, pk=run_id)
-    run = rows.select_related("employee").first()
-    if run is None:
-        raise NotFound(f"There is no run {run_id}.")
-    return run
+    rows = Run.objects.filter(organization_id=member.organization_id).select_related("employee")
+    return get_row(rows, run_id, "run")
 
 
 def _read_static(name: str) -> str:

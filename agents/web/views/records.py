@@ -24,8 +24,8 @@ from django.utils import timezone
 
 from agents.accounts import audit
 from agents.accounts.models import Membership, Role
-from agents.platform.refusals import Forbidden, Invalid, NotFound
-from agents.platform.row_ids import parse_row_id
+from agents.platform.refusals import Forbidden, Invalid
+from agents.platform.row_ids import get_row, parse_row_id
 from agents.runs.models import Approval, ApprovalStatus, Run, name_decider
 from agents.web.views import one_time_reports
 from agents.web.views.linked_runs import load_linked_runs, parse_stored_ids
@@ -98,9 +98,8 @@ def record_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
 @member_view("GET")
 def record_page(request: HttpRequest, member: Membership, record_id: int) -> HttpResponseBase:
     """Show a record and its history, newest first; `?before=ID` shows older changes."""
-    record = RECORD_STORE.get().get_records(member.organization_id).filter(pk=record_id).first()
-    if record is None:
-        raise NotFound(f"There is no record {record_id}.")
+    records = RECORD_STORE.get().get_records(member.organization_id)
+    record = get_row(records, record_id, "record")
     steps, before = _load_steps(member, record, request.GET.get("before", ""))
     entries = record.list_entries.filter(list__organization_id=member.organization_id)
     context = {
