@@ -10,7 +10,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from tests.admin.source_pages import chosen, text_of, tools_page
-from tests.admin.test_sources import admin, connect, outside, world
+from tests.admin.test_sources import connect, outside, world
 from tests.features import feature
 from tests.tools.sources.outside import Outside, Reply, described
 from tests.world import World

@@ -22,7 +22,7 @@ from agents.web.lists import audit_pages
 from agents.web.lists.audit_lines import ACTION_TEXTS
 from agents.web.panel.slots import build_line_url
 from agents.web.views import audit as audit_view
-from tests.world import World, make_world, streamed
+from tests.world import World, streamed
 
 pytestmark = [
     pytest.mark.django_db,
@@ -32,11 +32,6 @@ pytestmark = [
 
 RECORDING = ("audit", "_audit", "record", "_record", "record_change", "NewEntry")
 """The names of the functions that take an action's name."""
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def append_entries(world: World, *entries: audit.NewEntry) -> None:

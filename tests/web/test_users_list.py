@@ -11,14 +11,9 @@ from django.test import Client
 
 from agents.accounts import invitations
 from agents.accounts.models import Membership, Role
-from tests.world import World, make_world
+from tests.world import World
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def read_page(client: Client, path: str = "/users/") -> str:
