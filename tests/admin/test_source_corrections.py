@@ -20,7 +20,7 @@ from tests.tools.sources.outside import Outside, Reply, described
 from tests.world import World
 from tools.connections.models import AllowedHost, Source
 
-__all__ = ["admin", "connect", "outside", "pets", "world"]
+__all__ = ["connect", "outside", "pets", "world"]
 
 pytestmark = pytest.mark.django_db
 

@@ -18,7 +18,7 @@ from tools.connections.changes import DescribedTool, SourceDescription, save_des
 from tools.connections.models import Source, SourceKind, SourceTool
 from tools.sources.mcp.definitions import read_definitions, suggest_level
 
-__all__ = ["admin", "connect", "outside", "world"]
+__all__ = ["connect", "outside", "world"]
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
 

@@ -20,11 +20,11 @@ from django.utils.http import content_disposition_header, url_has_allowed_host_a
 
 from agents.accounts.membership import list_memberships, load_session_member
 from agents.accounts.models import Membership, Role
+from agents.approvals.own_cards import count_pending_cards
 from agents.platform.liveness import REDIS, Presence, load_presence
 from agents.platform.refusals import NotFound, Refusal
 from agents.platform.row_ids import LARGEST_ID, parse_row_id_or_none
 from agents.platform.writability import BackgroundCheck
-from agents.runs.models import IS_PENDING, Approval
 from agents.web.frame.places import list_places
 from agents.web.frame.theme import THEMES
 from agents.web.frame.unsent_texts import read_unsent, take_unsent
@@ -232,11 +232,6 @@ def as_download(response: HttpResponseBase, name: str) -> HttpResponseBase:
     response["Content-Disposition"] = content_disposition_header(True, name) or "attachment"  # noqa: FBT003
     response["Cache-Control"] = "no-store"
     return response
-
-
-def count_pending_cards(organization_id: int) -> int:
-    """Count the organization's waiting cards."""
-    return Approval.objects.filter(IS_PENDING, organization_id=organization_id).count()
 
 
 def find_previous_page(request: HttpRequest, default: str = "") -> str:
