@@ -19,7 +19,7 @@ from django.utils.module_loading import import_string
 from agents.accounts import audit
 from agents.accounts.models import AuditEntry, Membership, Organization, Role
 from agents.accounts.notice_facts import NoticeFact, NoticeKind, clean_name, tell
-from agents.deliveries.channels import mail
+from agents.deliveries.channels import get_channel
 from agents.deliveries.channels.push import Subscription
 from agents.notices.models import Channel, ChannelKind, Delivery, Notice
 from agents.notices.outbox import send_soon
@@ -34,7 +34,7 @@ CODE_DIGITS = 8
 
 def can_send_mail() -> bool:
     """Return True if the installation has a mail server."""
-    return mail.is_available()
+    return get_channel(ChannelKind.EMAIL.value).is_available()
 
 
 def accepts_addresses() -> bool:
@@ -46,9 +46,15 @@ def accepts_addresses() -> bool:
 def can_reach_admins(organization: Organization, admins: QuerySet[Membership]) -> bool:
     """Return True if one of these admins has a confirmed address, or the organization has one for
     emergencies."""
-    channels = Channel.objects.filter(membership__in=admins, confirmed_at__isnull=False)
-    reaching = channels if accepts_addresses() else channels.exclude(kind=ChannelKind.EMAIL)
-    return reaching.exists() or bool(organization.break_glass_address and can_send_mail())
+    usable = [
+        kind
+        for kind in ChannelKind
+        if settings.GADGET_SHOWS_MESSAGES or get_channel(kind.value).is_available()
+    ]
+    channels = Channel.objects.filter(
+        membership__in=admins, confirmed_at__isnull=False, kind__in=usable
+    )
+    return channels.exists() or bool(organization.break_glass_address and can_send_mail())
 
 
 def add_email(member: Membership, address: str) -> Channel:

@@ -72,7 +72,7 @@ class NoticeOutbox(Outbox[Delivery, Channel]):
         if not way.is_available():
             is_code = batch.deliveries[0].notice.kind == NoticeKind.CODE
             if is_code and not settings.GADGET_SHOWS_MESSAGES:
-                raise DeliveryError("there is no mail server")
+                raise DeliveryError(way.lacking)
             return DeliveryEnding(DeliveryStatus.SHOWN)
         if not batch.receiver.address:
             raise DeliveryError(

@@ -15,10 +15,10 @@ from functools import partial
 
 from django.db import connection
 
+from agents.deliveries.channels import CHANNELS
 from agents.deliveries.channels.push import make_key_if_missing
 from agents.deliveries.engine import send_next
 from agents.deliveries.outboxes import OUTBOXES
-from agents.notices.models import ChannelKind
 from agents.notices.on_screen import withdraw_next
 from agents.notices.spreading import spread_notices
 from agents.platform.error_boundary import log_and_continue
@@ -93,7 +93,7 @@ class NoticeSender:
         helpers: dict[str, Callable[[], bool]] = {
             f"send-{kind}-{number}": partial(send_next, kind, only_healthy=number == 0)
             for kind in OUTBOXES
-            if kind != ChannelKind.EMAIL  # all e-mail goes to one server
+            if not CHANNELS[kind].server_setting  # one server gets no more from many senders
             for number in range(HELPERS)
         }
         self._senders = [RepeatingThread(name, work, lambda: None) for name, work in works.items()]

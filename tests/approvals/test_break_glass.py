@@ -275,7 +275,7 @@ def test_replay_recognizes_it_and_reports_one_by_a_requester(
             ruling=row.ruling.replace('"person"', f'"requesters": [{ada.user_id}], "person"')
         )
     ]
-    assert find_problem(row) == "whoever broke the glass had asked for the call"
+    assert find_problem(row) == "whoever used break-glass had asked for the call"
     (row,) = [row._replace(ruling=row.ruling.replace('"breaks_glass"', '"other"'))]
     assert "not enough" in (find_problem(row) or "")
 

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from inspect import getclosurevars
+from typing import Any
 
 import pytest
 from django.core.management import call_command
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.migration import Migration
 from django.db.migrations.operations import (
+    AddField,
     DeleteModel,
     RemoveField,
     RenameField,
     RenameModel,
     RunPython,
 )
+from django.db.models import NOT_PROVIDED, CharField, Field, ManyToManyField
 
 from agents.platform.schema_version import SCHEMA_VERSION
 
@@ -36,11 +39,31 @@ def test_no_migration_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
     assert "No changes detected" in capsys.readouterr().out
 
 
-def test_removing_a_column_or_table_requires_a_schema_version() -> None:
+def list_own_migrations() -> list[Migration]:
     found = MigrationLoader(None).disk_migrations.values()
-    own = [
-        migration for migration in found if migration.__module__.startswith(("agents.", "tools."))
+    return [each for each in found if each.__module__.startswith(("agents.", "tools."))]
+
+
+def may_be_left_out(field: Field[Any, Any]) -> bool:
+    """Return True if the database fills the column of a row that older code inserts without it."""
+    return isinstance(field, ManyToManyField) or field.null or field.db_default is not NOT_PROVIDED
+
+
+def test_a_column_that_a_later_migration_adds_may_be_left_out_by_older_code() -> None:
+    added = [
+        f"{migration}: {operation.model_name}.{operation.name}"
+        for migration in list_own_migrations()
+        if not migration.initial and not list_required_versions(migration)
+        for operation in migration.operations
+        if isinstance(operation, AddField) and not may_be_left_out(operation.field)
     ]
+    assert added == [], "give it null=True or a db_default"
+    assert not may_be_left_out(CharField(default="")), "control"
+    assert may_be_left_out(CharField(db_default=""))
+
+
+def test_removing_a_column_or_table_requires_a_schema_version() -> None:
+    own = list_own_migrations()
     removing = [
         each
         for each in own

@@ -186,6 +186,19 @@ class TestTheSearch:
         assert address in dict(hits(world.client("viewer"), query.format(card.pk)))
         assert address not in dict(hits(world.client("outsider"), query.format(card.pk)))
 
+    @pytest.mark.parametrize("query", ["t-{}", "Ticket t-{}"])
+    def test_finds_the_run_of_a_ticket_only_in_its_organization(
+        self, world: World, query: str
+    ) -> None:
+        run = world.run()
+        *_, call = [world.call(run) for _ in range(3)]
+        assert call.pk != run.pk
+        address = f"/runs/{call.run_id}/"
+        found = [each for each, _ in hits(world.client("viewer"), query.format(call.pk))]
+        assert found == [address]
+        assert hits(world.client("outsider"), query.format(call.pk)) == []
+        assert hits(world.client("viewer"), query.format(10**30)) == []
+
     @feature(
         "Pages",
         "The search finds every page, settings, tools and cards by number; the exact name of a tool comes first",

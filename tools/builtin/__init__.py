@@ -1,5 +1,4 @@
-"""The tools of the engine itself, in one explicit list: questions, delegation, large results,
-titles."""
+"""The engine's own tools in one explicit list: questions, delegation, large results, titles."""
 
 from tools.builtin.employee import AskHuman, Delegate
 from tools.builtin.results import ReadResult

@@ -1,5 +1,4 @@
-"""Tools of the category employee: ask a person, delegate a task. Their calls wait without occupying
-a worker."""
+"""The tools to ask a person and to delegate a task; their calls wait without a worker."""
 
 from typing import Annotated
 

@@ -20,7 +20,7 @@ class RunTitle(BaseModel):
 
 
 class TitleRun(Tool):
-    """Result data: {title: at most 80 characters, one line}."""
+    """Gives a run a title; result data: {title: one line of at most 80 characters}."""
 
     name = "system.titleRun"
     display_name = "Name a run"

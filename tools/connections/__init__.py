@@ -1,1 +1,1 @@
-"""The Django app for external connections: an organization's tool sources and its allowed hosts."""
+"""Django app for connections: an organization's tool sources and its allowed hosts."""

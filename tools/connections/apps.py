@@ -1,4 +1,4 @@
-"""The configuration of the Django app `connections`."""
+"""Django app for an organization's tool sources and allowed hosts."""
 
 from django.apps import AppConfig
 

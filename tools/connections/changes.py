@@ -1,5 +1,4 @@
-"""Changes to an organization's sources and allowed hosts; each one bumps the version of its
-tools."""
+"""Changes to an organization's sources and allowed hosts, which bump the version of its tools."""
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -16,7 +15,7 @@ from tools.contract import ErrorCode, Level, ToolError
 from tools.network import get_host, read_url
 
 MAX_TOOLS = 5_000
-"""The most tools that one source can have."""
+"""The maximum number of tools of one source."""
 
 _DESCRIBED_FIELDS = (
     *("title", "tags", "definition", "hash", "accepted_hash", "accepted_definition"),
@@ -66,7 +65,7 @@ class SourceDescription:
 
 @dataclass(frozen=True)
 class RefreshResult:
-    """The names of the tools that a refresh changed; those in `back` had disappeared before.
+    """The names of the tools that a refresh changed; those in `back` had been gone.
 
     Attributes:
         retitled: tools in use whose new title waits for an admin.
@@ -81,20 +80,18 @@ class RefreshResult:
 
 
 def bump_tools_version(organization_id: int) -> None:
-    """Make every process reload the organization's tools; call it in the transaction of the
-    change."""
+    """Make every process reload the organization's tools; call it in the change's transaction."""
     organizations = Source.organization.field.related_model._default_manager
     organizations.filter(pk=organization_id).update(tools_version=F("tools_version") + 1)
 
 
 def save_description(source: Source, found: SourceDescription) -> RefreshResult:
-    """Save the source's current description; a tool keeps its name, and a changed definition needs
-    acceptance.
+    """Save the source's current description; tools keep their names, and some changes wait.
 
-    The method of an API's operation bounds its level, so a changed text is accepted automatically,
-    unless an admin lowered the level or the level would fall. A changed tool of an MCP server is
-    always quarantined, because nothing bounds what the server may do. A changed title waits until
-    an admin accepts it, and stops nothing.
+    The method of an API's operation bounds its level, so a changed definition is accepted
+    automatically, unless an admin lowered the level or the level would fall. A changed tool of an
+    MCP server is always quarantined, because nothing bounds what the server may do. A changed title
+    waits until an admin accepts it; the tool can still be used.
 
     Raises:
         ToolError: OPERATION_FAILED, the source was deleted or its address changed since `source`
@@ -150,8 +147,7 @@ def save_description(source: Source, found: SourceDescription) -> RefreshResult:
 
 
 def record_problem(source: Source, problem: str) -> None:
-    """Record the result of a check: the problem, or an empty text if the source answered
-    correctly."""
+    """Record the result of a check: the problem, or an empty text if there is none."""
     Source.objects.filter(pk=source.pk).update(problem=problem[:500], checked_at=Now())
 
 
@@ -168,7 +164,7 @@ class ToolChoice:
         level: empty for the inferred level.
         seen: the hash of the definition that the admin saw.
         seen_title: the title that the admin saw; None for the current one.
-        accepts_title: accept the title also if the definition was accepted before.
+        accepts_title: accept the title even if the definition is already accepted.
     """
 
     is_chosen: bool
@@ -179,10 +175,9 @@ class ToolChoice:
 
 
 def apply_choices(source: Source, choices: Mapping[int, ToolChoice]) -> list[SourceTool]:
-    """Save choices, by row id, accept the chosen definitions that the admin saw, and return the
-    changed rows.
+    """Save choices by row id, accept the chosen definitions, and return the changed rows.
 
-    A tool whose definition has changed or disappeared since can only be deselected.
+    A tool whose definition is no longer the one that the admin saw can only be deselected.
     """
     with transaction.atomic():
         Source.objects.select_for_update(no_key=True).only("pk").get(pk=source.pk)
@@ -200,8 +195,7 @@ def is_private_allowed(source: Source) -> bool:
 
 
 def allow_private(source: Source, *, by_superuser: bool = False) -> None:
-    """Allow private addresses for the source's hosts; tools that choose their own address still
-    need approval.
+    """Allow private addresses for the source's hosts; other tools still need approval for them.
 
     Unless a superuser allows it, this covers only servers that the installation allows.
     """
@@ -327,8 +321,7 @@ def _update_row(source: Source, row: SourceTool, each: DescribedTool) -> SourceT
 
 
 def _carry_over_level(row: SourceTool, inferred: Level) -> str:
-    """Return the admin's level under a new inferred level: a lowered one is reset, a raised one
-    never falls."""
+    """Adapt the admin's level to a new inferred level: a lower one is reset, others only rise."""
     before = Level(row.inferred_level)
     if not row.level or inferred is before:
         return row.level

@@ -1,5 +1,4 @@
-"""An organization's connected sources, whose tools are built from the database without contacting
-them."""
+"""An organization's connected sources; their tools are built without contacting them."""
 
 from __future__ import annotations
 
@@ -24,12 +23,11 @@ Credentials = Mapping[str, Mapping[str, str]]
 
 
 class ConnectedSource(LoadedSource):
-    """The chosen tools of a source that an organization connected. A tool that fails does not
-    affect the others.
+    """The chosen tools of an organization's source; a tool that cannot be built is withheld.
 
     Args:
-        rows: its tools, at least one. They are not kept after the start; another start reads them
-            anew.
+        rows: its chosen tools, at least one. They are released at the start; another start reads
+            them again.
         credentials: the organization's own credentials, by service; its sources get no others.
         reach: the hosts that its admins allow.
     """
@@ -90,8 +88,7 @@ class ConnectedSource(LoadedSource):
 
 
 class _ConnectedOperation(openapi.OpenAPITool):
-    """An operation signed with its organization's own credentials; a run's context also has the
-    installation's."""
+    """An operation that uses only its organization's credentials, not the installation's."""
 
     credentials: Credentials
 
@@ -102,8 +99,7 @@ class _ConnectedOperation(openapi.OpenAPITool):
 def load_connected_sources(
     organization_id: int, credentials: Credentials, reach: NetworkAccess
 ) -> Iterator[ConnectedSource]:
-    """Load the organization's sources with every chosen tool in one query; see
-    `ConnectedSource`."""
+    """Load the organization's sources with all chosen tools in one query; see `ConnectedSource`."""
     chosen = SourceTool.objects.filter(is_chosen=True, source__organization_id=organization_id)
     for _, rows in groupby(_order(chosen), key=lambda row: row.source_id):
         yield ConnectedSource(list(rows), credentials, reach)

@@ -17,7 +17,7 @@ from tools.toolbox.secrecy import hide_secrets_in_error, hide_secrets_in_json
 
 MAX_NAMED = 5
 NO_SYNTAX = "this is neither JSON nor YAML: "
-"""The beginning of the document reader's message for a text in neither syntax."""
+"""The start of the document reader's message for a text that is neither."""
 
 
 @dataclass(frozen=True)
@@ -31,15 +31,14 @@ class FetchLimits:
 def fetch_description(
     source: Source, fields: Mapping[str, str], reach: NetworkAccess, limits: FetchLimits
 ) -> SourceDescription:
-    """Fetch the source's current description; an API without an address is read from its stored
-    text.
+    """Fetch the source's current description; without an address, read an API's stored text.
 
     Args:
         fields: the credentials of the source's service.
 
     Raises:
         ToolError: the source cannot be reached or its description cannot be read; the message is
-            for the admin. After TIMEOUT and LIMIT_EXCEEDED, higher limits may help.
+            for the admin. For TIMEOUT and LIMIT_EXCEEDED, higher limits may help.
     """
     if source.is_mcp:
         return _describe_mcp(source, build_server(source, fields, reach), fields, limits)
@@ -92,8 +91,8 @@ def _hide_secrets(
     """Hide the secrets in all texts.
 
     Args:
-        forbidden_in_names: the secrets that no name of a tool or param may contain; hiding them
-            would rename the tool, which could then not be called.
+        forbidden_in_names: the secrets that no name of a tool or param may contain; hiding one
+            would rename the tool, and the server would not know the new name.
     """
 
     def clean(value: Any) -> Any:
@@ -229,8 +228,7 @@ def _find_server(source: Source, found: openapi.ApiDescription) -> str:
 
 
 def _is_trusted(source: Source, address: str) -> bool:
-    """Return True if operations may use the address unconfirmed: credentials go only to the origin
-    an admin entered."""
+    """Return True if the address gets no credentials, or has the origin that an admin entered."""
     if source.authentication == AuthenticationMethod.NONE:
         return True
     return bool(source.address and address) and get_origin(read_url(source.address)) == get_origin(
@@ -239,8 +237,7 @@ def _is_trusted(source: Source, address: str) -> bool:
 
 
 def _write_advice(source: Source, found: openapi.ApiDescription, proposed: str) -> str:
-    """Write the admin's next step before the operations can work; return an empty text if there is
-    none."""
+    """Write the admin's next step before the operations can work; empty if there is none."""
     if not (source.base_url or proposed):
         return "It has no address for its operations. Enter it in the source's settings."
     if not (source.base_url or _is_trusted(source, proposed)):

@@ -1,5 +1,4 @@
-"""Tool sources that an organization has connected, their tools, and the hosts that tools may
-reach."""
+"""An organization's connected tool sources, their tools, and the hosts that tools may reach."""
 
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
@@ -21,8 +20,7 @@ class SourceKind(models.TextChoices):
 
 
 class AuthenticationMethod(models.TextChoices):
-    """The authentication of a source's requests; the secrets are in the organization's
-    credentials."""
+    """The authentication of a source's requests; the secrets are in the credentials."""
 
     NONE = "none", "None"
     API_KEY = "api_key", "API key"
@@ -44,10 +42,10 @@ class Source(models.Model):
     """One API or MCP server that an organization has connected.
 
     Attributes:
-        name: the prefix of its tools' names, e.g. `crm` for `crm.listContacts`.
+        name: the part of its tools' names before the dot, e.g. `crm` for `crm.listContacts`.
         address: the URL of the description or the server; empty for a program or an uploaded
             description.
-        document: the text of an OpenAPI description as it was last read.
+        document: the text of an OpenAPI description, as last read.
         base_url: the base address of an API's operations, chosen by an admin; no description
             overrides it.
         command: the program and its arguments.
@@ -55,7 +53,8 @@ class Source(models.Model):
         service: the name of the organization's credentials for its requests; empty for the source's
             own name.
         title, described_version: the title and version in the description.
-        checked_at, problem: the time of the last check and the problem it found; empty if none.
+        checked_at, problem: the time of the last check, and the problem that it found; empty if
+            none.
         refreshed_at: when its description was last read.
         due_at: when a worker should read the description, if the source is refreshed automatically
             or was never read.
@@ -132,8 +131,7 @@ class Source(models.Model):
 
     @property
     def lacks_base_url(self) -> bool:
-        """True for an API if neither its description nor an admin names the address of its
-        operations."""
+        """True for an API whose operations have no address, from its description or an admin."""
         return self.kind == SourceKind.OPENAPI and not self.base_url
 
     @property
@@ -152,10 +150,10 @@ class SourceTool(models.Model):
         tool: the name of the tool, e.g. `crm.listContacts`; it never changes, even if the source
             renames it.
         definition: the definition that the tool is built from, as JSON.
-        title: the source's own words for it, as last described; no part of the definition, and
+        title: the source's own title for it, as last described; no part of the definition, and
             never used as its name.
-        accepted_title: the title that an admin accepted, shown as the source's own words; another
-            one waits.
+        accepted_title: the title that an admin accepted, shown as the source's own words; a new
+            title waits for an admin.
         hash: the hash of the definition.
         accepted_hash: the hash of the definition that an admin accepted; empty for none. Any other
             is quarantined.
@@ -209,13 +207,12 @@ class SourceTool(models.Model):
 
     @property
     def has_waiting_title(self) -> bool:
-        """True if the tool is offered, and its source has given it another title since an admin
-        accepted one."""
+        """True if the tool is offered, but its current title is not the accepted one."""
         return self.state == "offered" and self.title != self.accepted_title
 
     @property
     def state(self) -> str:
-        """The state for people: offered, quarantined, not chosen or gone."""
+        """The state: offered, quarantined, not chosen or gone."""
         if self.gone_at is not None:
             return "gone"
         if not self.is_chosen:

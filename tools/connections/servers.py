@@ -29,7 +29,7 @@ def build_server(source: Source, fields: Fields, reach: NetworkAccess) -> Server
 
 
 def check_base_url(address: str) -> None:
-    """Refuse an address to which no path can be appended.
+    """Check that paths can be appended to the address.
 
     Raises:
         ToolError: INVALID_PARAMETER or SECURITY_VIOLATION.
@@ -68,8 +68,7 @@ def build_api_connection(source: Source) -> openapi.ApiConnection:
 
 
 def identify_account(source: Source) -> tuple[str, ...]:
-    """Identify the account that calls an MCP server, without secrets: a new password does not
-    change it."""
+    """Return the account that calls an MCP server, without secrets, which may change."""
     variables = (f"{name}={field}" for name, field in sorted(source.environment.items()))
     return source.credentials_service, source.authentication, source.key_name, *variables
 

@@ -13,11 +13,10 @@ _REASONS = {
 
 
 def explain_unavailable(organization_id: int, names: Collection[str]) -> dict[str, str]:
-    """Return a reason, as part of a sentence, for each name that is a tool of the organization's
-    sources.
+    """Return {tool name: reason as part of a sentence} for tools of the organization's sources.
 
     Args:
-        names: tools that the organization's toolbox lacks; without names, there is no query.
+        names: tools that the organization's toolbox lacks; if empty, there is no query.
     """
     if not names:
         return {}

@@ -45,8 +45,7 @@ _LOOSE_NAMES = _split_words(
     "target destination dest remote peer site page link source src origin redirect upstream feed gateway address "
     "addr where location mirror image repository repo query q"
 )
-"""In params with these names, any value that looks like a host counts as one, even with a rare
-ending."""
+"""Names of params in which any value like a host counts as one, even with a rare ending."""
 _FILE_OR_FIELD_NAMES = _split_words(
     "path file filename filepath folder directory dir field column property sort order orderby select expand include "
     "fields columns properties"
@@ -66,8 +65,8 @@ _SCHEME = re.compile(
     r"(?:(?:https?|wss?|ftp):[/\\]*|(?<![a-z0-9+.-])[a-z0-9+.-]+:[/\\]{2,})([^\s/?#]*)",
     re.IGNORECASE,
 )
-"""Some parsers need no slash after `https:`, and accept a backslash. The lookbehind keeps long
-words cheap."""
+"""Some parsers need no slash after `https:` and accept a backslash. The lookbehind prevents
+quadratic time on long words."""
 _INVISIBLE = re.compile(
     "[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
@@ -97,8 +96,7 @@ _LONGEST_QUOTED = 80
 
 
 def is_address_name(name: str) -> bool:
-    """Return True if a param of this name holds an address: `url`, `callbackUrl`, `target_hosts`,
-    not `url_id`."""
+    """Return True for names of addresses: `url`, `callbackUrl`, `target_hosts`, not `url_id`."""
     words = [word.lower() for word in _WORD.findall(name)]
     while words and words[-1].isdigit():
         words.pop()
@@ -223,8 +221,7 @@ def _find_hosts(text: str, name: str, *, is_named: bool) -> Iterator[str]:
 
 
 def _decode_variants(text: str) -> Iterator[str]:
-    """Yield the text as other programs may read it: without ignored characters, and with its
-    escapes decoded."""
+    """Yield the text as other programs may read it: ignored characters removed, escapes decoded."""
     for _ in range(_DECODINGS):
         text = _CONTROLS.sub("", text if text.isascii() else _fold(text)).strip()
         yield text
@@ -237,7 +234,7 @@ def _unescape(escape: re.Match[str]) -> str:
 
 
 def _fold(text: str) -> str:
-    """Normalize the letters so that hosts can be compared, and drop invisible characters."""
+    """Normalize letters so that hosts can be compared, and drop invisible characters."""
     return _INVISIBLE.sub("", unicodedata.normalize("NFKC", text)).replace("\u3002", ".")
 
 
@@ -260,8 +257,7 @@ def _find_bare_host(text: str, name: str) -> Iterator[str]:
 
 
 def _find_hosts_in_text(text: str) -> Iterator[str]:
-    """Find hosts without a scheme among other words, but only with a path or query, such as
-    `evil.com/?x`."""
+    """Find hosts without a scheme among other words, only with a path or query: `evil.com/?x`."""
     parts = _PARTS.split(text)
     for part in parts if len(parts) > 1 else []:
         match = _BARE.fullmatch(part) if "." in part else None
@@ -270,8 +266,7 @@ def _find_hosts_in_text(text: str) -> Iterator[str]:
 
 
 def _is_host(match: re.Match[str], name: str) -> bool:
-    """Return True if `word.word` is probably a host rather than a person's name, a file or a
-    field."""
+    """Return True if `word.word` is probably a host, not a person's name, a file or a field."""
     words = [word.lower() for word in _WORD.findall(name)] or [""]
     ending = match[2].lower()
     if _is_loose(name):
@@ -297,7 +292,7 @@ def _is_ipv6(text: str) -> bool:
 
 
 def _normalize_host(authority: str) -> str:
-    """Return the host if every program reads the same one, else the whole text in quotes."""
+    """Return the host if every program reads the same one, else the text in quotes, shortened."""
     trimmed = authority.rstrip(_TRAILING_PUNCTUATION)
     if _is_ipv6(trimmed):
         return str(ip_address(trimmed))

@@ -11,8 +11,7 @@ _CANONICAL = json.JSONEncoder(
     sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
 )
 MAX_DEPTH = 100
-"""Levels of lists and objects in a value that is stored: code that walks through it level by level
-has a limit."""
+"""Maximum nesting of lists and objects in a stored value, because recursive code has a limit."""
 _ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 
@@ -37,7 +36,7 @@ def storable_json(value: Any) -> str:
     if fault := find_unstorable(text):
         raise ValueError(fault)
     if text.count("[") + text.count("{") > MAX_DEPTH and _is_too_deep(value):
-        raise ValueError(f"it has more than {MAX_DEPTH} levels")
+        raise ValueError(f"it is nested more than {MAX_DEPTH} levels deep")
     return text
 
 
@@ -55,8 +54,7 @@ def _is_too_deep(value: Any) -> bool:
 
 
 def find_unstorable(json_text: str) -> str:
-    """Describe the first text that JSON allows but no database stores; return an empty string if
-    there is none."""
+    """Describe the first fault that JSON allows but no database stores; empty if there is none."""
     if "\\u0000" in json_text and _ESCAPED_NUL.search(json_text):
         return "a text contains a NUL character"
     if json_text.isascii():

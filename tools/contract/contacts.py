@@ -1,5 +1,4 @@
-"""Hosts, email addresses, account numbers and recipients in a call's values, and hosts that pretend
-to be others."""
+"""Hosts, email addresses, accounts and recipients in a call's values, and deceptive hosts."""
 
 from __future__ import annotations
 
@@ -103,10 +102,11 @@ _DIGITS = re.compile(r"\d")
 
 @dataclass(frozen=True)
 class Contact:
-    """Somewhere or someone that a call may reach.
+    """A place or person that a call may reach.
 
     Attributes:
-        value: as written, except that hosts and email addresses are in lower case.
+        kind: HOST, EMAIL, ACCOUNT or RECIPIENT.
+        value: as written, but accounts without spaces, hosts and email addresses in lower case.
         field: the name of the field that holds it.
     """
 
@@ -127,8 +127,7 @@ def list_contacts(values: Any) -> tuple[Contact, ...]:
 
 
 def walk_texts(value: Any, field: str = "") -> Iterator[tuple[str, str]]:
-    """Yield each text of a JSON value with the name of its field, and the names themselves with an
-    empty one."""
+    """Yield (field name, text) for each text in a JSON value, and ("", name) for each name."""
     stack: list[tuple[str, Any]] = [(field, value)]
     while stack:
         field, value = stack.pop()
@@ -167,7 +166,7 @@ def _read_hosts(words: frozenset[str], text: str) -> Iterator[str]:
 
 
 def _cut_authority(authority: str) -> str:
-    """Cut name, password and port off the part of an address between the slashes."""
+    """Strip user name, password and port from an authority, the part of a URL after `//`."""
     host = authority.rpartition("@")[2].lower()
     return host if host.startswith("[") else host.partition(":")[0].rstrip(".,;)")
 
@@ -179,7 +178,7 @@ def decode_host(host: str) -> str:
 
 @lru_cache(maxsize=4096)
 def decode_label(label: str) -> str:
-    """Decode one label of a host; a label that is no punycode stays as it is."""
+    """Decode one label of a host; a label that is not punycode is returned unchanged."""
     if not label.lower().startswith(PUNYCODE) or len(label) > MAX_LABEL:
         return label
     try:
@@ -189,7 +188,7 @@ def decode_label(label: str) -> str:
 
 
 def find_false_addresses(text: str) -> Iterator[str]:
-    """Explain each web address in the text that pretends to lead elsewhere than it does."""
+    """Explain each web address in the text that disguises where it leads."""
     for found in _URL.finditer(text):
         authority = found[1]
         host = _cut_authority(authority)
@@ -212,11 +211,10 @@ def _is_plain_ipv4(host: str) -> bool:
 
 
 def describe_likeness(value: str, other: str, *, is_number: bool = False) -> str:
-    """Describe how a value resembles another: `looks like`, `differs by one character from`; empty
-    if it does not.
+    """Describe how a value resembles another, e.g. `differs by one character from`; empty if not.
 
     Args:
-        is_number: a different digit means another value, not the next of a series such as mail1 and
+        is_number: a different digit makes another value, not the next in a series such as mail1,
             mail2.
     """
     one, two = value.casefold(), other.casefold()
@@ -230,8 +228,7 @@ def describe_likeness(value: str, other: str, *, is_number: bool = False) -> str
 
 
 def _is_one_apart(one: str, two: str) -> bool:
-    """Return True if one insertion, deletion, replacement or swap of neighbors leads from one to
-    the other."""
+    """Return True if one insertion, deletion, replacement or swap of neighbors makes them equal."""
     short, long = sorted((one, two), key=len)
     if len(long) - len(short) > 1:
         return False

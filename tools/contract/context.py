@@ -85,8 +85,7 @@ class ToolContext:
 
     @property
     def services(self) -> Services:
-        """The credentials of known services, e.g. `services.github.token`; empty if they are not
-        set."""
+        """Credentials of known services, e.g. `services.github.token`; empty if not set."""
         return Services(self.credentials)
 
     def with_progress(self, progress: Callable[[float, str], None]) -> Self:

@@ -1,5 +1,4 @@
-"""The correlation id of the current work: from the request through the run to every request that
-leaves Gadget."""
+"""The correlation id, which links a request, its run and all requests that leave Gadget."""
 
 import re
 import uuid
@@ -7,18 +6,16 @@ from contextvars import ContextVar
 
 CORRELATION_HEADER = "X-Request-ID"
 META_KEY = f"gadget/{CORRELATION_HEADER}"
-"""The id's key in the `_meta` of a call of an MCP server, because a local program gets no
-headers."""
+"""The id's key in the `_meta` of an MCP call, because a local program gets no headers."""
 OWN_PREFIX = "run-"
-"""The beginning of the ids of runs that no request has started; no request may bring one."""
+"""The prefix of ids of runs that no request started; an id from a client must not have it."""
 
 _ACCEPTED = re.compile(rf"(?!{OWN_PREFIX})[A-Za-z0-9._-]{{1,64}}")
 _current: ContextVar[str] = ContextVar("correlation_id", default="")
 
 
 def get_correlation_id() -> str:
-    """Return the id of this thread's or task's work; empty if it works for no request and no
-    run."""
+    """Return the id of this thread or task; empty if it works for no request and no run."""
     return _current.get()
 
 
@@ -28,7 +25,7 @@ def set_correlation_id(value: str) -> None:
 
 
 def build_correlation_headers() -> list[tuple[bytes, bytes]]:
-    """Return the header with the current id for a request to another system; none without an id."""
+    """Return the current id as a header for a request to another system; empty without an id."""
     current = _current.get()
     return [(CORRELATION_HEADER.encode(), current.encode())] if current else []
 
@@ -40,6 +37,5 @@ def build_correlation_meta() -> dict[str, str]:
 
 
 def choose_correlation_id(sent: str) -> str:
-    """Return the id that a client sent, or a new one if that is missing, too long or not a plain
-    word."""
+    """Return the client's id, or a new one if it is missing, not accepted or over 64 characters."""
     return sent if _ACCEPTED.fullmatch(sent) else uuid.uuid4().hex

@@ -1,5 +1,4 @@
-"""Rules for a tool's declarations and its methods' return values, generated from the annotations of
-the contract.
+"""Rules for a tool's attributes and its methods' results, taken from the contract's annotations.
 
 The author of a tool may give any attribute any value. Each is checked and converted once, when the
 tool is registered and whenever it changes later, so that pages and runs can rely on it.
@@ -26,8 +25,7 @@ _CACHED_CLASSES = 2_000
 
 
 class InvalidTool(ValueError):
-    """A tool that cannot be used; the sentence names its class, the attribute, the value and an
-    example."""
+    """An unusable tool; the message names its class, the attribute, the value and an example."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +50,7 @@ class ValueRule:
         """Return the value in its declared type.
 
         Raises:
-            ValueError: it has another type; the text says which one is expected.
+            ValueError: it cannot be converted; the message says what is expected.
         """
         try:
             return self.type.validate_python(value)
@@ -77,8 +75,8 @@ class Declarations:
     Attributes:
         attributes: set by a class or an instance.
         computed: properties.
-        returned: methods, with the rules of what they return; a value of a method that returns
-            nothing is dropped.
+        returned: methods, with the rules of their results; None for a method that returns nothing,
+            whose result is dropped.
         methods: all methods, with the number of their arguments besides `self`.
     """
 
@@ -136,7 +134,7 @@ class Settlement:
     """The check of one tool.
 
     Attributes:
-        place: the name that is being read, if the tool's own code fails.
+        place: the name that is being read, to be named if the tool's own code fails.
     """
 
     def __init__(self, tool: Any) -> None:
@@ -149,7 +147,7 @@ class Settlement:
 
         Raises:
             InvalidTool: a part of it is wrong.
-            Exception: the tool's own code fails.
+            Exception: whatever the tool's own code raises.
         """
         tool, cls = self._tool, type(self._tool)
         _refuse_methods(cls)  # type: ignore[arg-type] # a class is hashable
@@ -192,8 +190,7 @@ class Settlement:
 
 
 def settle_value(tool: Any, name: str, value: Any) -> Any:
-    """Return the new value of an attribute as it may be set; any value before the tool is
-    registered.
+    """Convert a new value of an attribute; before the tool is registered, return it unchanged.
 
     Raises:
         InvalidTool: the tool is registered, and the value is wrong.
@@ -205,7 +202,7 @@ def settle_value(tool: Any, name: str, value: Any) -> Any:
 
 
 def name_class(tool: object) -> str:
-    """Return the full name of the tool's class; or of the function that it was made from."""
+    """Return the full name of the tool's class, or of the function from which it was built."""
     made_of = getattr(tool, "function", None)
     named = made_of if inspect.isfunction(made_of) else type(tool)
     return f"{named.__module__}.{named.__qualname__}"
@@ -226,13 +223,12 @@ def _find_definer(cls: type, name: str) -> type:
 
 
 def _is_computed(cls: type, name: str) -> bool:
-    """Return True if a property of the class, and not a plain value, stands behind this
-    attribute."""
+    """Return True if the class computes this attribute, for example by a property."""
     return hasattr(vars(_find_definer(cls, name)).get(name), "__get__")
 
 
 def _pin(tool: Any, values: Mapping[str, Any]) -> None:
-    """Give these properties of the tool's class fixed values, for this tool."""
+    """Replace these properties of the tool's class with fixed values, for this tool only."""
     if values:
         cls = type(tool)
         names = {

@@ -1,5 +1,4 @@
-"""Params that name a recipient, a destination or an amount. A wrong value there does the most
-harm."""
+"""Params that hold a recipient, destination or amount, where a wrong value does the most harm."""
 
 import re
 from collections.abc import Iterable
@@ -18,11 +17,11 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 
 def is_destination(path: Iterable[str], named: frozenset[str] = frozenset()) -> bool:
-    """Return True if a param at this path names a recipient, a destination or an amount.
+    """Return True if a param at this path holds a recipient, a destination or an amount.
 
     Args:
         path: the names from the outermost param to this one.
-        named: further names of such params, as a tool's definition gives them.
+        named: further names of such params, from the tool's `destination_params`.
     """
     return any(name in named or not _DESTINATIONS.isdisjoint(_split_name(name)) for name in path)
 

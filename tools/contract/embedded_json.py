@@ -8,8 +8,7 @@ TOO_DEEP = "JSON nested too deeply to read"
 
 
 def parse_embedded_json(text: str) -> list[Any]:
-    """Parse a JSON object or list, or one on each line; return [TOO_DEEP] if it is nested too
-    deeply."""
+    """Parse a JSON object or list, or one per line; [TOO_DEEP] if too deep, [] for other text."""
     if not text.lstrip().startswith(("{", "[")):
         return []
     for parts in ([text], text.splitlines()):
@@ -23,6 +22,5 @@ def parse_embedded_json(text: str) -> list[Any]:
 
 
 def _parse_integer(digits: str) -> int | float:
-    """Read very long integers as floats: Python refuses them, but other programs accept such
-    JSON."""
+    """Parse very long integers as floats: Python refuses them, but other programs accept them."""
     return int(digits) if len(digits) <= LONGEST_INTEGER else float(digits)

@@ -1,5 +1,4 @@
-"""Detection of HTTP requests, RPC calls and GraphQL in a call's params, for tools that do not ship
-with Gadget.
+"""Detection of HTTP, RPC and GraphQL requests in the params of tools that Gadget does not ship.
 
 A batch endpoint performs the requests in its params, so its own method and grant do not limit it.
 """
@@ -49,8 +48,7 @@ DESTINATION_NAMES = frozenset(
 ACTIONS = frozenset(
     {"index", "create", "insert", "update", "upsert", "replace", "patch", "put", "delete", "remove"}
 )
-"""Names of fields that hold the action of a bulk request, followed by its item: `{"delete": {"_id":
-"7"}}`."""
+"""Fields named by a bulk request's action, with its item as value: `{"delete": {"_id": "7"}}`."""
 _LONGEST_SHOWN = 200
 _LINE = re.compile(
     rf"^[ \t]*({'|'.join(sorted(HTTP_METHODS))})[ \t]+(\S+)([ \t]+HTTP/[0-9.]+)?[ \t]*\r?$",
@@ -71,8 +69,7 @@ def normalize_name(name: str) -> str:
 
 
 def find_embedded_requests(params: Mapping[str, Any]) -> tuple[str, ...]:
-    """List the requests inside these params: `DELETE /pets/7`, `call pets.drop`, `GraphQL mutation:
-    dropPet`.
+    """List requests in params: `DELETE /pets/7`, `call pets.drop`, `GraphQL mutation: dropPet`.
 
     A request without a method is combined with every method that has no destination, because some
     APIs use such methods as defaults.
@@ -103,8 +100,7 @@ def find_embedded_requests(params: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def describe_requests(requests: Iterable[str], most: int = 5) -> str:
-    """Describe the requests for a reason, e.g. `carries 2 other requests: DELETE /pets/7; GET
-    /pets`."""
+    """Describe the requests, e.g. `carries 2 other requests: DELETE /pets/7; GET /pets`."""
     every = list(requests)
     more = f"; and {len(every) - most:,} more" if len(every) > most else ""
     return f"carries {len(every):,} other request{'' if len(every) == 1 else 's'}: {'; '.join(every[:most])}{more}"
@@ -113,8 +109,7 @@ def describe_requests(requests: Iterable[str], most: int = 5) -> str:
 def _flatten(
     params: Mapping[str, Any],
 ) -> tuple[list[Mapping[str, Any]], list[list[Any]], list[str]]:
-    """Return all objects, lists and texts in order, without recursion, because params may be nested
-    deeply."""
+    """Return all objects, lists and texts in order, without recursion: params may be deep."""
     objects: list[Mapping[str, Any]] = []
     lists: list[list[Any]] = []
     texts: list[str] = []
@@ -146,8 +141,7 @@ def _find_method(node: Mapping[str, Any]) -> str:
 
 
 def _find_actions(items: list[Any]) -> Iterator[str]:
-    """Yield `delete {"_id": "7"}` for each item of a list that holds one action and nothing
-    else."""
+    """Yield `delete {"_id": "7"}` for each item of a list that holds nothing but one action."""
     for item in items:
         if isinstance(item, Mapping) and len(item) == 1:
             ((name, target),) = item.items()
@@ -187,8 +181,7 @@ def _find_graphql(text: str) -> Iterator[str]:
 
 
 def _read_top_fields(text: str, at: int) -> tuple[list[str], int]:
-    """Return the top-level field names after an opening brace, and the position after its closing
-    brace."""
+    """Return the top-level fields after an opening brace, and the position after the brace pair."""
     depth, fields = 1, []
     while at < len(text) and depth:
         if text[at] in "{(":

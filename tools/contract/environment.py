@@ -27,8 +27,7 @@ class Environment:
 
     @property
     def services(self) -> Services:
-        """The credentials of known services, e.g. `services.github.token`; empty if they are not
-        set."""
+        """Credentials of known services, e.g. `services.github.token`; empty if not set."""
         return Services(self.credentials)
 
     @property
@@ -38,6 +37,6 @@ class Environment:
 
 
 def collect_secrets(credentials: Mapping[str, Mapping[str, str]]) -> frozenset[str]:
-    """Collect the values that are long enough to differ from ordinary text."""
+    """Collect the values with at least SHORTEST_SECRET characters."""
     values = (value for fields in credentials.values() for value in fields.values())
     return frozenset(value for value in values if len(value) >= SHORTEST_SECRET)

@@ -80,7 +80,7 @@ class ToolError(Exception):
         words: the other system's own words, unverified; `message` then ends with them.
 
     Attributes:
-        fact: the message without the words of others.
+        fact: the message without `words`.
     """
 
     def __init__(  # noqa: PLR0913 - one argument for each line of the text
@@ -113,7 +113,7 @@ class ToolError(Exception):
 
 
 def settle_error(error: ToolError) -> ToolError:
-    """Return the error, or a copy with texts in place of whatever a tool has put into it."""
+    """Return the error if its fields have the declared types, else a copy whose fields do."""
     code, attempted = getattr(error, "code", None), getattr(error, "attempted", None)
     parts = [getattr(error, name, None) for name in _PARTS]
     shown = [*parts, getattr(error, "message", None)]
@@ -131,7 +131,7 @@ def settle_error(error: ToolError) -> ToolError:
 
 
 def _write(part: object) -> str:
-    """Return a part of an error as text; None is an empty one."""
+    """Return a part of an error as text; None becomes an empty one."""
     if part is None:
         return ""
     return str.__str__(part) if isinstance(part, str) else str(part)
@@ -145,8 +145,7 @@ def _describe(part: object) -> str:
 
 
 def format_error(error: ToolError) -> str:
-    """Format the error for the model: `TOOL ERROR: NOT_FOUND`, the message, and one line for each
-    detail."""
+    """Format the error for the model: `TOOL ERROR: NOT_FOUND`, the message, one line per detail."""
     code = ErrorCode.MISSING_PARAMETER if error.code is ErrorCode.MISSING_PARAM else error.code
     lines = [f"TOOL ERROR: {code}", error.message]
     details = {

@@ -1,5 +1,4 @@
-"""Excerpts of large results, short enough for a model: complete rows, complete lines, or
-characters."""
+"""Excerpts of large results, short enough for a model: whole rows, whole lines, or characters."""
 
 import re
 from collections.abc import Sequence
@@ -13,9 +12,9 @@ from tools.contract.result import ToolResult
 MAX_CHARACTERS = 24_000
 """The longest result of one call that a model receives in full."""
 _LAST_LINE = 300
-"""Room for the line that names the position and the next step."""
+"""Characters reserved for the line that names the position and the next step."""
 _REST_SHARE = 4
-"""The other values of an object may take this part of an excerpt."""
+"""The other values of an object may take at most 1 / _REST_SHARE of an excerpt."""
 _NEXT_STEP = "continue with results.read if available; otherwise request less"
 _HANDLE = re.compile(r"r-([1-9]\d{0,17})")
 
@@ -38,10 +37,13 @@ class Excerpt:
 
 
 def take_excerpt(result: ToolResult, start: int = 0, longest: int = MAX_CHARACTERS) -> Excerpt:
-    """Cut an excerpt from the result's text for the model, starting at this piece.
+    """Cut an excerpt from the text for the model, starting at piece `start`.
 
     A list, or the longest list in an object, is cut by rows, and Markdown by lines. If a single row
     or line is too long, or a list makes up too little of the object, the text is cut by characters.
+
+    Args:
+        longest: characters of the excerpt with its last line.
     """
     text, room = result.for_model(), longest - _LAST_LINE
     if result.error is not None:
@@ -58,8 +60,7 @@ def take_excerpt(result: ToolResult, start: int = 0, longest: int = MAX_CHARACTE
 
 
 def take_rows(result: ToolResult, excerpt: Excerpt) -> Any:
-    """Return the data of the result with the rows of this excerpt alone; None if it was not cut by
-    rows."""
+    """Return the result's data with only the rows of this excerpt; None if not cut by rows."""
     rows = slice(excerpt.start, excerpt.end)
     if excerpt.unit != "rows" or isinstance(result.data, list):
         return result.data[rows] if excerpt.unit == "rows" else None
@@ -67,11 +68,10 @@ def take_rows(result: ToolResult, excerpt: Excerpt) -> Any:
 
 
 def format_for_model(result: ToolResult, handle: str, next_step: str = _NEXT_STEP) -> str:
-    """Format the tool message; if the result is too long, it is shortened and its last line names
-    the handle.
+    """Format the tool message; a result that is too long is shortened and ends with its handle.
 
     Args:
-        next_step: the way to the rest; `{end}` is the first piece of it.
+        next_step: how to read the rest; `{end}` is replaced with the number of its first piece.
     """
     files = "".join(f"\n{file.describe()}" for file in result.list_files())
     text = result.for_model() or "Done."
@@ -86,8 +86,7 @@ def format_for_model(result: ToolResult, handle: str, next_step: str = _NEXT_STE
 
 
 def describe_position(excerpt: Excerpt, next_step: str) -> str:
-    """Describe where an excerpt is in its result, and the way to the rest; `{end}` is the first
-    piece of it."""
+    """Describe the excerpt's position and the next step; `{end}` in it is where the rest starts."""
     position = (
         f"{excerpt.unit.capitalize()} {excerpt.start:,} to {excerpt.end:,} of {excerpt.total:,}"
     )
@@ -97,8 +96,7 @@ def describe_position(excerpt: Excerpt, next_step: str) -> str:
 
 @dataclass(frozen=True)
 class _RowList:
-    """The list that makes up most of a result; in an object, `key` is its name and `rest` all other
-    keys as JSON."""
+    """Rows of a result; `key` and `rest` are their name in an object and its other keys as JSON."""
 
     rows: list[Any]
     key: str = ""
@@ -134,8 +132,7 @@ def parse_handle(handle: str) -> int | None:
 def _cut_pieces(
     kind: tuple[str, str], pieces: Sequence[str], start: int, longest: int
 ) -> Excerpt | None:
-    """Join as many pieces of this unit as fit with their glue; return None if a single one is too
-    long."""
+    """Join as many pieces as fit, or return None if one is too long; `kind` is (unit, glue)."""
     unit, glue = kind
     if max(map(len, pieces), default=0) > longest:
         return None

@@ -27,17 +27,17 @@ class Fence:
         """Check before the tool runs.
 
         Raises:
-            ToolError: it is too late; nothing was attempted.
+            ToolError: WORKER_LOST if it is too late; nothing was attempted.
         """
         if not self.may_begin():
             raise self._build_error()
 
     def check_request(self, is_read: bool) -> None:
-        """Check before the first byte of a request leaves.
+        """Check before the first byte of a request is sent.
 
         Raises:
-            ToolError: it is too late; `attempted` is False unless an earlier request of the call
-                has passed.
+            ToolError: WORKER_LOST if it is too late, or OUTCOME_UNKNOWN if an earlier request of
+                the call has passed.
         """
         if is_read and not self.is_read:
             return
@@ -61,8 +61,7 @@ _FENCE: ContextVar[Fence | None] = ContextVar("fence", default=None)
 
 @contextmanager
 def fencing(fence: Fence | None) -> Iterator[None]:
-    """Check the fence before every request in the block; with None, the fence of the outer block
-    stays."""
+    """Check the fence before every request in the block; None keeps the outer block's fence."""
     if fence is None:
         yield
         return
@@ -74,7 +73,7 @@ def fencing(fence: Fence | None) -> Iterator[None]:
 
 
 def check_fence(is_read: bool) -> None:
-    """Check the running call's fence, if it has one, before the first byte of a request leaves."""
+    """Check the running call's fence, if any, before the first byte of a request is sent."""
     fence = _FENCE.get()
     if fence is not None:
         fence.check_request(is_read)

@@ -67,7 +67,8 @@ def tool(
         attributes: any other attribute of `Tool`, e.g. `description`, `version`, `transactional`.
 
     Raises:
-        TypeError: a parameter has no type, is positional-only or is variadic.
+        TypeError: a parameter has no type, is positional-only or is variadic; or `attributes` has a
+            name that no tool has.
     """
     return lambda function: FunctionTool(function, name=name, level=level, **attributes)
 
@@ -75,8 +76,7 @@ def tool(
 def _read_signature(
     function: Callable[..., Any], descriptions: dict[str, str]
 ) -> tuple[str, type[BaseModel]]:
-    """Return the name of the parameter for the context, or "", and a model of all other
-    parameters."""
+    """Return the name of the context parameter, or "", and a model of all other parameters."""
     hints = get_type_hints(function, include_extras=True)
     context_name = ""
     fields: dict[str, Any] = {}
@@ -105,8 +105,7 @@ def _build_field(parameter: inspect.Parameter, hint: Any, description: str) -> A
 
 
 def _read_docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
-    """Return the text before the docstring's first section, and the description of each
-    parameter."""
+    """Return the text before the first section, and the description of each parameter."""
     lines = (inspect.getdoc(function) or "").splitlines()
     starts = [index for index, line in enumerate(lines) if _SECTION.fullmatch(line)]
     text = "\n".join(lines[: starts[0]] if starts else lines).strip()

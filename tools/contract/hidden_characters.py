@@ -6,18 +6,16 @@ import re
 import unicodedata
 from functools import lru_cache
 
-# Invisible characters that Unicode classes as letters or symbols: fillers, the empty Braille cell,
-# joiners.
+# Invisible characters that Unicode classifies as letters, marks or symbols, such as fillers.
 BLANKS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
 SELECTORS = "\ufe0e\ufe0f"
-# Unicode's `Emoji`, without the digits.
+# Characters with Unicode's property `Emoji`, without ASCII.
 EMOJI = (
     "©®‼⁉™\u2139↔-↙↩↪⌚⌛⌨⏏⏩-⏳⏸-⏺Ⓜ▪▫▶◀◻-◾☀-☄☎☑☔☕☘☝☠☢☣☦☪☮☯☸-☺♀♂♈-♓♟♠♣♥♦♨♻♾♿⚒-⚗⚙⚛⚜⚠⚡⚧⚪⚫⚰⚱⚽⚾⛄⛅⛈⛎⛏⛑⛓⛔⛩⛪⛰-⛵⛷-⛺⛽✂✅✈-✍✏"
     "✒✔✖✝✡✨✳✴❄❇❌❎❓-❕❗❣❤\u2795-➗➡➰➿⤴⤵⬅-⬇⬛⬜⭐⭕〰〽㊗㊙🀄🃏🅰🅱🅾🅿🆎🆑-🆚🇦-🇿🈁🈂🈚🈯🈲-🈺🉐🉑🌀-🌡🌤-🎓🎖🎗🎙-🎛🎞-🏰🏳-🏵🏷-📽📿-🔽🕉-🕎🕐-🕧🕯🕰🕳-🕺🖇🖊-🖍🖐🖕🖖"
     "🖤🖥🖨🖱🖲🖼🗂-🗄🗑-🗓🗜-🗞🗡🗣🗨🗯🗳🗺-🙏🚀-🛅🛋-🛒🛕-\U0001f6d8\U0001f6dc-🛥🛩🛫🛬🛰🛳-🛼🟠-🟫🟰🤌-🤺🤼-🥅🥇-🧿🩰-\U0001faff"
 )
-# A variation selector is legitimate after an emoji and in a keycap. Anywhere else it counts as
-# hidden.
+# A variation selector is legitimate after an emoji and in a keycap, and hidden anywhere else.
 HIDDEN_SELECTOR = re.compile(f"[{SELECTORS}](?<![{EMOJI}].)(?<![0-9#*]\ufe0f(?=\u20e3))")
 # A joiner is legitimate between two emoji, such as those of a family.
 JOINER = "\u200d"
@@ -34,13 +32,12 @@ MARKS_ON_ONE_LETTER = re.compile(
     r"([\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]{3})"
     r"([\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+)"
 )
-"""The marks that a letter may have, and those that are too many."""
+"""Group 1: the marks that a letter may have; group 2: those that are too many."""
 
 
 @lru_cache(maxsize=4096)
 def is_hidden(char: str, keep: str = "\n\t") -> bool:
-    """Return True if the character is hidden wherever it stands; a variation selector may be
-    legitimate.
+    """Return True if the character is always hidden; emoji selectors depend on their context.
 
     Args:
         keep: control characters that the page shows, such as line breaks in a box.
@@ -54,8 +51,7 @@ def is_hidden(char: str, keep: str = "\n\t") -> bool:
 
 
 def find_hidden_characters(text: str, keep: str = "\n\t") -> frozenset[str]:
-    """Return the hidden characters of the text, without odd spaces and without the joiners of
-    emoji."""
+    """Return the text's hidden characters, without odd spaces and the joiners of emoji."""
     if text.isascii() and text.isprintable():
         return frozenset()
     found = {char for char in set(text) if is_hidden(char, keep)}

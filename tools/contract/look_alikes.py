@@ -22,8 +22,7 @@ LOOK_ALIKES = dict(zip(_TWINS[::2], _TWINS[1::2], strict=True))
 """Maps a letter to the ASCII letter that it looks like."""
 
 WEAK = frozenset("вгкмнтνιυ")
-"""Lower-case letters that look like small capitals; on their own, they do not make a foreign word
-suspicious."""
+"""Lower-case letters that look like small capitals; a word with one does not pass for Latin."""
 WORD = re.compile(r"[^\W\d_](?:[^\W\d_]|[\u0300-\u036f])*")
 LATIN, GREEK, STYLED = "LATIN", "GREEK", "STYLED"
 NEUTRAL = frozenset(
@@ -62,8 +61,7 @@ class OddWord:
 
 @lru_cache(maxsize=4096)
 def name_alphabet(char: str) -> str:
-    """Name the alphabet: `LATIN`, `CYRILLIC`; `STYLED` for other forms of ASCII letters, empty for
-    none."""
+    """Name the alphabet, e.g. `CYRILLIC`; `STYLED` for styled ASCII letters, empty for none."""
     first = unicodedata.name(char, "UNKNOWN").partition(" ")[0]
     if first in NEUTRAL or not char.isalpha():
         return ""
@@ -114,8 +112,7 @@ def reduce_to_look(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def reduce_to_joined_look(text: str) -> str:
-    """Reduce a name to its look without spaces and punctuation: equal for `Acme Corp.`, `AcmeCorp`
-    and `Acme-Corp`.
+    """Reduce to a look without separators: `Acme Corp.`, `AcmeCorp` and `Acme-Corp` are equal.
 
     Separators stay between two digits, and in a name that would otherwise become too short.
     """
@@ -134,8 +131,7 @@ def reduce_to_joined_look(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def compute_look(name: str) -> str:
-    """Compute the look of a name as it is stored; names that readers can confuse have equal
-    looks."""
+    """Compute the stored look of a name; names that readers can confuse have equal looks."""
     return reduce_to_joined_look(name)[:LONGEST_LOOK]
 
 

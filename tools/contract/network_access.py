@@ -45,7 +45,7 @@ class PrivateHosts:
     def may_cover(self, host: str, address: IPv4Address | IPv6Address | None) -> bool:
         """Return True if an entry might allow some server of the host.
 
-        A name can resolve into any network; its addresses are checked at the connection.
+        A name can resolve to an address in any network; addresses are checked on connecting.
 
         Args:
             address: the host itself if it is an IP address, else None.

@@ -36,8 +36,7 @@ def check_model(model: type[BaseModel], raw: dict[str, Any], tool_name: str = ""
 
 
 def canonical_params(checked: BaseModel) -> dict[str, Any]:
-    """Return the params as plain JSON under the schema's names; loading them again gives the same
-    params.
+    """Return the params as plain JSON under the schema's names; loading it gives the same params.
 
     Raises:
         ToolError: INVALID_PARAMETER for a value that has no JSON form, such as an infinite number.
@@ -158,7 +157,7 @@ def _build_missing(name: str, description: str, example: str = "") -> ToolError:
 def _build_invalid(
     name: str, fault: tuple[str, Any], description: str, example: str = ""
 ) -> ToolError:
-    """Build the error; `fault` is the problem with the given value."""
+    """Build the error; `fault` is (problem, given value)."""
     return ToolError(
         ErrorCode.INVALID_PARAMETER,
         f"The '{name}' parameter is invalid: {fault[0]} (given: {fault[1]!r:.{_QUOTED}}).",
@@ -186,7 +185,7 @@ def _locate(
 ) -> tuple[list[str], FieldInfo | None]:
     """Return the path of a fault in the caller's terms, and the innermost field on it.
 
-    Pydantic's own path also has the names of the forms that it tried, which are no params.
+    Pydantic's own path also contains the union members that it tried, which are not params.
     """
     path, field = list[str](), None
     models, has_keys = [model], False

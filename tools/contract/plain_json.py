@@ -75,8 +75,7 @@ def write_plain_json(value: Any) -> Any:
 
 
 def write_text(value: Any) -> Any:
-    """Return a number, date, UUID or the like as text, and None as an empty one; anything else
-    unchanged."""
+    """Return a number, date, UUID or the like as text, None as "", anything else unchanged."""
     if value is None:
         return ""
     if isinstance(value, str):
@@ -92,8 +91,7 @@ def write_text(value: Any) -> Any:
 
 
 def describe_value(value: object) -> str:
-    """Describe a wrong value on one line: plain values unchanged, any other by its type, which may
-    contain keys."""
+    """Describe a wrong value on one line; only plain ones are quoted, others may hold secrets."""
     if isinstance(value, type):
         return f"the class {value.__name__}"
     if not _is_plain(value, 0):

@@ -1,5 +1,4 @@
-"""Previews: the effect of a call, computed before a person decides and again before the call
-starts."""
+"""Previews: a call's effect, computed before a person decides and again before the call starts."""
 
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Self
@@ -11,8 +10,7 @@ from tools.contract.errors import ErrorCode, ToolError
 from tools.contract.values import CHECKED_AGAIN, Count, PlainObject, Text, WrittenText
 
 NO_PREVIEW = "This tool has no preview."
-"""The problem of a tool that shows its params alone; every other problem means that the effect is
-unknown."""
+"""The problem of a tool that shows only its params; any other means that the effect is unknown."""
 
 REFUSED = "refused"
 """The effect of a call that its tool now refuses; the problem gives the reason."""
@@ -40,8 +38,7 @@ class Target:
 
     @property
     def is_done(self) -> bool:
-        """True if the item already has every value in `after`; a target without values says
-        nothing."""
+        """True if the item already has every value of `after`; False if `after` is empty."""
         return bool(self.after) and all(
             name in self.before and self.before[name] == value for name, value in self.after.items()
         )
@@ -49,8 +46,9 @@ class Target:
 
 @dataclass(frozen=True)
 class Preview:
-    """The effect of one call. The card's digest seals all of it, so it must not contain relative
-    times or counters.
+    """The effect of one call.
+
+    The card's digest seals all of it, so it must not contain relative times or counters.
 
     Attributes:
         effect: create, update, delete, or another verb for the card.
@@ -105,16 +103,15 @@ class Preview:
 
     @classmethod
     def refused(cls, problem: str) -> Self:
-        """Build the preview of a call that its tool now refuses, so that it would change
-        nothing."""
+        """Build the preview of a call that its tool now refuses, so it would change nothing."""
         return cls(effect=REFUSED, reversible=False, problem=problem)
 
 
 class NothingToDo(ToolError):
-    """Raise it in `preview` if the call's effect already exists.
+    """An error for `preview` to raise if the call's effect already exists.
 
-    At the request, the model reads it as an error. A card that is asked again shows it, and a
-    person can dismiss it.
+    When a call is requested, the model reads it as an error. A card that is asked again shows it,
+    and a person can dismiss it.
 
     Args:
         message: one sentence, such as "Acme Corp already has these values."

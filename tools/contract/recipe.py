@@ -1,5 +1,4 @@
-"""Recipes: tools that declare a list of steps, each judged, approved and recorded as a call of its
-own."""
+"""Recipes: tools made of steps, each judged, approved and recorded as a call of its own."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -33,8 +32,7 @@ class Step:
 
 
 class Recipe(Tool):
-    """Base class for recipes: set `steps`, and override `result` unless the last step's result is
-    the recipe's.
+    """Base class for recipes: set `steps`, and override `result` to change the final result.
 
     The steps run one after the other. Each step above draft waits for a card of its own, so nobody
     approves more than a card shows. The first step that fails ends the recipe, and the error names
@@ -53,5 +51,5 @@ class Recipe(Tool):
         return Steps()
 
     def result(self, params: Any, results: Sequence[ToolResult]) -> ToolResult | str:
-        """Build the recipe's result from the results of all steps."""
+        """Build the recipe's result from the results of all steps; by default, it is the last."""
         return results[-1]

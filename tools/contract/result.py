@@ -62,8 +62,7 @@ class ToolResult:
         error: set if and only if `success` is False.
         metadata: duration_ms, cost, units, source, or anything else. `files` describes the kept
             files.
-        files: files that are to be kept; afterwards only their descriptions remain, in the
-            metadata.
+        files: files for Gadget to keep; once kept, only their descriptions remain, in the metadata.
         content_type: the media type of the data or the Markdown.
         details: JSON for people and other software; the model does not read it.
     """
@@ -88,8 +87,7 @@ class ToolResult:
         files: Sequence[ResultFile] = (),
         **metadata: Any,
     ) -> Self:
-        """Build a success; `content_type` and `details` may be given like metadata, and become
-        fields."""
+        """Build a success; `content_type` and `details` among the metadata become fields."""
         line = summary or "Done"
         content_type, details = (
             metadata.pop("content_type", JSON_TYPE),
@@ -113,7 +111,7 @@ class ToolResult:
 
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> Self:
-        """Load a result from `as_json`; an error has only its code and message."""
+        """Load a result from the JSON of `as_json`; an error keeps only its code and message."""
         error, whole = stored["error"], list_result_parts(stored)
         if error is not None:
             loaded = ToolError(ErrorCode(error["code"]), error["message"])
@@ -133,8 +131,8 @@ class ToolResult:
     def as_json(self) -> dict[str, Any]:
         """Return {success, summary, data, markdown, error {code, message} or None, metadata}.
 
-        The metadata also hold the content type and the details, if there are any: the model reads
-        none of them.
+        The metadata also holds a content type other than JSON and the details, if any; the model
+        reads neither.
         """
         more = {} if self.content_type == JSON_TYPE else {"content_type": self.content_type}
         more |= {} if self.details is None else {"details": self.details}
@@ -151,8 +149,7 @@ class ToolResult:
         }
 
     def for_model(self) -> str:
-        """Return the text of the tool message: the error's text, else the markdown, else the data
-        as JSON."""
+        """Return the text for the model: the error, else Markdown, data as JSON, or the summary."""
         if self.error is not None:
             return self.error.text
         if self.markdown:
@@ -165,8 +162,7 @@ class ToolResult:
 
 
 def list_result_parts(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a stored result with its content type and details beside its other parts, for people
-    and REST."""
+    """Return a stored result with its content type and details as keys, for people and REST."""
     metadata = stored.get("metadata") or {}
     kind = metadata.get("content_type")
     return {
@@ -177,14 +173,14 @@ def list_result_parts(stored: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def find_media_type(text: str) -> str:
-    """Return the media type without its params; empty if the text is none."""
+    """Return the media type without its params; empty if there is none."""
     found = _MEDIA_TYPE.match(text)
     return found[1] if found else ""
 
 
 @dataclass(frozen=True)
 class KeptFile:
-    """A file of a result among the organization's files.
+    """A result's file, kept among the organization's files.
 
     Attributes:
         path: its path there; empty if it was not kept, as in a test without a run.
@@ -199,15 +195,14 @@ class KeptFile:
         return asdict(self)
 
     def describe(self) -> str:
-        """Describe the file for the model, with the handle that the tools for files take."""
+        """Describe the file for the model, with the path that the file tools take."""
         kind = f", {self.content_type}" if self.content_type else ""
         handle = f", path {self.path}" if self.path else ""
         return f"[file: {self.name}, {self.size:,} bytes{kind}{handle}]"
 
 
 def read_kept_files(metadata: dict[str, Any]) -> list[KeptFile]:
-    """Read the descriptions of kept files from a result's metadata; older results may hold anything
-    there."""
+    """Read the kept files in a result's metadata, ignoring other content of older results."""
     described = metadata.get("files")
     fields = {"name": str, "path": str, "size": int, "content_type": str}
     return [

@@ -12,14 +12,12 @@ PLAIN = re.compile(r"[\w.@+-]+")
 
 
 def format_name(name: str) -> str:
-    """Format the name in bold, on one line, without asterisks of its own, and at most 80 characters
-    long."""
+    """Format the name in bold on one line: at most 80 characters, no asterisks of its own."""
     return f"**{sanitize(name, LONGEST_NAME)}**"
 
 
 def format_value(value: Any) -> str:
-    """Format a value for a sentence: a single word unchanged, other text in quotation marks, no
-    value as `empty`."""
+    """Format a value for a sentence: one word as it is, other text quoted, no value as `empty`."""
     if value is None or value == "":
         return "empty"
     if isinstance(value, bool):
@@ -31,6 +29,6 @@ def format_value(value: Any) -> str:
 
 
 def sanitize(text: str, longest: int) -> str:
-    """Put the text on one line, without marks of its own, cut after `longest` characters."""
+    """Put the text on one line of at most `longest` characters, its `*`, `“` and `”` replaced."""
     line = " ".join(text.split()).translate(REPLACED)
     return line if len(line) <= longest else f"{line[: longest - 1]}…"

@@ -6,7 +6,7 @@ FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "�
 
 
 def is_formula(text: str) -> bool:
-    """Return True if a spreadsheet would run the text, or if it is a formula that was guarded."""
+    """Return True if a spreadsheet would run the text, or if it is a guarded formula."""
     return text.lstrip("' ").startswith(FORMULA_STARTS)
 
 

@@ -1,5 +1,4 @@
-"""Suspensions: return values of tools whose result has to wait for a person or for another
-employee."""
+"""Suspensions: return values of tools whose result waits for a person or another employee."""
 
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
@@ -25,8 +24,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Delegation:
-    """A task for another employee, by name, in a run of its own; its answer becomes the call's
-    result."""
+    """A task for another employee, by name, in a run of its own; its answer becomes the result."""
 
     __pydantic_config__: ClassVar[ConfigDict] = CHECKED_AGAIN
 
@@ -40,5 +38,4 @@ class Steps:
 
 
 Suspend: TypeAlias = Question | Delegation | Steps
-"""A call that waits without a thread or a worker; only tools with `suspends` may return it, and
-only in a run."""
+"""A call that waits without a thread or worker; only tools with `suspends` return it, in runs."""

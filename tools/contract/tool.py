@@ -48,12 +48,15 @@ class Tool(ABC):
         version: `name@version` identifies the tool.
         modes: None means every mode; an empty set means a system tool, never offered to a model.
         capabilities, features: required of the employee and of the organization's plan.
+        Params: the model of the params.
+        Output: the model of the result's data; None means that it is not declared.
+        idempotent: an equal call, when repeated, has no further effect.
         transactional: writes only Gadget's own database, at most 1,000 rows, inside the engine's
             transaction.
         volatile: the same call may be repeated right away (clocks, polling).
         open_world: contacts addresses chosen by its params.
-        returns_outside_text: its results hold what strangers wrote or people uploaded; open-world
-            tools always do.
+        returns_outside_text: its results may hold text that strangers wrote or people uploaded; an
+            open-world tool counts as one that does.
         destination_params: names, at every depth, of params that hold a recipient, a destination or
             an amount. Usual names, such as `recipient` or `amount`, need not be listed.
         carries_requests: its params may hold requests of their own (batch, GraphQL, RPC), and its
@@ -102,8 +105,7 @@ class Tool(ABC):
     """Keeps Django templates from calling a tool that is callable: pages show the tool itself."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Set an attribute; once the tool is registered, its value is checked as at
-        registration."""
+        """Set an attribute; on a registered tool, the value is checked as at registration."""
         object.__setattr__(self, name, settle_value(self, name, value))
 
     @abstractmethod
@@ -127,12 +129,15 @@ class Tool(ABC):
 
         A transactional tool locks its targets here, in the order of their ids, if a transaction is
         open.
+
+        Raises:
+            NothingToDo: the effect already exists.
+            ToolError: the call cannot work, for example because its target is missing.
         """
         return None
 
     def hosts(self, params: Any) -> frozenset[Text] | None:
-        """List the hosts that a call of an open-world tool would contact; return None if they are
-        unknown.
+        """List the hosts that a call of an open-world tool would contact; None if they are unknown.
 
         For other tools from outside, the gate searches the params for addresses
         (`find_named_hosts`).
@@ -140,8 +145,7 @@ class Tool(ABC):
         return None
 
     def sentence(self, params: Any, preview: Preview) -> Text:
-        """Write the card's sentence from the params and the effect, never from text of the
-        model."""
+        """Write the card's sentence from the params and the effect, never from the model's text."""
         values = canonical_json(params.model_dump(mode="json"))
         return f"Use {self.title}: {values}" if values != "{}" else f"Use {self.title}"
 
@@ -183,8 +187,7 @@ class Tool(ABC):
 
     @property
     def is_from_outside(self) -> bool:
-        """True if the tool does not ship with Gadget: it belongs to a plugin or a connected
-        source."""
+        """True if the tool belongs to a plugin or connected source, so Gadget does not ship it."""
         return self.source != Tool.source
 
     @cached_property
@@ -204,15 +207,13 @@ class Tool(ABC):
 
     @property
     def definition(self) -> dict[str, Any]:
-        """The definition for the model: {"type": "function", "function": {name, description,
-        parameters}}."""
+        """The definition for the model: {type, function: {name, description, parameters}}."""
         function = {"name": self.name, "description": self.description, "parameters": self.schema}
         return {"type": "function", "function": function}
 
     @cached_property
     def definition_hash(self) -> str:
-        """A hash that changes with the tool's promises: name, version, description, level and
-        parameters."""
+        """A hash of the tool's promises: name, version, description, level and parameters."""
         promise = {
             "name": self.name,
             "version": self.version,

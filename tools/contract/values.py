@@ -1,5 +1,4 @@
-"""Types of the values in declarations, previews and results, checked by pydantic and converted
-where that is safe."""
+"""Types in declarations, previews and results, checked by pydantic and safely converted."""
 
 from typing import Annotated, Any
 
@@ -9,8 +8,7 @@ from tools.contract.canonical import make_storable
 from tools.contract.plain_json import write_plain_json, write_text
 
 CHECKED_AGAIN = ConfigDict(revalidate_instances="always")
-"""The configuration of dataclasses that a tool builds, because Python does not check the types of
-their fields."""
+"""Configuration of dataclasses that tools build: Python does not check the types of fields."""
 
 
 def _refuse_boolean(value: Any) -> Any:
@@ -20,15 +18,15 @@ def _refuse_boolean(value: Any) -> Any:
 
 
 Text = Annotated[str, AfterValidator(make_storable)]
-"""A text that every database stores; nothing else is converted."""
+"""A text, made storable in every database; values of other types are refused."""
 ModeName = Annotated[Text, Field(min_length=1, max_length=40)]
 WrittenText = Annotated[str, BeforeValidator(write_text)]
-"""A text, or a number, date, UUID or the like, written as one; None is an empty text."""
+"""A text, or a number, date, UUID or the like converted to text; None becomes an empty text."""
 Number = Annotated[float, BeforeValidator(_refuse_boolean), Field(allow_inf_nan=False)]
 Count = Annotated[int, BeforeValidator(_refuse_boolean)]
 PlainObject = Annotated[
     dict[str, Any], BeforeValidator(lambda value: {} if value is None else write_plain_json(value))
 ]
-"""An object of JSON; None is an empty one."""
+"""A JSON object; None becomes an empty one."""
 StoredObject = Annotated[dict[str, Any], AfterValidator(write_plain_json)]
-"""An object, written as JSON."""
+"""An object, converted to plain JSON."""

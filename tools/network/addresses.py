@@ -1,5 +1,4 @@
-"""IP addresses that tools may connect to: public ones, and private ones of hosts that an admin
-allows by name."""
+"""IP addresses that tools may connect to: public ones, and private ones of allowed hosts."""
 
 from enum import Enum
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
@@ -28,8 +27,8 @@ def _parse_networks(
     return [(ip_network(text), kind) for text in texts]
 
 
-# The first network that holds the address counts. Written out, because `is_global` differs between
-# Python versions.
+# The first network that holds the address counts. The list is explicit, because `is_global` differs
+# between Python versions.
 _IPV4 = (
     *_parse_networks(AddressKind.NO_HOST, "0.0.0.0/8", "224.0.0.0/4", "255.255.255.255/32"),
     *_parse_networks(
@@ -59,7 +58,7 @@ _IPV6 = (
         AddressKind.SPECIAL, "fd00:ec2::/32", "fd20:ce::/32", "fd00:c1::/32", "fd00:42::/32"
     ),  # metadata
     *_parse_networks(AddressKind.PRIVATE, "::1/128", "fc00::/7"),
-    # Teredo and other trials, documentation, 6to4, documentation
+    # Teredo and other protocol assignments, documentation, 6to4, documentation
     *_parse_networks(AddressKind.SPECIAL, "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"),
     *_parse_networks(AddressKind.PUBLIC, "2000::/3"),
     *_parse_networks(
@@ -82,7 +81,7 @@ def classify_address(address: Address) -> AddressKind:
 def find_forbidden_kind(
     address: Address, server: HostPort, reach: NetworkAccess
 ) -> AddressKind | None:
-    """Return the kind for which the server may not be reached at this address; None if it may."""
+    """Return the address's kind if the server must not be reached there, else None."""
     kind = classify_address(address)
     is_open = kind is AddressKind.PUBLIC or (
         kind is AddressKind.PRIVATE and reach.allows_private(server, address)

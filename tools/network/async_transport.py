@@ -141,8 +141,7 @@ _HTTPX_ERRORS = {
 
 
 async def _translate_errors(step: Any) -> Any:
-    """Await the step; raise httpcore2's errors as the httpx2 errors of the same names, which
-    callers know."""
+    """Await the step, raising httpcore2's errors as their httpx2 namesakes, which callers know."""
     try:
         return await step
     except tuple(_HTTPX_ERRORS) as error:

@@ -73,8 +73,7 @@ def _fetch_der(backend: GuardedBackend, host: str, port: int, context: ssl.SSLCo
 
 
 def _build_unverified_context() -> ssl.SSLContext:
-    """Build a context that accepts an invalid certificate so that it can be read; no request uses
-    its connection."""
+    """Build a context for reading an invalid certificate; no request uses its connection."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

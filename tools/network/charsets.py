@@ -1,5 +1,4 @@
-"""Decoding of external text, with linear-time charsets only, because the sender chooses the
-charset."""
+"""Decoding of external text, with linear-time charsets only, as the sender chooses the charset."""
 
 import codecs
 
@@ -17,8 +16,7 @@ CHARSETS = frozenset(
 
 
 def decode_text(content: bytes, charset: str | None) -> str:
-    """Decode the content with its charset, or as UTF-8 if CHARSETS lacks it; invalid bytes become
-    U+FFFD."""
+    """Decode by the charset, or as UTF-8 if CHARSETS lacks it; invalid bytes become U+FFFD."""
     try:
         name = codecs.lookup(charset or "utf-8").name
     except (LookupError, ValueError):

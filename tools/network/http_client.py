@@ -1,5 +1,4 @@
-"""The guarded HTTP client, the only way for tools to reach the network: it checks and limits every
-request."""
+"""The guarded HTTP client, the only network access of tools: it checks and limits requests."""
 
 import asyncio
 import contextvars
@@ -82,11 +81,11 @@ class NetworkLimits:
 
 @dataclass(frozen=True)
 class ClientResponse:
-    """A response, read to its end.
+    """A response that was read completely.
 
     Attributes:
         headers: by lower-case name; repeated headers are joined by ", ".
-        url: the address that answered, after redirects.
+        url: the address that responded, after redirects.
         content: decompressed.
     """
 
@@ -97,8 +96,7 @@ class ClientResponse:
 
     @property
     def text(self) -> str:
-        """The content, decoded by the charset of its Content-Type, else as UTF-8; invalid bytes
-        become U+FFFD."""
+        """The content, decoded by its Content-Type's charset or as UTF-8; faults become U+FFFD."""
         response = httpx2.Response(self.status, headers=dict(self.headers))
         return decode_text(self.content, response.charset_encoding)
 
@@ -132,15 +130,14 @@ def request(  # noqa: PLR0913 - the usual arguments of an HTTP client, passed by
 
 
 async def request_async(method: str, url: str, **options: Any) -> ClientResponse:
-    """Send one request like `request`, with the same options, while other work of the event loop
-    goes on.
+    """Send one request like `request`, with the same options, without blocking the event loop.
 
     If the call is cancelled, the request ends by its own time limit.
     """
     context = contextvars.copy_context()
     threads = ThreadPoolExecutor(
         1, thread_name_prefix="tool-request"
-    )  # the loop's end would wait for its own threads
+    )  # the loop would wait for its own threads when it closes
     try:
         send = partial(context.run, partial(request, method, url, **options))
         return await asyncio.get_running_loop().run_in_executor(threads, send)
@@ -177,7 +174,7 @@ class GuardedClient:
         *,
         repeatable: bool | None = None,
     ) -> ClientResponse:
-        """Send one request and return the response, whatever its status.
+        """Send one request and return the response, regardless of its status.
 
         The first host may be any public one: the gate has judged it by `Tool.hosts`. Redirects of a
         read are followed to the same host and to hosts in `reach.allowed`, never from https to
@@ -297,8 +294,7 @@ class GuardedClient:
         response = httpx2.Response(
             incoming.status, headers=incoming.headers, stream=LimitedBody(incoming, host, most)
         )
-        # Content that is compressed twice could grow without limit in between, and no honest server
-        # sends it.
+        # Content compressed twice could grow without limit in between; no honest server sends it.
         if incoming.status == 101 or "," in response.headers.get("content-encoding", ""):
             raise network_error(
                 f"{host} sent a response in a form that was not requested.", attempted=True
@@ -323,8 +319,7 @@ class _OutgoingRequest:
 
     @property
     def is_read(self) -> bool:
-        """True if the request may be sent twice; a request with a body counts as a write unless the
-        caller says so."""
+        """True if the request may be sent twice: by default, a read method without a body."""
         return self._is_plain_read if self.repeatable is None else self.repeatable
 
     @property
@@ -397,8 +392,7 @@ def _is_same_server(here: httpx2.URL, there: httpx2.URL) -> bool:
 
 @contextmanager
 def _translating_errors(host: str, guard: RequestGuard, total_s: float) -> Iterator[None]:
-    """Translate the HTTP library's errors into texts that quote neither the request nor the
-    server."""
+    """Translate the HTTP library's errors without quoting the request or the response."""
     try:
         yield
     except httpcore2.TimeoutException:

@@ -13,8 +13,7 @@ from tools.network.errors import network_error, security_violation, timeout_erro
 from tools.network.urls import parse_ip
 
 Resolver = Callable[[str, float], Sequence[str]]
-"""`resolve(host, seconds)` returns every address of the name as text; none if the name does not
-exist.
+"""`resolve(host, seconds)` returns the name's addresses as text; none if it does not exist.
 
 Raises:
     TimeoutError: no response in that time.
@@ -26,8 +25,7 @@ _lookups = threading.BoundedSemaphore(MAX_LOOKUPS)
 
 
 def resolve_with_system(host: str, seconds: float) -> Sequence[str]:
-    """Resolve the host with the system's resolver: hosts file and DNS, in the order configured on
-    the machine.
+    """Resolve the host with the system's resolver: hosts file and DNS, in the configured order.
 
     The system call cannot be interrupted, so it runs in a thread of its own, which is abandoned at
     the timeout; at most MAX_LOOKUPS of these threads run at once.
@@ -67,8 +65,7 @@ def _look_up(host: str, outcomes: "queue.SimpleQueue[Sequence[str] | OSError]") 
 def resolve_host(
     server: HostPort, reach: NetworkAccess, resolve: Resolver, seconds: float
 ) -> list[Address]:
-    """Return at least one address of the server, all checked. Connect to these addresses without
-    another lookup.
+    """Return at least one address of the server, all checked; connect to it without a new lookup.
 
     Raises:
         ToolError: SECURITY_VIOLATION, NETWORK_ERROR or TIMEOUT; nothing was sent.
@@ -84,7 +81,7 @@ def look_up_host(
 ) -> list[Address]:
     """Return the addresses of the server, all checked; none if the host does not exist.
 
-    One forbidden address refuses the host: no honest service has public and private addresses under
+    One forbidden address forbids the host: no honest service has public and private addresses under
     one name.
 
     Raises:

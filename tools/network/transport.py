@@ -1,5 +1,4 @@
-"""The guard of every synchronous connection, a model's and a tool's: it checks addresses and bounds
-time and bytes.
+"""The guard of synchronous connections of models and tools: it limits addresses, time and bytes.
 
 A connection obeys the guard of the request that its thread is sending, because a pooled connection
 outlives a request.
@@ -36,11 +35,11 @@ class RequestGuard:
 
     Attributes:
         deadline: the value of `time.monotonic()` at which the request must end.
-        most: bytes that may be received; a user may raise it after the response's head.
-        before_sending: called before the first byte leaves; an exception stops the request.
+        most: bytes that may be received; the caller may raise it after the response's head.
+        before_sending: called before the first byte is sent; an exception stops the request.
         reading: the part that is being read, for error messages.
-        sent: True once a byte of the request may have left.
-        received: bytes.
+        sent: True once a byte of the request may have been sent.
+        received: bytes received so far.
     """
 
     def __init__(
@@ -54,7 +53,7 @@ class RequestGuard:
         self.received = 0
 
     def check(self) -> None:
-        """Raise an error once the request must end."""
+        """Raise `httpcore2.ReadTimeout` once the request must end."""
         if time.monotonic() >= self.deadline:
             raise httpcore2.ReadTimeout
 
@@ -82,8 +81,7 @@ def _get_guard() -> RequestGuard:
 
 
 class _GuardedStream(httpcore2.NetworkStream):
-    """A stream that bounds the time of each step and the bytes received; the guard alone limits a
-    read's time."""
+    """A stream that limits the bytes received and each step's time, a read's by the guard alone."""
 
     def __init__(self, inner: httpcore2.NetworkStream, host: str) -> None:
         self._inner = inner
@@ -133,11 +131,10 @@ class _GuardedStream(httpcore2.NetworkStream):
 
 @dataclass(frozen=True)
 class GuardedBackend(httpcore2.NetworkBackend):
-    """A network backend that looks up and checks a server at each new connection; use it only
-    inside `within(guard)`.
+    """A network backend that checks the server of each connection; use it inside `within(guard)`.
 
-    It connects to the addresses that were checked, even if DNS has changed since; TLS still checks
-    the name.
+    Each new connection looks up its server and uses the checked addresses, even if DNS has changed
+    since; TLS still checks the name.
 
     Attributes:
         resolve: returns the addresses of a host name.
@@ -154,8 +151,7 @@ class GuardedBackend(httpcore2.NetworkBackend):
     proxy: HostPort | None = None
 
     def look_up(self, host: str, port: int, seconds: float | None = None) -> list[Address]:
-        """Return at least one address of the server, all checked; only a call without `seconds`
-        needs a guard.
+        """Return at least one address of the server, all checked; without `seconds`, needs a guard.
 
         Raises:
             ToolError: SECURITY_VIOLATION, NETWORK_ERROR or TIMEOUT; nothing was sent.
@@ -165,8 +161,7 @@ class GuardedBackend(httpcore2.NetworkBackend):
         return resolve_host(server, self.reach, self.resolve, left)
 
     def check_behind_proxy(self, host: str, port: int) -> None:
-        """Refuse private servers behind the proxy too; names that only the proxy can look up are
-        left to the proxy.
+        """Refuse private servers behind the proxy, too, but not names that only it can look up.
 
         Raises:
             ToolError: SECURITY_VIOLATION
@@ -198,8 +193,7 @@ def _connect_to_any(
     port: int,
     remaining: Callable[[], float],
 ) -> httpcore2.NetworkStream:
-    """Connect to the first address that accepts; each try gets an equal share of the remaining
-    time."""
+    """Connect to the first address that accepts; each try gets an equal share of the time left."""
     for left in range(len(addresses), 1, -1):
         try:
             return dial.connect_tcp(str(addresses[-left]), port, remaining() / left)
@@ -209,7 +203,7 @@ def _connect_to_any(
 
 
 class LimitedBody(httpx2.SyncByteStream):
-    """The content of a response as sent, bounded in size."""
+    """The content of a response as sent; LIMIT_EXCEEDED if it is too large."""
 
     def __init__(self, incoming: httpcore2.Response, host: str, most: int) -> None:
         self._incoming = incoming
@@ -232,8 +226,7 @@ class LimitedBody(httpx2.SyncByteStream):
 
 @functools.cache
 def load_system_trust() -> ssl.SSLContext:
-    """Load the system's certificates once per process: loading takes a hundred times longer than a
-    request.
+    """Load the system's certificates once per process: this takes as long as a hundred requests.
 
     Call it before the first threads start, because each of them would load the certificates.
     """

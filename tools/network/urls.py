@@ -1,5 +1,4 @@
-"""Parsing of URLs. Only the HTTP client's own parser decides, so the checked host is the host that
-is reached."""
+"""Parsing of URLs by the HTTP client's own parser, so the checked host is the one reached."""
 
 import re
 from ipaddress import IPv4Address, IPv6Address
@@ -55,8 +54,7 @@ def read_url(text: str) -> httpx2.URL:
 
 
 def parse_host(text: str) -> str:
-    """Normalize a host name or IP address for comparison: lower case, ASCII (IDNA), no trailing
-    dot, no brackets.
+    """Normalize a host name or IP address: lower case, ASCII (IDNA), no trailing dot or brackets.
 
     Raises:
         ToolError: INVALID_PARAMETER or SECURITY_VIOLATION.

@@ -1,1 +1,1 @@
-"""The office: what the data of the tools that ship offers to the rest of Gadget."""
+"""The office: the tools that ship with Gadget, and their files and business records."""

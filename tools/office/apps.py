@@ -1,4 +1,4 @@
-"""Django app of the office, which registers what its data offers."""
+"""Django app of the office, which registers its stores of files and of records."""
 
 from django.apps import AppConfig
 

@@ -1,7 +1,6 @@
-"""The demo's 500 fictional companies: always the same ones, with unassigned domains and phone
-numbers.
+"""The demo's 500 fictional companies, always the same; domains and phone numbers are unassigned.
 
-A company's score on record is the score that `analysis.scoreRecord` computes, so that no text
+A company's stored score is the one that `analysis.scoreRecord` computes, so that no text
 contradicts another.
 """
 
@@ -46,8 +45,7 @@ TRADES = {
 
 @dataclass(frozen=True)
 class Location:
-    """A company's city, with the usual legal form and a phone number format from a range reserved
-    for fiction."""
+    """A city, with its usual legal form and a phone number format in a range for fiction."""
 
     city: str
     country: str
@@ -169,8 +167,7 @@ FIXED: tuple[dict[str, Any], ...] = (
     },
 )  # fmt: skip
 SILENT_SINCE = {"Copperfield Textiles": 2021, "Dovetail Joinery": 2022}
-"""Active companies that no longer file accounts in the demo's register, with the year of their
-latest ones."""
+"""Active companies that no longer file accounts in the demo's register: {name: latest year}."""
 EVENT_LEADS = (
     "Alpenglow Crafts", "Bento Kiosk", "Canvas & Crate", "Dune Surfwear", "Echo Print Shop", "Firefly Toys",
     "Gull Harbour Inn", "Honeycomb Gifts", "Ivory Keys Music", "Jade Garden Tea", "Kite & Key Travel", "Loom Lane",
@@ -178,8 +175,7 @@ EVENT_LEADS = (
 
 
 def generate_demo_companies(count: int = COUNT) -> list[dict[str, Any]]:
-    """Generate companies as fields of a Record, with unique names: fixed ones, 12 old event leads,
-    and composed ones.
+    """Generate companies with unique names, as Record fields: fixed, old event leads, composed.
 
     Args:
         count: the total number, from 21 to 2,000.
@@ -202,8 +198,7 @@ def generate_demo_companies(count: int = COUNT) -> list[dict[str, Any]]:
 
 
 def add_demo_companies(organization_id: int, count: int = COUNT) -> int:
-    """Add the companies whose names the organization does not have yet; return the number of new
-    records."""
+    """Add the companies whose names the organization lacks; return the number of new records."""
     with transaction.atomic():
         existing = set(get_records(organization_id).values_list("name", flat=True))
         missing = [

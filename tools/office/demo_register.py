@@ -1,5 +1,4 @@
-"""The demo's own tool: a simulated company register that answers as slowly as a remote one, one
-company at a time."""
+"""The demo's own tool: a simulated company register, as slow as a remote one for each company."""
 
 import time
 from typing import Any

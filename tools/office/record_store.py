@@ -43,7 +43,8 @@ def update_record(organization_id: int, target: Target, actor: str) -> None:
     """Apply the target's new values.
 
     Raises:
-        ToolError: OPERATION_FAILED, the record has changed since the target's version.
+        ToolError: NOT_FOUND, or OPERATION_FAILED: the record has changed since the target's
+            version.
     """
     changes.update_records(organization_id, [target], changes.ChangeAuthor(actor))
 

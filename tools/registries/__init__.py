@@ -1,8 +1,7 @@
-"""Registries: what owners of data offer to pages, cards, the engine and backups, which do not
-import them.
+"""Registries: what data owners offer to pages, cards, the engine and backups.
 
-An owner registers its operations when its Django app is ready; users know only what is declared
-here.
+An owner registers its operations when its Django app is ready; users import only what is declared
+here, never the owner.
 """
 
 from typing import Generic, TypeVar
@@ -11,14 +10,14 @@ Offer = TypeVar("Offer")
 
 
 class Registry(Generic[Offer]):
-    """The place of one offer, such as the operations on files."""
+    """A registry of one offer, such as the operations on files."""
 
     def __init__(self, subject: str) -> None:
         self._subject = subject
         self._offer: Offer | None = None
 
     def register(self, offer: Offer) -> None:
-        """Offer these operations from now on."""
+        """Register the operations, in place of earlier ones."""
         self._offer = offer
 
     def get(self) -> Offer:

@@ -21,7 +21,7 @@ def join_path(names: Names) -> str:
 
 @dataclass(frozen=True)
 class FolderEntry:
-    """A file or folder on the disk; a folder's size is 0."""
+    """A file or folder on the disk, with its size in bytes; a folder's size is 0."""
 
     names: Names
     is_folder: bool
@@ -39,8 +39,7 @@ class FolderEntry:
 
 @dataclass
 class FolderListing:
-    """The entries of a folder; `passed_over` counts links, devices and names that no path can
-    have."""
+    """The entries of a folder; `passed_over` counts links, devices and unusable names."""
 
     entries: list[FolderEntry] = field(default_factory=list)
     passed_over: int = 0
@@ -48,8 +47,7 @@ class FolderListing:
 
 @dataclass(frozen=True)
 class StagedFile:
-    """New content that is on the disk but not in its place yet; `replaces` is the file it would
-    replace."""
+    """New content on the disk that is not in place yet; `replaces` is the file it would replace."""
 
     size: int
     sha256: str

@@ -18,8 +18,7 @@ Choices = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True)
 class RecordListQuery:
-    """The conditions of a list; empty ones match every record. The status `archived` selects
-    archived records."""
+    """Conditions of a list; empty ones match all records, and status `archived` archived ones."""
 
     text: str = ""
     region: str = ""
@@ -45,7 +44,7 @@ class SortOrder:
 
 @dataclass(frozen=True)
 class RecordPage:
-    """A page of records, and the cursor of the next page; empty on the last page."""
+    """A page of records; `after` is the cursor of the next page, empty on the last one."""
 
     records: Sequence[Any]
     after: str

@@ -13,7 +13,7 @@ from tools.schedules.models import Schedule
 
 LONGEST_TASK = 20_000
 MAX_SCHEDULES = 100
-"""The limit of schedules of one organization, not counting cancelled ones."""
+"""The maximum number of schedules of an organization, not counting cancelled ones."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class NewSchedule:
 
     Attributes:
         user_id: the person on whose behalf the schedule works.
-        run_id: the run in which an employee requests the schedule; empty if a person does.
+        run_id: the run in which an employee creates the schedule; empty if a person does.
     """
 
     employee_id: int
@@ -112,14 +112,13 @@ def cancel_schedule(schedule: Schedule, by: str) -> None:
 
 
 def pause_schedule(schedule: Schedule, problem: str = "") -> None:
-    """Stop a schedule from firing until it is resumed; `problem` is the reason if no person paused
-    it."""
+    """Pause a schedule until it is resumed; `problem` is the reason if no person paused it."""
     schedule.is_active, schedule.next_at, schedule.problem = False, None, problem[:300]
     schedule.save(update_fields=["is_active", "next_at", "problem"])
 
 
 def resume_schedule(schedule: Schedule, user_id: int) -> None:
-    """Resume a schedule at its next time, on behalf of this person; missed times are skipped.
+    """Resume a schedule at its next time, on behalf of this person; skip missed times.
 
     Raises:
         ToolError: INVALID_CRON_SPEC, the schedule has no next time.

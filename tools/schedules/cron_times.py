@@ -19,8 +19,7 @@ from tools.schedules.cron_faults import find_cron_fault
 
 LONGEST_CRON = 100
 SMALLEST_MINUTES = 5
-"""The shortest gap between two times: a run takes longer than a minute, and each one costs
-money."""
+"""The shortest gap between two times: a run takes more than a minute, and each costs money."""
 EXAMPLE = "0 9 * * MON-FRI"
 
 _FIELDS = "five fields: minute hour day-of-month month day-of-week"
@@ -28,7 +27,7 @@ _SOME_DAY = datetime(2000, 1, 1)  # noqa: DTZ001 - a clock reading has no zone
 _MINUTE = timedelta(minutes=1)
 _SECOND = timedelta(seconds=1)
 _STEP_S = 12 * 3600
-"""No zone changes its clocks twice within this time."""
+"""No time zone changes its clocks twice within this time."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +42,7 @@ class CronTimes:
         return ZoneInfo(self.time_zone)
 
     def next_after(self, moment: datetime) -> datetime | None:
-        """Find the first time strictly after the moment, in UTC; return None if there is none
-        within 50 years."""
+        """Find the first time strictly after the moment, in UTC; None if none is in 50 years."""
         if len(CronSim(self.cron, _SOME_DAY).hours) == 24:
             return self._find_next_on_clock(moment)
         return next((time for time in self._list_times_of_day(moment) if time > moment), None)
@@ -57,15 +55,14 @@ class CronTimes:
         return [time.astimezone(self.zone) for time in found]
 
     def _list_times_of_day(self, moment: datetime) -> Iterator[datetime]:
-        """Yield times of the day from about this moment; times that the clock jumps over become
-        equal."""
+        """Yield the times in UTC from about the moment; a skipped one becomes the next existing."""
         for shown in CronSim(self.cron, _read_clock(moment, self.zone)):
             while not _exists_on_clock(shown, self.zone):
                 shown += _MINUTE  # noqa: PLW2901
             yield shown.replace(tzinfo=self.zone).astimezone(UTC)
 
     def _find_next_on_clock(self, moment: datetime) -> datetime | None:
-        """Find the next time on the clock; the search starts again at each clock change."""
+        """Find the next time that the clock shows; start the search again at each clock change."""
         since, shown = moment.astimezone(UTC), _read_clock(moment, self.zone)
         begin = shown
         while (found := next(CronSim(self.cron, begin), None)) is not None:
@@ -148,8 +145,7 @@ def _build_cron_error(cron: str, why: str) -> ToolError:
 
 
 def _find_shortest_gap(parsed: CronSim) -> int:
-    """Find the shortest gap in minutes between the times of a day and the first time of the next
-    day."""
+    """Find the shortest gap, in minutes, between times of a day or to the next day's first one."""
     of_day = sorted(60 * hour + minute for hour in parsed.hours for minute in parsed.minutes)
     return min(later - earlier for earlier, later in pairwise([*of_day, of_day[0] + 24 * 60]))
 
@@ -165,8 +161,7 @@ def _exists_on_clock(shown: datetime, zone: ZoneInfo) -> bool:
 
 
 def _find_clock_change(zone: ZoneInfo, first: datetime, last: datetime) -> datetime | None:
-    """Find the clock change after `first` and up to `last`, to the second; return None if there is
-    none."""
+    """Find the first clock change after `first` and up to `last`, to the second; None if none."""
     low, end = int(first.timestamp()), int(last.timestamp())
     before = _find_offset(zone, low)
     while low < end:

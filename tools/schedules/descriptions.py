@@ -15,8 +15,7 @@ _ANY = datetime(2000, 1, 1)  # noqa: DTZ001 - any date, needed only to parse the
 
 
 def describe_times(times: CronTimes) -> str:
-    """Describe the times, e.g. "every Monday at 09:00 (Europe/Berlin)"; a library explains unusual
-    expressions."""
+    """Describe the times: "every Monday at 09:00 (Europe/Berlin)"; cronsim words unusual ones."""
     parsed = CronSim(times.cron, _ANY)
     usual = _describe_common(parsed)
     words = usual or parsed.explain()
@@ -69,8 +68,7 @@ def _name_days(numbers: Iterable[int]) -> str:
 
 
 def _describe_clock(parsed: CronSim) -> str:
-    """Describe the times of day, e.g. "at 09:00 and 17:00" or "every 15 minutes"; empty for unusual
-    ones."""
+    """Describe the times of day: "at 09:00 and 17:00", "every 15 minutes"; empty if unusual."""
     hours, minutes = sorted(parsed.hours), sorted(parsed.minutes)
     if len(hours) * len(minutes) <= MAX_TIMES:
         return (

@@ -29,11 +29,9 @@ _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _LEFT_TO_THE_SERVER = frozenset(
     {"uniqueItems", "patternProperties", "$schema", "$id", "$comment", "x-mcp-header"}
 )
-"""Keywords that only the server checks: sets have no stable order, and name patterns may take
-forever to match.
+"""Keywords only for the server: sets are unordered, and name patterns may take forever to match.
 
-`x-mcp-header` asks a client for HTTP headers, which is Gadget here, whoever else the tool is shown
-to.
+`x-mcp-header` asks a client for HTTP headers. This client is Gadget, whoever is shown the tool.
 """
 
 
@@ -74,7 +72,7 @@ class SchemaAdapter:
         """Read the schema of a tool's params; a missing or empty one means that it takes none.
 
         Raises:
-            IllegalSchemaError: no params can be made from it.
+            IllegalSchemaError: it cannot be used for params.
         """
         if given is None or given is True or given == {}:
             return ShownParams(dict(NO_PARAMS), {}, ())
@@ -108,8 +106,7 @@ class SchemaAdapter:
         return shown, ""
 
     def _map_reserved_names(self, schema: Mapping[str, Any]) -> dict[str, str]:
-        """Return {own name: name for the model} for every property with a reserved name, such as
-        `user_id`.
+        """Return {own name: name for the model} for each reserved property name, such as `user_id`.
 
         Each gets an extra `_`, or as many as it needs to be unique.
         """
@@ -196,8 +193,7 @@ def rename_keys(value: Any, names: Mapping[str, str]) -> Any:
 
 
 def _refuse_shape(schema: Any) -> None:
-    """Refuse a schema that is too large or too deep, level by level, so that no nesting can exhaust
-    the stack."""
+    """Refuse a schema that is too large or too deep, level by level instead of recursively."""
     level, values = [schema], 0
     for _ in range(MAX_DEPTH):
         values += sum(len(node) for node in level)
@@ -206,7 +202,7 @@ def _refuse_shape(schema: Any) -> None:
         level = [child for node in level for child in _list_children(node)]
         if not level:
             return
-    raise IllegalSchemaError(f"its schema is nested more than {MAX_DEPTH} deep")
+    raise IllegalSchemaError(f"its schema is nested more than {MAX_DEPTH} levels deep")
 
 
 def _list_children(node: Any) -> list[Any]:

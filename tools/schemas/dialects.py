@@ -27,14 +27,13 @@ _NO_FORMATS = FormatChecker(formats=())
 
 
 def modernize_schema(schema: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return the schema in Draft 2020-12, with notes about dropped keywords, each as part of a
-    sentence.
+    """Return the schema in Draft 2020-12, and notes about dropped keywords, as parts of a sentence.
 
     Args:
         schema: of bounded size and depth.
 
     Raises:
-        IllegalSchemaError: it is no schema, or has more than MAX_FAULTS illegal keywords.
+        IllegalSchemaError: it is not a schema, or has more than MAX_FAULTS illegal keywords.
     """
     notes: list[str] = []
     translated: dict[str, Any] = _translate_node(schema, notes)
@@ -62,7 +61,7 @@ def _translate_node(node: Any, notes: list[str]) -> Any:
 
 
 def translate_bounds(node: dict[str, Any]) -> None:
-    """Translate Draft 4's `exclusiveMinimum: true`, which was a trait of `minimum`."""
+    """Translate Draft 4's `exclusiveMinimum: true`, which modified `minimum`."""
     for exclusive, inclusive in EXCLUSIVE.items():
         is_exclusive = node.get(exclusive)
         if not isinstance(is_exclusive, bool):
@@ -73,8 +72,7 @@ def translate_bounds(node: dict[str, Any]) -> None:
 
 
 def _translate_required(before: Mapping[str, Any], node: dict[str, Any]) -> None:
-    """Translate Draft 3's `required: true`, which stood in the property instead of in the
-    object."""
+    """Translate Draft 3's `required: true`, which stood in the property, not in the object."""
     if isinstance(node.get("required"), bool):
         del node["required"]
     properties = before.get("properties")
@@ -125,8 +123,7 @@ def _drop_pattern(node: dict[str, Any], notes: list[str]) -> None:
 
 
 def _drop_illegal(schema: dict[str, Any], notes: list[str]) -> None:
-    """Drop every keyword with an illegal value, and replace every illegal subschema with one that
-    allows anything."""
+    """Drop illegal keywords, and replace illegal subschemas with ones that allow anything."""
     checker = Draft202012Validator(Draft202012Validator.META_SCHEMA, format_checker=_NO_FORMATS)
     for _ in range(MAX_FAULTS):
         fault = next(checker.iter_errors(schema), None)

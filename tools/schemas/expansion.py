@@ -51,8 +51,7 @@ def refuse_endless(schema: Mapping[str, Any]) -> None:
 
 
 class _Expansion:
-    """The expansion of a schema; each subschema is measured once, even if many references lead to
-    it."""
+    """The expansion of a schema; each subschema is measured once, even if referenced often."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self._root = schema

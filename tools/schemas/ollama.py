@@ -1,5 +1,4 @@
-"""Simplify schemas for Ollama, which drops references, bounds, patterns and defaults: descriptions
-name them."""
+"""Simplify schemas for Ollama: put what it ignores, such as bounds, into the descriptions."""
 
 import json
 from collections.abc import Mapping
@@ -28,8 +27,7 @@ def simplify_definition(tool: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def simplify_schema(schema: Schema) -> Schema:
-    """Return the schema with references inlined, and every other rule named in the descriptions of
-    its fields."""
+    """Return the schema with references inlined and all other rules named in descriptions."""
     return {"type": "object", "properties": {}, **_Simplifier(schema).simplify(schema, ())}
 
 

@@ -12,7 +12,7 @@ _MAX_DESCRIPTION_LENGTH = 400
 _MAX_PATTERN_LENGTH = 500
 _MAX_DEFAULT_LENGTH = 200
 _MARGIN = 4
-"""A multiple of the length: this much text is read to find enough characters besides spaces."""
+"""This multiple of the length is read, to find enough characters besides spaces."""
 
 _TYPES = frozenset({"object", "array", "string", "number", "integer", "boolean", "null"})
 _NUMBERS = ("minimum", "maximum", *EXCLUSIVE)
@@ -30,7 +30,7 @@ def read_keywords(node: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def list_required(node: Mapping[str, Any]) -> frozenset[str]:
-    """List the names in `required`; anything else in it means nothing."""
+    """List the names in `required`; anything else in it is ignored."""
     wanted = node.get("required")
     return (
         frozenset(name for name in wanted if isinstance(name, str))
@@ -40,7 +40,7 @@ def list_required(node: Mapping[str, Any]) -> frozenset[str]:
 
 
 def has_content(node: Mapping[str, Any]) -> bool:
-    """Return True if the schema has parts."""
+    """Return True if the schema has subschemas."""
     return any(
         node.get(key)
         for key in ("properties", "items", "allOf", "anyOf", "oneOf", "additionalProperties")

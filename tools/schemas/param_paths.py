@@ -42,12 +42,11 @@ class CallSchema:
     has_defaults: bool
 
     def list_params(self) -> list[SchemaParam]:
-        """List the params, with those of closed objects in place of these."""
+        """List the params; those of a closed object replace it."""
         return list(self._list_params(self.root, "", is_there=True))
 
     def find_missing(self, paths: Iterable[str]) -> str:
-        """Find a param that every call has, though none of these paths leads to it or into it;
-        empty for none."""
+        """Find a param that every call has and that no path leads to or into; empty for none."""
         return self._find_missing(self.root, "", frozenset(paths))
 
     def _list_params(self, node: Any, where: str, *, is_there: bool) -> Iterator[SchemaParam]:
@@ -95,7 +94,7 @@ class CallSchema:
         )
 
     def _find_closed(self, schema: Any) -> Mapping[str, Any] | None:
-        """Return the closed object that this value, or each entry of this list, is."""
+        """Return the closed object that describes the value or each entry of the list, or None."""
         here = self._resolve(schema)
         here = self._resolve(here["items"]) if "items" in here else here
         return here if here.get("properties") and _is_closed(here) else None
@@ -109,8 +108,7 @@ class CallSchema:
 
 
 def list_types(schema: Mapping[str, Any], param: str, tool: str = "") -> frozenset[str]:
-    """List the JSON types that the values at the path can have, without null; none if the schema
-    does not say.
+    """List the JSON types of values at the path, without null; empty if the schema does not say.
 
     Args:
         tool: the tool's name, to check the path; without it, any path passes.
@@ -137,8 +135,7 @@ def list_types(schema: Mapping[str, Any], param: str, tool: str = "") -> frozens
 
 
 def find_closed_object(schema: Mapping[str, Any], param: str) -> tuple[str, list[str]] | None:
-    """Find the object on the path that does not allow the path's next name; return its own path and
-    its names.
+    """Find the object that rules out the path's next name; return its own path and its names.
 
     Return None if a call may have the path. Only an object without additional properties rules a
     name out.
@@ -158,7 +155,7 @@ def find_closed_object(schema: Mapping[str, Any], param: str) -> tuple[str, list
 
 
 def _may_be_null(schema: Any, root: Mapping[str, Any]) -> bool:
-    """Return True if null is a value, which counts as absent, or if the schema does not say."""
+    """Return True if null, which counts as absent, is allowed, or if the schema does not say."""
     nodes = list(_list_variants(schema, root))
     return not nodes or any(_allows_null(node) for node in nodes)
 
@@ -170,8 +167,7 @@ def _allows_null(node: Mapping[str, Any]) -> bool:
 
 
 def _is_closed(node: Mapping[str, Any]) -> bool:
-    """Return True if a value cannot have further names: an object without additional ones, or no
-    object at all."""
+    """Return True for a closed object, and for a value that is neither an object nor a list."""
     types = _read_types(node)
     if types and not types & {"object", "array"}:
         return True
@@ -197,8 +193,7 @@ def _list_named_types(nodes: list[Mapping[str, Any]]) -> frozenset[str]:
 def _list_variants(
     node: Any, root: Mapping[str, Any], depth: int = 0
 ) -> Iterator[Mapping[str, Any]]:
-    """Yield the schemas that the node stands for: what it refers to, and each of its
-    alternatives."""
+    """Yield the schemas that the node stands for: its reference's target, or each alternative."""
     if not isinstance(node, Mapping) or depth > _DEEPEST:
         return
     if "$ref" in node:
@@ -219,8 +214,7 @@ def _enter_lists(node: Mapping[str, Any], root: Mapping[str, Any]) -> Iterator[M
 
 
 def _takes_any_name(node: Mapping[str, Any]) -> bool:
-    """Return True for an object whose names the schema leaves open, or for a node of which it says
-    nothing."""
+    """Return True for an object with open names, or for a node without a type or properties."""
     if node.get("type") not in (None, "object") and "object" not in node.get("type", ()):
         return False
     has_names = bool(node.get("properties"))

@@ -1,4 +1,4 @@
-"""Regular expressions of schemas, which are ECMA's, matched in linear time."""
+"""The ECMA regular expressions of schemas, matched by RE2 in linear time."""
 
 import re
 from functools import lru_cache
@@ -9,8 +9,7 @@ import re2
 
 @lru_cache(maxsize=1024)
 def compile_linear_pattern(pattern: str) -> Any:
-    """Compile a regular expression that matches in linear time; return None if RE2 does not support
-    it."""
+    """Compile a regular expression that matches in linear time; None if RE2 does not support it."""
     options = re2.Options()
     options.log_errors = False
     try:
@@ -44,8 +43,7 @@ _CATEGORIES = {
 
 
 def translate_pattern(pattern: str) -> str:
-    """Translate an ECMA pattern, which JSON Schema uses, into the syntax of RE2, where they
-    differ."""
+    """Translate an ECMA pattern, as in JSON Schema, into RE2's syntax where they differ."""
     return _ECMA_ESCAPES.sub(_translate_escape, pattern)
 
 

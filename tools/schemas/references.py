@@ -8,8 +8,7 @@ _FORMS = ("anyOf", "oneOf", "allOf")
 
 
 def find_target(reference: str, root: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Find the target of a reference such as `#/$defs/Address`; None if it is broken or leaves the
-    schema."""
+    """Find the target of a reference such as `#/$defs/Address`; None if it is not in the schema."""
     if not reference.startswith("#"):
         return None
     node: Any = root
@@ -20,8 +19,7 @@ def find_target(reference: str, root: Mapping[str, Any]) -> Mapping[str, Any] | 
 
 
 def resolve_reference(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Follow a schema's reference within `root`; return the schema itself if it is broken or
-    circular."""
+    """Follow references within `root`; return the schema if one is broken, the last of a cycle."""
     here, seen = schema, set[str]()
     while (
         isinstance(reference := here.get("$ref"), str)

@@ -15,8 +15,7 @@ def name_type(value: Any) -> str:
 
 
 def describe_type(schema: Any) -> str:
-    """Describe the schema's type, e.g. `string` or `integer or null`; `any` if it allows every
-    type."""
+    """Describe the schema's type, e.g. `integer or null`; `any` if it allows every type."""
     return " or ".join(dict.fromkeys(_list_types(schema))) or "any"
 
 

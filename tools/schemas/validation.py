@@ -17,13 +17,11 @@ from tools.schemas.patterns import compile_linear_pattern
 MAX_STEPS = 100_000
 """The most keywords applied to the params of one call."""
 MAX_CHECK_S = 10.0
-"""A time limit besides MAX_STEPS, because one step can be slow: long lists of choices, messages
-about large values."""
+"""Time limit besides MAX_STEPS: one step can be slow, with many choices or large values."""
 
 
 class UncheckableError(ValueError):
-    """A value that cannot be checked within the limits; the message gives the reason as part of a
-    sentence."""
+    """A value cannot be checked within the limits; the message is part of a sentence."""
 
 
 @dataclass
@@ -67,8 +65,7 @@ _Validator = extend(  # type: ignore[no-untyped-call]
 
 
 def build_validator(schema: Mapping[str, Any]) -> Any:
-    """Build a thread-safe validator for `find_faults`; it never loads references to other
-    documents."""
+    """Build a thread-safe validator for `find_faults`; it never loads other documents."""
     return _Validator(schema, registry=Registry())
 
 

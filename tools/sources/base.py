@@ -9,8 +9,7 @@ from tools.contract import Tool
 
 @runtime_checkable
 class ToolSource(Protocol):
-    """A supplier of tools: the built-in ones, a plugin, an API, an MCP server, or several sources
-    combined.
+    """A supplier of tools: built in, a plugin, an API, an MCP server, or several sources combined.
 
     Attributes:
         name: its name for people, e.g. "built in".
@@ -24,7 +23,7 @@ class ToolSource(Protocol):
         """Load the tools; may be slow. Do nothing if they are already loaded."""
 
     def tools(self) -> list[Tool]:
-        """Return all tools, once started."""
+        """Return all tools; call it after `start`."""
 
     def tool(self, name: str) -> Tool | None:
         """Return the first tool of that name, or None."""
@@ -38,8 +37,8 @@ class LoadedSource(ToolSource):
     """A source that loads all its tools when it starts, and keeps them until it is shut down.
 
     Attributes:
-        withheld: why other tools cannot be used now, by name, as a sentence for people. A granted
-            call gets it.
+        withheld: {tool name: why it cannot be used now}, each a sentence for people; a granted call
+            fails with it.
     """
 
     def __init__(self, name: str) -> None:

@@ -7,8 +7,7 @@ from tools.sources.base import LoadedSource
 
 
 class BuiltinSource(LoadedSource):
-    """A source of listed tools: it creates an instance of each class and takes tools from `@tool`
-    as they are."""
+    """A source of listed tools: classes are instantiated, `@tool` tools are used as they are."""
 
     def __init__(self, listed: Sequence[type[Tool] | Tool], name: str = "built in") -> None:
         super().__init__(name)

@@ -13,16 +13,15 @@ logger = logging.getLogger("gadget.tools")
 
 
 class CombinedSource(LoadedSource):
-    """The tools of several sources, in order. Two sources with a tool of the same name are an
-    error.
+    """The tools of several sources, in order. Two sources with a tool of equal name are an error.
 
     Names are compared, not ids: a name refers to its highest version, so another source's
-    `mail.send@2.0` would silently replace `mail.send@1.0`. One source may have several versions. A
-    withheld tool keeps its name, too.
+    `mail.send@2.0` would silently replace `mail.send@1.0`. One source may have several versions.
+    The name of a withheld tool counts as taken, too.
 
     Args:
-        by_precedence: the order of the sources is their precedence: of equal names, those of the
-            first source count, and the others are left out.
+        by_precedence: if a name occurs twice, use the tool of the first source and leave out the
+            other, instead of raising an error.
     """
 
     def __init__(self, sources: Sequence[ToolSource], *, by_precedence: bool = False) -> None:
@@ -84,10 +83,9 @@ class CombinedSource(LoadedSource):
 def fill_toolbox(
     toolbox: Toolbox, sources: Iterable[ToolSource], *, by_precedence: bool = False
 ) -> None:
-    """Start the sources and register their tools, in the order given. A tool that is wrong in
-    itself is left out.
+    """Start the sources and register their tools in order; an invalid tool is left out.
 
-    Every toolbox gets its tools here. Those that it has already count as the first source.
+    Every toolbox gets its tools here. Those that it already has count as the first source.
 
     Args:
         by_precedence: see `CombinedSource`.

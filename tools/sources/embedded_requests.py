@@ -1,5 +1,4 @@
-"""Detection of tools that can embed other requests in a call: batches, GraphQL, remote procedure
-calls.
+"""Detection of tools that can embed other requests in a call: batches, GraphQL, RPC.
 
 Such a call does whatever its params say, so neither its method nor its grant limits it.
 """
@@ -44,8 +43,7 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 def detect_embedded_requests(
     names: Mapping[str, str], schema: Mapping[str, Any], *, only_reads: bool = False
 ) -> str:
-    """Return why a tool may embed other requests, as part of a sentence; empty if nothing suggests
-    it.
+    """Return why a tool may embed other requests, as part of a sentence, or an empty text.
 
     Args:
         names: its name, path and id, by their description in a sentence: {"its path": "/v1/batch"}.
@@ -78,8 +76,7 @@ def _split_words(text: str) -> list[str]:
 
 
 def _find_batch_word(text: str, *, only_reads: bool) -> str:
-    """Return the word that suggests embedded requests; a `batch` in the middle is part of a name,
-    such as a job's."""
+    """Return the word that suggests embedded requests; `batch` counts only at either end."""
     for word in _CERTAIN_WORDS:
         if word in _split_words(text) or (len(word) > 3 and word in normalize_name(text)):
             return word
@@ -108,8 +105,7 @@ def _may_be_method(schema: Any) -> bool:
 
 
 def _list_fields(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the properties of every object in a schema, by normalized name; those of one `allOf`
-    together."""
+    """Yield each object's properties, by normalized name; those of one `allOf` are combined."""
     waiting: list[Any] = [schema]
     seen: set[int] = set()
     while waiting:

@@ -1,8 +1,7 @@
-"""The base class of external tools: their names, params described by a JSON schema, and reserved
-param names.
+"""The base class of external tools: names, params with a JSON schema, and reserved param names.
 
-The other side chooses a tool's title and may change it at any time, so its name is the only one
-that people decide by.
+The other side chooses a tool's title and may change it at any time, so people decide by its name
+only.
 
 The toolbox refuses params for values of the run, such as `user`. In another system, `user` is
 someone else, so such a param gets an extra `_` inside Gadget; the model sees its original name.
@@ -25,8 +24,8 @@ class ExternalTool(Tool):
     """A tool of another system, with params described by a JSON schema.
 
     Attributes:
-        server_title: the other side's own words for the tool, as an admin accepted them; shown only
-            as such.
+        server_title: the other side's title for the tool, as an admin accepted it; shown only as
+            the other side's words.
     """
 
     returns_outside_text = True
@@ -34,7 +33,7 @@ class ExternalTool(Tool):
 
     @property
     def title(self) -> str:
-        """The name shown to people: the legal one, whatever the other side calls the tool."""
+        """The name shown to people: the tool's name in Gadget, whatever the other side calls it."""
         return self.name
 
     @property
@@ -76,7 +75,7 @@ class ExternalTool(Tool):
 
 
 def get_server_title(tool: Tool | None) -> str:
-    """Return the other side's own words for the tool; empty for a tool that is not external."""
+    """Return the other side's title for the tool; empty for a tool that is not external."""
     return tool.server_title if isinstance(tool, ExternalTool) else ""
 
 

@@ -1,5 +1,4 @@
-"""Plugins: tools of installed Python packages, found by entry points of the group
-`gadget.tools`."""
+"""Plugins: tools of installed packages, found by entry points of the group `gadget.tools`."""
 
 import logging
 from collections.abc import Collection, Iterable, Sequence
@@ -43,9 +42,9 @@ class PluginSource(LoadedSource):
     """The tools of one entry point: a list of tools and tool classes, a source, or a function that
     returns either.
 
-    A tool that is wrong in itself is left out; the others work. In the catalog, each tool shows
-    this plugin as its source and, unless it names an author, the package's author. The tools of a
-    shipped plugin count as built in.
+    An invalid tool is left out; the others work. In the catalog, each tool shows this plugin as its
+    source and, unless it names an author, the package's author. The tools of a shipped plugin count
+    as built in.
 
     Args:
         taken: names of other tools.
@@ -61,11 +60,11 @@ class PluginSource(LoadedSource):
         self._own: ToolSource | None = None
 
     def _load_tools(self) -> list[Tool]:
-        """Import the package and create its tools; start the source that it brings.
+        """Import the package and create its tools; if it provides a source, start it.
 
         Raises:
-            PluginError: the entry point names something other than tools, no usable tool, or a name
-                that is taken.
+            PluginError: the entry point names no tools, none of them can be used, or one of their
+                names is taken.
             Exception: the package's own code failed.
         """
         with ExitStack() as failed:
@@ -74,7 +73,7 @@ class PluginSource(LoadedSource):
             names = {tool.name for tool in tools} | self.withheld.keys()
             if not names:
                 raise PluginError(next(iter(self.left_out), "it has no tools"))
-            Toolbox().register_all(tools)  # which refuses two of the same name and version
+            Toolbox().register_all(tools)  # refuses equal name and version
             if repeated := sorted(names.intersection(self._taken)):
                 raise PluginError(f"these names are already taken: {', '.join(repeated)}")
             failed.pop_all()
@@ -83,7 +82,7 @@ class PluginSource(LoadedSource):
         return tools
 
     def _prepare_tools(self) -> list[Tool]:
-        """Return the tools, checked."""
+        """Load and check the tools, and set `left_out` and `withheld`."""
         origin = _find_origin(self._entry_point)
         named = _call_function(self._entry_point.load())
         if isinstance(named, ToolSource):
@@ -109,7 +108,7 @@ class PluginSource(LoadedSource):
         return tools
 
     def shutdown(self) -> None:
-        """Forget the tools, and shut down the source that the package brought."""
+        """Forget the tools, and shut down the package's own source."""
         super().shutdown()
         own, self._own = self._own, None
         if own is not None:
@@ -119,8 +118,7 @@ class PluginSource(LoadedSource):
 def start_plugins(
     names: Sequence[str], taken: Collection[str] = frozenset()
 ) -> tuple[list[PluginSource], list[BrokenPlugin]]:
-    """Start the plugins of these entry points, in order; return the started sources and the broken
-    plugins.
+    """Start the plugins of these names in order; return the started sources and the broken plugins.
 
     Args:
         taken: names that no plugin's tool may have; each plugin adds its own for the plugins after
@@ -161,7 +159,7 @@ def _find_entry_point(name: str) -> EntryPoint:
 
 
 def _call_function(named: Any) -> Any:
-    """Return what the entry point names; call it if it is a function or the class of a source."""
+    """Return the entry point's object; call it if it is a function or the class of a source."""
     is_source_class = isinstance(named, type) and ToolSource in named.__mro__
     return (
         named()
@@ -171,7 +169,7 @@ def _call_function(named: Any) -> Any:
 
 
 def _list_tools(listed: Any) -> Iterable[Any]:
-    """Return the list behind the entry point."""
+    """Return the entry point's list; PluginError if it is anything else."""
     if isinstance(listed, str | bytes) or not isinstance(listed, Iterable):
         raise PluginError(f"expected a list of tools, not {type(listed).__name__}")
     return listed
@@ -186,10 +184,10 @@ class _Origin:
 
 
 def _prepare_tool(each: Any, origin: _Origin) -> Tool:
-    """Return the tool, checked, with its source and author.
+    """Instantiate a tool class, check the tool, and set its source and author.
 
     Raises:
-        InvalidTool: it is no tool, or cannot be used.
+        InvalidTool: it is not a tool, or cannot be used.
     """
     if isinstance(each, type) and issubclass(each, Tool):
         where = f"{each.__module__}.{each.__qualname__}"
@@ -221,8 +219,7 @@ def _name_package(entry_point: EntryPoint) -> str:
 
 
 def _find_origin(entry_point: EntryPoint) -> _Origin:
-    """Return the plugin's name with the author in the package's metadata, else the package's
-    name."""
+    """Return the plugin's name and the package's author, or the package's name if it has none."""
     if entry_point is _SHIPPED.get(entry_point.name):
         return _Origin(Tool.source, Tool.author)
     metadata = dict(entry_point.dist.metadata.json) if entry_point.dist else {}

@@ -14,8 +14,7 @@ _MAX_NAMED = 5
 
 
 def explain_embedded_requests(definition: Mapping[str, Any]) -> str:
-    """Return why the tool may embed other requests, as part of a sentence; empty if nothing
-    suggests it."""
+    """Return why the tool may embed other requests, as part of a sentence, or an empty text."""
     path = re.split("[/:]", str(definition.get("path", "")).partition("?")[0])
     end = "/".join([each for each in path if each and "{" not in each][-2:])
     names = {
@@ -30,8 +29,7 @@ def explain_embedded_requests(definition: Mapping[str, Any]) -> str:
 
 
 def explain_exfiltration(definition: Mapping[str, Any]) -> str:
-    """Return why the tool may send data to an address that a model chooses, as part of a sentence;
-    else empty."""
+    """Return why the tool may send data to any address, as part of a sentence, or an empty text."""
     if named := sorted(find_address_params(_get_schema(definition))):
         more = "…" if len(named) > _MAX_NAMED else ""
         return f"its params name addresses: {', '.join(named[:_MAX_NAMED])}{more}"

@@ -1,5 +1,4 @@
-"""Approval rules: who may decide a card, and what it still needs. Pure: everything that counts is
-given.
+"""Approval rules: who may decide a card and what it still needs, computed from arguments alone.
 
 All rules that match a card must be met. A vote counts for each rule that accepts it. Without a
 matching rule, one approver decides.
@@ -17,7 +16,7 @@ from tools.toolbox.rule_matching import can_meet
 
 @dataclass(frozen=True)
 class Group:
-    """A group of people by whom a rule is met."""
+    """A group of people who can meet a rule."""
 
     id: int
     name: str
@@ -25,14 +24,14 @@ class Group:
 
 @dataclass(frozen=True)
 class Voter:
-    """A person as they stand at this moment.
+    """A person with their role and groups at this moment.
 
     Attributes:
         may_approve: an active member with the approver role.
         groups: the ids of their groups.
-        deputy_for: the people who have named them their deputy at this moment. Chains are not
-            followed, but each of these people also names those whose deputy they are, because
-            nobody counts beside their own deputy.
+        deputy_for: the people whose deputy they are at this moment. Chains are not followed, but
+            each of these people has a `deputy_for`, too, because a person and their deputy never
+            both count.
     """
 
     id: int
@@ -51,7 +50,7 @@ class CastVote:
 
     @property
     def people(self) -> tuple[Voter, ...]:
-        """The people who share this voice and have no other."""
+        """The voter, and the person for whom they vote as a deputy; neither counts again."""
         return (self.voter,) if self.deputy_for is None else (self.voter, self.deputy_for)
 
     def shares_a_voice_with(self, other: "CastVote") -> bool:
@@ -136,8 +135,7 @@ class RuleTerms:
         )
 
     def accepts(self, vote: CastVote, card: RuledCard) -> bool:
-        """Return True if the vote counts for this rule: a deputy's counts only if it would count
-        for the other."""
+        """Return True if the vote counts for the rule; a deputy votes with the other's groups."""
         if not all(person.may_approve for person in vote.people):
             return False
         if self.excludes_requesters and any(person.id in card.requesters for person in vote.people):
@@ -147,13 +145,11 @@ class RuleTerms:
 
 
 ONE_MORE = "one more approval, because the rules have changed"
-"""The need of a card whose votes suffice for the rules as they are now."""
+"""The need of a card whose votes suffice only since its rules have changed."""
 ANY_APPROVER = RuleTerms(0, "one approver")
 """The rule for a card that no other rule matches."""
 TWO_PERSON_RULE = RuleTerms(0, "two-person rule", excludes_requesters=True)
-NEVER_MET = RuleTerms(
-    0, "unreadable rule", needed=1, group=Group(0, "nobody, because this rule cannot be read")
-)
+NEVER_MET = RuleTerms(0, "unreadable rule", needed=1, group=Group(0, "a group that cannot be read"))
 """The rule in place of one that cannot be read: nobody is in its group."""
 
 
@@ -172,7 +168,7 @@ class RuleState:
 
 @dataclass(frozen=True)
 class Entitlement:
-    """The answer to the question of who may decide a card.
+    """The right of one person to approve a card.
 
     Attributes:
         vote: the vote that the person may cast; None if they may not approve the card, or no vote
@@ -196,8 +192,8 @@ def count_votes(
 ) -> list[RuleState]:
     """Return the state of each rule that matches the card, by the votes that count at this moment.
 
-    A vote counts while all its people may approve. Of two that are one voice, the first counts:
-    both are of one person, or of a person and their deputy.
+    A vote counts while all its people may approve. Of two votes that share a voice, because they
+    are of one person, or of a person and their deputy, the first counts.
     """
     matching = _list_matching(card, rules)
     heard = _list_heard(card, votes, matching)
@@ -210,8 +206,7 @@ def count_votes(
 def list_counted(
     card: RuledCard, votes: Iterable[CastVote], rules: Iterable[RuleTerms]
 ) -> list[CastVote]:
-    """List the votes that count for at least one rule at this moment; the others make room for new
-    ones."""
+    """List the votes that count for at least one rule now; the others make room for new ones."""
     return _list_heard(card, votes, _list_matching(card, rules))
 
 
@@ -226,8 +221,7 @@ def may_decide(
     votes: Sequence[CastVote],
     rules: Collection[RuleTerms],
 ) -> Entitlement:
-    """Return True if this person may approve the card now, in their own name or else as somebody's
-    deputy.
+    """Determine if the person may approve the card now, in their own name or else as a deputy.
 
     Args:
         votes: those that were cast on this card before.
@@ -258,22 +252,20 @@ def may_decide(
 def _may_finish(
     person: Voter, card: RuledCard, states: Collection[RuleState], *, has_voted: bool
 ) -> Entitlement:
-    """Return True if this person may approve a card whose votes suffice already, because the rules
-    became easier.
+    """Determine if the person may approve a card with enough votes since the rules became easier.
 
-    It takes one more approval by somebody who counts, because nobody saw the card as approved when
-    the last vote came.
+    One more approval by somebody who counts is needed, because nobody saw the card as approved when
+    the last vote was cast.
     """
     if has_voted or any(state.rule.accepts(CastVote(person), card) for state in states):
         return Entitlement(None, completes=True)
-    return Entitlement(None, refusal=f"{ONE_MORE}, by one of those who count")
+    return Entitlement(None, refusal=f"{ONE_MORE}, by someone whose approval counts")
 
 
 def find_stuck(
     states: Iterable[RuleState], card: RuledCard, people: Collection[Voter]
 ) -> list[RuleTerms]:
-    """Find the rules that can no longer be met by these people, who are all members of the
-    organization."""
+    """Find the rules that these people, all members of the organization, can no longer meet."""
     stuck, found = [], list(states)
     heard = [vote for state in found for vote in state.counted]
     for state in found:
@@ -285,7 +277,7 @@ def find_stuck(
 
 
 def _has_voices(votes: Sequence[CastVote], count: int) -> bool:
-    """Return True if this number of the votes can count beside each other."""
+    """Return True if `count` of the votes can count together."""
     if count <= 0 or len(votes) < count:
         return count <= 0
     first, rest = votes[0], votes[1:]
@@ -296,7 +288,7 @@ def _has_voices(votes: Sequence[CastVote], count: int) -> bool:
 
 
 def describe_needs(card: RuledCard, states: Iterable[RuleState], requesters: str = "") -> str:
-    """Say what a waiting card still needs, such as `1 of 2: someone from Finance, not Ann`.
+    """Describe what a waiting card still needs, such as `1 of 2: someone from Finance, not Ann`.
 
     Args:
         requesters: the names of those who asked for the call.
@@ -322,8 +314,7 @@ def _list_matching(card: RuledCard, rules: Iterable[RuleTerms]) -> list[RuleTerm
 def _list_heard(
     card: RuledCard, votes: Iterable[CastVote], matching: Collection[RuleTerms]
 ) -> list[CastVote]:
-    """List the votes that a matching rule accepts; a vote that none accepts must not take a
-    person's voice."""
+    """List the accepted votes, one per voice; a vote that no rule accepts uses up no voice."""
     heard: list[CastVote] = []
     for vote in votes:
         is_free = not any(vote.shares_a_voice_with(each) for each in heard)

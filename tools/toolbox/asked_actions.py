@@ -1,5 +1,4 @@
-"""Actions that an agent takes itself, and asks about before: Gadget has them decided and records
-them, no more."""
+"""Actions that an agent asks about and takes itself: Gadget only gets and records the decision."""
 
 from typing import Any, NoReturn
 
@@ -8,8 +7,7 @@ from pydantic import BaseModel, ConfigDict
 from tools.contract import ErrorCode, Level, Preview, Tool, ToolContext, ToolError
 
 PREFIX = "ask/"
-"""The beginning of their names among calls; no tool can have such a name, so nothing about a tool
-applies to them."""
+"""The prefix of their names. No tool can have such a name, so nothing about tools applies."""
 NOT_RUN_HERE = "Gadget does not run this; the agent will."
 
 
@@ -20,8 +18,7 @@ class _AnyParams(BaseModel):
 
 
 class AskedAction(Tool):
-    """An action of this name. Its level is that of its call, because each organization sets its
-    own."""
+    """An action by name; its level is that of the call, because each organization sets its own."""
 
     description = "An action that an agent takes itself once a person has approved it."
     level = Level.DESTRUCTIVE
@@ -33,11 +30,11 @@ class AskedAction(Tool):
         self.display_name = action
 
     def execute(self, params: Any, context: ToolContext) -> NoReturn:
-        """Refuse: nothing here can do it."""
+        """Raise OPERATION_NOT_ALLOWED, because only the agent can take the action."""
         raise ToolError(ErrorCode.OPERATION_NOT_ALLOWED, NOT_RUN_HERE, attempted=False)
 
     def preview(self, params: Any, context: ToolContext) -> Preview:
-        """Say that the effect is not known here."""
+        """Return a preview with an unknown effect."""
         return Preview.impossible(NOT_RUN_HERE)
 
     def sentence(self, params: Any, preview: Preview) -> str:
@@ -46,8 +43,7 @@ class AskedAction(Tool):
 
 
 def find_asked_action(name: str) -> AskedAction | None:
-    """Return the action that a call of this name asks about, or `name@version`; None for the name
-    of a tool."""
+    """Return the action that a call of this name or `name@version` asks about; None for a tool."""
     return (
         AskedAction(name.removeprefix(PREFIX).partition("@")[0])
         if name.startswith(PREFIX)

@@ -1,5 +1,4 @@
-"""Conditions on params that limit a grant: a call that breaks one waits for a person, or never
-runs."""
+"""Conditions on a grant's params: a call that breaks one waits for a person, or never runs."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -48,17 +47,13 @@ class Rule(StrEnum):
     HOST = "host"
     """The text is an address, an email address or a host, and names this one host only."""
     NOT_FROM_OUTSIDE = "not_from_outside"
-    """No value in the param was first seen in a result from outside; the value of the condition is
-    True."""
+    """No value in the param was first seen in an outside result; the condition's value is True."""
     CALL_COUNT = "call_count"
-    """The employee calls the tool at most this often in a period: {most, period}; the condition
-    names no param."""
+    """{most, period}: the employee calls the tool at most this often; `param` is empty."""
     SUM = "sum"
-    """The numbers in the param add up to at most this much in a period, this call included: {most,
-    period}."""
+    """{most, period}: the param's numbers add up to at most this much, this call included."""
     ONLY_AFTER = "only_after"
-    """In this run, a call of another tool with the same value in its param has succeeded before:
-    {tool, param}."""
+    """{tool, param}: such a call with the same value in its param has succeeded in this run."""
 
 
 COUNTED = frozenset({Rule.CALL_COUNT, Rule.SUM})
@@ -144,8 +139,7 @@ class Condition:
         return None
 
     def describe_state(self, params: Mapping[str, Any], history: ToolHistory) -> str:
-        """Describe how far a period is used up with this call, e.g. `14 of 20 this hour with this
-        call`."""
+        """Describe the use of a period with this call: `14 of 20 this hour with this call`."""
         period, most = Period(self.value["period"]), format_number(self.value["most"])
         if self.rule is Rule.CALL_COUNT:
             return f"{history.count(period) + 1:,} of {most} {period.words} with this call"
@@ -155,14 +149,12 @@ class Condition:
         return f"sum of {self.param} {format_number(total)} of {most} {period.words} with this call"
 
     def describe(self) -> str:
-        """Describe the condition as a sentence, e.g. `limit must be at most 100; otherwise a person
-        decides.`"""
+        """Describe the condition: `limit must be at most 100; otherwise a person decides.`"""
         otherwise = "a person decides" if self.otherwise is Otherwise.ASK else "it is refused"
         return f"{self._describe_demand()}; otherwise {otherwise}."
 
     def describe_match(self) -> str:
-        """Describe a call that meets the condition, e.g. `limit is at most 100`; not for rules over
-        history."""
+        """Describe the met condition, e.g. `limit is at most 100`; not for rules over history."""
         return f"{self.param} is {self._describe_rule()}"
 
     def _describe_demand(self) -> str:
@@ -299,8 +291,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class BrokenCondition:
-    """A condition that a call breaks: the consequence, the reason, the param that it names, and its
-    rule."""
+    """A condition that a call breaks: the consequence, the reason, its param and its rule."""
 
     otherwise: Otherwise
     reason: str
@@ -314,8 +305,7 @@ def find_broken_conditions(
     provenance: Provenance | None = None,
     history: ToolHistory | None = None,
 ) -> list[BrokenCondition]:
-    """Return the first broken condition that forbids; else those that ask: the first, and each
-    other one over history.
+    """Return the first broken condition that forbids, else the first and all others over history.
 
     A person who approves a call over a limit has to see every limit that it exceeds.
     """
@@ -336,7 +326,7 @@ def find_broken_conditions(
 def describe_states(
     conditions: Iterable[Condition], params: Mapping[str, Any], history: ToolHistory | None
 ) -> list[str]:
-    """Describe how far the period of each limit is used up, for the limits that the call keeps."""
+    """Describe the use of each counting limit that the call keeps; empty without a history."""
     if history is None:
         return []
     kept = (

@@ -1,5 +1,4 @@
-"""Execution of calls: one call in the current thread, or the calls of a pass in parallel
-threads."""
+"""Execution of calls: one in the current thread, or the calls of a pass in parallel threads."""
 
 import asyncio
 import inspect
@@ -39,8 +38,7 @@ from tools.toolbox.threads import THREADS, mark_abandoned, mark_returned
 _SUSPENDS = {cls: ValueRule(TypeAdapter(cls)) for cls in (Question, Delegation, Steps)}
 
 CANCEL_GRACE_S = 0.5
-"""Seconds that a timed-out async tool has to honor its cancellation before its thread is
-abandoned."""
+"""Seconds that a timed-out async tool has to stop before its thread is abandoned."""
 
 PROGRESS_INTERVAL_S = 0.2
 """Seconds between two progress reports of one call; in between, the latest report wins."""
@@ -59,7 +57,7 @@ class PreparedCall:
         timeout_s: seconds from the start of the call.
         guards: the result cache and the rate limiter.
         may_suspend: True if the caller can wait for the result; otherwise a `Suspend` is a failure.
-        fence: checked right before the tool runs, and again before its requests leave.
+        fence: checked right before the tool runs, and again before its requests are sent.
         keep_files: keeps the files of the result; without it, they are only described.
     """
 
@@ -79,9 +77,9 @@ class FinishedCall:
     """The end of a call.
 
     Attributes:
-        abandoned: True if the call outlived its timeout and its thread was abandoned.
-        suspend: the event that the call waits for; the result then only says that nothing was done
-            yet.
+        abandoned: True if the call exceeded its timeout and its thread was abandoned.
+        suspend: the question, delegation or steps that the call waits for; the result then only
+            says that nothing was done yet.
     """
 
     key: int
@@ -109,8 +107,7 @@ class _Suspension(Exception):
 
 
 def run_call(call: PreparedCall, let_through: tuple[type[BaseException], ...] = ()) -> ToolResult:
-    """Run the call in this thread and return its result, with the duration in
-    `metadata["duration_ms"]`.
+    """Run the call in this thread and return its result, with `duration_ms` in the metadata.
 
     A failure of any kind becomes a failed result. An async tool is stopped at its timeout, a
     synchronous one is not.
@@ -215,8 +212,7 @@ def _measure_elapsed_ms(started: float) -> int:
 
 
 class _RunningCall:
-    """One started call of a batch. The thread that removes it from the batch's table decides its
-    result."""
+    """A started call of a batch; the thread that removes it from the table decides its result."""
 
     __slots__ = ("abandoned_at", "call", "lock", "progress", "progress_at", "started")
 
@@ -292,8 +288,7 @@ class Batch:
         THREADS.run(lambda: self._run(running))
 
     def wait(self, wake_at: float) -> list[FinishedCall | Progress]:
-        """Wait for reports and return them; return an empty list at the monotonic time `wake_at` or
-        if nothing runs.
+        """Wait for reports and return them; none at monotonic time `wake_at` or if nothing runs.
 
         A call past its timeout is abandoned: its result is TIMEOUT, whatever it reports later.
         """
@@ -353,8 +348,7 @@ class Batch:
         mark_returned(running)
 
     def _run_inside_context(self, running: _RunningCall, work: Callable[[], None]) -> None:
-        """Do the work inside `around`; a failure of `around` itself is logged, and the thread
-        survives."""
+        """Do the work inside `around`; if `around` itself fails, this is only logged."""
 
         def work_inside() -> None:
             with self._around():
@@ -381,7 +375,7 @@ class Batch:
 
 
 def _run_to_end(call: PreparedCall, context: ToolContext) -> FinishedCall:
-    """Run the call and report its end; whatever fails here may have happened after the effect."""
+    """Run the call and return its end; a failure here may have happened after the effect."""
     started = time.perf_counter()
     try:
         return run_isolated(

@@ -1,5 +1,4 @@
-"""The facts about one call that its verdict depends on, looked up only as far as the verdict needs
-them."""
+"""The facts on which a call's verdict depends, looked up only if the verdict needs them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -48,8 +47,7 @@ class ToolTraits(Protocol):
 
 
 class ValueSearch(Protocol):
-    """Searches for the values of a call in everything that its run has seen; used only if the
-    verdict needs it."""
+    """Searches all that a run has seen for a call's values; used only if the verdict needs it."""
 
     def trace(self, tool: Tool, params: Mapping[str, Any]) -> Provenance:
         """Find the origin of each value in the params."""
@@ -83,7 +81,7 @@ class CallFacts(Protocol):
 
     @property
     def provenance(self) -> Provenance | None:
-        """The origins of the values; None if there is no run in which they could have been seen."""
+        """The origins of the values; None outside a run, where none were seen."""
 
     @property
     def own_data(self) -> OwnData:
@@ -100,8 +98,7 @@ class LiveFacts:
 
     Attributes:
         arguments: the model's JSON text, or params that are already parsed.
-        values: searches for the origins of values; None if there is no run in which they could have
-            been seen.
+        values: searches for the origins of values; None outside a run, where none were seen.
         earlier: the employee's earlier calls; None if they are not known.
         used: the facts that were looked up, as JSON by name.
     """
@@ -178,8 +175,7 @@ class LiveFacts:
 
 
 def find_hosts(tool: Tool, params: dict[str, Any]) -> frozenset[str] | None:
-    """Find the hosts that a call contacts, including those of outside tools that declare none; None
-    if unknown.
+    """Find the hosts that a call contacts, even if an outside tool declares none; None if unknown.
 
     Raises:
         ToolError: the tool cannot read the params.

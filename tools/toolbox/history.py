@@ -1,5 +1,4 @@
-"""Limits over history: the periods, the lookup of an employee's earlier calls, and the answers that
-a verdict keeps.
+"""Limits over history: periods, an employee's earlier calls, and the facts that a verdict keeps.
 
 The judged call itself is never among the earlier calls.
 """
@@ -25,7 +24,7 @@ class Period(StrEnum):
 
     @property
     def length(self) -> timedelta:
-        """The length of the period."""
+        """The period as a timedelta: one minute, one hour or one day."""
         return timedelta(**{f"{self.value}s": 1})
 
     @property
@@ -48,8 +47,7 @@ class EarlierCalls(Protocol):
         """Add up the amounts in this param of the calls of this tool in the period."""
 
     def find_unseen(self, tool: str, param: str, values: Sequence[Any]) -> int | None:
-        """Return the position of the first value that no successful call of the tool in this run
-        had in this param."""
+        """Return the index of the first value that no successful call of this run had, or None."""
 
 
 class ToolHistory(Protocol):
@@ -62,8 +60,7 @@ class ToolHistory(Protocol):
         """Add up the amounts in this param of the calls of the tool in the period."""
 
     def find_unseen(self, after: "After", values: Sequence[Any]) -> int | None:
-        """Return the position of the first of these values that no earlier call had; None if all
-        were seen."""
+        """Return the index of the first value that no earlier call had; None if all were seen."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +79,7 @@ class After:
 
 @dataclass(frozen=True)
 class LiveHistory:
-    """The history as it is now; each answer is looked up once and kept in `used`, as JSON."""
+    """The history as it is now; each fact is looked up once and kept in `used`, as JSON."""
 
     tool: str
     earlier: EarlierCalls
@@ -117,7 +114,7 @@ class LiveHistory:
 class StoredHistory:
     """The history that a verdict has used.
 
-    Every method raises LookupError if the verdict did not need that answer.
+    Every method raises LookupError if the verdict did not use that fact.
     """
 
     kept: Mapping[str, Any]

@@ -1,5 +1,4 @@
-"""Isolation of tools: the only module that runs a tool's own code. It turns any exception into a
-`ToolError`."""
+"""The only module that runs a tool's own code; it turns any exception into a `ToolError`."""
 
 import logging
 from collections.abc import Callable
@@ -20,8 +19,7 @@ _ATTEMPTED_ACTS = ("execute", "result")
 
 @dataclass(frozen=True)
 class Unnamed:
-    """Stands for a tool that is not made or checked yet, so that its own names cannot be relied
-    on."""
+    """Stands for a tool that is not built or checked yet, so its own names cannot be trusted."""
 
     id: str
 
@@ -31,12 +29,11 @@ class Unnamed:
 
 
 class UnexpectedFailure(ToolError):
-    """Any exception of a tool's own code but a `ToolError`."""
+    """Any exception of a tool's own code except a `ToolError`."""
 
 
 class BrokenPromise(ToolError):
-    """A failure because a method returned something other than it declares; nothing was
-    attempted."""
+    """A method returned a value of another type than declared; nothing was attempted."""
 
 
 def run_isolated(
@@ -77,10 +74,10 @@ def run_isolated(
 
 
 def convert_returned(tool: Tool | Unnamed, act: str, returned: Value) -> Value:
-    """Convert what the tool's method of this name returned to what it declares.
+    """Convert the return value of the tool's method `act` to the declared type.
 
     Raises:
-        BrokenPromise: it is something other than declared.
+        BrokenPromise: the value cannot be converted.
     """
     returned_rules = read_declarations(type(tool)).returned
     if act not in returned_rules:
@@ -94,7 +91,7 @@ def convert_returned(tool: Tool | Unnamed, act: str, returned: Value) -> Value:
         raise BrokenPromise(
             ErrorCode.TOOL_EXECUTION_FAILED,
             message,
-            recovery_hint="Someone has to correct the tool. Continue without it.",
+            recovery_hint="The tool has to be repaired. Continue without it.",
             attempted=False,
         ) from error
 

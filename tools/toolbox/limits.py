@@ -34,7 +34,7 @@ class ResultCache(Protocol):
 
 @dataclass(frozen=True)
 class Guards:
-    """The result cache and the rate limiter of an installation; None for one that it lacks."""
+    """The result cache and the rate limiter of an installation; None for a missing one."""
 
     cache: ResultCache | None = None
     limiter: RateLimiter | None = None

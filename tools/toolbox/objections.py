@@ -1,5 +1,4 @@
-"""Objections: the reason against a call or a standing grant, as a value. None in its place means
-that there is none."""
+"""Objections: the reason against a call or a standing grant; None stands for no objection."""
 
 from dataclasses import dataclass
 
@@ -8,7 +7,7 @@ from tools.contract import ToolError
 
 @dataclass(frozen=True)
 class Objection:
-    """The reason why a call may not go on as it is, or why a standing grant does not approve it.
+    """The reason why a call may not run as it is, or why a standing grant does not approve it.
 
     Attributes:
         why: the reason in plain words.

@@ -40,10 +40,10 @@ MOST_FILES = 20
 FileKeeper = Callable[[Level, Sequence[ResultFile]], list[KeptFile]]
 """Keeps the files of a call of this level among the organization's files."""
 FILES = "files"
-"""The key in the metadata with the descriptions of the kept files."""
+"""The metadata key of the descriptions of kept files."""
 MARKDOWN_TYPE = "text/markdown"
 UNREADABLE = "unreadable"
-"""The key in the metadata of a write that succeeded, with what cannot be read of its result."""
+"""The metadata key that describes the unreadable part of a successful write's result."""
 
 
 def normalize_result(
@@ -55,7 +55,7 @@ def normalize_result(
     starts with `TOOL ERROR:` is a failure. Any other value is the data of a result. NUL characters
     and lone surrogates, which no database stores, become U+FFFD.
 
-    A write that returned has happened, whatever its result is: what cannot be read is left out and
+    A write that returned has happened, whatever its result: unreadable parts are left out and
     named.
 
     Args:
@@ -95,8 +95,7 @@ def normalize_result(
 def build_unreadable_result(
     tool: Tool, failure: ToolError, duration_ms: int, level: Level
 ) -> ToolResult:
-    """Build the result of a write that returned something whose own code fails; any other call has
-    failed."""
+    """Build the result of a write whose returned value cannot be read; raise for any other call."""
     if not level.has_side_effects:
         raise failure
     reader = _ResultReader(tool, level)
@@ -109,7 +108,7 @@ def build_unreadable_result(
 def keep_files(
     keeper: FileKeeper | None, tool: Tool, context: ToolContext, result: ToolResult
 ) -> ToolResult:
-    """Keep the result's files, and leave their descriptions in its metadata.
+    """Keep the result's files, and put their descriptions into its metadata.
 
     A write whose files cannot be kept has succeeded without them.
 
@@ -134,11 +133,12 @@ def _describe_files(_: Level, files: Sequence[ResultFile]) -> list[KeptFile]:
 
 
 class _ResultReader:
-    """Reads the parts of one result. The first fault ends a read; a write goes on without the
-    faulty part.
+    """Reads the parts of one result.
+
+    A read fails at the first fault; a write continues without the faulty part.
 
     Attributes:
-        fault: what cannot be read of a write's result; empty if all can.
+        fault: the first fault in a write's result; empty if there is none.
     """
 
     def __init__(self, tool: Tool, level: Level) -> None:
@@ -200,7 +200,7 @@ class _ResultReader:
 
     def read_metadata(self, value: object) -> dict[str, Any]:
         if isinstance(value, dict) and isinstance(cost := value.get("cost"), Decimal):
-            value = {**value, "cost": float(cost)}  # a number, which is counted
+            value = {**value, "cost": float(cost)}  # costs are added up as numbers
         found = self.read_part(value, "metadata")
         if isinstance(found, dict):
             found.pop(FILES, None)  # only stored files are listed there
@@ -265,8 +265,7 @@ def _parse_text(text: str) -> ToolResult:
 
 
 def _build_broken_promise(tool: Tool, fault: str) -> ToolError:
-    """Build the error of a result that breaks what the tool declares; nobody knows what the tool
-    did."""
+    """Build the error of a result that breaks the tool's declaration; the effect is unknown."""
     return ToolError(
         ErrorCode.TOOL_EXECUTION_FAILED,
         f"{tool.title} returned a result that does not match its declaration: {fault}.",

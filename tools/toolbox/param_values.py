@@ -11,7 +11,7 @@ from tools.contract.plain_json import describe_value
 ABSENT = object()
 """Stands for a value that is missing or null."""
 UNCOUNTABLE = Decimal("Infinity")
-"""The sum of values of which one is no number: no limit holds for it."""
+"""The sum of values of which one is not a number; it exceeds every limit."""
 _EXACT = Context(prec=60)
 
 
@@ -34,14 +34,12 @@ def is_number(value: Any) -> bool:
 
 
 def is_amount(value: Any) -> bool:
-    """Return True for a number of 0 or more; with a negative one, a call could make room in a sum
-    for others."""
+    """Return True for a number of 0 or more; a negative one could make room in a sum for others."""
     return is_number(value) and value >= 0
 
 
 def add_amounts(values: Iterable[Any]) -> Decimal:
-    """Add up the amounts among the values, without rounding errors; `UNCOUNTABLE` if one of them is
-    not a number.
+    """Add up the amounts among the values exactly; `UNCOUNTABLE` if a value is not a number.
 
     A missing value and a negative number count as 0.
     """
@@ -62,10 +60,10 @@ def format_number(number: int | float | Decimal) -> str:
 
 
 def write_params(params: object) -> dict[str, Any]:
-    """Return the params that a tool or a recipe gives to another tool.
+    """Convert the params that a tool or a recipe gives to another tool to plain JSON.
 
     Raises:
-        ToolError: they are no object of JSON.
+        ToolError: TOOL_EXECUTION_FAILED if they are not a JSON object.
     """
     try:
         written = storable_json(params or {})

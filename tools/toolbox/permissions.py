@@ -159,15 +159,13 @@ def judge_call(  # noqa: PLR0913, PLR0917 - see MANY_ARGUMENTS in the architectu
     values: ValueSearch | None = None,
     earlier: EarlierCalls | None = None,
 ) -> Verdict:
-    """Judge one call. It never raises, even if the arguments are invalid or the tool fails to check
-    them.
+    """Judge one call without ever raising, even for invalid arguments or a failing tool.
 
     Args:
         tool: the tool, or None if there is no tool with this name.
         arguments: the model's JSON text, or params that are already parsed.
         name: the requested name, to quote if there is no such tool.
-        values: searches for the origins of values; None if there is no run in which they could have
-            been seen.
+        values: searches for the origins of values; None outside a run, where none were seen.
         earlier: the employee's earlier calls; None if they are not known.
     """
     if tool is None:
@@ -186,8 +184,7 @@ def judge_missing_tool(name: str, grants: Grants, policy: Policy) -> Verdict:
 
 
 def judge_facts(tool: ToolTraits, facts: CallFacts, grants: Grants, policy: Policy) -> Verdict:
-    """Judge one call by the facts about it; everything else that matters is in the grants and the
-    policy."""
+    """Judge one call by its facts, the grants and the policy, and nothing else."""
     level = determine_level(tool, grants)
     if (refusal := find_refusal(tool, grants, policy)) is not None:
         return _forbid(level, refusal)
@@ -237,8 +234,7 @@ def find_refusal(tool: ToolTraits, grants: Grants, policy: Policy) -> ToolError 
 
 
 def determine_level(tool: ToolTraits, grants: Grants) -> Level:
-    """Return the tool's level, or a higher one that an admin set for the employee or for all; never
-    a lower one."""
+    """Return the tool's level, or a higher one set by an admin for the employee or for all."""
     raised = grants.raised.get(tool.name)
     return raised if raised is not None and raised.rank > tool.level.rank else tool.level
 
@@ -326,8 +322,7 @@ def _explain_level(tool: ToolTraits, level: Level, requests: tuple[str, ...]) ->
 def _explain_destination(
     tool: ToolTraits, facts: CallFacts, policy: Policy
 ) -> Iterator[Cause | None]:
-    """Explain why the hosts that the call contacts, and the data that it sends them, need
-    approval."""
+    """Explain why the hosts that the call contacts, and the data sent there, need approval."""
     hosts = facts.hosts
     yield _explain_hosts(hosts, policy)
     if tool.open_world or hosts:
@@ -367,8 +362,7 @@ def _explain_own_data(found: OwnData) -> Cause | None:
 
 
 def _build_condition_error(tool: ToolTraits, broken: BrokenCondition) -> ToolError:
-    """Build the error for a broken condition; if it depends on earlier calls, the same call may
-    pass later."""
+    """Build the error for a broken condition; the hint says if the same call may pass later."""
     hints = dict.fromkeys(COUNTED, "Try again later.") | {Rule.ONLY_AFTER: "Make that call first."}
     return ToolError(
         ErrorCode.LIMIT_EXCEEDED if broken.rule in OVER_HISTORY else ErrorCode.NOT_PERMITTED,

@@ -1,4 +1,4 @@
-"""The limiter of rates: at most so many calls within any span of time, wherever it begins."""
+"""Rate limits: at most a number of calls in any period, wherever it begins."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ class RateLimiter(Protocol):
     """A counter of calls."""
 
     def seconds_to_wait(self, key: str, limit: RateLimit) -> float:
-        """Count this call and return 0 if it may run; else return the seconds until a call may
-        run."""
+        """Count this call and return 0 if it may run, else the seconds until a call may run."""
 
 
 class ProcessRateLimiter:
-    """Counts the calls of one process, so that a count costs no query."""
+    """A limiter that counts the calls of one process, so that a count costs no query."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -31,8 +30,7 @@ class ProcessRateLimiter:
         self._forgotten_at = 0.0
 
     def seconds_to_wait(self, key: str, limit: RateLimit) -> float:
-        """Count this call and return 0 if it may run; else return the seconds until a call may
-        run."""
+        """Count this call and return 0 if it may run, else the seconds until a call may run."""
         now = self._clock()
         with self._lock:
             self._forget_old(now)
@@ -48,8 +46,7 @@ class ProcessRateLimiter:
             self._times.clear()
 
     def _forget_old(self, now: float) -> None:
-        """Forget once a minute the keys whose calls count no more: strangers may send any number of
-        keys."""
+        """Forget expired keys once a minute, because strangers may send any number of keys."""
         if now - self._forgotten_at >= FORGOTTEN_EVERY_S:
             self._forgotten_at = now
             self._times = {

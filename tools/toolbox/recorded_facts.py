@@ -1,5 +1,4 @@
-"""Recorded facts: the facts stored with a call, by which it can be judged again without looking
-anything up."""
+"""Recorded facts: the facts stored with a call, by which it is judged again without lookups."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -13,8 +12,7 @@ from tools.toolbox.provenance import OwnData, Provenance
 
 
 class MissingFact(Exception):
-    """The verdict needs a fact that was not recorded, because the original verdict did not need
-    it."""
+    """The verdict needs a fact that was not recorded, because the original one did not need it."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"the fact {name!r} was not recorded")
@@ -22,7 +20,7 @@ class MissingFact(Exception):
 
 
 class _KeptFacts(dict[str, Any]):
-    """The recorded answers about earlier calls; any other answer is a missing fact."""
+    """The recorded facts about earlier calls; any other raises `MissingFact`."""
 
     def __missing__(self, name: str) -> Any:
         raise MissingFact(f"history {name}")
@@ -30,7 +28,7 @@ class _KeptFacts(dict[str, Any]):
 
 @dataclass(frozen=True)
 class _CompletedHistory:
-    """The recorded answers about earlier calls; those that were not recorded are rebuilt."""
+    """The recorded facts about earlier calls; those that were not recorded are rebuilt."""
 
     kept: ToolHistory
     rebuilt: ToolHistory
@@ -135,8 +133,8 @@ class RecordedFacts:
     """The facts stored with one call; a fact that is not stored raises `MissingFact`.
 
     Attributes:
-        rebuilt: the answers about earlier calls that are not stored; None raises `MissingFact` for
-            these too.
+        rebuilt: the source of facts about earlier calls that are not stored; None raises
+            `MissingFact` for these too.
     """
 
     call: RecordedCall
@@ -147,7 +145,7 @@ class RecordedFacts:
         """Return the recorded fact of this name.
 
         Raises:
-            MissingFact
+            MissingFact: it was not recorded.
         """
         try:
             return self.call.facts[name]

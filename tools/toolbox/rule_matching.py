@@ -1,9 +1,8 @@
-"""Decide whether a call meets the condition of an approval rule, which asks for more people and so
-fails closed.
+"""Matching of calls with the conditions of approval rules; if in doubt, the rule applies.
 
-A limit treats a value that it cannot compare as broken. An approval rule has to do the opposite:
-the rule applies. Otherwise "two people from 1,000" would not apply to "5000", [5000] or {"value":
-5000}.
+A limit treats a value that it cannot compare as broken. An approval rule asks for more people, so
+it has to apply then. Otherwise "two people from 1,000" would not apply to "5000", [5000] or
+{"value": 5000}.
 """
 
 import math
@@ -18,18 +17,18 @@ from tools.toolbox.conditions import LONGEST_SEARCHED, Condition, Rule
 from tools.toolbox.param_values import ABSENT, is_number
 
 _UNREADABLE = object()
-"""Stands for a value that is there, but has another shape than the path needs."""
+"""Stands for a value whose shape does not fit the path."""
 _EQUALITY = frozenset({Rule.EQUALS, Rule.ONE_OF})
 
 
 def can_meet(condition: Condition, params: Mapping[str, Any]) -> bool:
     """Return True if a value in the condition's param meets it, or is there and cannot be compared.
 
-    Each entry of a list counts for itself, so that no other entry hides it. A missing param does
+    Each entry of a list is judged by itself, so that no other entry hides it. A missing param does
     not meet it.
     """
     if condition.rule not in _MAY_HOLD:
-        return True  # it needs more than the call's params, so nobody can say that it is not met
+        return True  # it depends on more than the call's params, so it cannot be ruled out
     try:
         values = [
             value
@@ -38,7 +37,7 @@ def can_meet(condition: Condition, params: Mapping[str, Any]) -> bool:
         ]
         return any(value is _UNREADABLE or _may_hold(condition, value) for value in values)
     except (RecursionError, ValueError):
-        return True  # nested too deeply to be compared, or no JSON
+        return True  # nested too deeply to be compared, or not JSON
 
 
 def _find_values(node: Any, path: list[str]) -> Iterator[Any]:
@@ -110,8 +109,7 @@ def _may_match(value: Any, pattern: Any) -> bool:
 
 
 def _may_start_with(value: Any, prefix: Any) -> bool:
-    """Return True if the text could start with the prefix; nobody knows where a path leads that
-    goes upwards."""
+    """Return True if the text could start with the prefix; a path that goes upwards could."""
     if not isinstance(value, str):
         return True
     ways, starts = _read_ways(value), tuple(_read_ways(prefix))
@@ -119,8 +117,7 @@ def _may_start_with(value: Any, prefix: Any) -> bool:
 
 
 def _may_be_at_host(value: Any, host: Any) -> bool:
-    """Return True if the host is one of those that the value names; only a text that names hosts
-    can be compared."""
+    """Return True if the value names the host, or names none and so cannot be compared."""
     hosts = (
         find_named_hosts({"": value}, frozenset({""})) if isinstance(value, str) else frozenset()
     )
@@ -128,8 +125,7 @@ def _may_be_at_host(value: Any, host: Any) -> bool:
 
 
 def _read_ways(text: str) -> set[str]:
-    """Return the text as it is, and as a program may read it: without case, spaces, wide letters,
-    detours in a path."""
+    """Return the text, and its readings without case, spaces, wide letters and path detours."""
     plain = "".join(
         char for char in unicodedata.normalize("NFKC", text) if unicodedata.category(char) != "Cf"
     )
@@ -155,5 +151,4 @@ _MAY_HOLD: dict[Rule, Callable[[Any, Any], bool]] = {
     Rule.PREFIX: _may_start_with,
     Rule.HOST: _may_be_at_host,
 }
-"""For each rule, judges if a value that does not meet the condition as it stands could be meant to
-meet it."""
+"""By rule: returns True if a value that does not meet the condition may be meant to meet it."""

@@ -1,5 +1,4 @@
-"""Rulings: the approval rules and votes by which a card was approved, kept with it so that it can
-be judged again.
+"""Rulings: the rules and votes that approved a card, kept so that it can be judged again.
 
 A ruling names people, groups and rules by their ids, so nothing in it has to be erased with a
 person; the conditions of the rules are kept as they were.
@@ -18,10 +17,10 @@ from tools.toolbox.objections import Objection
 
 @dataclass(frozen=True)
 class Ruling:
-    """The rules, votes and people of the moment in which a card was approved.
+    """The rules, votes and people at the moment when a card was approved.
 
     Attributes:
-        person: whoever completed the approval, with the people in whose name they could act.
+        person: the person who completed the approval, with those for whom they were a deputy.
         votes: those that had been cast before.
         rules: those that matched the card.
         category: the category of the card's tool.
@@ -43,7 +42,7 @@ class Ruling:
     def of(
         cls, person: Voter, card: RuledCard, votes: Sequence[CastVote], rules: Collection[RuleTerms]
     ) -> "Ruling":
-        """Keep what matters for this card, whose matching rules are given."""
+        """Build the ruling on a card; `rules` are those that match it."""
         return cls(person, tuple(votes), tuple(rules), card.category, card.requesters, card.age)
 
     def find_objection(
@@ -59,7 +58,7 @@ class Ruling:
         if self.breaks_glass:
             has_asked = self.person.id in self.requesters
             return (
-                Objection("whoever broke the glass had asked for the call") if has_asked else None
+                Objection("whoever used break-glass had asked for the call") if has_asked else None
             )
         found = may_decide(self.person, card, self.votes, self.rules)
         if found.completes:

@@ -1,5 +1,4 @@
-"""Removal of credentials from all output of tools, so that no model, event, row or page contains
-them."""
+"""Removal of credentials from tool output, so that no model, event, row or page contains them."""
 
 import re
 from collections.abc import Sequence
@@ -57,8 +56,7 @@ def hide_secrets_in_files(files: Sequence[ResultFile], secrets: frozenset[str]) 
 
 
 def hide_secrets_in_preview(preview: Preview, secrets: frozenset[str]) -> Preview:
-    """Replace every secret in the preview before it is sealed, so that the seal covers the shown
-    text."""
+    """Replace every secret in the preview before it is sealed: the seal covers the shown text."""
     written = preview.as_json()
     if not secrets or not any(
         secret in text for text in _list_texts_in_json(written) for secret in secrets
@@ -97,8 +95,7 @@ def hide_secrets_in_json(value: Any, secrets: frozenset[str]) -> Any:
 
 
 def _list_texts(result: ToolResult) -> list[str]:
-    """List all texts of the result. They are searched one by one, because JSON escapes some
-    characters."""
+    """List all texts of the result, to be searched one by one, because JSON escapes characters."""
     parts = (result.data, result.metadata, result.details)
     texts = [result.summary, result.markdown, result.content_type]
     texts += [text for part in parts for text in _list_texts_in_json(part)]

@@ -1,5 +1,4 @@
-"""Policy snapshots: the rules by which a call was judged, as JSON, and the replay of its
-verdict."""
+"""Policy snapshots: the rules by which a call was judged, as JSON, and replays of its verdict."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -38,7 +37,7 @@ class RecordedRules:
         tools: Mapping[str, Tool],
         standing_grants: tuple[int, ...] = (),
     ) -> "RecordedRules":
-        """Collect the rules. They hold only granted tools, because no other tool matters."""
+        """Collect the rules, with granted tools only, because no other tool matters."""
         granted = {
             id_: RecordedTraits.of(tool) for id_, tool in tools.items() if tool.name in grants.tools
         }
@@ -94,7 +93,8 @@ def judge_recorded(
     """Judge a recorded call by these rules and its stored facts.
 
     Args:
-        rebuilt: the answers about earlier calls that are not stored; None makes them missing facts.
+        rebuilt: the source of facts about earlier calls that are not stored; None makes them
+            missing facts.
 
     Raises:
         MissingFact: the rules need a fact that is not stored.

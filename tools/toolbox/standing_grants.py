@@ -1,5 +1,4 @@
-"""Standing grants: the terms on which one approves a card in a person's name. A standing grant
-changes no verdict."""
+"""Standing grants, which approve cards in a person's name by their terms, and change no verdict."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,10 +14,9 @@ from tools.toolbox.provenance import Provenance
 RULES = frozenset({Rule.EQUALS, Rule.ONE_OF, Rule.MINIMUM, Rule.MAXIMUM, Rule.PREFIX, Rule.HOST})
 """The rules that conditions of a standing grant may have."""
 OPEN_RULES = frozenset({Rule.PREFIX, Rule.HOST})
-"""Rules that leave a part of the value free."""
+"""Rules that fix only a part of the value."""
 GRANTABLE = frozenset({CauseKind.LEVEL, CauseKind.HOSTS})
-"""The causes that a standing grant can approve; limits, raised levels and own data always need a
-person."""
+"""Causes that a standing grant can approve; limits, raised levels and own data need a person."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +69,7 @@ class AskingCall:
 
 
 def grants_for(call: AskingCall, grants: Iterable[GrantTerms]) -> list[GrantTerms]:
-    """Return the standing grants that approve the call, in their order; none if a person must
-    decide."""
+    """Return the standing grants that approve the call, in order; none if a person must decide."""
     return [grant for grant in grants if find_mismatch(call, grant) is None]
 
 
@@ -96,8 +93,7 @@ def find_need_of_person(call: AskingCall) -> Objection | None:
 
 
 def find_end(call: AskingCall, grant: GrantTerms) -> Objection | None:
-    """Find the reason why the grant has ended for good: what its maker saw has changed; None if it
-    has not."""
+    """Find the change that has ended the grant for good; None if there is none."""
     is_raised = any(cause.kind is CauseKind.RAISED_LEVEL for cause in call.causes)
     return find_change(
         grant, call.definition, call.account, call.level if is_raised else grant.level
@@ -105,8 +101,7 @@ def find_end(call: AskingCall, grant: GrantTerms) -> Objection | None:
 
 
 def find_change(grant: GrantTerms, definition: str, account: str, level: Level) -> Objection | None:
-    """Find the part of the tool that is no longer what the grant's maker saw; None if all of it
-    is."""
+    """Find the first part of the tool that differs from what the grant's maker saw, or None."""
     if grant.definition != definition:
         return Objection("The tool’s definition has changed.")
     if grant.account != account:
@@ -115,17 +110,16 @@ def find_change(grant: GrantTerms, definition: str, account: str, level: Level) 
 
 
 def list_paths(params: Mapping[str, Any]) -> frozenset[str] | None:
-    """List the paths of all values; a value of null is absent, and the entries of a list share its
-    path.
+    """List the paths of all values; null is absent, and the entries of a list share its path.
 
-    Return None if a name contains a dot, because its path could also name another value.
+    Return None if a name is empty or contains a dot, because its path would be ambiguous.
     """
     found = frozenset(_list_paths(params, ""))
     return None if None in found else frozenset(path for path in found if path is not None)
 
 
 def list_destinations(paths: Iterable[str], named: frozenset[str]) -> frozenset[str]:
-    """List the paths that name a recipient, a destination or an amount."""
+    """List the paths of params that hold a recipient, a destination or an amount."""
     return frozenset(path for path in paths if is_destination(path.split("."), named))
 
 

@@ -42,8 +42,7 @@ class DaemonThreads:
         self._idle.append(worker)
 
     def leave(self, worker: "_Worker") -> bool:
-        """Remove a worker that wants to end; return False if it was just taken and will receive
-        work."""
+        """Remove a worker that wants to end; return False if it was taken and will get work."""
         try:
             self._idle.remove(worker)
         except ValueError:

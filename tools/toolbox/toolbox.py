@@ -1,5 +1,4 @@
-"""The registry of all tools: it offers tools to employees, and runs single calls for callers
-without a run."""
+"""The registry of all tools: it offers them to employees, and runs single calls outside runs."""
 
 import logging
 import re
@@ -43,7 +42,7 @@ MODES = ("general", "code", "research", "debug")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z][A-Za-z0-9_-]*)*")
 
 _RUN_PARAMETER = re.compile(r"organi[sz]ation|org|tenant|user")
-"""Parameters of these names, with or without `_id`, would let a model choose whom a tool works for.
+"""Parameters of these names, with or without `_id`, would let a model choose for whom a tool works.
 
 Both spellings of organization count.
 """
@@ -100,12 +99,11 @@ class Toolbox:
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """A sentence for each tool that was left out because it is wrong in itself."""
+        """A sentence for each tool that was left out because it is invalid."""
         return self._left_out
 
     def leave_out(self, problems: Iterable[str], withheld: Mapping[str, str] | None = None) -> None:
-        """Keep a sentence for each tool that was left out, and why others are withheld, by name;
-        see `Policy`."""
+        """Record why tools were left out, in sentences, or are withheld, by name; see `Policy`."""
         with self._lock:
             self._left_out = (*self._left_out, *problems)
             self.policy = replace(
@@ -115,8 +113,8 @@ class Toolbox:
     def with_hosts(self, allowed_hosts: frozenset[str]) -> "Toolbox":
         """Return a new toolbox with the same tools and these additional allowed hosts.
 
-        It does not start tools that are added to it. Disabling a tool here later does not affect
-        it.
+        The copy does not start tools that are added to it. Disabling a tool here later does not
+        affect the copy.
 
         Args:
             allowed_hosts: hosts that open-world tools may contact without approval.
@@ -130,7 +128,7 @@ class Toolbox:
 
     @property
     def tools_by_id(self) -> Mapping[str, Tool]:
-        """Every version of every tool; a change of the toolbox replaces this mapping."""
+        """Every version of every tool, by id; a change of the toolbox replaces this mapping."""
         return self._by_id
 
     def has_same_tools(self, other: "Toolbox") -> bool:
@@ -153,7 +151,7 @@ class Toolbox:
         self._add([tool], modes)
 
     def register_all(self, tools: Iterable[Tool]) -> None:
-        """Add the tools as `register` does; one that is wrong in itself is logged and left out."""
+        """Add the tools as `register` does; an invalid one is logged and left out."""
         valid = []
         for tool in tools:
             try:
@@ -199,8 +197,7 @@ class Toolbox:
             _shut_down(tool)
 
     def get_tool(self, name: str) -> Tool | None:
-        """Return the highest enabled version of the name, or the version in `name@1.2`; None if
-        there is none.
+        """Return a name's highest version, enabled if possible, or that in `name@1.2`, or None.
 
         An action that agents ask about is found by its name, too, and is never among the tools.
         """
@@ -208,8 +205,7 @@ class Toolbox:
         return found or find_asked_action(name)
 
     def get_granted_tool(self, name: str, grants: Grants) -> Tool | None:
-        """Return the tool like `get_tool`, but for its name alone in the version to which the
-        employee is pinned."""
+        """Return the tool like `get_tool`, but for a name alone the employee's pinned version."""
         version = grants.pinned.get(name)
         return self.get_tool(f"{name}@{version}" if version else name)
 
@@ -273,7 +269,7 @@ class Toolbox:
             self._start(tool)
 
     def shutdown(self) -> None:
-        """Shut down every tool, and what they came from, even if others fail."""
+        """Shut down every tool, then the sources of tools, even if some fail."""
         for tool in self.tools():
             _shut_down(tool)
         for name, work in self._at_shutdown:
@@ -281,8 +277,7 @@ class Toolbox:
                 run_isolated(Unnamed(name), "shutdown", work)
 
     def call_at_shutdown(self, name: str, work: Callable[[], None]) -> None:
-        """Call the work after the tools were shut down; a failure of it is logged under this
-        name."""
+        """Call the work after the tools are shut down; a failure is logged under this name."""
         self._at_shutdown.append((name, work))
 
     def get_timeout(self, tool: Tool) -> float:
@@ -292,8 +287,7 @@ class Toolbox:
     def execute_tool_by_name(
         self, name: str, params: str | dict[str, Any], context: ToolContext, grants: Grants
     ) -> ToolResult:
-        """Look up, judge and execute one call, and check its result. A call that needs approval is
-        refused."""
+        """Look up, judge and execute one call; one that needs approval is refused."""
         tool = self.get_granted_tool(name, grants)
         verdict = judge_call(tool, params, replace(grants, mode=context.mode), self.policy, name)
         if tool is None or verdict.error is not None:
@@ -324,8 +318,7 @@ class Toolbox:
             self._replace(self._by_id)
 
     def _replace(self, by_id: dict[str, Tool]) -> None:
-        """Install new dictionaries instead of changing the old ones, so that readers need no
-        lock."""
+        """Install new dictionaries instead of changing the old, so that readers need no lock."""
         ordered = sorted(by_id.values(), key=lambda tool: (tool.name, _parse_version(tool.version)))
         enabled_last = sorted(
             ordered, key=lambda tool: (tool.name, tool.id not in self.policy.disabled)
@@ -344,8 +337,7 @@ def _build_approval_error(name: str) -> ToolError:
 
 
 def format_menu(tools: Iterable[Tool]) -> str:
-    """Format the tools for the system prompt, one per line, grouped by category; empty if there are
-    none."""
+    """Format the tools for the system prompt, grouped by category, one per line; empty if none."""
     by_category = sorted(tools, key=lambda tool: (tool.category, tool.name))
     groups = groupby(by_category, key=lambda tool: tool.category)
     return "\n\n".join(f"{category}\n{_format_menu_lines(tools)}" for category, tools in groups)
@@ -366,8 +358,7 @@ def _shut_down(tool: Tool) -> None:
 
 
 def _parse_version(version: str) -> tuple[tuple[int, str], ...]:
-    """Build a sort key: 1.10 sorts above 1.9, and a text part such as beta, which counts as -1,
-    below any number."""
+    """Build a sort key: 1.9 sorts below 1.10, and a text part such as beta below any number."""
     return tuple(
         (int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"[.-]", version)
     )
@@ -377,7 +368,7 @@ def refuse_invalid_tool(tool: Tool) -> None:
     """Check and convert everything that the tool declares.
 
     Raises:
-        InvalidTool: the sentence names the class, what is wrong, and what is expected.
+        InvalidTool: the message names the class, the fault and the expected value.
     """
     where, settlement = name_class(tool), Settlement(tool)
     try:
@@ -398,8 +389,7 @@ def refuse_invalid_tool(tool: Tool) -> None:
 
 
 def is_run_parameter(parameter: str) -> bool:
-    """Return True if a parameter of this name is refused, because only the run provides its
-    value."""
+    """Return True if a parameter of this name is refused: only the run provides its value."""
     return _RUN_PARAMETER.fullmatch(re.sub(r"_?(id|Id|ID)$", "", parameter).lower()) is not None
 
 

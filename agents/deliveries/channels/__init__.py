@@ -1,7 +1,7 @@
 """The registry of channels: one module for each way to send. An unknown kind is refused.
 
-Each module has the same functions: `send` and `is_available`. The addresses to send to are rows of
-`notices` and `webhooks`. CONTRIBUTING.md lists the places to change for a new channel.
+Each module has the function `send`. The addresses to send to are rows of `notices` and `webhooks`.
+CONTRIBUTING.md lists the places to change for a new channel.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from django.conf import settings
 from django.utils.module_loading import import_string
 
 from agents.deliveries.failures import DeliveryError
@@ -16,13 +17,21 @@ from agents.deliveries.failures import DeliveryError
 
 @dataclass(frozen=True)
 class DeliveryChannel:
-    """One way to send, in a module that is loaded on first use: that of chat takes 25 MB."""
+    """One way to send, in a module that is loaded on first use: that of chat takes 25 MB.
+
+    Attributes:
+        server_setting: the setting that names the installation's own server, if all messages go
+            to one.
+        lacking: what is missing, for people, while that setting is empty.
+    """
 
     module: str
+    server_setting: str = ""
+    lacking: str = ""
 
     def is_available(self) -> bool:
         """Return False while the installation cannot send by it."""
-        return bool(self._load("is_available")())
+        return not self.server_setting or bool(getattr(settings, self.server_setting))
 
     def send(self, address: str, message: Any) -> Any:
         """Send a message to an address.
@@ -30,14 +39,11 @@ class DeliveryChannel:
         Raises:
             DeliveryError: the receiver refused it, or was unreachable.
         """
-        return self._load("send")(address, message)
-
-    def _load(self, name: str) -> Any:
-        return import_string(f"{__name__}.{self.module}.{name}")
+        return import_string(f"{__name__}.{self.module}.send")(address, message)
 
 
 CHANNELS = {
-    "email": DeliveryChannel("mail"),
+    "email": DeliveryChannel("mail", "EMAIL_HOST", "there is no mail server"),
     "push": DeliveryChannel("push"),
     "chat": DeliveryChannel("chat"),
     "webhook": DeliveryChannel("webhook"),

@@ -130,11 +130,6 @@ class ChatAddress:
             raise DeliveryError(door.describe_problem(self.service), is_final=door.is_final)
 
 
-def is_available() -> bool:
-    """Return True: each address names its own service."""
-    return True
-
-
 def send(address: str, message: Notification) -> None:
     """Send a message by the chat service of this address.
 

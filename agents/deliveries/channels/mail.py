@@ -13,11 +13,6 @@ from agents.deliveries.messages import Notification
 from agents.platform.database_connections import release_connection
 
 
-def is_available() -> bool:
-    """Return True if the installation has a mail server."""
-    return bool(settings.EMAIL_HOST)
-
-
 def send(address: str, message: Notification) -> None:
     """Send a message; its Message-ID is the same for each attempt, so that mail programs show a
     repeat once.

@@ -106,11 +106,6 @@ class Subscription:
         return get_host(read_url(self.endpoint))
 
 
-def is_available() -> bool:
-    """Return True: the installation makes its own key."""
-    return True
-
-
 def send(address: str, message: Notification) -> None:
     """Send a message to one browser, whose service worker shows it.
 

@@ -18,11 +18,6 @@ LONGEST_WAIT_S = 4 * 3600.0
 GONE = 410
 
 
-def is_available() -> bool:
-    """Return True: the installation needs nothing to send to other systems."""
-    return True
-
-
 def send(address: str, message: SignedMessage) -> int:
     """Sign a message and send it through the guarded client; return the status of the response.
 

@@ -21,8 +21,9 @@ from django.urls import reverse
 from agents.accounts.models import Membership
 from agents.employees.models import Employee
 from agents.employees.toolboxes import load_toolbox
+from agents.gateway.tickets import PREFIX
 from agents.platform.row_ids import parse_row_id_or_none
-from agents.runs.models import Approval, Run
+from agents.runs.models import Approval, Run, ToolCall
 from agents.web.frame.actions import list_actions
 from agents.web.frame.places import list_places
 from tools.contract import Tool
@@ -33,6 +34,7 @@ Row = TypeVar("Row", bound=Model)
 
 MAX_HITS = 5
 NUMBER = re.compile(r"(?:(?:card|run|approval)\s*)?#?\s*([0-9]+)", re.IGNORECASE)
+TICKET = re.compile(rf"(?:ticket\s*)?{PREFIX}([0-9]+)", re.IGNORECASE)
 MAX_QUERY_LENGTH = 200
 MIN_TEXT_LENGTH = 2
 """Shorter texts find pages and actions only: nearly every name contains a single letter."""
@@ -106,7 +108,7 @@ def find_everything(member: Membership, query: str, settings: Iterable[Hit] = ()
             *groups,
             *([] if is_exact else [HitGroup("Tools", tools)]),
             HitGroup("Employees", _find_employees(member.organization_id, words)),
-            HitGroup("Runs", _find_runs(member.organization_id, words, number)),
+            HitGroup("Runs", _find_runs(member.organization_id, words, _find_exact(query))),
             HitGroup("Records", _find_records(member.organization_id, words, query)),
         ]
     return [group for group in groups if group.hits]
@@ -116,6 +118,19 @@ def _parse_number(query: str) -> int | None:
     """Read the number of a card or run, such as `17`, `#17` or `card 17`."""
     found = NUMBER.fullmatch(query.strip())
     return parse_row_id_or_none(found[1]) if found else None
+
+
+def _find_exact(query: str) -> Q | None:
+    """Return the condition for the run with the number in the query, or of the ticket `t-17`."""
+    number, ticket = _parse_number(query), TICKET.fullmatch(query.strip())
+    if ticket is not None:
+        call_id = parse_row_id_or_none(ticket[1])
+        return (
+            None
+            if call_id is None
+            else Q(pk__in=ToolCall.objects.filter(pk=call_id).values("run_id"))
+        )
+    return None if number is None else Q(pk=number)
 
 
 def _has(words: Iterable[str], *texts: str) -> bool:
@@ -182,16 +197,16 @@ def _find_employees(organization_id: int, words: list[str]) -> list[Hit]:
     return [Hit(name, "bot", reverse("employee", args=(pk,)), title) for pk, name, title in found]
 
 
-def _find_runs(organization_id: int, words: list[str], number: int | None) -> list[Hit]:
-    """Find runs by number, title or task; the newest first, after the one with this number."""
+def _find_runs(organization_id: int, words: list[str], exact: Q | None) -> list[Hit]:
+    """Find runs by title or task, the newest first, after the one that is found exactly."""
     rows = Run.objects.filter(organization_id=organization_id).order_by("-pk")
     newest = _limit(rows, MAX_SCANNED_RUNS)
     texts = Q(*(Q(title__icontains=word) | Q(task__icontains=word) for word in words))
     columns = ("pk", "title", "employee__name")
     found = list(newest.filter(texts).values_list(*columns)[:MAX_HITS])
-    if number is not None:
-        exact = rows.filter(pk=number).values_list(*columns)
-        found = [*exact, *(row for row in found if row[0] != number)][:MAX_HITS]
+    if exact is not None:
+        first = list(rows.filter(exact).values_list(*columns))
+        found = [*first, *(row for row in found if row not in first)][:MAX_HITS]
     return [
         Hit(title, "list-checks", reverse("run", args=(pk,)), f"Run {pk} · {name}")
         for pk, title, name in found

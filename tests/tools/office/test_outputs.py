@@ -15,7 +15,7 @@ from tests.features import feature
 from tests.tools.office.records.tenants import make_organization, make_record
 from tools.builtin import BUILTIN_TOOLS
 from tools.builtin.employee import Delegate
-from tools.contract import ErrorCode, Person, Tool, ToolContext, ToolResult
+from tools.contract import ErrorCode, Level, Person, Tool, ToolContext, ToolResult
 from tools.office.demo_register import DEMO_TOOLS
 from tools.office.tools import OFFICE_TOOLS
 from tools.office.tools.content import BuildReport, GenerateSummary
@@ -55,6 +55,11 @@ def test_every_shipped_tool_declares_its_output(tool: type[Tool]) -> None:
     assert tool.Output is not None
     properties = (tool().output_schema or {})["properties"]
     assert properties
+
+
+def test_every_office_draft_and_write_has_a_case() -> None:
+    lasting = {tool for tool in OFFICE_TOOLS if tool.level is not Level.READ}
+    assert lasting == {tool for tool, _ in WRITES} | {CancelSchedule}, "it cancels the new schedule"
 
 
 @pytest.mark.django_db

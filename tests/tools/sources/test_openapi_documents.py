@@ -127,7 +127,7 @@ def test_a_text_with_too_many_values_is_refused(text: str) -> None:
     "text", ['{"openapi": "3.1.0", "x": ' + "[" * 60 + "]" * 60 + "}", "x: " + "[" * 60 + "]" * 60]
 )
 def test_a_text_that_is_nested_too_deeply_is_refused(text: str) -> None:
-    with pytest.raises(DocumentError, match="nested more than 50 deep"):
+    with pytest.raises(DocumentError, match="nested more than 50 levels deep"):
         read_description(text, limits=DocumentLimits(depth=50))
 
 

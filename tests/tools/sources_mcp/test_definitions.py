@@ -130,7 +130,7 @@ def test_a_schema_that_is_too_deep_is_left_out() -> None:
     deep: dict[str, Any] = {}
     for _ in range(5_000):
         deep = {"items": deep}
-    assert "nested more than 64 deep" in reason_for(properties={"a": deep})
+    assert "nested more than 64 levels deep" in reason_for(properties={"a": deep})
 
 
 @pytest.mark.parametrize(

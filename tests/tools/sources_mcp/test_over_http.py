@@ -64,7 +64,7 @@ def test_an_older_server_is_addressed_in_its_revision(
         ("breaks", "NETWORK_ERROR", "disconnected before it answered"),
         ("fails", "NETWORK_ERROR", "failed with status 502"),
         ("huge", "NETWORK_ERROR", "larger than 10,000,000 bytes"),
-        ("nonsense", "NETWORK_ERROR", "sent an answer that does not follow the protocol: <html>"),
+        ("nonsense", "NETWORK_ERROR", "sent a response that does not follow the protocol: <html>"),
         ("accepts", "NETWORK_ERROR", "disconnected"),
         (
             "fails_inside",

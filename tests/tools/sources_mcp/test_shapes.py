@@ -67,7 +67,7 @@ def test_every_shape_of_a_listing_loses_at_most_its_own_tool(key: str, tmp_path:
             assert list_tools(server).tools == ()
         else:
             with pytest.raises(
-                ToolError, match="cannot list its tools: Its answer has no list of tools"
+                ToolError, match="cannot list its tools: Its response has no list of tools"
             ) as failure:
                 list_tools(server)
             assert not failure.value.attempted

@@ -222,7 +222,7 @@ class TestDeputies:
         )
         assert (
             decide(CAT, CastVote(BEN, FAY), rules=easier)
-            == f"{ONE_MORE}, by one of those who count"
+            == f"{ONE_MORE}, by someone whose approval counts"
         )
 
     def test_without_their_role_do_not_use_up_the_vote(self) -> None:

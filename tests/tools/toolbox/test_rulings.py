@@ -82,4 +82,6 @@ def test_a_rule_that_does_not_match_the_card_is_reported() -> None:
 @pytest.mark.parametrize(("person", "is_refused"), [(FAY, False), (BEN, True)])
 def test_a_requester_cannot_use_break_glass(person: Voter, *, is_refused: bool) -> None:
     ruling = replace(Ruling.of(person, CARD, [], [TWO_OF_FINANCE]), breaks_glass=True)
-    assert judge(ruling) == ("whoever broke the glass had asked for the call" if is_refused else "")
+    assert judge(ruling) == (
+        "whoever used break-glass had asked for the call" if is_refused else ""
+    )

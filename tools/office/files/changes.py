@@ -1,5 +1,4 @@
-"""Writing and deleting files: one writer at a time for each organization's folder, and no partial
-files."""
+"""Writing and deleting files: one writer at a time per organization, and no partial files."""
 
 import fcntl
 import hashlib
@@ -74,8 +73,7 @@ def check_writable(organization_id: int, names: Names, size: int) -> None:
 
 
 def list_deletions(organization_id: int, names: Names) -> tuple[FolderEntry, ...]:
-    """List the entries that a deletion would remove: the file, or all files and empty folders of
-    the folder.
+    """List the entries that a deletion removes: the file, or the folder's files and empty folders.
 
     Raises:
         ToolError: NOT_FOUND, LIMIT_EXCEEDED, OPERATION_FAILED
@@ -139,8 +137,7 @@ def delete_files(
 
 
 def _unlink_files(organization_id: int, names: Names, files: list[FolderEntry]) -> None:
-    """Delete the files one after the other; after the first, a failure leaves the outcome
-    unknown."""
+    """Delete the files one by one; after the first, a failure leaves the outcome unknown."""
     for done, entry in enumerate(files):
         try:
             with open_folder(organization_id, entry.names[:-1]) as folder:
@@ -171,8 +168,13 @@ def _remove_folder(organization_id: int, path: Names) -> bool:
 
 @contextmanager
 def lock_folder(organization_id: int) -> Iterator[int]:
-    """Open the organization's folder, lock it against other writers, and remove the leftovers of
-    killed writers."""
+    """Lock the organization's folder against other writers, and yield its descriptor.
+
+    Temporary files of killed writers are removed.
+
+    Raises:
+        ToolError: OPERATION_FAILED, another writer kept the lock for 10 s.
+    """
     with open_folder(organization_id) as top:
         deadline = time.monotonic() + _LOCK_TIMEOUT_S
         while not _try_lock(top):
@@ -251,8 +253,7 @@ def _stage(top: int, temporary: str, parts: Iterable[bytes], available: int) -> 
 
 @contextmanager
 def _create_folder(organization_id: int, path: Names) -> Iterator[int]:
-    """Open the folder, and create it if it is missing; afterwards, remove new folders that are
-    still empty."""
+    """Open the folder, created if missing; afterwards, remove new folders that are still empty."""
     depths = range(1, len(path) + 1)
     missing = [
         path[:depth] for depth in depths if find_entry(organization_id, path[:depth]) is None

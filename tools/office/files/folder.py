@@ -67,7 +67,7 @@ def find_entry(organization_id: int, names: Names) -> FolderEntry | None:
     """Find the ordinary file or folder at this path; return None if there is none.
 
     Raises:
-        ToolError: OPERATION_NOT_ALLOWED, the path leads to something else.
+        ToolError: NOT_FOUND for a link, OPERATION_NOT_ALLOWED for anything else, such as a device.
     """
     try:
         with open_folder(organization_id, names[:-1]) as folder:

@@ -54,8 +54,7 @@ _FAULTS: tuple[tuple[Callable[[str], object], str], ...] = (
 
 
 def parse_path(path: str) -> Names:
-    """Parse a path into its names, with composed characters (NFC); an empty path is the
-    organization's folder.
+    """Parse a path into its names, in composed form (NFC); empty for the organization's folder.
 
     Raises:
         ToolError: INVALID_PARAMETER, with the fault.
@@ -93,14 +92,12 @@ def is_valid_name(name: str) -> bool:
 
 
 def find_fault(name: str) -> str:
-    """Return the reason why a name is invalid, or an empty string; valid names work on every
-    system."""
+    """Return why a name is invalid, or an empty string; valid names work on every system."""
     return next((why for is_at_fault, why in _FAULTS if is_at_fault(name)), "")
 
 
 def quote_path(path: str) -> str:
-    """Quote the path for a sentence, with hidden characters escaped, and at most 200 characters
-    long."""
+    """Quote at most 200 characters of the path for a sentence; escape hidden characters."""
     return repr(path if len(path) <= _LONGEST_QUOTE else f"{path[:_LONGEST_QUOTE]}…")
 
 

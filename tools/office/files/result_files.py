@@ -1,5 +1,4 @@
-"""Files that tools return: kept in the folder of their run, under their digest, so that equal files
-are kept once."""
+"""Files that tools return: kept in their run's folder, by digest, so that none is kept twice."""
 
 import hashlib
 import unicodedata
@@ -45,8 +44,7 @@ def _keep(organization_id: int, folder: Names, level: Level, file: ResultFile) -
 
 
 def clean_name(name: str) -> str:
-    """Return a name that every system takes and that resembles this one; `file` if nothing of it
-    remains."""
+    """Return a similar name that every system accepts; `file` if nothing of this one remains."""
     text = unicodedata.normalize("NFC", name.replace("\\", "/").rpartition("/")[2])
     kept = "".join("_" if char in _REPLACED else char for char in text)[:_LONGEST_NAME].strip(
         " .~…"
@@ -59,8 +57,7 @@ def clean_name(name: str) -> str:
 
 
 def _refuse_more(organization_id: int, folder: Names, _: StagedFile) -> None:
-    """Refuse one file more than the limit. The organization's folder is locked, so reads at the
-    same time all count."""
+    """Refuse a file beyond the limit; the folder is locked, so that concurrent reads all count."""
     count = len(list_folder(organization_id, folder).entries)
     if count >= MOST_FROM_READS:
         message = (

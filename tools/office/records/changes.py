@@ -1,5 +1,4 @@
-"""Changes to records: each change applies a list of previewed targets and adds an entry to the
-history."""
+"""Changes to records by previewed targets; creations and updates are added to the history."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -50,8 +49,7 @@ def build_update_target(record: Record, wanted: Mapping[str, Any]) -> Target | N
 
 
 def build_unchanged_target(record: Record, wanted: Mapping[str, Any]) -> Target:
-    """Build the target of an update that would change nothing; without a version, because any would
-    do."""
+    """Build the target of an update that changes nothing, without a version, as any would do."""
     values = _flatten(wanted)
     return Target(str(record.pk), record.name, before=values, after=dict(values))
 
@@ -82,8 +80,8 @@ def update_records(organization_id: int, targets: Sequence[Target], author: Chan
     """Apply the `after` of every target, with one query for each different set of values.
 
     Raises:
-        ToolError: OPERATION_FAILED, and nothing is changed, if a target has changed since its
-            version.
+        ToolError: NOT_FOUND, or OPERATION_FAILED: a target has changed since its version; nothing
+            was changed.
     """
     with transaction.atomic():
         locked = _lock_targets(organization_id, targets)
@@ -99,8 +97,8 @@ def delete_records(organization_id: int, targets: Sequence[Target]) -> None:
     """Delete every target permanently, with its history and its list entries.
 
     Raises:
-        ToolError: OPERATION_FAILED, and nothing is deleted, if a target has changed since its
-            version.
+        ToolError: NOT_FOUND, or OPERATION_FAILED: a target has changed since its version; nothing
+            was deleted.
     """
     with transaction.atomic():
         locked = _lock_targets(organization_id, targets)
@@ -111,7 +109,8 @@ def add_to_list(organization_id: int, name: str, targets: Sequence[Target]) -> R
     """Add every target to the list of that name, and create the list if it does not exist.
 
     Raises:
-        ToolError: OPERATION_FAILED if a target has changed since its version.
+        ToolError: NOT_FOUND, or OPERATION_FAILED: a target has changed since its version; nothing
+            was added.
     """
     with transaction.atomic():
         locked = _lock_targets(organization_id, targets)

@@ -20,14 +20,12 @@ FIELDS = tuple({"changed": "updated_at"}.get(name, name) for name in HEADER)
 
 
 def format_header() -> str:
-    """Format the header line; columns that can be imported have the names that the import
-    expects."""
+    """Format the header line; importable columns have the names that the import expects."""
     return BYTE_ORDER_MARK + _format_lines([HEADER])
 
 
 def format_rows_after(records: QuerySet[Record], last_id: int) -> tuple[str, int]:
-    """Format the next records as lines, and return them with the last id; return an empty text
-    after the last record.
+    """Return the next records as CSV lines, with their last id; an empty text if there are none.
 
     Records are ordered by id, not as in the list, so that a change during the export moves none
     past the cursor.

@@ -23,8 +23,7 @@ _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
 """The line by which a spreadsheet names the separator."""
 COLUMNS = tuple(RecordFields.model_fields)
 ONLY_EXPORTED = ("id", "qualification", "qualification_reason", "changed")
-"""Columns that an export contains and an import ignores, so that an exported file can be
-imported."""
+"""Columns that an export has and an import ignores, so that an exported file can be imported."""
 
 
 Row = tuple[int, dict[str, Any]]
@@ -32,8 +31,7 @@ BadRow = tuple[int, str]
 
 
 def import_csv(file: BinaryIO, organization_id: int, actor: str = "CSV import") -> ImportReport:
-    """Create a record for every good row in one transaction; see `read_csv` and
-    `create_records`."""
+    """Create a record for each good row in one transaction; see `read_csv` and `create_records`."""
     return create_records(read_csv(file), organization_id, actor)
 
 
@@ -41,12 +39,12 @@ def read_csv(file: BinaryIO) -> CheckedRows:
     """Read and check the rows of the file, without the database.
 
     The first row names the columns: `name`, and any of region, category, status, score, email,
-    domain, phone, notes, attributes (JSON). Separated by commas, semicolons or tabs, in UTF-8; a
-    line such as `sep=;` may come first.
+    domain, phone, notes, attributes (JSON). Cells are separated by commas, semicolons, tabs or
+    pipes, and the text is in UTF-8; a line such as `sep=;` may come first.
 
     Raises:
-        ImportRefusedError: the file is not UTF-8, is too large, has no rows, or has an unknown
-            header.
+        ImportRefusedError: the file is not UTF-8, is too large, has no rows, has an unknown header,
+            or has too many unclosed quotes.
     """
     good: list[Row] = []
     bad: list[BadRow] = []
@@ -84,8 +82,7 @@ def create_records(rows: CheckedRows, organization_id: int, actor: str) -> Impor
 
 
 def _lock_imports(organization_id: int) -> None:
-    """Lock out other imports of the organization: two imports of the same file would not see each
-    other's records.
+    """Lock out the organization's other imports, whose new records this one would not see.
 
     SQLite has only one writer anyway.
     """
@@ -171,8 +168,7 @@ def _find_delimiter(lines: list[str]) -> str:
 
 
 def _check_header(cells: Sequence[str]) -> list[str]:
-    """Return the names of the columns; those of empty columns, which spreadsheets leave behind, are
-    empty."""
+    """Return the columns' names; empty for empty columns, which spreadsheets leave behind."""
     header = [cell.strip().lower() for cell in cells]
     known = f"Known columns: {', '.join(COLUMNS)}."
     if "name" not in header:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 MAX_UNCLOSED = 100
-"""Lines with an unclosed quote; each costs another look at the lines below it."""
+"""The limit of lines with an unclosed quote; for each, the lines below it are read again."""
 
 
 class TooManyFaultsError(ValueError):
@@ -25,12 +25,12 @@ class CsvRecords:
     """The records of the lines, each read once.
 
     Args:
-        lines: with their ends.
+        lines: the lines with their line breaks.
         start: the index of the first line to read.
 
     Attributes:
-        columns: the names of the columns, once they are known; empty names at the end belong to no
-            cell.
+        columns: the names of the columns, once they are known; empty names at the end need no
+            cells.
     """
 
     def __init__(self, lines: Sequence[str], start: int, delimiter: str) -> None:
@@ -44,7 +44,7 @@ class CsvRecords:
         """Yield the records; one whose quotes do not match ends with its first line.
 
         Raises:
-            TooManyFaultsError
+            TooManyFaultsError: more than 100 lines have an unclosed quote.
         """
         while self._next < len(self._lines):
             reader = csv.reader(self._give_lines(), delimiter=self._delimiter, strict=True)
@@ -63,8 +63,7 @@ class CsvRecords:
                 yield CsvRecord(start + 1, cells)
 
     def _fits(self, cells: Sequence[str]) -> bool:
-        """Return True if the cells fill the columns; those of several lines that do not were joined
-        by a quote."""
+        """Return True if the cells fill the columns; if not, a quote has joined several lines."""
         if not self.columns:
             return True
         return len(cells) >= len(drop_empty_end(self.columns)) and len(
@@ -77,7 +76,7 @@ class CsvRecords:
             yield self._lines[self._next - 1]
 
     def _recover(self, start: int, error: str) -> CsvRecord:
-        """Return the record of the line alone, and read on below it."""
+        """Return the record of the first line alone, and continue below it."""
         spanned, self._next = self._next - start, start + 1
         line = self._lines[start]
         is_unclosed = spanned > 1 or "unexpected end" in error or line.count('"') % 2 == 1

@@ -198,8 +198,7 @@ class RecordFilters(Sparse):
         }
 
     def describe(self) -> str:
-        """Describe the conditions, e.g. "region EU, status inactive, score at least 10"; empty if
-        none is set."""
+        """Describe the conditions, e.g. "region EU, score at least 10"; empty if none is set."""
         words = {"min_score": "score at least", "max_score": "score at most"}
         return ", ".join(
             f"{words.get(key, key)} " + (f"“{value}”" if key == "text" else str(value))

@@ -65,8 +65,7 @@ def filter_records(organization_id: int, query: RecordListQuery) -> QuerySet[Rec
 def load_page(
     records: QuerySet[Record], sort: SortOrder, after: str = "", size: int = PAGE_SIZE
 ) -> RecordPage:
-    """Load the page of at most `size` records after the cursor; an invalid cursor means the first
-    page."""
+    """Load at most `size` records after the cursor; an invalid cursor means the first page."""
     key = KEYS[sort.by]
     position = _parse_cursor(after, sort)
     keyed = records.annotate(key=key, key_text=Cast(key, TextField())).only(*SHOWN)
@@ -116,8 +115,7 @@ def _parse_cursor(after: str, sort: SortOrder) -> RecordCursor | None:
 
 
 def _filter_after(sort: SortOrder, position: RecordCursor) -> Q:
-    """Build the condition `(key, id) > (…)`, a row comparison that PostgreSQL maps to one range of
-    the index.
+    """Build the row comparison `(key, id) > (…)`, which PostgreSQL maps to one range of the index.
 
     SQLite does so only for plain columns, so the condition also contains the range of the key.
     """
@@ -143,8 +141,7 @@ def _parse_score(text: str) -> Value:
 
 
 def _parse_time(text: str) -> Value:
-    """Parse a time in the database's own format: SQLite compares times as texts, so every digit
-    counts."""
+    """Parse a time in the database's format: SQLite compares times as text, digit by digit."""
     if not MOMENT.fullmatch(text):
         raise ValueError(f"{text[:40]!r} is not a time")
     datetime.fromisoformat(text)

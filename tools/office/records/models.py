@@ -30,8 +30,7 @@ else:
 
 
 class LookField(TextColumn):
-    """The look of the record's name, saved with every row; `update(name=…)` sets it too
-    (changes.py)."""
+    """The look of the record's name, set by every save; an `update(name=…)` must set it, too."""
 
     def pre_save(self, model_instance: models.Model, add: bool) -> str:
         look = compute_look(str(getattr(model_instance, "name", "")))

@@ -153,8 +153,7 @@ def build_row(record: Record) -> dict[str, Any]:
 
 
 def build_detail(record: Record) -> dict[str, Any]:
-    """Build the full record: its row, the long fields, `lists` by name, and the newest 20 `history`
-    entries."""
+    """Build the full record: row, long fields, `lists` by name, and newest 20 `history` entries."""
     return {
         **build_row(record),
         "notes": record.notes,
@@ -189,8 +188,7 @@ def format_time(moment: datetime | None) -> str | None:
 
 
 def count_by_field(records: QuerySet[Record], field: str) -> dict[str, int]:
-    """Count the records for each value of the field, the most frequent first, at most 100
-    values."""
+    """Count the records by value of the field, the most frequent first, at most 100 values."""
     rows = (
         records.order_by()
         .values_list(field)

@@ -7,8 +7,7 @@ LONGEST_CELL = 120
 
 
 def build_markdown_table(headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Build a table with safe cells: pipes escaped, line breaks replaced by spaces, long values
-    cut."""
+    """Build a table with safe cells: pipes escaped, line breaks as spaces, long values cut."""
     lines = [_format_line(headers), _format_line(["---"] * len(headers))]
     lines += [_format_line([_format_cell(value) for value in row]) for row in rows]
     return "\n".join(lines)

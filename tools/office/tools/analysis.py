@@ -70,8 +70,7 @@ class ScoreRecord(Tool):
 
 
 class BatchScore(Tool):
-    """Result data: {scores: [as in analysis.scoreRecord, highest first], total, scored,
-    average}."""
+    """Result data: {scores: [see analysis.scoreRecord, highest first], total, scored, average}."""
 
     name = "analysis.batchScore"
     display_name = "Score many records"
@@ -196,8 +195,7 @@ def _load_records(filters: RecordFilters | None, organization_id: int) -> list[R
 
 
 def normalize_name(name: str) -> str:
-    """Normalize a name by removing case, punctuation and legal form: "ACME Corp." and "Acme" are
-    equal."""
+    """Remove case, punctuation and legal form from a name: "ACME Corp." and "Acme" are equal."""
     words = re.findall(r"\w+", name.casefold())
     meaningful = [word for word in words if word not in LEGAL_FORMS]
     return " ".join(meaningful or words)

@@ -32,8 +32,7 @@ COLUMNS = (
 
 
 class SearchRecords(Tool):
-    """Result data: {records: [row], total, filters_applied}; `total` includes matches beyond the
-    limit."""
+    """Result data: {records: [row], total, filters_applied}; `total` counts all matches."""
 
     name = "data.searchRecords"
     display_name = "Search records"

@@ -10,7 +10,7 @@ from tools.registries.files import FolderEntry
 
 LONGEST_LINE = 2_000
 MAX_CHARACTERS_SHOWN = 50_000
-"""The limit for one answer."""
+"""The limit for one result."""
 
 EMPTY_FOLDER = "an empty folder"
 
@@ -19,8 +19,7 @@ _BACKTICKS = re.compile("`+")
 
 @dataclass(frozen=True)
 class LineRange:
-    """Lines `first` to `last` of a text, counted from 1; `clipped` is the number of lines cut
-    short."""
+    """Lines `first` to `last` of a text, counted from 1; `clipped` is the number of cut lines."""
 
     text: str
     first: int
@@ -93,8 +92,7 @@ def describe_size(entry: FolderEntry) -> str:
 
 
 def describe_gaps(found: FileSearch) -> str:
-    """Describe the files and lines that a search skipped, with a leading comma; empty if it skipped
-    none."""
+    """Describe the gaps in a search, with a leading comma; empty if it skipped nothing."""
     parts = []
     if len(found.hits) >= found.limit:
         parts.append(f"stopped at the limit of {found.limit:,}")

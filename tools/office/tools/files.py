@@ -327,8 +327,7 @@ def _read_text(organization_id: int, names: Names) -> str:
 
 
 def _read_content(organization_id: int, names: Names) -> FileContent | None:
-    """Read the file's content; return None if there is no file, and refuse if the path leads to
-    something else."""
+    """Read the file's content; None if there is no file, ToolError if there is something else."""
     entry = find_entry(organization_id, names)
     if entry is None:
         return None

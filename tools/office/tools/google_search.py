@@ -1,5 +1,4 @@
-"""The tool search_google, and the search that other tools share: Google's Custom Search API with
-your own API key."""
+"""Google's Custom Search API with your own key: the tool search_google and a shared search."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -130,8 +129,7 @@ class SearchGoogle(Tool):
             )
 
     def hosts(self, params: Params) -> frozenset[str]:
-        """Return no host, because the params choose none: an admin chose Google by setting the
-        credentials."""
+        """Return no host: the params name none; an admin chose Google by setting credentials."""
         return frozenset()
 
     def execute(self, params: Params, context: ToolContext) -> ToolResult:
@@ -170,8 +168,7 @@ def get_endpoint(context: ToolContext) -> str:
 
 
 def run_search(parameters: Mapping[str, str], context: ToolContext) -> SearchPage:
-    """Request one page of results with the API's own parameters and the key of the context's
-    credentials.
+    """Request one page of results with the API's own parameters and the context's API key.
 
     Raises:
         ToolError: UNAUTHORIZED, FORBIDDEN, RATE_LIMIT_EXCEEDED, INVALID_PARAMETER, NETWORK_ERROR,

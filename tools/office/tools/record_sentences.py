@@ -11,8 +11,7 @@ MAX_CHANGES = 4
 
 
 def describe_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
-    """Describe changes, e.g. "status active → inactive, score 10 → 20"; beyond four, only their
-    number."""
+    """Describe up to four changes, e.g. "status active → inactive", and count the rest."""
     parts = [
         f"{_format_field(key)} {format_value(before.get(key))} → {format_value(value)}"
         for key, value in after.items()
@@ -21,7 +20,7 @@ def describe_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> str
 
 
 def describe_values(values: Mapping[str, Any]) -> str:
-    """Describe values, e.g. "region EU, status active"; beyond four, only their number."""
+    """Describe up to four values, e.g. "region EU, status active", and count the rest."""
     return _join_parts(
         [f"{_format_field(key)} {format_value(value)}" for key, value in values.items()]
     )
@@ -44,8 +43,7 @@ def _join_parts(parts: list[str]) -> str:
 
 
 def describe_subject(selection: Selection, preview: Preview) -> str:
-    """Describe the records of a call: "record **Acme Corp**", "212 records"; without a preview, the
-    selection."""
+    """Describe a call's records: "record **Acme Corp**", "212 records", or else the selection."""
     if preview.total == 1:
         return f"record {format_name(preview.targets[0].label)}"
     if preview.total:

@@ -11,8 +11,7 @@ from tools.office.records.fields import Selection
 
 
 class RecordWrite(Tool):
-    """A transactional write that applies the sealed preview, or a new one if the call needed no
-    approval."""
+    """A transactional write of the sealed preview, or of a new one if no approval was needed."""
 
     level = Level.WRITE
     transactional = True
@@ -41,8 +40,7 @@ def build_author(context: ToolContext) -> ChangeAuthor:
 
 
 def require_selection(selection: Selection) -> None:
-    """Refuse a call with neither ids nor filters, which would affect everything, and an ambiguous
-    call with both."""
+    """Require either ids or filters: neither would affect everything, both would be ambiguous."""
     if selection.record_ids and selection.filters is not None:
         raise ToolError(
             ErrorCode.INVALID_PARAMETER,

@@ -1,5 +1,4 @@
-"""Tools of the category schedule: tasks that start automatically, at the times of a cron
-expression."""
+"""Tools of the category schedule: tasks that start automatically, by a cron expression."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -90,16 +89,14 @@ class ListSchedules(Tool):
 
 
 class ScheduleWrite(Tool):
-    """Base class of both write tools: each change is in one commit with the engine's record of the
-    call."""
+    """Base class of both write tools; a change commits with the engine's record of the call."""
 
     level = Level.WRITE
     transactional = True
 
 
 class CreateSchedule(ScheduleWrite):
-    """Result data: {schedule, next_times}; `schedule` is a row of schedule.list, `next_times` are
-    the next five."""
+    """Result data: {schedule, next_times}: a row of schedule.list, and its next five times."""
 
     name = "schedule.create"
     display_name = "Create a schedule"

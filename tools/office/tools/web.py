@@ -1,5 +1,4 @@
-"""Tools of the category web: pages, domains and companies. Their results are marked as text by
-strangers."""
+"""Tools of the category web: pages, domains and companies. Their results are text by strangers."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -207,8 +206,7 @@ class ValidateDomain(Tool):
         }
 
     def _check_website(self, host: str, client: GuardedClient) -> dict[str, Any]:
-        """Request the website over https, then over http, and return the answer or the reason for
-        the failure."""
+        """Request the website by https, then by http; return its response, or the first error."""
         failure = ""
         named = f"[{host}]" if ":" in host else host
         for url in (f"https://{named}:{self._ports.https}/", f"http://{named}:{self._ports.http}/"):
@@ -354,8 +352,7 @@ def _describe_tls(tls: dict[str, Any]) -> str:
 
 
 def _guess_domain(name: str, candidates: list[SearchResult]) -> str | None:
-    """Guess the company's domain: the first site whose name equals or starts the company's, or the
-    other way round."""
+    """Guess the company's domain: the first site whose name begins the company's, or vice versa."""
     words = ["".join(filter(str.isalnum, word.lower())) for word in name.split()]
     joined, first = "".join(words), words[0] if words else ""
     for candidate in candidates:

@@ -121,8 +121,7 @@ class PageText:
 
 
 def remove_hidden_characters(text: str) -> str:
-    """Remove invisible characters: control characters, and formatting characters that can hide
-    words."""
+    """Remove invisible characters, such as control characters and formats that can hide words."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(
@@ -141,8 +140,7 @@ def _is_visible(char: str) -> bool:
 
 
 def extract_page_text(page: str) -> PageText:
-    """Extract the readable text of HTML: headings with `#`, list items with `-`, cells separated by
-    `|`."""
+    """Extract the readable text of HTML: headings with `#`, list items with `-`, cells with `|`."""
     return _PageReader(page).read()
 
 

@@ -1,5 +1,4 @@
-"""Tools of servers that speak the Model Context Protocol, over standard input and output or
-streamable HTTP.
+"""Tools of Model Context Protocol (MCP) servers, over standard input/output or streamable HTTP.
 
 The protocol's SDK is imported on first use, when the tools of such a server are first listed. Most
 processes never do that, and the SDK would be a sixth of everything they load.

@@ -1,5 +1,4 @@
-"""Removal of binary content that a server sends as text, which would only fill a model's
-context."""
+"""Removal of binary content that a server sends as text and that only fills a model's context."""
 
 import json
 import re
@@ -52,8 +51,7 @@ _SHORTEST_ROW = 32
 
 
 def replace_binary(value: Any) -> Any:
-    """Return the JSON value with all binary content, in whatever text form, replaced by its kind
-    and size."""
+    """Return the JSON value with binary content of any form replaced by its kind and size."""
     return _replace(value, "")
 
 
@@ -81,8 +79,7 @@ def _replace(value: Any, media_type: str) -> Any:
 
 
 def _find_media_type(node: Mapping[str, Any]) -> str:
-    """Return the type of the medium that an object describes; an empty text if it describes
-    none."""
+    """Return the type of the medium that an object describes, or an empty text."""
     named = next((node[key] for key in _TYPE_KEYS if isinstance(node.get(key), str)), "")
     kind = node.get("type")
     if not named and isinstance(kind, str) and kind in _MEDIA:
@@ -96,8 +93,7 @@ def _get_list(node: Mapping[str, Any], key: str) -> list[Any]:
 
 
 def _recognize_numbered(node: Mapping[str, Any]) -> Encoded | None:
-    """Recognize bytes in an object with the keys 0, 1, 2 and so on, as JavaScript writes its arrays
-    of bytes."""
+    """Recognize bytes in an object with the keys 0, 1, 2…, as JavaScript writes byte arrays."""
     if len(node) < SHORTEST_DECLARED or "0" not in node or str(len(node) - 1) not in node:
         return None
     return recognize_bytes(list(node.values()))
@@ -160,8 +156,7 @@ def _replace_in_text(text: str, media_type: str) -> str:
 
 
 def _replace_in_json(text: str) -> str | None:
-    """Return the JSON text with its binary content replaced, unchanged if it has none; None if it
-    is no JSON."""
+    """Return the JSON text with any binary content replaced, or None if it is not JSON."""
     try:
         value = json.loads(text)
         replaced = _replace(value, "")

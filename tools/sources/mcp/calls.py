@@ -70,7 +70,7 @@ class McpCall:
 
 @dataclass(frozen=True)
 class _RawToolList:
-    """A server's raw responses, before its definitions are read."""
+    """A server's raw list of tools, before its definitions are read."""
 
     tools: list[Any]
     skipped: list[SkippedTool]
@@ -101,8 +101,7 @@ def list_tools(server: Server, *, timeout_s: float = 60.0) -> McpToolList:
 
 
 async def send_call(server: Server, call: McpCall) -> Any:
-    """Send the call once and return the server's raw result, any JSON value; run it on the event
-    loop.
+    """Send the call once and return the raw result, any JSON value; run it on the event loop.
 
     Canceling it also cancels the call at the server.
 
@@ -162,8 +161,7 @@ async def _send_request(connection: McpConnection, call: McpCall) -> Any:
 
 
 async def _list_until_found(connection: McpConnection, name: str, seconds: float) -> None:
-    """List tools until this one appears: the client copies params into headers only for tools that
-    it has listed."""
+    """List tools up to this one: the client copies params into headers only for listed tools."""
     cursor: str | None = None
     async with asyncio.timeout(seconds):
         for _ in range(MAX_PAGES):
@@ -261,7 +259,7 @@ async def _fetch_page(connection: McpConnection, cursor: str | None) -> _Page:
     raw = await fetch_raw_result(connection, send, select_tools_with_headers)
     tools = raw.get("tools") if isinstance(raw, dict) else None
     if tools is None or not isinstance(tools, list):
-        fault = mcp_types.ErrorData(code=UNUSUAL_CODE, message="Its answer has no list of tools.")
+        fault = mcp_types.ErrorData(code=UNUSUAL_CODE, message="Its response has no list of tools.")
         raise ServerError(fault)
     next_cursor = raw.get("nextCursor")
     return _Page(tools, next_cursor if isinstance(next_cursor, str) else None)

@@ -35,8 +35,7 @@ GOODBYE_S = 1.0
 
 _changed: set[str] = set()
 _handshakes: set[str] = set()
-"""Keys of servers without support for discovery, so that the next connection starts with a
-handshake."""
+"""Keys of servers without discovery, so that the next connection starts with a handshake."""
 
 
 @dataclass
@@ -103,8 +102,7 @@ class HeardBody:
         self._media_type = ""
 
     async def hear(self, response: httpx2.Response) -> None:
-        """Keep the response's body; that of an error is read here, because the protocol's client
-        does not."""
+        """Keep the body; that of an error is read here, because the protocol's client does not."""
         self._media_type = (
             response.headers.get("content-type", "").partition(";")[0].strip().lower()
         )
@@ -122,7 +120,7 @@ class HeardBody:
 
     @property
     def words(self) -> str:
-        """The text of the response, if it is for people."""
+        """The text of the response if it is for people, else empty."""
         if self.is_stream:
             response = self.find_response()
             return (
@@ -156,8 +154,7 @@ class _HeardStream(httpx2.AsyncByteStream):
 
 
 def has_tool_list_changed(server: Server) -> bool:
-    """Return True if the server has announced a change since its tools were last listed by this
-    process."""
+    """Return True if the server has announced a change since this process last listed its tools."""
     return server.key in _changed
 
 
@@ -168,8 +165,7 @@ def clear_tool_list_change(server: Server) -> None:
 
 @dataclass
 class ClientCallbacks:
-    """Callbacks for a server's notifications; its requests are declined, because Gadget announces
-    no such ability."""
+    """Callbacks for a server's notifications; requests are declined, because none is supported."""
 
     server: Server
     logger: logging.Logger
@@ -193,8 +189,7 @@ class ClientCallbacks:
         )
 
     def build_client(self, transport: Any, mode: str) -> Client:
-        """Build a client in the mode `auto` (all protocol versions) or `legacy` (only those with a
-        handshake)."""
+        """Build a client; `mode` is `auto` (all protocol versions) or `legacy` (by handshake)."""
         return Client(
             watch_responses(transport),
             mode=mode,

@@ -41,7 +41,7 @@ class Definition:
         annotations: the server's hints, e.g. {"readOnlyHint": true}; they have no effect of their
             own.
         shown_names: {name for the model: the server's own name}, where they differ.
-        copies_params: the server wants some params as HTTP headers too.
+        copies_params: the server wants some params in HTTP headers, too.
         hash: changes with every change of the description, except titles.
     """
 
@@ -93,8 +93,7 @@ class McpToolList:
 
 
 def suggest_level(annotations: Mapping[str, Any], definition: Definition | None = None) -> Level:
-    """Return the level that the server hints at. Do not trust it: it only helps the admin who sets
-    the level.
+    """Return the level that the server's hints suggest, to help the admin who sets it; untrusted.
 
     Args:
         definition: if given, a tool that can send data out is not a read, and one that embeds
@@ -110,11 +109,12 @@ def suggest_level(annotations: Mapping[str, Any], definition: Definition | None 
 
 @dataclass(frozen=True)
 class ReadTools:
-    """The tools of a list, each read alone.
+    """The tools of a list, each read on its own.
 
     Attributes:
         skipped: those that cannot be offered.
-        adapted: those that are offered without a part of their schemas, with what is left out.
+        adapted: those that are offered without a part of their schemas, each with a note on that
+            part.
     """
 
     definitions: tuple[Definition, ...]
@@ -123,13 +123,12 @@ class ReadTools:
 
 
 def read_definitions(tools: Iterable[Any], ends_at: float = math.inf) -> ReadTools:
-    """Read the tools that can be offered, and list those that cannot. Names do not depend on the
-    order of the tools.
+    """Read the tools, and list those that cannot be offered; names do not depend on their order.
 
     Args:
         tools: as the server sent them, of any JSON type.
-        ends_at: a time of the monotonic clock; tools that are not read by then are skipped. One may
-            take seconds.
+        ends_at: a time of the monotonic clock; tools that are not read by then are skipped. A
+            single tool may take seconds.
     """
     found, seen = list(tools), set[str]()
     definitions, skipped, adapted = list[Definition](), list[SkippedTool](), list[SkippedTool]()
@@ -178,8 +177,7 @@ def _read_text(tool: Mapping[str, Any], key: str) -> str:
 
 
 def _read_definition(tool: Mapping[str, Any], legal_name: str) -> tuple[Definition, list[str]]:
-    """Read the definition; return it with the parts of its schemas that are left out, as parts of a
-    sentence."""
+    """Read the definition; return it with notes on the parts of its schemas that are left out."""
     execution = tool.get("execution")
     if isinstance(execution, dict) and execution.get("taskSupport") == "required":
         raise IllegalSchemaError("it can only be called as a task, which Gadget does not support")
@@ -209,7 +207,7 @@ def _read_definition(tool: Mapping[str, Any], legal_name: str) -> tuple[Definiti
 
 
 def _read_annotations(given: Any) -> dict[str, Any]:
-    """Read the server's hints; one that is not valid is left out alone."""
+    """Read the server's hints; only the invalid ones are left out."""
     found: dict[str, Any] = {}
     for key, value in given.items() if isinstance(given, dict) else ():
         with suppress(ValidationError):

@@ -1,5 +1,4 @@
-"""Cleaning of server texts for display: no control or invisible characters, no terminal colors,
-limited length."""
+"""Cleaning of server texts: no control or hidden characters, no terminal colors, limited length."""
 
 import re
 import unicodedata

@@ -1,8 +1,7 @@
-"""Recognition of binary data in text form: hex, base32, base64, base85, and bytes as numbers or
-escapes.
+"""Recognition of binary data in text form: hex, base32, base64, base85, numbers and escapes.
 
-Data is told from words by its statistics: it uses all of its alphabet, and has hardly any run of
-small letters.
+Data differs from words in its statistics: it uses its whole alphabet, and has hardly any runs of
+lower-case letters.
 """
 
 import base64
@@ -12,15 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 SHORTEST_RUN = 1_024
-"""Characters in a row that are taken for binary content wherever they are."""
+"""The length from which characters in a row count as binary content anywhere."""
 SHORTEST_DECLARED = 64
-"""The same where a type says that it is a medium, and the first bytes say so too."""
+"""The same beside a media type; up to LONGEST_DIGEST, the first bytes must be of a known format."""
 LONGEST_DIGEST = 128
-"""Characters that may be a hash or an id, even beside the type of a medium."""
+"""Up to this length, characters may be a hash or an id, even beside a media type."""
 LONGEST_KEPT = 8_192
-"""Characters of an address, a signed token, a key or a certificate, which are no content."""
+"""The longest address, signed token, key or certificate; these are no binary content."""
 SHORTEST_LIST = 512
-"""Numbers in a list that are taken for bytes if they are as varied as bytes."""
+"""The length from which a list of numbers counts as bytes if they are as varied as bytes."""
 _SAMPLE = 20_000
 _KEPT = ("eyJ", "MII", "AAAAB3NzaC1", "AAAAC3NzaC1", "AAAAE2VjZHNh")
 _HEX = re.compile(r"[0-9A-Fa-f]+")
@@ -75,11 +74,10 @@ _ASCII_85 = _Encoding("base85", 6.4, lambda text: base64.a85decode(text.removepr
 
 
 def recognize_run(run: str, *, is_declared: bool = False) -> Encoded | None:
-    """Recognize a text without white space that is nothing but data; None for words, ids, keys and
-    addresses.
+    """Recognize a text without white space as data; None for words, ids, keys and addresses.
 
     Args:
-        is_marked: a type beside it says that it is a medium, so that it may be short.
+        is_declared: it stands beside a media type, so it may be short.
     """
     if len(run) < (SHORTEST_DECLARED if is_declared else SHORTEST_RUN) or not run.isascii():
         return None
@@ -92,7 +90,7 @@ def recognize_run(run: str, *, is_declared: bool = False) -> Encoded | None:
 
 
 def recognize_bytes(values: list[Any], *, is_declared: bool = False) -> Encoded | None:
-    """Recognize a list of bytes as numbers, signed or not; None for a table of other numbers."""
+    """Recognize a list of numbers as bytes, signed or not; None for a table of other numbers."""
     if len(values) < SHORTEST_DECLARED or not all(
         type(value) is int and -128 <= value <= 255 for value in values
     ):
@@ -109,8 +107,7 @@ def recognize_bytes(values: list[Any], *, is_declared: bool = False) -> Encoded 
 
 
 def recognize_wrapped(lines: Sequence[str]) -> Encoded | None:
-    """Recognize data in lines of one length, of which the last may be shorter; None for a list of
-    ids or hashes."""
+    """Recognize data in lines of equal length; the last may be shorter. None for ids or hashes."""
     width, run = len(lines[0]), "".join(lines)
     is_list = len({line[:3] for line in lines[:-1]}) == 1 and len(lines) > 2 and run[0] != run[3:4]
     found = recognize_run(run)
@@ -124,8 +121,7 @@ def recognize_wrapped(lines: Sequence[str]) -> Encoded | None:
 
 
 def recognize_raw(text: str) -> Encoded | None:
-    """Recognize bytes that were decoded as if they were text, or written as escapes such as
-    `\\x89`."""
+    """Recognize bytes that were decoded as text, or written as escapes such as `\\x89`."""
     controls = _CONTROL.findall(text[:_SAMPLE])
     is_varied = len(set(controls)) >= 8 or controls.count("\ufffd") * 2 > len(controls)
     if len(controls) * 10 >= len(text[:_SAMPLE]) and is_varied:
@@ -139,15 +135,14 @@ def recognize_raw(text: str) -> Encoded | None:
 
 
 def recognize_numbers(text: str) -> Encoded | None:
-    """Recognize a text that is nothing but bytes as decimal numbers."""
+    """Recognize a text that contains only bytes, as decimal numbers."""
     parts = re.findall(r"-?\d+", text)
     are_bytes = len(parts) >= SHORTEST_DECLARED and all(len(part) <= 4 for part in parts)
     return recognize_bytes([int(part) for part in parts]) if are_bytes else None
 
 
 def recognize_pairs(text: str) -> Encoded | None:
-    """Recognize a text that is nothing but bytes as pairs of hex digits with the same sign between
-    all of them."""
+    """Recognize a text that contains only bytes, as hex pairs with one separator throughout."""
     digits = re.findall(
         r"(?<![0-9A-Fa-f])[0-9A-Fa-f]{2}(?![0-9A-Fa-f])",
         text.replace("0x", " ").replace("\\x", " "),
@@ -162,7 +157,7 @@ def recognize_pairs(text: str) -> Encoded | None:
 
 
 def _find_encoding(run: str) -> _Encoding | None:
-    """Return the first encoding whose alphabet the text uses as data does."""
+    """Return the first encoding whose alphabet the text uses as evenly as data; None for words."""
     sample = run if len(run) <= _SAMPLE else run[: _SAMPLE // 2] + run[-_SAMPLE // 2 :]
     length, distinct = len(sample), len(set(sample))
     upper, lower, digits = (len(kind.findall(sample)) / length for kind in (_UPPER, _LOWER, _DIGIT))

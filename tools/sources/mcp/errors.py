@@ -30,12 +30,10 @@ CLIENT_ERRORS = (
     ValueError,
     RuntimeError,
 )
-"""Errors that the protocol's client raises: its own, the connection's, and those of invalid
-responses."""
+"""Errors that the protocol's client raises: its own, the connection's, and invalid responses."""
 
 REFUSALS = frozenset({METHOD_NOT_FOUND, INVALID_PARAMS})
-"""Codes of error objects that say that the tool never ran; any other leaves the outcome of a write
-unknown."""
+"""Codes of error objects that mean the tool never ran; others leave a write's outcome unknown."""
 
 LOST_STATUSES = frozenset({301, 302, 303, 408})
 """Statuses besides 5xx that leave the outcome unknown: a redirect may follow a completed call, 408
@@ -84,10 +82,10 @@ def find_cause(error: BaseException) -> BaseException:
 
 
 def translate_connect_error(title: str, error: BaseException, evidence: Evidence) -> ToolError:
-    """Translate an error before the call was sent, so that nothing was attempted.
+    """Translate an error before the call was sent; nothing was attempted.
 
     Args:
-        evidence: of the last response.
+        evidence: facts about the last response.
     """
     cause = find_cause(error)
     if isinstance(cause, ToolError):
@@ -117,7 +115,7 @@ def _build_greeting_error(title: str, cause: BaseException, evidence: Evidence) 
 
 
 def source_error(message: str, words: str = "") -> ToolError:
-    """Return an OPERATION_FAILED; nothing was attempted."""
+    """Build an OPERATION_FAILED error; nothing was attempted."""
     return ToolError(
         ErrorCode.OPERATION_FAILED,
         message,
@@ -128,14 +126,14 @@ def source_error(message: str, words: str = "") -> ToolError:
 
 
 def translate_call_error(title: str, error: BaseException, evidence: Evidence) -> ToolError:
-    """Translate an error after the call was sent; only the server's own refusal proves that nothing
-    was done.
+    """Translate an error after the call was sent; only a refusal proves that nothing was done.
 
     Args:
-        evidence: of the response to the call; responses to other messages say nothing about it.
+        evidence: facts about the response to the call; responses to other messages say nothing
+            about it.
 
     Returns:
-        OUTCOME_UNKNOWN if the server answered with any other error.
+        OUTCOME_UNKNOWN if the server responded with any other error.
 
     Raises:
         ConnectionLostError: no response came, and none will.
@@ -158,18 +156,17 @@ def translate_call_error(title: str, error: BaseException, evidence: Evidence) -
         return _build_status_error(title, evidence, attempted=True)
     if evidence.words:
         raise ConnectionLostError(
-            "sent an answer that does not follow the protocol", evidence.words
+            "sent a response that does not follow the protocol", evidence.words
         ) from error
     if isinstance(cause, MCPError | httpx2.HTTPError | httpx2.StreamError | OSError):
         raise ConnectionLostError(
             f"{evidence.fault or 'disconnected'} before it answered"
         ) from error
-    return ToolError(ErrorCode.TOOL_EXECUTION_FAILED, f"{title} sent an invalid answer.")
+    return ToolError(ErrorCode.TOOL_EXECUTION_FAILED, f"{title} sent an invalid response.")
 
 
 def _build_responded_error(title: str, error: ServerError, status: int) -> ToolError:
-    """Build the error for an error object: definite only if it, or the HTTP status, says that the
-    tool never ran."""
+    """Build the error for an error object; some codes and statuses prove the tool never ran."""
     words = clean_words(error.words)
     if status in _BY_STATUS:
         return _build_status_error(title, Evidence(status, words), attempted=True)
@@ -183,7 +180,7 @@ def _build_responded_error(title: str, error: ServerError, status: int) -> ToolE
 def connection_lost_error(
     title: str, lost: ConnectionLostError, has_side_effects: bool
 ) -> ToolError:
-    """Return a NETWORK_ERROR; the outcome of the call is unknown."""
+    """Build a NETWORK_ERROR; the outcome of the call is unknown."""
     hint = _CHECK_HINT if has_side_effects else "Try again later."
     return ToolError(
         ErrorCode.NETWORK_ERROR, f"{title} {lost.fault}.", recovery_hint=hint, words=lost.words
@@ -191,8 +188,7 @@ def connection_lost_error(
 
 
 def read_error(title: str, error: ToolError) -> ToolError:
-    """Return the failure of a read that the server answered with an error: nothing has to be
-    checked."""
+    """Build the error of a read to which the server sent an error; nothing has to be checked."""
     return ToolError(
         ErrorCode.OPERATION_FAILED, f"{title} answered with an error.", words=error.words
     )

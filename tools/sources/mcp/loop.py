@@ -18,13 +18,11 @@ class LoopThread:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def submit(self, work: Coroutine[Any, Any, Value]) -> "Future[Value]":
-        """Start the coroutine; canceling the returned future cancels it, and its failure is then
-        dropped."""
+        """Start the coroutine; canceling the returned future cancels it and drops its failure."""
         return asyncio.run_coroutine_threadsafe(_run_quietly(work), self._get_loop())
 
     async def run(self, work: Coroutine[Any, Any, Value]) -> Value:
-        """Run the coroutine here and await its result on the caller's loop; cancellation is passed
-        on, not awaited."""
+        """Run the coroutine and await it on the caller's loop; a cancellation is only passed on."""
         return await asyncio.wrap_future(self.submit(work))
 
     def forget(self) -> None:
@@ -41,8 +39,7 @@ class LoopThread:
 
 
 async def _run_quietly(work: Coroutine[Any, Any, Value]) -> Value:
-    """Await the work and mark its failure as retrieved, so that asyncio does not log it when no
-    caller waits."""
+    """Await the work, and keep asyncio from logging its failure when no caller waits for it."""
     if task := asyncio.current_task():
         task.add_done_callback(lambda done: done.cancelled() or done.exception())
     return await work

@@ -106,8 +106,7 @@ class PooledProcess:
             self._activity.set()
 
     async def _check_liveness(self, connection: McpConnection) -> None:
-        """Ping the server; if no message comes, take no more calls and end with the last running
-        one."""
+        """Ping the server; if it stays silent, take no more calls and end after the last one."""
         asked = asyncio.get_running_loop().time()
         with suppress(*CLIENT_ERRORS):
             await asyncio.wait_for(connection.client.session.send_ping(), self._limits.liveness_s)
@@ -181,8 +180,7 @@ class ProcessPool:
 
     @asynccontextmanager
     async def connect(self, server: StdioServer, seconds: float) -> AsyncIterator[McpConnection]:
-        """Connect to the server's process for one call, starting it if necessary; use it on the
-        event loop.
+        """Connect to the server's process, started if necessary, for one call on the event loop.
 
         Raises:
             ToolError: the connection cannot be opened; no tool was called.
@@ -199,8 +197,7 @@ class ProcessPool:
                 connection.fault = pooled.process.fault
 
     def pid(self, server: StdioServer) -> int:
-        """Return the process id of the server's tether, which leads its process group; 0 if none
-        runs."""
+        """Return the process id of the server's tether, the leader of its group; 0 if none runs."""
         pooled = self._by_key.get(server.key)
         return pooled.process.pid if pooled and pooled.is_usable else 0
 
@@ -246,8 +243,7 @@ class ProcessPool:
 
 
 async def _subscribe(connection: McpConnection) -> None:
-    """Subscribe to changes of the tool list, if the protocol version needs it; `ClientCallbacks`
-    receives them."""
+    """Subscribe to tool list changes if the protocol needs it; `ClientCallbacks` receives them."""
     with suppress(ListenNotSupportedError, SubscriptionLost, MCPError, TimeoutError):
         async with connection.client.listen(tools_list_changed=True) as subscription:
             async for _ in subscription:

@@ -1,8 +1,8 @@
-"""A server's answers as they arrived, before the protocol's client checks them.
+"""A server's responses as they arrive, before the protocol's client checks them.
 
-The client refuses a whole response for one wrong part, and it writes errors of its own in the
-server's name. So each response is taken from the transport, and the client gets a short legal one
-instead.
+The client refuses a whole response because of one invalid part, and it creates errors of its own in
+the server's name. So each response is taken from the transport, and the client gets a short valid
+one instead.
 """
 
 import json
@@ -53,7 +53,7 @@ class ExpectedResponse:
     """The response to one request.
 
     Attributes:
-        replace: takes the raw result, of any JSON type, and returns a legal one for the protocol's
+        replace: takes the raw result, of any JSON type, and returns a valid one for the protocol's
             client.
         error: the error that the client got; over HTTP, it may be the client's own.
     """
@@ -78,14 +78,12 @@ class ExpectedResponse:
 expected_response: ContextVar[ExpectedResponse | None] = ContextVar(
     "expected_response", default=None
 )
-"""The response that the requests of this task get; without one, the client reads responses
-itself."""
+"""Receives the response to this task's request; without one, the client reads responses itself."""
 
 
 @asynccontextmanager
 async def watch_responses(transport: Transport) -> AsyncIterator[tuple[Stream, Stream]]:
-    """Open the transport and take the responses to requests that were sent with an
-    `expected_response`."""
+    """Open the transport and take the responses to requests sent with an `expected_response`."""
     async with transport as (read, write):
         expected: dict[str, ExpectedResponse] = {}
         yield _WatchedReads(read, expected), _WatchedWrites(write, expected)
@@ -141,9 +139,7 @@ class _WatchedReads(_WatchedStream):
             return item
         message = item.message
         number: Any = message.id
-        if (
-            number is None and len(self._expected) == 1
-        ):  # a response to the only request, which is not named
+        if number is None and len(self._expected) == 1:  # it names no request, and only one is open
             message.id = next(iter(self._expected))
             if isinstance(message, mcp_types.JSONRPCError):
                 message.error.code = UNUSUAL_CODE
@@ -157,8 +153,7 @@ class _WatchedReads(_WatchedStream):
 
 
 def read_messages(text: bytes) -> list[Message]:
-    """Read the messages of a text: a legal one, or whatever can be understood as responses. Others
-    are left out."""
+    """Read the messages of a text: a valid one, or everything that can be read as a response."""
     try:
         return [mcp_types.jsonrpc_message_adapter.validate_json(text, by_name=False)]
     except ValidationError:
@@ -174,8 +169,7 @@ def read_messages(text: bytes) -> list[Message]:
 def find_response(
     body: bytes, is_stream: bool
 ) -> mcp_types.JSONRPCResponse | mcp_types.JSONRPCError | None:
-    """Find the response in the body of an HTTP response to one request: the last one that it
-    holds."""
+    """Find the last response in the body of an HTTP response to one request; None without one."""
     texts = _list_events(body) if is_stream else [body]
     messages = [message for text in texts for message in read_messages(text)]
     kinds = (mcp_types.JSONRPCResponse, mcp_types.JSONRPCError)
@@ -183,8 +177,7 @@ def find_response(
 
 
 def find_words(value: Any) -> str:
-    """Return the words of an error in any form: a text, or the texts under keys that usually hold
-    them."""
+    """Return the text of an error in any form: itself, or the first one under a usual key."""
     if isinstance(value, str):
         return value[:_MAX_WORDS_LENGTH]
     if isinstance(value, dict):
@@ -215,7 +208,7 @@ def _is_too_deep(found: Any) -> bool:
 
 
 def _repair_message(found: Any) -> Message | None:
-    """Build the message that the server meant; None if nothing says what it means."""
+    """Build the message that the server meant; None if that is not clear."""
     if not isinstance(found, dict):
         return None
     try:
@@ -255,4 +248,4 @@ def _cut_deep_result(result: Any) -> Any:
     if not _is_too_deep(result):
         return result
     flag = result.get("isError") if isinstance(result, dict) else None
-    return {"content": "[the answer is nested too deeply to show]", "isError": flag}
+    return {"content": "[the response is nested too deeply to show]", "isError": flag}

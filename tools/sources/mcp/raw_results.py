@@ -1,4 +1,4 @@
-"""Requests whose results are read as they arrived."""
+"""Requests whose results are returned as they arrived."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -29,7 +29,7 @@ async def fetch_raw_result(
         replace: see `ExpectedResponse`.
 
     Raises:
-        ServerError: the server answered with an error object.
+        ServerError: the server responded with an error object.
         Others of CLIENT_ERRORS: no response came.
     """
     response = ExpectedResponse(replace)
@@ -37,7 +37,7 @@ async def fetch_raw_result(
     try:
         await send()
     except MCPError as error:
-        if connection.body is None:  # a process, in whose name the client writes no errors
+        if connection.body is None:  # a process, for which the client creates no errors of its own
             found = response.error
             if found is not None:
                 raise ServerError(found) from error
@@ -54,16 +54,14 @@ async def fetch_raw_result(
 
 
 def select_tools_with_headers(result: Any) -> dict[str, Any]:
-    """Select the tools that the protocol's client must see, because it copies their params into
-    headers."""
+    """Select the tools that the protocol's client must see to copy their params into headers."""
     found = result.get("tools") if isinstance(result, dict) else None
     tools = [tool for tool in found if _wants_headers(tool)] if isinstance(found, list) else []
     return {"tools": tools, "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 
 
 def split_by_headers(tools: list[Any]) -> tuple[list[Any], list[SkippedTool]]:
-    """Split off the tools that ask for headers in an illegal way, which a client of this revision
-    must not offer."""
+    """Return the tools, and those with an invalid header keyword, which a client must not offer."""
     kept, skipped = [], []
     for tool in tools:
         reason = (
@@ -80,7 +78,7 @@ def split_by_headers(tools: list[Any]) -> tuple[list[Any], list[SkippedTool]]:
 
 
 def _wants_headers(tool: Any) -> bool:
-    """Return True if the tool is legal for the client and asks for headers."""
+    """Return True if the client accepts the tool, and it asks for headers."""
     if not isinstance(tool, dict) or not isinstance(tool.get("name"), str):
         return False
     schema = tool.get("inputSchema")

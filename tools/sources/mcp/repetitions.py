@@ -1,4 +1,4 @@
-"""Removal of what a response says twice: as text and, in whatever shape, as structured content."""
+"""Removal of content that a response repeats: as text and as structured content of any shape."""
 
 import json
 import re
@@ -8,23 +8,23 @@ from itertools import islice
 from typing import Any
 
 LONG_TEXT = 200
-"""Characters of a text in the structure that are not sent again if they are in the text."""
+"""The length from which a text in the data is left out if the response's text contains it."""
 _FEW_WORDS = 8
 _WORD = re.compile(r"\w+")
 MAX_FENCED = 5
 """Code blocks of a text that are compared with the data; each costs a walk through it."""
 MAX_SEARCHED = 100_000_000
-"""Characters of the text that are searched for texts of the structure."""
+"""Characters searched in total for texts of the data; each one costs a search of the whole text."""
 _FENCED = re.compile(r"```[a-zA-Z]*[ \t]*\n(.*?)```", re.DOTALL)
 _DECODER = json.JSONDecoder()
 SEEN = "[as in the text above]"
 
 
 def drop_repeated(text: str, data: Any) -> str:
-    """Return the text without what the data says too; empty if nothing is left.
+    """Return the text without the parts that the data repeats; empty if nothing is left.
 
-    The data repeats a text that is one of its values, as text or as JSON, or whose words are all
-    words of the data.
+    The data repeats a text that equals one of its values, as text or as JSON, or that has at least
+    eight words, all of them in the data.
     """
     rest = _cut_json(text, data)
     if not rest.strip() or _is_value(rest, data):
@@ -36,8 +36,7 @@ def drop_repeated(text: str, data: Any) -> str:
 
 
 def shorten_repeated(data: Any, text: str) -> Any:
-    """Return the data without long texts that are in the text, of which only the first ones are
-    looked for."""
+    """Replace long texts in the data that the text contains; after MAX_SEARCHED, keep the rest."""
     return _shorten(data, text, iter(range(MAX_SEARCHED // (len(text) + 1))))
 
 
@@ -55,7 +54,7 @@ def _shorten(data: Any, text: str, searches: Iterator[int]) -> Any:
 
 
 def _cut_json(text: str, data: Any) -> str:
-    """Cut the part of the text that is the data, or a part of it, as JSON."""
+    """Remove the part of the text that is the data, or a part of it, as JSON."""
     plain = text.strip()
     if _is_repeated_json(plain, data):
         return ""

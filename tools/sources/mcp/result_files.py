@@ -10,7 +10,7 @@ from tools.contract import ResultFile
 
 
 def list_files(content: Any) -> list[ResultFile]:
-    """List the parts of a response that are files; a part whose data is no base64 is none."""
+    """List the parts of a response that are files; a part without valid base64 is skipped."""
     return list(_find_files(content if isinstance(content, list) else [content]))
 
 

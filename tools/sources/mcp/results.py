@@ -1,5 +1,4 @@
-"""Conversion of a server's raw response into a tool result, part by part; links in it are never
-opened."""
+"""Conversion of a server's raw response into a tool result; links in it are never opened."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,9 +16,9 @@ from tools.sources.mcp.summaries import summarize
 MAX_ERROR_LENGTH = 1_000
 MAX_ADDRESS_LENGTH = 300
 MAX_STEPS = 500_000
-"""The most keywords applied to structured content, which may have very many entries."""
+"""The limit of keywords applied to structured content, which may have very many entries."""
 MAX_COMPARED = 20
-"""The first parts that are compared with the data; each costs a walk through it."""
+"""The number of parts compared with the data; each comparison costs a walk through it."""
 _KNOWN_MEMBERS = frozenset({"content", "structuredContent", "isError", "_meta", "resultType"})
 _MEDIA = ("image", "audio", "video")
 
@@ -34,14 +33,13 @@ class _Part:
 
 
 def build_result(response: Any, definition: Definition, title: str) -> ToolResult:
-    """Build a tool result: structured content becomes the data, and any other text reaches the
-    model too.
+    """Build a tool result: structured content becomes the data; the model also gets other texts.
 
     A response without `isError` says that the call was done, so no fault in its form makes it a
-    failure: what does not fit the output schema is dropped, and what is not known is named.
+    failure: content that does not fit the output schema is dropped, and unknown members are named.
 
     Args:
-        answer: the result that the server sent, of any JSON type.
+        response: the result that the server sent, of any JSON type.
         title: the tool's name in messages.
 
     Raises:
@@ -65,7 +63,7 @@ def build_result(response: Any, definition: Definition, title: str) -> ToolResul
         data = None
     if unknown := sorted(key for key in map(str, members) if key not in _KNOWN_MEMBERS):
         notes.append(
-            f"[left out, because it is not known: {clean_line(', '.join(unknown), MAX_ERROR_LENGTH)}]"
+            f"[left out, because it is unknown: {clean_line(', '.join(unknown), MAX_ERROR_LENGTH)}]"
         )
     texts = [part.text for part in parts if part.is_text]
     summary = summarize(texts, data, [part.text for part in parts if not part.is_text])
@@ -77,7 +75,7 @@ def build_result(response: Any, definition: Definition, title: str) -> ToolResul
 
 
 def _render_markdown(data: Any, parts: list[_Part], notes: list[str]) -> str:
-    """Return the text for the model: each thing once. Empty if the data says it all."""
+    """Return the text for the model, without repetitions; empty if the data says it all."""
     texts = (
         drop_repeated(part.text, data)
         if part.is_text and data is not None and number < MAX_COMPARED
@@ -195,8 +193,7 @@ def _raise_for_error(flag: Any, title: str, parts: list[_Part], data: Any) -> No
 
 
 def _find_fault(data: Any, definition: Definition) -> str:
-    """Return the first fault of the structured content, as part of a sentence; empty if it fits its
-    schema."""
+    """Return the content's first fault, as part of a sentence; empty if it fits its schema."""
     try:
         faults: Iterator[Any] = iter(
             find_faults(

@@ -1,5 +1,4 @@
-"""A server's process: its start, its streams, its log and its end. Only this module starts
-processes for tools."""
+"""A server's process, from start to end; no other module starts processes for tools."""
 
 import asyncio
 import logging
@@ -83,8 +82,7 @@ class ServerProcess:
         return self._process.pid if self._process else 0
 
     def release_tether(self) -> None:
-        """Close our end of the tether; a forked child must do so, or it would keep its parent's
-        servers alive."""
+        """Close our end of the tether; a forked child that kept it would keep the servers alive."""
         if self._tether is not None:
             self._tether.close()
 
@@ -94,8 +92,7 @@ class ServerProcess:
     ) -> AsyncGenerator[
         tuple[MemoryObjectReceiveStream[Incoming], MemoryObjectSendStream[SessionMessage]], None
     ]:
-        """Start the process, yield its message streams for the protocol's client, and end the
-        process.
+        """Start the process, yield its (read, write) streams for the protocol's client, and end it.
 
         Raises:
             ToolError: OPERATION_FAILED, the process cannot be started.

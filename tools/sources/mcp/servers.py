@@ -1,4 +1,4 @@
-"""Addresses of servers of the Model Context Protocol: a program on this machine, or a URL."""
+"""Addresses of MCP servers: a program on this machine, or a URL."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -27,8 +27,7 @@ class StdioServer:
 
     @property
     def title(self) -> str:
-        """The name in messages: the program and the script it runs; all other arguments may be
-        secret."""
+        """The name in messages: the program and its script; all other arguments may be secret."""
         program, *rest = self.command or ("The server",)
         runs = (
             rest[1:2]
@@ -80,8 +79,7 @@ class HttpServer:
 
     @cached_property
     def place_hash(self) -> str:
-        """The hash of the place that its tools come from, without the query, which may hold a
-        key."""
+        """The hash of the place its tools come from, without the query, which may hold a key."""
         parts = self._parts
         return fingerprint([parts.scheme.lower(), parts.netloc.lower(), parts.path])
 
@@ -94,8 +92,7 @@ class HttpServer:
 
     @property
     def _parts(self) -> SplitResult:
-        """The parts of the URL; for an invalid one only a path, which the HTTP client then
-        refuses."""
+        """The parts of the URL; if it is invalid, only a path, which the HTTP client refuses."""
         try:
             return urlsplit(self.url)
         except ValueError:

@@ -1,5 +1,4 @@
-"""The source of tools from one MCP server, for plugins; an organization connects its own in the
-admin."""
+"""A source of one MCP server's tools, for plugins; organizations connect servers in the admin."""
 
 from collections.abc import Iterator, Mapping
 
@@ -15,7 +14,7 @@ class McpSource(LoadedSource):
 
     Args:
         name: the part of the tools' names before the dot.
-        levels: by the tool's name; any other tool is destructive, whatever the server says.
+        levels: {tool name: level}; any other tool is destructive, whatever the server says.
     """
 
     def __init__(

@@ -1,5 +1,4 @@
-"""One line for people about a server's response: its own first words that say something, else what
-it contains."""
+"""One line for people about a server's response: its first meaningful words, else its contents."""
 
 import json
 import re
@@ -12,7 +11,7 @@ MAX_LENGTH = 200
 MAX_READ = 20_000
 """Characters of a text that are searched for a sentence."""
 MAX_LINE = 1_000
-"""Characters of a line that are freed of markup."""
+"""Characters of a line that are read."""
 MAX_NAMES = 5
 _MAX_VALUE_LENGTH = 60
 _EMPTY_WORDS = frozenset(
@@ -69,8 +68,7 @@ _DECODER = json.JSONDecoder()
 
 
 def summarize(texts: Sequence[str], data: Any, others: Sequence[str]) -> str:
-    """Summarize a response on one line of at most 200 characters; never only "Done", a heading or a
-    brace.
+    """Summarize a response on a line of at most 200 characters: a sentence, else data or a heading.
 
     Args:
         texts: the texts of its content.
@@ -87,8 +85,7 @@ def summarize(texts: Sequence[str], data: Any, others: Sequence[str]) -> str:
 
 
 def _find_sentence(text: str, headings: list[str]) -> str:
-    """Return the first line that says something, or the summary of JSON in its place; add headings
-    to the list."""
+    """Return the first meaningful line, or a summary of JSON in its place; collect the headings."""
     plain = clean_text(text, MAX_READ)
     if _parse(plain) is not None:
         return ""
@@ -151,7 +148,7 @@ def _says_something(line: str) -> bool:
 
 
 def _parse(text: str) -> Any:
-    """Return the object or list that the text is as JSON, also in a fence; None if it is none."""
+    """Parse the text as a JSON object or list, also in a code fence; None if it is neither."""
     plain = text.strip()
     if plain.startswith(_FENCE) and plain.endswith(_FENCE):
         plain = plain.strip("`").partition("\n")[2].strip()
@@ -164,8 +161,7 @@ def _parse(text: str) -> Any:
 
 
 def _summarize_data(data: Any) -> str:
-    """Summarize JSON: the text that it holds for people, else the kinds and numbers of its
-    parts."""
+    """Summarize JSON: a text in it for people, else the kinds and numbers of its parts."""
     inner, name = data, "item"
     while isinstance(inner, Mapping) and len(inner) == 1:
         name, inner = next(iter(inner.items()))
@@ -214,8 +210,7 @@ def _summarize_object(data: Mapping[str, Any]) -> str:
 
 
 def _is_telling(value: Any) -> bool:
-    """Return False for what stands beside a list without being its content, such as an empty
-    cursor."""
+    """Return False for values that are no content, such as an empty cursor beside a list."""
     return value is not None and not isinstance(value, bool) and value != ""
 
 
@@ -241,7 +236,7 @@ def _shorten(value: Any) -> str:
 
 
 def _count(others: Sequence[str]) -> str:
-    """Describe parts that are no text: the only one, or how many there are."""
+    """Describe the parts that are not text: the only one, or their number and the first one."""
     if not others:
         return ""
     first = others[0].partition("\n")[0].strip("[]")

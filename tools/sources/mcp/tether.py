@@ -1,8 +1,7 @@
-"""A script that ties a command to the process at the other end of a pipe: `python tether.py PIPE
-COMMAND…`.
+"""A script that ties a command to the process at a pipe's other end: `tether.py PIPE COMMAND…`.
 
-It runs next to the command and leads their process group. When the other process dies for any
-reason, the pipe closes and the whole group is killed, because the command may be a launcher of the
+It runs next to the command and leads their process group. When the other process ends for any
+reason, the pipe closes and the whole group is killed: the command may be only a launcher of the
 server. Only the command uses standard input and output. The script runs without Gadget's
 environment, so it imports the standard library only.
 """
@@ -18,8 +17,7 @@ STREAMS = (0, 1, 2)
 
 
 def main(pipe: int, command: list[str]) -> int:
-    """Run the command and return its exit code; if a signal ended it, end this process by a signal
-    too."""
+    """Run the command and return its exit code; if a signal ended it, kill this process, too."""
     for number in GROUP_SIGNALS:
         signal.signal(number, _ignore_signal)
     try:

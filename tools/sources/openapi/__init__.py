@@ -1,4 +1,4 @@
-"""Tools built from the description of an HTTP API: OpenAPI 3.1, 3.0 or Swagger 2.0."""
+"""Tools built from the description of an HTTP API: OpenAPI 3.0 to 3.2, or Swagger 2.0."""
 
 from tools.sources.openapi.authentication import (
     AuthenticationKind,

@@ -30,7 +30,7 @@ _EXPIRY_MARGIN_S = 30.0
 _DEFAULT_LIFETIME_S = 300.0
 _MAX_TOKENS = 1_000
 _REFUSALS = (400, 401)
-"""Statuses with which token servers refuse a way of authenticating that they do not support."""
+"""Statuses by which token servers refuse a way of authenticating that they do not support."""
 
 
 class AuthenticationKind(StrEnum):
@@ -77,7 +77,7 @@ class AuthenticationSettings:
 
     @property
     def body_names(self) -> frozenset[str]:
-        """The fields of a body that the connection fills, and no model."""
+        """The body fields that the connection fills; no model may give them."""
         in_body = self.kind is AuthenticationKind.API_KEY and self.place == "body"
         return frozenset({self.name} if in_body else ())
 
@@ -87,7 +87,7 @@ class RequestCredentials:
     """The additions to one request that authenticate it.
 
     Attributes:
-        query: one encoded pair, or empty.
+        query: one encoded `name=value` pair, or empty.
         body: fields of the body.
         secrets: encoded secrets to hide in the response; the credentials themselves are always
             hidden.
@@ -100,24 +100,21 @@ class RequestCredentials:
 
 
 class _TokenRequest(NamedTuple):
-    """A request for a token, in which the client authenticates by a header or by fields of the
-    form."""
+    """A token request, in which the client authenticates by a header or by form fields."""
 
     form: Mapping[str, str]
     headers: Mapping[str, str]
 
 
 class TokenCache:
-    """An in-memory cache of access tokens, by organization, settings and credentials, until 30 s
-    before they expire."""
+    """An in-memory cache of access tokens, each kept until 30 s before it expires."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._cached: Cache[str, tuple[float, str]] = Cache(_MAX_TOKENS)
 
     def get_token(self, key: str, fetch: Callable[[], tuple[str, float]]) -> str:
-        """Return the cached token, else the one from `fetch`, which returns a token and its
-        lifetime in seconds."""
+        """Return the cached token, or call `fetch`, which returns (token, lifetime in seconds)."""
         until, token = self._cached.get(key) or (0.0, "")
         if token and self._clock() < until:
             return token
@@ -228,6 +225,7 @@ def _encode_basic(username: str, password: str) -> str:
 def _build_token_key(
     settings: AuthenticationSettings, context: ToolContext, values: Mapping[str, str]
 ) -> str:
+    """Hash the organization, the token server, the scopes and the credentials."""
     parts = [str(context.organization_id), settings.token_url, *settings.scopes]
     parts += [values[name] for name in settings.kind.fields]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
@@ -239,10 +237,10 @@ def _fetch_token(
     values: Mapping[str, str],
     deadline: Deadline,
 ) -> tuple[str, float]:
-    """Fetch a token as in RFC 6749, 4.4: the client uses Basic authentication, with its id and
-    secret form-encoded.
+    """Fetch a token and its lifetime in seconds, as in RFC 6749, 4.4.
 
-    A server that refuses this gets the credentials in the body, as 2.3.1 allows.
+    The client uses Basic authentication, with its id and secret form-encoded. A server that refuses
+    this gets the credentials in the body, as 2.3.1 allows.
     """
     form = {"grant_type": "client_credentials"}
     if settings.scopes:

@@ -1,5 +1,4 @@
-"""Parameter names that no model may use: credentials come from the connection, the method from the
-operation."""
+"""Param names that no model may use: credentials, and overrides of the HTTP method."""
 
 import re
 

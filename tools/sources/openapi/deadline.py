@@ -13,7 +13,7 @@ class Deadline:
         self._ends_at = time.monotonic() + seconds
 
     def remaining(self) -> float:
-        """Return the seconds left, more than 0.
+        """Return the seconds left, always more than 0.
 
         Raises:
             ToolError: TIMEOUT with `attempted` False: no time is left, so the next request is not

@@ -1,5 +1,4 @@
-"""The reader of descriptions (OpenAPI 3.1, 3.0 or Swagger 2.0): each operation becomes a tool or is
-skipped."""
+"""Reader of descriptions (OpenAPI 3, Swagger 2.0): each operation becomes a tool or is skipped."""
 
 import re
 import time
@@ -42,7 +41,7 @@ def read_description(
 
     Args:
         base_url: the admin's address for the operations; operations of another server are skipped.
-        provided: the fields of bodies that the connection fills, and no model.
+        provided: the body fields that the connection fills; no model may give them.
 
     Raises:
         DocumentError: the text cannot be read: too large, neither JSON nor YAML, or not a supported
@@ -105,7 +104,7 @@ class _DescriptionReader:
         )
 
     def _list_operations(self) -> Iterator[tuple[str, tuple[Mapping[str, Any], Mapping[str, Any]]]]:
-        """Yield each operation with its path item, by key."""
+        """Yield (key, (operation, path item)) for each operation."""
         for path, given in _as_mapping(self._document.get("paths")).items():
             if path.startswith("x-"):
                 continue

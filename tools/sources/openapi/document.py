@@ -1,5 +1,4 @@
-"""Parsing of a description, JSON or YAML, into plain data, with limits on size, depth and
-repetition."""
+"""Parsing of JSON or YAML descriptions into plain data; size, depth and repetition are limited."""
 
 import json
 import math
@@ -17,8 +16,7 @@ _Parser: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _EVENTS_PER_CHECK = 10_000
 _UNSTORABLE = re.compile(r"\\u0000|\\u[dD][89a-fA-F]|\\x00|\\0|\x00")
-"""Escapes that may stand for a character that no database stores; a pair of surrogates is one,
-too."""
+"""Escapes that may stand for characters no database stores; valid surrogate pairs match, too."""
 _INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,30})")
 _FLOAT = re.compile(
     r"[-+]?(?:[0-9]{1,30}\.[0-9]{0,30}|\.[0-9]{1,30}|[0-9]{1,30}(?=[eE]))(?:[eE][-+]?[0-9]{1,3})?"
@@ -40,7 +38,7 @@ class DocumentLimits:
 
     Attributes:
         size: bytes of its text.
-        nodes: values; each use of an alias counts in full. One takes at most about 150 bytes of
+        nodes: values; each use of an alias counts in full. A value takes at most about 150 bytes of
             memory.
         operations: operations to read; later ones are skipped.
         depth: levels of nesting.
@@ -57,8 +55,7 @@ class DocumentLimits:
 
 
 def read_document(text: str, limits: DocumentLimits) -> dict[str, Any]:
-    """Parse the document into plain JSON data; keys are text, and so are dates, `yes`, `no`, `on`
-    and `12:30`.
+    """Parse the document into plain JSON data; keys, dates, `yes`, `no`, `on` and `12:30` are text.
 
     Raises:
         DocumentError: too large, too deep, neither JSON nor YAML, or not an object.
@@ -74,15 +71,15 @@ def read_document(text: str, limits: DocumentLimits) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise DocumentError(f"the description is {type(document).__name__}, not an object")
     if size == len(text.encode("utf-8", "ignore")) and not _UNSTORABLE.search(plain):
-        return document  # a copy of it would be as large
+        return document  # without the copy that make_storable creates
     return make_storable(document)  # type: ignore[no-any-return]
 
 
 def _parse_json(text: str, limits: DocumentLimits) -> Any:
     """Parse JSON; return None if it is not JSON, because YAML may also begin with a brace.
 
-    Its values are counted before any is made, by the signs that begin or separate them, also those
-    inside texts.
+    The values are counted before any is created, by the characters that begin or separate them,
+    including those inside strings.
     """
     if sum(text.count(sign) for sign in ",[{") > limits.nodes:
         raise DocumentError(f"the description contains more than {limits.nodes:,} values")
@@ -95,14 +92,13 @@ def _parse_json(text: str, limits: DocumentLimits) -> Any:
 
 
 def _refuse_depth(document: Any, depth: int) -> None:
-    """Refuse a document that is too deep, level by level, so that no nesting can exhaust the
-    stack."""
+    """Refuse a document that is too deep, without recursion, which could exhaust the stack."""
     level = [document]
     for _ in range(depth + 1):
         level = [child for node in level for child in _list_children(node)]
         if not level:
             return
-    raise DocumentError(f"the description is nested more than {depth} deep")
+    raise DocumentError(f"the description is nested more than {depth} levels deep")
 
 
 def _list_children(node: Any) -> Iterator[Any]:
@@ -139,8 +135,7 @@ class _OpenNode:
 
 
 class _DocumentBuilder:
-    """A builder of plain data from YAML events, without recursion; only JSON's types are
-    supported."""
+    """A builder of plain data from YAML events, without recursion; it knows only JSON's types."""
 
     def __init__(self, limits: DocumentLimits) -> None:
         self.root: Any = None
@@ -155,7 +150,7 @@ class _DocumentBuilder:
         elif isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
             if len(self._open) >= self._limits.depth:
                 raise DocumentError(
-                    f"the description is nested more than {self._limits.depth} deep"
+                    f"the description is nested more than {self._limits.depth} levels deep"
                 )
             self._open.append(
                 _OpenNode({} if isinstance(event, yaml.MappingStartEvent) else [], event.anchor)
@@ -213,8 +208,7 @@ def _set_key(mapping: dict[str, Any], key: str, value: Any) -> None:
 
 
 def _convert_scalar(event: yaml.ScalarEvent) -> Any:
-    """Convert a scalar by the core schema of YAML 1.2: only true, false, null and decimal numbers
-    are not text."""
+    """Convert a scalar as in YAML 1.2: all but true, false, null and decimal numbers is text."""
     text: str = event.value
     if event.tag is None and not event.implicit[0]:
         return text

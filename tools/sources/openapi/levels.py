@@ -41,9 +41,9 @@ RAISING_VERBS = {
         "generate build deploy install schedule"
     ),
 }
-"""Verbs that can be nouns too, so they count only in a verb's position: first in the id, unless the
-id begins with a reading verb; first in the last segment of the path; or first in a name or value of
-a query in the path.
+"""Verbs that can be nouns too, so they count only in a verb's position: first in a part of the id,
+in the last segment of the path, or in a name or value of the path's query. They do not count at all
+if a part of the id begins with a reading verb.
 """
 
 READING_VERBS = word_set(
@@ -62,8 +62,7 @@ class InferredLevel:
 
 
 def infer_level(operation: Mapping[str, Any]) -> InferredLevel:
-    """Infer the level of an operation from its description; an unknown method counts as
-    destructive.
+    """Infer an operation's level from its description; an unknown method counts as destructive.
 
     Args:
         operation: its `method`, `path`, `operation_id` and `params`, as in `ApiOperation.to_json`.

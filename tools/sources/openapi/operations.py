@@ -35,8 +35,7 @@ class Placement:
 
     @property
     def spread(self) -> str:
-        """The place, query or cookie, where each property of an object becomes a parameter of its
-        own; else empty."""
+        """Query or cookie if each property of an object becomes a parameter there; else empty."""
         is_spread = self.explode and self.style != "deepObject" and not self.as_json
         return self.place if is_spread and self.place in ("query", "cookie") else ""
 

@@ -23,8 +23,7 @@ _RESERVED_HEADERS = word_set(
     "accept accept-encoding connection content-encoding content-length content-type expect host keep-alive te trailer "
     "transfer-encoding upgrade user-agent x-original-method x-original-url x-rewrite-url"
 )
-"""Headers that the client sets, and headers that many servers read as the method or path of the
-request."""
+"""Headers that the client sets, or that many servers read as the request's method or path."""
 _STYLES = {
     "path": ("simple",),
     "query": ("form", "spaceDelimited", "pipeDelimited", "tabDelimited", "deepObject"),
@@ -57,7 +56,7 @@ class OperationInputs:
     """The params of one operation; `properties` and `required` form the schema.
 
     Attributes:
-        fixed: names in lower case from the query in the operation's path.
+        fixed: the names, in lower case, in the query of the operation's path.
     """
 
     properties: dict[str, Any] = field(default_factory=dict)
@@ -78,8 +77,7 @@ class OperationInputs:
 
 
 class ParameterReader:
-    """A reader of the params of all operations in one document: at most 150 for each, 40,000 in
-    total.
+    """A reader of the params of a document's operations: at most 150 each, 40,000 in total.
 
     Args:
         keys: place and name, in lower case, of the API keys in the document's security schemes.
@@ -98,8 +96,7 @@ class ParameterReader:
         self._left = _MAX_IN_TOTAL
 
     def merge(self, *lists: Any) -> list[dict[str, Any]]:
-        """Merge the parameters of path and operation; the later of two with the same name and place
-        wins.
+        """Merge the parameters of path and operation; of equal name and place, the last one wins.
 
         Raises:
             UnsupportedOperationError: a reference is broken, or there are too many.
@@ -247,14 +244,13 @@ class ParameterReader:
 
 
 def pin_parameters(parameters: list[dict[str, Any]], fragment: str) -> list[dict[str, Any]]:
-    """Pin the parameters of a path that distinguishes operations after a `#`, as AWS does:
-    `/#Action=DeleteUser`.
+    """Pin the parameters that a path names after a `#`, as AWS does: `/#Action=DeleteUser`.
 
-    That part is sent as a parameter, with only the given value.
+    Each is sent as a required parameter that allows only the given value.
 
     Raises:
-        UnsupportedOperationError: no parameter takes that part, so the request would call another
-            operation.
+        UnsupportedOperationError: the operation has no such parameter, so the request would call
+            another one.
     """
     if not fragment:
         return parameters
@@ -361,8 +357,7 @@ def _list_fields(shape: Shape, content: BodyContent) -> dict[str, Any] | None:
 
 
 def _merge_forms(schema: dict[str, Any]) -> dict[str, Any] | None:
-    """Merge all `allOf` into one object; return None if the schema is not clearly a single
-    object."""
+    """Merge every `allOf` into one object; return None if the schema is not clearly one object."""
     if (
         "anyOf" in schema
         or "enum" in schema

@@ -48,7 +48,7 @@ class References:
             raise UnsupportedOperationError("the description takes too long to read")
 
     def resolve(self, node: Any, trail: frozenset[str] = frozenset()) -> ResolvedNode:
-        """Resolve the node if it is a reference; keywords next to the reference stay.
+        """Resolve the node if it is a reference; keywords next to it are kept.
 
         Raises:
             UnsupportedOperationError: the reference is broken or leaves the document, or no time is
@@ -101,8 +101,10 @@ class References:
 
 
 def _add_siblings(node: dict[str, Any], target: Any) -> Any:
-    """Combine a reference's target with the keywords next to it, which OpenAPI 3.1 allows; they
-    take precedence."""
+    """Combine a reference's target with the keywords next to it, as OpenAPI 3.1 allows.
+
+    Descriptive keywords replace the target's; with any other keyword, both must hold.
+    """
     words = {
         key: value for key, value in node.items() if key != "$ref" and not key.startswith("x-")
     }

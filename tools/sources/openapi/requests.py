@@ -1,4 +1,4 @@
-"""Conversion of a call's params into an HTTP request, before approval and without credentials."""
+"""Conversion of a call's params into an HTTP request; only a body gets its credentials here."""
 
 import json
 import secrets
@@ -43,7 +43,7 @@ def build_request(
     """Build the request for canonical params.
 
     Args:
-        credentials: fields to add to the body; GET and HEAD requests have none.
+        credentials: fields to add to the body; ignored for GET and HEAD, which have no body.
 
     Raises:
         ToolError: INVALID_PARAMETER, a value would leave its place in the path, cannot be written
@@ -92,13 +92,12 @@ def build_request(
 
 
 def has_control_characters(text: str) -> bool:
-    """Return True if the text contains a control character, which could end a header or path
-    early."""
+    """Return True if the text has a control character, which could end a header or path early."""
     return any(ord(character) < 32 or ord(character) == 127 for character in text)
 
 
 def _refuse_forbidden_keys(placement: Placement, value: Any) -> None:
-    """Refuse free keys in an object that are credentials or would change the operation."""
+    """Refuse keys in the value that are credentials or would change the operation."""
     top, inside = (
         (value, value.values()) if placement.spread and isinstance(value, dict) else ({}, [value])
     )
@@ -121,8 +120,7 @@ def _refuse_names(shown: str, names: list[str]) -> None:
 
 
 def _find_credentials(*values: Any) -> Iterator[str]:
-    """Find the names of credentials at every depth, without recursion, because a value may be
-    deeply nested."""
+    """Yield the names of credentials at every depth; no recursion, because nesting is unlimited."""
     waiting = list(values)
     while waiting:
         value = waiting.pop()
@@ -243,8 +241,7 @@ def _encode_deep_object(name: str, value: Any) -> Iterator[str]:
 def _encode_body(
     body: OperationBody | None, params: Mapping[str, Any], added: Mapping[str, str]
 ) -> tuple[str, bytes | None]:
-    """Encode the body with the added fields and return its content type and content; JSON keeps
-    explicit nulls."""
+    """Return the content type and content of the body with the added fields; JSON keeps nulls."""
     if body is None or (body.shown and body.shown not in params and not added):
         return (_JSON, _write_json(added)) if added else ("", None)
     own = {shown: params[shown] for shown in body.names if shown in params}

@@ -88,8 +88,7 @@ def _read_response(response: ClientResponse, media_type: str, summary: str) -> T
 
 
 def _name_file(response: ClientResponse, media_type: str) -> str:
-    """Return the name that the response gives its file, or the last part of its address, with a
-    fitting ending."""
+    """Return the file's name, from a header or the address, with a suffix for its media type."""
     header = Message()
     header["content-disposition"] = response.headers.get("content-disposition", "")
     name = (
@@ -103,8 +102,8 @@ def _name_file(response: ClientResponse, media_type: str) -> str:
 def raise_for_status(response: ClientResponse, summary: str, *, has_side_effects: bool) -> None:
     """Raise a ToolError unless the status is a success.
 
-    After a write, a server error (5xx) or a redirect by 301 or 302 leaves the outcome unknown:
-    OUTCOME_UNKNOWN. A client error (4xx) means that nothing was done.
+    After a write, 303 counts as a success, and a server error (5xx) or a redirect by 301 or 302
+    leaves the outcome unknown: OUTCOME_UNKNOWN. A client error (4xx) means that nothing was done.
     """
     status = response.status
     if 200 <= status < 300 or (has_side_effects and status == 303):
@@ -117,8 +116,7 @@ def raise_for_status(response: ClientResponse, summary: str, *, has_side_effects
 
 
 def extract_excerpt(response: ClientResponse) -> str:
-    """Extract the error message of a JSON or plain text response, on one line of at most 300
-    characters."""
+    """Extract the error message of a JSON or text response: one line of at most 300 characters."""
     found = _parse_json(response)
     plain = response.headers.get("content-type", "").startswith("text/plain")
     text = (

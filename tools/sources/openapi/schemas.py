@@ -1,5 +1,4 @@
-"""Conversion of a description's schemas into bounded JSON schemas (Draft 2020-12) without
-references."""
+"""Conversion of a description's schemas into bounded JSON schemas (2020-12) without references."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -22,8 +21,7 @@ from tools.sources.openapi.names import avoid_reserved_name
 from tools.sources.openapi.references import CycleError, References, UnsupportedOperationError
 
 Names = dict[str, Any]
-"""{name for the model: [the API's own name, names inside the value]}; the key `*` covers any
-entry."""
+"""{name for the model: [the API's name, names inside the value]}; the key `*` covers any entry."""
 
 _DEPTHS = (10, 7, 5, 4, 3, 2, 1)
 _MAX_BODY_PARTS = 1_500
@@ -49,8 +47,7 @@ ExplainForbidden = Callable[[str, str, int], str]
 
 
 class SchemaReader:
-    """A reader of the schemas in one document; after 300,000 parts, it reads only the top level of
-    the rest.
+    """A reader of one document's schemas; after 300,000 parts, it reads only their top levels.
 
     It drops names that no model may use: optional properties with such a name, and forms that
     require one.
@@ -282,8 +279,7 @@ class _SchemaAttempt:
     def _read_forms(
         self, forms: list[Any], depth: int, trail: frozenset[str], *, are_choices: bool
     ) -> list[Shape]:
-        """Read the forms without the choices that no model may give; ForbiddenParamError if none is
-        left."""
+        """Read the forms, without forbidden choices; ForbiddenParamError if none is left."""
         shapes, refused = list[Shape](), None
         for form in forms:
             try:

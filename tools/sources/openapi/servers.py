@@ -10,7 +10,7 @@ _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 
 
 class ServerMatcher:
-    """A matcher of operations' servers with the source's address.
+    """Matcher of the operations' servers against the source's address.
 
     Args:
         main: the servers of the whole description, or the most common server if no operation uses

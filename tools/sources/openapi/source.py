@@ -1,5 +1,4 @@
-"""The source of tools from one API description, for plugins; an organization connects its own in
-the admin."""
+"""A source of one API's tools, for plugins; organizations connect their APIs in the admin."""
 
 from collections.abc import Callable, Iterator, Mapping
 
@@ -15,7 +14,7 @@ class OpenAPISource(LoadedSource):
     Args:
         connection: its settings; `connection.source` is the name of the source.
         load: returns the text of the description; called once, at the start.
-        levels: by the tool's name, in place of the level that the operation's method suggests.
+        levels: {tool name: level}, in place of the inferred level.
     """
 
     def __init__(

@@ -32,8 +32,7 @@ from tools.sources.risks import explain_embedded_requests
 from tools.toolbox.secrecy import hide_secrets, hide_secrets_in_error
 
 SHARE_OF_TIME = 0.95
-"""The share of the timeout after which the tool gives up, because the executor cannot stop a
-request sent later."""
+"""The tool gives up after this share of its timeout: the executor cannot stop a later request."""
 _MAX_RESPONSE_SIZE = 4_000_000
 _VERBS = {
     "GET": "Read",
@@ -77,20 +76,17 @@ class ApiConnection:
 
     @property
     def path(self) -> str:
-        """The base path, percent-encoded, without a trailing slash; ToolError if the base address
-        is invalid."""
+        """The percent-encoded base path, without a final slash; ToolError if it is invalid."""
         return read_url(self.base_url).raw_path.decode("ascii").rstrip("/")
 
     @property
     def host(self) -> str:
-        """The host in lower case, as `tools.network` writes it; ToolError if the base address is
-        invalid."""
+        """The host in lower case, as in `tools.network`; ToolError if the address is invalid."""
         return get_host(read_url(self.base_url))
 
     @property
     def server(self) -> str:
-        """The host, with the port unless it is the default; ToolError if the base address is
-        invalid."""
+        """The host, with the port unless it is the default; ToolError if the address is invalid."""
         return read_url(self.base_url).netloc.decode("ascii")
 
 
@@ -103,8 +99,8 @@ class OpenAPITool(ExternalTool):
 
     Args:
         level: the admin's level; None for the inferred one. An operation that embeds other requests
-            is always destructive unless it was inferred as such, because otherwise no admin has
-            seen the reason.
+            but was not inferred as destructive is destructive whatever this says, because no admin
+            has seen the reason.
         tokens: the cache of OAuth 2 access tokens.
     """
 
@@ -132,8 +128,7 @@ class OpenAPITool(ExternalTool):
 
     @cached_property
     def definition_hash(self) -> str:
-        """The hash of the definition and the request: address, account and places of params, but no
-        secrets."""
+        """The hash of the definition, level, address, account and param places, without secrets."""
         operation = self.operation.to_json()
         selected = {key: operation[key] for key in ("key", "placements", "body")}
         signed = asdict(self.connection.authentication)
@@ -160,8 +155,7 @@ class OpenAPITool(ExternalTool):
         return params
 
     def sentence(self, params: Mapping[str, Any], preview: Preview) -> str:
-        """Describe the call: `Delete: DELETE /v1/pets/7 at api.example.com`, with the fixed part of
-        the query."""
+        """Describe the call and the fixed query: `Delete: DELETE /v1/pets/7 at api.example.com`."""
         verb = _VERBS.get(self.operation.method, "Send")
         return f"{verb}: {self._describe_request(build_request(self.operation, params))} at {self.connection.server}"
 
@@ -190,8 +184,7 @@ class OpenAPITool(ExternalTool):
         return authenticate(self.connection.authentication, context, deadline, self._tokens)
 
     def _prepare_retry(self, context: ToolContext) -> bool:
-        """Discard the refused token; return True if the call is a read, because a write is never
-        repeated."""
+        """Discard the refused token; return True if the call is a read that may be retried."""
         return discard_token(
             self.connection.authentication, context, self._tokens
         ) and not self._is_write(context)
@@ -224,8 +217,7 @@ class OpenAPITool(ExternalTool):
 
 
 def _merge_headers(headers: Mapping[str, str], credentials: Mapping[str, str]) -> dict[str, str]:
-    """Merge the headers; credentials replace params with the same name, but cookies are
-    combined."""
+    """Merge the headers; credentials replace params of the same name, but cookies are combined."""
     lower = {name.lower() for name in credentials}
     selected = {name: value for name, value in headers.items() if name.lower() not in lower}
     joined = {"Accept": "application/json, text/*;q=0.8, */*;q=0.5", **selected, **credentials}

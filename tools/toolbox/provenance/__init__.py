@@ -1,5 +1,4 @@
-"""Provenance: where the values in a call's params were seen before, found by exact and normalized
-matching."""
+"""Provenance: where a call's values were seen before, found by exact and normalized matching."""
 
 from tools.toolbox.provenance.matching import OwnData, SeenText, SourceIndex, find_own_data, trace
 from tools.toolbox.provenance.parts import list_offered, make_key

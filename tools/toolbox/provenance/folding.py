@@ -1,5 +1,4 @@
-"""Folding: texts in one form, so that equal values are equal whatever their case, spaces, escapes
-and punctuation.
+"""Folding of texts, so that equal values match despite case, spaces, escapes and punctuation.
 
 `fold_words` keeps letters and digits in lower case and turns everything else into spaces, as UTF-8,
 because bytes are searched and translated at several hundred megabytes a second.
@@ -51,8 +50,7 @@ def fold_text(text: str) -> bytes:
 
 
 def fold_words(folded: bytes) -> bytes:
-    """Turn the ASCII punctuation of a folded text into spaces, and its letters into lower case;
-    positions stay."""
+    """Turn ASCII punctuation into spaces and letters into lower case; positions stay the same."""
     return folded.translate(_TABLE)
 
 

@@ -1,5 +1,4 @@
-"""Matching: look for the values of a call's params in what people typed and what earlier calls
-returned.
+"""Matching: find a call's values in what people typed and what earlier calls returned.
 
 A source is folded once (`SourceIndex`), and every value is then found by searching bytes, so that a
 megabyte of results takes a few milliseconds.
@@ -19,13 +18,12 @@ from tools.toolbox.provenance.parts import Leaf, Needle, Part, list_leaves
 from tools.toolbox.provenance.sightings import Provenance, SeenIn, Sighting
 
 MANY_VALUES = 60
-"""From this number of values on, the words of the results are listed first, which pays for
-itself."""
+"""From this number of values on, listing the words of the results first saves time."""
 _MAX_STEPS = 200
 """Occurrences of a word that are checked one by one; a hostile text can have a million."""
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
 _BETWEEN = b" \xff "
-"""A word that no text has: it keeps values from being found across two sources."""
+"""A word that no text contains, so that no value is found across two sources."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +33,8 @@ class SeenText:
     Attributes:
         text: what a person typed, or a result.
         is_json: the text is a JSON document, whose escapes are decoded.
-        request: the params of the call, as JSON; a result that repeats them is not where they come
-            from.
+        request: the params of the call, as JSON; a result that only repeats their values is not the
+            origin.
         is_own_data: the source is data of the organization, even if its values come from outside
             (uploaded files).
         tool, title, call_id, run_id: as in `Sighting`.
@@ -74,13 +72,12 @@ class _Corpus:
 
     @cached_property
     def vocabulary(self) -> frozenset[bytes]:
-        """Every word of the sources; costs more than searching for a few values."""
+        """Every word of the sources; listing them costs more than searching for a few values."""
         return frozenset(self._words.split())
 
     @cached_property
     def _compact(self) -> tuple[bytes, list[int]]:
-        """The texts without anything between letters and digits, and where each source starts
-        there."""
+        """The texts reduced to letters and digits, and the position where each source starts."""
         ends = [*self._starts[1:-1], len(self._words) + len(_BETWEEN)] if self.sources else []
         pairs = zip(self._starts, ends, strict=False)
         texts = [
@@ -102,8 +99,7 @@ class _Corpus:
                     yield source
 
     def _may_contain(self, needle: Needle) -> bool:
-        """Return False if a word of the needle appears nowhere; words of unspaced scripts are not
-        looked up."""
+        """Return False if a word of the needle is nowhere; unspaced scripts are not checked."""
         if needle.number is not None:
             return any(
                 self.vocabulary.issuperset(spelling.split())
@@ -132,8 +128,7 @@ class _Corpus:
         return partial(self._find_words, needle.words)
 
     def _find_words(self, words: tuple[bytes, ...], start: int) -> int:
-        """Return where these words stand in a row; a word that was searched in vain is not searched
-        again."""
+        """Return the position of these words in a row, or -1; absent words are remembered."""
         if not self._absent.isdisjoint(words):
             return -1
         anchor = max(words, key=len)
@@ -156,8 +151,7 @@ class OwnData:
 
 
 class SourceIndex:
-    """Everything in which the values of a run's calls are looked for; each kind of source is folded
-    on first use.
+    """All texts in which a run's values are looked for; each kind is folded on first use.
 
     Attributes:
         is_partial: some sources were left out.
@@ -205,8 +199,7 @@ def trace(
     offered: frozenset[Any] = frozenset(),
     named: frozenset[str] = frozenset(),
 ) -> Provenance:
-    """Find the origin of each value in the params; `offered` and `named` are those of
-    `list_leaves`."""
+    """Find the origin of each value in the params; see `list_leaves` for `offered` and `named`."""
     found = list_leaves(params, offered, named)
     is_many = _has_many(found.leaves)
     sightings = [
@@ -223,8 +216,9 @@ def find_own_data(
 ) -> OwnData:
     """Find the values that a request to the outside carries from the organization's own data.
 
-    Hosts do not count, because the request goes there anyway; nor does an address that was seen as
-    it is, what a person typed in this run, or what an earlier result of all recipients contained.
+    Hosts do not count, because the request goes there anyway. Neither do addresses that were seen
+    whole, values that a person typed in this run, or values that all recipients know from an
+    earlier result.
 
     Args:
         has_same_recipients: returns True if all recipients of this request know a result from
@@ -288,8 +282,7 @@ def _trace_leaf(index: SourceIndex, leaf: Leaf, is_many: bool) -> Iterator[Sight
 def _trace_own(
     index: SourceIndex, leaf: Leaf, parts: list[Part], is_many: bool
 ) -> Iterator[Sighting]:
-    """Yield that the value, or its first part in own data, is from there; else that it was
-    nowhere."""
+    """Yield own data as the origin of the value or of its first part found there, else nowhere."""
     searched = [*filter(None, [leaf.whole]), *parts]
     for part in searched:
         if source := index.own.find(part, is_many=is_many):
@@ -317,7 +310,7 @@ def _build_sighting(
 
 
 def _find_words(text: bytes, words: tuple[bytes, ...], start: int) -> int:
-    """Return where these words stand in a row, as whole words; -1 if they do not."""
+    """Return the position of these whole words in a row, or -1."""
     anchor = max(words, key=len)
     pattern = _compile_words(words)
     reach = 2 * sum(len(word) + 1 for word in words) + 40
@@ -344,7 +337,7 @@ def _compile_bounded(words: tuple[bytes, ...]) -> re.Pattern[bytes]:
 
 
 def _find_number(folded: bytes, words: bytes, number: Decimal, start: int) -> int:
-    """Return where this number stands in any of its usual spellings; -1 if it does not."""
+    """Return the position of this number in any of its usual spellings, or -1."""
     spellings, pattern = _spell_number(number)
     found = (_find_spelling(folded, words, (spelling, pattern), start) for spelling in spellings)
     return min((at for at in found if at >= 0), default=-1)
@@ -365,7 +358,7 @@ def _find_spelling(
 
 @lru_cache(maxsize=512)
 def _spell_number(number: Decimal) -> tuple[list[bytes], re.Pattern[bytes]]:
-    """Return how the number can begin in folded words, and the pattern of the whole number."""
+    """Return the possible beginnings in folded words, and the pattern of the whole number."""
     whole, _, fraction = f"{number:f}".partition(".")
     fraction = fraction.rstrip("0")
     grouped = f"{int(whole):,}"

@@ -1,5 +1,4 @@
-"""Parts: the values in a call's params, and what is looked for to find each of them in earlier
-results."""
+"""Parts: the values in a call's params, and the needles that find them in earlier results."""
 
 import hashlib
 import re
@@ -20,7 +19,7 @@ _SHORTEST_NUMBER = len(str(SMALLEST_NUMBER))
 MAX_LEAVES = 2_000
 """The most values of one call that are looked for."""
 MAX_PARTS = 2_000
-"""The most parts of one value; a record's longest text has hardly more."""
+"""The most parts of one value; even a record's longest text rarely has more."""
 MAX_WORDS = 60
 """Longer texts are looked for line by line and sentence by sentence."""
 _SHORTEST = 4
@@ -68,7 +67,7 @@ class Needle:
     Attributes:
         words: folded words in a row.
         number: a number in any usual spelling.
-        code: letters and digits, whatever stands between them.
+        code: letters and digits, regardless of the characters between them.
     """
 
     words: tuple[bytes, ...] = ()
@@ -77,14 +76,14 @@ class Needle:
 
     @property
     def key(self) -> str:
-        """A digest that is equal for equal values, in whatever spelling."""
+        """A digest that is equal for equal values, regardless of their spelling."""
         number = b"" if self.number is None else f"{self.number.normalize():f}".encode()
         return make_key(b"\0".join((b" ".join(self.words), number, self.code)))
 
 
 @dataclass(frozen=True)
 class Part:
-    """A value of the params, or a part of one; each of its needles stands for it."""
+    """A value of the params, or a part of one; each of its needles can identify it."""
 
     text: str
     needles: tuple[Needle, ...]
@@ -136,8 +135,8 @@ def list_leaves(
     """List each value worth looking for, up to `MAX_LEAVES`.
 
     Args:
-        offered: values that the tool's own definition offers, such as those of an enum; they say
-            nothing.
+        offered: values that the tool's own definition offers, such as those of an enum; a match
+            says nothing about their origin.
         named: names of params that hold a recipient or a destination, besides the usual ones.
     """
     leaves, unread = list[Leaf](), 0
@@ -158,8 +157,7 @@ def list_leaves(
 
 
 def _walk(params: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...], str | int | float]]:
-    """Yield path, names and value of every text and number, without recursion, because params may
-    be nested deeply."""
+    """Yield (path, names, value) of each text and number, without recursion: params may be deep."""
     waiting: list[tuple[str, tuple[str, ...], Any]] = [("", (), params)]
     while waiting:
         path, names, value = waiting.pop()
@@ -178,8 +176,7 @@ def _walk(params: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...], str
 
 
 def list_offered(schema: Any) -> frozenset[Any]:
-    """List the values that a schema itself offers: those of its enums, its constants and its
-    defaults."""
+    """List the values that a schema itself offers: its enums, constants and defaults."""
     found: set[Any] = set()
     waiting = [schema]
     while waiting:
@@ -248,16 +245,14 @@ def _find_parts(text: str) -> Iterator[Part]:
 
 
 def _split_sentence(words: list[bytes]) -> Iterator[Part]:
-    """Yield a sentence that is too long in pieces of equal length, whatever stands between its
-    words."""
+    """Split a sentence that is too long into pieces of at most half of MAX_WORDS."""
     for start in range(0, len(words), MAX_WORDS // 2):
         piece = words[min(start, len(words) - _SHORTEST_SENTENCE) : start + MAX_WORDS // 2]
         yield Part(b" ".join(piece).decode(), (Needle(tuple(piece)),))
 
 
 def _read_token(token: str) -> Iterator[Part]:
-    """Yield the parts of a text without spaces: an address, an email address, or a host, perhaps
-    with a path."""
+    """Yield the parts of a token: an address, an email address, or a host, perhaps with a path."""
     token = unquote(token)
     address, _, query = token.partition("?")
     if _ADDRESS.fullmatch(token):
@@ -306,8 +301,7 @@ def _build_part(text: str) -> Iterator[Part]:
 
 
 def _build_host(host: str) -> Iterator[Part]:
-    """Yield the host in all its forms, then the domains above it; nothing if it is too long for a
-    host."""
+    """Yield the host in all its forms, then its parent domains; nothing if it is too long."""
     if len(host) > _LONGEST_HOST:
         return
     labels = host.lower().removeprefix("www.").rstrip(".").split(".")
@@ -334,8 +328,7 @@ def _spell_host(host: str) -> list[tuple[bytes, ...]]:
 
 
 def _is_common(text: str, words: list[bytes], stands_out: bool) -> bool:
-    """Return True for what says nothing when it is found elsewhere: short texts, common words,
-    dates."""
+    """Return True for texts whose match says nothing: short texts, common words, dates."""
     joined = b"".join(words)
     if (
         len(joined) < _SHORTEST
@@ -350,8 +343,7 @@ def _is_common(text: str, words: list[bytes], stands_out: bool) -> bool:
 
 
 def _parse_numbers(text: str) -> list[Decimal] | None:
-    """Return the numbers as which a text can be read, such as 1,250 and 1.25; None if it is no
-    number."""
+    """Return the numbers that a text can mean, such as 1,250 and 1.25; None if it means none."""
     match = _NUMBER.fullmatch(text) if len(text) <= _LONGEST_NUMBER else None
     if match is None or _DATE.fullmatch(text):
         return None
@@ -373,8 +365,7 @@ def _build_number_needles(numbers: list[Decimal]) -> tuple[Needle, ...]:
 
 
 def _build_code_needle(text: str) -> tuple[Needle, ...]:
-    """Return the needle of an account, phone or serial number; none if the text is no such
-    number."""
+    """Return the needle of an account, phone or serial number; empty for any other text."""
     words = split_words(text)
     code = b"".join(words)
     is_long = _SHORTEST_CODE <= len(code) <= _LONGEST_NUMBER

@@ -1,5 +1,4 @@
-"""Sightings: the origin of each value in a call's params, and the JSON in which a call keeps
-them."""
+"""Sightings: the origins of the values in a call's params, and their JSON for storage."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -33,12 +32,12 @@ class Sighting:
             0.
         param: the same without numbers, as conditions name it.
         stands_out: the param names a recipient, a destination or an amount.
-        tool, call_id, run_id: the call whose result has the value; empty if it was no call.
+        tool, call_id, run_id: the call whose result has the value; empty if the origin is not a
+            call.
         title: the tool's name for people, or another description of the source.
         is_stored: the call is the one that stored the value; `title` is still the tool that brought
             it.
-        keys: digests of the value and of its parts, by which they are recognized once they were
-            stored.
+        keys: digests of the value and of its parts, by which they are recognized once stored.
     """
 
     path: str
@@ -101,7 +100,7 @@ class Provenance:
     """The origins of the values in a call's params.
 
     Attributes:
-        unlisted: of the values from outside whose sightings were too many to keep, only the keys.
+        unlisted: the keys of values from outside whose sightings were too many to keep.
         unsearched: the number of values that were not looked for, because the params have too many.
         is_partial: the results were too large to be searched completely.
     """
@@ -137,8 +136,7 @@ class Provenance:
         )
 
     def mark_stored(self, stored: Mapping[str, Sighting]) -> "Provenance":
-        """Return the same with own values turned into values from outside if they were stored from
-        outside.
+        """Return a copy in which own values that were stored from outside count as from outside.
 
         Args:
             stored: by key, the sighting from which title and call are taken.
@@ -146,7 +144,7 @@ class Provenance:
         return replace(self, sightings=tuple(_mark_stored(each, stored) for each in self.sightings))
 
     def as_json(self) -> dict[str, Any]:
-        """Return what a call keeps; `unlisted` counts the sightings that are left out."""
+        """Return the JSON that a call keeps; `unlisted` counts the sightings that are left out."""
         ordered = sorted(self.sightings, key=lambda sighting: sighting.origin is not SeenIn.OUTSIDE)
         return {
             "sightings": [sighting.as_json() for sighting in ordered[:MAX_KEPT]],
@@ -158,7 +156,7 @@ class Provenance:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any] | None) -> "Provenance":
-        """Load what a call keeps; None stands for a call whose values were not looked for."""
+        """Load the JSON of `as_json`; None stands for a call whose values were not looked for."""
         if not stored:
             return cls()
         sightings = tuple(Sighting.from_json(each) for each in stored["sightings"])
@@ -196,5 +194,5 @@ def _mark_stored(sighting: Sighting, stored: Mapping[str, Sighting]) -> Sighting
 
 
 def shorten(text: str) -> str:
-    """Shorten a value to what a sighting shows."""
+    """Shorten a value to MAX_SHOWN characters."""
     return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 1]}…"
