@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from email import message_from_bytes, policy
 from email.message import EmailMessage
 from functools import partial
-from types import TracebackType
 from typing import Any, Self
 
 from aiosmtpd.smtp import SMTP
@@ -69,9 +68,7 @@ class MailServer:
         self.port = int(self._server.sockets[0].getsockname()[1])
         return self
 
-    def __exit__(
-        self, _type: type[BaseException] | None, _: BaseException | None, __: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.release()
         self._loop.call_soon_threadsafe(self._server.close)
         self._loop.call_soon_threadsafe(self._loop.stop)

@@ -147,7 +147,7 @@ class Installation:
 
     def __post_init__(self) -> None:
         self.queue = f"test-{secrets.token_hex(4)}"
-        self.port = _free_port()
+        self.port = find_free_port()
         self._folder = Path(tempfile.mkdtemp(prefix="gadget-site-"))
         self.redis = services.start_redis(self._folder)
 
@@ -269,7 +269,7 @@ def current_database_url() -> str:
     return f"postgresql://{login}@/{found['NAME']}{where}"
 
 
-def _free_port() -> int:
+def find_free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

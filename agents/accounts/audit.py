@@ -17,7 +17,7 @@ from django.db import connection
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 
-from agents.accounts.models import AuditEntry, AuditHead, Organization
+from agents.accounts.models import AuditEntry, AuditHead, Membership, Organization
 from agents.platform import signatures
 from tools.contract import canonical_json
 
@@ -73,6 +73,11 @@ def append(organization_id: int, entries: Sequence[NewEntry]) -> None:
         rows.append(row)
     AuditEntry.objects.bulk_create(rows)
     AuditHead.objects.filter(pk=head.pk).update(seq=head.seq, hash=head.hash)
+
+
+def record(member: Membership, action: str, subject: str, /, **payload: Any) -> None:
+    """Append an entry about an action of the member, see `append`."""
+    append(member.organization_id, [NewEntry(member.actor, action, subject, payload)])
 
 
 @dataclass(frozen=True)

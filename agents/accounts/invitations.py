@@ -29,6 +29,7 @@ from agents.accounts.members import (
 from agents.accounts.membership import hash_secret
 from agents.accounts.models import Invitation, Membership
 from agents.platform.refusals import Conflict, Invalid, NotFound
+from agents.platform.row_ids import get_row
 
 DAYS = (1, 7, 30)
 LONGEST_NOTE = 120
@@ -98,10 +99,10 @@ def invite(member: Membership, offer: Offer) -> tuple[Invitation, str]:
             expires_at=now + timedelta(days=offer.days),
         )
         expires = created.expires_at.isoformat(timespec="seconds")
-        _record(
-            created,
-            member.user,
+        audit.record(
+            member,
             "invitation_made",
+            f"invitation:{created.pk}",
             role=offer.role,
             note=offer.note,
             expires_at=expires,
@@ -117,17 +118,15 @@ def revoke(member: Membership, invitation_id: int) -> None:
         Conflict: it was used, has expired or was revoked.
     """
     with acting_as_admin(member):
-        found = Invitation.objects.filter(
-            organization_id=member.organization_id, pk=invitation_id
-        ).first()
-        if found is None:
-            raise NotFound(f"There is no invitation {invitation_id}.")
+        invitations = Invitation.objects.filter(organization_id=member.organization_id)
+        found = get_row(invitations, invitation_id, "invitation")
         open_invitation = Invitation.objects.filter(
             pk=found.pk, accepted_at=None, revoked_at=None, expires_at__gt=Now()
         )
         if not open_invitation.update(revoked_at=Now()):
             raise Conflict("This invitation is no longer open.")
-        _record(found, member.user, "invitation_revoked", role=found.role, note=found.note)
+        subject = f"invitation:{found.pk}"
+        audit.record(member, "invitation_revoked", subject, role=found.role, note=found.note)
 
 
 def find_open_invitation(hash_: str) -> Invitation:
@@ -210,12 +209,13 @@ def _add_member(invitation: Invitation, user: User, account: str) -> Membership:
     )
     Invitation.objects.filter(pk=invitation.pk).update(accepted_by=user, accepted_at=Now())
     update_admin_access(user)
-    payload = {"membership": str(member.pk), "role": invitation.role, "account": account}
-    _record(
-        invitation,
-        user,
+    audit.record(
+        member,
         "invitation_accepted",
-        **payload,
+        f"invitation:{invitation.pk}",
+        membership=str(member.pk),
+        role=invitation.role,
+        account=account,
         invited_by=invitation.made_by.get_username(),
     )
     return member
@@ -259,10 +259,3 @@ def _check_tries(organization_id: int) -> None:
         raise Conflict(
             "New accounts cannot be created right now. Log in with an account you already have."
         )
-
-
-def _record(invitation: Invitation, by: User, action: str, **payload: str) -> None:
-    entry = audit.NewEntry(
-        f"user:{by.get_username()}", action, f"invitation:{invitation.pk}", payload
-    )
-    audit.append(invitation.organization_id, [entry])

@@ -20,6 +20,7 @@ from agents.accounts import audit
 from agents.accounts.membership import hash_secret
 from agents.accounts.models import ApiToken, Membership, Organization, PasswordReset, Role
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
+from agents.platform.row_ids import get_row
 
 RESET_LIFETIME = timedelta(days=1)
 LINK_EXPIRED = "This link no longer works. Ask for a new one."
@@ -238,25 +239,20 @@ def use_password_reset(hash_: str, password: str) -> User:
         tokens = ApiToken.objects.filter(membership=reset.membership_id, revoked_at=None)
         revoked = list(tokens.select_for_update().values_list("name", flat=True))
         tokens.update(revoked_at=Now())
-        payload = {"link_made_by": reset.made_by.get_username(), "api_tokens_revoked": revoked}
-        entry = audit.NewEntry(
-            f"user:{user.get_username()}",
+        audit.record(
+            reset.membership,
             "password_reset",
             f"membership:{reset.membership_id}",
-            payload,
+            link_made_by=reset.made_by.get_username(),
+            api_tokens_revoked=revoked,
         )
-        audit.append(reset.membership.organization_id, [entry])
     return user
 
 
 def record_own_password(member: Membership) -> None:
     """Record in the audit that a member changed their own password; call it in the transaction of
     the change."""
-    actor = f"user:{member.user.get_username()}"
-    audit.append(
-        member.organization_id,
-        [audit.NewEntry(actor, "password_changed", f"membership:{member.pk}")],
-    )
+    audit.record(member, "password_changed", f"membership:{member.pk}")
 
 
 def check_role(role: str) -> None:
@@ -322,10 +318,7 @@ def _check_is_admin(by: Administrator) -> None:
 
 
 def _find_member(by: Administrator, membership_id: int) -> Membership:
-    found = list_members(by.organization_id).filter(pk=membership_id).first()
-    if found is None:
-        raise NotFound(f"There is no member {membership_id}.")
-    return found
+    return get_row(list_members(by.organization_id), membership_id, "member")
 
 
 def _check_not_last_admin(leaving: Membership) -> None:

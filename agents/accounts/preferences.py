@@ -65,9 +65,6 @@ def save_preferences(member: Membership, language: str, units: str) -> Preferenc
     row.language, row.units = language, units
     with transaction.atomic():
         row.save()
-        payload = {"language": language, "units": units}
-        actor, subject = f"user:{member.user.get_username()}", f"member:{member.pk}"
-        audit.append(
-            member.organization_id, [audit.NewEntry(actor, "preferences_changed", subject, payload)]
-        )
+        subject = f"member:{member.pk}"
+        audit.record(member, "preferences_changed", subject, language=language, units=units)
     return row

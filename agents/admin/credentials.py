@@ -251,15 +251,10 @@ class CredentialAdmin(ConfigurationAdmin):
         return TemplateResponse(request, "admin/choose_service.html", context)
 
     def get_form(
-        self,
-        request: HttpRequest,
-        obj: Model | None = None,
-        change: bool = False,
-        **kwargs: Any,
-    ) -> type[forms.ModelForm[Any]]:
+        self, request: HttpRequest, obj: Model | None = None, change: bool = False, **kwargs: Any
+    ) -> Any:
         kwargs["form"] = self._build_own_form(request, obj)
-        form: type[forms.ModelForm[Any]] = super().get_form(request, obj, change, **kwargs)
-        return form
+        return super().get_form(request, obj, change, **kwargs)
 
     def get_fieldsets(self, request: HttpRequest, obj: Model | None = None) -> Any:
         own = self._build_own_form(request, obj)

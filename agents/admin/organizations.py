@@ -240,14 +240,10 @@ class MembershipAdmin(ConfigurationAdmin):
     search_fields = ("user__username",)
 
     def get_form(
-        self,
-        request: HttpRequest,
-        obj: Model | None = None,
-        change: bool = False,
-        **kwargs: Any,
-    ) -> type[forms.ModelForm[Any]]:
+        self, request: HttpRequest, obj: Model | None = None, change: bool = False, **kwargs: Any
+    ) -> Any:
         kwargs["form"] = MembershipForm if obj is None else ChangedMembershipForm
-        form: type[forms.ModelForm[Any]] = super().get_form(request, obj, change, **kwargs)
+        form = super().get_form(request, obj, change, **kwargs)
         if isinstance(obj, Membership) and issubclass(form, ChangedMembershipForm):
             form.administrator = _get_administrator(request, obj.organization_id)
         return form

@@ -50,15 +50,10 @@ class TokenAdmin(ConfigurationAdmin):
     search_fields = ("name",)
 
     def get_form(
-        self,
-        request: HttpRequest,
-        obj: Model | None = None,
-        change: bool = False,
-        **kwargs: Any,
-    ) -> type[forms.ModelForm[Any]]:
+        self, request: HttpRequest, obj: Model | None = None, change: bool = False, **kwargs: Any
+    ) -> Any:
         kwargs["form"] = NewTokenForm if obj is None else RevokeTokenForm
-        form: type[forms.ModelForm[Any]] = super().get_form(request, obj, change, **kwargs)
-        return form
+        return super().get_form(request, obj, change, **kwargs)
 
     def get_fields(self, request: HttpRequest, obj: Model | None = None) -> tuple[str, ...]:
         if not isinstance(obj, ApiToken):

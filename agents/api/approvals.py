@@ -17,7 +17,7 @@ from agents.api.card_schemas import (
     ValueFromOutside,
 )
 from agents.api.documentation import document_problems
-from agents.api.lookup import PathId, PathUuid, get_row
+from agents.api.lookup import PathId, PathUuid
 from agents.api.paging import Page, decode_id, start_at_cursor, take_filtered, take_page
 from agents.api.schemas import (
     AnswerRequest,
@@ -38,6 +38,7 @@ from agents.approvals.models import Claim
 from agents.approvals.votes import CardStanding, find_standings
 from agents.approvals.warnings.done_already import is_shown_as_done
 from agents.platform.refusals import Forbidden
+from agents.platform.row_ids import get_row
 from agents.runs.models import IS_PENDING, Approval, ApprovalKind, ApprovalStatus, ToolCall
 from agents.web.lists.decision_pages import filter_by_tool
 from agents.web.lists.run_pages import filter_by_status

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from agents.accounts.models import Membership
 from agents.api.auth import BearerToken, SessionCookie
 from agents.api.documentation import document_problems
-from agents.api.lookup import PathId, get_row
+from agents.api.lookup import PathId
 from agents.api.paging import take_newest
 from agents.api.schemas import CursorPage, PageQuery
 from agents.gateway.asks import AskedRequest, note_asking, submit
@@ -28,6 +28,7 @@ from agents.gateway.redemptions import (
     report_outcome,
 )
 from agents.platform.refusals import Forbidden
+from agents.platform.row_ids import get_row
 from agents.web.views.absolute_links import build_absolute_link
 from tools.contract import Level
 

@@ -7,11 +7,12 @@ from ninja import Query, Router
 from agents.accounts.models import Membership
 from agents.api.auth import get_member
 from agents.api.documentation import document_problems
-from agents.api.lookup import PathId, get_row
+from agents.api.lookup import PathId
 from agents.api.paging import take_oldest
 from agents.api.schemas import CursorPage, EmployeeSummary, PageQuery
 from agents.api.statistics import EmployeeDetail, load_employee_statistics
 from agents.employees.models import Employee
+from agents.platform.row_ids import get_row
 
 router = Router(tags=["Employees"])
 

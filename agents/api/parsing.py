@@ -8,6 +8,8 @@ from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest
 from ninja.parser import Parser
 
+from tools.contract.canonical import refuse_constant, refuse_duplicates
+
 
 class StrictParser(Parser):
     """A parser as strict as the one for the model's arguments: no part of a body is silently
@@ -24,19 +26,6 @@ class StrictParser(Parser):
         if len(request.body) > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
             raise RequestDataTooBig
         value: dict[str, Any] = json.loads(
-            request.body, object_pairs_hook=_refuse_duplicate_keys, parse_constant=_refuse_constant
+            request.body, object_pairs_hook=refuse_duplicates, parse_constant=refuse_constant
         )
         return value
-
-
-def _refuse_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    result: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in result:
-            raise ValueError(f"the key {key!r} appears twice")
-        result[key] = value
-    return result
-
-
-def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is not a number")

@@ -10,7 +10,7 @@ from ninja.responses import Status
 from agents.accounts.models import Membership
 from agents.api.auth import get_member
 from agents.api.documentation import document_problems
-from agents.api.lookup import PathId, get_row
+from agents.api.lookup import PathId
 from agents.api.paging import start_at_cursor, take_filtered, take_page
 from agents.api.schemas import (
     ContinueRequest,
@@ -25,6 +25,7 @@ from agents.api.schemas import (
     TokenUsage,
 )
 from agents.api.tool_calls import summarize_call
+from agents.platform.row_ids import get_row
 from agents.runs import actions
 from agents.runs.budgets import compute_run_cost, to_currency
 from agents.runs.models import UNFINISHED, Approval, Event, Run

@@ -8,9 +8,10 @@ from ninja import Router
 from agents.accounts.models import Membership
 from agents.api.auth import get_member
 from agents.api.documentation import document_problems
-from agents.api.lookup import PathId, get_row
+from agents.api.lookup import PathId
 from agents.api.schemas import ResolveRequest, ToolCallDetail, ToolCallSummary
 from agents.approvals import resolutions
+from agents.platform.row_ids import get_row
 from agents.runs.models import Approval, ToolCall
 from agents.runs.models.event import brief_result
 from tools.contract import list_result_parts

@@ -114,7 +114,4 @@ def _check_time(starts_at: datetime, ends_at: datetime) -> None:
 
 
 def _record(member: Membership, action: str, row: Deputy, **payload: Any) -> None:
-    entry = audit.NewEntry(
-        f"user:{member.user.get_username()}", action, f"deputy:{row.pk}", payload
-    )
-    audit.append(member.organization_id, [entry])
+    audit.record(member, action, f"deputy:{row.pk}", **payload)

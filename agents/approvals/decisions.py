@@ -123,8 +123,7 @@ def approve_locked(tx: Transaction, member: Membership, card: Approval, decision
     _move_call(card.tool_call, CallStatus.APPROVED)
     publish_and_audit(tx, member, card, decision.reason)
     if decision.breaks_glass:
-        by = f"user:{member.user.get_username()}"
-        tx.audit(by, "glass_broken", f"approval:{card.pk}", reason=decision.reason)
+        tx.audit(member.actor, "glass_broken", f"approval:{card.pk}", reason=decision.reason)
 
 
 def deny(member: Membership, approval_id: int, decision: Decision) -> Approval:
@@ -207,12 +206,7 @@ def edit(
         edited.context.record_verdict(call, edited.verdict)
         call.provenance = edited.provenance.as_json()
         seal(call, edited.tool, edited.verdict.params)
-        tx.audit(
-            f"user:{member.user.get_username()}",
-            "card_edited",
-            f"approval:{card.pk}",
-            params=call.params,
-        )
+        tx.audit(member.actor, "card_edited", f"approval:{card.pk}", params=call.params)
         card.decided_by = member.user
         Approval.objects.filter(pk=card.pk).update(
             decided_by=member.user, decided_at=Now(), decision_id=decision.decision_id
@@ -442,7 +436,7 @@ def publish_and_audit(tx: Transaction, member: Membership, card: Approval, reaso
     dismissed."""
     publish_decision(tx, card, reason)
     tx.audit(
-        f"user:{member.user.get_username()}",
+        member.actor,
         "card_dismissed" if card.status == ApprovalStatus.ANSWERED else f"card_{card.status}",
         f"approval:{card.pk}",
         tool=card.tool_call.tool,

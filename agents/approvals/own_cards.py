@@ -1,4 +1,4 @@
-"""A member's own cards: find one within the organization, and lock it for a decision."""
+"""The cards of a member's organization: count them, find one, and lock it for a decision."""
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -11,13 +11,17 @@ from agents.approval_rules.loading import HAS_RULES
 from agents.approvals.models import Claim
 from agents.platform.refusals import Forbidden, NotFound
 from agents.runs.engine.transaction import Transaction, run_transaction
-from agents.runs.models import Approval
+from agents.runs.models import IS_PENDING, Approval
+
+
+def count_pending_cards(organization_id: int) -> int:
+    """Count the organization's cards that wait for people."""
+    return Approval.objects.filter(IS_PENDING, organization_id=organization_id).count()
 
 
 def require_approver(member: Membership) -> None:
     """Raise Forbidden if the member may not decide."""
-    if not member.may(Role.APPROVER):
-        raise Forbidden(f"{member.as_noun} cannot decide cards")
+    member.require(Role.APPROVER, "decide cards")
 
 
 @contextmanager

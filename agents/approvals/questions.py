@@ -4,7 +4,7 @@ from django.db.models.functions import Now
 
 from agents.accounts.models import Membership, Role
 from agents.approvals.closed_cards import refuse_closed
-from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
+from agents.platform.refusals import Conflict, Invalid, NotFound
 from agents.runs.engine import next_step
 from agents.runs.engine.cards import publish_decision
 from agents.runs.engine.suspension import end_suspended, shorten_answer
@@ -27,8 +27,7 @@ def answer(member: Membership, approval_id: int, text: str, decision_id: str = "
         Forbidden, NotFound, Invalid, AlreadyDecided, Expired
         Conflict: it is not a question, or the run was cancelled.
     """
-    if not member.may(Role.OPERATOR):
-        raise Forbidden(f"{member.as_noun} cannot answer questions")
+    member.require(Role.OPERATOR, "answer questions")
     answer_text = _check_answer(text, decision_id)
     cards = Approval.objects.filter(organization_id=member.organization_id).select_related(
         "tool_call", "decided_by"
@@ -107,7 +106,7 @@ def _publish_and_audit(
     tx.publish(QuestionAnswered(str(card.pk), str(card.tool_call_id), answer_text, by))
     publish_decision(tx, card, "")
     tx.audit(
-        f"user:{by}",
+        member.actor,
         "card_answered",
         f"approval:{card.pk}",
         tool=card.tool_call.tool,

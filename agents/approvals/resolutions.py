@@ -51,9 +51,8 @@ def resolve(member: Membership, call_id: int, outcome: str, reason: str) -> Tool
         keep_provenance(call, result)
         tx.inbox_changed = True
         tx.publish(CallResolved(str(call.pk), outcome, by, reason))
-        tx.audit(
-            f"user:{by}", "outcome_resolved", f"tool_call:{call.pk}", outcome=outcome, reason=reason
-        )
+        subject = f"tool_call:{call.pk}"
+        tx.audit(member.actor, "outcome_resolved", subject, outcome=outcome, reason=reason)
         next_step.wake_if_possible(tx, by)
     return ToolCall.objects.get(pk=call_id)
 
@@ -71,7 +70,7 @@ def _acknowledge(member: Membership, call: ToolCall, reason: str) -> ToolCall:
         tx.inbox_changed = True
         tx.publish(CallResolved(str(call.pk), ACKNOWLEDGED, by, reason))
         tx.audit(
-            f"user:{by}",
+            member.actor,
             "late_effect_acknowledged",
             f"tool_call:{call.pk}",
             tool=call.tool,

@@ -8,7 +8,8 @@ from django.utils import timezone
 
 from agents.accounts.models import Membership
 from agents.approvals.models import Snooze
-from agents.platform.refusals import Conflict, Invalid, NotFound
+from agents.platform.refusals import Conflict, Invalid
+from agents.platform.row_ids import get_row
 from agents.runs.models import Approval, ApprovalStatus
 
 MORNING = time(8)
@@ -61,10 +62,8 @@ def list_snoozed_calls(member: Membership) -> list[tuple[int, datetime]]:
 
 
 def _find_card(member: Membership, approval_id: int) -> Approval:
-    card = Approval.objects.filter(organization_id=member.organization_id, pk=approval_id).first()
-    if card is None:
-        raise NotFound(f"There is no card {approval_id}.")
-    return card
+    cards = Approval.objects.filter(organization_id=member.organization_id)
+    return get_row(cards, approval_id, "card")
 
 
 def _parse_time(until: str) -> datetime:

@@ -93,14 +93,8 @@ def withhold(member: Membership, bulk_id: UUID) -> WithheldState:
             organization_id=member.organization_id, user_id=member.user_id, bulk_id=bulk_id
         )
         if is_new:
-            told = {"bulk": str(bulk_id), "cards": state.cards}
-            actor, subject = (
-                f"user:{member.user.get_username()}",
-                f"organization:{member.organization_id}",
-            )
-            audit.append(
-                member.organization_id, [audit.NewEntry(actor, "bulk_undone", subject, told)]
-            )
+            subject = f"organization:{member.organization_id}"
+            audit.record(member, "bulk_undone", subject, bulk=str(bulk_id), cards=state.cards)
         transaction.on_commit(notify.request_renewal)
         transaction.on_commit(partial(notify.ring_inbox, member.organization_id))
     return state

@@ -12,7 +12,8 @@ from agents.accounts.models import Membership
 from agents.deliveries.models import MAX_PROBLEM, DeliveryStatus
 from agents.deliveries.outboxes import OUTBOXES, D, Outbox
 from agents.platform import notify
-from agents.platform.refusals import Conflict, NotFound
+from agents.platform.refusals import Conflict
+from agents.platform.row_ids import get_row
 
 _STEPS = 20
 
@@ -33,9 +34,7 @@ def send_again(member: Membership, model: type[D], delivery_id: int) -> D:
     """
     outbox: Outbox[D, Any] = next(each for each in OUTBOXES.values() if each.model is model)
     with transaction.atomic():
-        delivery = outbox.select_visible(member).filter(pk=delivery_id).first()
-        if delivery is None:
-            raise NotFound(f"There is no {outbox.noun} {delivery_id}.")
+        delivery = get_row(outbox.select_visible(member), delivery_id, outbox.noun)
         fresh = outbox.begin_again(member, delivery)
         ended = outbox.select_all().filter(pk=delivery_id, status__in=outbox.repeatable)
         if not ended.update(

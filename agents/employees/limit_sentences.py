@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from tools.contract import Level, Tool
+from tools.contract.canonical import refuse_constant
 from tools.schemas.param_paths import list_types
 from tools.toolbox import Condition, Otherwise, Rule
 from tools.toolbox.param_values import format_number, is_number
@@ -214,7 +215,7 @@ def _parse_compared(rule: Rule, param: str, text: str, types: frozenset[str]) ->
 
 def _parse_number(text: str) -> int | float:
     try:
-        number = json.loads(text.replace(",", ""), parse_constant=_refuse_constant)
+        number = json.loads(text.replace(",", ""), parse_constant=refuse_constant)
     except ValueError:
         raise ValueError(f"{text!r} is not a number") from None
     if not is_number(number):
@@ -227,7 +228,7 @@ def _parse_value(text: str, param: str, types: frozenset[str]) -> Any:
     """Parse a value by the types of its param; a text needs quotes only if it could be read as
     another value."""
     try:
-        value = json.loads(text, parse_constant=_refuse_constant)
+        value = json.loads(text, parse_constant=refuse_constant)
     except ValueError:
         if types and "string" not in types:
             raise ValueError(
@@ -246,10 +247,6 @@ def _write_value(value: Any, types: frozenset[str]) -> str:
         except ValueError:
             pass
     return json.dumps(value, ensure_ascii=False)
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")
 
 
 def _require(row: Row, blank: Blank) -> str:

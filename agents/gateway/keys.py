@@ -47,8 +47,7 @@ def issue_key(member: Membership, employee_id: int, name: str, days: int) -> tup
         Forbidden, NotFound, Invalid
         Conflict: the employee is not active, or the member has too many keys.
     """
-    if not member.may(Role.OPERATOR):
-        raise Forbidden(f"{member.as_noun} cannot create agent keys")
+    member.require(Role.OPERATOR, "create agent keys")
     label = " ".join(name.split())
     if not label or len(label) > MAX_NAME or not label.isprintable():
         raise Invalid("name", f"name must have 1 to {MAX_NAME} visible characters")
@@ -183,10 +182,4 @@ def cancel_runs_of_ended_keys(**which: object) -> int:
 
 
 def _audit(member: Membership, action: str, key: AgentKey, **details: object) -> None:
-    entry = audit.NewEntry(
-        f"user:{member.user.get_username()}",
-        action,
-        f"agent_key:{key.pk}",
-        {"name": key.name, **details},
-    )
-    audit.append(member.organization_id, [entry])
+    audit.record(member, action, f"agent_key:{key.pk}", name=key.name, **details)

@@ -65,9 +65,5 @@ def set_level(member: Membership, action: str, level: str) -> None:
         )
         before, rule.level = rule.level, level
         rule.save()
-        by = f"user:{member.user.get_username()}"
-        payload = {"action": action, "level": {"before": before or "destructive", "after": level}}
-        audit.append(
-            member.organization_id,
-            [audit.NewEntry(by, "action_level_set", f"action:{action}", payload)],
-        )
+        change = {"before": before or "destructive", "after": level}
+        audit.record(member, "action_level_set", f"action:{action}", action=action, level=change)

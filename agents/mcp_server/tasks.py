@@ -6,6 +6,7 @@ call.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import mcp_types as types
@@ -68,18 +69,18 @@ def build_task(ticket: Ticket, caller: Caller) -> dict[str, Any]:
 
 async def _get(context: Context, params: TaskParams) -> dict[str, Any]:
     caller = _require(context, params)
-    ticket = await _find(caller.key, params.task_id)
+    ticket = await _apply(find_ticket, caller.key, params.task_id)
     return {"resultType": "complete", **_describe(ticket, caller)}
 
 
 async def _cancel(context: Context, params: TaskParams) -> dict[str, Any]:
-    await _cancel_ticket(_require(context, params).key, params.task_id)
+    await _apply(cancel_ticket, _require(context, params).key, params.task_id)
     return {"resultType": "complete"}
 
 
 async def _update(context: Context, params: TaskParams) -> dict[str, Any]:
     """Accept and ignore input that no task asks for: the agent's own side decides nothing."""
-    await _find(_require(context, params).key, params.task_id)
+    await _apply(find_ticket, _require(context, params).key, params.task_id)
     return {"resultType": "complete"}
 
 
@@ -131,16 +132,8 @@ def _find_status(ticket: Ticket) -> str:
 
 
 @database_to_async
-def _find(key: AgentKey, task_id: str) -> Ticket:
+def _apply(act: Callable[[AgentKey, str], Ticket], key: AgentKey, task_id: str) -> Ticket:
     try:
-        return find_ticket(key, task_id)
-    except Refusal as refusal:
-        raise MCPError(types.INVALID_PARAMS, refusal.detail) from refusal
-
-
-@database_to_async
-def _cancel_ticket(key: AgentKey, task_id: str) -> Ticket:
-    try:
-        return cancel_ticket(key, task_id)
+        return act(key, task_id)
     except Refusal as refusal:
         raise MCPError(types.INVALID_PARAMS, refusal.detail) from refusal

@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
@@ -282,11 +281,7 @@ def _count_recent(member: Membership) -> int:
     entries = AuditEntry.objects.filter(
         organization_id=member.organization_id, action="channel_added"
     )
-    return entries.filter(actor=_name_actor(member), at__gt=Now() - timedelta(hours=1)).count()
-
-
-def _name_actor(member: Membership) -> str:
-    return f"user:{member.user.get_username()}"
+    return entries.filter(actor=member.actor, at__gt=Now() - timedelta(hours=1)).count()
 
 
 def _send_code(channel: Channel) -> None:
@@ -308,9 +303,6 @@ def _lock_own(member: Membership, channel_id: int) -> Channel:
     return channel
 
 
-def _record(member: Membership, action: str, channel: Channel, **payload: Any) -> None:
+def _record(member: Membership, action: str, channel: Channel) -> None:
     """Audit a change, without the address: it may be private, and the audit is kept forever."""
-    entry = audit.NewEntry(
-        _name_actor(member), action, f"channel:{channel.pk}", {"kind": channel.kind, **payload}
-    )
-    audit.append(member.organization_id, [entry])
+    audit.record(member, action, f"channel:{channel.pk}", kind=channel.kind)

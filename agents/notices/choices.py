@@ -78,7 +78,7 @@ def save_choices(member: Membership, paces: Mapping[str, str], times: ChosenTime
     row.time_zone = times.time_zone
     with transaction.atomic():
         row.save()
-        _record(member, chosen)
+        audit.record(member, "notice_choices_changed", f"member:{member.pk}", **chosen)
     return row
 
 
@@ -137,13 +137,3 @@ def _read_time(field: str, text: str) -> time:
         return time.fromisoformat(text).replace(second=0, microsecond=0, tzinfo=None)
     except ValueError:
         raise Invalid(field, f"{text[:40]!r} is not a time such as 22:00.") from None
-
-
-def _record(member: Membership, chosen: Mapping[str, str]) -> None:
-    entry = audit.NewEntry(
-        f"user:{member.user.get_username()}",
-        "notice_choices_changed",
-        f"member:{member.pk}",
-        dict(chosen),
-    )
-    audit.append(member.organization_id, [entry])

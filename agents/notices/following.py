@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from agents.accounts.models import Membership
 from agents.notices.models import FollowedRun
-from agents.platform.refusals import Conflict, NotFound
+from agents.platform.refusals import Conflict
+from agents.platform.row_ids import get_row
 from agents.runs.models import Run
 
 
@@ -35,7 +36,4 @@ def is_following(member: Membership, run: Run) -> bool:
 
 
 def _load_run(member: Membership, run_id: int) -> Run:
-    run = Run.objects.filter(organization_id=member.organization_id, pk=run_id).first()
-    if run is None:
-        raise NotFound(f"There is no run {run_id}.")
-    return run
+    return get_row(Run.objects.filter(organization_id=member.organization_id), run_id, "run")

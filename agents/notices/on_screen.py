@@ -9,11 +9,12 @@ from dataclasses import replace
 from django.db import transaction
 from django.db.models import QuerySet
 
+from agents.approvals.own_cards import count_pending_cards
 from agents.deliveries.channels.push import SILENT_PUSH_HOSTS, Subscription, push
 from agents.deliveries.failures import DeliveryError
 from agents.deliveries.messages import Notification
 from agents.notices.models import CARD_KINDS, Channel, Delivery
-from agents.notices.texts import MAX_IN_ONE_NOTIFICATION, SEVERAL, count_waiting
+from agents.notices.texts import MAX_IN_ONE_NOTIFICATION, SEVERAL
 from agents.runs.models import Approval, ApprovalStatus
 
 logger = logging.getLogger(__name__)
@@ -64,7 +65,7 @@ def withdraw_next() -> bool:
         )
         tags, waiting = (
             [f"card-{pk}" for pk in cards],
-            count_waiting(first.channel.membership.organization_id),
+            count_pending_cards(first.channel.membership.organization_id),
         )
     tags = tags if waiting else [*tags, SEVERAL]
     try:

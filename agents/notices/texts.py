@@ -10,10 +10,11 @@ from django.conf import settings
 from django.urls import reverse
 
 from agents.accounts.notice_facts import NoticeKind, clean_name
+from agents.approvals.own_cards import count_pending_cards
 from agents.deliveries.messages import Notification
 from agents.employees.toolboxes import load_toolbox
 from agents.notices.models import Channel, Notice
-from agents.runs.models import IS_PENDING, Approval, RunStatus
+from agents.runs.models import RunStatus
 
 MAX_IN_ONE_NOTIFICATION = 100
 SEVERAL = "several"
@@ -127,16 +128,11 @@ def write_notification(notices: Sequence[Notice], channel: Channel, key: str) ->
         items=items,
         path=texts[0].path if is_one else reverse("approvals"),
         tag=_tag(notices[0]) if is_one else SEVERAL,
-        waiting=count_waiting(notices[0].organization_id),
+        waiting=count_pending_cards(notices[0].organization_id),
         code=channel.code if notices[0].kind == NoticeKind.CODE else "",
         channel_id=channel.pk,
         settings_link=f"{base}{reverse('notices')}",
     )
-
-
-def count_waiting(organization_id: int) -> int:
-    """Count the organization's cards that wait for people."""
-    return Approval.objects.filter(IS_PENDING, organization_id=organization_id).count()
 
 
 def _tag(notice: Notice) -> str:

@@ -1,7 +1,14 @@
-"""Parse row ids from URLs and forms."""
+"""Row ids from URLs and forms, and the rows that they name. Rows of other organizations are not
+found, which is the authorization."""
 
 import re
-from typing import Any
+from typing import Any, TypeVar
+
+from django.db.models import Model, QuerySet
+
+from agents.platform.refusals import NotFound
+
+Row = TypeVar("Row", bound=Model)
 
 LARGEST_ID = 2**63 - 1
 """The largest id that SQLite and PostgreSQL can hold."""
@@ -25,3 +32,15 @@ def parse_row_id_or_none(value: Any) -> int | None:
         return parse_row_id(value)
     except ValueError:
         return None
+
+
+def get_row(rows: QuerySet[Row], pk: int, noun: str) -> Row:
+    """Return the row with this id, if it is among the rows that the member may see.
+
+    Raises:
+        NotFound: it is not; the error does not reveal whether it exists elsewhere.
+    """
+    row = rows.filter(pk=pk).first()
+    if row is None:
+        raise NotFound(f"There is no {noun} {pk}.")
+    return row

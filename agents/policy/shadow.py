@@ -16,7 +16,8 @@ from django.db.models.functions import Now
 
 from agents.accounts import audit
 from agents.accounts.models import Membership, Role
-from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
+from agents.platform.refusals import Conflict, Forbidden, Invalid
+from agents.platform.row_ids import get_row
 from agents.policy.changed_rules import ChangedRules
 from agents.policy.models import MAX_SHADOW_DAYS, PolicyDraft, ShadowVerdict
 from agents.policy.policy_drafts import OF_CARDS, PolicyChange
@@ -57,10 +58,7 @@ def find_policy_draft(member: Membership, policy_draft_id: int) -> PolicyDraft:
     policy_drafts = PolicyDraft.objects.filter(
         organization_id=member.organization_id
     ).select_related("created_by")
-    policy_draft = policy_drafts.filter(pk=policy_draft_id).first()
-    if policy_draft is None:
-        raise NotFound(f"There is no policy draft {policy_draft_id}.")
-    return policy_draft
+    return get_row(policy_drafts, policy_draft_id, "policy draft")
 
 
 def load_changes(policy_draft: PolicyDraft) -> tuple[PolicyChange, ...]:
@@ -172,10 +170,7 @@ def stop_shadow(member: Membership, policy_draft_id: int) -> None:
 
 def _audit(member: Membership, policy_draft: PolicyDraft, action: str, **more: object) -> None:
     payload = {"name": policy_draft.name, "changes": policy_draft.changes, **more}
-    entry = audit.NewEntry(
-        f"user:{member.user.get_username()}", action, f"policy_draft:{policy_draft.pk}", payload
-    )
-    audit.append(member.organization_id, [entry])
+    audit.record(member, action, f"policy_draft:{policy_draft.pk}", **payload)
 
 
 def compare_all() -> int:

@@ -28,6 +28,14 @@ def _check_condition(value: bool | str | None) -> bool | str | None:
 Condition: TypeAlias = Annotated[bool | str | None, AfterValidator(_check_condition)]
 
 
+def _check_values(value: Any) -> Any:
+    check_values(value)
+    return value
+
+
+_HAS_EXPRESSIONS = AfterValidator(_check_values)
+
+
 class _ScriptPart(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -52,32 +60,20 @@ class ScriptedCall(_ScriptPart):
     writes bad JSON."""
 
     tool: str = Field(min_length=1)
-    params: dict[str, Any] = Field(default_factory=dict)
+    params: Annotated[dict[str, Any], _HAS_EXPRESSIONS] = Field(default_factory=dict)
     arguments: str | None = None
-    for_each: Any = None
+    for_each: Annotated[Any, _HAS_EXPRESSIONS] = None
     when: Condition = None
-
-    @field_validator("params", "for_each")
-    @classmethod
-    def _expressions_parse(cls, value: Any) -> Any:
-        check_values(value)
-        return value
 
 
 class ScriptedPass(_ScriptPart):
     """The text and calls of one pass; a pass without calls continues with the next one."""
 
-    text: str = ""
+    text: Annotated[str, _HAS_EXPRESSIONS] = ""
     delay_ms: int = Field(0, ge=0, le=600_000)
     when: Condition = None
     calls: tuple[ScriptedCall, ...] = ()
     fail: ScriptedFailure | None = None
-
-    @field_validator("text")
-    @classmethod
-    def _text_parses(cls, value: str) -> str:
-        check_values(value)
-        return value
 
 
 class Script(_ScriptPart):
@@ -86,18 +82,12 @@ class Script(_ScriptPart):
     task: str
     title: str = ""
     passes: tuple[ScriptedPass, ...] = ()
-    answer: str
+    answer: Annotated[str, _HAS_EXPRESSIONS]
 
     @field_validator("task")
     @classmethod
     def _task_is_a_pattern(cls, value: str) -> str:
         check_pattern(value)
-        return value
-
-    @field_validator("answer")
-    @classmethod
-    def _answer_parses(cls, value: str) -> str:
-        check_values(value)
         return value
 
     @property

@@ -4,6 +4,8 @@ import json
 import math
 from typing import Any
 
+from tools.contract.canonical import refuse_constant
+
 MAX_DEPTH = 100
 
 
@@ -45,10 +47,6 @@ def _list_children(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _reject_constant(name: str) -> float:
-    raise ValueError(f"{name} is not a number")
-
-
 def _parse_finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
@@ -56,4 +54,4 @@ def _parse_finite(text: str) -> float:
     return number
 
 
-_STRICT = json.JSONDecoder(parse_constant=_reject_constant, parse_float=_parse_finite)
+_STRICT = json.JSONDecoder(parse_constant=refuse_constant, parse_float=_parse_finite)

@@ -12,7 +12,7 @@ from django.db import transaction
 
 from agents.accounts import audit
 from agents.accounts.models import Membership, Role
-from agents.platform.refusals import Conflict, Forbidden, Invalid
+from agents.platform.refusals import Conflict, Invalid
 from agents.restores.limits import BY_NAME, LimitKind, Values, bump_versions
 from agents.restores.models import RestoredLimit
 
@@ -82,8 +82,7 @@ def confirm(member: Membership, outcomes: Mapping[int, str]) -> int:
         Invalid: a line has no such outcome.
         Conflict: an outcome is impossible, or would take the member's own rights.
     """
-    if not member.may(Role.ADMIN):
-        raise Forbidden(f"{member.as_noun} cannot confirm restored limits")
+    member.require(Role.ADMIN, "confirm restored limits")
     with transaction.atomic():
         rows = RestoredLimit.objects.select_for_update().filter(
             organization_id=member.organization_id
@@ -140,8 +139,8 @@ def _refuse_own_loss(member: Membership, row: Any, values: Values) -> None:
 
 def _build_entry(member: Membership, line: RestoredLimit, outcome: str) -> audit.NewEntry:
     payload = {"row": line.name, "outcome": str(outcome)}
-    actor = f"user:{member.user.get_username()}"
-    return audit.NewEntry(actor, "restored_limit_confirmed", f"{line.kind}:{line.row_id}", payload)
+    subject = f"{line.kind}:{line.row_id}"
+    return audit.NewEntry(member.actor, "restored_limit_confirmed", subject, payload)
 
 
 def _show(line: RestoredLimit) -> ShownLine:

@@ -9,7 +9,7 @@ from django.db.models.functions import Now
 from agents.accounts.models import Membership, Role
 from agents.employees.models import Employee
 from agents.employees.toolboxes import load_toolbox
-from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
+from agents.platform.refusals import Conflict, Invalid, NotFound
 from agents.providers.base import CONTINUE_REQUEST
 from agents.runs import budgets, stops
 from agents.runs.engine.ending import Ending, end_run
@@ -83,7 +83,7 @@ def submit(member: Membership, submission: Submission) -> tuple[Run, bool]:
         Forbidden, NotFound, Invalid, Conflict
         BudgetExhausted: a Conflict, because the budget of the month is used up.
     """
-    require_role(member, Role.OPERATOR, "start a run")
+    member.require(Role.OPERATOR, "start a run")
     task = check_text("task", submission.task)
     _check_request_id(submission)
     _check_mode(member, submission.mode)
@@ -194,7 +194,7 @@ def cancel(member: Membership, run_id: int) -> Run:
         Forbidden, NotFound
         Conflict: it has already ended.
     """
-    require_role(member, Role.OPERATOR, "cancel a run")
+    member.require(Role.OPERATOR, "cancel a run")
     with run_transaction(_find_own_run_id(member, run_id)) as tx:
         run = tx.run
         if run.has_ended:
@@ -204,7 +204,7 @@ def cancel(member: Membership, run_id: int) -> Run:
         if run.cancel_requested_at is None:
             run.cancel_requested_at = tx.now
             tx.publish(CancelRequested(member.user.get_username()))
-            tx.audit(_name_actor(member), "run_cancelled", f"run:{run.pk}")
+            tx.audit(member.actor, "run_cancelled", f"run:{run.pk}")
         if run.status != RunStatus.RUNNING:
             end_run(tx, Ending(ExitReason.CANCELLED))
     return Run.objects.get(pk=run_id)
@@ -221,14 +221,13 @@ def add_message(member: Membership, run_id: int, text: str, client_message_id: s
         Forbidden, NotFound, Invalid
         Conflict: the run was cancelled, or has no model, or the id belongs to another message.
     """
-    require_role(member, Role.OPERATOR, "send a message")
+    member.require(Role.OPERATOR, "send a message")
     checked = check_text("text", text)
     message = TypedMessage(member, checked, _check_client_id(client_message_id))
     with run_transaction(_find_own_run_id(member, run_id)) as tx:
         if _was_sent(tx.run, message):
             return tx.run
-        _refuse_without_model(tx.run)
-        _refuse_cancelled(tx.run)
+        _check_takes_messages(tx.run)
         _append_message(tx, message)
         if tx.run.has_ended:
             _resume(tx, member, tx.run.employee.max_passes)
@@ -248,15 +247,14 @@ def continue_run(
         Conflict: the run has not ended, was cancelled, or has no model, or the id belongs to
             another message.
     """
-    require_role(member, Role.OPERATOR, "continue a run")
+    member.require(Role.OPERATOR, "continue a run")
     if max_passes is not None and not 1 <= max_passes <= MAX_PASSES:
         raise Invalid("max_passes", f"max_passes is {max_passes}, but must be 1 to {MAX_PASSES}")
     message = TypedMessage(member, CONTINUE_REQUEST, _check_client_id(client_message_id))
     with run_transaction(_find_own_run_id(member, run_id)) as tx:
         if _was_sent(tx.run, message):
             return tx.run
-        _refuse_without_model(tx.run)
-        _refuse_cancelled(tx.run)
+        _check_takes_messages(tx.run)
         if not tx.run.has_ended:
             raise Conflict("the run has not ended", run_status=tx.run.status)
         _append_message(tx, message)
@@ -313,12 +311,9 @@ def _resume(tx: Transaction, member: Membership, passes: int) -> None:
     tx.publish(RunResumed(member.user.get_username()))
 
 
-def _refuse_without_model(run: Run) -> None:
+def _check_takes_messages(run: Run) -> None:
     if not run.has_model:
         raise Conflict("no model reads messages in this run: start a run with a task instead")
-
-
-def _refuse_cancelled(run: Run) -> None:
     if run.status == RunStatus.CANCELLED or run.cancel_requested_at is not None:
         raise Conflict("the run was cancelled", run_status=run.status)
 
@@ -328,16 +323,6 @@ def _find_own_run_id(member: Membership, run_id: int) -> int:
     if not Run.objects.filter(organization_id=member.organization_id, pk=run_id).exists():
         raise NotFound(f"there is no run {run_id}")
     return run_id
-
-
-def require_role(member: Membership, role: Role, act: str) -> None:
-    """Raise Forbidden if the member's role does not include this one."""
-    if not member.may(role):
-        raise Forbidden(f"{member.as_noun} cannot {act}")
-
-
-def _name_actor(member: Membership) -> str:
-    return f"user:{member.user.get_username()}"
 
 
 def check_text(field: str, text: str) -> str:

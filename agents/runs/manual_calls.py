@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 from agents.accounts.models import Membership, Role
 from agents.employees.models import Employee
 from agents.employees.toolboxes import load_toolbox
-from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
+from agents.platform.refusals import Conflict, Invalid, NotFound
 from agents.runs import stops
 from agents.runs.engine.cards import seal
 from agents.runs.engine.context import RunContext, build_context
@@ -53,8 +53,7 @@ def submit(member: Membership, wanted: ManualCall) -> Run:
         Conflict: the call would need approval, or is forbidden.
         Invalid: `params.NAME` is wrong, or `params` as a whole.
     """
-    if not member.may(Role.OPERATOR):
-        raise Forbidden(f"{member.as_noun} cannot try tools")
+    member.require(Role.OPERATOR, "try tools")
     toolbox = load_toolbox(member.organization_id)
     tool = toolbox.get_tool(wanted.tool)
     if tool is None or tool.is_system:

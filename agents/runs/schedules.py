@@ -18,7 +18,8 @@ from agents.accounts import audit
 from agents.accounts.models import Membership, Role
 from agents.accounts.notice_facts import NoticeFact, NoticeKind, tell
 from agents.employees.models import Employee
-from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound, Refusal
+from agents.platform.refusals import Conflict, Invalid, NotFound, Refusal
+from agents.platform.row_ids import get_row
 from agents.runs import actions
 from agents.runs.engine.transaction import MACHINE
 from agents.runs.models import Origin, Run
@@ -45,15 +46,12 @@ def create(member: Membership, employee_id: int, task: str, when: tuple[str, str
         Conflict: the employee is not active, the same schedule exists, or there are too many.
         Invalid: the task, the cron expression or the time zone is wrong.
     """
-    _require_operator(member, "create a schedule")
+    member.require(Role.OPERATOR, "create a schedule")
     with _refusals_for_people():
         times = parse_cron(*when)
     checked = actions.check_text("task", task)
-    employee = Employee.objects.filter(
-        organization_id=member.organization_id, pk=employee_id
-    ).first()
-    if employee is None:
-        raise NotFound(f"There is no employee {employee_id}.")
+    employees = Employee.objects.filter(organization_id=member.organization_id)
+    employee = get_row(employees, employee_id, "employee")
     if not employee.is_active:
         raise Conflict(f"{employee.name} is not active.")
     wanted = changes.NewSchedule(employee.pk, checked, times, member.user.pk)
@@ -300,7 +298,7 @@ def _count_missed(schedule: Schedule, time: datetime, now: datetime) -> int:
 @contextmanager
 def _locked_schedule(member: Membership, schedule_id: int, act: str) -> Iterator[Schedule]:
     """Lock the member's schedule for the block, and convert its errors for people."""
-    _require_operator(member, act)
+    member.require(Role.OPERATOR, act)
     with transaction.atomic(), _refusals_for_people():
         yield changes.load_schedule(member.organization_id, schedule_id)
 
@@ -322,13 +320,8 @@ def _convert_error(error: ToolError) -> Refusal:
     return Conflict(error.message)
 
 
-def _require_operator(member: Membership, act: str) -> None:
-    if not member.may(Role.OPERATOR):
-        raise Forbidden(f"{member.as_noun} cannot {act}")
-
-
 def _record(member: Membership, action: str, schedule: Schedule, **payload: object) -> None:
-    _audit(f"user:{member.user.get_username()}", action, schedule, **payload)
+    _audit(member.actor, action, schedule, **payload)
 
 
 def _audit(actor: str, action: str, schedule: Schedule, **payload: object) -> None:

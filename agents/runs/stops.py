@@ -23,7 +23,8 @@ from agents.accounts.notice_facts import NoticeFact, NoticeKind, clean_name, tel
 from agents.employees.models import Employee, ToolRule
 from agents.employees.toolboxes import load_toolbox
 from agents.platform import notify
-from agents.platform.refusals import Conflict, Forbidden, NotFound
+from agents.platform.refusals import Conflict, NotFound
+from agents.platform.row_ids import get_row
 from agents.runs.engine import ending, next_step
 from agents.runs.engine.transaction import MACHINE, Transaction, run_transaction
 from agents.runs.events import RunResumed, RunStopped
@@ -57,7 +58,7 @@ def stop_everything(member: Membership) -> None:
         Forbidden
         Conflict: everything is already stopped.
     """
-    _require_role(member, _STOP)
+    member.require(_STOP.role, _STOP.words)
     with transaction.atomic():
         running = Organization.objects.filter(pk=member.organization_id, stopped_at=None)
         if not running.update(stopped_at=Now(), stopped_by=_name(member)):
@@ -95,7 +96,7 @@ def stop_employee(member: Membership, employee_id: int) -> Employee:
         Forbidden, NotFound
         Conflict: it is already stopped.
     """
-    _require_role(member, _STOP)
+    member.require(_STOP.role, _STOP.words)
     employee = _find_employee(member, employee_id)
     with transaction.atomic():
         running = Employee.objects.filter(pk=employee_id, stopped_at=None)
@@ -132,7 +133,7 @@ def stop_tool(member: Membership, tool: str) -> None:
         Forbidden, NotFound
         Conflict: it is already stopped.
     """
-    _require_role(member, _STOP)
+    member.require(_STOP.role, _STOP.words)
     found = load_toolbox(member.organization_id).get_tool(tool)
     if found is None:
         raise NotFound(f"There is no tool {tool}.")
@@ -249,17 +250,8 @@ def _load_employee(employee_id: int) -> Employee:
 
 
 def _find_employee(member: Membership, employee_id: int) -> Employee:
-    employee = Employee.objects.filter(
-        organization_id=member.organization_id, pk=employee_id
-    ).first()
-    if employee is None:
-        raise NotFound(f"There is no employee {employee_id}.")
-    return employee
-
-
-def _require_role(member: Membership, act: _StopAction) -> None:
-    if not member.may(act.role):
-        raise Forbidden(f"{member.as_noun} cannot {act.words}")
+    employees = Employee.objects.filter(organization_id=member.organization_id)
+    return get_row(employees, employee_id, "employee")
 
 
 def may_release(member: Membership, stopped: Organization | Employee | ToolRule | None) -> bool:
@@ -276,7 +268,7 @@ def _require_release(
     member: Membership, stopped: Organization | Employee | ToolRule | None
 ) -> None:
     if not may_release(member, stopped):
-        _require_role(member, _RELEASE)
+        member.require(_RELEASE.role, _RELEASE.words)
 
 
 def _name(member: Membership) -> str:
@@ -284,7 +276,4 @@ def _name(member: Membership) -> str:
 
 
 def _audit(member: Membership, act: _StopAction, subject: str, **payload: str) -> None:
-    audit.append(
-        member.organization_id,
-        [audit.NewEntry(f"user:{_name(member)}", act.action, subject, payload)],
-    )
+    audit.record(member, act.action, subject, **payload)

@@ -13,7 +13,8 @@ from agents.accounts.models import Membership, Organization, Role
 from agents.approvals.own_cards import require_approver
 from agents.approvals.unstarted_cards import replace_unstarted_card
 from agents.employees.models import Employee
-from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
+from agents.platform.refusals import Conflict, Forbidden, Invalid
+from agents.platform.row_ids import get_row
 from agents.runs.models import ENDED, Approval, ApprovalStatus, Run
 from agents.standing_grants.accounts import hash_account
 from agents.standing_grants.models import StandingGrant
@@ -196,10 +197,7 @@ def find_grant(member: Membership, grant_id: int) -> StandingGrant:
     Raises:
         NotFound
     """
-    grant = list_grants(member.organization_id).filter(pk=grant_id).first()
-    if grant is None:
-        raise NotFound(f"There is no standing grant {grant_id}.")
-    return grant
+    return get_row(list_grants(member.organization_id), grant_id, "standing grant")
 
 
 def end_without_right(grant_id: int) -> bool:
@@ -232,7 +230,4 @@ def _check_scope(member: Membership, proposal: ProposedGrant) -> None:
 
 
 def _record(member: Membership, action: str, grant: StandingGrant, **payload: Any) -> None:
-    entry = audit.NewEntry(
-        f"user:{member.user.get_username()}", action, f"standing_grant:{grant.pk}", payload
-    )
-    audit.append(member.organization_id, [entry])
+    audit.record(member, action, f"standing_grant:{grant.pk}", **payload)

@@ -13,7 +13,7 @@ from agents.accounts import audit
 from agents.accounts.models import Membership, Role
 from agents.employees.models import Employee
 from agents.platform.refusals import Conflict, Invalid, NotFound
-from agents.runs.actions import check_text, require_role
+from agents.runs.actions import check_text
 from agents.triggers.models import Scheme, Trigger
 from agents.triggers.schemes import WrongSecret, check_secret, make_secret
 from agents.triggers.templates import check_template
@@ -74,7 +74,7 @@ def make_trigger(member: Membership, terms: TriggerTerms) -> tuple[Trigger, str]
         Forbidden, NotFound, Invalid
         Conflict: there are too many.
     """
-    require_role(member, Role.OPERATOR, "create a trigger")
+    member.require(Role.OPERATOR, "create a trigger")
     secret = terms.secret or make_secret(terms.scheme)
     with transaction.atomic():
         if list_triggers(member).count() >= MAX_TRIGGERS:
@@ -99,7 +99,7 @@ def edit_trigger(member: Membership, trigger_id: int, terms: TriggerTerms) -> Tr
     Raises:
         Forbidden, NotFound, Invalid
     """
-    require_role(member, Role.OPERATOR, "change a trigger")
+    member.require(Role.OPERATOR, "change a trigger")
     with transaction.atomic():
         trigger = _lock(member, trigger_id)
         if terms.secret:
@@ -116,7 +116,7 @@ def edit_trigger(member: Membership, trigger_id: int, terms: TriggerTerms) -> Tr
 def switch_trigger(member: Membership, trigger_id: int, *, is_active: bool) -> Trigger:
     """Switch a trigger off, or on again; it then works on behalf of the person who switched it
     on."""
-    require_role(member, Role.OPERATOR, "switch a trigger")
+    member.require(Role.OPERATOR, "switch a trigger")
     with transaction.atomic():
         trigger = _lock(member, trigger_id)
         trigger.is_active = is_active
@@ -129,7 +129,7 @@ def switch_trigger(member: Membership, trigger_id: int, *, is_active: bool) -> T
 
 def renew_secret(member: Membership, trigger_id: int) -> tuple[Trigger, str]:
     """Give a trigger a new secret; the last one stops working at once."""
-    require_role(member, Role.OPERATOR, "change a trigger")
+    member.require(Role.OPERATOR, "change a trigger")
     with transaction.atomic():
         trigger = _lock(member, trigger_id)
         trigger.secret = secret = make_secret(trigger.scheme)
@@ -141,7 +141,7 @@ def renew_secret(member: Membership, trigger_id: int) -> tuple[Trigger, str]:
 
 def remove_trigger(member: Membership, trigger_id: int) -> None:
     """Remove a trigger; its runs stay, and so do its messages, but hidden."""
-    require_role(member, Role.OPERATOR, "remove a trigger")
+    member.require(Role.OPERATOR, "remove a trigger")
     with transaction.atomic():
         trigger = _lock(member, trigger_id)
         _audit(member, "trigger_removed", trigger)
@@ -226,10 +226,4 @@ def _check_filters(filters: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _audit(member: Membership, action: str, trigger: Trigger, **details: object) -> None:
-    entry = audit.NewEntry(
-        f"user:{member.user.get_username()}",
-        action,
-        f"trigger:{trigger.pk}",
-        {"name": trigger.name, **details},
-    )
-    audit.append(member.organization_id, [entry])
+    audit.record(member, action, f"trigger:{trigger.pk}", name=trigger.name, **details)

@@ -113,7 +113,7 @@ def start_again(member: Membership, message_id: int) -> Run:
     Raises:
         Forbidden, NotFound, Conflict, TooManyRequests, Invalid
     """
-    actions.require_role(member, Role.OPERATOR, "send a message again")
+    member.require(Role.OPERATOR, "send a message again")
     rows = ReceivedMessage.objects.filter(
         trigger__organization_id=member.organization_id, trigger__removed_at=None
     ).exclude(payload="")

@@ -16,7 +16,7 @@ from django.db.models.functions import Now
 from agents.accounts import audit
 from agents.accounts.models import Membership, Role
 from agents.deliveries.changes import delete_deliveries, end_deliveries
-from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
+from agents.platform.refusals import Conflict, Invalid, NotFound
 from agents.webhooks.models import (
     Webhook,
     WebhookDelivery,
@@ -53,8 +53,7 @@ def list_webhooks(member: Membership) -> QuerySet[Webhook]:
     Raises:
         Forbidden
     """
-    if not member.may(Role.ADMIN):
-        raise Forbidden(f"{member.as_noun} cannot see webhooks")
+    member.require(Role.ADMIN, "see webhooks")
     return Webhook.objects.filter(organization_id=member.organization_id)
 
 
@@ -286,10 +285,4 @@ def _add_secret(webhook: Webhook) -> str:
 
 def record_change(member: Membership, action: str, webhook: Webhook, **details: object) -> None:
     """Record in the audit what the member did."""
-    entry = audit.NewEntry(
-        f"user:{member.user.get_username()}",
-        action,
-        f"webhook:{webhook.pk}",
-        {"name": webhook.name, **details},
-    )
-    audit.append(member.organization_id, [entry])
+    audit.record(member, action, f"webhook:{webhook.pk}", name=webhook.name, **details)

@@ -12,7 +12,7 @@ from django.test import Client
 from agents.accounts.models import AuditEntry, Membership, Role
 from agents.approval_rules.loading import load_rules
 from agents.approval_rules.models import ApprovalRule, ApproverGroup
-from tests.admin.rows import address, faults, filled_form, make_admin_world
+from tests.admin.rows import address, faults, filled_form
 from tests.admin.ruling import added, asked, make_group, make_rule, new_rule, refusal, saved
 from tests.features import feature
 from tests.world import DELETE, UPDATE, World
@@ -21,22 +21,6 @@ from tools.contract import Level
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
 GREAT = {"condition_param": "score", "condition_comparison": "minimum", "condition_value": "50"}
-
-
-@pytest.fixture
-def world() -> World:
-    return make_admin_world()
-
-
-@pytest.fixture
-def admin(world: World) -> Client:
-    return world.client("admin")
-
-
-@pytest.fixture
-def finance(world: World) -> ApproverGroup:
-    """A group with both approvers of Acme, its admin and its approver."""
-    return make_group(world, "Finance", "approver", "admin")
 
 
 def test_a_rule_for_every_card_needs_only_a_name(world: World, admin: Client) -> None:

@@ -12,28 +12,12 @@ from django.utils import timezone
 from agents.accounts.models import AuditEntry, Membership, Organization, Role
 from agents.approval_rules.loading import load_voters
 from agents.approval_rules.models import ApprovalRule, ApproverGroup, Deputy
-from tests.admin.rows import address, faults, filled_form, make_admin_world, make_deputy
+from tests.admin.rows import address, faults, filled_form, make_deputy
 from tests.admin.ruling import added, asked, make_group, make_rule, new_rule, refusal, saved
 from tests.features import feature
 from tests.world import World
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
-
-
-@pytest.fixture
-def world() -> World:
-    return make_admin_world()
-
-
-@pytest.fixture
-def admin(world: World) -> Client:
-    return world.client("admin")
-
-
-@pytest.fixture
-def finance(world: World) -> ApproverGroup:
-    """A group with both approvers of Acme, its admin and its approver."""
-    return make_group(world, "Finance", "approver", "admin")
 
 
 # Groups

@@ -11,20 +11,10 @@ from django.test import Client
 
 from agents.accounts.models import AuditEntry, Membership
 from agents.employees.models import Grant, ModelProvider, ProviderKind
-from tests.admin.rows import address, confirmed, consequences, faults, filled_form, make_admin_world
+from tests.admin.rows import address, confirmed, consequences, faults, filled_form
 from tests.world import DELETE, SEARCH, UPDATE, World
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
-
-
-@pytest.fixture
-def world() -> World:
-    return make_admin_world()
-
-
-@pytest.fixture
-def admin(world: World) -> Client:
-    return world.client("admin")
 
 
 @pytest.fixture

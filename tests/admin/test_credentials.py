@@ -17,7 +17,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from agents.accounts.models import AuditEntry, Credential, Organization
-from tests.admin.rows import address, faults, filled_form, make_admin_world
+from tests.admin.rows import address, faults, filled_form
 from tests.features import feature
 from tests.web.test_audit import export
 from tests.world import World
@@ -28,16 +28,6 @@ pytestmark = pytest.mark.django_db
 TOKEN = "gh-marker-9f31-of-acme"
 SECRET = "signing-marker-77aa-<&>"
 NAME = "marker-in-the-wrong-place"
-
-
-@pytest.fixture
-def world() -> World:
-    return make_admin_world()
-
-
-@pytest.fixture
-def admin(world: World) -> Client:
-    return world.client("admin")
 
 
 @pytest.fixture

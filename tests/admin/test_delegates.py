@@ -7,22 +7,12 @@ from django.test import Client
 
 from agents.accounts.models import AuditEntry
 from agents.employees.models import Employee, Grant
-from tests.admin.rows import address, faults, filled_form, make_admin_world
+from tests.admin.rows import address, faults, filled_form
 from tests.features import feature
 from tests.web.asking import DELEGATE, create_colleague
 from tests.world import SEARCH, World
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def world() -> World:
-    return make_admin_world()
-
-
-@pytest.fixture
-def admin(world: World) -> Client:
-    return world.client("admin")
 
 
 @feature(

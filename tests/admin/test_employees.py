@@ -11,23 +11,13 @@ from agents.accounts import audit
 from agents.accounts.models import AuditEntry, Membership, Role
 from agents.employees.models import Employee, ModelProvider, ProviderKind
 from agents.employees.toolboxes import get_installed_toolbox
-from tests.admin.rows import address, faults, filled_form, make_admin_world
+from tests.admin.rows import address, faults, filled_form
 from tests.scripts import write_script
 from tests.tools.toolbox.sample_tools import Echo
 from tests.web.pages import read_page
 from tests.world import DELETE, SCRIPT, SEARCH, UPDATE, World
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
-
-
-@pytest.fixture
-def world() -> World:
-    return make_admin_world()
-
-
-@pytest.fixture
-def admin(world: World) -> Client:
-    return world.client("admin")
 
 
 def new_employee(world: World, **changes: Any) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from pytest_django import Settings
 from agents.accounts.models import AuditEntry, Organization
 from agents.employees.toolboxes import load_network_access
 from gadget_site.private_hosts import parse_private_hosts
-from tests.admin.rows import address, confirmed, faults, filled_form, make_admin_world
+from tests.admin.rows import address, confirmed, faults, filled_form
 from tests.features import feature
 from tests.world import World
 from tools.connections.changes import bump_tools_version
@@ -22,16 +22,6 @@ from tools.contract import HostPort, NetworkAccess, PrivateHosts
 pytestmark = pytest.mark.django_db
 
 ADD = address(AllowedHost, "add")
-
-
-@pytest.fixture
-def world() -> World:
-    return make_admin_world()
-
-
-@pytest.fixture
-def admin(world: World) -> Client:
-    return world.client("admin")
 
 
 def reach_of(world: World) -> NetworkAccess:

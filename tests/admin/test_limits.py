@@ -12,7 +12,7 @@ from agents.accounts.models import AuditEntry
 from agents.admin.employees import MAX_TOOLS
 from agents.employees.models import Grant
 from agents.employees.toolboxes import get_installed_toolbox
-from tests.admin.rows import address, confirmed, faults, fill_in, filled_form, make_admin_world
+from tests.admin.rows import address, confirmed, faults, fill_in, filled_form
 from tests.features import feature
 from tests.tools.toolbox.sample_tools import Echo
 from tests.world import DELETE, SEARCH, UPDATE, World
@@ -71,16 +71,6 @@ ORIGIN = origin(UPDATE, "changes.email", "forbid")
 COUNT = count(SEARCH, "20")
 SUM = add_up(SEARCH, "limit", "500", otherwise="forbid")
 AFTER = after(UPDATE, DETAIL, "record_id", "record_id")
-
-
-@pytest.fixture
-def world() -> World:
-    return make_admin_world()
-
-
-@pytest.fixture
-def admin(world: World) -> Client:
-    return world.client("admin")
 
 
 def saved(world: World, admin: Client, *rows: Row, **more: Any) -> Any:

@@ -8,7 +8,7 @@ import pytest
 from django.db.models import Model
 from django.test import Client
 
-from tests.admin.rows import address, faults, filled_form, make_admin_world
+from tests.admin.rows import address, faults, filled_form
 from tests.admin.source_pages import form_on, offered, text_of, tools_page
 from tests.features import feature
 from tests.world import World
@@ -17,16 +17,6 @@ from tools.connections.models import Source
 from tools.contract import Level
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def world() -> World:
-    return make_admin_world()
-
-
-@pytest.fixture
-def admin(world: World) -> Client:
-    return world.client("admin")
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from agents.accounts.models import AuditEntry, Membership, Organization, Role
-from tests.admin.rows import address, confirmed, faults, filled_form, make_admin_world
+from tests.admin.rows import address, confirmed, faults, filled_form
 from tests.world import World
 
 pytestmark = pytest.mark.django_db
@@ -14,16 +14,6 @@ pytestmark = pytest.mark.django_db
 PASSWORD = "correct-horse-battery"
 
 LIMITS = {"confirm_count": 50, "confirm_percent": 20}
-
-
-@pytest.fixture
-def world() -> World:
-    return make_admin_world()
-
-
-@pytest.fixture
-def admin(world: World) -> Client:
-    return world.client("admin")
 
 
 def new_member(organization: Organization, **changes: str) -> dict[str, object]:

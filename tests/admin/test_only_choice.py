@@ -11,7 +11,7 @@ from agents.accounts.members import update_admin_access
 from agents.accounts.models import ApiToken, Credential, Membership, Organization, Role
 from agents.approval_rules.models import ApprovalRule, ApproverGroup
 from agents.employees.models import Employee, ModelProvider, ToolRule
-from tests.admin.rows import address, make_admin_world
+from tests.admin.rows import address
 from tests.world import World
 from tools.office.records.models import Record, RecordList
 
@@ -27,11 +27,6 @@ FORMS: dict[type[Model], str] = {
     RecordList: "",
     ToolRule: "",
 }
-
-
-@pytest.fixture
-def world() -> World:
-    return make_admin_world()
 
 
 def options(world: World, model: type[Model], name: str = "organization") -> list[tuple[str, bool]]:

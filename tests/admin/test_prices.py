@@ -7,21 +7,11 @@ from django.test import Client
 
 from agents.accounts.models import AuditEntry, Organization
 from agents.employees.models import Employee, ModelProvider, ProviderKind
-from tests.admin.rows import address, faults, filled_form, make_admin_world
+from tests.admin.rows import address, faults, filled_form
 from tests.features import feature
 from tests.world import World
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
-
-
-@pytest.fixture
-def world() -> World:
-    return make_admin_world()
-
-
-@pytest.fixture
-def admin(world: World) -> Client:
-    return world.client("admin")
 
 
 @pytest.fixture

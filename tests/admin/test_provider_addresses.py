@@ -12,23 +12,13 @@ from django.test import Client
 from pytest_django import Settings
 
 from agents.employees.models import ModelProvider, ProviderKind
-from tests.admin.rows import address, faults, filled_form, make_admin_world
+from tests.admin.rows import address, faults, filled_form
 from tests.features import feature
 from tests.model_server import ModelServer, Response
 from tests.world import World
 from tools.contract import PrivateHosts
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def world() -> World:
-    return make_admin_world()
-
-
-@pytest.fixture
-def admin(world: World) -> Client:
-    return world.client("admin")
 
 
 def add(world: World, admin: Client, typed: str, **more: Any) -> Any:

@@ -10,7 +10,7 @@ from pytest_django import Settings
 from agents.accounts.models import AuditEntry
 from agents.employees.models import Employee, ModelProvider, ProviderKind
 from gadget_site.private_hosts import list_named_hosts
-from tests.admin.rows import address, faults, filled_form, make_admin_world
+from tests.admin.rows import address, faults, filled_form
 from tests.model_server import ModelServer
 from tests.ollama_server import OllamaServer
 from tests.scripts import write_script
@@ -20,16 +20,6 @@ from tools.contract import PrivateHosts
 pytestmark = pytest.mark.django_db
 
 KEY = "sk-very-secret-0123456789"
-
-
-@pytest.fixture
-def world() -> World:
-    return make_admin_world()
-
-
-@pytest.fixture
-def admin(world: World) -> Client:
-    return world.client("admin")
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from django.test import Client
 
 from agents.accounts.models import AuditEntry, Membership, Role
 from agents.approval_rules.models import ApprovalRule
-from tests.admin.rows import address, faults, filled_form, make_admin_world
+from tests.admin.rows import address, faults, filled_form
 from tests.admin.ruling import make_group, make_rule, new_rule
 from tests.features import feature
 from tests.world import UPDATE, World
@@ -19,16 +19,6 @@ pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
 SIMULATE = {"_simulate": "1"}
 RESULT = "Changes in this policy draft"
-
-
-@pytest.fixture
-def world() -> World:
-    return make_admin_world()
-
-
-@pytest.fixture
-def admin(world: World) -> Client:
-    return world.client("admin")
 
 
 def read(response: Any) -> str:

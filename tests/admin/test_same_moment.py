@@ -15,7 +15,7 @@ from django.db.models import Model
 from agents.accounts.models import AuditEntry, Credential
 from agents.approval_rules.models import ApprovalRule
 from agents.employees.models import Employee, Grant, ModelProvider, ToolRule
-from tests.admin.rows import address, filled_form, make_admin_world
+from tests.admin.rows import address, filled_form
 from tests.admin.source_pages import add, values
 from tests.world import World
 from tools.connections.models import AllowedHost, Source
@@ -26,11 +26,6 @@ PATIENCE_S = 20.0
 AHEAD_S = 1.0
 """The time for which the first transaction stays open while the second form is validated and waits
 for it."""
-
-
-@pytest.fixture
-def world() -> World:
-    return make_admin_world()
 
 
 def meanwhile(row: Callable[[], Model], act: Callable[[], Any]) -> Any:

@@ -6,7 +6,7 @@ from django.contrib.auth.models import Permission, User
 from django.db.models import ForeignKey
 
 from agents.admin.scope import PATH_TO_ORGANIZATION, ScopedAdmin
-from tests.admin.rows import address, make_admin_world, one_of_each
+from tests.admin.rows import address, one_of_each
 from tests.world import World
 
 pytestmark = pytest.mark.django_db
@@ -14,11 +14,6 @@ pytestmark = pytest.mark.django_db
 SCOPED = {
     model: page for model, page in admin.site._registry.items() if isinstance(page, ScopedAdmin)
 }
-
-
-@pytest.fixture
-def world() -> World:
-    return make_admin_world()
 
 
 def test_every_model_of_the_project_is_scoped() -> None:

@@ -14,13 +14,13 @@ from agents.accounts.models import Organization
 from agents.employees.toolboxes import load_toolbox
 from tests.admin.rows import address, confirmed, faults, filled_form
 from tests.admin.source_pages import PATHS, add, chosen, text_of, tools_page, values
-from tests.admin.test_sources import admin, connect, outside, pets, world
+from tests.admin.test_sources import connect, outside, pets, world
 from tests.features import feature
 from tests.tools.sources.outside import Outside, Reply, described
 from tests.world import World
 from tools.connections.models import AllowedHost, Source
 
-__all__ = ["admin", "connect", "outside", "pets", "world"]
+__all__ = ["connect", "outside", "pets", "world"]
 
 pytestmark = pytest.mark.django_db
 

@@ -10,7 +10,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from tests.admin.source_pages import chosen, text_of, tools_page
-from tests.admin.test_sources import admin, connect, outside, world
+from tests.admin.test_sources import connect, outside, world
 from tests.features import feature
 from tests.tools.sources.outside import Outside, Reply, described
 from tests.world import World
@@ -18,7 +18,7 @@ from tools.connections.changes import DescribedTool, SourceDescription, save_des
 from tools.connections.models import Source, SourceKind, SourceTool
 from tools.sources.mcp.definitions import read_definitions, suggest_level
 
-__all__ = ["admin", "connect", "outside", "world"]
+__all__ = ["connect", "outside", "world"]
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
 

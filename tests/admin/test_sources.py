@@ -45,11 +45,6 @@ def world() -> World:
 
 
 @pytest.fixture
-def admin(world: World) -> Client:
-    return world.client("admin")
-
-
-@pytest.fixture
 def outside() -> Iterator[Outside]:
     with running() as api:
         yield api

@@ -10,16 +10,11 @@ from django.test.utils import CaptureQueriesContext
 
 from agents.employees.models import Employee, ModelProvider
 from agents.runs.models import Event, EventType, Message, Pass, Run
-from tests.admin.rows import address, make_admin_world, one_of_each
+from tests.admin.rows import address, one_of_each
 from tests.world import World
 from tools.office.records.models import Draft, ListEntry, Record
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def world() -> World:
-    return make_admin_world()
 
 
 def queries(client: Client, row: Model) -> list[str]:

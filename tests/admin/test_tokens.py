@@ -5,20 +5,10 @@ from django.test import Client
 
 from agents.accounts.membership import authenticate_token, hash_secret, issue_token
 from agents.accounts.models import ApiToken, AuditEntry
-from tests.admin.rows import address, faults, make_admin_world
+from tests.admin.rows import address, faults
 from tests.world import World
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def world() -> World:
-    return make_admin_world()
-
-
-@pytest.fixture
-def admin(world: World) -> Client:
-    return world.client("admin")
 
 
 def test_a_new_token_is_shown_once_and_opens_the_api(world: World, admin: Client) -> None:

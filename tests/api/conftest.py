@@ -5,8 +5,15 @@ from __future__ import annotations
 import pytest
 from django.core.cache import cache
 
+from tests.world import World, make_world
+
 
 @pytest.fixture(autouse=True)
 def _no_wrong_tokens_yet() -> None:
     """Forget the wrong tokens of other tests, which are counted for each minute."""
     cache.clear()
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()

@@ -8,14 +8,9 @@ import pytest
 
 from agents.runs.models import Event, Message, RunStatus
 from tests.workshop import all_at_once
-from tests.world import World, make_world, post, problem
+from tests.world import World, post, problem
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,9 @@ import pytest
 
 from agents.approval_rules.models import ApprovalRule, ApproverGroup
 from tests.features import feature
-from tests.world import World, make_world
+from tests.world import World
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 @pytest.fixture

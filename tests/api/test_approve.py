@@ -11,14 +11,9 @@ from django.db.models.functions import Now
 from django.test.utils import CaptureQueriesContext
 
 from agents.runs.models import Approval, ApprovalStatus, CallStatus, Run, RunStatus, ToolCall
-from tests.world import World, make_world, post, problem
+from tests.world import World, post, problem
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def approve(world: World, card: Approval, username: str = "approver", **body: Any) -> Any:

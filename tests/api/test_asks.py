@@ -17,14 +17,9 @@ from agents.approvals.decisions import Decision
 from agents.gateway.keys import issue_key
 from agents.gateway.models import Ask
 from agents.runs.models import Approval
-from tests.world import World, make_world, nobody, post, problem
+from tests.world import World, nobody, post, problem
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 class Agent:

@@ -5,14 +5,9 @@ from __future__ import annotations
 import pytest
 
 from agents.runs.models import Approval, ApprovalStatus, RunStatus
-from tests.world import World, make_world, post, problem
+from tests.world import World, post, problem
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def test_cancelling_a_waiting_run_cancels_its_cards(world: World) -> None:

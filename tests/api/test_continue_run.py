@@ -7,14 +7,9 @@ from typing import Any
 import pytest
 
 from agents.runs.models import RunStatus
-from tests.world import World, make_world, post, problem
+from tests.world import World, post, problem
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 @pytest.mark.parametrize(("body", "expected"), [({"max_passes": 3}, 4), ({}, 11), (None, 11)])

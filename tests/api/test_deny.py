@@ -7,14 +7,9 @@ from typing import Any
 import pytest
 
 from agents.runs.models import Approval, ApprovalStatus, CallStatus, RunStatus, ToolCall
-from tests.world import World, make_world, post, problem
+from tests.world import World, post, problem
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def deny(world: World, card: Approval, username: str = "approver", **body: Any) -> Any:

@@ -9,14 +9,9 @@ import pytest
 
 from agents.employees.models import Grant
 from agents.runs.models import Approval, ApprovalStatus, CallStatus, ToolCall
-from tests.world import UPDATE, World, change, make_world, post, problem
+from tests.world import UPDATE, World, change, post, problem
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def edit(world: World, card: Approval, params: Any) -> Any:

@@ -8,14 +8,9 @@ from django.test.utils import CaptureQueriesContext
 
 from agents.employees.models import Employee
 from tests.web.counted import count_calls, count_passes
-from tests.world import DELETE, SCRIPT, SEARCH, UPDATE, World, make_world, pages, problem
+from tests.world import DELETE, SCRIPT, SEARCH, UPDATE, World, pages, problem
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def colleagues(world: World, count: int) -> None:

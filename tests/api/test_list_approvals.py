@@ -13,7 +13,7 @@ from agents.api.paging import encode_cursor
 from agents.approvals import decisions
 from agents.approvals.decisions import Decision
 from agents.runs.models import Approval, ToolCall
-from tests.world import DELETE, World, change, make_world, pages, post, problem
+from tests.world import DELETE, World, change, pages, post, problem
 from tools.toolbox.provenance import Provenance, SeenIn, Sighting
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -22,11 +22,6 @@ FIELDS = {
     "id", "kind", "status", "run_id", "tool", "level", "params", "digest", "sentence", "preview", "why", "from_outside",
     "requested_at", "expires_at", "decided_by", "decided_at", "reason",
 }  # fmt: skip
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def listed(world: World, **query: Any) -> list[str]:

@@ -10,14 +10,9 @@ from django.test.utils import CaptureQueriesContext
 from agents.api import paging
 from agents.employees.models import Employee
 from agents.runs.models import RunStatus
-from tests.world import World, make_world, pages, problem
+from tests.world import World, pages, problem
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def ids(response: dict[str, list[dict[str, str]]]) -> list[str]:

@@ -12,14 +12,9 @@ from agents.deliveries.models import DeliveryStatus
 from agents.notices.models import Channel, Delivery
 from tests.features import feature
 from tests.notices.conftest import make_failed_delivery
-from tests.world import World, make_world, post, problem
+from tests.world import World, post, problem
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_url")]
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def test_a_member_reads_their_own_notices(world: World) -> None:

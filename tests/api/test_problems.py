@@ -5,14 +5,9 @@ from __future__ import annotations
 import pytest
 from django.conf import settings
 
-from tests.world import World, make_world, nobody, post, problem
+from tests.world import World, nobody, post, problem
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 @pytest.mark.parametrize(

@@ -5,14 +5,9 @@ from __future__ import annotations
 import pytest
 
 from agents.runs.models import Event, Run
-from tests.world import World, make_world, problem
+from tests.world import World, problem
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def run_with_events(world: World, count: int) -> Run:

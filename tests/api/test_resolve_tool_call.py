@@ -8,14 +8,9 @@ from typing import Any
 import pytest
 
 from agents.runs.models import CallStatus, ToolCall
-from tests.world import World, make_world, post, problem
+from tests.world import World, post, problem
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 @pytest.mark.parametrize(

@@ -12,14 +12,9 @@ from agents.accounts.membership import (
 )
 from agents.accounts.models import Membership, Role
 from agents.runs.models import Run
-from tests.world import World, make_world, post, problem
+from tests.world import World, post, problem
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def task(world: World) -> dict[str, str]:

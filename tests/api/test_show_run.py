@@ -8,7 +8,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from agents.runs.models import CallStatus, Run, RunStatus
-from tests.world import SEARCH, World, make_world, success
+from tests.world import SEARCH, World, success
 
 pytestmark = pytest.mark.django_db
 
@@ -27,11 +27,6 @@ RUN_FIELDS = {
     "id", "status", "exit_reason", "employee_id", "title", "task", "answer", "pass_number", "usage", "created_at",
     "started_at", "finished_at", "tool_calls",
 }  # fmt: skip
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def test_a_run_has_the_documented_fields(world: World) -> None:

@@ -8,14 +8,9 @@ from typing import Any
 import pytest
 
 from agents.runs.models import Event, Run, RunStatus
-from tests.world import World, make_world, post, problem
+from tests.world import World, post, problem
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def body(world: World, **more: Any) -> dict[str, Any]:

@@ -13,14 +13,9 @@ from django.db.models.functions import Now
 from agents.accounts import audit
 from agents.accounts.membership import hash_secret, issue_token
 from agents.accounts.models import ApiToken, AuditEntry, Membership, Role
-from tests.world import World, make_world, nobody, post, problem
+from tests.world import World, nobody, post, problem
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def token_of(*arguments: str) -> str:

@@ -12,16 +12,11 @@ from django.test.utils import CaptureQueriesContext
 from agents.employees.toolboxes import get_installed_toolbox
 from tests.features import feature
 from tests.web.counted import count_calls, last_error
-from tests.world import SEARCH, World, make_world, pages, problem
+from tests.world import SEARCH, World, pages, problem
 from tools.builtin import BUILTIN_TOOLS
 from tools.office.tools import OFFICE_TOOLS
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def test_every_installed_tool_has_the_documented_fields(world: World) -> None:

@@ -9,14 +9,9 @@ import pytest
 
 from agents.runs.models import Approval, ApprovalStatus, CallStatus, ToolCall
 from tests.features import feature
-from tests.world import World, make_world, post, problem
+from tests.world import World, post, problem
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def approved(world: World, **body: Any) -> Approval:

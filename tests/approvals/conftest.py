@@ -1,5 +1,8 @@
 """Tests of approvals on the engine's fixtures."""
 
+import pytest
+
+from tests.workshop import Workshop
 from tests.workshop.fixtures import (  # noqa: F401
     _django_db_helper,
     commits_do_not_wait_for_the_disk,
@@ -9,3 +12,15 @@ from tests.workshop.fixtures import (  # noqa: F401
     toolbox,
     workshop,
 )
+from tests.world import World, make_world
+from tools.office.records.models import Record
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+@pytest.fixture
+def record(workshop: Workshop) -> Record:  # noqa: F811
+    return workshop.record(name="Acme")

@@ -15,14 +15,9 @@ from agents.platform.refusals import Claimed, Conflict, Forbidden, NotFound
 from agents.runs.models import Approval, ApprovalStatus
 from tests.features import feature
 from tests.source_tree import ROOT, assert_none
-from tests.world import World, change, make_world
+from tests.world import World, change
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 @pytest.fixture

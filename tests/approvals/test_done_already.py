@@ -28,11 +28,6 @@ from tools.office.records.models import Record, RecordList
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-@pytest.fixture
-def record(workshop: Workshop) -> Record:
-    return workshop.record(name="Acme")
-
-
 def deactivate(record: Record) -> dict[str, object]:
     return call("data.updateRecord", record_id=str(record.pk), changes={"status": "inactive"})
 

@@ -28,11 +28,6 @@ from tools.toolbox.toolbox import Toolbox
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-@pytest.fixture
-def record(workshop: Workshop) -> Record:
-    return workshop.record(name="Acme")
-
-
 def rename_behind_its_back(record: Record, name: str) -> None:
     record.refresh_from_db()
     record.name, record.version = name, record.version + 1

@@ -37,11 +37,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def record(workshop: Workshop) -> Record:
-    return workshop.record(name="Acme")
-
-
-@pytest.fixture
 def card(workshop: Workshop, record: Record) -> Approval:
     """A card for renaming the record to "One"."""
     workshop.play(asking(call("probe.rename", record_id=record.pk, to="One")))

@@ -9,18 +9,13 @@ import pytest
 
 from agents.approvals.warnings.card_reading import read_card
 from agents.runs.models import Approval
-from tests.world import DELETE, UPDATE, World, make_world
+from tests.world import DELETE, UPDATE, World
 from tools.office.records.models import Record
 
 pytestmark = pytest.mark.django_db
 
 CREATE = "data.createRecord"
 FOLDED = re.compile(r'<details class="(?:clamp|rest)"')
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def page_folds(world: World, card: Approval) -> bool:

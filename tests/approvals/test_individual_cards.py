@@ -21,7 +21,7 @@ from agents.employees.models import Grant
 from agents.runs.engine.cards import compute_digest
 from agents.runs.models import Approval, ApprovalStatus, Pass, ToolCall
 from tests.features import feature
-from tests.world import World, change, make_world
+from tests.world import World, change
 from tools.office.files.changes import write_file
 from tools.office.records.models import Record
 from tools.toolbox.provenance import Provenance, SeenIn, Sighting
@@ -29,11 +29,6 @@ from tools.toolbox.provenance import Provenance, SeenIn, Sighting
 pytestmark = pytest.mark.django_db
 
 Make = Callable[[World], Approval]
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def update(world: World, **changes: Any) -> Approval:

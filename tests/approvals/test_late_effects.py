@@ -4,6 +4,7 @@ import pytest
 
 from agents.accounts.models import AuditEntry, Membership
 from agents.approvals import resolutions
+from agents.approvals.own_cards import count_pending_cards
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
 from agents.runs.models import (
     Approval,
@@ -14,7 +15,6 @@ from agents.runs.models import (
     RunStatus,
     ToolCall,
 )
-from agents.web.views.pages import count_pending_cards
 from tests.recorder import Recorder
 from tests.workshop import (
     Workshop,

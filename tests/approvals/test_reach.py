@@ -9,16 +9,11 @@ from agents.approvals import bulk, decisions
 from agents.platform.refusals import Invalid
 from agents.runs.models import Approval, ApprovalStatus, ToolCall
 from tests.features import feature
-from tests.world import World, make_world
+from tests.world import World
 from tools.office.records.models import Record
 from tools.toolbox.provenance import Provenance, SeenIn, Sighting
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def update_many(world: World, affected: int, total: int) -> Approval:

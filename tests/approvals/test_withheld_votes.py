@@ -16,6 +16,7 @@ from agents.approvals.withheld_bulks import read_state, renew_some, withhold
 from agents.platform.refusals import NotFound
 from agents.runs.models import Approval, ApprovalStatus, Run, Vote, WithheldBulk
 from tests.approvals.test_votes import fay, finance, fred, make_rule, standing_of  # noqa: F401
+from tests.approvals.test_withheld_bulks import renew_all
 from tests.recorder import Recorder
 from tests.workshop import Workshop, asking, call, payloads
 
@@ -35,11 +36,6 @@ def vote_together(workshop: Workshop, run: Run, member: Membership) -> UUID:
     items = [(card.pk, "approve", Decision(card.digest)) for card in workshop.cards(run)]
     assert {one.status for one in bulk.decide_many(member, items, bulk_id)} == {202}
     return bulk_id
-
-
-def renew_all() -> None:
-    while renew_some():
-        pass
 
 
 def start_now(run: Run) -> None:

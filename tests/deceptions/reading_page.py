@@ -7,7 +7,6 @@ import mimetypes
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from django.contrib.staticfiles import finders
@@ -65,12 +64,7 @@ class ReadingPage:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._context.close()
 
     def show(self, card: Approval) -> None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -21,7 +20,7 @@ from django.db import connection
 from tests.deployment.container import USER, Image, build_image, build_tree, find_obstacle
 from tests.deployment.package import ROOT
 from tests.http import get
-from tests.processes import RealProcess, current_database_url
+from tests.processes import RealProcess, current_database_url, find_free_port
 from tests.services import TEST_ENVIRONMENT
 
 DOMAIN = "gadget.example.com"
@@ -31,9 +30,7 @@ HEALTH_CHECK = ROOT / "deploy" / "healthcheck.py"
 
 @pytest.fixture
 def port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    return find_free_port()
 
 
 @contextmanager

@@ -4,7 +4,6 @@ job."""
 from __future__ import annotations
 
 import re
-import socket
 import time
 import tomllib
 from collections.abc import Iterator
@@ -20,7 +19,7 @@ from gadget_site.version import VERSION
 from tests.deployment.package import ROOT, Installed
 from tests.deployment.person import Person
 from tests.http import get
-from tests.processes import RealProcess
+from tests.processes import RealProcess, find_free_port
 
 PACKAGES = ("agents", "gadget_site", "tools")
 ASSETS = ("static", "templates")
@@ -123,9 +122,7 @@ def test_the_installed_command_refuses_a_folder_with_packages_that_shadow_its_ow
 
 @pytest.fixture
 def port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    return find_free_port()
 
 
 @pytest.fixture

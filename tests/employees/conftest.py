@@ -4,6 +4,7 @@ from tests.workshop.fixtures import (  # noqa: F401
     _django_db_helper,
     commits_do_not_wait_for_the_disk,
     conversation_cache_is_checked,
+    lines,
     model,
     recorder,
     toolbox,

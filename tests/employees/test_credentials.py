@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import logging
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from cryptography.fernet import Fernet
-from django.conf import settings as site
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 from pydantic import BaseModel
@@ -26,7 +24,7 @@ from agents.platform.known_secrets import KNOWN_SECRETS
 from agents.runs.engine.context import load_context
 from agents.runs.models import Approval, Event, Message, Pass, Run, RunStatus, ToolCall
 from agents.web.panel.transcript import JsonTranscript, MarkdownTranscript, read_entries
-from gadget_site.logs import HIDDEN, build_logging_settings
+from gadget_site.logs import HIDDEN
 from tests.features import feature
 from tests.gateway.conftest import make_key
 from tests.model_server import Call, ModelServer, Response
@@ -211,22 +209,6 @@ class TestSecrecyOfCredentials:
         keep(babble.organization, "github", token=OWN)
         keep(Organization.objects.create(name="Globex", slug="globex"), "github", token=OTHERS)
         return babble
-
-    @pytest.fixture
-    def lines(self) -> Iterator[list[str]]:
-        """The lines that this installation would log at DEBUG."""
-        written: list[str] = []
-        handler = logging.Handler(logging.DEBUG)
-        formatter = build_logging_settings(site.SITE)["formatters"]["line"]
-        handler.setFormatter(formatter.pop("()")(**formatter))
-        handler.emit = lambda record: written.append(handler.format(record))  # type: ignore[method-assign]
-        root = logging.getLogger()
-        before = root.level
-        root.addHandler(handler)
-        root.setLevel(logging.DEBUG)
-        yield written
-        root.removeHandler(handler)
-        root.setLevel(before)
 
     @feature(
         "The toolbox and its settings",

@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import find_free_port
+
 ROOT = Path(__file__).resolve().parents[2]
 READY = "Gadget is ready: "
 PATIENCE_S = 60.0
@@ -99,9 +101,7 @@ class Up:
 
 @pytest.fixture
 def port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    return find_free_port()
 
 
 @pytest.fixture

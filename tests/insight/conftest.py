@@ -1,5 +1,7 @@
 """Tests of the figures on the engine's fixtures."""
 
+import pytest
+
 from tests.workshop.fixtures import (  # noqa: F401
     _django_db_helper,
     commits_do_not_wait_for_the_disk,
@@ -9,3 +11,9 @@ from tests.workshop.fixtures import (  # noqa: F401
     toolbox,
     workshop,
 )
+from tests.world import World, make_world
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()

@@ -19,14 +19,9 @@ from agents.runs.models import CallStatus, ToolCall
 from agents.worker.sweeper import sweep_once
 from tests.insight.decided import APPROVED, DENIED, EDITED, Decided, Desk
 from tests.insight.test_oversight import hours_ago, make_history
-from tests.world import World, make_world
+from tests.world import World
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 @pytest.fixture

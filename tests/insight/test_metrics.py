@@ -26,7 +26,7 @@ from gadget_site.edge.proxies import FORWARDED_HEADER
 from tests.features import feature
 from tests.notices.conftest import add_address
 from tests.web.counted import count_calls, count_passes, last_error, sweep_at
-from tests.world import SEARCH, World, make_world, nobody
+from tests.world import SEARCH, World, nobody
 from tools.caches import clear_caches
 
 pytestmark = pytest.mark.django_db
@@ -38,11 +38,6 @@ Samples = dict[tuple[str, tuple[str, ...]], float]
 @pytest.fixture(autouse=True)
 def _anew(settings: Settings) -> None:
     settings.GADGET_METRICS_TOKEN, settings.GADGET_ONLY_LOCAL = "", True
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def samples() -> Samples:

@@ -30,18 +30,13 @@ from tests.insight.decided import (
     median_ms,
     time_decisions,
 )
-from tests.world import World, make_world
+from tests.world import World
 
 pytestmark = pytest.mark.django_db
 
 TOOLS = ("data.updateRecord", "data.createRecord", "files.writeFile")
 QUICK = timedelta(milliseconds=1999)
 SLOW = timedelta(seconds=2)
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 @pytest.fixture

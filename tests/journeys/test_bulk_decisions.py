@@ -10,7 +10,14 @@ from agents.runs.models import Approval, ApprovalStatus
 from tests.awaiting import await_that
 from tests.features import feature
 from tests.journeys.office import Office
-from tests.journeys.test_the_inbox_by_keyboard import in_the_inbox, press, row, rows, toast
+from tests.journeys.test_the_inbox_by_keyboard import (
+    get_status,
+    in_the_inbox,
+    press,
+    row,
+    rows,
+    toast,
+)
 from tests.journeys.visitor import Visit, Visitor
 from tests.workshop import asking, call
 
@@ -49,10 +56,6 @@ READ = """() => {
   dialog.seenAt ??= performance.now();
   return performance.now() - dialog.seenAt > 400;
 }"""
-
-
-def get_status(card: Approval) -> str:
-    return Approval.objects.get(pk=card.pk).status
 
 
 @feature(

@@ -12,8 +12,15 @@ from playwright.sync_api import Locator, Request, Route, expect
 from agents.runs.models import Approval, ApprovalStatus
 from tests.awaiting import await_that
 from tests.journeys.office import Office
-from tests.journeys.test_bulk_decisions import await_group, confirm, get_status, summary
-from tests.journeys.test_the_inbox_by_keyboard import in_the_inbox, press, row, rows, toast
+from tests.journeys.test_bulk_decisions import await_group, confirm, summary
+from tests.journeys.test_the_inbox_by_keyboard import (
+    get_status,
+    in_the_inbox,
+    press,
+    row,
+    rows,
+    toast,
+)
 from tests.journeys.visitor import Visit, Visitor
 from tests.workshop import asking, call
 

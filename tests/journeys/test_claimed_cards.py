@@ -7,12 +7,13 @@ import pytest
 from playwright.sync_api import expect
 
 from agents.approvals import attention
-from agents.runs.models import Approval, ApprovalStatus
+from agents.runs.models import ApprovalStatus
 from tests.awaiting import await_that
 from tests.features import feature
 from tests.journeys.office import Office
 from tests.journeys.test_the_inbox_by_keyboard import (
     assert_selected,
+    get_status,
     in_the_inbox,
     press,
     row,
@@ -22,10 +23,6 @@ from tests.journeys.test_the_inbox_by_keyboard import (
 from tests.journeys.visitor import Visit
 
 pytestmark = pytest.mark.once
-
-
-def get_status(card: Approval) -> str:
-    return Approval.objects.get(pk=card.pk).status
 
 
 @feature("The inbox", "A claim is shown in open inboxes at once", "static/js/inbox/attention.js")

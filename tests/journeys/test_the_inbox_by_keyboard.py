@@ -30,6 +30,10 @@ QUIET = """() => {
 RECEIVED = "() => performance.getEntriesByType('resource').reduce((sum, each) => sum + each.transferSize, 0)"
 
 
+def get_status(card: Approval) -> str:
+    return Approval.objects.get(pk=card.pk).status
+
+
 def waiting(office: Office, count: int = 3, *, deletes: bool = False) -> list[Approval]:
     """Cards of one run, each about its own record."""
     records = [office.workshop.record(name=f"Company {number}") for number in range(count)]

@@ -17,6 +17,7 @@ from tests.features import feature
 from tests.journeys.office import Office
 from tests.journeys.test_the_inbox_by_keyboard import (
     assert_selected,
+    get_status,
     in_the_inbox,
     press,
     row,
@@ -50,10 +51,6 @@ def edit(office: Office, card: Approval) -> Approval:
     """Let somebody else edit the card; return the card that replaces it."""
     params = card.params | {"changes": {"status": "pending"}}
     return decisions.edit(office.member("admin"), card.pk, decisions.Decision(card.digest), params)
-
-
-def get_status(card: Approval) -> str:
-    return Approval.objects.get(pk=card.pk).status
 
 
 @feature(

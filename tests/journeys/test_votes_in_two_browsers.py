@@ -18,6 +18,7 @@ from tests.journeys.office import Office
 from tests.journeys.test_bulk_decisions import confirm
 from tests.journeys.test_the_inbox_by_keyboard import (
     assert_selected,
+    get_status,
     in_the_inbox,
     press,
     row,
@@ -38,10 +39,6 @@ def _two_people(office: Office) -> None:
         needed=2,
         tool="data.updateRecord",
     )
-
-
-def get_status(card: Approval) -> str:
-    return Approval.objects.get(pk=card.pk).status
 
 
 def standing(visitor: Visitor, card: Approval) -> Locator:

@@ -21,6 +21,7 @@ from agents.runs.engine.recovery import record_late_effect
 from agents.runs.engine.transaction import run_transaction
 from agents.runs.models import Approval, ApprovalKind, ToolCall
 from tests.features import feature
+from tests.notices.test_facts import list_kinds
 from tests.recorder import Recorder
 from tests.standing_grants.granting import answered, equals, grant
 from tests.workshop import Workshop, asking, call, read_everything
@@ -34,11 +35,6 @@ def nothing_is_given_up(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     """Fail a test in which a row could not be read: skipping it would hide the reason."""
     yield
     assert not [each for each in caplog.get_records("call") if "given up" in each.getMessage()]
-
-
-def list_kinds() -> list[str]:
-    read_everything()
-    return list(Notice.objects.order_by("pk").values_list("kind", flat=True))
 
 
 def list_statements_about_notices(act: Callable[[], object]) -> list[str]:

@@ -30,12 +30,6 @@ def approve(workshop: Workshop, *people: Membership, name: str = "a") -> Approva
     return Approval.objects.get(pk=card.pk)
 
 
-def make_rule(workshop: Workshop, **columns: Any) -> ApprovalRule:
-    return ApprovalRule.objects.create(
-        organization=workshop.organization, **{"name": "payments", **columns}
-    )
-
-
 def propose(**terms: Any) -> PolicyChange:
     return PolicyChange(
         ChangeKind.APPROVAL_RULE, rule=RuleTerms(**{"id": 0, "name": "draft", **terms})

@@ -15,8 +15,9 @@ from agents.approval_rules.models import ApprovalRule, ApproverGroup
 from agents.platform.refusals import Forbidden
 from agents.policy.rule_simulation import CardOutcome
 from agents.runs.models import ApprovalStatus
+from tests.approvals.test_votes import make_rule
 from tests.features import feature
-from tests.policy.proposed_rules import ask, make_rule, propose, remove, run_simulation
+from tests.policy.proposed_rules import ask, propose, remove, run_simulation
 from tests.recorder import Recorder
 from tests.workshop import Workshop
 from tools.toolbox.approval_rules import Group, RuleTerms

@@ -20,12 +20,12 @@ from agents.policy.policy_drafts import PolicyChange
 from agents.policy.rule_simulation import CardOutcome, JudgedCard
 from agents.policy.typed_changes import read_changes
 from agents.runs.models import Approval, ToolCall
+from tests.approvals.test_votes import make_rule
 from tests.features import feature
 from tests.policy.proposed_rules import (
     EFFECT,
     approve,
     ask,
-    make_rule,
     propose,
     remove,
     run_simulation,

@@ -1,8 +1,10 @@
 """Fake model servers for each test, and one function to query them."""
 
+import json
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -16,7 +18,7 @@ from agents.providers.base import (
 )
 from agents.providers.registry import build_provider
 from gadget_site.private_hosts import LOOPBACK
-from tests.model_server import ModelServer
+from tests.model_server import Call, ModelServer
 from tests.ollama_server import OllamaServer
 
 HISTORY = [
@@ -37,6 +39,10 @@ TOOLS = [
     definition("data.updateRecord"),
     definition("utility.now"),
 ]
+FIVE = tuple(
+    Call("data.searchRecords", {"region": region, "limit": 5})
+    for region in ("EU", "US", "UK", "AP", "CH")
+)
 
 
 class Asking:
@@ -112,3 +118,22 @@ def ollama() -> Iterator[OllamaServer]:
 @pytest.fixture
 def ask_ollama(ollama: OllamaServer) -> Asking:
     return Asking(ollama.url, "ollama")
+
+
+def asked_for(response: ModelResponse) -> list[tuple[str, Any]]:
+    return [(call.tool, json.loads(call.arguments)) for call in response.calls]
+
+
+def with_results(response: ModelResponse) -> list[dict[str, Any]]:
+    results = [
+        {"role": "tool", "tool_call_id": call.provider_call_id, "content": "ok"}
+        for call in response.calls
+    ]
+    return [*HISTORY, response.message, *results]
+
+
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    begun = time.monotonic()
+    yield
+    assert time.monotonic() - begun < seconds

@@ -4,16 +4,13 @@ obeyed."""
 import json
 import socket
 import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 
 from agents.providers.base import ProviderError, ProviderStopped
 from tests.model_server import Call, html, nonsense
 from tests.ollama_server import Chat, OllamaServer, refused
-from tests.providers.conftest import Asking
+from tests.providers.conftest import Asking, within
 
 SOON = 8.0
 CALLS = (Call("data.searchRecords", {"region": "EU", "text": "a longer text, to be cut"}),)
@@ -69,13 +66,6 @@ FAULTS: dict[str, tuple[Chat, str, bool]] = {
     ),
     "all tokens used for thinking": (Chat(thinking="Hm", finish="length"), "answer_cut", True),
 }
-
-
-@contextmanager
-def within(seconds: float) -> Iterator[None]:
-    begun = time.monotonic()
-    yield
-    assert time.monotonic() - begun < seconds
 
 
 @pytest.mark.parametrize("case", FAULTS)

@@ -5,29 +5,13 @@ from typing import Any
 
 import pytest
 
-from agents.providers.base import ModelResponse, Usage
+from agents.providers.base import Usage
 from agents.providers.response_reader import MAX_TOKENS
 from tests.model_server import Call
 from tests.ollama_server import Chat, OllamaServer
-from tests.providers.conftest import HISTORY, Asking
+from tests.providers.conftest import FIVE, Asking, asked_for, with_results
 
-FIVE = tuple(
-    Call("data.searchRecords", {"region": region, "limit": 5})
-    for region in ("EU", "US", "UK", "AP", "CH")
-)
 CHUNKS = (0, 1, 7, 1000)
-
-
-def asked_for(response: ModelResponse) -> list[tuple[str, Any]]:
-    return [(call.tool, json.loads(call.arguments)) for call in response.calls]
-
-
-def with_results(response: ModelResponse) -> list[dict[str, Any]]:
-    results = [
-        {"role": "tool", "tool_call_id": call.provider_call_id, "content": "ok"}
-        for call in response.calls
-    ]
-    return [*HISTORY, response.message, *results]
 
 
 @pytest.mark.parametrize("chunk_bytes", CHUNKS)

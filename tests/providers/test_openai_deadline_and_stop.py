@@ -1,25 +1,15 @@
 """A response ends at its deadline and at a stop, even while a read waits or a server drips."""
 
 import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 
 from agents.providers.base import ProviderError, ProviderStopped
 from agents.providers.late_usage import GRACE_S
 from tests.model_server import Call, ModelServer, Response, failing
-from tests.providers.conftest import Asking
+from tests.providers.conftest import Asking, within
 
 SOON = 8.0
-
-
-@contextmanager
-def within(seconds: float) -> Iterator[None]:
-    begun = time.monotonic()
-    yield
-    assert time.monotonic() - begun < seconds
 
 
 @pytest.mark.parametrize(

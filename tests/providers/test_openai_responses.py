@@ -5,27 +5,11 @@ from typing import Any, Literal
 
 import pytest
 
-from agents.providers.base import ModelResponse, Usage
+from agents.providers.base import Usage
 from tests.model_server import Call, ModelServer, Response
-from tests.providers.conftest import HISTORY, Asking
+from tests.providers.conftest import FIVE, Asking, asked_for, with_results
 
-FIVE = tuple(
-    Call("data.searchRecords", {"region": region, "limit": 5})
-    for region in ("EU", "US", "UK", "AP", "CH")
-)
 Style = Literal["fragments", "whole", "one_delta", "no_index", "same_index"]
-
-
-def asked_for(response: ModelResponse) -> list[tuple[str, Any]]:
-    return [(call.tool, json.loads(call.arguments)) for call in response.calls]
-
-
-def with_results(response: ModelResponse) -> list[dict[str, Any]]:
-    results = [
-        {"role": "tool", "tool_call_id": call.provider_call_id, "content": "ok"}
-        for call in response.calls
-    ]
-    return [*HISTORY, response.message, *results]
 
 
 def test_streamed_text_is_passed_on_piece_by_piece_and_returned_whole(

@@ -21,7 +21,7 @@ from agents.providers.base import (
 )
 from agents.providers.registry import build_provider
 from tests.features import feature
-from tests.providers.conftest import TOOLS
+from tests.providers.conftest import TOOLS, asked_for
 from tests.scripts import write_script
 
 CONFIG = ProviderConfig("scripted", scripts_dir=settings.GADGET_SCRIPTS_DIR)
@@ -104,10 +104,6 @@ class Conversation:
 
     def say(self, text: str) -> None:
         self.messages.append({"role": "user", "content": text})
-
-
-def asked_for(response: ModelResponse) -> list[tuple[str, Any]]:
-    return [(call.tool, json.loads(call.arguments)) for call in response.calls]
 
 
 def play_search(conversation: Conversation) -> None:

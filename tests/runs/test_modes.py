@@ -3,13 +3,11 @@ tools."""
 
 import pytest
 
-from agents.accounts.models import Organization
 from agents.platform.refusals import Conflict
-from agents.policy.recorded_calls import CallFilter
-from agents.policy.replay import find_bounds, replay
 from agents.runs.engine.context import load_context
 from agents.runs.models import CallStatus, Run
 from tests.features import feature
+from tests.runs.test_pinned_versions import count_differences
 from tests.tools.toolbox.sample_tools import Echo
 from tests.workshop import Workshop, asking, call, last_call
 from tools.toolbox.toolbox import Toolbox
@@ -50,10 +48,4 @@ class TestALostMode:
         workshop.drive(run)
         assert last_call(run).status == CallStatus.REJECTED
         assert last_call(run).why == "There is no mode 'party', so no tool can be used."
-        assert _count_differences(workshop.organization) == 0
-
-
-def _count_differences(organization: Organization) -> int:
-    """Judge all recorded calls again by the rules of their time."""
-    bounded = find_bounds(CallFilter(organization.pk), None)
-    return sum(len(part.differences) for part in (replay(bounded) if bounded else ()))
+        assert count_differences(workshop.organization) == 0

@@ -1,11 +1,7 @@
 """Tests of standing grants on the engine's fixtures."""
 
-from collections.abc import Iterator
-
-import pytest
-
-from tests.tools.connections.api import Api
-from tests.workshop.fixtures import (
+from tests.tools.connections.conftest import api  # noqa: F401
+from tests.workshop.fixtures import (  # noqa: F401
     _django_db_helper,
     commits_do_not_wait_for_the_disk,
     conversation_cache_is_checked,
@@ -14,20 +10,3 @@ from tests.workshop.fixtures import (
     toolbox,
     workshop,
 )
-
-__all__ = [
-    "_django_db_helper",
-    "commits_do_not_wait_for_the_disk",
-    "conversation_cache_is_checked",
-    "model",
-    "recorder",
-    "toolbox",
-    "workshop",
-]
-
-
-@pytest.fixture
-def api() -> Iterator[Api]:
-    """An API with contacts, on loopback."""
-    with Api() as running:
-        yield running

@@ -14,16 +14,11 @@ from agents.employees.models import Employee, ToolRule
 from agents.gateway.asks import AskedRequest, submit
 from agents.gateway.models import AgentKey, RefusedAsk
 from agents.runs.models import Approval, ToolCall
-from tests.world import World, make_world
+from tests.world import World
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
 NEW_KEY = {"name": "My laptop", "days": "30"}
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def text_of(response: Any) -> str:

@@ -22,7 +22,7 @@ from agents.web.lists import audit_pages
 from agents.web.lists.audit_lines import ACTION_TEXTS
 from agents.web.panel.slots import build_line_url
 from agents.web.views import audit as audit_view
-from tests.world import World, make_world, streamed
+from tests.world import World, streamed
 
 pytestmark = [
     pytest.mark.django_db,
@@ -30,12 +30,8 @@ pytestmark = [
 ]
 
 
-RECORDING = ("audit", "_audit", "NewEntry")
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
+RECORDING = ("audit", "_audit", "record", "_record", "record_change", "NewEntry")
+"""The names of the functions that take an action's name."""
 
 
 def append_entries(world: World, *entries: audit.NewEntry) -> None:
@@ -120,12 +116,9 @@ def test_every_action_has_a_description() -> None:
         *settings.BASE_DIR.glob("gadget_site/**/*.py"),
     ]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and getattr(
-                node.func, "attr", getattr(node.func, "id", "")
-            ) in (
-                "audit",
-                "_audit",
-                "NewEntry",
+            if (
+                isinstance(node, ast.Call)
+                and getattr(node.func, "attr", getattr(node.func, "id", "")) in RECORDING
             ):
                 texts = [each.value for each in ast.walk(node) if isinstance(each, ast.Constant)]
                 written |= {

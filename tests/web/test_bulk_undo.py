@@ -11,14 +11,9 @@ from django.db.models.functions import Now
 
 from agents.approvals.undoable import list_undoable
 from agents.runs.models import Approval, ApprovalStatus, CallStatus, ToolCall, WithheldBulk
-from tests.world import World, make_world, post
+from tests.world import World, post
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def approve_two(world: World) -> str:

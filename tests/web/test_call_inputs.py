@@ -11,15 +11,10 @@ from agents.runs.models import Run
 from agents.web.panel.lines import render_lines
 from tests.features import feature
 from tests.web.run_events import add_events, build_tool_start
-from tests.world import UPDATE, World, make_world
+from tests.world import UPDATE, World
 from tools.office.records.models import Record
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def read_line(run: Run, world: World, tool: str = UPDATE, **params: object) -> tuple[str, str]:

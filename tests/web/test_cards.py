@@ -11,18 +11,13 @@ from django.utils import timezone
 from agents.runs.models import Approval, ApprovalStatus, CallStatus, EventType, Pass, Run, ToolCall
 from tests.web.pages import read_page
 from tests.web.run_events import add_events
-from tests.world import DELETE, World, change, make_world, nobody, success
+from tests.world import DELETE, World, change, nobody, success
 from tools.office.records.models import Record
 
 pytestmark = pytest.mark.django_db
 
 TOKEN = "csrfmiddlewaretoken"
 ENDS = {"changed": 'class="facts"', "effect": 'class="why"'}
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def card_page(world: World, card: Approval, username: str = "approver") -> str:

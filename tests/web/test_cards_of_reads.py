@@ -15,14 +15,8 @@ from agents.web.panel.lines import render_lines
 from tests.features import feature
 from tests.scripts import write_script
 from tests.web.pages import read_page
-from tests.world import SEARCH, World, make_world
+from tests.world import SEARCH, World
 from tools.toolbox import Condition, Rule
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
-
 
 ASKS = """
 scripts:

@@ -14,16 +14,11 @@ from tests.workshop.conditions import (
     locked_database,
     read_only_connections,
 )
-from tests.world import World, make_world, post, problem
+from tests.world import World, post, problem
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 BUSY = "The database is busy: something else holds a lock."
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def test_a_decision_on_a_page_gets_a_page_that_names_the_condition(world: World) -> None:

@@ -14,16 +14,11 @@ from agents.accounts.models import AuditEntry, Membership
 from agents.approval_rules.deputies import MAX_NAMED
 from agents.approval_rules.models import Deputy
 from tests.features import feature
-from tests.world import World, make_world
+from tests.world import World
 
 pytestmark = pytest.mark.django_db
 
 PAGE = "/account/deputies/"
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def day(ahead: int) -> str:

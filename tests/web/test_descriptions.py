@@ -27,7 +27,7 @@ from agents.webhooks.changes import WebhookTerms, make_webhook
 from agents.webhooks.models import Webhook, WebhookDelivery, WebhookKind
 from agents.webhooks.outbox import write_deliveries
 from tests.web.described_samples import CALLS, LATER, SAMPLES, build_described_events, name_sample
-from tests.world import World, make_world
+from tests.world import World
 
 pytestmark = pytest.mark.django_db
 
@@ -36,11 +36,6 @@ LOOK, ICON, HEARD = (
     re.compile(each) for each in ('class="([^"]*)"', "#i-([a-z-]+)", 'data-announce="([^"]*)"')
 )
 TAG = re.compile("<[^>]*>")
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 @pytest.mark.parametrize("type_", EventType.values)

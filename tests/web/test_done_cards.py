@@ -8,15 +8,10 @@ import re
 import pytest
 
 from agents.runs.models import Approval, ApprovalStatus, CallStatus
-from tests.world import World, make_world
+from tests.world import World
 from tools.office.records.models import Record, RecordChange
 
 pytestmark = pytest.mark.django_db(transaction=True)  # effects are computed in separate threads
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 @pytest.fixture

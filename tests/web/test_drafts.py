@@ -11,17 +11,12 @@ from django.test.utils import CaptureQueriesContext
 from agents.runs.models import RunStatus
 from agents.web.views.drafts import PAGE_SIZE
 from tests.web.pages import read_page
-from tests.world import World, make_world, nobody
+from tests.world import World, nobody
 from tools.office.records.models import Draft
 
 pytestmark = pytest.mark.django_db
 
 BODY = "# Northern companies\n\nThey **grow**.\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def create_draft(

@@ -13,14 +13,9 @@ from agents.web.cards.cards import load_cards
 from agents.web.cards.earlier_decisions import load_earlier_decisions
 from tests.features import feature
 from tests.web.pages import read_page
-from tests.world import World, change, make_world
+from tests.world import World, change
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def open_card(world: World) -> str:

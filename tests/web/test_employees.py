@@ -15,14 +15,9 @@ from agents.web.views import employees
 from tests.features import feature
 from tests.web.counted import count_calls, count_passes
 from tests.web.pages import read_page
-from tests.world import SEARCH, UPDATE, World, make_world
+from tests.world import SEARCH, UPDATE, World
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def read_profile(world: World, username: str = "operator") -> str:

@@ -25,17 +25,12 @@ from agents.web.views.pages import render_page
 from gadget_site.folders import ASSETS_DIR
 from tests.features import feature
 from tests.web.test_access import READ
-from tests.world import World, make_world
+from tests.world import World
 from tools.office.records.models import Record
 
 pytestmark = pytest.mark.django_db
 
 NOT_LISTED = {"/search/"}
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def find_set_names(node: nodes.Node) -> list[str]:

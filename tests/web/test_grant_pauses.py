@@ -16,15 +16,10 @@ from agents.standing_grants.models import StandingGrant
 from agents.standing_grants.proposals import ProposedGrant
 from tests.features import feature
 from tests.web.granting import answer, read_page
-from tests.world import UPDATE, World, make_world
+from tests.world import UPDATE, World
 from tools.toolbox.conditions import Condition, Rule
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 class TestThePauseOfAGrant:

@@ -20,17 +20,12 @@ from agents.standing_grants import making
 from agents.standing_grants.models import StandingGrant
 from tests.features import feature
 from tests.web.granting import answer, decide, read_inputs, read_page, waiting_card
-from tests.world import World, change, make_world
+from tests.world import World, change
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
 PHONES = ("+1 555 0100", "+1 555 0101", "+1 555 0102", "+1 555 0103", "+1 555 0104")
 BULK = UUID(int=1)
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def approve_five(world: World, seconds: int = 5) -> list[Approval]:

@@ -21,14 +21,9 @@ from agents.standing_grants.proposals import ProposedGrant, check_proposal
 from agents.web.views import pages
 from tests.features import feature
 from tests.web.granting import answer, decide, read_inputs, read_page, waiting_card
-from tests.world import UPDATE, World, change, make_world, post
+from tests.world import UPDATE, World, change, post
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def test_a_card_becomes_a_grant_in_two_clicks(world: World) -> None:

@@ -12,14 +12,9 @@ from django.utils import timezone
 
 from agents.runs.models import Approval, ApprovalKind, ApprovalStatus, CallStatus, ToolCall
 from tests.features import feature
-from tests.world import World, make_world, success
+from tests.world import World, success
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def decide(

@@ -20,16 +20,11 @@ from agents.web.charts.bar_charts import HEIGHT, build_charts, build_table
 from agents.web.charts.daily_counts import DAYS, DailyCounts, Day, load_last_days
 from agents.web.lists.run_pages import PAGE_SIZE, RunListFilter, load_run_page
 from tests.web.pages import read_page
-from tests.world import World, make_employee, make_world
+from tests.world import World, make_employee
 
 pytestmark = pytest.mark.django_db
 
 BIDI = "\u202e"
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def section(html: str, name: str) -> str:

@@ -13,7 +13,7 @@ from django.utils import timezone
 from agents.runs.engine.timing import timing
 from agents.runs.models import Approval, ApprovalStatus, Run, RunStatus
 from agents.web.charts.daily_counts import load_last_days
-from tests.world import World, make_world
+from tests.world import World
 from tools.caches import clear_caches
 
 pytestmark = pytest.mark.django_db
@@ -24,11 +24,6 @@ COLUMNS: dict[str, dict[str, Any]] = {
     RunStatus.SUCCEEDED: {"finished_at": "2026-01-01T00:00:00Z", "exit_reason": "final_answer"},
 }
 """The columns that the database requires for a run with this status."""
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 @pytest.mark.parametrize(

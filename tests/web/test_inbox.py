@@ -18,18 +18,13 @@ from agents.runs.models import Approval, ApprovalStatus, Run, ToolCall
 from agents.web.lists import decision_pages, inbox_rows
 from agents.web.lists.decision_pages import PAGE_SIZE as MAX_DECIDED
 from tests.features import feature
-from tests.world import DELETE, UPDATE, World, change, make_world
+from tests.world import DELETE, UPDATE, World, change
 from tools.toolbox.provenance import Provenance, SeenIn, Sighting
 
 pytestmark = pytest.mark.django_db
 
 HISTORY = {"history": "1"}
 CREATE = "data.createRecord"
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def page(client: Client, **query: Any) -> str:

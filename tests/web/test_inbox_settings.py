@@ -14,14 +14,9 @@ from agents.approvals.models import SavedView, Snooze
 from agents.approvals.saved_views import MAX_VIEWS
 from agents.runs.models import Approval, ApprovalStatus
 from tests.features import feature
-from tests.world import World, change, make_world
+from tests.world import World, change
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def list_rows(client: Client, query: str = "") -> list[int]:

@@ -9,14 +9,9 @@ import pytest
 
 from agents.approvals import decisions
 from agents.runs.models import Approval
-from tests.world import World, change, make_world
+from tests.world import World, change
 
 pytestmark = pytest.mark.django_db(transaction=True)  # previews run in separate threads
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def post(world: World, card: Approval, **fields: Any) -> Any:

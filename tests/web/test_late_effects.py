@@ -6,14 +6,9 @@ import pytest
 
 from agents.runs.models import Approval
 from tests.web.pages import read_page
-from tests.world import World, make_world
+from tests.world import World
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def test_a_late_effect_can_only_be_acknowledged_with_a_reason(world: World) -> None:

@@ -17,16 +17,11 @@ from tests.features import feature
 from tests.hostile import packed
 from tests.hostile.pages import Reading, strange, tells
 from tests.web.test_tools import entry, read_page
-from tests.world import DELETE, SEARCH, UPDATE, World, make_world, success
+from tests.world import DELETE, SEARCH, UPDATE, World, success
 
 pytestmark = pytest.mark.django_db
 
 PATH = f"/tools/{SEARCH}/try/"
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def sent(world: World, username: str = "operator", path: str = PATH, **params: Any) -> Any:

@@ -12,14 +12,9 @@ from django.test import Client
 
 from agents.platform.liveness import SWEEPER, WORKER, SignOfLife
 from agents.web.views import pages
-from tests.world import World, make_world
+from tests.world import World
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 @pytest.fixture

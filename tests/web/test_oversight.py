@@ -16,18 +16,13 @@ from django.utils import timezone
 from agents.accounts.models import Membership
 from tests.features import feature
 from tests.insight.decided import DENIED, Decided, Desk
-from tests.world import World, make_world
+from tests.world import World
 from tools.contract.canonical import canonical_json
 
 pytestmark = pytest.mark.django_db
 
 FORMULA = "=cmd()"
 WARNING = "Cards may be approved without being read."
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def decide(world: World, count: int, by: str = "approver", **more: Any) -> None:

@@ -15,14 +15,9 @@ from agents.accounts.membership import authenticate_token, hash_secret, issue_to
 from agents.accounts.models import AuditEntry, Membership, PasswordReset, Role
 from agents.platform.refusals import Forbidden, NotFound
 from tests.web.test_users import PASSWORD, create_reset_link, open_link, read_page
-from tests.world import World, make_world, nobody
+from tests.world import World, nobody
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 class TestAPasswordResetByLink:

@@ -21,16 +21,11 @@ from tests.features import feature
 from tests.web.described_samples import build_samples
 from tests.web.pages import read_page
 from tests.web.run_events import add_events, build_run_end, build_tool_result, build_tool_start
-from tests.world import World, make_world, success
+from tests.world import World, success
 
 pytestmark = pytest.mark.django_db
 
 SECRET = "+1 555 0100"
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def play(world: World) -> Run:

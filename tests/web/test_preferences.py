@@ -12,17 +12,12 @@ from agents.accounts.models import AuditEntry, Preferences
 from agents.accounts.preferences import ChosenPreferences
 from agents.notices.choices import ChosenTimes, load_choices, load_pace_rules, save_choices
 from tests.web.pages import read_page
-from tests.world import World, make_world
+from tests.world import World
 
 pytestmark = pytest.mark.django_db
 
 PAGE = "/account/preferences/"
 CHOSEN = {"language": "de-CH", "time_zone": "Europe/Zurich", "units": "metric"}
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def save(world: World, by: str = "operator", **typed: Any) -> HttpResponse:

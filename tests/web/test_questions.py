@@ -12,15 +12,10 @@ from agents.runs.engine.suspension import MAX_MS, collect_delegate_results
 from agents.runs.models import Approval, ApprovalStatus, CallStatus, ToolCall
 from tests.web.asking import ask_question, delegate_task, end_child, suspend_call
 from tests.web.test_transcript import download
-from tests.world import World, make_world, post, problem
+from tests.world import World, post, problem
 from tools.contract import Question
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 class TestTheCardOfAQuestion:

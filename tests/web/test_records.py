@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 
 from agents.runs.models import Approval, ApprovalStatus, RunStatus
 from tests.web.pages import read_page
-from tests.world import World, make_world, nobody
+from tests.world import World, nobody
 from tools.contract import Target
 from tools.office.records.changes import ChangeAuthor, update_records
 from tools.office.records.lists import PAGE_SIZE, filter_records, load_page, parse_sort
@@ -22,11 +22,6 @@ from tools.registries.records import RecordListQuery
 pytestmark = pytest.mark.django_db
 
 ORDERS = ("name", "-name", "score", "-score", "changed", "-changed")
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def list_names(html: str) -> list[str]:

@@ -17,7 +17,7 @@ from django.db import connection
 from django.test import Client
 
 from agents.accounts.models import AuditEntry
-from tests.world import World, make_world
+from tests.world import World
 from tools.contract.spreadsheets import FORMULA_STARTS, guard_cell, remove_guard
 from tools.office.records.csv_export import HEADER, ROWS_PER_PART
 from tools.office.records.csv_import import import_csv
@@ -25,11 +25,6 @@ from tools.office.records.models import Record
 from tools.registries.records import ImportRefusedError
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def read_parts(client: Client, query: str = "") -> list[bytes]:

@@ -19,14 +19,9 @@ from agents.web.sockets.database import database_to_async
 from agents.web.sockets.run_feed import RunFeed, RunSubscriber
 from agents.web.sockets.viewers import Viewer
 from tests.web.socket_client import SocketClient, in_loop
-from tests.world import World, make_world
+from tests.world import World
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis_url")]
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def begin_pass(run: Run, *numbers: int) -> None:

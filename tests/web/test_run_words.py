@@ -30,18 +30,13 @@ from tests.web.asking import ask_question, delegate_task
 from tests.web.pages import read_page
 from tests.web.run_events import add_events
 from tests.workshop import beside
-from tests.world import World, make_world
+from tests.world import World
 
 pytestmark = pytest.mark.django_db
 
 TIDY = json.dumps(
     {"scripts": [{"task": "(?i)tidy", "title": "Tidy up", "passes": [], "answer": "Tidied."}]}
 )
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def test_an_unknown_task_shows_no_answer_but_the_known_tasks(world: World) -> None:

@@ -24,15 +24,10 @@ from tests.web.run_events import (
     build_tool_result,
     build_tool_start,
 )
-from tests.world import World, make_world, success
+from tests.world import World, success
 from tools.office.records.models import Draft
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def test_every_event_type_renders_as_one_line(world: World) -> None:

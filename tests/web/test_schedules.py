@@ -20,18 +20,13 @@ from tests.features import feature
 from tests.hostile import packed
 from tests.hostile.pages import Reading, strange, tells
 from tests.web.asking import ask_question
-from tests.world import World, make_world
+from tests.world import World
 from tools.schedules.changes import MAX_SCHEDULES
 from tools.schedules.models import Schedule
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
 DAILY = ("0 9 * * *", "Europe/Berlin")
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def create_schedule(world: World, task: str = "Look around") -> Schedule:

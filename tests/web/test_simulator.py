@@ -19,18 +19,13 @@ from agents.runs.engine.context import load_grants
 from agents.runs.models import Approval, Pass, RunStatus, ToolCall
 from agents.runs.snapshots import keep_snapshot
 from tests.standing_grants.granting import equals
-from tests.world import SEARCH, UPDATE, World, change, make_world
+from tests.world import SEARCH, UPDATE, World, change
 from tools.toolbox.approval_rules import RuleTerms
 from tools.toolbox.permissions import judge_call
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
 STOP = {"kind": "stop", "tool": SEARCH}
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def record_call(world: World, tool: str = SEARCH, **params: Any) -> ToolCall:

@@ -20,14 +20,9 @@ from agents.web.sockets import feeds, inbox_feed
 from agents.web.sockets.database import database_to_async
 from tests.features import feature
 from tests.web.socket_client import SocketClient, in_loop
-from tests.world import World, change, make_world
+from tests.world import World, change
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis_url")]
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def pending(message: dict[str, Any]) -> int:

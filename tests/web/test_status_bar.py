@@ -23,14 +23,9 @@ from agents.web.panel.status_bar import describe_needs
 from tests.features import feature
 from tests.web.asking import ask_question, delegate_task
 from tests.web.pages import read_page
-from tests.world import SEARCH, World, make_world
+from tests.world import SEARCH, World
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def read_bar(world: World, run: Run) -> str:

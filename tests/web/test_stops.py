@@ -19,14 +19,9 @@ from agents.runs.models import RunStatus
 from tests.admin.rows import make_admin_world
 from tests.features import feature
 from tests.web.pages import read_page
-from tests.world import World, make_world
+from tests.world import World
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def press(client: Client, act: str, what: str, which: object = "") -> int:

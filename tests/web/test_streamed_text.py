@@ -17,14 +17,9 @@ from agents.runs.models import Run, RunStatus
 from agents.web.sockets.database import database_to_async
 from tests.features import feature
 from tests.web.socket_client import SocketClient, in_loop
-from tests.world import World, make_world
+from tests.world import World
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis_url")]
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 @pytest.fixture

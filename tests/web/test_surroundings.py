@@ -13,16 +13,11 @@ from agents.approvals.warnings.outliers import order_outliers_first, summarize_o
 from agents.employees.models import Grant
 from agents.runs.models import Approval, ApprovalStatus
 from tests.features import feature
-from tests.world import World, change, make_world
+from tests.world import World, change
 from tools.office.files.changes import write_file
 from tools.office.records.models import Record
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def read(world: World, card: Approval) -> str:

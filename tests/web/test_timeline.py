@@ -22,7 +22,7 @@ from tests.features import feature
 from tests.web.asking import delegate_task
 from tests.web.pages import read_page
 from tests.web.run_events import add_events
-from tests.world import World, make_world, success
+from tests.world import World, success
 
 pytestmark = pytest.mark.django_db
 
@@ -30,11 +30,6 @@ BEGIN = datetime(2030, 1, 1, tzinfo=UTC)
 PASS, START, RESULT = EventType.PASS_STARTED, EventType.TOOL_START, EventType.TOOL_RESULT
 ASKED, DECIDED = EventType.APPROVAL_REQUESTED, EventType.APPROVAL_DECIDED
 ENDED = {"status": "succeeded", "exit_reason": "final_answer", "answer": ""}
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def call(

@@ -15,14 +15,9 @@ from agents.web.cards.param_table import MAX_ROWS, build_param_rows
 from agents.web.views import tools
 from tests.features import feature
 from tests.web.counted import count_calls, last_error, sweep_at
-from tests.world import DELETE, SEARCH, UPDATE, World, make_world
+from tests.world import DELETE, SEARCH, UPDATE, World
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def read_page(client: Client, query: str = "") -> str:

@@ -16,18 +16,13 @@ from agents.runs.models import EventType, Pass, Run, RunStatus
 from agents.web.panel.lines import render_lines
 from agents.web.panel.transcript import fence, quote
 from tests.web.run_events import add_events, build_tool_result, build_tool_start
-from tests.world import World, make_world, streamed, success
+from tests.world import World, streamed, success
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 HOSTILE = (
     "```\n# Not a heading\n<img src=https://evil.example/x>\u202e ![p](https://evil.example/p) ````"
 )
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 @pytest.fixture

@@ -16,16 +16,11 @@ from agents.employees.models import Employee
 from agents.runs.models import Run, RunStatus
 from agents.triggers.models import ReceivedMessage, Trigger
 from tests.triggers.conftest import SECRET, sign
-from tests.world import World, make_world, nobody, streamed
+from tests.world import World, nobody, streamed
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
 HOSTILE = '"><script>alert(1)</script>'
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def fill_form(world: World, **more: str) -> dict[str, str]:

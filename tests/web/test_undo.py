@@ -5,14 +5,9 @@ from __future__ import annotations
 import pytest
 
 from agents.runs.models import Approval, ApprovalStatus
-from tests.world import World, make_world
+from tests.world import World
 
 pytestmark = pytest.mark.django_db(transaction=True)  # previews run in separate threads
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 @pytest.mark.parametrize(

@@ -13,16 +13,11 @@ from django.test import Client
 
 from agents.runs.models import Approval, ApprovalStatus
 from agents.web.frame.unsent_texts import MAX_LENGTH
-from tests.world import World, make_world, nobody
+from tests.world import World, nobody
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
 PASSWORD = "a long and plain password"
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from agents.accounts.models import AuditEntry, Invitation, Membership, Role
 from agents.notices.models import Channel
 from agents.platform.refusals import Conflict, Forbidden
 from agents.web.views.users import LINK_KEY
-from tests.world import World, make_world, nobody
+from tests.world import World, nobody
 
 pytestmark = pytest.mark.django_db
 
@@ -29,11 +29,6 @@ FIELD = re.compile(
     r'<input type="hidden" name="(role|note|address|days|confirmed)" value="([^"]*)">'
 )
 LINK = re.compile(r'id="new-link" value="http://testserver([^"]+)"')
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def read_page(client: Client, path: str = "/users/") -> str:

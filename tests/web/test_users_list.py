@@ -7,24 +7,13 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.test import Client
 
 from agents.accounts import invitations
 from agents.accounts.models import Membership, Role
-from tests.world import World, make_world
+from tests.web.test_users import read_page
+from tests.world import World
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
-
-
-def read_page(client: Client, path: str = "/users/") -> str:
-    response = client.get(path)
-    assert response.status_code == 200, response.content
-    return response.content.decode()
 
 
 def test_everybody_can_see_the_members_and_only_admins_can_change_them(world: World) -> None:

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from agents.webhooks.models import Webhook, WebhookDelivery, WebhookKind, WebhookSecret
-from tests.world import World, make_world
+from tests.world import World
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
@@ -18,11 +18,6 @@ FORM = {
     "kinds": ["run.started", "run.failed"],
 }
 HOSTILE = '"><script>alert(1)</script>'
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def create(world: World) -> Webhook:

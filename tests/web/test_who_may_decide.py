@@ -11,14 +11,9 @@ from django.test import Client
 
 from agents.approval_rules.models import ApprovalRule, ApproverGroup, Deputy
 from tests.features import feature
-from tests.world import UPDATE, World, make_world
+from tests.world import UPDATE, World
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def world() -> World:
-    return make_world()
 
 
 def read(client: Client, **query: Any) -> str:

@@ -1,6 +1,7 @@
 """Fixtures for tests of the engine: a workshop on the real database, a recorder as the outside
 world, and a model."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -8,6 +9,7 @@ from functools import cache
 
 import pytest
 from django.apps import apps
+from django.conf import settings as site
 from django.db import IntegrityError, OperationalError, connection, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.postgresql.base import DatabaseWrapper as PostgreSQL
@@ -16,6 +18,7 @@ from pytest_django import DjangoDbBlocker
 
 from agents.employees.toolboxes import get_installed_toolbox
 from agents.runs.engine.history import ConversationCache
+from gadget_site.logs import build_logging_settings
 from tests.model_server import ModelServer
 from tests.probes import RECORDER_VARIABLE
 from tests.recorder import Recorder
@@ -115,6 +118,23 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorder]:
     with Recorder() as outside:
         monkeypatch.setenv(RECORDER_VARIABLE, outside.url)
         yield outside
+
+
+@pytest.fixture
+def lines() -> Iterator[list[str]]:
+    """The lines that this installation would log at DEBUG."""
+    written: list[str] = []
+    handler = logging.Handler(logging.DEBUG)
+    formatter = build_logging_settings(site.SITE)["formatters"]["line"]
+    handler.setFormatter(formatter.pop("()")(**formatter))
+    handler.emit = lambda record: written.append(handler.format(record))  # type: ignore[method-assign]
+    root = logging.getLogger()
+    before = root.level
+    root.addHandler(handler)
+    root.setLevel(logging.DEBUG)
+    yield written
+    root.removeHandler(handler)
+    root.setLevel(before)
 
 
 @pytest.fixture

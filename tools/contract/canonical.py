@@ -113,7 +113,8 @@ def parse_arguments(text: str) -> dict[str, Any]:
     return value
 
 
-def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Build an object of JSON; raise ValueError for a key that appears twice."""
     found = dict(pairs)
     if len(found) < len(pairs):
         keys = [key for key, _ in pairs]
@@ -122,11 +123,12 @@ def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _refuse_constant(name: str) -> float:
+def refuse_constant(name: str) -> float:
+    """Raise ValueError: NaN and Infinity are not numbers in JSON."""
     raise ValueError(f"{name} is not a number")
 
 
-_STRICT = json.JSONDecoder(object_pairs_hook=_refuse_duplicates, parse_constant=_refuse_constant)
+_STRICT = json.JSONDecoder(object_pairs_hook=refuse_duplicates, parse_constant=refuse_constant)
 
 
 def _build_argument_error(message: str) -> ToolError:

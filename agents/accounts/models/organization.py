@@ -8,6 +8,7 @@ from django.db import models
 from django.db.models.functions import Now
 
 from agents.accounts.models.organization_versions import record_versions
+from agents.platform.refusals import Forbidden
 
 
 class Organization(models.Model):
@@ -148,9 +149,19 @@ class Membership(models.Model):
         """The role with its article: `a viewer`, `an operator`."""
         return f"{'an' if self.role[0] in 'aeiou' else 'a'} {self.role}"
 
+    @property
+    def actor(self) -> str:
+        """The member's name in the audit."""
+        return f"user:{self.user.get_username()}"
+
     def may(self, needed: Role) -> bool:
         """Return True if this member's role includes the needed one."""
         return Role(self.role).includes(needed)
+
+    def require(self, needed: Role, act: str) -> None:
+        """Raise Forbidden if the member's role does not include the needed one."""
+        if not self.may(needed):
+            raise Forbidden(f"{self.as_noun} cannot {act}")
 
 
 class ApiToken(models.Model):

@@ -32,7 +32,7 @@ from agents.runs.engine.requested_calls import (
     publish_call_start,
 )
 from agents.runs.engine.results import CallExecution, record_result, record_results, reject
-from agents.runs.engine.suspension import suspend
+from agents.runs.engine.suspension import make_refusal, suspend
 from agents.runs.engine.transaction import NextStep, Transaction, run_transaction
 from agents.runs.events import ToolProgress
 from agents.runs.models import CallStatus, Origin, RunStatus, ToolCall
@@ -303,7 +303,7 @@ class _ReadyCall(Judgment):
             if self._call.tool in self.counted
             else ErrorCode.OPERATION_NOT_ALLOWED
         )
-        error = _make_refusal(code, "This call now needs approval.")
+        error = make_refusal(code, "This call now needs approval.")
         return Objection(error.message, error)
 
 
@@ -334,7 +334,7 @@ class _InnerCalls:
     def _run(self, request: CallRequest, terms: CallTerms) -> ToolResult:
         if terms.depth > MAX_CALL_DEPTH:
             message = f"Tools call each other at most {MAX_CALL_DEPTH} levels deep."
-            raise _make_refusal(ErrorCode.LIMIT_EXCEEDED, message)
+            raise make_refusal(ErrorCode.LIMIT_EXCEEDED, message)
         context, call = self._start(request)
         done = run_call(context, call, terms)
         with run_transaction(call.run_id) as tx:
@@ -366,11 +366,11 @@ def _refuse_abandoned(tx: Transaction, parent: ToolCall) -> None:
         pk=parent.pk, status=CallStatus.EXECUTING, exec_epoch=run.lease_epoch
     )
     if run.status != RunStatus.RUNNING or not executing.exists():
-        raise _make_refusal(
+        raise make_refusal(
             ErrorCode.WORKER_LOST, "This call was given up: its result is no longer needed."
         )
     if not run.may_start:
-        raise _make_refusal(ErrorCode.OPERATION_NOT_ALLOWED, "The run was cancelled or stopped.")
+        raise make_refusal(ErrorCode.OPERATION_NOT_ALLOWED, "The run was cancelled or stopped.")
 
 
 def _refuse_unpermitted(planned: PlannedCall, parent: ToolCall) -> None:
@@ -378,12 +378,8 @@ def _refuse_unpermitted(planned: PlannedCall, parent: ToolCall) -> None:
         raise planned.error
     if planned.permission is not Permission.AUTO:
         message = f"{planned.row.tool!r} needs a person's approval: call it directly."
-        raise _make_refusal(ErrorCode.OPERATION_NOT_ALLOWED, message)
+        raise make_refusal(ErrorCode.OPERATION_NOT_ALLOWED, message)
     if ToolCall.objects.filter(parent_call=parent.pk).count() >= MAX_INNER_CALLS:
-        raise _make_refusal(
+        raise make_refusal(
             ErrorCode.LIMIT_EXCEEDED, f"One call may make at most {MAX_INNER_CALLS} calls."
         )
-
-
-def _make_refusal(code: ErrorCode, message: str) -> ToolError:
-    return ToolError(code, message, attempted=False)

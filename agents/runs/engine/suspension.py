@@ -128,14 +128,14 @@ def _ask_question(tx: Transaction, call: ToolCall, question: Question) -> None:
     """Create the question's card, which the inbox shows with all others."""
     text = make_storable(question.text)
     if not text.strip() or len(text) > LONGEST_QUESTION:
-        raise _make_refusal(
+        raise make_refusal(
             ErrorCode.INVALID_PARAMETER, f"A question has 1 to {LONGEST_QUESTION:,} characters."
         )
     if (
         Approval.objects.filter(run_id=call.run_id, status=ApprovalStatus.PENDING).count()
         >= MAX_OPEN_CARDS
     ):
-        raise _make_refusal(
+        raise make_refusal(
             ErrorCode.LIMIT_EXCEEDED, f"Too many open cards ({MAX_OPEN_CARDS}). Try later."
         )
     days = tx.run.organization.card_days
@@ -166,11 +166,11 @@ def _delegate(tx: Transaction, call: ToolCall, delegation: Delegation) -> None:
     parent, colleague = tx.run, _find_colleague(tx, delegation.employee)
     task = make_storable(delegation.task).strip()
     if not task or len(task) > LONGEST_TASK:
-        raise _make_refusal(
+        raise make_refusal(
             ErrorCode.INVALID_PARAMETER, f"A task has 1 to {LONGEST_TASK:,} characters."
         )
     if _find_delegated_calls(parent.pk).count() >= MAX_OPEN_CHILDREN:
-        raise _make_refusal(
+        raise make_refusal(
             ErrorCode.LIMIT_EXCEEDED,
             f"At most {MAX_OPEN_CHILDREN} delegated tasks may be open at a time.",
         )
@@ -217,19 +217,19 @@ def _find_colleague(tx: Transaction, name: str) -> Employee:
     )
     if found is None:
         names = ", ".join(each.name for each in allowed if each.is_active) or "nobody"
-        raise _make_refusal(
+        raise make_refusal(
             ErrorCode.NOT_PERMITTED, f"You may not delegate to {name!r}, only to: {names}."
         )
     if not found.is_active or found.stopped_at is not None:
-        raise _make_refusal(
+        raise make_refusal(
             ErrorCode.OPERATION_NOT_ALLOWED, f"{found.name} is not working at the moment."
         )
     if run.depth >= MAX_DELEGATION_DEPTH:
         message = f"A task may be delegated at most {MAX_DELEGATION_DEPTH} times in a row."
-        raise _make_refusal(ErrorCode.OPERATION_NOT_ALLOWED, message)
+        raise make_refusal(ErrorCode.OPERATION_NOT_ALLOWED, message)
     if found.pk in _list_employees_above(run):
         message = f"{found.name} is waiting for this task, so it cannot work on it."
-        raise _make_refusal(ErrorCode.OPERATION_NOT_ALLOWED, message)
+        raise make_refusal(ErrorCode.OPERATION_NOT_ALLOWED, message)
     return found
 
 
@@ -252,7 +252,8 @@ def _choose_deadline(
     return min((at for at in (parent_deadline, own) if at is not None), default=None)
 
 
-def _make_refusal(code: ErrorCode, message: str) -> ToolError:
+def make_refusal(code: ErrorCode, message: str) -> ToolError:
+    """Return an error of a call that was not attempted."""
     return ToolError(code, message, attempted=False)
 
 

@@ -25,7 +25,7 @@ from agents.approvals.withheld_bulks import WithheldState, read_state
 from agents.employees.models import Employee
 from agents.employees.toolboxes import load_toolbox
 from agents.platform.refusals import NotFound
-from agents.platform.row_ids import parse_row_id_or_none
+from agents.platform.row_ids import get_row, parse_row_id_or_none
 from agents.runs.models import Approval, ApprovalStatus
 from agents.web.cards.call_reports import load_report
 from agents.web.cards.cards import Card, load_cards
@@ -223,9 +223,7 @@ def find_card(
     Raises:
         NotFound: the organization has no such card.
     """
-    row = _list_approvals(member).filter(pk=approval_id).first()
-    if row is None:
-        raise NotFound(f"There is no card {approval_id}.")
+    row = get_row(_list_approvals(member), approval_id, "card")
     card = load_cards([row], all_targets=all_targets, listed=listed)[0]
     return replace(card, report_text=load_report(row.tool_call_id)) if card.report else card
 

@@ -23,7 +23,7 @@ from agents.web.lists.audit_lines import ACTION_GROUPS, describe_entries
 from agents.web.lists.audit_pages import AuditFilter, find_entries, load_audit_page
 from agents.web.lists.days import parse_day
 from agents.web.lists.run_pages import MAX_SCANNED
-from agents.web.views.pages import member_view, render_page
+from agents.web.views.pages import as_download, member_view, render_page
 from tools.contract.spreadsheets import guard_cell
 
 CHUNK_SIZE = 1_000
@@ -87,9 +87,7 @@ def export(request: HttpRequest, member: Membership) -> HttpResponseBase:
     content_type, write = _WRITERS[format_]
     response = StreamingHttpResponse(write(rows), content_type=content_type)
     name = f"audit-{member.organization.slug}-{timezone.now():%Y-%m-%d}-{count}-entries.{format_}"
-    response["Content-Disposition"] = f'attachment; filename="{name}"'
-    response["Cache-Control"] = "no-store"
-    return response
+    return as_download(response, name)
 
 
 def _require_admin(member: Membership) -> Membership:

@@ -4,6 +4,7 @@ outcome."""
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
@@ -28,13 +29,8 @@ from agents.web.views.pages import member_view, redirect_to_card, render_page
 def approve(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
     """Approve the call; it starts after a short delay during which the approval can be undone."""
     card = find_card(member, approval_id)
-    decision = decisions.Decision(
-        digest=_read_text(request, "digest"),
-        decision_id=_read_text(request, "decision_id"),
-        grace_s=card.grace_s,
-        confirm=_read_text(request, "confirm"),
-        despite_claim_of=_read_text(request, "despite_claim_of"),
-        seen_approvals=request.POST.get("seen_approvals"),
+    decision = _read_decision(
+        request, grace_s=card.grace_s, seen_approvals=request.POST.get("seen_approvals")
     )
     try:
         decided = decisions.approve(member, approval_id, decision)
@@ -52,15 +48,8 @@ def approve(request: HttpRequest, member: Membership, approval_id: int) -> HttpR
 def break_glass(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
     """Approve the call alone in an emergency, although approval rules need other people."""
     card = find_card(member, approval_id)
-    decision = decisions.Decision(
-        digest=_read_text(request, "digest"),
-        decision_id=_read_text(request, "decision_id"),
-        reason=_read_text(request, "reason"),
-        grace_s=card.grace_s,
-        confirm=_read_text(request, "confirm"),
-        despite_claim_of=_read_text(request, "despite_claim_of"),
-        breaks_glass=True,
-    )
+    reason = _read_text(request, "reason")
+    decision = _read_decision(request, reason=reason, grace_s=card.grace_s, breaks_glass=True)
     try:
         decisions.approve(member, approval_id, decision)
     except (Conflict, Expired, StaleDigest, Invalid) as refusal:
@@ -78,12 +67,7 @@ def deny(request: HttpRequest, member: Membership, approval_id: int) -> HttpResp
     reason = ". ".join(
         part for part in (_read_text(request, "preset"), _read_text(request, "reason")) if part
     )
-    decision = decisions.Decision(
-        digest=_read_text(request, "digest"),
-        decision_id=_read_text(request, "decision_id"),
-        reason=reason,
-        despite_claim_of=_read_text(request, "despite_claim_of"),
-    )
+    decision = _read_decision(request, reason=reason)
     try:
         decisions.deny(member, approval_id, decision)
     except (Conflict, Expired, StaleDigest, Invalid) as refusal:
@@ -98,11 +82,7 @@ def deny(request: HttpRequest, member: Membership, approval_id: int) -> HttpResp
 def dismiss(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
     """End a card whose effect already exists; nothing runs."""
     card = find_card(member, approval_id)
-    decision = decisions.Decision(
-        digest=_read_text(request, "digest"),
-        decision_id=_read_text(request, "decision_id"),
-        despite_claim_of=_read_text(request, "despite_claim_of"),
-    )
+    decision = _read_decision(request)
     try:
         dismissals.dismiss(member, approval_id, decision)
     except (Conflict, Expired, StaleDigest, Invalid) as refusal:
@@ -194,6 +174,17 @@ def resolve(request: HttpRequest, member: Membership, approval_id: int) -> HttpR
         request, "Acknowledged." if outcome == resolutions.ACKNOWLEDGED else "Resolved."
     )
     return _redirect_back(request, card)
+
+
+def _read_decision(request: HttpRequest, **more: Any) -> decisions.Decision:
+    """Read what the form of every decision sends."""
+    return decisions.Decision(
+        digest=_read_text(request, "digest"),
+        decision_id=_read_text(request, "decision_id"),
+        confirm=_read_text(request, "confirm"),
+        despite_claim_of=_read_text(request, "despite_claim_of"),
+        **more,
+    )
 
 
 def _read_text(request: HttpRequest, name: str) -> str:

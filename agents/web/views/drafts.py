@@ -11,10 +11,10 @@ from django.utils.text import slugify
 
 from agents.accounts.models import Membership
 from agents.employees.models import Employee
-from agents.platform.refusals import NotFound
+from agents.platform.row_ids import get_row
 from agents.web.text.markdown import render_markdown
 from agents.web.views.linked_runs import load_linked_runs
-from agents.web.views.pages import member_view, read_newest, render_page
+from agents.web.views.pages import as_download, member_view, read_newest, render_page
 from tools.registries.records import RECORD_STORE
 
 PAGE_SIZE = 30
@@ -72,16 +72,11 @@ def download(_request: HttpRequest, member: Membership, draft_id: int) -> HttpRe
     """Download the draft's text as a file."""
     draft = _load_draft(member, draft_id)
     response = HttpResponse(draft.body, content_type="text/markdown; charset=utf-8")
-    response["Content-Disposition"] = f'attachment; filename="{_build_file_name(draft)}"'
-    response["Cache-Control"] = "no-store"
-    return response
+    return as_download(response, _build_file_name(draft))
 
 
 def _load_draft(member: Membership, draft_id: int) -> Any:
-    draft = RECORD_STORE.get().get_drafts(member.organization_id).filter(pk=draft_id).first()
-    if draft is None:
-        raise NotFound(f"There is no draft {draft_id}.")
-    return draft
+    return get_row(RECORD_STORE.get().get_drafts(member.organization_id), draft_id, "draft")
 
 
 def _filter_drafts(rows: QuerySet[Any], request: HttpRequest) -> QuerySet[Any]:

@@ -15,7 +15,7 @@ from django.utils import timezone
 from agents.accounts.models import Membership, Role
 from agents.employees.models import Employee
 from agents.employees.toolboxes import load_toolbox
-from agents.platform.refusals import NotFound
+from agents.platform.row_ids import get_row
 from agents.runs.budgets import find_price, get_current_month, list_employee_budgets
 from agents.runs.engine.context import load_grants
 from agents.runs.models import ENDED, IS_PENDING, Approval, ExitReason, Outcome, Run, RunStatus
@@ -169,10 +169,7 @@ def trust_page(request: HttpRequest, member: Membership, employee_id: int) -> Ht
 
 
 def _find_employee(member: Membership, employee_id: int) -> Employee:
-    employee = _get_employees(member).filter(pk=employee_id).first()
-    if employee is None:
-        raise NotFound(f"There is no employee {employee_id}.")
-    return employee
+    return get_row(_get_employees(member), employee_id, "employee")
 
 
 def _get_employees(member: Membership) -> QuerySet[Employee]:

@@ -16,13 +16,13 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.utils.http import content_disposition_header, urlencode
+from django.utils.http import urlencode
 
 from agents.accounts import audit
 from agents.accounts.models import Membership, Role
 from agents.platform.database_connections import release_connection
 from agents.platform.refusals import Conflict, Forbidden, NotFound
-from agents.web.views.pages import member_view, render_page
+from agents.web.views.pages import as_download, member_view, render_page
 from tools.contract import ErrorCode, ToolError, fingerprint
 from tools.registries.files import FILE_STORE, FolderEntry, Names, StagedFile, join_path
 
@@ -75,10 +75,8 @@ def download(_request: HttpRequest, member: Membership, path: str) -> HttpRespon
     stream = _FileStream(file)
     response = StreamingHttpResponse(stream, content_type="application/octet-stream")
     response["Content-Length"] = str(stream.remaining)
-    response["Content-Disposition"] = content_disposition_header(True, names[-1]) or "attachment"  # noqa: FBT003
     response["X-Content-Type-Options"] = "nosniff"
-    response["Cache-Control"] = "no-store"
-    return response
+    return as_download(response, names[-1])
 
 
 @member_view("POST", page="files")
@@ -283,8 +281,5 @@ def _compute_fingerprint(deletions: tuple[FolderEntry, ...]) -> str:
 
 def _record_in_audit(member: Membership, action: str, path: str, **payload: Any) -> None:
     """Append the action to the audit, just before it is carried out."""
-    entry = audit.NewEntry(
-        f"user:{member.user.get_username()}", action, f"file:{path}", {"path": path, **payload}
-    )
     with transaction.atomic():
-        audit.append(member.organization_id, [entry])
+        audit.record(member, action, f"file:{path}", path=path, **payload)

@@ -13,7 +13,7 @@ from agents.employees.models import Employee
 from agents.employees.toolboxes import load_toolbox
 from agents.insight.suggestions import suggest_for_card
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound, Refusal
-from agents.platform.row_ids import parse_row_id_or_none
+from agents.platform.row_ids import get_row, parse_row_id_or_none
 from agents.policy.policy_drafts import PolicyChange
 from agents.runs.models import ENDED, Approval
 from agents.standing_grants.coverage import describe_coverage
@@ -122,12 +122,10 @@ def _start_form(request: HttpRequest, member: Membership) -> GrantForm:
         if tool is None:
             raise NotFound("There is no such tool. Choose one on the standing grants page.")
         return make_empty_form(tool, request.GET.get("employee", ""))
-    cards = Approval.objects.filter(organization_id=member.organization_id, pk=card_id)
-    card = cards.select_related(
+    cards = Approval.objects.filter(organization_id=member.organization_id).select_related(
         "run__employee", "run__organization", "organization", "tool_call"
-    ).first()
-    if card is None:
-        raise NotFound(f"There is no approval {card_id}.")
+    )
+    card = get_row(cards, card_id, "approval")
     if (need := find_need_of_decision(card, card.run)) is not None:
         raise Conflict(f"No standing grant can answer cards like this one. {need.why}")
     suggestion = suggest_for_card(card) if request.GET.get("suggested") else None

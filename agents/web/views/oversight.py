@@ -22,7 +22,7 @@ from agents.insight.oversight import (
 from agents.platform.refusals import Forbidden, Invalid
 from agents.web.charts.bar_charts import build_decisions_chart
 from agents.web.charts.employee_figures import sort_by_title
-from agents.web.views.pages import member_view, render_page
+from agents.web.views.pages import as_download, member_view, render_page
 from tools.contract.spreadsheets import BYTE_ORDER_MARK, guard_cell
 
 PERSON_COLUMNS = (
@@ -64,9 +64,7 @@ def export(request: HttpRequest, member: Membership) -> HttpResponseBase:
         raise Invalid("table", f"{table[:40]!r} is not a table. Choose one of: people, tools.")
     response = HttpResponse(text, content_type="text/csv; charset=utf-8")
     name = f"oversight-{table}-{organization.slug}-{timezone.now():%Y-%m-%d}-{days}-days.csv"
-    response["Content-Disposition"] = f'attachment; filename="{name}"'
-    response["Cache-Control"] = "no-store"
-    return response
+    return as_download(response, name)
 
 
 def _require_admin(member: Membership) -> Membership:

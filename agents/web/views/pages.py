@@ -16,15 +16,15 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import NoReverseMatch, Resolver404, resolve, reverse
-from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.http import content_disposition_header, url_has_allowed_host_and_scheme
 
 from agents.accounts.membership import list_memberships, load_session_member
 from agents.accounts.models import Membership, Role
+from agents.approvals.own_cards import count_pending_cards
 from agents.platform.liveness import REDIS, Presence, load_presence
 from agents.platform.refusals import NotFound, Refusal
 from agents.platform.row_ids import LARGEST_ID, parse_row_id_or_none
 from agents.platform.writability import BackgroundCheck
-from agents.runs.models import IS_PENDING, Approval
 from agents.web.frame.places import list_places
 from agents.web.frame.theme import THEMES
 from agents.web.frame.unsent_texts import read_unsent, take_unsent
@@ -227,9 +227,11 @@ def render_refusal(request: HttpRequest, member: Membership, refusal: Refusal) -
     return response
 
 
-def count_pending_cards(organization_id: int) -> int:
-    """Count the organization's waiting cards."""
-    return Approval.objects.filter(IS_PENDING, organization_id=organization_id).count()
+def as_download(response: HttpResponseBase, name: str) -> HttpResponseBase:
+    """Let the browser save the response as a file of this name, and cache nothing."""
+    response["Content-Disposition"] = content_disposition_header(True, name) or "attachment"  # noqa: FBT003
+    response["Cache-Control"] = "no-store"
+    return response
 
 
 def find_previous_page(request: HttpRequest, default: str = "") -> str:

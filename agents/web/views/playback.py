@@ -14,13 +14,13 @@ from django.utils.safestring import SafeString
 
 from agents.accounts.models import Membership
 from agents.employees.toolboxes import load_toolbox
-from agents.platform.refusals import NotFound
+from agents.platform.row_ids import get_row
 from agents.runs.models import Event, Run
 from agents.runs.redaction import EventRedaction
 from agents.web.jinja_environment import JINJA
 from agents.web.panel.timeline import build_timeline
 from agents.web.playback.entries import build_entries, find_title
-from agents.web.views.pages import member_view, render_page
+from agents.web.views.pages import as_download, member_view, render_page
 from tools.caches import Cache
 
 FIRST_EVENTS = 4_000
@@ -70,9 +70,7 @@ def export_playback(request: HttpRequest, member: Membership, run_id: int) -> Ht
         "task": redaction.redact_text(run.task),
     }
     response = HttpResponse(get_template("playback/export.html", using=JINJA).render(context))
-    response["Content-Disposition"] = f'attachment; filename="run-{run.pk}-replay.html"'
-    response["Cache-Control"] = "no-store"
-    return response
+    return as_download(response, f"run-{run.pk}-replay.html")
 
 
 def _load_events(run: Run) -> list[Event]:
@@ -83,11 +81,8 @@ def _load_events(run: Run) -> list[Event]:
 
 
 def _load_run(member: Membership, run_id: int) -> Run:
-    rows = Run.objects.filter(organization_id=member.organization_id, pk=run_id)
-    run = rows.select_related("employee").first()
-    if run is None:
-        raise NotFound(f"There is no run {run_id}.")
-    return run
+    rows = Run.objects.filter(organization_id=member.organization_id).select_related("employee")
+    return get_row(rows, run_id, "run")
 
 
 def _read_static(name: str) -> str:

@@ -24,12 +24,12 @@ from django.utils import timezone
 
 from agents.accounts import audit
 from agents.accounts.models import Membership, Role
-from agents.platform.refusals import Forbidden, Invalid, NotFound
-from agents.platform.row_ids import parse_row_id
+from agents.platform.refusals import Forbidden, Invalid
+from agents.platform.row_ids import get_row, parse_row_id
 from agents.runs.models import Approval, ApprovalStatus, Run, name_decider
 from agents.web.views import one_time_reports
 from agents.web.views.linked_runs import load_linked_runs, parse_stored_ids
-from agents.web.views.pages import member_view, render_page
+from agents.web.views.pages import as_download, member_view, render_page
 from tools.registries.records import (
     LARGEST_IMPORT,
     MAX_CHOICES,
@@ -98,9 +98,8 @@ def record_list(request: HttpRequest, member: Membership) -> HttpResponseBase:
 @member_view("GET")
 def record_page(request: HttpRequest, member: Membership, record_id: int) -> HttpResponseBase:
     """Show a record and its history, newest first; `?before=ID` shows older changes."""
-    record = RECORD_STORE.get().get_records(member.organization_id).filter(pk=record_id).first()
-    if record is None:
-        raise NotFound(f"There is no record {record_id}.")
+    records = RECORD_STORE.get().get_records(member.organization_id)
+    record = get_row(records, record_id, "record")
     steps, before = _load_steps(member, record, request.GET.get("before", ""))
     entries = record.list_entries.filter(list__organization_id=member.organization_id)
     context = {
@@ -150,9 +149,7 @@ def export_records(request: HttpRequest, member: Membership) -> HttpResponseBase
     )
     response = StreamingHttpResponse(_stream_lines(records), content_type="text/csv; charset=utf-8")
     name = f"records-{member.organization.slug}-{timezone.now():%Y-%m-%d}.csv"
-    response["Content-Disposition"] = f'attachment; filename="{name}"'
-    response["Cache-Control"] = "no-store"
-    return response
+    return as_download(response, name)
 
 
 # The list
@@ -316,13 +313,14 @@ def _import_file(request: HttpRequest, member: Membership) -> ImportReport:
     with transaction.atomic():
         report = transfer.create_records(rows, member.organization_id, f"{username} (CSV import)")
         if report.imported:
-            payload = {
-                "file": str(upload.name)[:200],
-                "imported": report.imported,
-                "left_out": len(report.bad_rows),
-            }
-            entry = audit.NewEntry(f"user:{username}", "records_imported", "records", payload)
-            audit.append(member.organization_id, [entry])
+            audit.record(
+                member,
+                "records_imported",
+                "records",
+                file=str(upload.name)[:200],
+                imported=report.imported,
+                left_out=len(report.bad_rows),
+            )
     return report
 
 

@@ -13,8 +13,8 @@ from django.utils.safestring import SafeString
 from agents.accounts.models import Membership
 from agents.employees.models import Employee
 from agents.notices.following import is_following
-from agents.platform.refusals import Conflict, Invalid, NotFound
-from agents.platform.row_ids import parse_row_id_or_none
+from agents.platform.refusals import Conflict, Invalid
+from agents.platform.row_ids import get_row, parse_row_id_or_none
 from agents.runs import actions
 from agents.runs.descriptions import CALL_EVENTS
 from agents.runs.models import Event, EventType, Origin, Run, RunStatus
@@ -199,10 +199,7 @@ def _list_runs(member: Membership) -> QuerySet[Run]:
 
 
 def _load_run(member: Membership, run_id: int) -> Run:
-    run = _list_runs(member).filter(pk=run_id).first()
-    if run is None:
-        raise NotFound(f"There is no run {run_id}.")
-    return run
+    return get_row(_list_runs(member), run_id, "run")
 
 
 def _load_events(run: Run, before: int | None) -> list[Event]:

@@ -15,7 +15,7 @@ from django.utils import timezone
 from agents.accounts.models import Membership, Role
 from agents.employees.models import Employee
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
-from agents.platform.row_ids import parse_row_id
+from agents.platform.row_ids import get_row, parse_row_id
 from agents.runs import schedules
 from agents.runs.actions import MAX_TEXT
 from agents.runs.models import Run
@@ -90,9 +90,7 @@ def cancel(request: HttpRequest, member: Membership, schedule_id: int) -> HttpRe
         schedules.cancel(member, schedule_id)
         messages.success(request, f"Schedule {schedule_id} cancelled.")
         return redirect("schedules")
-    schedule = _list_schedules(member).filter(pk=schedule_id).first()
-    if schedule is None:
-        raise NotFound(f"There is no schedule {schedule_id}.")
+    schedule = get_row(_list_schedules(member), schedule_id, "schedule")
     if not member.may(Role.OPERATOR):
         raise Forbidden("Viewers cannot cancel schedules.")
     return render_page(request, member, "schedules/confirm.html", {"row": ListedSchedule(schedule)})

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
 
 from agents.accounts.models import Membership
-from agents.platform.refusals import NotFound
+from agents.platform.row_ids import get_row
 from agents.runs.models import Run
 from agents.web.panel.transcript import (
     JsonTranscript,
@@ -17,7 +17,7 @@ from agents.web.panel.transcript import (
     read_entries,
 )
 from agents.web.sockets.database import database_to_async
-from agents.web.views.pages import member_view
+from agents.web.views.pages import as_download, member_view
 
 
 @member_view("GET")
@@ -35,18 +35,14 @@ def download_json(_request: HttpRequest, member: Membership, run_id: int) -> Htt
 def _download(
     member: Membership, run_id: int, writer: MarkdownTranscript | JsonTranscript
 ) -> HttpResponseBase:
-    rows = Run.objects.filter(organization_id=member.organization_id, pk=run_id)
-    run = rows.select_related(
+    rows = Run.objects.filter(organization_id=member.organization_id).select_related(
         "employee__provider", "organization", "created_by", "parent__employee"
-    ).first()
-    if run is None:
-        raise NotFound(f"There is no run {run_id}.")
+    )
+    run = get_row(rows, run_id, "run")
     response = StreamingHttpResponse(
         _stream(run, writer.write_head(run), writer), content_type=writer.content_type
     )
-    response["Content-Disposition"] = f'attachment; filename="run-{run.pk}.{writer.suffix}"'
-    response["Cache-Control"] = "no-store"
-    return response
+    return as_download(response, f"run-{run.pk}.{writer.suffix}")
 
 
 async def _stream(

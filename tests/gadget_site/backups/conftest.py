@@ -11,9 +11,8 @@ from pytest_django import Settings
 from gadget_site.backup.archive import Manifest
 from gadget_site.backup.restoring import RestoredBackup, restore
 from gadget_site.backup.taking import back_up
-from tests.probes import RECORDER_VARIABLE
-from tests.recorder import Recorder
 from tests.workshop import Workshop, build_workshop
+from tests.workshop.fixtures import recorder  # noqa: F401
 from tests.workshop.invariants import assert_invariants
 
 
@@ -44,14 +43,6 @@ def workshop(transactional_db: None, files: Path) -> Iterator[Workshop]:
     """A working organization; the invariants must hold after the test."""
     yield build_workshop()
     assert_invariants()
-
-
-@pytest.fixture
-def recorder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorder]:
-    """The outside world."""
-    with Recorder() as outside:
-        monkeypatch.setenv(RECORDER_VARIABLE, outside.url)
-        yield outside
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import select
 import socket
 from dataclasses import dataclass
-from types import TracebackType
 
 PATIENCE_S = 20.0
 
@@ -29,9 +28,7 @@ class Wire:
     def __enter__(self) -> Wire:
         return self
 
-    def __exit__(
-        self, _kind: type[BaseException] | None, _error: object, _trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._socket.close()
 
     def send(self, data: bytes) -> None:

@@ -5,24 +5,16 @@ from collections.abc import Iterator
 import pytest
 
 from tests.tools.connections.api import Api
-from tests.workshop.fixtures import (
+from tests.tools.sources_mcp.conftest import no_process_is_left  # noqa: F401
+from tests.workshop.fixtures import (  # noqa: F401
     _django_db_helper,
     commits_do_not_wait_for_the_disk,
+    lines,
     model,
     recorder,
     toolbox,
     workshop,
 )
-from tools.sources.mcp import PROCESS_POOL
-
-__all__ = [
-    "_django_db_helper",
-    "commits_do_not_wait_for_the_disk",
-    "model",
-    "recorder",
-    "toolbox",
-    "workshop",
-]
 
 
 @pytest.fixture
@@ -30,9 +22,3 @@ def api() -> Iterator[Api]:
     """An API with contacts, on loopback."""
     with Api() as running:
         yield running
-
-
-@pytest.fixture(autouse=True)
-def no_process_is_left() -> Iterator[None]:
-    yield
-    PROCESS_POOL.close_all()

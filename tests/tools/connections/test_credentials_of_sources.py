@@ -4,12 +4,10 @@ else."""
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.conf import settings as site
 from django.test import Client
 from django.urls import reverse
 
@@ -22,7 +20,6 @@ from agents.employees.toolboxes import (
 )
 from agents.runs.models import Approval, Event, Message, Pass, Run, RunStatus, ToolCall
 from agents.web.panel.transcript import JsonTranscript, MarkdownTranscript, read_entries
-from gadget_site.logs import build_logging_settings
 from tests.features import feature
 from tests.model_server import Call, ModelServer, Response
 from tests.tools.connections.api import Api
@@ -47,23 +44,6 @@ def source(workshop: Workshop, api: Api) -> Source:
     )
     offer(workshop, source, ADD, LIST)
     return source
-
-
-@pytest.fixture
-def lines() -> Iterator[list[str]]:
-    """Return the lines that this installation would log at DEBUG."""
-    written: list[str] = []
-    handler = logging.Handler(logging.DEBUG)
-    formatter = build_logging_settings(site.SITE)["formatters"]["line"]
-    handler.setFormatter(formatter.pop("()")(**formatter))
-    handler.emit = lambda record: written.append(handler.format(record))  # type: ignore[method-assign]
-    root = logging.getLogger()
-    before = root.level
-    root.addHandler(handler)
-    root.setLevel(logging.DEBUG)
-    yield written
-    root.removeHandler(handler)
-    root.setLevel(before)
 
 
 def test_a_changed_token_is_used_by_the_next_call(

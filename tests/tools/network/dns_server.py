@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Sequence
 from ipaddress import ip_address
-from types import TracebackType
 from typing import Self
 
 A, AAAA = 1, 28
@@ -39,12 +38,7 @@ class DnsServer:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._socket.sendto(b"", self._socket.getsockname())
         self._thread.join()
         self._socket.close()

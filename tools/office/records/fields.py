@@ -65,7 +65,8 @@ def _check_attributes(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
     return value
 
 
-def _convert_to_text(value: Any) -> Any:
+def convert_to_text(value: Any) -> Any:
+    """Convert a number, which many models send for an id."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
@@ -79,7 +80,7 @@ def _drop_repeats(values: list[str]) -> list[str]:
 
 RecordId = Annotated[
     str,
-    BeforeValidator(_convert_to_text),
+    BeforeValidator(convert_to_text),
     Field(pattern=r"^[0-9]{1,18}$", examples=["42"]),
     AfterValidator(_normalize_id),
 ]

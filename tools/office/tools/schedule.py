@@ -18,6 +18,7 @@ from tools.contract import (
     ToolResult,
 )
 from tools.contract.sentences import format_name, format_value
+from tools.office.records.fields import convert_to_text
 from tools.office.records.queries import format_time
 from tools.office.records.tables import build_markdown_table
 from tools.office.tools.outputs import CancelledSchedule, CreatedSchedule, Schedules
@@ -52,13 +53,9 @@ def _check_task(text: str) -> str:
     return text.strip()
 
 
-def _convert_to_text(value: Any) -> Any:
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
 Task = Annotated[str, Field(max_length=LONGEST_TASK), AfterValidator(_check_task)]
 ScheduleId = Annotated[
-    str, BeforeValidator(_convert_to_text), Field(pattern=r"^[0-9]{1,18}$", examples=["7"])
+    str, BeforeValidator(convert_to_text), Field(pattern=r"^[0-9]{1,18}$", examples=["7"])
 ]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from tools.contract import JSON_TYPE, ErrorCode, ResultFile, ToolError, ToolResult, find_media_type
+from tools.contract.canonical import refuse_constant
 from tools.network import ClientResponse
 
 _MAX_EXCERPT_LENGTH = 300
@@ -145,13 +146,9 @@ def _choose_hint(code: ErrorCode, response: ClientResponse) -> str:
 _NOT_JSON: Any = object()
 
 
-def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is not a number")
-
-
 def _parse_json(response: ClientResponse) -> Any:
     try:
-        return json.loads(response.content, parse_constant=_refuse_constant)
+        return json.loads(response.content, parse_constant=refuse_constant)
     except (ValueError, RecursionError):
         return _NOT_JSON
 
