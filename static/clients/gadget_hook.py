@@ -616,7 +616,7 @@ def may_hide(rule: dict[str, Json], call: Call) -> bool:
 
 
 def hands_on_unknown(words: list[str]) -> bool:
-    """Return True if a shell among the words gets one that is more than a simple command."""
+    """Return True if a shell among the words gets an argument that is no single simple command."""
     shell = next(
         (place for place, word in enumerate(words) if SHELLS.fullmatch(word.rpartition("/")[2])),
         len(words),

@@ -176,7 +176,7 @@ class Toolbox:
                     raise ValueError(f"{tool.id} exists twice: {classes}; rename one of them")
                 by_id[tool.id] = tool
                 if modes is not None:
-                    tool.modes = modes  # type: ignore[assignment] # converted by the tool's rule
+                    tool.modes = modes  # type: ignore[assignment] # converted by Tool.__setattr__
             self._replace(by_id)
             started = self._started
         for tool in tools if started else ():
