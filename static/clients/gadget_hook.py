@@ -883,7 +883,7 @@ def stop_at_signals(config: Config, call: Call) -> None:
             if not call.is_over:
                 cancel(config, call.effect_key)
         except Blocked:
-            pass  # the session's end, or the card itself, tells people that nobody waits
+            pass  # the card, or the session's end, still shows that nobody waits
         finally:
             block("the hook was stopped by a signal")
 
