@@ -29,9 +29,9 @@ from tools.toolbox.permissions import (
     Grants,
     Permission,
     Policy,
-    find_refusal,
     is_in_mode,
     judge_call,
+    select_usable,
 )
 
 logger = logging.getLogger("gadget.tools")
@@ -251,11 +251,7 @@ class Toolbox:
         """
         rules, granted = policy or self.policy, grants.tools
         offered = (self.get_granted_tool(name, grants) for name in self._by_name if name in granted)
-        return [
-            tool
-            for tool in offered
-            if tool is not None and find_refusal(tool, grants, rules) is None
-        ]
+        return select_usable((tool for tool in offered if tool is not None), grants, rules)
 
     def definitions(self, grants: Grants, policy: Policy | None = None) -> list[dict[str, Any]]:
         """List the definitions of `available_tools` for the model, always in the same order."""
