@@ -250,8 +250,8 @@ class Toolbox:
         In a mode that does not exist, it may use none.
         """
         rules, granted = policy or self.policy, grants.tools
-        offered = (self.get_granted_tool(name, grants) for name in self._by_name if name in granted)
-        return select_usable((tool for tool in offered if tool is not None), grants, rules)
+        found = [self.get_granted_tool(name, grants) for name in self._by_name if name in granted]
+        return select_usable(filter(None, found), grants, rules)
 
     def definitions(self, grants: Grants, policy: Policy | None = None) -> list[dict[str, Any]]:
         """List the definitions of `available_tools` for the model, always in the same order."""
