@@ -195,7 +195,7 @@ class TestAddingCredentials:
             == 302
         )
 
-    def test_a_superuser_is_asked_for_the_fields_that_the_sources_of_this_organization_need(
+    def test_a_superuser_sees_only_the_fields_required_by_sources_of_the_same_organization(
         self, world: World
     ) -> None:
         for owner, kind in ((world.acme, "bearer"), (world.globex, "basic")):
