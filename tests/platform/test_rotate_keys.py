@@ -1,5 +1,5 @@
-"""Rotating keys: all values are encrypted with the first key, repeatably, and undecryptable ones
-are reported."""
+"""Key rotation: all values are encrypted with the first key, repeatably, and undecryptable ones are
+reported."""
 
 from __future__ import annotations
 
@@ -148,7 +148,9 @@ class TestTheDoctor:
         providers = {finding.text for finding in check_providers()}
         assert "acme/Real: bad_key: the key of the provider 'Real' cannot be read" in providers
 
-    def test_reports_values_under_an_old_key(self, acme: Organization, settings: Settings) -> None:
+    def test_reports_values_encrypted_with_an_old_key(
+        self, acme: Organization, settings: Settings
+    ) -> None:
         settings.GADGET_ENCRYPTION_KEYS = [NEW, OLD]
         (line,) = self.told()
         assert line.startswith("encrypted with an older key: the")
