@@ -41,7 +41,8 @@ def world() -> World:
 
 
 def policy_of(response: Any) -> dict[str, str]:
-    """The policy's directives; there is exactly one policy, and it is enforced."""
+    """Return the policy's directives; check that there is exactly one policy, and that it is
+    enforced."""
     assert f"{HEADER}-Report-Only" not in response
     assert "," not in response[HEADER]
     parts = (part.strip().partition(" ") for part in response[HEADER].split(";") if part.strip())

@@ -1,4 +1,4 @@
-"""The pages of a source show all texts of its server and tools as text."""
+"""The pages of a source show all texts from its server and its tools as text."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def definition_of(text: str, title: str, when: str) -> dict[str, Any]:
 
 
 def read(kind: SourceKind, words: Words) -> dict[str, list[Reading]]:
-    """Read every page of its tools, and its own page."""
+    """Read the source's own page, and every page of its tools."""
     client, source = connect(kind, words)
     pages = range(1, source.tools.count() // A_PAGE + 2)
     places = {
