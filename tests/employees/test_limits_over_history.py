@@ -1,4 +1,4 @@
-"""Limits over history in a run: counts, sums and calls that must come first, with the state on the
+"""Limits over history in a run: counts, sums and required earlier calls, with the state on the
 card."""
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def test_the_facts_of_a_verdict_are_stored_with_their_time(workshop: Workshop) -
     )
 
 
-def test_calls_of_one_response_count_toward_the_limit_of_each_other(workshop: Workshop) -> None:
+def test_calls_of_one_response_count_together_toward_the_limit(workshop: Workshop) -> None:
     bind(workshop, SLEEP, at_most(3))
     workshop.play(asking(*(sleep(tag) for tag in "abcde")))
     run = workshop.work()
@@ -188,7 +188,7 @@ def test_calls_that_wait_for_a_slot_count(workshop: Workshop) -> None:
     "An approval over a limit lets exactly this call through",
     "agents/runs/engine/writes.py",
 )
-def test_an_approval_allows_exactly_this_call(workshop: Workshop) -> None:
+def test_an_approval_over_the_limit_allows_only_the_approved_call(workshop: Workshop) -> None:
     bind(workshop, SLEEP, at_most(1))
     workshop.play(asking(sleep("a")), asking(sleep("b"), sleep("c")))
     run = workshop.work()
@@ -247,7 +247,9 @@ def test_an_earlier_call_without_the_param_does_not_count_as_the_same_value(
     assert statuses(workshop.work()) == [SUCCEEDED, WAITING]
 
 
-def test_a_forbidding_limit_refuses_the_call_and_tells_the_model(workshop: Workshop) -> None:
+def test_a_forbidding_limit_refuses_the_call_and_gives_the_model_the_reason(
+    workshop: Workshop,
+) -> None:
     bind(workshop, SLEEP, at_most(1, "day", Otherwise.FORBID))
     workshop.play(asking(sleep("a")), asking(sleep("b")))
     _, refused = calls(workshop.work())
@@ -323,7 +325,7 @@ def test_a_forbidding_limit_applies_at_the_start_of_an_approved_write(
     assert list(recorder.effects.values()) == [1]
 
 
-def test_undoing_an_approval_at_the_limit_asks_again_instead_of_refusing(
+def test_a_call_at_the_limit_waits_again_when_its_approval_is_undone(
     workshop: Workshop,
 ) -> None:
     bind(workshop, EFFECT, at_most(1, otherwise=Otherwise.FORBID))
@@ -414,7 +416,7 @@ def test_a_call_refused_by_a_limit_over_history_can_be_requested_again(workshop:
     assert statuses(workshop.work()) == [SUCCEEDED, REJECTED, REJECTED]
 
 
-def test_a_ready_call_does_not_start_once_its_limit_was_lowered(workshop: Workshop) -> None:
+def test_a_call_that_lost_its_worker_counts_once_and_not_against_itself(workshop: Workshop) -> None:
     bind(workshop, SLEEP, at_most(5))
     workshop.play(asking(sleep("a")))
     run = workshop.submit()
