@@ -215,7 +215,7 @@ class TestFiguresOfPeople:
         ]
 
 
-class TestTheWarningOfHaste:
+class TestTheHasteWarning:
     @staticmethod
     def is_hasty(desk: Desk, quick: int, slow: int, outcome: str = APPROVED) -> bool:
         at = hours_ago(24)
@@ -289,7 +289,7 @@ class TestFiguresOfTools:
             ("files.writeFile", 1, 0, 0, 1, 1),
         ]
 
-    def test_and_days_equal_a_slow_second_computation(self, desk: Desk) -> None:
+    def test_equal_a_slow_second_computation_by_tool_and_by_day(self, desk: Desk) -> None:
         history = make_history(random.Random(7), 60)
         desk.add(history)
         shown = [each for each in history if each.outcome != ANSWERED]
