@@ -47,7 +47,7 @@ def _recorder(recorder: Recorder) -> None:
 
 @pytest.fixture
 def finance(workshop: Workshop) -> ApproverGroup:
-    """A group with the admin alone."""
+    """A group whose only member is the admin."""
     group = ApproverGroup.objects.create(organization=workshop.organization, name="Finance")
     group.members.set([workshop.admin])
     return group
@@ -174,7 +174,9 @@ def test_a_rule_that_no_current_member_can_meet_is_counted(
     assert run_simulation(workshop, propose(group=board.as_group())).by_tool[EFFECT].stuck == 1
 
 
-def test_other_rules_of_the_time_still_apply(workshop: Workshop, finance: ApproverGroup) -> None:
+def test_other_rules_that_applied_at_the_time_still_apply(
+    workshop: Workshop, finance: ApproverGroup
+) -> None:
     rule = make_rule(workshop, group=finance)
     card = approve(workshop, workshop.admin)
     rule.delete()
