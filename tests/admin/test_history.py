@@ -64,7 +64,7 @@ def test_the_history_page_lists_changed_tools_and_counts_entries(world: World) -
     assert "1 entry" in " ".join(told.split())
 
 
-def test_changing_a_password_leads_to_gadget_s_own_page(world: World) -> None:
+def test_changing_a_password_in_the_admin_redirects_to_the_account_page(world: World) -> None:
     client = world.client("admin")
     for page in ("password_change/", "password_change/done/"):
         response = client.post(

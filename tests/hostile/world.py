@@ -97,12 +97,12 @@ def fill(made: HostileWorld) -> None:
 
 
 def at(texts: list[str], number: int) -> str:
-    """Return the text of this number, starting again after the last one."""
+    """Return the text with this number, starting again after the last one."""
     return texts[number % len(texts)]
 
 
 def once(texts: list[str], number: int) -> str:
-    """Return the text of this number, which may be very long; empty after the last one."""
+    """Return the text with this number, which may be very long; empty after the last one."""
     return texts[number] if number < len(texts) else ""
 
 
