@@ -1,4 +1,4 @@
-"""Channels: an address is used once its code was entered, and only its owner sees it."""
+"""Channels: an address is used once its code has been entered, and only its owner sees it."""
 
 from __future__ import annotations
 
