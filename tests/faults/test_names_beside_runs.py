@@ -16,7 +16,7 @@ TITLE = "Qualify companies"
 
 
 def _create_untitled_runs(site: Site) -> list[Run]:
-    """Return ended runs, whose titles a model is asked for without responding."""
+    """Create ended runs, whose titles are requested from a model that does not respond."""
     site.have_workers(1)
     site.model.title = Response(text=TITLE, hold="start")
     runs = [site.submit_to_model(TASK) for _ in range(TITLES_AT_ONCE + 2)]

@@ -61,7 +61,7 @@ def test_a_paused_worker_in_a_read_reports_nothing(site: Site) -> None:
 
 
 class TestAWorkerInsideAnOutsideWrite:
-    """Its report proves the outcome, so it settles the unknown call, and nothing else."""
+    """The worker's report proves the outcome, so it settles the unknown call, and nothing else."""
 
     def test_settles_the_unknown_outcome_by_its_late_report(self, site: Site) -> None:
         site.have_workers(2)
@@ -103,8 +103,8 @@ class TestAWorkerInsideAnOutsideWrite:
 
 
 class TestAWorkerBeforeAnEffect:
-    """When it continues, its lease may be over and a person may have said that nothing was done, so
-    it does nothing."""
+    """When the worker continues, its lease may be over and a person may have said that nothing was
+    done, so it does nothing."""
 
     def _pause_before_the_effect(self, site: Site, tool: str) -> tuple[Run, RealProcess]:
         site.have_workers(2)
