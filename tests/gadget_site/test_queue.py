@@ -74,7 +74,7 @@ def client(installation: Installation) -> Iterator[redis.Redis]:
 
 
 def send(installation: Installation) -> None:
-    """A valid message about a run that does not exist."""
+    """Send a valid message about a run that does not exist."""
     with Connection(build_broker_url(installation.redis.url)) as queue:  # type: ignore[no-untyped-call]
         place = {"connection": queue, "queue": installation.queue}
         current_app.send_task(notify.ADVANCE_JOB, args=[0], ignore_result=True, **place)

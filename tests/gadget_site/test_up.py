@@ -77,7 +77,7 @@ class Up:
         return self.process.wait(seconds)
 
     def parts(self) -> dict[int, str]:
-        """The command lines of the processes for this data folder, by process id."""
+        """Return the command lines of the processes for this data folder, by process id."""
         listing = subprocess.run(
             ["ps", "-axww", "-o", "pid=,command="], capture_output=True, text=True, check=True
         )

@@ -36,7 +36,7 @@ def test_every_stored_score_equals_the_one_that_the_tools_compute() -> None:
 
 
 @pytest.mark.django_db
-def test_the_records_that_demo_scripts_rely_on_exist() -> None:
+def test_the_records_required_by_the_demo_scripts_exist() -> None:
     acme = make_organization()
     assert add_demo_companies(acme.pk) == COUNT
     assert add_demo_companies(acme.pk) == 0

@@ -119,7 +119,7 @@ def test_a_database_without_tables_is_reported_and_other_checks_still_run(
 
 
 def about(subject: str) -> list[dict[str, Any]]:
-    """The doctor's findings about this source."""
+    """Return the doctor's findings about this subject."""
     output = io.StringIO()
     with suppress(SystemExit):
         call_command("doctor", "--json", stdout=output)
