@@ -122,7 +122,7 @@ class TestASocketOfAnotherOrganization:
             assert close_code(office, f"/ws/runs/{run.pk}/", headers) == NOT_THERE
 
     @pytest.mark.parametrize("run_id", ["987654", "9" * 30])
-    def test_does_not_find_a_missing_run_either(self, office: Office, run_id: str) -> None:
+    def test_does_not_find_a_missing_run(self, office: Office, run_id: str) -> None:
         assert (
             close_code(
                 office, f"/ws/runs/{run_id}/", browser_headers(office, office.member("admin"))
@@ -232,7 +232,7 @@ class TestEventsOfASocket:
             assert_hears_what_is_next(office, run, socket)
 
     @pytest.mark.parametrize(("length", "code"), [(5000, TOO_LONG), (100_000, None)])
-    def test_end_for_a_client_that_sends_too_much(
+    def test_end_if_the_client_sends_too_much(
         self, office: Office, run: Run, length: int, code: int | None
     ) -> None:
         outside = office.api_client("viewer")
