@@ -1,4 +1,4 @@
-"""A run as a short loop by hand: the cost of machine, SDK and database without Gadget.
+"""A run as a short hand-written loop: the cost of machine, SDK and database without Gadget.
 
 It stores each message as one row and commits twice a pass. It has no gate, approvals, lease,
 recovery, events or viewers. It makes the figures of two machines comparable.
@@ -32,7 +32,7 @@ _TOOL = {
 
 
 def by_hand(site: Worksite, passes: int, calls: int, repeats: int, patience_s: float) -> Figure:
-    """Measure the milliseconds per pass of a run by hand, in this process.
+    """Measure the milliseconds per pass of a run in the hand-written loop, in this process.
 
     Raises:
         AssertionError: a message of the run was not stored.

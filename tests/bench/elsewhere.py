@@ -1,4 +1,4 @@
-"""Agents and systems elsewhere: reads over MCP, and messages that start runs."""
+"""External agents and systems: reads over MCP, and messages that start runs."""
 
 from __future__ import annotations
 
