@@ -1,8 +1,8 @@
-"""Command-line assistants as MCP clients: the real programs, with a stub of the wire of each one's
-model.
+"""Command-line assistants as MCP clients: the real programs, with a stub that speaks the protocol
+of each one's model.
 
-The model asks for the calls that the soak wants, and what it is sent back is what an assistant
-shows its model.
+The stub requests the calls that the soak wants, and receives the results as an assistant shows them
+to its model.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The soak of agents elsewhere: real MCP clients of different makers list, read, write by ticket,
-and cancel.
+"""The soak of external agents: real MCP clients from different vendors list, read, write with
+tickets, and cancel.
 
 People approve and deny meanwhile. `python -m tests.soak.clients` is a part of `python -m
 tests.soak`; it installs the newest version of each client from PyPI or npm.
