@@ -67,7 +67,9 @@ def let_pass(time: timedelta) -> None:
 
 
 class TestPerAccountAndAddress:
-    def test_the_right_password_is_refused_after_too_many_wrong_ones(self, world: World) -> None:
+    def test_the_right_password_is_refused_after_too_many_wrong_passwords(
+        self, world: World
+    ) -> None:
         assert guess("viewer", MAX_FOR_ACCOUNT, HOME) == [WRONG] * MAX_FOR_ACCOUNT
         response = log_in("viewer")
         assert response.status_code == LOCKED

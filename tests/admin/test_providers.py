@@ -91,7 +91,9 @@ def test_a_key_can_be_replaced_and_removed(admin: Client, provider: ModelProvide
     assert provider.api_key == ""
 
 
-def test_a_new_address_requires_the_key_again(admin: Client, provider: ModelProvider) -> None:
+def test_a_new_address_requires_entering_the_key_again(
+    admin: Client, provider: ModelProvider
+) -> None:
     path = address(provider, "change")
     moved = filled_form(admin, path, base_url="https://two.example/v1")
     assert "new_key" in faults(admin.post(path, moved))

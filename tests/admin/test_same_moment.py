@@ -1,4 +1,4 @@
-"""Two admins who save the same row at once: the second gets a form error, and nothing is saved
+"""Two admins save the same row simultaneously: the second gets a form error, and nothing is saved
 partially."""
 
 from __future__ import annotations

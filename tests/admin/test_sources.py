@@ -319,7 +319,7 @@ class TestChoosingTools:
         "A level below the inferred one needs confirmation",
         "agents/admin/source_choices.py",
     )
-    def test_a_level_below_the_inferred_one_needs_confirmation(
+    def test_a_level_below_the_inferred_level_needs_confirmation(
         self, admin: Client, pets: Source
     ) -> None:
         sent = chosen(pets, "addPet", addPet="read")

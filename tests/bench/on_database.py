@@ -129,7 +129,7 @@ def _measure(results: Results, repeats: int, only: str) -> None:
     }
     wanted = [measure for name, measure in live.items() if only in ("", name)]
     if wanted:
-        # otherwise this process, which acts as the browsers, would scan all of its objects meanwhile
+        # otherwise this process, which acts as the browsers, would scan all its objects meanwhile
         freeze_loaded_objects()
         with mail, _installation(mail) as running:
             for measure in wanted:

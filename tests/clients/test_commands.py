@@ -146,7 +146,7 @@ def test_a_denied_command_is_denied_in_every_spelling(hook: ModuleType, command:
         [DENY, {"tool": "Bash", "input": "(?s).*", "do": "allow"}],
     ],
 )
-def test_a_command_that_may_hide_a_denied_one_is_never_allowed(
+def test_a_command_that_may_hide_a_denied_command_is_never_allowed(
     hook: ModuleType, rules: list[dict[str, Any]], command: str
 ) -> None:
     assert find_command(hook, rules, command) in ("ask", "deny")

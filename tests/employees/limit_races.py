@@ -1,5 +1,5 @@
-"""Races at limits over history: many runs of one employee work at once, and too few of their calls
-may start."""
+"""Races at limits over history: many runs of one employee work simultaneously, and only some of
+their calls may start."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ BUDGETS: dict[str, tuple[Any, str]] = {
     "agents/runs/budgets.py",
 )
 @pytest.mark.parametrize("name", BUDGETS)
-def test_a_run_ends_at_its_budget_and_names_it(
+def test_a_run_ends_at_its_budget_and_names_the_budget(
     workshop: Workshop, busy: ModelServer, name: str
 ) -> None:
     value, words = BUDGETS[name]

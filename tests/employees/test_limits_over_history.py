@@ -84,7 +84,7 @@ def age(run: Run, **ago: float) -> None:
     "A limit counts an employee's calls in a period, and its card shows the state",
     "agents/runs/call_history.py",
 )
-def test_calls_up_to_the_limit_run_and_the_next_one_needs_approval(workshop: Workshop) -> None:
+def test_calls_up_to_the_limit_run_and_the_next_call_needs_approval(workshop: Workshop) -> None:
     bind(workshop, SLEEP, at_most(2))
     workshop.play(asking(sleep("a")), asking(sleep("b")), asking(sleep("c")))
     run = workshop.work()
@@ -276,7 +276,7 @@ def test_other_employees_organizations_and_tools_do_not_count(workshop: Workshop
 
 
 @feature("The gate", "A limit adds up a param over a period", "tools/toolbox/conditions.py")
-def test_a_sum_counts_this_call_and_the_earlier_ones(workshop: Workshop) -> None:
+def test_a_sum_counts_this_call_and_earlier_calls(workshop: Workshop) -> None:
     bind(workshop, SLEEP, adds_up_to(10))
     workshop.play(asking(sleep("a", 4), sleep("b", 6)), asking(sleep("c", 1), sleep("d", 0)))
     run = workshop.work()
@@ -291,7 +291,7 @@ def test_a_negative_number_does_not_reduce_a_sum(workshop: Workshop) -> None:
     assert "ms is -5, but must be a number of 0 or more" in refused.content
 
 
-def test_approved_writes_count_and_one_over_the_limit_needs_approval(
+def test_approved_writes_count_and_a_write_over_the_limit_needs_approval_again(
     workshop: Workshop, recorder: Recorder
 ) -> None:
     bind(workshop, EFFECT, at_most(1))

@@ -54,7 +54,7 @@ def test_a_worker_with_one_thread_drives_runs_while_titles_are_requested(site: S
     "A worker that exits hands its pending names to the next one",
     "agents/worker/jobs.py",
 )
-def test_a_worker_that_shuts_down_leaves_its_titles_to_the_next_one(site: Site) -> None:
+def test_a_worker_that_shuts_down_leaves_its_titles_to_the_next_worker(site: Site) -> None:
     runs = _create_untitled_runs(site)
     (worker,) = site.workers()
     with stopping(worker):

@@ -113,7 +113,7 @@ def test_a_key_of_another_type_is_deleted(
     assert_at_work(worker, installation, client)
 
 
-def test_a_worker_neither_gossips_nor_mingles_however_it_was_started(
+def test_a_worker_uses_neither_gossip_nor_mingle_however_it_was_started(
     installation: Installation,
 ) -> None:
     probe = (

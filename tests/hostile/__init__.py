@@ -331,7 +331,7 @@ def squeezed(text: str, *, one_line: bool = True, counts_marks: bool = True) -> 
     which a page may change.
 
     Args:
-        one_line: line breaks and tabs are hidden too, in a place that cannot show them.
+        one_line: line breaks and tabs become tokens as well, in a place that cannot show them.
         counts_marks: piled-up marks on a letter are counted, as on pages, and not in downloads.
     """
     text = text.replace("\r\n", "\n")

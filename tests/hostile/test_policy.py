@@ -50,7 +50,9 @@ def policy_of(response: Any) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", [str(pattern.name) for pattern in urlpatterns])
-def test_every_page_has_the_strict_policy_whatever_it_returns(world: World, name: str) -> None:
+def test_every_page_has_the_strict_policy_whatever_status_it_returns(
+    world: World, name: str
+) -> None:
     path = build_address(world, name)
     seen = set()
     for client in (

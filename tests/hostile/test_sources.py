@@ -27,7 +27,7 @@ HOW = cycle((("", False), ("a", True), ("b", True)))
 
 
 def connect(kind: SourceKind, words: Words) -> tuple[Client, Source]:
-    """Create a source whose own texts, and those of its tools, are these."""
+    """Create a source with these texts in its own fields and in the fields of its tools."""
     world = make_world()
     client = Client()
     client.force_login(User.objects.create_superuser("root"))

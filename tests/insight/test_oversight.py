@@ -136,7 +136,9 @@ class TestFiguresOfPeople:
         )
         assert on_the_person(desk)["approver"].decided.median_ms == (3_600_000 + 4_000) // 2
 
-    def test_use_the_last_decision_before_the_period_as_the_preceding_one(self, desk: Desk) -> None:
+    def test_use_the_last_decision_before_the_period_as_the_preceding_decision(
+        self, desk: Desk
+    ) -> None:
         start = oversight.get_period_start(7)
         before, after = start - timedelta(seconds=1), start + timedelta(seconds=3)
         desk.add(

@@ -333,7 +333,7 @@ class TestADestructiveCard:
 
 
 class TestACardOnSeveralScreens:
-    def test_shows_immediately_on_all_of_them_who_decided(
+    def test_shows_immediately_on_every_screen_who_decided(
         self, office: Office, visit: Visit
     ) -> None:
         run, (card,) = waiting(office, update(office.workshop.record()))
@@ -383,7 +383,7 @@ class TestACardOnSeveralScreens:
             "already denied by acme-admin"
         )
 
-    def test_is_locked_and_offers_the_new_card_if_it_was_edited_on_another(
+    def test_is_locked_and_offers_the_new_card_if_edited_on_another_screen(
         self, office: Office, visit: Visit
     ) -> None:
         record = office.workshop.record()
@@ -401,7 +401,7 @@ class TestACardOnSeveralScreens:
         expect(visitor.card(edited.pk).locator(".changed")).to_contain_text("pending")
         assert office.workshop.cards(run) == [edited]
 
-    def test_is_not_replaced_while_it_is_read_if_it_is_edited_on_another(
+    def test_is_not_replaced_while_it_is_read_if_edited_on_another_screen(
         self, office: Office, visit: Visit
     ) -> None:
         record = office.workshop.record()

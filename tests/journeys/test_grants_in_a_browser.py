@@ -28,7 +28,7 @@ def make_pages(workshop: Workshop) -> None:
     run = workshop.submit()
     proposal = propose_for(workshop, "probe.effect", equals("name", LONG))
     made = [make_grant(workshop.approver, proposal) for _ in range(PAGE_SIZE + 1)]
-    StandingGrant.objects.filter(pk=made[-1].pk).update(run=run)  # the run ends at once
+    StandingGrant.objects.filter(pk=made[-1].pk).update(run=run)  # the run ends immediately
     Organization.objects.update(four_eyes=True)
 
 

@@ -111,7 +111,7 @@ def test_cards_on_the_same_target_refer_to_each_other_at_once(office: Office, vi
     office.workshop.undo(Approval.objects.get(pk=first.pk))
 
 
-def test_after_an_edit_elsewhere_the_new_card_is_decided_and_the_next_one_selected(
+def test_after_an_edit_elsewhere_the_new_card_is_decided_and_the_next_card_selected(
     office: Office, visit: Visit
 ) -> None:
     first, second = waiting(office, 2)

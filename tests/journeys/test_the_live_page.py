@@ -231,7 +231,7 @@ def test_the_badge_is_the_same_live_and_after_loading(office: Office, visit: Vis
     assert_same(RunStatus.CANCELLED.label)
 
 
-def test_an_answer_moves_into_the_panel_when_the_next_one_comes(
+def test_an_answer_moves_into_the_panel_when_the_next_answer_comes(
     office: Office, visit: Visit
 ) -> None:
     office.workshop.play(answer="First answer.")

@@ -262,7 +262,9 @@ def test_a_run_can_be_played_back_and_exported(
     page.close()
 
 
-def test_a_link_to_a_moment_opens_it_whatever_is_skipped(office: Office, visit: Visit) -> None:
+def test_a_link_to_a_moment_opens_that_moment_whatever_the_playback_skips(
+    office: Office, visit: Visit
+) -> None:
     changed = {"record_id": str(office.workshop.record().pk), "changes": {"status": "inactive"}}
     office.workshop.play(asking(call("data.updateRecord", **changed)))
     run = office.submit("Set the record to inactive")

@@ -125,7 +125,7 @@ def test_a_vote_of_the_same_person_elsewhere_removes_the_buttons_without_a_warni
     assert not Vote.objects.filter(withdrawn_at=None).exists()
 
 
-def test_a_deputy_is_told_that_both_share_one_vote_and_cannot_approve(
+def test_a_deputy_sees_that_both_share_one_vote_and_cannot_approve(
     office: Office, visit: Visit
 ) -> None:
     (card,) = waiting(office, 1)

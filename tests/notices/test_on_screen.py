@@ -75,7 +75,7 @@ def test_a_push_closes_only_cards_that_its_browser_shows(
     assert Delivery.objects.filter(is_on_screen=False).count() == 2, "control"
 
 
-def test_a_browser_without_a_host_gets_its_own_push_and_others_keep_theirs(
+def test_a_browser_without_a_stored_host_gets_one_and_other_browsers_keep_theirs(
     world: World, second: PushService, channel: Channel
 ) -> None:
     other = Channel.objects.exclude(pk=channel.pk)

@@ -101,7 +101,7 @@ def test_only_one_of_two_simultaneous_starts_succeeds_without_a_shared_folder(
     assert "belongs to another installation" in refusal()
 
 
-def test_a_new_database_does_not_accept_the_files_of_an_old_one(
+def test_a_new_database_does_not_accept_the_files_of_an_old_database(
     files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(installation, "FIRST_START_S", 0.1)

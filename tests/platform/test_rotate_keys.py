@@ -61,7 +61,7 @@ def stored() -> dict[str, Any]:
     "Encryption keys are rotated while Gadget runs",
     "agents/platform/key_rotation.py",
 )
-def test_everything_is_encrypted_with_the_first_key_and_the_old_one_is_not_needed(
+def test_everything_is_encrypted_with_the_first_key_and_the_old_key_is_not_needed(
     acme: Organization, settings: Settings
 ) -> None:
     before = stored()

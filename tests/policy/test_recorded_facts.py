@@ -122,7 +122,7 @@ class Fetch(Echo):
         return frozenset({params.text})
 
 
-def test_a_policy_draft_that_needs_an_unrecorded_fact_names_it() -> None:
+def test_a_policy_draft_that_needs_an_unrecorded_fact_names_the_fact() -> None:
     call, rules = record(Echo(), {"text": "hi"}, GRANTED)
     limited = replace(rules, grants=replace(rules.grants, conditions={NAME: (NOT_OUTSIDE,)}))
     with pytest.raises(MissingFact, match="'provenance'"):

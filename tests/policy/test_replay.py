@@ -123,7 +123,7 @@ def test_equal_rules_are_stored_once_and_changed_rules_again(workshop: Workshop)
     assert first.pk != second.pk
 
 
-def test_a_changed_verdict_is_a_difference(workshop: Workshop) -> None:
+def test_a_changed_verdict_is_reported_as_a_difference(workshop: Workshop) -> None:
     changed, _ = two_runs(workshop)
     judgment = {**(changed.judgment or {}), "verdict": "ask"}
     ToolCall.objects.filter(pk=changed.pk).update(judgment=judgment)

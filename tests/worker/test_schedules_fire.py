@@ -278,7 +278,7 @@ class TestStopsAndPauses:
         all_at_once([sweep_once] * 3)
         assert Run.objects.count() == 1
 
-    def test_prevent_firing_like_a_cancellation_does(self, workshop: Workshop) -> None:
+    def test_prevent_firing_until_the_schedule_is_resumed(self, workshop: Workshop) -> None:
         paused, cancelled = create(workshop), create(workshop, "Other")
         schedules.pause(workshop.operator, paused.pk)
         schedules.cancel(workshop.operator, cancelled.pk)
@@ -418,7 +418,7 @@ class TestEveryActionOnASchedule:
         with pytest.raises(Forbidden):
             schedules.create(viewer, workshop.employee.pk, "Work", EVERY_DAY)
 
-    def test_pauses_it_before_or_after_a_simultaneous_firing(self, workshop: Workshop) -> None:
+    def test_happens_before_or_after_a_simultaneous_firing(self, workshop: Workshop) -> None:
         schedule = create(workshop)
         make_due(schedule)
         all_at_once(

@@ -138,7 +138,7 @@ class TestARestore:
         assert not Claim.objects.exists()
         assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.PENDING
 
-    def test_switches_schedules_off_and_audits_it(self, workshop: Workshop) -> None:
+    def test_switches_schedules_off_with_an_audit_entry(self, workshop: Workshop) -> None:
         schedule = schedules.create(
             workshop.operator, workshop.employee.pk, "Report", ("0 9 * * *", "UTC")
         )

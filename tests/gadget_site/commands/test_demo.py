@@ -236,7 +236,7 @@ def test_configuration_is_reset_by_the_command_but_not_by_a_start(settings: Sett
     assert dana.grants.exists()
 
 
-def test_a_start_gives_scripts_to_employees_without_one() -> None:
+def test_a_start_assigns_scripts_to_employees_without_a_script() -> None:
     run_demo()
     Employee.objects.update(model="", instructions="As I say.")
     run_demo("--keep")

@@ -47,7 +47,7 @@ def acme() -> Organization:
     "`doctor` checks every active source and names those that fail",
     "gadget_site/management/installation_checks.py",
 )
-def test_a_working_source_passes_and_a_failing_one_is_reported(
+def test_a_working_source_passes_and_a_failing_source_is_reported(
     api: Api, acme: Organization, redis_url: str
 ) -> None:
     workshop = build_workshop("globex")

@@ -1,4 +1,5 @@
-"""`manage.py migrate` on a database from before the first release, and on one of this version."""
+"""`manage.py migrate` on a database from before the first release, and on a database of this
+version."""
 
 from collections.abc import Iterator
 
