@@ -184,7 +184,7 @@ class TestPrintedHeads:
 
 
 class TestChangingTheKey:
-    def test_old_entries_verify_with_the_old_key_and_new_ones_are_signed_with_the_first_key(
+    def test_old_entries_verify_with_the_old_key_and_new_entries_are_signed_with_the_first_key(
         self, organizations: tuple[Organization, Organization], settings: Settings
     ) -> None:
         (old,) = settings.GADGET_AUDIT_KEYS
@@ -198,7 +198,7 @@ class TestChangingTheKey:
             in told
         )
 
-    def test_entries_of_a_removed_key_do_not_verify(
+    def test_entries_signed_with_a_removed_key_do_not_verify(
         self, organizations: tuple[Organization, Organization], settings: Settings
     ) -> None:
         old_id = signatures.get_current_key_id()

@@ -218,7 +218,7 @@ def test_an_invalid_script_is_refused_with_the_location_of_the_error(
     assert "The script is wrong: scripts[0].task" in told["model"][0]
 
 
-def test_the_hint_names_a_model_for_the_chosen_kind_of_provider(
+def test_the_error_for_a_missing_model_suggests_a_model_for_the_kind_of_provider(
     world: World, admin: Client
 ) -> None:
     local = ModelProvider.objects.create(

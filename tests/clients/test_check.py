@@ -374,7 +374,7 @@ ignores it."""
 class TestLiveCheck:
     @pytest.fixture(autouse=True)
     def _short(self, hook: ModuleType, check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
-        check.configure(timeout_s=15.5)  # the hook denies with a ticket at once
+        check.configure(timeout_s=15.5)  # the hook denies immediately with a ticket
         monkeypatch.setattr(hook, "LONGEST_CHECK_S", 60.0)
 
     def start_with(self, check: Check, monkeypatch: pytest.MonkeyPatch, *, obeys: bool) -> None:

@@ -154,7 +154,7 @@ def test_a_command_that_may_hide_a_denied_command_is_never_allowed(
     assert find_command(hook, rules, ["sh", "-c", command]) in ("ask", "deny")
 
 
-def test_a_denied_command_after_another_command_needs_approval_even_if_the_default_allows(
+def test_a_default_of_allow_does_not_cover_a_denied_command_after_another(
     hook: ModuleType,
 ) -> None:
     call = hook.read_call(json.dumps({**CLAUDE, "tool_input": {"command": "true; rm x"}}))
@@ -251,7 +251,7 @@ class TestFieldsOfARule:
     def test_have_one_expression_each(self, hook: ModuleType, given: Any, verdict: str) -> None:
         assert find(hook, [self.RULE], "Bash", given) == verdict
 
-    def test_are_the_only_ones_that_a_denial_checks(self, hook: ModuleType) -> None:
+    def test_are_the_only_fields_that_a_denial_checks(self, hook: ModuleType) -> None:
         rules: list[dict[str, Any]] = [
             {"input": {"path": "/etc/.*"}, "do": "deny"},
             {"do": "allow"},

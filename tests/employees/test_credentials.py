@@ -135,7 +135,7 @@ class TestCredentialsOfAnOrganization:
         "An organization's credentials replace the installation's",
         "agents/employees/toolboxes.py",
     )
-    def test_replace_all_fields_of_the_same_service_in_the_installation(
+    def test_replace_the_whole_entry_of_the_installation_for_the_same_service(
         self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch, toolbox: Toolbox
     ) -> None:
         shared = {"github": {"token": SHARED, "user": "us"}, "slack": {"token": SHARED}}
@@ -150,7 +150,9 @@ class TestCredentialsOfAnOrganization:
         assert given(workshop) == {"github": {"token": OWN}, "slack": {"token": SHARED}}
         assert load_credentials(other)["github"] == {"token": OTHERS}
 
-    def test_take_effect_at_once_and_otherwise_cost_no_query(self, workshop: Workshop) -> None:
+    def test_take_effect_immediately_and_are_queried_only_after_a_change(
+        self, workshop: Workshop
+    ) -> None:
         organization = workshop.organization
         with CaptureQueriesContext(connection) as none:
             load_credentials(organization)

@@ -168,7 +168,7 @@ def test_a_worker_inside_a_transactional_write_changes_nothing_twice(site: Site)
     assert statuses(run) == [CallStatus.SUCCEEDED]
 
 
-def test_a_worker_that_acquires_its_run_again_renews_the_new_lease_while_its_old_thread_hangs(
+def test_a_worker_renews_the_new_lease_of_a_run_in_which_its_old_thread_still_hangs(
     site: Site,
 ) -> None:
     """The only worker was paused until its run was requeued; then two of its threads work on the

@@ -166,7 +166,7 @@ class TestALostResponse:
         visitor.card(card.pk).get_by_role("button", name="Undo").click()
         expect(visitor.open_cards).to_have_count(1)
 
-    def test_allows_sending_a_decision_again_that_did_not_arrive(
+    def test_allows_resending_a_decision_that_did_not_arrive(
         self, office: Office, visit: Visit, status: int
     ) -> None:
         _, (card,) = waiting(office, update(office.workshop.record()))

@@ -112,8 +112,8 @@ class TestASocketWithoutALogin:
         assert get_refusal(office, path.format(run=run.pk), headers) == 403
 
 
-class TestASocketOfAnotherOrganization:
-    def test_does_not_find_the_run(self, office: Office, run: Run) -> None:
+class TestTheSocketOfAMember:
+    def test_does_not_find_a_run_of_another_organization(self, office: Office, run: Run) -> None:
         outsider = build_workshop("globex").admin
         for headers in (
             browser_headers(office, outsider),
@@ -130,7 +130,7 @@ class TestASocketOfAnotherOrganization:
             == NOT_THERE
         )
 
-    def test_counts_only_its_own_cards(self, office: Office, run: Run) -> None:
+    def test_counts_only_cards_of_its_own_organization(self, office: Office, run: Run) -> None:
         outsider = ApiClient(office.url, create_token(build_workshop("globex").admin))
         with open_socket(office.url, "/ws/inbox/", outsider.headers) as socket:
             assert socket.next() == {
@@ -146,7 +146,7 @@ class TestASocketOfAnotherOrganization:
             }
 
     @pytest.mark.parametrize("role", ["viewer", "operator", "approver", "admin"])
-    def test_every_role_can_watch_a_run(self, office: Office, run: Run, role: str) -> None:
+    def test_can_watch_a_run_in_every_role(self, office: Office, run: Run, role: str) -> None:
         for headers in (
             browser_headers(office, office.member(role)),
             office.api_client(role).headers,

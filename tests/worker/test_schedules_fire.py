@@ -377,7 +377,7 @@ class TestASwitchedOffSchedule:
         sweep_once()
         assert Run.objects.get().created_by == workshop.approver.user
 
-    def test_does_not_delay_others(self, workshop: Workshop) -> None:
+    def test_does_not_delay_other_schedules(self, workshop: Workshop) -> None:
         first, second = create(workshop, "One"), create(workshop, "Two")
         Schedule.objects.filter(pk=first.pk).update(
             task=""

@@ -42,7 +42,7 @@ def assert_answered(run: Run) -> None:
 
 
 class TestTheDataSteward:
-    def test_reads_in_parallel_scores_and_drafts_before_requesting_approval(
+    def test_reads_in_parallel_then_scores_and_drafts_before_requesting_approval(
         self, world: DemoWorld
     ) -> None:
         run = world.work("Dana", INACTIVE)
