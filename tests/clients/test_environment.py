@@ -38,7 +38,7 @@ needs_machine = pytest.mark.skipif(
 
 @pytest.fixture
 def machine(gadget: AskServer) -> Iterator[Machine]:
-    """Return a machine with the configuration of an administrator; its server denies every ask."""
+    """Yield a machine with an administrator's configuration, whose server denies every ask."""
     gadget.statuses = ["denied"]
     with make_machine() as found:
         configure(found, gadget)
