@@ -73,8 +73,8 @@ def assert_all_is_kept(runs: int, passes: int, calls: int) -> None:
 
 
 def run_by_hand(client: OpenAI, run: int) -> None:
-    """Ask, call and store until the model has given its answer. Calls that only wait do so at the
-    same time."""
+    """Call the model and the tools, and store the messages, until the model gives its answer. Calls
+    that only wait run in parallel."""
     messages: list[dict[str, Any]] = []
     _keep(run, messages, [{"role": "user", "content": "Do the work of the benchmark"}])
     while True:

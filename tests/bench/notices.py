@@ -1,4 +1,4 @@
-"""The time from the commit of a fact to the arrival of its notice at the mail server, and at a
+"""The time from the commit of an event to the arrival of its notice at the mail server, and at a
 webhook's receiver."""
 
 from __future__ import annotations

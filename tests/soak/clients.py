@@ -45,7 +45,7 @@ MANY = 60
 
 
 def main() -> int:
-    """Let each client work; return 0 if every one did everything."""
+    """Let each client work; return 0 if all of them did everything."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "--client", choices=KINDS, action="append", help="only this one; may be repeated"
