@@ -168,7 +168,7 @@ def test_entries_can_be_filtered_by_actor_action_and_dates(world: World) -> None
         assert [n for n in (3, 2, 1) if f'id="entry-{n}"' in html] == numbers, query
 
 
-def test_a_day_includes_entries_numbered_late(world: World) -> None:
+def test_a_filter_by_day_finds_entries_whose_numbers_are_out_of_order(world: World) -> None:
     append_entries(world, *(entry(number) for number in range(5)))
     for number, minutes in enumerate((-70, -1, 1, -2, 70), 1):
         at = datetime(2026, 3, 2, tzinfo=UTC) + timedelta(minutes=minutes)
@@ -306,7 +306,7 @@ class TestExport:
         (row,) = csv.DictReader(io.StringIO(export(world.client("admin"), "")))
         assert row["actor"] == "'=HYPERLINK(1)"
 
-    def test_an_unknown_format_is_refused_and_each_organization_gets_its_own_entries(
+    def test_an_unknown_format_is_refused_and_an_export_has_only_the_entries_of_its_organization(
         self, world: World
     ) -> None:
         append_entries(world, entry())

@@ -392,7 +392,7 @@ def test_a_replaced_card_links_to_its_successor(world: World) -> None:
 
 
 @pytest.mark.django_db(transaction=True)  # previews run in separate threads
-def test_a_card_asked_again_that_its_tool_refuses_says_so(world: World) -> None:
+def test_an_undone_card_says_if_its_call_is_no_longer_possible(world: World) -> None:
     card = world.card()
     post(world, card, "approve")
     Record.objects.filter(pk=world.records[0].pk).delete()

@@ -1,6 +1,6 @@
-"""Every type of event has one description, which panel, playback, transcript and webhooks show.
+"""Every type of event has one description, shown in panel, playback, transcript and webhooks.
 
-`described_events.txt` holds the words that each of them has for the samples. To update it, run this
+`described_events.txt` holds what each of them shows for the samples. To update it, run this
 file with WRITE_DESCRIBED_EVENTS=1, and review the diff.
 """
 

@@ -47,7 +47,7 @@ def test_the_page_says_that_the_effect_exists_and_who_caused_it(
     assert "Approve:" not in text
 
 
-def test_the_page_of_a_target_with_other_values_offers_to_approve(
+def test_the_page_offers_to_approve_if_the_target_has_other_values(
     world: World, card: Approval
 ) -> None:
     Record.objects.filter(pk=world.records[0].pk).update(status="pending")

@@ -75,7 +75,7 @@ class TestTheTheme:
         client.post("/theme/", {"theme": ""})
         assert '<html lang="en">' in client.get("/runs/").content.decode()
 
-    def test_cannot_have_another_value(self, world: World) -> None:
+    def test_cannot_have_an_unknown_value(self, world: World) -> None:
         client = world.client("viewer")
         client.post("/theme/", {"theme": '"><script>'})
         assert '<html lang="en">' in client.get("/").content.decode()
@@ -157,7 +157,7 @@ class TestTheSearch:
             ("groups of people", "Approver groups"),
         ],
     )
-    def test_finds_settings_and_actions_by_their_words(
+    def test_finds_settings_and_actions_by_words_that_describe_them(
         self, world: World, query: str, name: str
     ) -> None:
         User.objects.filter(username="admin").update(is_staff=True, is_superuser=True)

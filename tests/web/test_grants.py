@@ -1,5 +1,5 @@
-"""The pages of standing grants: made from a card in sentences, checked against the past, listed and
-revoked."""
+"""The pages of standing grants: people create them from a card, check them against past calls, list
+and revoke them."""
 
 from __future__ import annotations
 
@@ -326,7 +326,9 @@ class TestGrantsOverRest:
             )
         assert StandingGrant.objects.count() == 2
 
-    def test_are_bound_by_their_request_id_to_the_terms_of_one_person(self, world: World) -> None:
+    def test_cannot_reuse_the_request_id_of_the_same_person_with_other_terms(
+        self, world: World
+    ) -> None:
         terms = self.terms(world) | {"client_grant_id": "g-1"}
         post(world.client("approver"), "/api/standing_grants", terms)
         for changed in (

@@ -1,5 +1,5 @@
-"""The playback shows the whole run from its events alone; its export is one file that leaves out
-what was chosen."""
+"""The playback shows the whole run from its events alone; its export is one file, without the
+values that people chose to leave out."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_the_page_shows_every_event_with_its_time(world: World) -> None:
     assert f'href="/runs/{run.pk}/replay/"' in read_page(world.client("viewer"), f"/runs/{run.pk}/")
 
 
-def test_the_playback_shows_the_state_of_the_time_whatever_the_rows_say_now(world: World) -> None:
+def test_the_playback_shows_the_past_even_if_the_rows_were_changed_since(world: World) -> None:
     run = play(world)
     before = build_entries(run.events.order_by("seq"))
     Run.objects.filter(pk=run.pk).update(title="Another title", answer="Another answer")
@@ -122,7 +122,7 @@ def test_every_type_of_event_has_a_description(world: World) -> None:
     assert all(entry.head for entry in build_entries(events))
 
 
-def test_the_export_has_the_title_that_the_run_had_then(world: World) -> None:
+def test_the_export_has_the_title_from_the_events_of_the_run(world: World) -> None:
     run = play(world)
     add_events(
         run,
@@ -139,7 +139,7 @@ def list_numbers(html: str) -> list[int]:
     return [int(number) for number in re.findall('id="event-([0-9]+)"', html)]
 
 
-def test_a_long_run_is_played_back_from_its_start_and_its_end_with_a_labeled_gap(
+def test_playback_of_a_long_run_shows_its_start_and_end_with_a_labeled_gap(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = world.run(RunStatus.SUCCEEDED)

@@ -22,7 +22,7 @@ PAGE = "/stop/restored/"
 
 @pytest.fixture
 def world() -> World:
-    """An organization after a restore, with all that limits it still to be confirmed."""
+    """An organization after a restore, whose limits are all still to be confirmed."""
     made = make_world()
     Employee.objects.filter(pk=made.employee.pk).update(max_passes=3)
     newer = read_newer_limits()

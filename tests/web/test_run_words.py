@@ -39,7 +39,7 @@ TIDY = json.dumps(
 )
 
 
-def test_an_unknown_task_shows_no_answer_but_the_known_tasks(world: World) -> None:
+def test_an_unknown_task_shows_the_known_tasks_instead_of_an_answer(world: World) -> None:
     ended = {"status": "succeeded", "exit_reason": "final_answer", "pass_number": 1}
     run = world.run(RunStatus.SUCCEEDED)
     (event,) = add_events(
@@ -175,7 +175,7 @@ def test_each_adaptation_to_a_refusal_of_the_server_is_shown(world: World) -> No
     assert refused in html
 
 
-def test_an_interrupted_text_is_shown_as_such(world: World) -> None:
+def test_an_interrupted_text_is_labeled(world: World) -> None:
     used = {
         "input_tokens": 1_200,
         "output_tokens": 80,

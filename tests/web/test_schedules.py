@@ -128,7 +128,7 @@ def test_cancelled_schedules_have_a_page_of_their_own(world: World) -> None:
     assert "Stays" not in cancelled
 
 
-def test_many_schedules_have_several_pages(world: World) -> None:
+def test_many_schedules_are_listed_on_several_pages(world: World) -> None:
     for number in range(60):
         create_schedule(world, f"Task no. {number:02}.")
     first = read_page(world)
@@ -228,7 +228,7 @@ def test_an_employee_of_another_organization_returns_404(world: World) -> None:
     assert not Schedule.objects.exists()
 
 
-def test_an_inactive_employee_gets_no_schedule(world: World) -> None:
+def test_a_schedule_for_an_inactive_employee_is_refused(world: World) -> None:
     resting = Employee.objects.create(
         organization=world.acme, name="Rested", provider=world.employee.provider, is_active=False
     )

@@ -221,7 +221,7 @@ def test_a_policy_draft_can_be_saved_run_in_shadow_mode_and_deleted(world: World
     ]
 
 
-def test_a_policy_draft_without_a_name_is_refused_with_its_changes(world: World) -> None:
+def test_a_policy_draft_without_a_name_is_refused_and_its_changes_are_kept(world: World) -> None:
     response = world.client("admin").post(
         "/simulator/save/", {"changes": json.dumps([STOP]), "name": " "}
     )
