@@ -81,7 +81,7 @@ def test_panel_lines_show_the_name_of_a_connected_tool_and_the_title_of_a_built_
     assert titles_and_names(workshop) == {(ADD, ""), ("Current time", "")}
 
 
-def test_a_card_says_that_its_tool_was_described_differently_since(
+def test_a_card_says_that_the_definition_of_its_tool_has_changed_since(
     workshop: Workshop, api: Api, source: Source, card: Approval
 ) -> None:
     api.paths["/contacts"]["post"] = operation(

@@ -1,5 +1,5 @@
-"""A published MCP server, and one that changes its mind, as an organization's source: from its
-listing to a run."""
+"""A published MCP server, and one that changes its definitions, as an organization's source: from
+the listing of its tools to a call in a run."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def test_responses_are_limited_in_size_and_time(response: Reply, code: str) -> N
         assert refusal(INSIDE, server.url) == code
 
 
-def test_failures_have_the_usual_exception_types() -> None:
+def test_failures_raise_the_usual_exceptions_of_the_client() -> None:
     with WebServer({"/": lambda connection, _: connection.close()}) as server:
         with pytest.raises(httpx2.HTTPError):
             asked(INSIDE, server.url)

@@ -1,4 +1,4 @@
-"""However an address that is not public is written or reached, nothing connects to it."""
+"""Nothing connects to an address that is not public, however it is written or reached."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Several sources as one: their order, that no name is there twice, and that none is left
-running."""
+"""Several sources as one: they keep their order, no name occurs twice, and none is left running."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from tools.toolbox import Toolbox
 
 
 def made(name: str, version: str = "1.0", description: str = "Say hello.") -> Tool:
-    """A tool of this name."""
+    """Return a tool with this name."""
 
     class Hello(Tool):
         level = Level.READ
@@ -74,7 +73,7 @@ def test_tools_are_listed_in_the_order_of_their_sources() -> None:
     "tools/sources/combined.py",
 )
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
-def test_an_equal_name_is_refused_whatever_the_versions(version: str) -> None:
+def test_the_same_name_in_two_sources_is_refused_whatever_the_versions(version: str) -> None:
     source = CombinedSource(
         [
             BuiltinSource([made("mail.send")], "first"),
@@ -140,7 +139,7 @@ def test_a_source_that_cannot_start_leaves_none_running() -> None:
     assert source.tools() == []
 
 
-def test_a_toolbox_is_filled_by_the_same_rule() -> None:
+def test_a_toolbox_cannot_have_the_same_name_from_two_sources() -> None:
     toolbox = Toolbox()
     fill_toolbox(
         toolbox,
@@ -164,7 +163,7 @@ def test_a_toolbox_is_filled_by_the_same_rule() -> None:
         )
 
 
-def test_a_tool_that_is_wrong_in_itself_is_left_out_alone() -> None:
+def test_an_invalid_tool_is_left_out_alone() -> None:
     toolbox, wrong = Toolbox(), made("mail.send")
     wrong.timeout_s = "soon"  # type: ignore[assignment]
     fill_toolbox(toolbox, [BuiltinSource([wrong, made("crm.find")])])

@@ -1,5 +1,5 @@
-"""Credentials in the body of a request: the connection fills them, and no model gives or sees
-them."""
+"""Credentials in the body of a request: the connection fills them in, and a model neither provides
+nor sees them."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_get_request_has_neither_a_body_nor_a_key(outside: Outside) -> None:
     assert (outside.last.body, outside.last.target) == (b"", "/pets")
 
 
-def test_the_same_name_deeper_in_the_body_stays_a_param(outside: Outside) -> None:
+def test_a_field_of_the_same_name_deeper_in_the_body_stays_a_param(outside: Outside) -> None:
     schema = {
         "type": "object",
         "properties": {"note": {"type": "object", "properties": {"secret": {}}}},

@@ -1,4 +1,4 @@
-"""Generated responses of a server to a call: each part in each wrong form, with the correct
+"""Generated responses of a server to a call: each part in each invalid form, with the correct
 interpretation."""
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def test_every_name_becomes_a_legal_unique_one() -> None:
         toolbox.register(McpTool(definition, SERVER, "there", Level.READ))
 
 
-def test_params_named_like_the_run_are_renamed_for_the_model_alone() -> None:
+def test_params_with_names_reserved_for_the_run_are_renamed_only_for_the_model() -> None:
     inner = {
         "properties": {"organization": {"type": "string"}},
         "required": ["organization"],
@@ -199,7 +199,7 @@ def test_a_tree_is_a_legal_schema() -> None:
     "Checking the params of any schema ends",
     "tools/schemas/validation.py",
 )
-def test_a_value_that_makes_a_legal_schema_explode_is_refused_in_time() -> None:
+def test_a_value_that_makes_a_legal_schema_explode_is_refused_quickly() -> None:
     twice = {"allOf": [{"properties": {"in": {"$ref": "#/$defs/twice"}}}] * 2}
     definition = definition_of(
         properties={"x": {"$ref": "#/$defs/twice"}}, **{"$defs": {"twice": twice}}
@@ -268,7 +268,9 @@ def test_a_definition_can_be_stored_as_json() -> None:
         ({"readOnlyHint": True}, Level.READ),
     ],
 )
-def test_a_level_is_only_suggested(annotations: dict[str, Any], level: Level) -> None:
+def test_the_suggested_level_follows_the_hints_of_the_tool(
+    annotations: dict[str, Any], level: Level
+) -> None:
     assert suggest_level(annotations) is level
 
 
@@ -382,7 +384,7 @@ def test_a_bad_tool_is_left_out_alone_and_named(bad: Any, name: str, words: str)
         {"icons": "none", "_meta": 3},
     ],
 )
-def test_a_faulty_part_beside_the_schema_loses_only_itself(more: dict[str, Any]) -> None:
+def test_a_faulty_part_outside_the_schema_is_left_out_alone(more: dict[str, Any]) -> None:
     (definition,), skipped = read(described(**more))
     assert skipped == []
     assert definition.annotations == (

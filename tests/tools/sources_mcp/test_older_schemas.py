@@ -1,5 +1,5 @@
-"""Schemas of older revisions with illegal keywords of newer ones: one tool never hides the
-others."""
+"""Schemas of older revisions with illegal keywords of newer ones: one tool never hides the other
+tools."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ class Expected:
 
 
 def expected(call: Configuration) -> Expected:
-    """The decision, in the order of the documentation."""
+    """Return the verdict, in the order of the documentation."""
     tool, grants = call.tool, call.grants
     if tool is None:
         return Expected(Permission.FORBIDDEN, "destructive", ErrorCode.TOOL_NOT_FOUND, ("no tool",))
@@ -184,7 +184,7 @@ def holds(condition: Condition, params: Mapping[str, Any]) -> bool:
 
 
 def _found(value: Any, path: list[str]) -> Iterator[Any]:
-    """The values at the end of the path; None for each that is not given."""
+    """Return the values at the end of the path; None for each that is not given."""
     if not path:
         yield value
     elif isinstance(value, list):

@@ -303,5 +303,5 @@ def test_a_failure_need_not_match_the_output() -> None:
     assert error_of(result_of(failed, Output=Found)).code is ErrorCode.NOT_FOUND
 
 
-def test_invalid_params_are_returned_as_the_model_would_see_them() -> None:
+def test_invalid_params_give_the_error_text_that_the_model_reads() -> None:
     assert error_of(run_tool(Echo, {})).text.startswith("TOOL ERROR: MISSING_PARAMETER\n")

@@ -146,7 +146,7 @@ def test_unstorable_text_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize("number", [float("inf"), float("nan"), "inf"])
-def test_a_number_outside_json_is_refused(number: object) -> None:
+def test_a_number_that_json_cannot_express_is_refused(number: object) -> None:
     assert (
         refused(Nested(), {"attributes": {"x": float("inf")}}).code is ErrorCode.INVALID_PARAMETER
     )

@@ -253,7 +253,7 @@ class TestAnExtendedToolbox:
         (sentence,) = wider.left_out
         assert reason in sentence
 
-    def test_makes_the_same_promises_only_with_the_same_definitions(self) -> None:
+    def test_has_the_same_tools_only_with_the_same_definitions(self) -> None:
         base = filled(Echo())
         wider = self.extend(base, Echo(name="other.echo"))
         assert wider.has_same_tools(self.extend(base, Echo(name="other.echo")))

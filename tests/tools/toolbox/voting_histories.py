@@ -1,5 +1,5 @@
-"""Random histories of one card: votes, edits, changes of rules, roles, groups and deputies; and a
-slow judge of them.
+"""Random histories of one card (votes, edits, changes of rules, roles, groups and deputies), and a
+slow judge.
 
 The judge stores only the list of events, and computes from its beginning whose vote counted at each
 moment.
