@@ -134,7 +134,7 @@ def test_a_request_for_a_cancelled_ask_does_not_wait(workshop: Workshop, secret:
     assert ask_for(secret, asked) == ["cancelled", "http.request"]
 
 
-def test_a_wait_without_a_decision_ends_in_time(secret: str) -> None:
+def test_a_wait_without_a_decision_ends_at_its_limit(secret: str) -> None:
     assert ask_for(secret, make_ask(secret), "0.3") == ["waiting", "http.request"]
 
 
@@ -147,7 +147,9 @@ def test_a_wait_without_a_decision_ends_in_time(secret: str) -> None:
         ("GET", "/api/asks/{id}/x"),
     ],
 )
-def test_any_other_request_passes_at_once_in_full(secret: str, method: str, path: str) -> None:
+def test_any_other_request_is_passed_on_at_once_and_in_full(
+    secret: str, method: str, path: str
+) -> None:
     asked = make_ask(secret)
     assert ask_for(secret, asked, method=method, path=path, parts=2) == [
         "waiting",

@@ -99,7 +99,9 @@ class TestBusinessEffects:
         assert Ask.objects.count() == 3
 
     @feature("Agents elsewhere", "One business effect has one open ask", "agents/gateway/asks.py")
-    def test_six_simultaneous_asks_create_one(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_six_simultaneous_equal_asks_create_only_one_ask(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         made: list[bool] = []
         all_at_once(
             [

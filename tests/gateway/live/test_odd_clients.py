@@ -161,9 +161,7 @@ class TestAcceptHeader:
         assert (response.status_code, response.headers["content-type"]) == (200, "application/json")
         assert response.json()["result"]["structuredContent"]["records"][0]["id"] == str(record.pk)
 
-    def test_of_json_only_gets_json_in_the_newest_revision_too(
-        self, site: Site, secret: str
-    ) -> None:
+    def test_of_json_only_gets_json_in_the_newest_revision(self, site: Site, secret: str) -> None:
         meta = {
             "io.modelcontextprotocol/protocolVersion": NEWEST,
             "io.modelcontextprotocol/clientCapabilities": {},
@@ -224,7 +222,7 @@ class TestLoginDiscovery:
         assert "keys" in httpx2.get(f"{site.installation.url}/.well-known/gadget-keys.json").json()
 
 
-class TestBrokenKey:
+class TestABrokenKey:
     def challenge(self, site: Site, secret: str) -> str:
         response = post(site, secret)
         assert response.status_code == 401

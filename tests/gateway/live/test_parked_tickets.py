@@ -1,5 +1,5 @@
-"""A thousand calls that wait for people, or 200 in a sample: parked, they hold no thread or memory
-of the web."""
+"""A thousand calls that wait for people, or 200 in a sample: while parked, they hold no thread or
+memory of the web process."""
 
 from __future__ import annotations
 
