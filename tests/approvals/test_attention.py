@@ -1,4 +1,4 @@
-"""Claims on cards: others see them, are warned before they decide, and can decide anyway."""
+"""Claims on cards: other people see them, are warned before they decide, and can decide anyway."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_a_claim_ends_after_15_minutes(world: World, card: Approval) -> None:
 
 
 @pytest.mark.parametrize("folder", ["templates", "static/js"])
-def test_the_duration_of_a_claim_is_stated_in_one_place(folder: str) -> None:
+def test_the_duration_of_a_claim_is_defined_in_one_place(folder: str) -> None:
     files = [path for path in (ROOT / folder).rglob("*") if path.suffix in {".html", ".js"}]
     repeated = [
         str(path)

@@ -237,7 +237,9 @@ class TestFactsChangedByABulk:
             RunStatus.SUCCEEDED
         }
 
-    def test_reopen_the_card_if_others_changed_them(self, workshop: Workshop) -> None:
+    def test_reopen_the_card_if_they_were_changed_outside_the_bulk(
+        self, workshop: Workshop
+    ) -> None:
         cards = self.ask(workshop)
         self.approve_together(workshop, cards)
         RecordList.objects.create(organization=workshop.organization, name="Spring")

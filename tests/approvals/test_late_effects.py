@@ -1,4 +1,5 @@
-"""A call marked as not done did happen: a person sees it, and no ended row changes."""
+"""A call that was marked as not done turns out to have happened: people see it, and no ended row
+changes."""
 
 import pytest
 

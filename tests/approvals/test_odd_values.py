@@ -11,7 +11,7 @@ from agents.approvals.warnings.odd_values import MAX_LISTED, find_oddities
 
 
 def find_odd(name: str, *values: Any) -> list[Any]:
-    """The values that are odd among these."""
+    """Return the values that are odd among these."""
     found = find_oddities([{name: value} for value in values])
     return [value for value, oddity in zip(values, found, strict=True) if oddity]
 
