@@ -27,7 +27,7 @@ pytestmark = [
 ]
 
 PER_TOKEN = 4
-"""Characters of a token, as this model counts."""
+"""Characters per token, as this model counts."""
 CONTEXT = 30_000
 HANDLE = re.compile(r"handle (r-\d+): results\.read\(handle, offset\)\]$")
 
@@ -92,7 +92,7 @@ def searching(count: int) -> Callable[[dict[str, Any]], Response]:
     "Older results shrink to their summaries before the context is full",
     "agents/runs/engine/compaction.py",
 )
-def test_sixty_large_results_stay_below_the_limit_and_can_be_read_again(
+def test_requests_with_sixty_large_results_stay_below_the_limit_and_the_results_can_be_read_again(
     many: Workshop, model: ModelServer
 ) -> None:
     model.respond_with(searching(60))

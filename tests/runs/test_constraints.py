@@ -38,7 +38,7 @@ def _without_triggers(transactional_db: None) -> Iterator[None]:
 
 @pytest.fixture
 def run(workshop: Workshop) -> Run:
-    """A waiting run with a read that succeeded, a write that awaits approval, and another."""
+    """A waiting run with a read that succeeded, and two writes that await approval."""
     workshop.play(
         asking(
             call("probe.sleep", ms=0),

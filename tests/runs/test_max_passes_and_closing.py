@@ -113,7 +113,7 @@ class TestTheClosingPass:
             "Done after all.",
         )
 
-    def test_that_the_provider_fails_is_replaced_by_a_summary_of_the_results(
+    def test_with_a_failing_provider_is_replaced_by_a_summary_of_the_results(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         workshop.allow_passes(1)
@@ -123,7 +123,7 @@ class TestTheClosingPass:
         assert "- Slept 0 ms" in run.answer
         assert "refused" in run.problem
 
-    def test_that_the_provider_fails_ends_in_an_error_while_a_message_is_unread(
+    def test_with_a_failing_provider_ends_in_an_error_while_a_message_is_unread(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         workshop.allow_passes(1)

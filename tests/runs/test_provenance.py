@@ -230,7 +230,7 @@ class TestOutsideValuesStayOutside:
         workshop.drive(run)
         assert not OutsideValue.objects.exists()
 
-    def test_in_an_uploaded_file_but_not_in_one_of_our_own(self, workshop: Workshop) -> None:
+    def test_in_an_uploaded_file_but_not_in_a_file_of_our_own(self, workshop: Workshop) -> None:
         record = workshop.record()
         Grant.objects.create(employee=workshop.employee, tool="files.read")
         organization_id = workshop.organization.pk
@@ -321,7 +321,7 @@ class TestOutsideValuesStayOutside:
             )
             assert email_of(workshop.work()).origin is expected
 
-    def test_in_texts_of_strangers_without_a_file(
+    def test_in_results_of_a_tool_that_declares_outside_text(
         self, workshop: Workshop, toolbox: Toolbox
     ) -> None:
         class ReadLetter(ReadPage):

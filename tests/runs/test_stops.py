@@ -367,7 +367,7 @@ class TestAStoppedTool:
         stops.stop_tool(workshop.operator, "utility.calculate@1.0")
         assert ToolRule.objects.get().tool == "utility.calculate"
 
-    def test_for_titles_sends_no_request_to_the_model(
+    def test_for_titles_sends_no_request_for_a_title_to_the_model(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         run = workshop.submit("A long task.\nWith a second line.")
@@ -380,7 +380,9 @@ class TestAStoppedTool:
             stops.stop_tool(workshop.operator, "no.such")
 
 
-def test_a_raised_level_asks_and_stays_with_its_stop(workshop: Workshop) -> None:
+def test_a_raised_level_needs_approval_and_remains_after_a_stop_is_lifted(
+    workshop: Workshop,
+) -> None:
     ToolRule.objects.create(
         organization=workshop.organization, tool="utility.calculate", level="write"
     )

@@ -223,7 +223,7 @@ def test_a_title_is_abandoned_at_once_when_its_run_is_stopped(
     assert "run_titled" not in event_types(run)
 
 
-def test_a_title_is_set_although_the_run_has_answered_meanwhile(
+def test_a_title_is_set_even_if_the_run_has_answered_meanwhile(
     workshop: Workshop, model: ModelServer
 ) -> None:
     model.script(Response(text="Qualify companies", hold="start"))

@@ -128,7 +128,9 @@ def test_a_closing_response_that_is_a_call_is_replaced_by_the_results(
     assert "- Slept 0 ms" in run.answer
 
 
-def test_text_about_another_tool_is_a_response(workshop: Workshop, model: ModelServer) -> None:
+def test_a_text_call_of_a_tool_that_was_not_offered_is_a_response(
+    workshop: Workshop, model: ModelServer
+) -> None:
     text = '<tool_call>{"name": "weather__find", "arguments": {}}</tool_call>'
     model.script(Response(text=text))
     run = workshop.work()
@@ -194,7 +196,9 @@ class TestInterruptedText:
         assert run.status == RunStatus.FAILED
         assert not calls(run)
 
-    def test_of_a_cancelled_run_counts(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_of_a_cancelled_run_counts_as_usage(
+        self, workshop: Workshop, model: ModelServer
+    ) -> None:
         model.enqueue(Response(text="All of it is here", hold="middle"))
         run = workshop.submit()
         with workshop.driving(run):
@@ -206,7 +210,7 @@ class TestInterruptedText:
         assert run.estimated_tokens > 100
 
 
-def test_a_whole_response_to_a_run_cancelled_meanwhile_counts(
+def test_a_complete_response_to_a_run_cancelled_meanwhile_counts_as_usage(
     workshop: Workshop, model: ModelServer
 ) -> None:
     model.enqueue(Response(text="Done."))
