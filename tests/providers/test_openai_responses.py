@@ -1,4 +1,4 @@
-"""Text and calls arrive whole, whichever way a server sends them."""
+"""Text and calls are read completely, in every form in which servers send them."""
 
 import json
 from typing import Any, Literal
@@ -96,7 +96,7 @@ def test_a_provider_configured_not_to_stream_does_not_stream(
 
 
 @pytest.mark.parametrize("streamed", [True, False])
-def test_calls_count_even_if_the_finish_reason_is_stop(
+def test_calls_are_accepted_even_if_the_finish_reason_is_stop(
     server: ModelServer, ask: Asking, streamed: bool
 ) -> None:
     server.enqueue(Response(calls=FIVE[:1], finish="stop", streamed=streamed))

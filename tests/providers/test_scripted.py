@@ -181,7 +181,7 @@ def test_an_unknown_task_is_answered_with_the_known_tasks() -> None:
     assert "- weather" in response.text
 
 
-def test_a_message_that_a_script_knows_starts_that_script() -> None:
+def test_a_message_that_matches_a_script_starts_that_script() -> None:
     conversation = Conversation(FOLLOW_UP, "deactivate eu")
     play_search(conversation)
     conversation.say("rather: the weather")
@@ -366,7 +366,7 @@ def test_the_check_reports_an_unreadable_script() -> None:
         *("../outside", "inner/script", "./known", "..\\outside", "x" * 5000),
     ],
 )
-def test_a_name_of_no_file_in_the_folder_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_name_that_no_file_in_the_folder_has_is_refused(tmp_path: Path, name: str) -> None:
     folder = tmp_path / "scripts"
     (folder / "inner").mkdir(parents=True)
     for path in (
