@@ -99,7 +99,7 @@ def test_a_short_prefix_of_effect_keys_is_refused(agent: Agent) -> None:
 
 
 class TestVisibilityOfAsks:
-    def test_an_agent_sees_the_asks_of_its_own_key(self, world: World, agent: Agent) -> None:
+    def test_includes_the_key_that_made_them(self, world: World, agent: Agent) -> None:
         own, others = agent.ask(), Agent(world, name="Server").ask()
         assert list_ids(agent.client) == [own["id"]]
         for path in ("", "/redeem", "/outcome", "/cancel"):
@@ -109,13 +109,13 @@ class TestVisibilityOfAsks:
                 send(f"/api/asks/{others['id']}{path}", body, content_type="application/json"), 404
             )
 
-    def test_a_member_sees_the_asks_of_the_organization(self, world: World, agent: Agent) -> None:
+    def test_includes_the_members_of_the_organization(self, world: World, agent: Agent) -> None:
         asks = [agent.ask(), Agent(world, name="Server").ask()]
         assert list_ids(world.client("viewer")) == [each["id"] for each in reversed(asks)]
         assert list_ids(world.client("outsider")) == []
         problem(world.client("outsider").get(f"/api/asks/{asks[0]['id']}"), 404)
 
-    def test_nobody_else_sees_an_ask(self, agent: Agent) -> None:
+    def test_excludes_everybody_else(self, agent: Agent) -> None:
         agent.ask()
         problem(nobody().get("/api/asks"), 401)
 
