@@ -1,5 +1,4 @@
-"""Sixty tasks of an office: mails, appointments and records, with harmful calls among the ordinary
-ones."""
+"""Sixty tasks of an office about emails, appointments and records, with some harmful calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Make standing grants for a workshop's employee."""
+"""Helpers that create standing grants for a workshop's employee."""
 
 from __future__ import annotations
 

@@ -33,8 +33,8 @@ RAISED = "An admin has raised the tool’s level."
 
 @dataclass(frozen=True)
 class Office:
-    """An organization with a connected source, and a standing grant for a tool of it beside one for
-    another tool."""
+    """An organization with a connected source, and a standing grant for one of its tools, and a
+    grant for another tool."""
 
     workshop: Workshop
     api: Api

@@ -1,5 +1,5 @@
-"""Over sixty whole tasks, five sensible standing grants save most of the cards and let nothing
-harmful through."""
+"""In sixty complete tasks, five sensible standing grants save most of the cards and let no harmful
+call run."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def describe(tool: str, params: dict[str, Any]) -> str:
     "Five standing grants save most cards of sixty tasks",
     "tools/toolbox/standing_grants.py",
 )
-def test_most_cards_are_saved_and_nothing_harmful_runs(workshop: Workshop) -> None:
+def test_five_grants_save_most_cards_and_let_no_harmful_call_run(workshop: Workshop) -> None:
     without, granted = Outcome(), Outcome()
     with offer_page(workshop):
         conversations = list_conversations(workshop)

@@ -79,7 +79,7 @@ def do_nothing(_: Workshop) -> None:
 
 
 def ask_from_now_on(_: Workshop) -> None:
-    """Let a person decide about every call of these tools from now on."""
+    """Let a person decide on every call of these tools from now on."""
     limits = {
         Meanwhile.name: equals("name", "never"),
         MeanwhileInTransaction.name: equals("to", "never"),
@@ -202,7 +202,7 @@ class TestBetweenApprovalAndStart:
         assert list(recorder.effects.values()) == [1]
 
     @pytest.mark.parametrize("has_rule", [False, True])
-    def test_a_message_of_the_creator_counts_under_the_two_person_rule(
+    def test_a_message_of_the_creator_leaves_the_call_to_others_under_the_two_person_rule(
         self, workshop: Workshop, recorder: Recorder, has_rule: bool
     ) -> None:
         workshop.organization.four_eyes = has_rule
@@ -238,7 +238,7 @@ class TestBetweenApprovalAndStart:
 def test_a_limit_applies_to_the_calls_of_one_response(
     workshop: Workshop, recorder: Recorder
 ) -> None:
-    """The third call is refused at its start, and gives its use back."""
+    """The third call is refused at its start, and its use is returned."""
     two_an_hour = Condition("", Rule.CALL_COUNT, {"most": 2, "period": "hour"}, Otherwise.FORBID)
     AllowedTool.objects.filter(tool="probe.effect").update(conditions=[two_an_hour.as_json()])
     made = grant(
