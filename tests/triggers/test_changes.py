@@ -1,4 +1,4 @@
-"""Changes of triggers: who may make them, what they check, and what they record."""
+"""Changes of triggers: permissions, checks and audit entries."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The proofs of senders: published examples, the library of the standard, and everything that is
-refused."""
+"""Proofs of senders: published examples, the standard's library, and refused proofs."""
 
 from __future__ import annotations
 
@@ -195,7 +194,7 @@ class TestStandardScheme:
         headers["webhook-signature"] = headers["webhook-signature"].replace("v1,", "v2,")
         assert "wrong" in find_fault(Scheme.STANDARD, Incoming(headers, BODY, NOW), Proof(secret))
 
-    def test_covers_the_id_by_the_signature(self) -> None:
+    def test_covers_the_id_with_the_signature(self) -> None:
         secret = make_secret(Scheme.STANDARD)
         headers = {**self.sign(BODY, secret), "webhook-id": "msg_2"}
         assert "wrong" in find_fault(Scheme.STANDARD, Incoming(headers, BODY, NOW), Proof(secret))
@@ -289,7 +288,7 @@ class TestSecrets:
     @pytest.mark.parametrize(
         "secret", ["", "too short", "x" * 201, "line\nbreak of a secret", "ümlaut in a secret"]
     )
-    def test_with_an_error_are_refused(self, secret: str) -> None:
+    def test_that_are_invalid_are_refused(self, secret: str) -> None:
         with pytest.raises(WrongSecret):
             check_secret(Scheme.GITHUB, secret)
 
@@ -312,7 +311,7 @@ def test_the_test_helper_signs_like_github() -> None:
 @feature(
     "Agents elsewhere", "Svix's headers prove who sent a message", "agents/triggers/schemes.py"
 )
-def test_headers_of_svix_prove_a_message_like_those_of_the_standard() -> None:
+def test_headers_of_svix_prove_a_message_like_headers_of_the_standard() -> None:
     proof, incoming = EXAMPLES[Scheme.STANDARD]
     renamed = {name.replace("webhook-", "svix-"): value for name, value in incoming.headers.items()}
     through_svix = Incoming(renamed, incoming.body, incoming.now)
