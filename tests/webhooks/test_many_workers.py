@@ -156,7 +156,9 @@ def test_the_last_response_decides_whether_a_receiver_is_slow(
         assert Webhook.objects.get().is_slow is is_slow
 
 
-def test_a_slow_receiver_does_not_delay_others(workshop: Workshop, receiver: Receiver) -> None:
+def test_a_slow_receiver_does_not_delay_other_receivers(
+    workshop: Workshop, receiver: Receiver
+) -> None:
     add_webhook(workshop, receiver, kinds=STARTED)
     Webhook.objects.update(is_slow=True)
     workshop.submit()

@@ -1,5 +1,5 @@
-"""Sending: signed, at least once, through the door of the network, and with patience for receivers
-that fail."""
+"""Deliveries are signed, sent at least once, only through the network client, and retried for
+receivers that fail."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class TestSignature:
         with pytest.raises(WebhookVerificationError):
             receiver.received[1].verify(old)
 
-    def test_a_delivery_with_an_undecryptable_secret_is_not_sent(
+    def test_is_impossible_with_an_undecryptable_secret_and_nothing_is_sent(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         webhook, _ = add_webhook(workshop, receiver, kinds=STARTED)
@@ -262,7 +262,7 @@ class TestDelivery:
     @pytest.mark.parametrize(
         ("status", "rests"), [(400, False), (404, False), (408, True), (429, True), (500, True)]
     )
-    def test_continues_with_others_after_a_refusal(
+    def test_continues_with_other_deliveries_after_a_refusal(
         self, workshop: Workshop, receiver: Receiver, status: int, rests: bool
     ) -> None:
         add_webhook(workshop, receiver, kinds=STARTED)
@@ -351,7 +351,7 @@ class TestDelivery:
         assert "private" in WebhookDelivery.objects.get().problem
 
     @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])
-    def test_to_a_name_or_address_that_leads_to_a_private_one_is_refused(
+    def test_to_a_name_or_address_that_leads_to_a_private_address_is_refused(
         self, workshop: Workshop, receiver: Receiver, settings: Settings, host: str
     ) -> None:
         settings.ALLOWED_PRIVATE_HOSTS = LOOPBACK
