@@ -1,5 +1,5 @@
-"""Run the tests: `python -m tests [pytest arguments…]`, on SQLite, and those that need the database
-on PostgreSQL too.
+"""Run the tests: `python -m tests [pytest arguments…]`, on SQLite, and those that need a database
+on PostgreSQL as well.
 
 Without paths, the fixed set of `tests/sampling.py` runs; `--all` runs the whole sets. At most three
 tests that fail beside others run once more alone: one that passes then is listed at the end,
@@ -31,8 +31,8 @@ Five took as long as four, and each process makes the waits of the others longer
 """
 EXTRA = {"sqlite": [], "postgresql": ["--database-tests-only"]}
 MOST_AGAIN = 3
-"""The number of failures beside others, on each database, that are tried again because the machine
-may be at fault."""
+"""The number of failed tests, on each database, that are run again alone, because the machine may
+be at fault."""
 ROOT = Path(__file__).parents[1]
 
 
@@ -154,7 +154,7 @@ def _start(
     }
     environment.pop(
         "PYTHONDONTWRITEBYTECODE", None
-    )  # otherwise each of many processes would compile everything again
+    )  # without bytecode, each of many processes would compile everything again
     command = [sys.executable, "-m", "pytest", *arguments]
     return subprocess.Popen(
         command, env=environment, stdout=output, stderr=output and subprocess.STDOUT

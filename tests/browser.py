@@ -98,7 +98,7 @@ def _find_in_playwright() -> str | None:
     may be missing."""
     with ThreadPoolExecutor(
         1
-    ) as beside:  # the caller's thread may run a browser already, and then starts no other
+    ) as beside:  # a thread that already runs a browser cannot start a second one
         return beside.submit(_probe_playwright).result()
 
 

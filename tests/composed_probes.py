@@ -100,7 +100,7 @@ class Onboard(Recipe):
 
 
 class Relay(Recipe):
-    """Passes a gate, renames a record and passes another gate; it can be paused in and between its
+    """Passes a gate, renames a record and passes another gate; it can be paused during and between
     steps."""
 
     name = "probe.relay"

@@ -44,7 +44,7 @@ CASES_ON_POSTGRESQL = 4
 """N: the fixed set has one in N cases of each test, and at least one, on PostgreSQL; SQLite has all
 of them."""
 JOURNEYS = "tests/journeys/"
-"""Tests of which the fixed set has only those marked `every_commit`: one for each subject."""
+"""Paths at which the fixed set has only tests marked `every_commit`: one for each subject."""
 ONE_OF = {
     "tests/faults/": 40,
     "tests/hostile/": 8,

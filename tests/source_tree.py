@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PRODUCT = ("gadget_site", "agents", "tools")
 """Packages, highest first: each may import those after it."""
 NOT_OURS = frozenset({"migrations", "node_modules"})
-"""Folders whose code is generated or of others."""
+"""Folders whose code is generated or third-party."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 

@@ -1,5 +1,5 @@
-"""A model's server that is as strict about tools as the strict ones, and the names that assistants
-give to tools."""
+"""A model server that is as strict about tools as the strictest known servers, and the names that
+assistants give to tools."""
 
 from __future__ import annotations
 

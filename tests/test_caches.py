@@ -1,5 +1,5 @@
 """Values that depend on the database, files or time are cached only in a `Cache`, which tests
-clear. Reads sources.
+clear. These tests read only the sources.
 
 `functools` caches values that depend on arguments, code and settings.
 """

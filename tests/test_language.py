@@ -129,7 +129,7 @@ def definitions() -> list[tuple[Module, Definition]]:
 
 
 def texts_of_the_project() -> list[Path]:
-    """List the files that people read, but for tests, the glossary's own table and third-party
+    """List the files that people read, except for tests, the glossary's own table and third-party
     code."""
     folders = [ROOT / name for name in (*PRODUCT, "templates", "static", "docs", "deploy")]
     paths = [
@@ -224,7 +224,7 @@ def single_meanings() -> dict[str, tuple[bool, tuple[str, ...], tuple[str, ...]]
 
 
 def is_at(place: str, name: str, entry: str) -> bool:
-    """Return True if an entry of the table is about this name or its file."""
+    """Return True if an entry of the table applies to this name or its file."""
     if " " in entry:
         qualifier, word = entry.split()
         words = [each.lower() for each in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]

@@ -1,4 +1,4 @@
-"""The oldest cursor of all that follows a log: what a deletion of events has to keep."""
+"""The oldest cursor of everything that follows a log: events after it must not be deleted."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_the_oldest_cursor_is_the_lowest_of_all_readers_and_own_cursors(last: st
     assert find_oldest_cursor(Pass) == 5
 
 
-def test_the_oldest_cursor_is_before_holes_whose_rows_may_still_appear() -> None:
+def test_the_oldest_cursor_is_before_holes_whose_rows_may_still_be_committed() -> None:
     holes = [Hole(85, 86, 0.0, ["3/1"]), Hole(41, 43, 0.0, ["3/2"])]
     ReaderCursor.objects.filter(reader="test").update(holes=holes)
     assert find_oldest_cursor(Event) == 40
