@@ -2,7 +2,7 @@
 on PostgreSQL as well.
 
 Without paths, the fixed set of `tests/sampling.py` runs; `--all` runs the whole sets. At most three
-tests that fail beside others run once more alone: one that passes then is listed at the end,
+tests that fail in parallel runs are run again alone: a test that then passes is listed at the end,
 without failing the run.
 """
 
@@ -111,7 +111,7 @@ def _run_side_by_side(arguments: list[str]) -> dict[str, int]:
 
 
 def _run_again(database: str, codes: dict[str, int]) -> list[str]:
-    """Run the few tests that failed beside others once more, alone; return those that passed."""
+    """Run the few tests that failed again, alone; return those that passed."""
     part = f"{database}, side by side"
     if codes[part] != pytest.ExitCode.TESTS_FAILED or not _failures_of(database).exists():
         return []

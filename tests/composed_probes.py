@@ -44,7 +44,7 @@ class TransactionalAsk(Ask):
 
 
 class Remember(Tool):
-    """Keeps a value in the run's session, and returns the earlier ones."""
+    """Keeps a value in the run's session, and returns the earlier values."""
 
     name = "probe.remember"
     description = "Remembers."

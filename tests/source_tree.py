@@ -34,7 +34,7 @@ class Module:
 
     @cached_property
     def functions(self) -> list[tuple[str, Function]]:
-        """Every function with its qualified name, nested ones included."""
+        """Every function with its qualified name, including nested functions."""
         return list(functions_in(self.tree, ""))
 
     @cached_property

@@ -149,7 +149,7 @@ def place(module: Module, node: ast.AST) -> str:
 # The glossary
 
 
-def test_the_glossary_has_few_words_each_once() -> None:
+def test_the_glossary_has_few_words_and_none_twice() -> None:
     words = [word for word, *_ in glossary()]
     assert 20 <= len(words) <= MAX_WORDS
     assert len(set(words)) == len(words)

@@ -54,7 +54,9 @@ def test_a_sample_of_few_items_is_not_empty(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(sampling.take_sample("ab", 4, "few")) == 1
 
 
-def test_the_fixed_set_runs_unless_the_whole_sets_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_fixed_set_runs_unless_the_whole_sets_are_requested(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.delenv(sampling.FIXED_VARIABLE, raising=False)
     assert not sampling.is_fixed_set()
     monkeypatch.setenv(sampling.FIXED_VARIABLE, "1")

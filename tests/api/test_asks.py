@@ -1,5 +1,5 @@
-"""/api/asks: an agent makes asks and sees only its own; members read those of their
-organization."""
+"""/api/asks: an agent makes asks and sees only its own asks; members read the asks of
+their organization."""
 
 from __future__ import annotations
 
@@ -119,7 +119,9 @@ class TestVisibilityOfAsks:
         agent.ask()
         problem(nobody().get("/api/asks"), 401)
 
-    def test_only_an_agent_can_make_an_ask(self, world: World, agent: Agent) -> None:
+    def test_does_not_let_a_member_make_or_withdraw_an_ask(
+        self, world: World, agent: Agent
+    ) -> None:
         operator = world.client("operator")
         assert (
             "Only an agent key"
@@ -129,7 +131,7 @@ class TestVisibilityOfAsks:
         problem(post(operator, f"/api/asks/{ask['id']}/cancel"), 403)
         assert agent.get(ask)["status"] == "waiting"
 
-    def test_the_list_can_be_filtered_by_effect(self, agent: Agent) -> None:
+    def test_can_be_filtered_by_effect_in_the_list(self, agent: Agent) -> None:
         asks = [agent.ask(effect_key=key) for key in ("a", "", "b")]
         assert list_ids(agent.client, "?effect_key=b") == [asks[2]["id"]]
         assert list_ids(agent.client, "?effect_key=c") == []

@@ -97,7 +97,7 @@ def test_ready_lists_parts_without_a_sign_of_life(redis_url: str) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_ready_counts_the_workers_and_the_missing_ones(redis_url: str) -> None:
+def test_ready_counts_the_running_and_the_missing_workers(redis_url: str) -> None:
     here, left, lost = (
         SignOfLife(WORKER, f"{name}-of-this-test") for name in ("here", "left", "lost")
     )

@@ -1,4 +1,4 @@
-"""Break-glass: an admin approves alone, past the approval rules, and all admins are notified."""
+"""Break-glass: an admin approves alone, without the approval rules, and all admins are notified."""
 
 from __future__ import annotations
 
@@ -278,7 +278,7 @@ def test_replay_recognizes_break_glass_and_reports_its_use_by_a_requester(
     assert "not enough" in (find_problem(row) or "")
 
 
-class TestWithOneAdmin:
+class TestTheBreakGlassAddress:
     ADDRESS = "board@example.com"
 
     @pytest.fixture
@@ -294,7 +294,7 @@ class TestWithOneAdmin:
         Organization.objects.update(break_glass_address=self.ADDRESS)
         return ada
 
-    def test_the_break_glass_address_is_notified(
+    def test_is_notified_if_there_is_only_one_admin(
         self, card: Approval, alone: Membership, mail: MailServer
     ) -> None:
         break_glass(alone, card)
@@ -304,7 +304,7 @@ class TestWithOneAdmin:
         (told,) = [each for each in mail.received if each.recipient == self.ADDRESS]
         assert told.subject.startswith("Break-glass: an admin approved alone: ")
 
-    def test_the_break_glass_address_gets_no_other_notices_and_admins_cannot_remove_it(
+    def test_gets_no_other_notices_and_cannot_be_removed_by_admins(
         self, card: Approval, alone: Membership, mail: MailServer
     ) -> None:
         channel = find_break_glass_channel(card.organization)
@@ -315,7 +315,7 @@ class TestWithOneAdmin:
         spread_notices()
         assert not Delivery.objects.filter(channel=channel).exists()
 
-    def test_only_a_superuser_can_set_the_break_glass_address(self, ada: Membership) -> None:
+    def test_can_be_set_only_by_a_superuser(self, ada: Membership) -> None:
         update_admin_access(ada.user)
         client, path = log_in(ada), f"/admin/accounts/organization/{ada.organization_id}/change/"
         assert 'name="break_glass"' in client.get(path).content.decode()
@@ -323,9 +323,7 @@ class TestWithOneAdmin:
         User.objects.filter(pk=ada.user_id).update(is_superuser=True)
         assert 'name="break_glass_address"' in client.get(path).content.decode()
 
-    def test_the_break_glass_address_does_not_count_without_a_mail_server(
-        self, card: Approval, alone: Membership
-    ) -> None:
+    def test_does_not_count_without_a_mail_server(self, card: Approval, alone: Membership) -> None:
         with pytest.raises(Forbidden, match="no break-glass address"):
             break_glass(alone, card)
 

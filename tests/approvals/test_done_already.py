@@ -189,7 +189,7 @@ class TestDismissing:
         with pytest.raises(Forbidden):
             dismiss(workshop.operator, card.pk, decision(card))
 
-    def test_a_card_that_is_no_longer_true_shows_the_new_effect(
+    def test_a_card_whose_effect_no_longer_exists_shows_the_new_effect(
         self, workshop: Workshop, record: Record
     ) -> None:
         card, _ = ask_again(workshop, deactivate(record))

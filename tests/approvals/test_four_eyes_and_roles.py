@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def start_own_run(workshop: Workshop) -> Run:
-    """A waiting run that the approver started."""
+    """Create a waiting run that the approver started."""
     workshop.play(asking(call("probe.effect", name="a")))
     run, _ = actions.submit(
         workshop.approver, actions.Submission(workshop.employee.pk, "My own work")

@@ -118,8 +118,8 @@ class TestALateEffect:
 
 
 class TestASecondEffect:
-    """A person said "not done", the model requested the call again, and its approval made it happen
-    twice."""
+    """A person said "not done", the model requested the call again, and its approval made a second
+    effect."""
 
     def test_is_reported_on_the_card_and_on_the_call(
         self, workshop: Workshop, recorder: Recorder

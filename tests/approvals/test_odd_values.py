@@ -51,7 +51,7 @@ def find_odd(name: str, *values: Any) -> list[Any]:
         (([10], [12, 11], [9], [10, 5000]), [[10, 5000]]),
     ],
 )
-def test_one_value_unlike_the_others_is_odd(values: tuple[Any, ...], odd: list[Any]) -> None:
+def test_one_value_unlike_the_other_values_is_odd(values: tuple[Any, ...], odd: list[Any]) -> None:
     assert find_odd("value", *values) == odd
 
 

@@ -253,7 +253,7 @@ def after_an_answer_two_runs_below(workshop: Workshop) -> Approval:
 
 
 def after_an_answer_in_a_run_beside(workshop: Workshop) -> Approval:
-    """The parent run read one colleague's result, and delegated the write to another colleague."""
+    """Start a run that read one colleague's result and delegated the write to another colleague."""
     kim, lee = hire(workshop, "Kim", asking(ask("To whom?"))), hire(workshop, "Lee", asking(EFFECT))
     may_delegate(workshop.employee, kim, lee)
     workshop.play(asking(delegate("Kim", "Look it up")), asking(delegate("Lee", "Pay")))

@@ -131,7 +131,7 @@ class TestTheRowOfAWithheldBulk:
 
 
 class TestRenewingAWithheldBulk:
-    def test_restores_each_card_and_counts_the_started_ones(
+    def test_restores_each_card_and_counts_the_started_calls(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         run, bulk_id = approve_together(workshop, grace_s=60)

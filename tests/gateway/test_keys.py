@@ -217,7 +217,7 @@ class TestRevokingAKey:
         assert again(run).status == RunStatus.CANCELLED
 
     @pytest.mark.parametrize("is_ended", [True, False])
-    def test_finds_runs_to_cancel_behind_many_others(
+    def test_finds_runs_to_cancel_behind_many_other_runs(
         self, workshop: Workshop, key: AgentKey, monkeypatch: pytest.MonkeyPatch, *, is_ended: bool
     ) -> None:
         runs = []

@@ -16,7 +16,7 @@ from tests.workshop import Workshop, build_workshop
 from tools.contract import Level
 
 
-def test_actions_with_a_level_and_requested_ones_are_listed(
+def test_actions_with_a_level_and_requested_actions_are_listed(
     workshop: Workshop, key: AgentKey
 ) -> None:
     others = build_workshop("globex")

@@ -75,7 +75,7 @@ def test_an_id_that_already_exists_in_the_conversation_is_replaced(
     assert second.calls[0].provider_call_id != "call_0"
 
 
-def test_a_whole_completion_instead_of_a_stream_is_accepted(
+def test_a_complete_response_instead_of_a_stream_is_accepted(
     server: ModelServer, ask: Asking
 ) -> None:
     server.enqueue(Response(text="Both.", calls=FIVE[:2], streamed=False))

@@ -172,7 +172,7 @@ def test_the_model_is_referred_to_the_reading_tool_only_with_the_grant(
     assert "results.read" not in "".join(list_results(model.requests[-1]))
 
 
-def test_the_newest_results_are_cut_and_flagged_if_they_are_too_large_alone(
+def test_the_newest_results_are_cut_and_flagged_if_they_alone_are_too_large(
     many: Workshop, model: ModelServer
 ) -> None:
     many.employee.context_tokens = 4_000
@@ -292,7 +292,7 @@ def test_a_request_that_stays_too_long_ends_the_run(many: Workshop, model: Model
     )
 
 
-def test_a_task_that_is_too_long_alone_is_sent_once(many: Workshop, model: ModelServer) -> None:
+def test_a_task_that_alone_is_too_long_is_sent_once(many: Workshop, model: ModelServer) -> None:
     model.enqueue(TOO_LONG)
     run = many.work()
     assert run.exit_reason == ExitReason.PROVIDER_ERROR

@@ -1,4 +1,4 @@
-"""The correlation id of a request goes through its run, the runs of colleagues, the log and the
+"""The correlation id of a request is passed to its run, the runs of colleagues, the log and the
 model's requests."""
 
 from __future__ import annotations

@@ -120,7 +120,7 @@ class SlowRefusal(ShortEffect):
 
 
 class TestAWorkerThatLostItsLease:
-    def test_reports_the_result_of_its_write_although_another_worker_drives_the_run(
+    def test_reports_the_result_of_its_write_even_if_another_worker_drives_the_run(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         with write_in_flight(workshop, recorder) as run:

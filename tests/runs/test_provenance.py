@@ -353,7 +353,7 @@ class TestOutsideValuesStayOutside:
         eventually(lambda: last_call(run).status == CallStatus.SUCCEEDED)
         assert OutsideValue.objects.filter(call=last_call(run)).exists()
 
-    def test_in_a_call_that_happened_although_a_person_denied_it(
+    def test_in_a_call_that_happened_even_if_a_person_reported_it_as_not_done(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         run = give_up(workshop, recorder)

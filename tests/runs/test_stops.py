@@ -122,7 +122,7 @@ class TestAStop:
         assert not recorder.arrivals["slow"]
         assert again(run).status == RunStatus.QUEUED
 
-    def test_lets_executing_calls_finish_and_starts_no_others(
+    def test_lets_executing_calls_finish_and_starts_no_other_calls(
         self, workshop: Workshop, recorder: Recorder, stop: Stop
     ) -> None:
         recorder.hold("slow")

@@ -160,7 +160,7 @@ class TestInterruptedText:
         assert run.problem.startswith("The answer is incomplete.")
         assert len(model.requests) == 2
 
-    def test_of_an_earlier_attempt_is_kept_if_later_ones_have_none(
+    def test_of_an_earlier_attempt_is_kept_if_later_attempts_have_no_text(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         model.enqueue(self.CUT, failing(400))
@@ -247,7 +247,7 @@ class TestAdaptedRequest:
             assert line == {"pass_number": 1, "changes": ["without temperature"]}
         assert len(model.requests) == 5
 
-    def test_of_one_model_does_not_affect_others(
+    def test_of_one_model_does_not_affect_other_models(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         workshop.employee.temperature = 0.2

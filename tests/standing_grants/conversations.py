@@ -31,7 +31,7 @@ class Conversation:
 
 
 def list_conversations(workshop: Workshop) -> list[Conversation]:
-    """Make the records of the workshop, and return sixty tasks about them."""
+    """Create the records of the workshop, and return sixty tasks about them."""
     records = [workshop.record(name=f"Customer {number}", status="active") for number in range(10)]
     return [*list_ordinary(records), *list_harmful(records)]
 

@@ -1,4 +1,4 @@
-"""Calls that match the terms of a standing grant, but need a person's approval nevertheless."""
+"""Calls that match the terms of a standing grant, but still need a person's approval."""
 
 from __future__ import annotations
 

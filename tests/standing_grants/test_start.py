@@ -185,9 +185,9 @@ class TestAConnectedTool:
         assert statuses(resume(workshop, run)) == [CallStatus.SUCCEEDED]
 
 
-class TestBetweenApprovalAndStart:
+class TestAChangeBetweenApprovalAndStart:
     @pytest.mark.parametrize("appears", [False, True])
-    def test_a_new_warning_leaves_the_call_to_a_person(
+    def test_like_a_new_warning_leaves_the_call_to_a_person(
         self, workshop: Workshop, recorder: Recorder, appears: bool
     ) -> None:
         record = workshop.record(name="Acme Corp")
@@ -202,7 +202,7 @@ class TestBetweenApprovalAndStart:
         assert list(recorder.effects.values()) == [1]
 
     @pytest.mark.parametrize("has_rule", [False, True])
-    def test_a_message_of_the_creator_leaves_the_call_to_others_under_the_two_person_rule(
+    def test_like_a_message_of_the_creator_matters_under_the_two_person_rule(
         self, workshop: Workshop, recorder: Recorder, has_rule: bool
     ) -> None:
         workshop.organization.four_eyes = has_rule
@@ -219,7 +219,7 @@ class TestBetweenApprovalAndStart:
             )
 
     @pytest.mark.parametrize("is_demoted", [False, True])
-    def test_the_grant_ends_if_its_creator_can_no_longer_decide(
+    def test_ends_the_grant_if_its_creator_can_no_longer_decide(
         self, workshop: Workshop, recorder: Recorder, is_demoted: bool
     ) -> None:
         made = grant(workshop, "probe.effect", A)

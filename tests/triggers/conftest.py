@@ -29,7 +29,7 @@ SECRET = "It's a Secret to Everybody"
 
 
 def add_trigger(workshop: Workshop, **terms: Any) -> Trigger:  # noqa: F811
-    """Make a trigger of the operator, for messages of GitHub."""
+    """Add a trigger of the operator, for messages from GitHub."""
     defaults = {
         "name": "Issues",
         "scheme": "github",
@@ -56,5 +56,5 @@ def send(trigger: Trigger, payload: Any, delivery: str = "") -> Run | None:
 
 @pytest.fixture
 def trigger(workshop: Workshop) -> Trigger:  # noqa: F811
-    """Return a trigger for messages of GitHub."""
+    """Return a trigger for messages from GitHub."""
     return add_trigger(workshop)

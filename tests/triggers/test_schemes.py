@@ -161,7 +161,7 @@ class TestPublishedExamples:
 
 class TestStandardScheme:
     def sign(self, body: bytes, *secrets: str) -> dict[str, str]:
-        """Return the headers that the library makes for this body, with a signature for each
+        """Return the headers that the library creates for this body, with a signature for each
         secret."""
         at = datetime.fromtimestamp(NOW, UTC)
         signatures = " ".join(

@@ -102,7 +102,7 @@ def test_a_long_value_is_folded_with_its_length(world: World) -> None:
     assert "3,000 characters" in html
 
 
-def test_the_first_five_targets_are_shown_and_the_others_folded(world: World) -> None:
+def test_the_first_five_targets_are_shown_and_the_rest_is_folded(world: World) -> None:
     targets = [
         {
             "id": str(n),

@@ -95,8 +95,7 @@ class TestTheMenu:
 
 
 class TestTemplateNames:
-    """A name that the frame sets hides the one that a view passes, so neither may use those of the
-    other."""
+    """A name that the frame sets hides the same name from a view, so they must not share names."""
 
     def test_set_by_the_base_template_start_with_frame(self) -> None:
         source = (ASSETS_DIR / "templates" / "base.html").read_text()

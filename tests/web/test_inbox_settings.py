@@ -1,4 +1,4 @@
-"""Snoozed cards and saved views: each belongs to one member, and changes nothing for the others."""
+"""Snoozed cards and saved views: each belongs to one member, and other members see no change."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class TestASavedView:
         assert response.status_code == 422
         assert not SavedView.objects.exists()
 
-    def test_is_refused_if_the_person_has_too_many(self, world: World) -> None:
+    def test_is_refused_if_the_person_has_too_many_views(self, world: World) -> None:
         client = world.client("approver")
         codes = [
             client.post(

@@ -1,4 +1,4 @@
-"""Words that mix alphabets are marked letter by letter; cards warn of names that look like another
+"""Words that mix alphabets are flagged letter by letter; cards warn of names that look like another
 record's."""
 
 # ruff: noqa: RUF001 - the tests are about such letters

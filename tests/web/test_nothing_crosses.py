@@ -1,4 +1,4 @@
-"""Every page is identical to the byte, whether another organization is empty or full."""
+"""Every page is byte-identical, whether another organization is empty or full."""
 
 from __future__ import annotations
 

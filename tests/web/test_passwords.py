@@ -83,7 +83,7 @@ class TestAPasswordResetByLink:
         )
         assert not User.objects.get(username="viewer").check_password(PASSWORD)
 
-    def test_is_refused_for_accounts_with_rights_elsewhere(self, world: World) -> None:
+    def test_is_refused_for_accounts_with_rights_in_other_organizations(self, world: World) -> None:
         Membership.objects.create(organization=world.acme, user=world.users["outsider"])
         root = User.objects.create_superuser("root")
         theirs, roots = (
@@ -114,7 +114,7 @@ class TestAPasswordChange:
         world.users["viewer"].save()
         return world.client("viewer")
 
-    def test_keeps_this_session_and_ends_the_others(self, world: World) -> None:
+    def test_keeps_this_session_and_ends_all_other_sessions(self, world: World) -> None:
         client = self.open_browser(world)
         elsewhere = world.client("viewer")
         assert f'href="{self.PATH}"' in read_page(client, "/")

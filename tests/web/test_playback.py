@@ -29,7 +29,7 @@ SECRET = "+1 555 0100"
 
 
 def play(world: World) -> Run:
-    """A run with one search and one denied update, whose values are secret."""
+    """Create a run with one search and one denied update, whose values are secret."""
     run = world.run(RunStatus.SUCCEEDED, task="Find the phone", title="Find it")
     call, update = world.call(run), world.call(run, "data.updateRecord", level="write")
     about = {
@@ -200,7 +200,7 @@ def test_each_entry_describes_what_happened(
     assert entry.text == payload.get("reason", "")
 
 
-def test_a_wait_lasts_until_work_continues_although_one_of_its_cards_is_decided() -> None:
+def test_a_wait_lasts_until_work_continues_even_if_one_of_its_cards_is_decided() -> None:
     types = (
         EventType.PASS_STARTED,
         EventType.RUN_WAITING,
@@ -280,7 +280,7 @@ TEXTS = {
     EventType.ANSWER_UNUSABLE: "text",
     EventType.RUN_FINISHED: "answer",
 }
-"""The texts of people and of the employee; all others are values."""
+"""The texts of people and of the employee; all other texts are values."""
 SHOWN_VALUES = {
     EventType.TOOL_START, EventType.TOOL_PROGRESS, EventType.TOOL_RESULT, EventType.TOOL_REJECTED,
     EventType.APPROVAL_REQUESTED, EventType.LATE_EFFECT,
@@ -292,7 +292,7 @@ PLANTED = "planted 4711"
 
 def plant(value: Any, name: str = "") -> Any:
     """Put the secret into every text, and into the names of params and data, which may be values
-    too."""
+    as well."""
     if name in CODES | NAMES:
         return value
     if name in ("params", "data"):

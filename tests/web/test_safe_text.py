@@ -1,5 +1,5 @@
-"""Text that others wrote is shown safely: escaped, with hidden characters and mixed alphabets
-marked."""
+"""Text from other people is shown safely: escaped, with hidden characters and mixed alphabets
+flagged."""
 
 from __future__ import annotations
 

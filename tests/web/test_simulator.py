@@ -146,7 +146,7 @@ def test_a_limit_over_history_is_a_sentence_with_fields(world: World) -> None:
     assert 'name="most" value="many"' in page
 
 
-def test_an_invalid_change_leaves_the_others_in_the_policy_draft(world: World) -> None:
+def test_an_invalid_change_leaves_the_other_changes_in_the_policy_draft(world: World) -> None:
     given = {"changes": json.dumps([STOP]), "kind": "allow_host", "host": "https://x/"}
     response = world.client("admin").get("/simulator/", given)
     assert response.status_code == 422

@@ -170,7 +170,7 @@ class TestAPageWithTheList:
             card.pk,
         ]
 
-    def test_gets_a_replaced_card_as_one_gone_and_one_new(self, world: World) -> None:
+    def test_gets_a_replaced_card_as_one_removed_and_one_new_card(self, world: World) -> None:
         card, client = world.card(), world.client("viewer")
         params = change(world.records[0], "+1 555 0199")
         decision = decisions.Decision(digest=card.digest)

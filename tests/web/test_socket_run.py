@@ -209,7 +209,9 @@ def test_the_html_names_no_viewer_and_old_events_reopen_no_card(world: World) ->
     assert Approval.objects.get(pk=card.pk).status == "denied"
 
 
-def test_invalid_messages_are_ignored_and_too_long_ones_end_the_socket(world: World) -> None:
+def test_invalid_messages_are_ignored_and_a_message_that_is_too_long_closes_the_socket(
+    world: World,
+) -> None:
     run = world.run()
     publish(run, 1)
     client = world.client("viewer")

@@ -96,7 +96,7 @@ class TestSignature:
         assert not receiver.received
         assert "cannot be read" in WebhookDelivery.objects.get().problem
 
-    def test_an_internal_failure_does_not_count_against_the_receiver(
+    def test_that_fails_internally_does_not_count_against_the_receiver(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         webhook, _ = add_webhook(workshop, receiver, kinds=STARTED)
@@ -112,7 +112,7 @@ class TestSignature:
         assert (delivery.status, "the log of the workers" in delivery.problem) == ("waiting", True)
         assert delivery.due_at > delivery.created_at
 
-    def test_a_late_attempt_does_not_release_the_webhook_that_another_worker_holds(
+    def test_in_a_late_attempt_does_not_release_the_webhook_held_by_another_worker(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         webhook, _ = add_webhook(workshop, receiver, kinds=STARTED)

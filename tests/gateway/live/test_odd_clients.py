@@ -120,7 +120,7 @@ def test_null_params_count_as_none(site: Site, secret: str) -> None:
 @pytest.mark.parametrize(
     "body", [PING, INITIALIZE, {"jsonrpc": "2.0", "method": "notifications/initialized"}]
 )
-def test_an_unknown_revision_is_refused_with_the_served_ones(
+def test_an_unknown_revision_is_refused_and_the_served_revisions_are_named(
     site: Site, secret: str, named: str, body: Any
 ) -> None:
     sent = make_headers(secret, MCP_Protocol_Version=named)
@@ -136,7 +136,7 @@ def test_an_unknown_revision_is_refused_with_the_served_ones(
 
 
 @pytest.mark.parametrize("wanted", ["1999-01-01", "2027-01-01", ""])
-def test_a_handshake_for_an_unknown_revision_offers_a_served_one(
+def test_a_handshake_for_an_unknown_revision_offers_a_served_revision(
     site: Site, secret: str, wanted: str
 ) -> None:
     begin = {**INITIALIZE, "params": {**INITIALIZE_PARAMS, "protocolVersion": wanted}}

@@ -38,7 +38,9 @@ def test_a_host_that_is_not_allowed_needs_approval(reading: Workshop, api: Api) 
     assert api.received == []
 
 
-def test_an_approved_private_host_is_refused_anyway(reading: Workshop, api: Api) -> None:
+def test_a_private_host_is_refused_even_if_the_call_is_approved(
+    reading: Workshop, api: Api
+) -> None:
     run = reading.work()
     reading.approve(reading.card(run))
     run = reading.drive(run)

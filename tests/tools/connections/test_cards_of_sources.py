@@ -36,7 +36,7 @@ def card(workshop: Workshop, source: Source) -> Approval:
 
 
 def shown(workshop: Workshop, card: Approval) -> str:
-    """The card's page as a person reads it."""
+    """Return the card's page as a person reads it."""
     client = Client()
     client.force_login(workshop.approver.user)
     return " ".join(client.get(f"/approvals/{card.pk}/").content.decode().split())

@@ -157,7 +157,7 @@ def test_concurrent_changes_each_increase_the_generation(workshop: Workshop) -> 
 
 
 class TestCostOfLoading:
-    def test_is_zero_where_nothing_is_connected(self, workshop: Workshop) -> None:
+    def test_is_zero_without_connected_sources(self, workshop: Workshop) -> None:
         look(workshop)
         with CaptureQueriesContext(connection) as asked:
             load_toolbox(workshop.organization.pk)
@@ -169,7 +169,7 @@ class TestCostOfLoading:
         "Web and workers build the tools from the database, once per generation",
         "agents/employees/toolboxes.py",
     )
-    def test_is_three_statements_for_fifty_tools_of_three_sources_and_then_none(
+    def test_is_three_statements_for_fifty_tools_and_none_once_they_are_cached(
         self, workshop: Workshop, api: Api
     ) -> None:
         connect_fifty(workshop, api)
@@ -197,7 +197,7 @@ class TestCostOfLoading:
 
 
 def connect_fifty(workshop: Workshop, api: Api) -> None:
-    """Three sources with 17 tools each, all of them granted."""
+    """Connect three sources with 17 tools each, and grant all of them."""
     api.paths = {
         f"/things/{number}": {"get": operation(f"getThing{number}")} for number in range(17)
     }

@@ -47,7 +47,7 @@ def server(workshop: Workshop) -> Source:
 
 
 class TestToolsOfASource:
-    def test_are_new_then_changed_then_gone_then_back(self, source: Source) -> None:
+    def test_are_reported_as_new_changed_gone_and_back(self, source: Source) -> None:
         assert keep(source, told("list"), told("add")) == {"new": ["crm.list", "crm.add"]}
         assert keep(source, told("list"), told("add", "Adds.")) == {"changed": ["crm.add"]}
         assert keep(source, told("list")) == {"gone": ["crm.add"]}

@@ -52,7 +52,7 @@ def test_a_foreign_client_gets_its_response() -> None:
 
 
 @pytest.mark.parametrize("charset", ["punycode", "utf-7", "utf-16", "latin-1"])
-def test_text_is_utf_8_whatever_the_server_says(charset: str) -> None:
+def test_text_is_decoded_as_utf_8_whatever_charset_the_server_declares(charset: str) -> None:
     with WebServer(
         {"/": reply("bü-kva".encode(), content_type=f"text/plain; charset={charset}")}
     ) as server:

@@ -273,7 +273,7 @@ def test_pipes_sockets_and_devices_are_refused_at_once(folder: Path) -> None:
 ROUNDS = 1_000
 
 
-def test_a_link_swapped_in_meanwhile_is_not_followed(folder: Path, outside: Path) -> None:
+def test_a_folder_swapped_for_a_link_meanwhile_is_not_followed(folder: Path, outside: Path) -> None:
     (folder / "b").mkdir()
     (folder / "b" / "secret.txt").write_text("inside")
     stop = threading.Event()

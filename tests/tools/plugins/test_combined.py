@@ -112,7 +112,7 @@ def test_a_combined_source_starts_once_and_shuts_down_all_parts_in_reverse_order
 
 
 @feature("Plugins", "Shutdown reaches every source, even if one fails", "tools/sources/combined.py")
-def test_a_source_that_cannot_shut_down_does_not_affect_the_others() -> None:
+def test_a_source_that_cannot_shut_down_does_not_affect_other_sources() -> None:
     diary: list[str] = []
     sources = [
         Noted(name, made(f"{name}.hello"), diary=diary, fails_to="shutdown" if name == "b" else "")

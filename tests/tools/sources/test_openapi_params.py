@@ -198,7 +198,7 @@ def test_a_body_without_fields_stays_one_param(schema: Any) -> None:
     assert list(posted(schema).params["properties"]) == ["body"]
 
 
-def test_illegal_names_become_legal_ones() -> None:
+def test_illegal_names_are_made_legal() -> None:
     names = ["filter[name]", "$top", "x" * 80, "émoji 😀", "😀", "a b", "a/b"]
     found = list(queried(**{name: {"type": "string"} for name in names}))
     assert len(set(found)) == len(names)

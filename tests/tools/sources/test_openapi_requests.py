@@ -124,7 +124,7 @@ INWARDS = [
 
 
 @pytest.mark.parametrize("value", OUTWARDS)
-def test_a_path_value_that_any_reader_could_resolve_elsewhere_is_refused(
+def test_a_path_value_that_any_server_could_resolve_to_another_path_is_refused(
     outside: Outside, value: str
 ) -> None:
     for path in ("/keep/{id}/tail", "/keep/{id}", "/{id}"):

@@ -301,7 +301,7 @@ _BOUNDS = {
 
 @st.composite
 def conditions(draw: st.DrawFn) -> Condition:
-    """One rule with a bound that fits it, on a param that exists or not."""
+    """Draw one rule with a bound that fits it, on a param that exists or not."""
     rule = draw(st.sampled_from(list(_BOUNDS)))
     param = draw(
         _mostly(

@@ -145,7 +145,7 @@ def test_an_async_tool_is_cancelled_at_its_timeout() -> None:
     assert (error.code, ended) == (ErrorCode.TIMEOUT, ["cancelled"])
 
 
-def test_a_timeout_error_of_the_tool_itself_is_not_our_timeout() -> None:
+def test_a_timeout_error_raised_by_the_tool_does_not_count_as_our_timeout() -> None:
     async def work(context: ToolContext) -> ToolResult:
         raise TimeoutError
 

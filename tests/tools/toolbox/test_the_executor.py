@@ -67,7 +67,7 @@ def test_calls_run_at_the_same_time() -> None:
     "A call that fails or hangs does not affect the others",
     "tools/toolbox/executor.py",
 )
-def test_a_failing_and_a_hanging_call_do_not_affect_the_others() -> None:
+def test_a_failing_and_a_hanging_call_do_not_affect_other_calls() -> None:
     def fails(context: ToolContext) -> ToolResult:
         raise SystemExit("no")
 

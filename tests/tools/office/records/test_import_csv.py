@@ -1,4 +1,4 @@
-"""Importing CSV: good rows become records in one transaction, bad ones are named by their line."""
+"""Importing CSV: good rows become records in one transaction, bad rows are reported by line."""
 
 import io
 
@@ -172,7 +172,7 @@ def test_an_unclosed_quote_loses_only_its_line(
 def test_an_unclosed_quote_closed_by_a_later_line_loses_only_its_line(
     unclosed: str, acme: Organization
 ) -> None:
-    """The line that closes it has too few cells itself, unless its other cells follow."""
+    """The line that closes the quote has too few cells as well, unless its other cells follow."""
     report = imported(f"name,notes,status\nFirst,,\n{unclosed}Initech,y,active\n", acme)
     assert report.bad_rows[0][0] == 3
     assert "a quote is not closed" in report.bad_rows[0][1]

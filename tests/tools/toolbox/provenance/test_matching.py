@@ -251,7 +251,7 @@ def test_params_with_too_many_values_are_reported() -> None:
         "https://ours.example/" + "a/" * 3_000 + "evil.example",
     ],
 )
-def test_long_addresses_are_split_like_short_ones(text: str) -> None:
+def test_long_addresses_are_split_like_short_addresses(text: str) -> None:
     found = trace(SourceIndex([PAGE]), {"x": text})
     assert "evil.example" in {each.value for each in found.list_outside()}
     assert found.unsearched == 0
@@ -284,7 +284,7 @@ def test_a_text_found_as_a_whole_keeps_the_keys_of_its_parts() -> None:
     assert set(mail.keys).isdisjoint(find_one(own, {"notes": text}).keys)
 
 
-def test_values_beyond_the_listed_ones_keep_their_keys() -> None:
+def test_values_beyond_the_listed_values_keep_their_keys() -> None:
     hosts = [f"host{number}.example" for number in range(MAX_KEPT + 5)]
     index = SourceIndex([SeenText(SeenIn.OUTSIDE, " ".join(hosts))])
     kept = Provenance.from_json(json.loads(json.dumps(trace(index, {"hosts": hosts}).as_json())))
