@@ -35,8 +35,8 @@ ON_BOTH = (
     "tests/webhooks/test_many_workers",
     "tests/worker/",
 )
-"""Paths that the fixed set also tests on PostgreSQL: engine, approvals, gate, queries, and code that
-differs there.
+"""Paths that the fixed set also tests on PostgreSQL: engine, approvals, gate, queries, and code
+that differs there.
 
 The whole sets run all tests with a database on both.
 """

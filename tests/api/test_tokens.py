@@ -120,7 +120,7 @@ def test_repeated_wrong_tokens_are_refused_for_a_while_and_a_valid_token_still_w
     assert get("/api/runs", secret).status_code == 200
 
 
-def test_creating_a_token_for_a_member_of_several_organizations_requires_the_name_of_one(
+def test_a_token_for_a_member_of_several_organizations_is_created_for_a_named_one(
     world: World,
 ) -> None:
     Membership.objects.create(

@@ -416,7 +416,7 @@ def test_viewers_and_operators_cannot_decide(workshop: Workshop, card: Approval)
     assert stays_pending(card)
 
 
-def test_a_card_expires_after_the_number_of_days_of_the_organization(workshop: Workshop) -> None:
+def test_a_card_expires_after_the_days_set_by_the_organization(workshop: Workshop) -> None:
     workshop.organization.card_days = 2
     workshop.organization.save()
     workshop.play(asking(EFFECT))

@@ -133,7 +133,7 @@ class TestUndo:
         assert workshop.undo(card) == workshop.undo(card)
         assert len(workshop.cards(card.run)) == 1
 
-    def test_is_refused_for_the_old_card_once_the_new_one_has_started(
+    def test_is_refused_for_the_old_card_once_the_call_of_the_new_card_has_started(
         self, workshop: Workshop, card: Approval, recorder: Recorder
     ) -> None:
         workshop.approve(card, grace_s=10, decision_id="first")

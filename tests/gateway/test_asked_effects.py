@@ -112,7 +112,7 @@ class TestAsksAboutOneEffect:
         assert sorted(made) == [False] * 5 + [True]
         assert Ask.objects.count() == 1
 
-    def test_create_a_new_ask_after_a_decided_one(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_create_a_new_ask_after_a_decided_ask(self, workshop: Workshop, key: AgentKey) -> None:
         first = ask(key, effect_key="refund:4711")
         assert load_state(ask(key)).is_waiting, "an open ask about something else"
         workshop.deny(workshop.card(first.run))

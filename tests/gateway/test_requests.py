@@ -97,7 +97,7 @@ class TestARequestedRead:
                 is is_unknown
             )
 
-    def test_without_a_result_has_none_in_its_ticket(self) -> None:
+    def test_without_a_result_has_no_result_in_its_ticket(self) -> None:
         assert Ticket(ToolCall(status=CallStatus.CANCELLED), "cancelled").result is None
 
     @pytest.mark.parametrize(("code", "has_crashed"), [("", True), ("NOT_FOUND", False)])

@@ -151,7 +151,7 @@ def test_the_same_messages_give_the_same_answer() -> None:
     assert again == once
 
 
-def test_ids_are_unique_in_the_run_and_messages_have_the_form_of_chat_completions() -> None:
+def test_ids_are_unique_in_the_run_and_messages_have_the_format_of_chat_completions() -> None:
     conversation = Conversation(FOLLOW_UP, "deactivate eu")
     play_search(conversation)
     response = conversation.ask()
@@ -232,7 +232,7 @@ def test_a_run_continued_after_its_closing_pass_resumes_the_script() -> None:
     assert conversation.ask().calls[0].tool == "data.updateRecord"
 
 
-def test_a_pass_without_calls_is_followed_by_the_next_in_one_response() -> None:
+def test_a_pass_without_calls_and_the_next_pass_are_one_response() -> None:
     script = """
 scripts:
   - task: go

@@ -60,7 +60,7 @@ def test_two_underscores_never_become_a_dot_by_text_replacement() -> None:
     assert names.to_internal("data__searchRecords") == "data__searchRecords"
 
 
-def test_the_internal_name_is_accepted_and_an_unknown_one_passes_unchanged() -> None:
+def test_the_internal_name_is_accepted_and_an_unknown_name_is_returned_unchanged() -> None:
     names = WireNames(["data.searchRecords"])
     assert names.to_internal("data.searchRecords") == "data.searchRecords"
     assert names.to_internal("delete_everything") == "delete_everything"

@@ -388,9 +388,7 @@ class TestHoles:
             Event.objects.filter(pk=removed).delete()
             assert read_all() == [last]
 
-    def test_are_filled_one_after_the_other(
-        self, run: Run, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_are_filled_one_by_one(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         be_impatient(monkeypatch)
         others = [make_other_run(run) for _ in range(2)]
         with writing(others[0]) as (first, end_first), writing(others[1]) as (second, end_second):

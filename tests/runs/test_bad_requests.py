@@ -137,7 +137,7 @@ class TestAnInvalidRequest:
         assert lines[0] == "TOOL ERROR: MISSING_PARAMETER"
         assert "PARAMETER: name" in lines
 
-    def test_cannot_reach_a_record_of_another_organization(self, workshop: Workshop) -> None:
+    def test_cannot_access_a_record_of_another_organization(self, workshop: Workshop) -> None:
         mine = workshop.record()
         foreign = build_other_record()
         workshop.play(

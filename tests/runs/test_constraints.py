@@ -159,7 +159,7 @@ class TestAToolCall:
 
 
 class TestAnApproval:
-    def test_is_the_only_open_one_of_its_call(self, run: Run, workshop: Workshop) -> None:
+    def test_is_the_only_open_approval_of_its_call(self, run: Run, workshop: Workshop) -> None:
         card = workshop.card(run)
         person: dict[str, Any] = {
             "decided_by": workshop.approver.user,
@@ -169,7 +169,7 @@ class TestAnApproval:
         assert refuses_copy(card, sequence=2, status=ApprovalStatus.APPROVED, **person)
         assert not refuses_copy(card, sequence=2, status=ApprovalStatus.SUPERSEDED)
 
-    def test_is_the_only_consumed_one_of_its_call(self, run: Run, workshop: Workshop) -> None:
+    def test_is_the_only_consumed_approval_of_its_call(self, run: Run, workshop: Workshop) -> None:
         card = workshop.card(run)
         used: dict[str, Any] = {
             "status": ApprovalStatus.CONSUMED,

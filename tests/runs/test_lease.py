@@ -250,7 +250,7 @@ class TestTheLastCheck:
             )
         lose_worker(run)
 
-    def test_counts_from_an_intent_that_renews_the_lease(self, workshop: Workshop) -> None:
+    def test_counts_from_a_transaction_that_renews_the_lease(self, workshop: Workshop) -> None:
         run = workshop.submit()
         my_lease = acquire_lease(run)
         Run.objects.filter(pk=run.pk).update(lease_expires_at=Now())

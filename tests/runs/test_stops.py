@@ -402,7 +402,7 @@ def test_a_raised_level_needs_approval_and_remains_after_a_stop_is_lifted(
     "Stop everything, an employee or a tool, and nothing new starts until someone resumes",
     "agents/runs/stops.py",
 )
-def test_a_stop_during_many_starts_lets_none_start_after_it(
+def test_no_call_starts_after_a_stop_that_races_with_many_starts(
     workshop: Workshop, recorder: Recorder
 ) -> None:
     """Ten drivers race with the stop; each started call has its event before the event of the

@@ -60,9 +60,7 @@ def test_an_unusable_response_is_requested_once_more_and_then_fails(
     assert "Hm" not in run.answer
 
 
-def test_the_second_request_has_a_hint_and_the_first_has_none(
-    workshop: Workshop, model: ModelServer
-) -> None:
+def test_only_the_second_request_has_a_hint(workshop: Workshop, model: ModelServer) -> None:
     model.enqueue(AS_TEXT, SLEEP, Response(text="Done."))
     run = work_twice(workshop)
     assert (run.status, run.answer) == (RunStatus.SUCCEEDED, "Done.")

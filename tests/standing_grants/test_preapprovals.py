@@ -175,7 +175,7 @@ class TestPreapprovals:
         assert not waits(workshop)
         assert waits(workshop)
 
-    def test_do_not_cover_calls_of_one_response_beyond_the_remaining_uses(
+    def test_do_not_cover_calls_in_one_response_beyond_the_remaining_uses(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         names = Condition("name", Rule.ONE_OF, ["a", "b", "c"])

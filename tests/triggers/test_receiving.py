@@ -47,7 +47,7 @@ class TestStartingRuns:
         "A message of another system starts a run of an employee",
         "agents/triggers/receiving.py",
     )
-    def test_works_on_behalf_of_the_person_of_the_trigger(
+    def test_works_on_behalf_of_the_person_behind_the_trigger(
         self, workshop: Workshop, trigger: Trigger
     ) -> None:
         run = send(trigger, DOWN, "d1")
@@ -420,7 +420,7 @@ class TestFilters:
 
 
 class TestQuestionsOfSenders:
-    def test_of_slack_about_the_address_are_answered_without_a_run(
+    def test_from_slack_about_the_address_are_answered_without_a_run(
         self, workshop: Workshop
     ) -> None:
         trigger = add_trigger(workshop, scheme="slack")
@@ -429,7 +429,7 @@ class TestQuestionsOfSenders:
         assert (taken.response, taken.run) == ({"challenge": "c-1"}, None)
         assert last_received().status == ReceivedStatus.ANSWERED
 
-    def test_of_slack_do_not_include_events_and_each_starts_one_run(
+    def test_from_slack_do_not_include_events_which_each_start_a_run(
         self, workshop: Workshop
     ) -> None:
         trigger = add_trigger(workshop, scheme="slack")
@@ -445,7 +445,7 @@ class TestQuestionsOfSenders:
         assert first == second
         assert Run.objects.get() == first
 
-    def test_of_github_are_answered_without_a_run(self, trigger: Trigger) -> None:
+    def test_from_github_are_answered_without_a_run(self, trigger: Trigger) -> None:
         body = b'{"zen": "Design for failure."}'
         taken = receive(trigger.public_id, {**sign(body), "x-github-event": "ping"}, body)
         assert (taken.response, taken.run) == ({"status": "pong"}, None)

@@ -140,7 +140,7 @@ class TestPublishedExamples:
         assert find_fault(scheme, just_in_time, proof) == ""
 
     @pytest.mark.parametrize("scheme", SIGN_TIME)
-    def test_are_refused_with_another_time_than_the_signed_one(self, scheme: str) -> None:
+    def test_are_refused_with_a_time_that_differs_from_the_signed_time(self, scheme: str) -> None:
         proof, incoming = EXAMPLES[Scheme(scheme)]
         at = {name: str(NOW) for name in incoming.headers if name.endswith("timestamp")}
         assert "wrong" in find_fault(scheme, changed(incoming, now=NOW, headers=at), proof)
@@ -180,7 +180,7 @@ class TestStandardScheme:
             == ""
         )
 
-    def test_accepts_one_matching_signature_of_several(self) -> None:
+    def test_accepts_one_matching_signature_among_several(self) -> None:
         old, new = make_secret(Scheme.STANDARD), make_secret(Scheme.STANDARD)
         incoming = Incoming(self.sign(BODY, old, new), BODY, NOW)
         assert [find_fault(Scheme.STANDARD, incoming, Proof(secret)) for secret in (old, new)] == [

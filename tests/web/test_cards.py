@@ -85,7 +85,9 @@ def test_hidden_characters_of_a_record_are_visible(world: World) -> None:
     assert "<b>" not in html.split('class="sentence"')[1].split("</div>")[0]
 
 
-def test_a_task_of_many_lines_is_shown_in_one_line_with_hidden_characters(world: World) -> None:
+def test_a_task_with_many_lines_is_shown_on_one_line_with_its_hidden_characters(
+    world: World,
+) -> None:
     run = world.run()
     Run.objects.filter(pk=run.pk).update(task="Look up Acme,\r\n\n\t- then\u2028write \x1bto it")
     html = card_page(world, world.card(run))

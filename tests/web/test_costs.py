@@ -130,7 +130,7 @@ class TestBudgets:
         "How much of the month's budgets is used, with a warning at 80%",
         "agents/web/views/employees.py",
     )
-    def test_are_shown_on_the_page_of_the_employee(self, world: World) -> None:
+    def test_are_shown_on_the_employee_page(self, world: World) -> None:
         create_used_run(world)
         client, path = world.client("viewer"), f"/employees/{world.employee.pk}/"
         assert "Budget for" not in read_page(client, path)

@@ -61,7 +61,7 @@ def test_only_the_newest_five_earlier_decisions_are_shown(world: World) -> None:
     assert found == earlier[:0:-1]
 
 
-def test_earlier_decisions_need_one_query_and_one_more_for_each_shape(world: World) -> None:
+def test_earlier_decisions_need_one_query_plus_one_for_each_shape(world: World) -> None:
     counts = []
     fields = ("phone", "status", "region", "notes")
     values = {"phone": "+1", "status": "inactive", "region": "US", "notes": "x"}

@@ -51,7 +51,7 @@ def hits(client: Client, query: str) -> list[tuple[str, str]]:
 
 
 class TestTheTheme:
-    def test_follows_the_system_until_one_is_chosen(self, world: World) -> None:
+    def test_follows_the_system_until_the_person_chooses_a_theme(self, world: World) -> None:
         html = world.client("viewer").get("/").content.decode()
         assert '<html lang="en">' in html
         assert 'name="color-scheme" content="light dark"' in html
@@ -291,7 +291,9 @@ class TestTheSearch:
         for query in ("acme co", "dana", "cellar", str(run.pk)):
             assert hits(outsider, query) == [], query
 
-    def test_lists_at_most_five_of_each_kind_and_says_if_there_are_none(self, world: World) -> None:
+    def test_lists_at_most_five_hits_of_each_kind_and_says_if_there_are_no_hits(
+        self, world: World
+    ) -> None:
         for number in range(8):
             Record.objects.create(organization=world.acme, name=f"Zebra {number}")
         assert len(hits(world.client("viewer"), "zebra")) == finding.MAX_HITS

@@ -51,7 +51,7 @@ class TestThePauseOfAGrant:
         assert "In force" in page
         assert states == [("active", says)]
 
-    def test_is_total_under_an_approval_rule_that_the_creator_alone_does_not_meet(
+    def test_is_total_under_an_approval_rule_that_the_creator_cannot_meet_alone(
         self, world: World
     ) -> None:
         world.standing_grant()

@@ -233,7 +233,7 @@ def test_an_open_object_can_have_any_param(world: World) -> None:
     assert check_proposal(world.acme.pk, proposal).name == "data.createRecord"
 
 
-def test_an_empty_form_names_the_params_of_objects(world: World) -> None:
+def test_an_empty_form_lists_the_fields_of_object_params(world: World) -> None:
     page = read_page(
         world.client("approver"), f"/grants/new/?tool={UPDATE}&employee={world.employee.pk}"
     )

@@ -85,7 +85,7 @@ def hostile_world(
 
 
 @pytest.mark.parametrize("has_rows", [True, False], ids=["with rows of its own", "empty"])
-def test_rows_of_one_organization_change_no_page_of_another(
+def test_rows_of_one_organization_change_no_page_of_another_organization(
     hostile_world: HostileWorld, has_rows: bool
 ) -> None:
     client = hostile_world.world.client("outsider")

@@ -104,7 +104,7 @@ def test_a_run_that_ends_while_its_page_is_rendered_is_shown_as_before(world: Wo
     assert f'data-run-status="{RunStatus.SUCCEEDED}"' in read_page(client, path)
 
 
-def test_a_replaced_card_leaves_a_line_with_person_and_reason(world: World) -> None:
+def test_a_replaced_card_leaves_a_line_with_the_person_and_the_reason(world: World) -> None:
     card = world.card()
     requested = (
         EventType.APPROVAL_REQUESTED,
@@ -292,7 +292,7 @@ def test_a_waiting_run_shows_its_reason_in_its_line_and_in_lists(world: World) -
     assert "Waiting for 2 decisions and an answer <" in park_run(decision)
 
 
-def test_a_pass_has_one_line_for_waiting_after_several_decisions(world: World) -> None:
+def test_a_pass_has_one_waiting_line_after_several_decisions(world: World) -> None:
     run = world.run()
     cards = [world.card(run) for _ in range(3)]
     park_run(run)

@@ -30,7 +30,7 @@ from tools.office.records.models import Draft
 pytestmark = pytest.mark.django_db
 
 
-def test_every_event_type_renders_as_one_line(world: World) -> None:
+def test_every_event_type_is_rendered_as_one_line(world: World) -> None:
     card = world.card()
     payloads = build_samples(card)
     assert payloads.keys() == set(EventType)
@@ -201,7 +201,7 @@ def test_a_call_has_a_page_with_its_full_result(world: World) -> None:
     assert world.client("viewer").get(f"/runs/{world.run().pk}/calls/{call.pk}/").status_code == 404
 
 
-def test_the_page_of_a_run_needs_a_constant_number_of_queries(world: World) -> None:
+def test_the_run_page_needs_a_constant_number_of_queries(world: World) -> None:
     counts = []
     client = world.client("viewer")
     for number in (3, 60):

@@ -117,7 +117,7 @@ def test_a_stop_of_the_employee_is_shown(world: World) -> None:
     assert "approver stopped Dana." in re.sub(r"<[^>]+>", "", read_page(world))
 
 
-def test_cancelled_schedules_have_a_page_of_their_own(world: World) -> None:
+def test_cancelled_schedules_are_listed_on_a_separate_page(world: World) -> None:
     create_schedule(world, "Stays")
     schedules.cancel(world.member("approver"), create_schedule(world, "Goes").pk)
     body, cancelled = read_page(world), read_page(world, query="?cancelled=1")
@@ -366,7 +366,7 @@ def test_the_page_needs_a_constant_number_of_queries(
         client.get("/schedules/")
 
 
-def test_the_form_offers_only_employees_of_the_organization(world: World) -> None:
+def test_the_form_offers_only_employees_in_the_organization(world: World) -> None:
     body = read_page(world, "outsider")
     assert "Hank" in body
     assert "Dana" not in body

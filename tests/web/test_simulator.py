@@ -231,7 +231,7 @@ def test_a_policy_draft_without_a_name_is_refused_and_its_changes_are_kept(world
     assert f"stop {SEARCH}" in page
 
 
-def test_the_form_of_an_employee_links_to_the_simulator(world: World) -> None:
+def test_the_employee_form_links_to_the_simulator(world: World) -> None:
     world.users["admin"].is_staff = True
     world.users["admin"].save()
     page = (

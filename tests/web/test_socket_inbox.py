@@ -149,7 +149,7 @@ def list_ids(message: dict[str, Any]) -> list[int]:
 
 
 class TestAPageWithTheList:
-    def test_gets_the_row_of_a_new_card_and_the_id_of_a_decided_one(self, world: World) -> None:
+    def test_gets_the_row_of_a_new_card_and_the_id_of_a_decided_card(self, world: World) -> None:
         first, client = world.card(), world.client("viewer")
 
         async def watch() -> tuple[Approval, list[dict[str, Any]]]:

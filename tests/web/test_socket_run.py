@@ -187,7 +187,7 @@ def test_a_revoked_token_gets_no_more_events(world: World) -> None:
     assert watch_until_expelled(world, ApiToken.objects.all().delete, token=secret) == 4401
 
 
-def test_the_html_names_no_viewer_and_old_events_reopen_no_card(world: World) -> None:
+def test_the_html_names_no_viewer_and_a_decided_card_gets_no_buttons(world: World) -> None:
     card = world.card()
     run = card.run
     with run_transaction(run.pk) as tx:

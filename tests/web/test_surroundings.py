@@ -177,7 +177,7 @@ class TestOutliers:
         assert order_outliers_first(targets)[0]["label"] == "C30"
         assert [one["label"] for one in order_outliers_first(targets)[1:3]] == ["C0", "C1"]
 
-    def test_are_none_in_a_short_or_a_mixed_list(self) -> None:
+    def test_are_not_reported_in_a_short_or_a_mixed_list(self) -> None:
         assert summarize_outliers(self.targets(5)) == []
         mixed = [{"id": str(n), "label": "", "before": {"status": "ab"[n % 2]}} for n in range(20)]
         assert summarize_outliers(mixed) == []

@@ -89,9 +89,7 @@ def actions(world: World) -> list[str]:
 
 
 class TestInvitations:
-    def test_let_a_person_without_an_account_create_one_and_become_a_member(
-        self, world: World
-    ) -> None:
+    def test_let_a_person_create_an_account_and_become_a_member(self, world: World) -> None:
         client = open_link(invite(world))
         assert "Acme" in read_page(client, "/join/")
         response = sign_up(client, "ada")

@@ -40,7 +40,7 @@ def test_a_new_secret_is_shown_once(world: World) -> None:
         assert secret not in client.get(path).content.decode()
 
 
-def test_the_first_secret_is_shown_alone_and_a_rotated_secret_beside_the_previous_one(
+def test_the_first_secret_is_shown_alone_and_a_rotated_secret_with_its_predecessor(
     world: World,
 ) -> None:
     client = world.client("admin")

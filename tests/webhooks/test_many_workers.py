@@ -77,7 +77,7 @@ def test_the_webhook_with_the_longest_due_delivery_comes_first(
     assert WebhookDelivery.objects.get(status="sent").webhook == webhooks[1]
 
 
-def test_the_next_delivery_is_not_sent_early_if_another_worker_sends_the_due_one(
+def test_the_next_delivery_is_not_sent_early_if_another_worker_sends_the_due_delivery(
     workshop: Workshop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add_webhook(workshop, receiver, kinds=STARTED)

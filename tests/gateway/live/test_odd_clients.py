@@ -110,7 +110,7 @@ def test_a_body_that_is_not_a_message_is_refused(site: Site, secret: str, body: 
     assert (response.status_code, get_error(response)["code"]) == (400, -32600)
 
 
-def test_null_params_count_as_none(site: Site, secret: str) -> None:
+def test_null_params_count_as_missing_params(site: Site, secret: str) -> None:
     assert post(site, secret, {**PING, "params": None}).status_code == 200
 
 

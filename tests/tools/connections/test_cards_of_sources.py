@@ -50,7 +50,7 @@ def obstacle(html: str) -> str:
 
 def titles_and_names(workshop: Workshop) -> set[tuple[str, str]]:
     """Return the tools' titles and names in the panel's lines for a run that calls a built-in and a
-    connected one."""
+    connected tool."""
     workshop.play(asking(call("utility.now"), call(ADD, name="Ada")))
     run = workshop.work()
     html = "".join(line.html for line in render_lines(run.pk, run.events.order_by("seq")))
@@ -75,7 +75,7 @@ def test_a_card_names_the_connected_tool_and_no_obstacle(
     assert obstacle(html) == ""
 
 
-def test_panel_lines_show_the_name_of_a_connected_tool_and_the_title_of_a_built_in_one(
+def test_panel_lines_show_the_name_of_a_connected_tool_and_the_title_of_a_built_in_tool(
     workshop: Workshop, source: Source
 ) -> None:
     assert titles_and_names(workshop) == {(ADD, ""), ("Current time", "")}

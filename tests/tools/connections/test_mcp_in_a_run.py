@@ -107,7 +107,7 @@ class TestTheHourlyRefresh:
         "One of many workers refreshes the servers every hour",
         "agents/employees/sources.py",
     )
-    def test_is_due_an_hour_after_the_last_and_queued_by_one_of_many_sweepers(
+    def test_is_due_an_hour_after_the_last_refresh_and_queued_by_only_one_sweeper(
         self, workshop: Workshop, source: Source
     ) -> None:
         assert list(select_due_sources()) == []

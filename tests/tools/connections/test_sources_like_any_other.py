@@ -75,7 +75,7 @@ def test_connected_sources_can_be_combined(sources: list[ConnectedSource]) -> No
 
 
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
-def test_a_connected_tool_does_not_replace_an_installed_one_of_the_same_name(
+def test_a_connected_tool_does_not_replace_an_installed_tool_of_the_same_name(
     workshop: Workshop,
     sources: list[ConnectedSource],
     version: str,

@@ -72,7 +72,7 @@ class TestToolsOfASource:
         row = row_of(source, "crm.add")
         assert (row.tags, row.state, row.level) == (["sales"], "offered", "read")
 
-    def test_are_stored_by_thousands_with_few_statements_and_one_new_generation(
+    def test_are_stored_by_the_thousand_with_few_statements_and_one_new_generation(
         self, source: Source
     ) -> None:
         tools = [told(f"tool{number}", "x" * 500) for number in range(1_000)]
@@ -136,13 +136,13 @@ class TestNamesOfTools:
 
 
 class TestAcceptance:
-    def test_of_a_tool_of_an_api_survives_a_new_description(self, source: Source) -> None:
+    def test_of_an_api_tool_survives_a_new_description(self, source: Source) -> None:
         keep(source, told("list"))
         take(source, "crm.list")
         keep(source, told("list", "Lists."))
         assert row_of(source, "crm.list").state == "offered"
 
-    def test_of_a_tool_of_a_server_ends_with_a_new_description_and_returns_with_the_old_one(
+    def test_of_a_server_tool_ends_with_a_new_description_and_returns_with_the_old_description(
         self, server: Source
     ) -> None:
         keep(server, told("list"))
@@ -279,7 +279,9 @@ class TestChoosingTools:
         take(source, "crm.list")
         assert generation(source.organization) == before
 
-    def test_during_a_refresh_loses_neither_change(self, source: Source) -> None:
+    def test_during_a_refresh_keeps_the_description_and_applies_in_full_or_not_at_all(
+        self, source: Source
+    ) -> None:
         keep(source, told("act", level=Level.WRITE))
         for number in range(5):
             row = row_of(source, "crm.act")

@@ -168,7 +168,7 @@ class TestSearchInFiles:
     @pytest.mark.parametrize(
         ("pattern", "lines"), [("b$", [1]), (r"c\z", [3]), ("^$", [2]), (r"\s", [])]
     )
-    def test_ends_lines_before_their_carriage_return(
+    def test_excludes_the_carriage_return_from_a_line(
         self, folder: Path, pattern: str, lines: list[int]
     ) -> None:
         (folder / "a.txt").write_bytes(b"ab\r\n\r\nc\r\n")

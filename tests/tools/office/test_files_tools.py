@@ -293,7 +293,7 @@ class TestWrite:
                 made.load_params({"path": "a.txt", "text": "same"}), ToolContext(organization_id=1)
             )
 
-    def test_twice_has_one_effect(self, folder: Path) -> None:
+    def test_twice_changes_the_file_once(self, folder: Path) -> None:
         assert data(WriteFile, path="a/b.txt", text="x")["created"] is True
         changed = (folder / "a" / "b.txt").stat().st_mtime_ns
         assert data(WriteFile, path="a/b.txt", text="x")["created"] is False

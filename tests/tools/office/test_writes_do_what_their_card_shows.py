@@ -109,7 +109,7 @@ def filled(params: Any, known: list[str]) -> Any:
 )
 @pytest.mark.parametrize(("tool", "params"), CHANGES)
 @pytest.mark.parametrize("with_card", [True, False])
-def test_an_approved_change_equals_the_one_on_the_card(
+def test_an_approved_change_equals_the_change_on_the_card(
     tool: type[Tool], params: dict[str, Any], with_card: bool, acme: Organization
 ) -> None:
     wanted = filled(params, ids(acme))
@@ -226,7 +226,7 @@ def test_every_write_runs_in_the_transaction_of_the_engine(tool: type[Tool]) -> 
     ],
 )
 @pytest.mark.parametrize("foreign", [True, False])
-def test_an_id_of_another_organization_is_reported_like_a_missing_one(
+def test_an_id_of_another_organization_is_reported_like_a_missing_id(
     tool: type[Tool], params: dict[str, Any], foreign: bool, acme: Organization
 ) -> None:
     unknown = str(Record.objects.get(name="Hidden").pk) if foreign else "999999999999999999"

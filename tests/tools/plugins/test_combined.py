@@ -126,7 +126,7 @@ def test_a_source_that_cannot_shut_down_does_not_affect_other_sources() -> None:
     assert source.tools() == []
 
 
-def test_a_source_that_cannot_start_leaves_none_running() -> None:
+def test_a_source_that_cannot_start_leaves_no_source_running() -> None:
     diary: list[str] = []
     sources = [
         Noted(name, made(f"{name}.hello"), diary=diary, fails_to="start" if name == "b" else "")

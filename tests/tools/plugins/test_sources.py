@@ -203,7 +203,7 @@ def test_a_granted_call_of_a_withheld_tool_gets_the_reason(monkeypatch: pytest.M
         (["own hello"], "", ""),
     ],
 )
-def test_a_withheld_name_counts_as_one_of_the_plugin(
+def test_a_withheld_name_counts_as_a_name_of_the_plugin(
     monkeypatch: pytest.MonkeyPatch, listed: list[str], taken: str, problem: str
 ) -> None:
     bring(monkeypatch, lambda: Withholding(*listed))

@@ -54,7 +54,7 @@ def test_a_key_required_by_another_schema_is_not_a_param(outside: Outside) -> No
     assert json.loads(outside.last.body) == {"id": "7", "secret": SECRET}
 
 
-def test_a_request_without_a_body_gets_one_with_only_the_key(outside: Outside) -> None:
+def test_a_request_without_a_body_gets_a_body_with_only_the_key(outside: Outside) -> None:
     outside.call(outside.tool({"/pets": {"post": {}}}, KEY), {}, FIELDS)
     assert (json.loads(outside.last.body), outside.last.headers["content-type"]) == (
         {"secret": SECRET},

@@ -41,7 +41,7 @@ def reason_for(**schema: Any) -> str:
     return left_out[0].reason
 
 
-def test_every_name_becomes_a_legal_unique_one() -> None:
+def test_every_name_is_made_legal_and_unique() -> None:
     names = [
         "a b",
         "a_b",
@@ -126,7 +126,7 @@ def test_an_unusable_tool_is_left_out_with_a_reason(schema: dict[str, Any], word
     assert words in reason_for(**schema)
 
 
-def test_a_schema_that_is_too_deep_is_left_out() -> None:
+def test_a_tool_with_a_schema_that_is_too_deep_is_left_out() -> None:
     deep: dict[str, Any] = {}
     for _ in range(5_000):
         deep = {"items": deep}
@@ -137,7 +137,7 @@ def test_a_schema_that_is_too_deep_is_left_out() -> None:
     "of",
     [lambda part: {"allOf": [part, part]}, lambda part: {"properties": {"a": part, "b": part}}],
 )
-def test_a_schema_with_too_many_repetitions_is_left_out(
+def test_a_tool_with_too_many_repetitions_in_its_schema_is_left_out(
     of: Callable[[dict[str, Any]], dict[str, Any]],
 ) -> None:
     steps = {f"d{step}": of({"$ref": f"#/$defs/d{step + 1}"}) for step in range(40)}
@@ -165,13 +165,15 @@ def test_a_schema_with_too_many_repetitions_is_left_out(
         ),
     ],
 )
-def test_an_endlessly_circular_schema_is_left_out(a: dict[str, Any], b: dict[str, Any]) -> None:
+def test_a_tool_with_an_endlessly_circular_schema_is_left_out(
+    a: dict[str, Any], b: dict[str, Any]
+) -> None:
     assert "circular reference" in reason_for(
         properties={"x": {"$ref": "#/$defs/a"}}, **{"$defs": {"a": a, "b": b}}
     )
 
 
-def test_a_chain_of_references_that_is_too_long_is_left_out() -> None:
+def test_a_tool_with_a_chain_of_references_that_is_too_long_is_left_out() -> None:
     chain = {f"d{step}": {"$ref": f"#/$defs/d{step + 1}"} for step in range(3_000)}
     assert "too long a chain" in reason_for(
         properties={"x": {"$ref": "#/$defs/d0"}}, **{"$defs": {**chain, "d3000": {}}}

@@ -133,7 +133,7 @@ def test_a_server_gets_one_signal_to_end(tmp_path: Path) -> None:
     assert (tmp_path / "calls").read_text().split() == ["SIGTERM"]
 
 
-def test_an_idle_process_is_ended_and_the_next_call_starts_another() -> None:
+def test_an_idle_process_is_ended_and_the_next_call_starts_a_new_process() -> None:
     connections, server = ProcessPool(PoolLimits(idle_s=0.2)), misbehaving(owner="idle")
 
     async def pid() -> int:

@@ -174,7 +174,7 @@ def test_long_text_inside_the_structured_content_is_sent_once() -> None:
         {"content": {"data": BINARY}},
     ],
 )
-def test_binary_content_never_reaches_a_model(response: dict[str, Any]) -> None:
+def test_binary_content_is_never_sent_to_a_model(response: dict[str, Any]) -> None:
     result = read(response)
     assert len(result.for_model()) < 500
     assert len(json.dumps(result.data)) < 500

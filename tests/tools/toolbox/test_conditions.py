@@ -169,7 +169,7 @@ def test_a_violated_condition_needs_approval_and_the_card_says_why() -> None:
 
 
 @feature("The gate", "Conditions on params ask or forbid", "tools/toolbox/conditions.py")
-def test_a_condition_that_forbids_takes_precedence_over_one_that_needs_approval() -> None:
+def test_a_condition_that_forbids_takes_precedence_over_a_condition_that_needs_approval() -> None:
     call = {"text": "a", "times": 3, "style": "loud"}
     verdict = judge_call(Echo(), call, grants(AT_MOST_TWICE, NEVER_LOUD), Policy())
     assert verdict.permission is Permission.FORBIDDEN

@@ -39,7 +39,7 @@ GLUE = {"rows": ",\n", "lines": "\n", "characters": ""}
 
 
 @pytest.mark.parametrize("result", LARGE.values(), ids=LARGE)
-def test_all_portions_together_are_the_whole(result: ToolResult) -> None:
+def test_all_portions_together_are_the_whole_result(result: ToolResult) -> None:
     texts, start = [], 0
     portion = take_excerpt(result)
     unit, total = portion.unit, portion.total

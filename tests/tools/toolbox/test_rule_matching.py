@@ -107,7 +107,7 @@ def test_a_path_without_a_value_does_not_meet_the_condition(order: Any) -> None:
     assert not can_meet(Condition("order.amount", Rule.MINIMUM, 1000), {"order": order})
 
 
-def test_the_recorded_ruling_agrees_with_the_live_one() -> None:
+def test_the_recorded_ruling_agrees_with_the_live_ruling() -> None:
     rule = RuleTerms(1, "two", conditions=(LARGE,), needed=2)
     for value in (*SPELLED[:-1], *SMALL):
         card = RuledCard("bank.pay", "bank", Level.WRITE, 1, {"amount": value})

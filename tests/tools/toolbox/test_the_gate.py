@@ -152,7 +152,7 @@ def test_features_of_the_tool_and_of_the_policy_are_both_required() -> None:
 
 
 @feature("The gate", "Admins can raise levels but never lower them", "tools/toolbox/permissions.py")
-def test_an_admin_can_raise_a_level_but_never_lower_one() -> None:
+def test_an_admin_can_raise_a_level_but_never_lower_it() -> None:
     raised = replace(GRANTED, raised={NAME: Level.WRITE})
     verdict = judge_call(Echo(), GOOD, raised, Policy())
     assert (verdict.permission, verdict.level) == (Permission.ASK, Level.WRITE)
