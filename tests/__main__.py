@@ -55,9 +55,7 @@ def main(arguments: list[str]) -> int:
     for database, extra in EXTRA.items():
         alone = ["-m", "alone", *extra, *(arguments or _list_files_with_alone(database))]
         codes[f"{database}, one by one"] = _start(database, alone).wait()
-    os.environ.pop(
-        sampling.FIXED_VARIABLE, None
-    )  # or it would choose some of the cases that failed
+    os.environ.pop(sampling.FIXED_VARIABLE, None)  # or a run would skip some of the failed cases
     unsteady = [test for database in EXTRA for test in _run_again(database, codes)]
     failed = [
         name

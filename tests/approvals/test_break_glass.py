@@ -329,7 +329,7 @@ class TestTheBreakGlassAddress:
 
 
 class TestBreakGlassForm:
-    """Break-glass is possible only on the card's own page: with no token, no bulk, no REST."""
+    """Break-glass is possible only on the card's own page: no token, no bulk, no REST."""
 
     def test_is_offered_only_to_an_admin(
         self, workshop: Workshop, card: Approval, ada: Membership

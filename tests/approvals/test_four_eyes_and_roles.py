@@ -1,4 +1,4 @@
-"""Permissions of people: a role includes those below it, and the two-person rule keeps requesters
+"""Permissions of people: a role includes all lower roles, and the two-person rule keeps requesters
 from deciding."""
 
 from collections.abc import Callable
@@ -109,7 +109,7 @@ def test_each_role_includes_those_below_it() -> None:
 
 
 def test_a_user_has_a_separate_role_in_each_organization(workshop: Workshop) -> None:
-    """An admin elsewhere is a viewer here."""
+    """The admin of another organization is a viewer here."""
     user = User.objects.create_user("guest")
     guest = Membership.objects.create(
         organization=workshop.organization, user=user, role=Role.VIEWER

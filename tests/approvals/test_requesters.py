@@ -104,7 +104,7 @@ def after_an_edit_that_somebody_else_approved_and_undid(workshop: Workshop) -> A
 
 
 def after_creating_its_schedule(workshop: Workshop) -> Approval:
-    """Somebody else resumed the schedule, so its runs start on their behalf."""
+    """Start a run on behalf of the person who resumed the creator's schedule."""
     workshop.play(asking(EFFECT))
     schedule = schedules.create(workshop.approver, workshop.employee.pk, "My work", EVERY_DAY)
     schedules.pause(workshop.approver, schedule.pk)

@@ -56,8 +56,8 @@ def run_command(url: str, tmp_path: Path, *command: str) -> subprocess.Completed
 
 
 def list_columns(url: str = "") -> set[tuple[str, str]]:
-    """List the columns of every table of Gadget, in the database at this address or else in that of
-    the tests."""
+    """List the columns of every table of Gadget, in the database at this address, by default the
+    tests' database."""
     if not url:
         with connection.cursor() as cursor:
             cursor.execute(COLUMNS[connection.vendor])

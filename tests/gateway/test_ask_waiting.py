@@ -1,5 +1,5 @@
-"""A request that waits for the decision of an ask holds no thread, and one key cannot fill the
-process with them."""
+"""A request that waits for the decision on an ask holds no thread, and one key can have only a
+limited number of them."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def ask_for(
     parts: int = 1,
     reads: int | None = None,
 ) -> list[str]:
-    """Send a request that waits; return the status of the ask when it arrived at Django, and each
-    part that arrived."""
+    """Send a request that waits; return the status of the ask at the time when the request arrived
+    at Django, and each part that arrived."""
     arrived: list[Any] = []
 
     async def arrive(_scope: Any, receive: Any, _send: Any) -> None:

@@ -1,4 +1,4 @@
-"""The levels of actions: an admin sets them, and the list shows only those of the organization."""
+"""The levels of actions: an admin sets them, and the list shows only the organization's levels."""
 
 from __future__ import annotations
 

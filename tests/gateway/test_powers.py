@@ -1,5 +1,5 @@
-"""An agent key opens only the gateway: even with an approver's key, no path decides its own
-card."""
+"""An agent key opens only the gateway: even with an approver's key, an agent can never decide
+its own card."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def world() -> World:
 
 @pytest.fixture
 def run(world: World) -> Run:
-    """A run; its reader has read everything that there was."""
+    """A run; its reader has read all existing events."""
     run = world.run()
     ReaderCursor.objects.create(reader="test", position=add(run))
     run.events.all().delete()

@@ -266,7 +266,7 @@ def test_every_status_of_a_call_is_either_terminal_or_open(run: Run) -> None:
 def test_every_constraint_and_index_of_a_model_is_in_the_database(
     model: type[models.Model],
 ) -> None:
-    """A migration may drop one along with another of the same column."""
+    """A migration that changes a column may drop its other constraints with it."""
     named = {one.name for one in (*model._meta.indexes, *model._meta.constraints)}
     with connection.cursor() as cursor:
         existing = connection.introspection.get_constraints(cursor, model._meta.db_table)

@@ -1,4 +1,4 @@
-"""A delegated task is a separate run, and its end is the result of the delegating call."""
+"""A delegated task is a separate run, and its outcome is the result of the delegating call."""
 
 from __future__ import annotations
 

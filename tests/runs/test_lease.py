@@ -114,7 +114,7 @@ class TestAcquiringALease:
 
 
 class TestAFrozenDriver:
-    """A driver is stopped between two statements, while another one takes the run."""
+    """A driver is stopped between two statements, while another driver takes the run."""
 
     @pytest.fixture
     def frozen_driver(self, workshop: Workshop) -> tuple[lease.Lease, NextStep, Run]:
@@ -321,8 +321,8 @@ class TestADriverThatLostItsLease:
             assert again(run).crash_count == 1
 
     def test_counts_no_crash_after_a_lost_or_busy_database(self, workshop: Workshop) -> None:
-        """PostgreSQL ends the driver's own session; SQLite, which cannot be lost, is busy with
-        another's write."""
+        """On PostgreSQL the driver's session ends; SQLite has no session to lose, and is busy with
+        a write of another connection."""
         run = workshop.submit()
         with pytest.raises(OperationalError), lease.keep_renewing(acquire_lease(run)):
             _lose_session_or_be_refused()

@@ -1,5 +1,5 @@
 """A read tool tried by hand: one call, judged by an employee's grants, run by a worker, recorded
-like any other."""
+like any other call."""
 
 from __future__ import annotations
 

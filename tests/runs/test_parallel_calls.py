@@ -1,4 +1,4 @@
-"""Calls of a pass that need no approval run in parallel, and none affects another."""
+"""Calls of a pass that need no approval run in parallel, and no call affects another call."""
 
 from datetime import timedelta
 

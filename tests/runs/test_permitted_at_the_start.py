@@ -385,7 +385,7 @@ class TestAnApprovedWrite:
 
     @pytest.fixture
     def card(self, workshop: Workshop, write: Previewed) -> Approval:
-        """Its approval; the next preview is the one before the start."""
+        """The approval of the write; the next preview is the last one before the start."""
         write.always = True
         return workshop.approve(workshop.card(workshop.work()))
 

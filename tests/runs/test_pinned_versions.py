@@ -1,4 +1,4 @@
-"""An employee that is pinned to a version of a tool keeps it when a newer one is registered."""
+"""An employee that is pinned to a version of a tool keeps it when a newer version is registered."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Provenance of values in real runs: the recorded facts of a call, detours, limits, and reads that
-reach out."""
+send data out."""
 
 from __future__ import annotations
 
@@ -438,7 +438,7 @@ class TestALimitOnOrigins:
 def test_a_pass_without_a_card_searches_nothing(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The control is a run with a card, which does."""
+    """The control is a run with a card, which searches."""
     searched: list[list[int]] = []
 
     def load_nothing(_: int, runs: list[int]) -> tuple[list[object], bool]:

@@ -85,7 +85,7 @@ def stored(call: ToolCall) -> dict[str, Any]:
 
 
 def ask(workshop: Workshop, server: ModelServer, *tools: str) -> Run:
-    """Let the employee's model ask for these tools in one answer, and drive the run as far as
+    """Let the employee's model ask for these tools in one response, and drive the run as far as
     possible."""
     workshop.connect(server.url)
     server.script(Response(calls=tuple(Call(tool, {}) for tool in tools)), Response(text="Done."))

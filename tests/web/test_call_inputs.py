@@ -1,4 +1,4 @@
-"""The line of a call names its inputs in words and records by name, never those of another
+"""The line of a call labels its inputs and names records, but never records of another
 organization."""
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Suggested standing grants: five careful approvals of one shape suggest one, and a single denial
-withdraws it."""
+"""Suggested standing grants: five careful approvals of one shape suggest a grant, and a single
+denial withdraws the suggestion."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ class TestTheTimeOfADecision:
 
 class TestAGrantForTheSameCalls:
     def cover(self, world: World) -> StandingGrant:
-        """Make the suggested grant, with a single use."""
+        """Create the suggested grant, with a single use."""
         (found,) = suggestions.find_suggestions(world.member("approver"))
         return making.make_grant(world.member("approver"), replace(found.proposal, max_uses=1))
 

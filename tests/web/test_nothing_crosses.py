@@ -189,7 +189,7 @@ def furnish(world: World) -> World:
 
 
 def create_rivals(world: World) -> None:
-    """Give Acme an unfinished run, and rows with the same names as those of Globex."""
+    """Give Acme an unfinished run, and rows with the same names as rows of Globex."""
     world.card()
     now, acme = timezone.now(), world.acme
     for tool in (UPDATE, SEARCH):

@@ -1,4 +1,4 @@
-"""The page of restored limits: each line is shown with its values, and only ticked ones are
+"""The page of restored limits: each line is shown with its values, and only ticked lines are
 confirmed."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The list of runs, and the page of one run with a line for each event and one for each call."""
+"""The list of runs, and the page of one run with a line for each event and for each call."""
 
 from __future__ import annotations
 

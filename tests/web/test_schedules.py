@@ -292,7 +292,7 @@ def test_cancelling_needs_confirmation_and_is_final(world: World) -> None:
     assert client.post(f"/schedules/{schedule.pk}/cancel/", {"confirmed": "1"}).status_code == 409
 
 
-# Text that others wrote
+# Text from other people
 
 
 def fill(world: World, texts: list[str]) -> None:

@@ -1,5 +1,5 @@
 """/ws/inbox/ sends the number of waiting cards and the stop, immediately and after each change, and
-what changed."""
+the changes."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def create_together(world: World, count: int) -> None:
 
 
 async def act(world: World, action: Callable[[], Any]) -> Any:
-    """Change cards in a thread, and ring the bell as a transaction does."""
+    """Change cards in a thread, and send the hint as a transaction does."""
 
     def act_and_ring() -> Any:
         result = action()

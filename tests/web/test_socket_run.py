@@ -25,14 +25,14 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 
 def publish(run: Run, count: int, name: str = "Title") -> None:
-    """Publish events as the engine does: it commits them and rings the bell."""
+    """Publish events as the engine does: it commits them and sends the hint."""
     with run_transaction(run.pk) as tx:
         for number in range(count):
             tx.publish(RunTitled(0, 0, None, title=f"{name} {number}"))
 
 
 def insert_silently(run: Run, count: int) -> None:
-    """Insert events without ringing the bell."""
+    """Insert events without sending the hint."""
     first = Run.objects.get(pk=run.pk).next_event_seq
     titled = {"input_tokens": 0, "output_tokens": 0, "cost": None}
     rows = [

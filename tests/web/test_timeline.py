@@ -1,5 +1,5 @@
 """The timeline of a run shows every pass with its calls and waits, and a live message sends only
-what has changed."""
+the changed segments."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Many workers send side by side: one delivery of a webhook at a time, and no webhook delays
-another."""
+another webhook."""
 
 from __future__ import annotations
 

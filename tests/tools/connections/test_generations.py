@@ -1,4 +1,4 @@
-"""Every process has the newest tools: its cache holds exactly the committed ones."""
+"""Every process has the newest tools: its cache holds exactly the committed tools."""
 
 from __future__ import annotations
 

@@ -167,7 +167,7 @@ class TestAnApiThatWasNeverRead:
         "agents/employees/sources.py",
     )
     def test_is_read_automatically_unless_it_had_a_problem(self, workshop: Workshop) -> None:
-        """The message to read it may never have reached a worker."""
+        """The job that reads it may never have reached a worker."""
         values = {"name": "crm", "address": "https://example.com/x"}
         source = Source.objects.create(
             organization=workshop.organization, kind=SourceKind.OPENAPI, **values

@@ -1,4 +1,4 @@
-"""The API and the MCP server that an organization connected are sources like those of plugins."""
+"""An organization's connected API and MCP server are sources like the sources of plugins."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A server's title for a tool: never used as its name, frozen once an admin accepts it, not in its
-definition."""
+"""A server's title for a tool is never used as its name, frozen once an admin accepts it, and not
+part of its definition."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ def test_an_inner_call_of_another_tool_is_refused(
 
 
 class Fetching(Recipe):
-    """One step that fetches."""
+    """A recipe with one step that fetches."""
 
     name = "probe.fetching"
     description = "Fetches."

@@ -1,4 +1,4 @@
-"""A third-party client is guarded by the same checks."""
+"""Third-party HTTP clients are guarded by the same checks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A request's correlation id is passed to everything sent outside; a hostile one is replaced."""
+"""A request's correlation id is passed to everything sent outside; a hostile id is replaced."""
 
 from __future__ import annotations
 

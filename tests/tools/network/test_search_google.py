@@ -1,4 +1,4 @@
-"""search_google and web.searchCompany, by real HTTP against a small Google."""
+"""search_google and web.searchCompany, over real HTTP against a small fake of Google."""
 
 from __future__ import annotations
 

@@ -57,7 +57,8 @@ class WebServer:
 
     Attributes:
         routes: responses by path; other paths get a 404.
-        connections: the number of connections. requests: the received requests.
+        connections: the number of connections.
+        requests: the received requests.
     """
 
     def __init__(

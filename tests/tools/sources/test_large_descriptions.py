@@ -112,7 +112,7 @@ def test_every_tool_is_legal_in_the_toolbox_and_for_providers(published: Publish
 
 
 def _schemas_of(operation: ApiOperation) -> list[dict[str, Any]]:
-    """Return the schemas of its params and the enclosing one; many operations share theirs, and
+    """Return the schemas of its params and the enclosing schema; many operations share schemas, and
     checks are slow."""
     return [*operation.params["properties"].values(), {**operation.params, "properties": {}}]
 

@@ -41,6 +41,6 @@ def called_too_late(tool: McpTool) -> ToolResult:
 
 
 def failure_of(result: ToolResult) -> tuple[str, bool, str]:
-    """Return the failure's code, whether it is definite, and its message."""
+    """Return the failure's code, True if it is definite, and its message."""
     assert result.error is not None, result
     return result.error.code.value, result.error.is_definite, result.error.message

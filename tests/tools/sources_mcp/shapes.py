@@ -81,9 +81,9 @@ class Shape:
     """A generated response.
 
     Attributes:
-        line: its JSON, with MY_ID in place of the id. outcome: that of a write: happened, failed or
-            unknown.
-        has_words: the response holds WORDS, which must be passed on.
+        line: its JSON, with MY_ID in place of the id.
+        outcome: the outcome of a write: happened, failed or unknown.
+        has_words: True if the response contains WORDS, which must be passed on.
     """
 
     line: str

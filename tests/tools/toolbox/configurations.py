@@ -93,9 +93,8 @@ class Expected:
     """The verdict by the documentation.
 
     Attributes:
-        code: of the refusal; None if the params decide it, or if nothing is refused. says: texts
-            that the reason must
-        contain.
+        code: the code of the refusal; None if the params decide it, or if nothing is refused.
+        says: texts that the reason must contain.
     """
 
     permission: Permission
@@ -215,7 +214,7 @@ def _within(rule: str, value: Any, bound: Any) -> bool:
 
 
 def assert_as_documented(call: Configuration) -> Verdict:
-    """Check the rules that hold for every verdict, and that this one is the documented one."""
+    """Check the rules that hold for every verdict, and that this verdict is the documented one."""
     verdict, wanted = judged(call), expected(call)
     assert (verdict.permission, verdict.level.value) == (wanted.permission, wanted.level)
     assert verdict.reason

@@ -51,7 +51,7 @@ class Case:
 
 
 def make_case(choose: random.Random) -> Case:
-    """Make a call, and a grant that mostly fits it."""
+    """Build a call, and a grant that mostly fits it."""
     params = make_params(choose)
     outside = [path for path in PATHS if choose.random() < 0.15]
     seen = tuple(
@@ -109,7 +109,7 @@ def mostly(choose: random.Random, usual: Any, *others: Any) -> Any:
 
 
 def make_params(choose: random.Random) -> dict[str, Any]:
-    """Make params that have some of the paths."""
+    """Build params that have some of the paths."""
     picked = {path: choose.choice(VALUES[path]) for path in PATHS if choose.random() < 0.6}
     params: dict[str, Any] = {
         name: picked[name] for name in ("name", "amount", "url") if name in picked
